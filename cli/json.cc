@@ -14,11 +14,6 @@ std::string TextAt(const Json& object, std::string_view key) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-int64_t WholeAt(const Json& object, std::string_view key, int64_t fallback) {
-  const Json& value = At(object, key);
-  return value.is_number() ? value.get<int64_t>() : fallback;
-}
-
 std::string Dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/json.h"
 #include "cli/verbs/completion.h"
 #include "cli/verbs/verb.h"
 #include "cli/version.h"
@@ -133,13 +132,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   } catch (const CLI::ParseError& error) {
     return UsageError(app, error, console);
   }
-  try {
-    return chosen(console);
-  } catch (const Json::exception& error) {
-    console.err.Print(std::string("attune: the server's answer cannot be read: ") + error.what() +
-                      "\ncompare the versions with `attune version`");
-    return ExitCode::kFailure;
-  }
+  return chosen(console);
 }
 
 }  // namespace attune::cli

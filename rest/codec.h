@@ -29,6 +29,7 @@ struct Real {
 template <class T>
 struct Absent : std::optional<T> {
   using std::optional<T>::optional;
+  Absent(std::optional<T> value) : std::optional<T>(std::move(value)) {}
 };
 
 // A problem that the API answers (RFC 9457).
@@ -176,8 +177,8 @@ Json ToJson(const T& value) {
 // Calls `read`; returns the error if it failed.
 Status Guarded(const Json& json, void (*read)(const Place& place, void* into), void* into);
 
-// Reads a struct of the contract. Members that it does not know are ignored. kInternal: the document
-// is not one; the message names the member.
+// Reads a struct of the contract. Members that it does not know are ignored. kInternal: the
+// document is not one; the message names the member.
 template <class T>
 Result<T> Parse(const Json& json) {
   T value;

@@ -19,6 +19,9 @@ import yaml
 
 BEGIN, END = "<!-- contract: begin -->", "<!-- contract: end -->"
 CPP_KEYWORDS = {"continue", "default", "delete", "new", "operator", "register", "requires", "switch", "template"}
+# The keywords that a member's schema may have. Any other one is usually the end of an unquoted description with a comma.
+KEYWORDS = {"$ref", "additionalProperties", "default", "description", "enum", "format", "items", "maxItems", "maxLength",
+            "maximum", "minItems", "minLength", "minimum", "oneOf", "pattern", "type"}
 NOTE = "Made from docs/openapi.yaml by rest/generate.py. Do not edit."
 
 
@@ -47,6 +50,9 @@ class Contract:
         unknown = set(required) - set(own["properties"])
         if unknown:
             raise ContractError(f"{name}: required, but not a member: {', '.join(sorted(unknown))}")
+        for member, schema in own["properties"].items():
+            if set(schema) - KEYWORDS:
+                raise ContractError(f"{name}.{member}: unknown keywords {', '.join(map(str, set(schema) - KEYWORDS))}")
         return [(member, schema, member in required) for member, schema in own["properties"].items()]
 
     def in_order(self):
@@ -349,10 +355,10 @@ class Page(Language):
     def text(self):
         lines = []
         for tag in self.contract.document["tags"]:
-            lines += [f"### Requests: {tag['name']}", "", "| request | what it does | answer |", "| --- | --- | --- |"]
+            lines += [f"### {tag['name'].capitalize()}", "", "| request | what it does | answer |", "| --- | --- | --- |"]
             lines += [row for name, row in self.operations() if name == tag["name"]]
             lines.append("")
-        lines += ["### Problem types", "", "| type | status | when |", "| --- | --- | --- |"]
+        lines += ["### Problems", "", "| type | status | when |", "| --- | --- | --- |"]
         problems = self.contract.document["x-problems"]
         lines += [f"| `{problems['prefix']}{row['name']}` | {row['status']} | {row['description']} |"
                   for row in problems["rows"]]

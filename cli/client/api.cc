@@ -1,9 +1,11 @@
 #include "cli/client/api.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <sstream>
 
@@ -18,15 +20,61 @@ constexpr int64_t kLogSliceBytes = 1 << 20;
 const std::string kSweeps = "/api/v1/sweeps";
 const std::string kExecutors = "/api/v1/executors";
 
-Result<Json> JsonOf(const Result<Reply>& reply, std::string_view document = "") {
+Error NotAttune() {
+  return {ErrorCode::kCorrupt, "the answer is not that of an Attune server; is --server right?"};
+}
+
+// `file`: the document that was sent, for messages.
+template <class T>
+Answer<T> ReadAnswer(const Result<Reply>& reply, std::string_view file = "") {
   if (!reply.ok()) return reply.error();
-  if (!reply->ok()) return ErrorOf(*reply, document);
-  Json json = ParseJson<Json>(reply->body);
-  if (!json.is_object()) {
-    return Error{ErrorCode::kCorrupt,
-                 "the server's answer is not what an Attune server says; is --server right?"};
+  if (!reply->ok()) return ErrorOf(*reply, file);
+  Json document = ParseJson<Json>(reply->body);
+  if (!document.is_object()) return NotAttune();
+  Result<T> value = rest::Parse<T>(document);
+  if (!value.ok()) {
+    return Error{value.error().code,
+                 value.error().message + "\ncompare them with `attune version`"};
   }
-  return json;
+  return Parsed<T>{*std::move(value), std::move(document)};
+}
+
+template <class T>
+Answer<T> GetAnswer(HttpClient& client, const Request& request) {
+  return ReadAnswer<T>(client.Get(request));
+}
+
+template <class T>
+Answer<T> PostAnswer(HttpClient& client, const Request& request, const Json& body) {
+  return ReadAnswer<T>(client.Post(request, Dump(body), "application/json"));
+}
+
+// Appends the lists of a page to those of the pages before.
+void AppendPage(Json& document, Json page) {
+  for (auto& [name, value] : page.items()) {
+    Json& before = document[name];
+    if (before.is_array() && value.is_array()) {
+      before.insert(before.end(), value.begin(), value.end());
+    } else {
+      before = std::move(value);
+    }
+  }
+}
+
+template <class List, class Item>
+Answer<List> GetAllPages(HttpClient& client, const std::string& path,
+                         std::vector<Item> List::*items) {
+  Parsed<List> all;
+  do {
+    Request request{.path = path, .query = {{"page_size", "1000"}}};
+    if (!all.next_page_token.empty()) request.query["page_token"] = all.next_page_token;
+    Answer<List> page = GetAnswer<List>(client, request);
+    if (!page.ok()) return page.error();
+    std::ranges::move((*page).*items, std::back_inserter(all.*items));
+    all.next_page_token = page->next_page_token;
+    AppendPage(all.document, std::move(page->document));
+  } while (!all.next_page_token.empty());
+  return all;
 }
 
 std::string RandomKey() {
@@ -134,145 +182,130 @@ Result<CheckpointName> CheckpointName::Parse(const std::string& text) {
           "them with `attune trial get`"};
 }
 
-Result<Json> Api::GetJson(const Request& request) { return JsonOf(client_.Get(request)); }
-
-Result<Json> Api::PostJson(const Request& request, const Json& body) {
-  return JsonOf(client_.Post(request, body.dump(), "application/json"));
-}
-
-Result<Json> Api::AllPages(const std::string& path, const std::string& items) {
-  Json all = Json::array();
-  std::string page_token;
-  do {
-    Request request{.path = path, .query = {{"page_size", "1000"}}};
-    if (!page_token.empty()) request.query["page_token"] = page_token;
-    Result<Json> page = GetJson(request);
-    if (!page.ok()) return page.error();
-    for (Json& item : (*page)[items]) all.push_back(std::move(item));
-    page_token = page->value("next_page_token", "");
-  } while (!page_token.empty());
-  return all;
-}
-
-Result<Json> Api::Sweep(const std::string& id) {
+Answer<rest::SweepDetail> Api::Sweep(const std::string& id) {
   if (!IsId(id)) return BadId(id);
-  return GetJson({.path = kSweeps + '/' + id});
+  return GetAnswer<rest::SweepDetail>(client_, {.path = kSweeps + '/' + id});
 }
 
-Result<Json> Api::ResolvedSweep(const std::string& id) {
+Answer<rest::ResolvedSweep> Api::ResolvedSweep(const std::string& id) {
   if (!IsId(id)) return BadId(id);
-  Result<Json> answer = GetJson({.path = kSweeps + '/' + id + "/resolved"});
-  if (!answer.ok()) return answer;
-  return At(*answer, "resolved");
+  return GetAnswer<rest::ResolvedSweep>(client_, {.path = kSweeps + '/' + id + "/resolved"});
 }
 
-Result<Json> Api::Sweeps() { return AllPages(kSweeps, "sweeps"); }
+Answer<rest::SweepList> Api::Sweeps() {
+  return GetAllPages(client_, kSweeps, &rest::SweepList::sweeps);
+}
 
 Result<std::string> Api::NewestSweep() {
-  Result<Json> page = GetJson({.path = kSweeps, .query = {{"page_size", "1"}}});
+  const auto page =
+      GetAnswer<rest::SweepList>(client_, {.path = kSweeps, .query = {{"page_size", "1"}}});
   if (!page.ok()) return page.error();
-  if ((*page)["sweeps"].empty()) {
+  if (page->sweeps.empty()) {
     return Error{ErrorCode::kNotFound,
                  "there is no sweep yet\ncreate one with `attune sweep create -f sweep.yaml`"};
   }
-  return (*page)["sweeps"][0].value("id", "");
+  return page->sweeps.front().id;
 }
 
-Result<Json> Api::Trials(const std::string& sweep) {
+Answer<rest::TrialList> Api::Trials(const std::string& sweep) {
   if (!IsId(sweep)) return BadId(sweep);
-  return AllPages(kSweeps + '/' + sweep + "/trials", "trials");
+  return GetAllPages(client_, kSweeps + '/' + sweep + "/trials", &rest::TrialList::trials);
 }
 
-Result<Json> Api::Checkpoints(const std::string& sweep) {
+Answer<rest::CheckpointList> Api::Checkpoints(const std::string& sweep) {
   if (!IsId(sweep)) return BadId(sweep);
-  return AllPages(kSweeps + '/' + sweep + "/checkpoints", "checkpoints");
+  return GetAllPages(client_, kSweeps + '/' + sweep + "/checkpoints",
+                     &rest::CheckpointList::checkpoints);
 }
 
-Result<Json> Api::Trial(const TrialName& trial) { return GetJson({.path = TrialPath(trial)}); }
+Answer<rest::TrialDetail> Api::Trial(const TrialName& trial) {
+  return GetAnswer<rest::TrialDetail>(client_, {.path = TrialPath(trial)});
+}
 
-Result<Json> Api::Importance(const std::string& sweep, const std::optional<std::string>& metric) {
+Answer<rest::Importance> Api::Importance(const std::string& sweep,
+                                         const std::optional<std::string>& metric) {
   if (!IsId(sweep)) return BadId(sweep);
   Request request{.path = kSweeps + '/' + sweep + "/importance"};
   if (metric.has_value()) request.query["metric"] = *metric;
-  return GetJson(request);
+  return GetAnswer<rest::Importance>(client_, request);
 }
 
-Result<Json> Api::Explanation(const TrialName& trial, std::optional<int64_t> step) {
+Answer<rest::Explanation> Api::Explanation(const TrialName& trial, std::optional<int64_t> step) {
   Request request{.path = TrialPath(trial) + "/explanation"};
   if (step.has_value()) request.query["step"] = std::to_string(*step);
-  return GetJson(request);
+  return GetAnswer<rest::Explanation>(client_, request);
 }
 
-Result<Json> Api::Schedule(const TrialName& trial) {
-  return GetJson({.path = TrialPath(trial) + "/schedule"});
+Answer<rest::Schedule> Api::Schedule(const TrialName& trial) {
+  return GetAnswer<rest::Schedule>(client_, {.path = TrialPath(trial) + "/schedule"});
 }
 
-Result<Json> Api::CreateSweep(const SweepDocument& document) {
-  Request request{.path = kSweeps,
-                  .query = {{"directory", document.directory().string()},
-                            {"file", document.path.filename().string()}},
-                  .headers = {{"Idempotency-Key", RandomKey()}}};
-  return JsonOf(client_.Post(request, document.text,
-                             document.json() ? "application/json" : "application/yaml"),
-                document.path.string());
+Answer<rest::SweepDetail> Api::CreateSweep(const SweepDocument& document) {
+  const Request request{.path = kSweeps,
+                        .query = {{"directory", document.directory().string()},
+                                  {"file", document.path.filename().string()}},
+                        .headers = {{"Idempotency-Key", RandomKey()}}};
+  return ReadAnswer<rest::SweepDetail>(
+      client_.Post(request, document.text,
+                   document.json() ? "application/json" : "application/yaml"),
+      document.path.string());
 }
 
-Result<Json> Api::SteerSweep(const std::string& id, const std::string& verb, const Json& body) {
+Answer<rest::SteeredSweep> Api::SteerSweep(const std::string& id, const std::string& verb,
+                                           const Json& body) {
   if (!IsId(id)) return BadId(id);
-  return PostJson({.path = kSweeps + '/' + id + ':' + verb}, body);
+  return PostAnswer<rest::SteeredSweep>(client_, {.path = kSweeps + '/' + id + ':' + verb}, body);
 }
 
-Result<Json> Api::DeleteSweep(const std::string& id) {
+Answer<rest::DeletedSweep> Api::DeleteSweep(const std::string& id) {
   if (!IsId(id)) return BadId(id);
-  return JsonOf(client_.Delete({.path = kSweeps + '/' + id}));
+  return ReadAnswer<rest::DeletedSweep>(client_.Delete({.path = kSweeps + '/' + id}));
 }
 
-Result<Json> Api::Replay(const std::string& id, const Json& changes, std::optional<int> slots) {
+Answer<rest::Replay> Api::Replay(const std::string& id, const Json& changes,
+                                 std::optional<int> slots) {
   if (!IsId(id)) return BadId(id);
   Request request{.path = kSweeps + '/' + id + ":replay"};
   if (slots.has_value()) request.query["slots"] = std::to_string(*slots);
-  return PostJson(request, changes);
+  return PostAnswer<rest::Replay>(client_, request, changes);
 }
 
-Result<Json> Api::SteerTrial(const TrialName& trial, const std::string& verb, const Json& body) {
-  return PostJson({.path = TrialPath(trial) + ':' + verb}, body);
+Answer<rest::SteeredTrial> Api::SteerTrial(const TrialName& trial, const std::string& verb,
+                                           const Json& body) {
+  return PostAnswer<rest::SteeredTrial>(client_, {.path = TrialPath(trial) + ':' + verb}, body);
 }
 
-Result<Json> Api::Executors() {
-  const Result<Json> answer = GetJson({.path = kExecutors});
-  if (!answer.ok()) return answer.error();
-  return At(*answer, "executors");
+Answer<rest::ExecutorList> Api::Executors() {
+  return GetAnswer<rest::ExecutorList>(client_, {.path = kExecutors});
 }
 
-Result<Json> Api::Pilots() {
-  const Result<Json> answer = GetJson({.path = "/api/v1/pilots"});
-  if (!answer.ok()) return answer.error();
-  return At(*answer, "fleets");
+Answer<rest::DemandList> Api::Demand() {
+  return GetAnswer<rest::DemandList>(client_, {.path = "/api/v1/demand"});
 }
 
-Status Api::ReportPilots(const Json& report) {
-  const Result<Json> answer = PostJson({.path = "/api/v1/pilots:report"}, report);
+Answer<rest::FleetList> Api::Pilots() {
+  return GetAnswer<rest::FleetList>(client_, {.path = "/api/v1/pilots"});
+}
+
+Status Api::ReportPilots(const rest::FleetReport& report) {
+  const auto answer =
+      PostAnswer<rest::FleetName>(client_, {.path = "/api/v1/pilots:report"}, rest::ToJson(report));
   return answer.ok() ? Status() : answer.error();
 }
 
-Result<Json> Api::Demand() {
-  const Result<Json> answer = GetJson({.path = "/api/v1/demand"});
-  if (!answer.ok()) return answer.error();
-  return At(*answer, "demand");
+Answer<rest::SteeredExecutor> Api::SteerExecutor(const std::string& name, const std::string& verb,
+                                                 const Json& body) {
+  return PostAnswer<rest::SteeredExecutor>(
+      client_, {.path = kExecutors + '/' + InPath(name) + ':' + verb}, body);
 }
 
-Result<Json> Api::SteerExecutor(const std::string& name, const std::string& verb,
-                                const Json& body) {
-  return PostJson({.path = kExecutors + '/' + InPath(name) + ':' + verb}, body);
+Answer<rest::SteeredTrial> Api::PinCheckpoint(const CheckpointName& checkpoint, bool pinned) {
+  return PostAnswer<rest::SteeredTrial>(
+      client_, {.path = CheckpointPath(checkpoint) + (pinned ? ":pin" : ":unpin")}, Json::object());
 }
 
-Result<Json> Api::PinCheckpoint(const CheckpointName& checkpoint, bool pinned) {
-  return PostJson({.path = CheckpointPath(checkpoint) + (pinned ? ":pin" : ":unpin")},
-                  Json::object());
-}
-
-Result<Json> Api::DropCheckpoint(const CheckpointName& checkpoint) {
-  return JsonOf(client_.Delete({.path = CheckpointPath(checkpoint)}));
+Answer<rest::SteeredCheckpoint> Api::DropCheckpoint(const CheckpointName& checkpoint) {
+  return ReadAnswer<rest::SteeredCheckpoint>(client_.Delete({.path = CheckpointPath(checkpoint)}));
 }
 
 Result<checkpoints::Piece> Api::CheckpointContent(const CheckpointName& checkpoint,
@@ -280,37 +313,37 @@ Result<checkpoints::Piece> Api::CheckpointContent(const CheckpointName& checkpoi
   Result<Reply> reply =
       client_.Get({.path = CheckpointPath(checkpoint) + "/content",
                    .query = {{"file", file}, {"offset", std::to_string(offset)}},
-                   .headers = {{"Accept-Encoding", "identity"}}});  // weights do not pack
+                   .headers = {{"Accept-Encoding", "identity"}}});  // weights do not compress
   if (!reply.ok()) return reply.error();
   if (!reply->ok()) return ErrorOf(*reply);
   const int64_t size = HeaderNumber(*reply, "x-file-size", -1);
-  if (size < 0)
-    return Error{ErrorCode::kCorrupt,
-                 "the server's answer is not what an Attune server says; is --server right?"};
+  if (size < 0) return NotAttune();
   return checkpoints::Piece{.data = std::move(reply->body),
                             .file_bytes = static_cast<uint64_t>(size)};
 }
 
-Result<Json> Api::EnqueueTrial(const std::string& sweep, const Json& config) {
+Answer<rest::TrialDetail> Api::EnqueueTrial(const std::string& sweep, const rest::NewTrial& trial) {
   if (!IsId(sweep)) return BadId(sweep);
-  return PostJson(
+  return PostAnswer<rest::TrialDetail>(
+      client_,
       {.path = kSweeps + '/' + sweep + "/trials", .headers = {{"Idempotency-Key", RandomKey()}}},
-      {{"config", config}});
+      rest::ToJson(trial));
 }
 
-Result<Json> Api::AskTrial(const std::string& sweep, const std::string& lease) {
+Answer<rest::Offer> Api::AskTrial(const std::string& sweep, const rest::Ask& ask) {
   if (!IsId(sweep)) return BadId(sweep);
-  return PostJson({.path = kSweeps + '/' + sweep + "/trials:ask",
-                   .headers = {{"Idempotency-Key", RandomKey()}}},
-                  lease.empty() ? Json::object() : Json{{"lease", lease}});
+  return PostAnswer<rest::Offer>(client_,
+                                 {.path = kSweeps + '/' + sweep + "/trials:ask",
+                                  .headers = {{"Idempotency-Key", RandomKey()}}},
+                                 rest::ToJson(ask));
 }
 
-Result<Json> Api::TellTrial(const TrialName& trial, const Json& body) {
+Answer<rest::Verdict> Api::TellTrial(const TrialName& trial, const rest::Tell& tell) {
   const Result<Reply> reply = client_.Post(
       {.path = TrialPath(trial) + ":tell", .headers = {{"Idempotency-Key", RandomKey()}}},
-      body.dump(), "application/json");
-  if (reply.ok() && reply->status == 204) return Json::object();
-  return JsonOf(reply);
+      Dump(rest::ToJson(tell)), "application/json");
+  if (reply.ok() && reply->status == 204) return Parsed<rest::Verdict>{{}, Json::object()};
+  return ReadAnswer<rest::Verdict>(reply);
 }
 
 Result<Api::LogSlice> Api::Log(const TrialName& trial, int rank, std::optional<int> attempt,
@@ -330,6 +363,8 @@ Result<Api::LogSlice> Api::Log(const TrialName& trial, int rank, std::optional<i
   return slice;
 }
 
-Result<Json> Api::Version() { return GetJson({.path = "/version"}); }
+Answer<rest::Version> Api::Version() {
+  return GetAnswer<rest::Version>(client_, {.path = "/version"});
+}
 
 }  // namespace attune::cli

@@ -10,6 +10,7 @@
 #include "cli/client/http_client.h"
 #include "cli/json.h"
 #include "core/base/result.h"
+#include "rest/contract.h"
 
 namespace attune::cli {
 
@@ -42,61 +43,77 @@ struct CheckpointName {
   static Result<CheckpointName> Parse(const std::string& text);
 };
 
-// The server's REST interface (docs/rest-api.md). Answers are the server's JSON.
+// A struct of the contract, and the JSON that the server sent, which `-o json` prints.
+template <class T>
+struct Parsed : T {
+  Json document;
+};
+template <class T>
+using Answer = Result<Parsed<T>>;
+
+// An empty text as an absent member of a request.
+inline std::optional<std::string> UnlessEmpty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+// The server's REST interface (docs/rest-api.md, docs/openapi.yaml). Lists have all pages. Every
+// call may also fail with the errors of HttpClient, and with kCorrupt or kInternal if the answer
+// does not follow the contract.
 class Api {
  public:
   explicit Api(Endpoint endpoint) : client_(std::move(endpoint)) {}
 
-  Result<Json> Sweep(const std::string& id);
-  Result<Json> Sweeps();                               // all, newest first, as an array
-  Result<std::string> NewestSweep();                   // its id; kNotFound when there is none
-  Result<Json> Trials(const std::string& sweep);       // all, by number, as an array
-  Result<Json> Checkpoints(const std::string& sweep);  // kept ones, by trial and step, as an array
-  Result<Json> Trial(const TrialName& trial);
+  Answer<rest::SweepDetail> Sweep(const std::string& id);
+  Answer<rest::SweepList> Sweeps();   // the newest first
+  Result<std::string> NewestSweep();  // its id; kNotFound if there is none
+  Answer<rest::TrialList> Trials(const std::string& sweep);
+  Answer<rest::CheckpointList> Checkpoints(const std::string& sweep);  // kept ones
+  Answer<rest::TrialDetail> Trial(const TrialName& trial);
 
-  // How much each parameter decides of a metric; nullopt: of the sweep's first.
-  Result<Json> Importance(const std::string& sweep, const std::optional<std::string>& metric);
-  // Why it has its configuration, and the newest decision, or the one at a step, with the trials
-  // that it was compared with. kNotFound: there is none at the step.
-  Result<Json> Explanation(const TrialName& trial, std::optional<int64_t> step);
+  // How much each parameter matters for a metric; nullopt: the first objective.
+  Answer<rest::Importance> Importance(const std::string& sweep,
+                                      const std::optional<std::string>& metric);
+  // Why the trial has its configuration, and its decision at `step` (nullopt: the newest).
+  // kNotFound: there is no decision at the step.
+  Answer<rest::Explanation> Explanation(const TrialName& trial, std::optional<int64_t> step);
 
-  // What its weights were trained with, step by step, and the sweep file that does so again.
-  Result<Json> Schedule(const TrialName& trial);
+  // The configurations that the trial's weights were trained with.
+  Answer<rest::Schedule> Schedule(const TrialName& trial);
 
   // The sweep's file as it is now, with every default and absolute paths.
-  Result<Json> ResolvedSweep(const std::string& id);
+  Answer<rest::ResolvedSweep> ResolvedSweep(const std::string& id);
 
-  // Faults of the document come as `FILE:LINE:COLUMN: …`, with kInvalid.
-  Result<Json> CreateSweep(const SweepDocument& document);
+  // Faults of the document have the form `FILE:LINE:COLUMN: …` and code kInvalid.
+  Answer<rest::SweepDetail> CreateSweep(const SweepDocument& document);
 
-  // `verb`: pause, resume, stop, kill, extend, edit. The sweep, with `effect`.
-  Result<Json> SteerSweep(const std::string& id, const std::string& verb,
-                          const Json& body = Json::object());
-  Result<Json> DeleteSweep(const std::string& id);  // with `effect`
-  // What it had been with these changes of its sweep file; slots absent: as many as it had.
-  Result<Json> Replay(const std::string& id, const Json& changes, std::optional<int> slots);
-  // `verb`: kill, retry, continue. The trial, with `effect`.
-  Result<Json> SteerTrial(const TrialName& trial, const std::string& verb,
-                          const Json& body = Json::object());
-  Result<Json> Executors();  // as an array
-  Result<Json> Demand();     // gangs that find no room, as an array
-  Result<Json> Pilots();     // what keepers have said last, by fleet, as an array
-  Status ReportPilots(const Json& report);
-  // `verb`: drain, resume. The executor, with `effect`.
-  Result<Json> SteerExecutor(const std::string& name, const std::string& verb, const Json& body);
-  Result<Json> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);  // the trial
+  // `verb`: pause, resume, stop, kill, extend, edit.
+  Answer<rest::SteeredSweep> SteerSweep(const std::string& id, const std::string& verb,
+                                        const Json& body = Json::object());
+  Answer<rest::DeletedSweep> DeleteSweep(const std::string& id);
+  // The sweep under `changes`, a merge patch of its sweep file. `slots` nullopt: as recorded.
+  Answer<rest::Replay> Replay(const std::string& id, const Json& changes, std::optional<int> slots);
+  // `verb`: kill, retry, continue.
+  Answer<rest::SteeredTrial> SteerTrial(const TrialName& trial, const std::string& verb,
+                                        const Json& body = Json::object());
+  Answer<rest::ExecutorList> Executors();
+  Answer<rest::DemandList> Demand();
+  Answer<rest::FleetList> Pilots();
+  Status ReportPilots(const rest::FleetReport& report);
+  // `verb`: drain, resume.
+  Answer<rest::SteeredExecutor> SteerExecutor(const std::string& name, const std::string& verb,
+                                              const Json& body);
+  Answer<rest::SteeredTrial> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);
 
-  Result<Json> DropCheckpoint(const CheckpointName& checkpoint);
-  // Part of one of its files, as much as the server gives at once.
+  Answer<rest::SteeredCheckpoint> DropCheckpoint(const CheckpointName& checkpoint);
+  // Part of a checkpoint's file, as much as the server gives at once.
   Result<checkpoints::Piece> CheckpointContent(const CheckpointName& checkpoint,
                                                const std::string& file, uint64_t offset);
 
-  Result<Json> EnqueueTrial(const std::string& sweep, const Json& config);
+  Answer<rest::TrialDetail> EnqueueTrial(const std::string& sweep, const rest::NewTrial& trial);
 
-  // The next trial of a sweep without a program; its `trial` is null when there is none.
-  // lease: such as 10m; empty: as the server likes.
-  Result<Json> AskTrial(const std::string& sweep, const std::string& lease);
-  Result<Json> TellTrial(const TrialName& trial, const Json& body);  // a verdict; {} at the end
+  Answer<rest::Offer> AskTrial(const std::string& sweep, const rest::Ask& ask);
+  // Every member of the verdict is absent if the server only recorded the end of the trial.
+  Answer<rest::Verdict> TellTrial(const TrialName& trial, const rest::Tell& tell);
 
   struct LogSlice {
     std::string data;
@@ -107,15 +124,11 @@ class Api {
   Result<LogSlice> Log(const TrialName& trial, int rank, std::optional<int> attempt,
                        int64_t offset);
 
-  Result<Json> Version();
+  Answer<rest::Version> Version();
 
   const Endpoint& endpoint() const { return client_.endpoint(); }
 
  private:
-  Result<Json> GetJson(const Request& request);
-  Result<Json> PostJson(const Request& request, const Json& body);
-  Result<Json> AllPages(const std::string& path, const std::string& items);
-
   HttpClient client_;
 };
 

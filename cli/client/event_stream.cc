@@ -94,16 +94,16 @@ bool EventStream::Connect() {
   return false;
 }
 
-// A fact of the log may be several events of one sequence number; only the last has it as its id,
-// so that a stream cut in between tells the fact again as a whole.
+// Several events may have the same sequence number. Only the last of them has it as its id, so that
+// a stream that breaks between them repeats all of them.
 void EventStream::Tell(const SseParser::Message& message) {
   Json data = ParseJson<Json>(message.data);
   if (!data.is_object()) return;
-  const std::optional<uint64_t> place = SeqOf(message.id);
-  const uint64_t seq =
-      static_cast<uint64_t>(WholeAt(data, "seq", static_cast<int64_t>(place.value_or(0))));
+  const std::optional<uint64_t> id = SeqOf(message.id);
+  const Json& member = At(data, "seq");
+  const uint64_t seq = member.is_number_unsigned() ? member.get<uint64_t>() : id.value_or(0);
   const bool known = last_seq_.has_value() && seq != 0 && seq <= *last_seq_;
-  if (place.has_value()) last_seq_ = std::max(*place, last_seq_.value_or(0));
+  if (id.has_value()) last_seq_ = std::max(*id, last_seq_.value_or(0));
   if (!known) handler_.on_event({.seq = seq, .kind = message.kind, .data = std::move(data)});
 }
 

@@ -8,6 +8,7 @@
 #include "cli/json.h"
 #include "cli/text/width.h"
 #include "json/parse.h"
+#include "rest/contract.h"
 
 namespace attune::cli {
 namespace {
@@ -85,8 +86,7 @@ ErrorCode CodeOf(int status) {
   }
 }
 
-// As sweep files and their faults have it: parameters.lr.max of /parameters/lr/max, tags[2] of
-// /tags/2.
+// The key in the form of sweep files: /parameters/lr/max is parameters.lr.max, /tags/2 is tags[2].
 std::string KeyOf(const std::string& pointer) {
   std::string path;
   for (size_t begin = 1; begin < pointer.size();) {
@@ -107,25 +107,25 @@ std::string KeyOf(const std::string& pointer) {
   return path;
 }
 
-// Only a document that a person has written has lines to look at.
-std::string FaultLine(const Json& fault, std::string_view document) {
+// Lines and columns are only useful in a document that a person has written.
+std::string FaultLine(const rest::Fault& fault, std::string_view document) {
   std::string line;
   if (!document.empty()) {
     line = std::string(document) + ':';
-    if (const int at_line = fault.value("line", 0); at_line > 0) {
-      line += std::to_string(at_line) + ':' + std::to_string(fault.value("column", 1)) + ':';
+    if (fault.line > 0) {
+      line += std::to_string(fault.line) + ':' + std::to_string(fault.column) + ':';
     }
     line += ' ';
   }
-  const std::string path = KeyOf(fault.value("pointer", ""));
+  const std::string path = KeyOf(fault.pointer);
   if (!path.empty()) line += Clean(path) + ": ";
-  return line + Clean(fault.value("message", ""));
+  return line + Clean(fault.message);
 }
 
-// A server says how requests carry a token; who types commands gives it in another way.
+// The server's own sentence tells how requests carry a token. People need another one.
 constexpr char kNoToken[] =
     "the server's token is missing or wrong\ngive it with --token-file FILE or ATTUNE_TOKEN; it "
-    "lies in the server's DATA-DIR/token";
+    "is in the server's DATA-DIR/token";
 
 }  // namespace
 
@@ -197,29 +197,21 @@ void HttpClient::Cancel() { connection_->client.stop(); }
 
 Error ErrorOf(const Reply& reply, std::string_view document) {
   if (reply.status == 401) return {ErrorCode::kDenied, kNoToken};
-  const Json problem = ParseJson<Json>(reply.body);
-  std::string message;
-  try {
-    if (problem.is_object()) {
-      const Json faults = problem.value("errors", Json::array());
-      if (!faults.empty()) {
-        for (const Json& fault : faults) {
-          message += (message.empty() ? "" : "\n") + FaultLine(fault, document);
-        }
-        return {CodeOf(reply.status), message};
-      }
-      const std::string detail = Clean(problem.value("detail", ""));
-      // Flags make the body; nobody has seen it.
-      if (reply.status != 422 || detail.empty()) message = Clean(problem.value("title", ""));
-      if (!detail.empty() && detail != message) message += (message.empty() ? "" : ": ") + detail;
-      if (detail.starts_with("there is no sweep")) {
-        message += "\nsee what there is with `attune sweep list`";
-      }
-    }
-  } catch (const Json::exception&) {
-    message.clear();  // a proxy's JSON that is no problem document
+  const auto problem = rest::Parse<rest::Problem>(ParseJson<Json>(reply.body));
+  if (!problem.ok()) {  // the answer of a proxy
+    return {CodeOf(reply.status), "the server answered with HTTP " + std::to_string(reply.status)};
   }
-  if (message.empty()) message = "the server answered with HTTP " + std::to_string(reply.status);
+  std::string message;
+  for (const rest::Fault& fault : problem->errors.value_or(std::vector<rest::Fault>())) {
+    message += (message.empty() ? "" : "\n") + FaultLine(fault, document);
+  }
+  if (!message.empty()) return {CodeOf(reply.status), message};
+
+  const std::string detail = Clean(problem->detail);
+  // Flags make the body, so a title about the body means nothing to people.
+  if (reply.status != 422 || detail.empty()) message = Clean(problem->title);
+  if (!detail.empty() && detail != message) message += (message.empty() ? "" : ": ") + detail;
+  if (detail.starts_with("there is no sweep")) message += "\nlist them with `attune sweep list`";
   return {CodeOf(reply.status), message};
 }
 

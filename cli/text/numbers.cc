@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <limits>
 #include <span>
 
 #include "cli/text/width.h"
@@ -48,6 +47,10 @@ std::string FormatNumber(double value) {
   return Format("%.4g", value);
 }
 
+std::string FormatOptional(std::optional<double> value) {
+  return value.has_value() ? FormatNumber(*value) : "";
+}
+
 std::string FormatDuration(double seconds) {
   if (!(seconds >= 0)) seconds = 0;
   if (seconds < 0.9995) return Format("%.0fms", seconds * 1000);
@@ -70,14 +73,6 @@ std::string FormatBytes(double bytes) {
     ++unit;
   }
   return Format(unit == 0 || bytes >= 100 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
-}
-
-std::optional<double> NumberOf(const Json& json) {
-  if (json.is_number()) return json.get<double>();
-  if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (json == "inf") return std::numeric_limits<double>::infinity();
-  if (json == "-inf") return -std::numeric_limits<double>::infinity();
-  return std::nullopt;
 }
 
 std::string FormatSetting(const Json& value) {

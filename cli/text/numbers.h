@@ -12,6 +12,9 @@ namespace attune::cli {
 // Four significant digits, as people compare them: 0.8713, 12346, 1.234e-05, nan; no -0.
 std::string FormatNumber(double value);
 
+// The same; empty if there is no value.
+std::string FormatOptional(std::optional<double> value);
+
 // "850ms", "12.3s", "4m05s", "3h10m", "2d04h".
 std::string FormatDuration(double seconds);
 
@@ -20,9 +23,6 @@ std::string FormatCount(int64_t count, std::string_view noun);
 
 // "512 B", "431 KiB", "1.5 GiB".
 std::string FormatBytes(double bytes);
-
-// A metric as REST writes it: a number, or "nan", "inf", "-inf"; nullopt for anything else.
-std::optional<double> NumberOf(const Json& json);
 
 // A configuration's value in full precision, text without quotes.
 std::string FormatSetting(const Json& value);

@@ -41,8 +41,8 @@ Colour ColourOfState(std::string_view state) {
   if (state == "running" || state == "online") return Colour::kBlue;
   if (state == "completed") return Colour::kGreen;
   if (state == "failed" || state == "lost") return Colour::kRed;
-  if (state == "unwell") return Colour::kRed;
-  if (state == "paused" || state == "draining" || state == "drained" || state == "set_aside")
+  if (state == "unhealthy") return Colour::kRed;
+  if (state == "paused" || state == "draining" || state == "drained" || state == "quarantined")
     return Colour::kYellow;
   if (state == "stopped" || state == "killed") return Colour::kDim;
   return Colour::kPlain;

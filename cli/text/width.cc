@@ -100,6 +100,18 @@ std::string FirstLine(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
+std::string JoinWithCommas(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all;
+}
+
+std::string JoinWithCommas(const std::vector<int64_t>& numbers) {
+  std::vector<std::string> texts;
+  for (const int64_t number : numbers) texts.push_back(std::to_string(number));
+  return JoinWithCommas(texts);
+}
+
 std::string Clip(std::string_view text, int width) {
   if (DisplayWidth(text) <= width) return std::string(text);
   if (width <= 0) return "";

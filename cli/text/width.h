@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attune::cli {
 
@@ -14,6 +16,10 @@ std::string Clean(std::string_view text);
 
 // `text` up to its first line end.
 std::string FirstLine(std::string_view text);
+
+// "a, b, c"; "1, 3, 9".
+std::string JoinWithCommas(const std::vector<std::string>& texts);
+std::string JoinWithCommas(const std::vector<int64_t>& numbers);
 
 // At most `width` columns, ending in "…" when something was cut off; colours stay closed.
 std::string Clip(std::string_view text, int width);

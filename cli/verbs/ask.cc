@@ -60,71 +60,87 @@ void TellFlags::AddTo(CLI::App& verb) {
   ClientFlags::AddTo(verb);
 }
 
-// The answer to who asks.
-ExitCode PrintTrial(const std::string& sweep, const Json& answer, Console& console) {
-  if (At(answer, "trial").is_null()) {
-    console.err.Print("sweep " + sweep + " is " + TextAt(answer, "state") +
-                      " and has no trial to give: " + TextAt(answer, "reason"));
+ExitCode CodeOfOffer(const rest::Offer& offer) {
+  return offer.trial.has_value() ? ExitCode::kSuccess : ExitCode::kNotFound;
+}
+
+ExitCode PrintOffer(const std::string& sweep, const rest::Offer& offer, Console& console) {
+  if (!offer.trial.has_value()) {
+    console.err.Print("sweep " + sweep + " is " + offer.state +
+                      " and offers no trial: " + offer.reason);
     return ExitCode::kNotFound;
   }
-  const int width = WidestKey(At(answer, "config"), kNameColumnsMin);
+  const Json config = offer.config.value_or(Json::object());
+  const int width = WidestKey(config, kNameColumnsMin);
   const auto field = [&](const std::string& name, const std::string& value) {
     console.out.Print(Pad(Clean(name), width) + "  " + Clean(value));
   };
-  field("trial", sweep + '/' + std::to_string(WholeAt(answer, "trial")));
-  for (const char* key : {"epoch", "attempt", "seed", "milestone", "max_step"}) {
-    field(key, std::to_string(WholeAt(answer, key)));
-  }
-  for (const auto& [name, value] : At(answer, "config").items()) {
-    field(name, FormatSetting(value));
-  }
+  field("trial", sweep + '/' + std::to_string(*offer.trial));
+  field("epoch", std::to_string(offer.epoch.value_or(0)));
+  field("attempt", std::to_string(offer.attempt.value_or(0)));
+  field("seed", std::to_string(offer.seed.value_or(0)));
+  field("milestone", std::to_string(offer.milestone.value_or(0)));
+  field("max_step", std::to_string(offer.max_step.value_or(0)));
+  for (const auto& [name, value] : config.items()) field(name, FormatSetting(value));
   return ExitCode::kSuccess;
 }
 
 ExitCode Ask(const AskFlags& flags, Console& console, Api& api) {
-  const Result<Json> answer = api.AskTrial(flags.sweep, flags.lease);
-  if (!answer.ok()) return Fail(console, answer.error());
-  if (!flags.output.json()) return PrintTrial(flags.sweep, *answer, console);
-  console.out.Print(Dump(*answer, 2));
-  return At(*answer, "trial").is_null() ? ExitCode::kNotFound : ExitCode::kSuccess;
+  const auto offer = api.AskTrial(flags.sweep, {.lease = UnlessEmpty(flags.lease)});
+  if (!offer.ok()) return Fail(console, offer.error());
+  if (!flags.output.json()) return PrintOffer(flags.sweep, *offer, console);
+  console.out.Print(Dump(offer->document, 2));
+  return CodeOfOffer(*offer);
 }
 
-// What is told: the end of the trial, or else a report.
-Result<Json> ReadTell(const TellFlags& flags) {
-  Json body = {{"epoch", flags.epoch}};
-  if (flags.ask) body["ask"] = true;
-  if (!flags.lease.empty()) body["lease"] = flags.lease;
-  if (flags.completed || flags.failed || flags.running) {
-    body["state"] = flags.completed ? "completed" : flags.failed ? "failed" : "running";
-    if (!flags.message.empty()) body["message"] = flags.message;
-    return body;
+Result<std::map<std::string, rest::Real>> ReadMetrics(const std::vector<std::string>& words) {
+  const Result<Json> values = ReadAssignments(words, "-m");
+  if (!values.ok()) return values.error();
+  std::map<std::string, rest::Real> metrics;
+  for (const auto& [name, value] : values->items()) {
+    const Result<rest::Real> number = rest::Parse<rest::Real>(value);
+    if (!number.ok())
+      return Invalid("-m: " + name + ": `" + FormatSetting(value) + "` is not a number");
+    metrics[name] = *number;
   }
-  const Result<Json> metrics = ReadAssignments(flags.metrics, "-m");
+  return metrics;
+}
+
+// The end of the trial, or else a report.
+Result<rest::Tell> ReadTell(const TellFlags& flags) {
+  rest::Tell tell{.epoch = flags.epoch};
+  if (flags.ask) tell.ask = true;
+  tell.lease = UnlessEmpty(flags.lease);
+  if (flags.completed || flags.failed || flags.running) {
+    tell.state = flags.completed ? "completed" : flags.failed ? "failed" : "running";
+    tell.message = UnlessEmpty(flags.message);
+    return tell;
+  }
+  auto metrics = ReadMetrics(flags.metrics);
   if (!metrics.ok()) return metrics.error();
-  if (flags.step > 0) body["step"] = flags.step;
-  body["metrics"] = *metrics;
-  if (flags.seconds) body["seconds"] = *flags.seconds;
-  return body;
+  if (flags.step > 0) tell.step = flags.step;
+  tell.metrics = *std::move(metrics);
+  tell.seconds = flags.seconds;
+  return tell;
 }
 
 ExitCode Tell(const TellFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const Result<Json> body = ReadTell(flags);
-  if (!body.ok()) return Fail(console, body.error());
-  const Result<Json> answer = api.TellTrial(*name, *body);
+  const Result<rest::Tell> tell = ReadTell(flags);
+  if (!tell.ok()) return Fail(console, tell.error());
+  const auto answer = api.TellTrial(*name, *tell);
   if (!answer.ok()) return Fail(console, answer.error());
-  const bool asked = answer->contains("next");
+  const auto& next = answer->next;
   if (flags.output.json()) {
-    console.out.Print(Dump(*answer, 2));
-    return asked && At(At(*answer, "next"), "trial").is_null() ? ExitCode::kNotFound
-                                                               : ExitCode::kSuccess;
+    console.out.Print(Dump(answer->document, 2));
+    return next.has_value() ? CodeOfOffer(*next) : ExitCode::kSuccess;
   }
-  if (answer->contains("verdict")) {
-    console.out.Print(TextAt(*answer, "verdict"));
-    console.err.Print(TextAt(*answer, "reason"));
+  if (answer->verdict.has_value()) {
+    console.out.Print(*answer->verdict);
+    console.err.Print(answer->reason.value_or(""));
   }
-  return asked ? PrintTrial(name->sweep, At(*answer, "next"), console) : ExitCode::kSuccess;
+  return next.has_value() ? PrintOffer(name->sweep, *next, console) : ExitCode::kSuccess;
 }
 
 }  // namespace

@@ -58,47 +58,42 @@ struct CheckpointRmFlags : ClientFlags {
   }
 };
 
-// pinned, by a person; stored, by the server as well.
-std::string KeptText(const Json& checkpoint) {
-  std::string text = At(checkpoint, "pinned") == true ? "pinned" : "";
-  if (At(checkpoint, "stored") == true) text += text.empty() ? "stored" : ", stored";
+// Who keeps it: people pin, the server stores copies.
+std::string KeptText(const rest::SweepCheckpoint& checkpoint) {
+  std::string text = checkpoint.pinned ? "pinned" : "";
+  if (checkpoint.stored) text += text.empty() ? "stored" : ", stored";
   return text;
 }
 
-std::vector<std::string> CheckpointLines(const Json& checkpoints, const Style& style, int width) {
+std::vector<std::string> CheckpointLines(const std::vector<rest::SweepCheckpoint>& checkpoints,
+                                         const Style& style, int width) {
   if (checkpoints.empty()) return {"no checkpoints are kept"};
   Table table({{"CHECKPOINT"}, {"BEST", true}, {"SIZE", true}, {"KEPT"}, {"EXECUTOR"}, {"FOLDER"}});
   std::set<int64_t> trials;
   double bytes = 0;
-  for (const Json& checkpoint : checkpoints) {
-    const int64_t trial = WholeAt(checkpoint, "trial");
-    const double size = NumberOf(At(checkpoint, "bytes")).value_or(0);
-    const std::optional<double> best = NumberOf(At(checkpoint, "best"));
-    trials.insert(trial);
+  for (const rest::SweepCheckpoint& checkpoint : checkpoints) {
+    const auto size = static_cast<double>(checkpoint.bytes);
+    trials.insert(checkpoint.trial);
     bytes += size;
-    table.Add({TextAt(checkpoint, "sweep") + '/' + std::to_string(trial) + '/' +
-                   std::to_string(WholeAt(checkpoint, "attempt")) + '-' +
-                   std::to_string(WholeAt(checkpoint, "step")),
-               best.has_value() ? FormatNumber(*best) : "", FormatBytes(size), KeptText(checkpoint),
-               TextAt(checkpoint, "executor"), TextAt(checkpoint, "path")});
+    table.Add({checkpoint.sweep + '/' + std::to_string(checkpoint.trial) + '/' +
+                   std::to_string(checkpoint.attempt) + '-' + std::to_string(checkpoint.step),
+               FormatOptional(checkpoint.best), FormatBytes(size), KeptText(checkpoint),
+               checkpoint.executor, checkpoint.path});
   }
   std::vector<std::string> lines = table.Lines(style, width);
-  lines.push_back(FormatCount(checkpoints.size(), "checkpoint") + " of " +
-                  FormatCount(trials.size(), "trial") + ", " + FormatBytes(bytes));
+  lines.push_back(FormatCount(std::ssize(checkpoints), "checkpoint") + " of " +
+                  FormatCount(std::ssize(trials), "trial") + ", " + FormatBytes(bytes));
   return lines;
 }
 
 ExitCode List(const CheckpointListFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.sweep);
   if (!id.ok()) return Fail(console, id.error());
-  const Result<Json> checkpoints = api.Checkpoints(*id);
-  if (!checkpoints.ok()) return Fail(console, checkpoints.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump({{"checkpoints", *checkpoints}}, 2));
-  } else {
-    console.out.PrintLines(CheckpointLines(*checkpoints, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  const auto show = [&](const rest::CheckpointList& list) {
+    console.out.PrintLines(
+        CheckpointLines(list.checkpoints, console.out.style(), console.out.width()));
+  };
+  return ShowAnswer(flags.output, console, api.Checkpoints(*id), show);
 }
 
 ExitCode SetPinned(const CheckpointPinFlags& flags, bool pinned, Console& console, Api& api) {

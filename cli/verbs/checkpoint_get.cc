@@ -15,52 +15,50 @@ namespace {
 
 constexpr std::chrono::milliseconds kBarRedrawPeriod{100};
 
-CheckpointName NameOf(const TrialName& trial, const Json& row) {
-  return {trial,
-          std::to_string(WholeAt(row, "attempt")) + "-" + std::to_string(WholeAt(row, "step"))};
+using CheckpointRows = std::vector<rest::TrialCheckpoint>;
+
+CheckpointName NameOf(const TrialName& trial, const rest::Checkpoint& row) {
+  return {trial, std::to_string(row.attempt) + "-" + std::to_string(row.step)};
 }
 
-// As they were saved: later attempts go on from earlier ones' checkpoints.
-bool SavedBefore(const Json& a, const Json& b) {
-  return std::pair(WholeAt(a, "attempt"), WholeAt(a, "step")) <
-         std::pair(WholeAt(b, "attempt"), WholeAt(b, "step"));
-}
-
-// The checkpoint saved last of those that fit; null when none does.
-const Json* Last(const Json& rows, const std::function<bool(const Json&)>& fits) {
-  const Json* last = nullptr;
-  for (const Json& row : rows) {
-    if (fits(row) && (last == nullptr || SavedBefore(*last, row))) last = &row;
+// The checkpoint that was saved last and meets the condition; null if there is none. Later attempts
+// continue from the checkpoints of earlier ones.
+template <class Row, class Condition>
+const Row* Last(const std::vector<Row>& rows, Condition condition) {
+  const Row* last = nullptr;
+  for (const Row& row : rows) {
+    if (condition(row) && (last == nullptr ||
+                           std::pair(last->attempt, last->step) < std::pair(row.attempt, row.step)))
+      last = &row;
   }
   return last;
 }
 
-bool IsKept(const Json& row) { return !At(row, "dropped").is_string(); }
+bool IsKept(const rest::TrialCheckpoint& row) { return !row.dropped.has_value(); }
 
-std::string StepsOf(const Json& rows) {
-  std::string steps;
-  for (const Json& row : rows) {
-    if (IsKept(row)) steps += (steps.empty() ? "" : ", ") + std::to_string(WholeAt(row, "step"));
+std::string StepsOf(const CheckpointRows& rows) {
+  std::vector<std::string> steps;
+  for (const rest::TrialCheckpoint& row : rows) {
+    if (IsKept(row)) steps.push_back(std::to_string(row.step));
   }
-  return steps;
+  return JoinWithCommas(steps);
 }
 
-// Why there is none to take of a trial, whose checkpoints these are.
-Error None(const TrialName& trial, const Json& rows, std::optional<int64_t> step) {
+// Why the trial with these checkpoints does not have the one at `step`.
+Error None(const TrialName& trial, const CheckpointRows& rows, std::optional<int64_t> step) {
   const std::string name = "trial " + trial.sweep + "/" + std::to_string(trial.number);
   const std::string steps = StepsOf(rows);
-  const std::string those = steps.empty()
-                                ? "; it has none\nsee those of others with `attune checkpoint "
-                                  "list " +
-                                      trial.sweep + "`"
-                                : "\nit has those of the steps " + steps;
+  const std::string those =
+      steps.empty() ? "; it has none\nlist those of all trials with `attune checkpoint list " +
+                          trial.sweep + "`"
+                    : "\nit has those of steps " + steps;
   if (!step) return {ErrorCode::kNotFound, name + " has no such checkpoint" + those};
-  const auto of_step = [&](const Json& row) { return WholeAt(row, "step") == *step; };
-  if (const Json* dropped = Last(rows, of_step))
-    return {ErrorCode::kNotFound, "the checkpoint of " + name + " at step " +
-                                      std::to_string(*step) + " was dropped at " +
-                                      Clean(TextAt(*dropped, "dropped")) + ": " +
-                                      Clean(TextAt(*dropped, "reason")) + those};
+  const auto* const dropped =
+      Last(rows, [&](const rest::TrialCheckpoint& row) { return row.step == *step; });
+  if (dropped != nullptr)
+    return {ErrorCode::kNotFound,
+            "the checkpoint of " + name + " at step " + std::to_string(*step) + " was dropped at " +
+                Clean(dropped->dropped.value_or("")) + ": " + Clean(dropped->reason) + those};
   return {ErrorCode::kNotFound,
           name + " has no checkpoint at step " + std::to_string(*step) + those};
 }
@@ -72,33 +70,31 @@ struct Named {
   std::optional<int64_t> step;
 };
 
-Result<Named> BestOf(Api& api, const std::string& sweep) {
-  const Result<Json> json = api.Sweep(sweep);
-  if (!json.ok()) return json.error();
-  const Json& best = At(*json, "best");
-  if (!best.is_object())
-    return Error{ErrorCode::kNotFound, "sweep " + sweep +
-                                           " has no result yet, and so no best checkpoint\nsee "
-                                           "what there is with `attune checkpoint list " +
-                                           sweep + "`"};
-  return Named{.trial = {sweep, WholeAt(best, "trial")},
-               .checkpoint = std::nullopt,
-               .step = WholeAt(best, "step")};
+Result<Named> BestOf(Api& api, const std::string& id) {
+  const auto sweep = api.Sweep(id);
+  if (!sweep.ok()) return sweep.error();
+  if (!sweep->best.has_value())
+    return Error{ErrorCode::kNotFound, "sweep " + id +
+                                           " has no result yet, so it has no best checkpoint\n"
+                                           "list what there is with `attune checkpoint list " +
+                                           id + "`"};
+  return Named{
+      .trial = {id, sweep->best->trial}, .checkpoint = std::nullopt, .step = sweep->best->step};
 }
 
-// The list of all says which are of their trial's best result.
-Result<int64_t> BestStepOf(Api& api, const TrialName& trial, const Json& rows) {
-  const Result<Json> all = api.Checkpoints(trial.sweep);
+// The list of a sweep's checkpoints tells which ones belong to the best result of their trial.
+Result<int64_t> BestStepOf(Api& api, const TrialName& trial, const CheckpointRows& rows) {
+  const auto all = api.Checkpoints(trial.sweep);
   if (!all.ok()) return all.error();
-  const Json* const best = Last(*all, [&](const Json& row) {
-    return WholeAt(row, "trial", -1) == trial.number && !At(row, "best").is_null();
+  const auto* const best = Last(all->checkpoints, [&](const rest::SweepCheckpoint& row) {
+    return row.trial == trial.number && row.best.has_value();
   });
-  if (best != nullptr) return WholeAt(*best, "step");
+  if (best != nullptr) return best->step;
   const std::string steps = StepsOf(rows);
   return Error{ErrorCode::kNotFound, "trial " + trial.sweep + "/" + std::to_string(trial.number) +
                                          " has no checkpoint of its best result" +
                                          (steps.empty() ? "; it has none at all"
-                                                        : "\nit has those of the steps " + steps +
+                                                        : "\nit has those of steps " + steps +
                                                               ": name one with --step N")};
 }
 
@@ -120,39 +116,36 @@ Result<Named> Parse(Api& api, const std::string& name, const CheckpointChoice& c
   return Named{*trial, std::nullopt, choice.step};
 }
 
-// The row of the one to fetch, kept.
-Result<Json> Choose(Api& api, const std::string& name, const CheckpointChoice& choice) {
+// The checkpoint to fetch, and its trial.
+struct Chosen {
+  TrialName trial;
+  rest::TrialCheckpoint row;
+};
+
+Result<Chosen> Choose(Api& api, const std::string& name, const CheckpointChoice& choice) {
   Result<Named> named = Parse(api, name, choice);
   if (!named.ok()) return named.error();
-  const Result<Json> trial = api.Trial(named->trial);
+  const auto trial = api.Trial(named->trial);
   if (!trial.ok()) return trial.error();
-  const Json& rows = At(*trial, "checkpoints");
+  const CheckpointRows& rows = trial->checkpoints;
   if (choice.best && !named->step) {
     const Result<int64_t> step = BestStepOf(api, named->trial, rows);
     if (!step.ok()) return step.error();
     named->step = *step;
   }
-  const Json* const row = Last(rows, [&](const Json& each) {
-    if (named->checkpoint && NameOf(named->trial, each).name != named->checkpoint->name)
-      return false;
-    return IsKept(each) && (!named->step || WholeAt(each, "step") == *named->step);
+  const auto has_name = [&](const rest::TrialCheckpoint& each) {
+    return !named->checkpoint || NameOf(named->trial, each).name == named->checkpoint->name;
+  };
+  const auto* const row = Last(rows, [&](const rest::TrialCheckpoint& each) {
+    return has_name(each) && IsKept(each) && (!named->step || each.step == *named->step);
   });
-  if (row != nullptr) {
-    Json chosen = *row;
-    chosen["sweep"] = named->trial.sweep;
-    chosen["trial"] = named->trial.number;
-    return chosen;
-  }
+  if (row != nullptr) return Chosen{named->trial, *row};
   if (!named->checkpoint) return None(named->trial, rows, named->step);
-  const Json* const dropped = Last(rows, [&](const Json& each) {
-    return NameOf(named->trial, each).name == named->checkpoint->name;
-  });
-  return None(named->trial, rows,
-              dropped == nullptr ? std::nullopt : std::optional(WholeAt(*dropped, "step")));
+  const auto* const dropped = Last(rows, has_name);
+  return None(named->trial, rows, dropped == nullptr ? std::nullopt : std::optional(dropped->step));
 }
 
-// Brings it into the folder, and says what to do where it could not. What the server said is not
-// put into other words.
+// Downloads it into the folder. An error says what to do; the server's own message is kept.
 Result<checkpoints::Downloaded> Bring(Api& api, const CheckpointName& checkpoint,
                                       const std::string& digest, const std::string& folder,
                                       const std::function<void(uint64_t, uint64_t)>& progress) {
@@ -203,13 +196,13 @@ std::string TextOf(const CheckpointName& checkpoint) {
 ExitCode GetCheckpoint(const std::string& name, const CheckpointChoice& choice,
                        const std::string& out, const OutputFlags& output, Console& console,
                        Api& api) {
-  const Result<Json> row = Choose(api, name, choice);
-  if (!row.ok()) return Fail(console, row.error());
-  const TrialName trial{TextAt(*row, "sweep"), WholeAt(*row, "trial")};
-  const CheckpointName checkpoint = NameOf(trial, *row);
+  const Result<Chosen> chosen = Choose(api, name, choice);
+  if (!chosen.ok()) return Fail(console, chosen.error());
+  const auto& [trial, row] = *chosen;
+  const CheckpointName checkpoint = NameOf(trial, row);
   const std::string folder = !out.empty() ? out
                                           : trial.sweep + "-" + std::to_string(trial.number) +
-                                                "-step-" + std::to_string(WholeAt(*row, "step"));
+                                                "-step-" + std::to_string(row.step);
   auto drawn = std::chrono::steady_clock::now() - kBarRedrawPeriod;
   const auto progress = [&](uint64_t there, uint64_t all) {
     const auto now = std::chrono::steady_clock::now();
@@ -218,7 +211,7 @@ ExitCode GetCheckpoint(const std::string& name, const CheckpointChoice& choice,
     console.err.Draw(
         {FormatBytes(static_cast<double>(there)) + " of " + FormatBytes(static_cast<double>(all))});
   };
-  const auto done = Bring(api, checkpoint, TextAt(*row, "digest"), folder, progress);
+  const auto done = Bring(api, checkpoint, row.digest, folder, progress);
   if (console.err.live()) console.err.Remove();
   if (!done.ok()) return Fail(console, done.error());
   if (output.json()) {
@@ -234,8 +227,7 @@ ExitCode GetCheckpoint(const std::string& name, const CheckpointChoice& choice,
   console.err.Print(
       "checkpoint " + TextOf(checkpoint) + ": " + std::to_string(done->files) +
       (done->files == 1 ? " file, " : " files, ") + FormatBytes(static_cast<double>(done->bytes)) +
-      (had > 0 ? ", of which " + FormatBytes(static_cast<double>(had)) + " were there from before"
-               : ""));
+      (had > 0 ? "; " + FormatBytes(static_cast<double>(had)) + " were already there" : ""));
   console.out.Print(folder);
   return ExitCode::kSuccess;
 }
@@ -244,19 +236,21 @@ Result<CheckpointName> NameToDrop(Api& api, const std::string& name, std::option
   const Result<Named> named = Parse(api, name, {.step = step, .best = false});
   if (!named.ok()) return named.error();
   if (named->checkpoint) return *named->checkpoint;
-  const Result<Json> trial = api.Trial(named->trial);
+  const auto trial = api.Trial(named->trial);
   if (!trial.ok()) return trial.error();
-  const Json& rows = At(*trial, "checkpoints");
+  const CheckpointRows& rows = trial->checkpoints;
   if (!step) {
     const auto kept = std::ranges::count_if(rows, IsKept);
     if (kept == 0) return None(named->trial, rows, step);
     if (kept == 1) return NameOf(named->trial, *Last(rows, IsKept));
     return Error{ErrorCode::kInvalid, "`" + name + "` has " + std::to_string(kept) +
-                                          ": say which with --step N, or name it like " + name +
-                                          "/2-900\nsee them with `attune checkpoint list`"};
+                                          " checkpoints: choose one with --step N, or name it "
+                                          "like " +
+                                          name + "/2-900\nlist them with `attune checkpoint list`"};
   }
-  const auto of_step = [&](const Json& row) { return WholeAt(row, "step") == *step; };
-  const Json* row = Last(rows, [&](const Json& each) { return of_step(each) && IsKept(each); });
+  const auto of_step = [&](const rest::TrialCheckpoint& row) { return row.step == *step; };
+  const auto* row =
+      Last(rows, [&](const rest::TrialCheckpoint& each) { return of_step(each) && IsKept(each); });
   if (row == nullptr) row = Last(rows, of_step);
   if (row == nullptr) return None(named->trial, rows, step);
   return NameOf(named->trial, *row);

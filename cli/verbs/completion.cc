@@ -33,12 +33,11 @@ std::vector<Candidate> SweepsOf(ServerChoice choice) {
   const Result<Endpoint> endpoint = ServerOf(std::move(choice));
   if (!endpoint.ok()) return {};
   Api api(*endpoint);
-  const Result<Json> sweeps = api.Sweeps();
-  if (!sweeps.ok()) return {};
+  const auto list = api.Sweeps();
+  if (!list.ok()) return {};
   std::vector<Candidate> candidates;
-  for (const Json& sweep : *sweeps)
-    candidates.push_back(
-        {TextAt(sweep, "id"), TextAt(sweep, "name") + ", " + TextAt(sweep, "state")});
+  for (const rest::Sweep& sweep : list->sweeps)
+    candidates.push_back({sweep.id, sweep.name + ", " + sweep.state});
   return candidates;
 }
 

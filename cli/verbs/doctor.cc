@@ -52,14 +52,14 @@ ServerFacts AskServer(const ServerChoice& choice) {
   facts.url = endpoint->url;
   Api api(*endpoint);
   const double asked = SecondsNow();
-  const Result<Json> answer = api.Version();
+  const auto answer = api.Version();
   const double answered = SecondsNow();
   if (!answer.ok()) {
     SetFault(answer.error(), facts);
     return facts;
   }
-  facts.version = TextAt(*answer, "version");
-  if (const std::optional<double> time = ParseTime(TextAt(*answer, "time"))) {
+  facts.version = answer->version;
+  if (const std::optional<double> time = ParseTime(answer->time)) {
     facts.clock_ahead_seconds = (asked + answered) / 2 - *time;
     facts.clock_error_seconds = (answered - asked) / 2;
   }

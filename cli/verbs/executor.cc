@@ -103,104 +103,89 @@ ExitCode RunExecutor(const ExecutorFlags& flags, Console& console) {
   return ExitCode::kSuccess;
 }
 
-// ---- those of a server ---------------------------------------------------------------------
+// ---- Verbs that ask a server ----------------------------------------------------------------
 
-// 2/4, of what there is; what a lost one has free is unknown.
-std::string Use(const Json& executor, const std::string& what) {
-  const int64_t all = WholeAt(executor, what);
+// "2/4": used and all. The use of a lost executor is unknown.
+std::string UseText(const rest::Executor& executor, int64_t all, int64_t free) {
   if (all == 0) return "none";
-  const std::string used = TextAt(executor, "state") == "lost"
-                               ? "?"
-                               : std::to_string(all - WholeAt(executor, what + "_free"));
-  return used + '/' + std::to_string(all);
+  return (executor.state == "lost" ? "?" : std::to_string(all - free)) + '/' + std::to_string(all);
 }
 
-std::string DiskFree(const Json& executor) {
-  const std::optional<double> bytes = NumberOf(At(executor, "disk_free_bytes"));
-  return bytes.has_value() ? FormatBytes(*bytes) : "";
-}
-
-std::string LabelsOf(const Json& executor) {
+std::string LabelsText(const rest::Executor& executor) {
   std::string text;
-  for (const auto& [name, value] : At(executor, "labels").items()) {
-    text += (text.empty() ? "" : ",") + name + '=' +
-            (value.is_string() ? value.get<std::string>() : "");
-  }
+  for (const auto& [name, value] : executor.labels)
+    text += (text.empty() ? "" : ",") + name + '=' + value;
   return Clean(text);
 }
 
 // s1/3 ranks 0-3, s2/0 rank 4
-std::string Running(const Json& executor) {
-  std::string text;
-  for (const Json& part : At(executor, "running")) {
-    const Json& ranks = At(part, "ranks");
-    if (!ranks.is_array() || ranks.size() != 2) continue;
-    const bool one = ranks[0] == ranks[1];
-    text += (text.empty() ? "" : ", ") + TextAt(part, "sweep") + '/' +
-            std::to_string(WholeAt(part, "trial")) + (one ? " rank " : " ranks ") + Dump(ranks[0]) +
-            (one ? "" : '-' + Dump(ranks[1]));
+std::string RunningText(const rest::Executor& executor) {
+  std::vector<std::string> parts;
+  for (const rest::RunningPart& part : executor.running) {
+    if (part.ranks.size() != 2) continue;
+    const auto first = std::to_string(part.ranks[0]);
+    const auto last = std::to_string(part.ranks[1]);
+    parts.push_back(part.sweep + '/' + std::to_string(part.trial) +
+                    (first == last ? " rank " + first : " ranks " + first + '-' + last));
   }
-  return Clean(text);
+  return Clean(JoinWithCommas(parts));
 }
 
-std::string Heard(const Json& executor) {
-  const std::optional<double> seconds = NumberOf(At(executor, "silent_seconds"));
-  return seconds.has_value() ? FormatDuration(*seconds) + " ago" : "";
+// Why nothing starts on it, a line for each reason.
+void AddObstacles(const rest::Executor& executor, std::vector<std::string>& lines) {
+  const std::string name = Clean(executor.name);
+  if (const auto& drain = executor.drain; drain.has_value())
+    lines.push_back(name + " is drained since " + drain->since +
+                    (drain->reason.empty() ? "" : ": " + Clean(drain->reason)));
+  if (executor.health_problem.has_value())
+    lines.push_back(name + " is unhealthy: " + Clean(*executor.health_problem));
+  if (const auto& quarantine = executor.quarantine; quarantine.has_value())
+    lines.push_back(name + " is quarantined until " + quarantine->until + ": " +
+                    Clean(quarantine->reason));
 }
 
-std::vector<std::string> ExecutorLines(const Json& executors, const Style& style, int width) {
+std::vector<std::string> ExecutorLines(const std::vector<rest::Executor>& executors,
+                                       const Style& style, int width) {
   Table table({{"EXECUTOR"},
                {"STATE"},
                {"CPUS", /*right=*/true},
                {"GPUS", /*right=*/true},
                {"DISK FREE", /*right=*/true},
                {"ADDRESS"},
-               {"HEARD", /*right=*/true},
+               {"HEARTBEAT", /*right=*/true},
                {"LABELS"},
                {"RUNNING"}});
-  std::vector<std::string> closed;
-  for (const Json& executor : executors) {
-    const std::string name = Clean(TextAt(executor, "name"));
-    const std::string state = TextAt(executor, "state");
-    table.Add({name,
-               {state, ColourOfState(state)},
-               Use(executor, "cpus"),
-               Use(executor, "gpus"),
-               DiskFree(executor),
-               Clean(TextAt(executor, "address")),
-               Heard(executor),
-               LabelsOf(executor),
-               Running(executor)});
-    if (const Json& drain = At(executor, "drain"); drain.is_object()) {
-      const std::string reason = Clean(TextAt(drain, "reason"));
-      closed.push_back(name + " is drained since " + TextAt(drain, "since") +
-                       (reason.empty() ? "" : ": " + reason));
-    }
-    if (At(executor, "problem").is_string())
-      closed.push_back(name + " is unwell: " + Clean(TextAt(executor, "problem")));
-    if (const Json& aside = At(executor, "set_aside"); aside.is_object())
-      closed.push_back(name + " is set aside until " + TextAt(aside, "until") + ": " +
-                       Clean(TextAt(aside, "reason")));
+  std::vector<std::string> obstacles;
+  for (const rest::Executor& executor : executors) {
+    const auto& disk = executor.disk_free_bytes;
+    const auto& seconds = executor.seconds_since_heartbeat;
+    table.Add({Clean(executor.name),
+               {executor.state, ColourOfState(executor.state)},
+               UseText(executor, executor.cpus, executor.cpus_free),
+               UseText(executor, executor.gpus, executor.gpus_free),
+               disk.has_value() ? FormatBytes(static_cast<double>(*disk)) : "",
+               Clean(executor.address),
+               seconds.has_value() ? FormatDuration(*seconds) + " ago" : "",
+               LabelsText(executor),
+               RunningText(executor)});
+    AddObstacles(executor, obstacles);
   }
   std::vector<std::string> lines = table.Lines(style, width);
-  if (!closed.empty()) lines.emplace_back();
-  lines.insert(lines.end(), closed.begin(), closed.end());
+  if (!obstacles.empty()) lines.emplace_back();
+  lines.insert(lines.end(), obstacles.begin(), obstacles.end());
   return lines;
 }
 
 ExitCode List(const ClientFlags& flags, Console& console, Api& api) {
-  const Result<Json> executors = api.Executors();
-  if (!executors.ok()) return Fail(console, executors.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump({{"executors", *executors}}, 2));
-  } else if (executors->empty()) {
-    console.err.Print(
-        "no executor has connected; start one with `attune executor --server "
-        "HOST:PORT`");
-  } else {
-    console.out.PrintLines(ExecutorLines(*executors, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(flags.output, console, api.Executors(), [&](const rest::ExecutorList& list) {
+    if (list.executors.empty()) {
+      console.err.Print(
+          "no executor has connected; start one with `attune executor --server HOST:PORT`");
+    } else {
+      console.out.PrintLines(
+          ExecutorLines(list.executors, console.out.style(), console.out.width()));
+    }
+  });
 }
 
 struct ExecutorNameFlags : ClientFlags {
@@ -224,21 +209,20 @@ struct ExecutorDrainFlags : ExecutorNameFlags {
   }
 };
 
-ExitCode Steer(const ExecutorNameFlags& flags, const std::string& verb, const Json& body,
-               Console& console, Api& api) {
+ExitCode Steer(const ExecutorNameFlags& flags, const std::string& verb,
+               const rest::DrainRequest& body, Console& console, Api& api) {
   return ShowEffect(flags.output, console, "executor " + flags.name,
-                    api.SteerExecutor(flags.name, verb, body));
+                    api.SteerExecutor(flags.name, verb, rest::ToJson(body)));
 }
 
 ExitCode Drain(const ExecutorDrainFlags& flags, Console& console, Api& api) {
-  Json body = Json::object();
-  if (!flags.reason.empty()) body["reason"] = flags.reason;
-  if (flags.now) body["now"] = true;
+  rest::DrainRequest body{.reason = UnlessEmpty(flags.reason)};
+  if (flags.now) body.now = true;
   return Steer(flags, "drain", body, console, api);
 }
 
 ExitCode Resume(const ExecutorNameFlags& flags, Console& console, Api& api) {
-  return Steer(flags, "resume", Json::object(), console, api);
+  return Steer(flags, "resume", {}, console, api);
 }
 
 }  // namespace

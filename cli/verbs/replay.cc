@@ -28,7 +28,7 @@ struct ReplayFlags : ClientFlags {
   }
 };
 
-// Keys without a dot are the scheduler's.
+// A key without a dot is an option of the scheduler.
 Result<Json> ChangesOf(const ReplayFlags& flags) {
   std::vector<std::string> settings;
   for (const std::string& setting : flags.settings) {
@@ -45,14 +45,10 @@ ExitCode Replay(const ReplayFlags& flags, Console& console, Api& api) {
   if (!changes.ok()) return Fail(console, changes.error());
   const Result<std::string> id = SweepOrNewest(api, flags.sweep);
   if (!id.ok()) return Fail(console, id.error());
-  const Result<Json> replay = api.Replay(*id, *changes, flags.slots);
-  if (!replay.ok()) return Fail(console, replay.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(*replay, 2));
-  } else {
-    console.out.PrintLines(ReplaySections(*replay, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  const auto show = [&](const rest::Replay& replay) {
+    console.out.PrintLines(ReplaySections(replay, console.out.style(), console.out.width()));
+  };
+  return ShowAnswer(flags.output, console, api.Replay(*id, *changes, flags.slots), show);
 }
 
 }  // namespace

@@ -5,19 +5,18 @@
 namespace attune::cli {
 
 Result<Unfinished> FindUnfinished(Api& api, const SweepDocument& document) {
-  const Result<Json> sweeps = api.Sweeps();
-  if (!sweeps.ok()) return sweeps.error();
+  const auto list = api.Sweeps();
+  if (!list.ok()) return list.error();
   Unfinished unfinished;
-  for (const Json& entry : *sweeps) {
-    if (IsFinal(TextAt(entry, "state"))) continue;
-    const std::string id = TextAt(entry, "id");
-    // The list leaves the file out.
-    Result<Json> sweep = api.Sweep(id);
+  for (const rest::Sweep& entry : list->sweeps) {
+    if (IsFinal(entry.state)) continue;
+    // The list does not have the files.
+    auto sweep = api.Sweep(entry.id);
     if (!sweep.ok()) return sweep.error();
-    if (!unfinished.same.has_value() && TextAt(*sweep, "file") == document.text) {
+    if (!unfinished.same.has_value() && sweep->file == document.text) {
       unfinished.same = *std::move(sweep);
     } else {
-      unfinished.others.push_back(id);
+      unfinished.others.push_back(entry.id);
     }
   }
   return unfinished;

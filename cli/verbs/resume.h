@@ -5,17 +5,16 @@
 #include <vector>
 
 #include "cli/client/api.h"
-#include "cli/json.h"
 
 namespace attune::cli {
 
-// What `attune run FILE` finds in its data folder.
+// Sweeps in the data folder of `attune run FILE` that have not ended.
 struct Unfinished {
-  std::optional<Json> same;         // the newest one that has this very text and has not ended
-  std::vector<std::string> others;  // ids of sweeps that have not ended and will run beside it
+  std::optional<Parsed<rest::SweepDetail>> same;  // the newest sweep of this text
+  std::vector<std::string> others;                // ids of the other sweeps; they run as well
 };
 
-// Reads the sweeps over REST. A text whose sweeps have all ended is tried afresh.
+// Reads the sweeps over REST.
 Result<Unfinished> FindUnfinished(Api& api, const SweepDocument& document);
 
 }  // namespace attune::cli

@@ -3,6 +3,8 @@
 #include "cli/check_sweep.h"
 #include "cli/joining.h"
 #include "cli/json.h"
+#include "cli/text/numbers.h"
+#include "cli/text/width.h"
 #include "cli/verbs/resume.h"
 #include "cli/verbs/slurm_step.h"
 #include "cli/verbs/verb.h"
@@ -100,16 +102,9 @@ std::string ResumeCommand(const RunFlags& flags) {
   return command;
 }
 
-std::string RungPlan(const Json& sweep) {
-  std::string plan;
-  for (const Json& rung : At(sweep, "rungs"))
-    plan += (plan.empty() ? ", rungs " : ", ") + Dump(rung);
-  return plan;
-}
-
 // The sweep to work on: the one that this folder has not finished, or a new one.
 struct Begun {
-  Json sweep;
+  rest::SweepDetail sweep;
   bool resumed = false;
 };
 
@@ -118,9 +113,8 @@ Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, Consol
   Result<Unfinished> unfinished = FindUnfinished(api, document);
   if (!unfinished.ok()) return unfinished.error();
   if (!unfinished->others.empty()) {
-    std::string ids;
-    for (const std::string& id : unfinished->others) ids += (ids.empty() ? "" : ", ") + id;
-    console.err.Print("also unfinished in this data folder, and running beside it: " + ids +
+    console.err.Print("these sweeps of the data folder have not ended and run as well: " +
+                      JoinWithCommas(unfinished->others) +
                       "\nend one with `attune sweep kill ID --data-dir " +
                       Quoted(flags.data_dir.string()) + '`');
   }
@@ -129,28 +123,23 @@ Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, Consol
   if (unfinished->same.has_value()) {
     begun = {.sweep = *std::move(unfinished->same), .resumed = true};
   } else {
-    Result<Json> created = api.CreateSweep(document);
+    auto created = api.CreateSweep(document);
     if (!created.ok()) return created.error();
     begun.sweep = *std::move(created);
   }
   if (flags.quiet) return begun;
 
-  const std::string id = TextAt(begun.sweep, "id");
-  const int64_t max_trials = WholeAt(begun.sweep, "max_trials");
-  const std::string of = max_trials > 0 ? std::to_string(max_trials) + " trials" : "trials";
+  const rest::SweepDetail& sweep = begun.sweep;
+  const std::string of =
+      sweep.max_trials > 0 ? FormatCount(sweep.max_trials, "trial") : std::string("trials");
   if (begun.resumed) {
-    int64_t done = 0;
-    for (const auto& [state, count] : At(begun.sweep, "trials").items()) {
-      if (IsFinal(state)) done += count.get<int64_t>();
-    }
-    console.err.Print("resuming sweep " + id + ": " + std::to_string(done) + " of " + of +
-                      " are done");
+    console.err.Print("resuming sweep " + sweep.id + ": " +
+                      std::to_string(CountEnded(sweep.trials)) + " of " + of + " are done");
   } else {
-    console.err.Print("sweep " + id + ' ' + TextAt(begun.sweep, "name") + ": " + of + ", " +
-                      TextAt(begun.sweep, "searcher") + " + " + TextAt(begun.sweep, "scheduler") +
-                      RungPlan(begun.sweep));
-    for (const Json& taken : At(begun.sweep, "warm_start"))
-      console.err.Print("begins with " + taken.get<std::string>());
+    const std::string rungs = JoinWithCommas(sweep.rungs);
+    console.err.Print("sweep " + sweep.id + ' ' + sweep.name + ": " + of + ", " + sweep.searcher +
+                      " + " + sweep.scheduler + (rungs.empty() ? "" : ", rungs " + rungs));
+    for (const std::string& taken : sweep.warm_start) console.err.Print("begins with " + taken);
   }
   return begun;
 }
@@ -158,19 +147,19 @@ Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, Consol
 ExitCode Report(const RunFlags& flags, const std::string& id, Clock::time_point started,
                 Console& console, Api& api) {
   const double wall_seconds = std::chrono::duration<double>(Clock::now() - started).count();
-  const Result<Json> sweep = api.Sweep(id);
+  const auto sweep = api.Sweep(id);
   if (!sweep.ok()) return Fail(console, sweep.error());
   const ExitCode code = ExitCodeOfSweep(*sweep);
   if (flags.output.json()) {
     console.out.Print(Dump(OutcomeJson(*sweep, wall_seconds)));
     return code;
   }
-  const Result<Json> trials = api.Trials(id);
+  const auto trials = api.Trials(id);
   if (!trials.ok()) return Fail(console, trials.error());
   if (!flags.quiet) console.err.Print("");
   console.out.PrintLines(
-      OutcomeLines(*sweep, *trials, wall_seconds, console.out.style(), console.out.width()));
-  if (code == ExitCode::kSweepFailed) console.out.PrintLines(LastFailure(api, *trials));
+      OutcomeLines(*sweep, trials->trials, wall_seconds, console.out.style(), console.out.width()));
+  if (code == ExitCode::kSweepFailed) console.out.PrintLines(LastFailure(api, trials->trials));
   if (!flags.quiet) {
     // The logs lie with the executor.
     const std::string serve = flags.Serve().executor ? "serve --with-executor" : "serve";
@@ -227,7 +216,7 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   Api api(endpoint);
   const Result<Begun> begun = Begin(flags, *document, console, api);
   if (!begun.ok()) return Fail(console, begun.error());
-  const std::string id = TextAt(begun->sweep, "id");
+  const std::string id = begun->sweep.id;
 
   const std::unique_ptr<Progress> progress =
       flags.quiet ? ShowNothing(console.err) : ShowForPeople(console.err);

@@ -106,56 +106,77 @@ ExitCode Down(const SlurmDownFlags& flags, Console& console) {
   return ExitCode::kSuccess;
 }
 
-// The executors of a pilot that are connected, as the server says it.
-Json ExecutorsOf(const Json& executors, const std::string& fleet, const std::string& pilot) {
-  Json its = Json::array();
-  for (const Json& each : executors) {
-    if (TextAt(each, "state") == "lost") continue;
-    if (slurm::PilotOf(fleet, TextAt(each, "name")) == pilot) its.push_back(each);
+using Executors = std::vector<rest::Executor>;
+
+// The connected executors of a pilot.
+Executors ExecutorsOf(const Executors& executors, const std::string& fleet,
+                      const std::string& pilot) {
+  Executors found;
+  for (const rest::Executor& each : executors) {
+    if (each.state != "lost" && slurm::PilotOf(fleet, each.name) == pilot) found.push_back(each);
   }
-  return its;
+  return found;
 }
 
-std::string InUse(const slurm::Job& job, const Json& executors) {
+std::string InUse(const slurm::Job& job, const Executors& executors) {
   if (executors.empty()) return "not joined";
-  const auto used = [&](const char* all, const char* left) {
+  const auto used = [&](int64_t rest::Executor::*all, int64_t rest::Executor::*free) {
     int64_t total = 0;
-    int64_t free = 0;
-    for (const Json& executor : executors) {
-      total += WholeAt(executor, all);
-      free += WholeAt(executor, left);
+    int64_t in_use = 0;
+    for (const rest::Executor& executor : executors) {
+      total += executor.*all;
+      in_use += executor.*all - executor.*free;
     }
-    return total == 0 ? "" : std::to_string(total - free) + " of " + std::to_string(total);
+    return total == 0 ? "" : std::to_string(in_use) + " of " + std::to_string(total);
   };
-  std::string text = used("cpus", "cpus_free") + " CPUs";
-  if (const std::string gpus = used("gpus", "gpus_free"); !gpus.empty())
-    text += ", " + gpus + " GPUs";
+  std::string text = used(&rest::Executor::cpus, &rest::Executor::cpus_free) + " CPUs";
+  const std::string gpus = used(&rest::Executor::gpus, &rest::Executor::gpus_free);
+  if (!gpus.empty()) text += ", " + gpus + " GPUs";
   const auto there = static_cast<int>(executors.size());
   if (there < job.nodes)
     text += "; " + std::to_string(there) + " of " + std::to_string(job.nodes) + " nodes joined";
   return text;
 }
 
-// What the keeper of this fleet has told the server last; null: nothing, or nobody can be asked.
-Json SaidOf(const Json& fleets, const std::string& fleet) {
-  for (const Json& each : fleets)
-    if (TextAt(each, "fleet") == fleet) return each;
-  return nullptr;
+// The server's facts about a fleet.
+struct Seen {
+  Executors executors;
+  std::optional<rest::Fleet> keeper;  // the keeper's last report; nullopt: it has made none
+};
+
+Result<Seen> AskServer(const ServerChoice& server, const std::string& fleet) {
+  const Result<Endpoint> endpoint = ServerOf(server);
+  if (!endpoint.ok()) return endpoint.error();
+  Api api(*endpoint);
+  auto executors = api.Executors();
+  if (!executors.ok()) return executors.error();
+  Seen seen{.executors = std::move(executors->executors), .keeper = std::nullopt};
+  const auto pilots = api.Pilots();
+  if (!pilots.ok()) return pilots.error();
+  for (const rest::Fleet& each : pilots->fleets)
+    if (each.fleet == fleet) seen.keeper = each;
+  return seen;
 }
 
-// Who keeps the pilots, and why gangs that wait get none.
-void PrintKeeper(const Json& said, Console& console) {
-  if (said.is_null()) return console.err.Print("no keeper has told this server anything");
-  if (At(said, "stale") == Json(true)) {
-    const auto silent = static_cast<int64_t>(said.value("silent_seconds", 0.0));
-    return console.err.Print("the keeper on " + Clean(TextAt(said, "host")) +
-                             " has been silent for " + std::to_string(silent) +
+// Who keeps the pilots, and why waiting gangs get none.
+void PrintKeeper(const std::optional<rest::Fleet>& keeper, Console& console) {
+  if (!keeper.has_value()) return console.err.Print("no keeper has reported to this server");
+  if (keeper->stale) {
+    const auto silent = static_cast<int64_t>(keeper->seconds_since_report);
+    return console.err.Print("the keeper on " + Clean(keeper->host) + " has been silent for " +
+                             std::to_string(silent) +
                              " s: nobody submits pilots; `attune slurm up` does");
   }
-  for (const Json& each : At(said, "hindrances")) {
-    const std::string sweep = TextAt(each, "sweep");
-    console.err.Print((sweep.empty() ? "" : "sweep " + sweep + ": ") + Clean(TextAt(each, "text")));
+  for (const rest::Blocker& each : keeper->blockers) {
+    console.err.Print((each.sweep.empty() ? "" : "sweep " + each.sweep + ": ") + Clean(each.text));
   }
+}
+
+// A pilot with its executors instead of their names.
+Json PilotWithExecutors(const slurm::Job& job, const Executors& executors) {
+  Json pilot = rest::ToJson(MakePilot(job));
+  pilot.update(rest::ToJson(rest::ExecutorList{executors}));
+  return pilot;
 }
 
 ExitCode ShowStatus(const ClientFlags& flags, Console& console) {
@@ -168,32 +189,24 @@ ExitCode ShowStatus(const ClientFlags& flags, Console& console) {
   slurm::SystemCommands commands;
   const auto jobs = slurm::Tools(commands).Jobs(slurm::PilotPrefix(fleet));
   if (!jobs.ok()) return Fail(console, jobs.error());
-
-  Json executors = Json::array();
-  Json said;
-  const Result<Endpoint> endpoint = ServerOf(flags.server);
-  Result<Json> answer = endpoint.ok() ? Api(*endpoint).Executors() : endpoint.error();
-  if (answer.ok()) {
-    executors = *std::move(answer);
-    answer = Api(*endpoint).Pilots();
-    if (answer.ok()) said = SaidOf(*answer, fleet);
-  }
+  const Result<Seen> answer = AskServer(flags.server, fleet);
   if (!answer.ok()) console.err.Print("the server cannot be asked: " + answer.error().message);
+  const Seen seen = answer.ok() ? *answer : Seen();
 
   Json pilots = Json::array();
   Table table({{"PILOT"}, {"JOB", true}, {"STATE"}, {"NODE"}, {"ENDS"}, {"IN USE"}, {"REASON"}});
   for (const slurm::Job& job : *jobs) {
-    const Json its = ExecutorsOf(executors, fleet, job.name);
-    pilots.push_back(PilotJson(job, its));
+    const Executors executors = ExecutorsOf(seen.executors, fleet, job.name);
+    pilots.push_back(PilotWithExecutors(job, executors));
     const bool ended = job.phase() == slurm::Phase::kEnded;
     table.Add({Clean(job.name), job.id, Clean(job.state), Clean(job.node), Clean(job.ends),
-               ended ? "" : InUse(job, its), Clean(job.reason)});
+               ended ? "" : InUse(job, executors), Clean(job.reason)});
   }
   if (flags.output.json()) {
     console.out.Print(Dump({{"fleet", fleet},
                             {"pilots", std::move(pilots)},
-                            {"hours", HoursJson(hours->hours())},
-                            {"keeper", std::move(said)}},
+                            {"hours", rest::ToJson(MakeHours(hours->hours()))},
+                            {"keeper", rest::ToJson(seen.keeper)}},
                            2));
     return ExitCode::kSuccess;
   }
@@ -203,7 +216,7 @@ ExitCode ShowStatus(const ClientFlags& flags, Console& console) {
     console.out.PrintLines(table.Lines(console.out.style(), console.out.width()));
   }
   for (const std::string& line : HoursLines(hours->hours())) console.out.Print(line);
-  if (answer.ok()) PrintKeeper(said, console);
+  if (answer.ok()) PrintKeeper(seen.keeper, console);
   return ExitCode::kSuccess;
 }
 

@@ -29,8 +29,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How soon `attune slurm down` is noticed.
-
 Result<std::chrono::milliseconds> DurationOf(const std::string& flag, const std::string& text) {
   const std::optional<double> seconds = ParseDuration(text);
   if (seconds.has_value() && *seconds > 0 && *seconds < 1e7)
@@ -106,55 +104,56 @@ Status ShareJoin(const SlurmUpFlags& flags, const std::filesystem::path& to) {
   return slurm::WriteWhole(to, *word + "\n");
 }
 
-slurm::Room RoomAt(const Json& json, const char* cpus, const char* gpus, const char* memory) {
-  return {.cpus = static_cast<int>(WholeAt(json, cpus)),
-          .gpus = static_cast<int>(WholeAt(json, gpus)),
-          .memory_bytes = WholeAt(json, memory)};
-}
-
-Requirements RequiredIn(const Json& demand) {
+Requirements RequiredIn(const rest::Demand& demand) {
   Requirements required;
-  for (const auto& [name, values] : At(demand, "requires").items()) {
+  for (const auto& [name, values] : demand.requires_.items()) {
     if (values.is_string()) required[name].insert(values.get<std::string>());
     if (!values.is_array()) continue;
-    for (const Json& value : values) required[name].insert(value.get<std::string>());
+    for (const Json& value : values)
+      if (value.is_string()) required[name].insert(value.get<std::string>());
   }
   return required;
+}
+
+slurm::Wanted WantedOf(const rest::Demand& demand, const std::vector<rest::Executor>& executors,
+                       const Labels& labels) {
+  const Requirements required = RequiredIn(demand);
+  std::set<std::string> barred;
+  for (const rest::Executor& executor : executors) {
+    if (!Match(required, executor.labels)) barred.insert(executor.name);
+  }
+  // Gangs that use a share of a GPU occupy one together.
+  const int64_t per_gpu = 100 / std::clamp<int64_t>(demand.gpu_percent.value_or(100), 1, 100);
+  return {.sweep = demand.sweep,
+          .gangs = static_cast<int>((demand.gangs + per_gpu - 1) / per_gpu),
+          .workers = static_cast<int>(demand.workers),
+          .min_workers = static_cast<int>(demand.min_workers),
+          .worker = {.cpus = static_cast<int>(demand.cpus_per_worker),
+                     .gpus = static_cast<int>(demand.gpus_per_worker),
+                     .memory_bytes = demand.memory_per_worker},
+          .lacking = Match(required, labels) ? "" : ToString(required),
+          .barred = std::move(barred)};
 }
 
 // `labels`: those of every pilot.
 Result<slurm::Situation> Look(Api& api, const Labels& labels) {
   slurm::Situation situation;
-  const Result<Json> demand = api.Demand();
+  const auto demand = api.Demand();
   if (!demand.ok()) return demand.error();
-  const Result<Json> executors = api.Executors();
+  const auto executors = api.Executors();
   if (!executors.ok()) return executors.error();
-  for (const Json& each : *demand) {
-    const Requirements required = RequiredIn(each);
-    std::set<std::string> barred;
-    for (const Json& executor : *executors) {
-      Labels its;
-      for (const auto& [name, value] : At(executor, "labels").items()) its[name] = value;
-      if (!Match(required, its)) barred.insert(TextAt(executor, "name"));
-    }
-    // Of gangs that take shares so many have a GPU together.
-    const int64_t a_gpu = 100 / std::clamp<int64_t>(WholeAt(each, "gpu_percent", 100), 1, 100);
-    situation.wanted.push_back(
-        {.sweep = TextAt(each, "sweep"),
-         .gangs = static_cast<int>((WholeAt(each, "gangs") + a_gpu - 1) / a_gpu),
-         .workers = static_cast<int>(WholeAt(each, "workers", 1)),
-         .min_workers = static_cast<int>(WholeAt(each, "min_workers", 1)),
-         .worker = RoomAt(each, "cpus_per_worker", "gpus_per_worker", "memory_per_worker"),
-         .lacking = Match(required, labels) ? "" : ToString(required),
-         .barred = std::move(barred)});
-  }
-  for (const Json& each : *executors) {
-    const std::string state = TextAt(each, "state");
-    if (state == "lost") continue;
-    situation.hosts.push_back({.name = TextAt(each, "name"),
-                               .total = RoomAt(each, "cpus", "gpus", "memory_bytes"),
-                               .free = RoomAt(each, "cpus_free", "gpus_free", "memory_free"),
-                               .takes_gangs = state == "online"});
+  for (const rest::Demand& each : demand->demand)
+    situation.wanted.push_back(WantedOf(each, executors->executors, labels));
+  for (const rest::Executor& each : executors->executors) {
+    if (each.state == "lost") continue;
+    situation.hosts.push_back({.name = each.name,
+                               .total = {.cpus = static_cast<int>(each.cpus),
+                                         .gpus = static_cast<int>(each.gpus),
+                                         .memory_bytes = each.memory_bytes},
+                               .free = {.cpus = static_cast<int>(each.cpus_free),
+                                        .gpus = static_cast<int>(each.gpus_free),
+                                        .memory_bytes = each.memory_free_bytes},
+                               .takes_gangs = each.state == "online"});
   }
   return situation;
 }
@@ -323,9 +322,9 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
   const auto say = [&](const std::string& text) { console.err.Print(text); };
   std::string said;
   const auto show = [&](const slurm::KeeperView& view) {
-    const Status told = api.ReportPilots(ReportJson(facts, view));
+    const Status told = api.ReportPilots(MakeReport(facts, view));
     const std::string text =
-        told.ok() ? "" : "the server does not take what is seen: " + told.error().message;
+        told.ok() ? "" : "the server refuses the report of pilots: " + told.error().message;
     if (!text.empty() && text != said) say(text);
     said = text;
   };

@@ -49,7 +49,7 @@ std::string ReattachCommand(const ClientFlags& flags, const std::string& id) {
   return command;
 }
 
-// Until the sweep ends; then its outcome, in the exit code too.
+// Follows the sweep until it ends, and prints its outcome. The exit code tells it as well.
 ExitCode Watch(const SweepFollowFlags& flags, const std::string& id, Console& console, Api& api) {
   WatchOptions options{.sweep = id};
   if (!flags.timeout.empty()) {
@@ -74,16 +74,17 @@ ExitCode Watch(const SweepFollowFlags& flags, const std::string& id, Console& co
     return ExitCode::kTimeout;
   }
 
-  const Result<Json> sweep = api.Sweep(id);
+  const auto sweep = api.Sweep(id);
   if (!sweep.ok()) return Fail(console, sweep.error());
   if (!flags.output.json()) {
-    const Result<Json> trials = api.Trials(id);
-    if (!trials.ok()) return Fail(console, trials.error());
+    const auto list = api.Trials(id);
+    if (!list.ok()) return Fail(console, list.error());
     console.out.Print("");
-    console.out.PrintLines(OutcomeLines(*sweep, *trials, SweepSeconds(*sweep, SecondsSince1970()),
+    console.out.PrintLines(OutcomeLines(*sweep, list->trials,
+                                        SweepSeconds(*sweep, SecondsSince1970()),
                                         console.out.style(), console.out.width()));
     if (ExitCodeOfSweep(*sweep) == ExitCode::kSweepFailed)
-      console.out.PrintLines(LastFailure(api, *trials));
+      console.out.PrintLines(LastFailure(api, list->trials));
   }
   return ExitCodeOfSweep(*sweep);
 }
@@ -99,37 +100,32 @@ struct SweepCreateFlags : SweepFollowFlags {
   }
 };
 
-// Faults of a file are in the form that editors jump to, so nothing stands before them.
+// Editors understand faults of the file, so no prefix is added.
 ExitCode FailOf(const SweepDocument& document, const Error& error, Console& console) {
   if (!error.message.starts_with(document.path.string() + ':')) return Fail(console, error);
   console.err.Print(error.message);
   return ExitCode::kUsage;
 }
 
-ExitCode ShowCreated(const ClientFlags& flags, const Json& sweep, Console& console) {
-  if (flags.output.json()) {
-    console.out.Print(Dump(sweep, 2));
-    return ExitCode::kSuccess;
-  }
-  const std::string id = TextAt(sweep, "id");
-  console.out.Print(id);
-  for (const Json& taken : At(sweep, "warm_start"))
-    console.err.Print("begins with " + taken.get<std::string>());
-  if (const std::string waiting = Clean(TextAt(sweep, "waiting")); !waiting.empty())
-    console.err.Print("it does not start yet: " + waiting);
-  console.err.Print("watch it with `" + ReattachCommand(flags, id) + '`');
-  return ExitCode::kSuccess;
+ExitCode ShowCreated(const ClientFlags& flags, const Answer<rest::SweepDetail>& sweep,
+                     Console& console) {
+  return ShowAnswer(flags.output, console, sweep, [&](const rest::Sweep& created) {
+    console.out.Print(created.id);
+    for (const std::string& taken : created.warm_start) console.err.Print("begins with " + taken);
+    if (!created.waiting_reason.empty())
+      console.err.Print("it does not start yet: " + Clean(created.waiting_reason));
+    console.err.Print("watch it with `" + ReattachCommand(flags, created.id) + '`');
+  });
 }
 
 ExitCode Create(const SweepCreateFlags& flags, Console& console, Api& api) {
   const Result<SweepDocument> document = SweepDocument::Read(flags.file);
   if (!document.ok()) return Fail(console, document.error());
-  const Result<Json> sweep = api.CreateSweep(*document);
+  const auto sweep = api.CreateSweep(*document);
   if (!sweep.ok()) return FailOf(*document, sweep.error(), console);
-  if (!flags.watch) return ShowCreated(flags, *sweep, console);
-  const std::string id = TextAt(*sweep, "id");
-  console.err.Print("sweep " + id + " created; Ctrl-C leaves it running");
-  return Watch(flags, id, console, api);
+  if (!flags.watch) return ShowCreated(flags, sweep, console);
+  console.err.Print("sweep " + sweep->id + " created; Ctrl-C leaves it running");
+  return Watch(flags, sweep->id, console, api);
 }
 
 struct SweepCloneFlags : SweepNameFlags {
@@ -160,9 +156,9 @@ ExitCode Clone(const SweepCloneFlags& flags, Console& console, Api& api) {
     console.out.Write(document->text);
     return ExitCode::kSuccess;
   }
-  const Result<Json> sweep = api.CreateSweep(*document);
+  const auto sweep = api.CreateSweep(*document);
   if (!sweep.ok()) return FailOf(*document, sweep.error(), console);
-  return ShowCreated(flags, *sweep, console);
+  return ShowCreated(flags, sweep, console);
 }
 
 struct SweepListFlags : ClientFlags {
@@ -175,27 +171,23 @@ struct SweepListFlags : ClientFlags {
 };
 
 ExitCode List(const SweepListFlags& flags, Console& console, Api& api) {
-  Result<Json> sweeps = api.Sweeps();
-  if (!sweeps.ok()) return Fail(console, sweeps.error());
-  if (!flags.tag.empty()) {
-    Json tagged = Json::array();
-    for (const Json& sweep : *sweeps) {
-      if (std::ranges::find(At(sweep, "tags"), Json(flags.tag)) != At(sweep, "tags").end())
-        tagged.push_back(sweep);
+  auto answer = api.Sweeps();
+  if (answer.ok() && !flags.tag.empty()) {
+    std::erase_if(answer->sweeps, [&](const rest::Sweep& sweep) {
+      return std::ranges::find(sweep.tags, flags.tag) == sweep.tags.end();
+    });
+    answer->document = rest::ToJson<rest::SweepList>(*answer);
+  }
+  return ShowAnswer(flags.output, console, answer, [&](const rest::SweepList& list) {
+    if (!list.sweeps.empty()) {
+      console.out.PrintLines(
+          SweepTable(list.sweeps, SecondsSince1970(), console.out.style(), console.out.width()));
+    } else if (flags.tag.empty()) {
+      console.err.Print("no sweep yet; create one with `attune sweep create -f sweep.yaml`");
+    } else {
+      console.err.Print("no sweep has the tag " + flags.tag);
     }
-    sweeps = std::move(tagged);
-  }
-  if (flags.output.json()) {
-    console.out.Print(Dump({{"sweeps", *sweeps}}, 2));
-  } else if (sweeps->empty() && !flags.tag.empty()) {
-    console.err.Print("no sweep has the tag " + flags.tag);
-  } else if (sweeps->empty()) {
-    console.err.Print("no sweep yet; create one with `attune sweep create -f sweep.yaml`");
-  } else {
-    console.out.PrintLines(
-        SweepTable(*sweeps, SecondsSince1970(), console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  });
 }
 
 struct SweepGetFlags : ClientFlags {
@@ -210,14 +202,9 @@ struct SweepGetFlags : ClientFlags {
 ExitCode Get(const SweepGetFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
-  const Result<Json> sweep = api.Sweep(*id);
-  if (!sweep.ok()) return Fail(console, sweep.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(*sweep, 2));
-  } else {
-    console.out.PrintLines(SweepSections(*sweep, SecondsSince1970(), console.out.style()));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(flags.output, console, api.Sweep(*id), [&](const rest::SweepDetail& sweep) {
+    console.out.PrintLines(SweepSections(sweep, SecondsSince1970(), console.out.style()));
+  });
 }
 
 struct SweepImportanceFlags : ClientFlags {
@@ -234,16 +221,11 @@ struct SweepImportanceFlags : ClientFlags {
 ExitCode Importance(const SweepImportanceFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
-  const Result<Json> importance = api.Importance(*id, flags.metric);
-  if (!importance.ok()) return Fail(console, importance.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(*importance, 2));
-  } else if (const std::string reason = TextAt(*importance, "reason"); !reason.empty()) {
-    console.err.Print(Clean(reason));
-  } else {
-    console.out.PrintLines(ImportanceTable(*importance, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  const auto show = [&](const rest::Importance& importance) {
+    if (!importance.reason.empty()) return console.err.Print(Clean(importance.reason));
+    console.out.PrintLines(ImportanceTable(importance, console.out.style(), console.out.width()));
+  };
+  return ShowAnswer(flags.output, console, api.Importance(*id, flags.metric), show);
 }
 
 struct SweepWatchFlags : SweepFollowFlags {
@@ -280,21 +262,17 @@ struct SweepRetryFlags : SweepNameFlags {
   }
 };
 
-// Every failed trial, and with --killed those that were killed, as with the sweep.
+// Every failed trial, and with --killed the killed ones.
 ExitCode Retry(const SweepRetryFlags& flags, Console& console, Api& api) {
-  const Result<Json> trials = api.Trials(flags.id);
-  if (!trials.ok()) return Fail(console, trials.error());
-  Json retried = Json::array();
-  std::string numbers;
-  for (const Json& trial : *trials) {
-    const std::string state = TextAt(trial, "state");
-    if (state != "failed" && !(flags.killed && state == "killed")) continue;
-    const int64_t number = WholeAt(trial, "number");
-    const TrialName name{flags.id, number};
-    const Result<Json> answer = api.SteerTrial(name, "retry", {{"from_start", false}});
+  const auto list = api.Trials(flags.id);
+  if (!list.ok()) return Fail(console, list.error());
+  std::vector<int64_t> retried;
+  for (const rest::Trial& trial : list->trials) {
+    if (trial.state != "failed" && !(flags.killed && trial.state == "killed")) continue;
+    const auto answer = api.SteerTrial({flags.id, trial.number}, "retry",
+                                       rest::ToJson(rest::Retry{.from_start = false}));
     if (!answer.ok()) return Fail(console, answer.error());
-    retried.push_back(number);
-    numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
+    retried.push_back(trial.number);
   }
   if (flags.output.json()) {
     console.out.Print(Dump({{"retried", retried}}, 2));
@@ -302,8 +280,8 @@ ExitCode Retry(const SweepRetryFlags& flags, Console& console, Api& api) {
     console.err.Print("sweep " + flags.id + " has no failed trial" +
                       (flags.killed ? ", and none that was killed" : "; see also --killed"));
   } else {
-    console.err.Print("sweep " + flags.id +
-                      ": tried again: " + (retried.size() == 1 ? "trial " : "trials ") + numbers);
+    console.err.Print("sweep " + flags.id + ": tried again: " +
+                      (retried.size() == 1 ? "trial " : "trials ") + JoinWithCommas(retried));
   }
   return ExitCode::kSuccess;
 }
@@ -317,19 +295,18 @@ struct SweepRmFlags : ClientFlags {
   }
 };
 
-// One after the other, until one cannot be deleted.
+// Deletes one after the other, until one cannot be deleted.
 ExitCode Rm(const SweepRmFlags& flags, Console& console, Api& api) {
   Json deleted = Json::array();
   ExitCode code = ExitCode::kSuccess;
   for (const std::string& id : flags.ids) {
-    const Result<Json> answer = api.DeleteSweep(id);
+    const auto answer = api.DeleteSweep(id);
     if (!answer.ok()) {
       code = Fail(console, answer.error());
       break;
     }
     deleted.push_back(id);
-    if (!flags.output.json())
-      console.err.Print("sweep " + id + ": " + Clean(TextAt(*answer, "effect")));
+    if (!flags.output.json()) console.err.Print("sweep " + id + ": " + Clean(answer->effect));
   }
   if (flags.output.json()) console.out.Print(Dump({{"deleted", deleted}}, 2));
   return code;
@@ -352,13 +329,12 @@ struct SweepExtendFlags : SweepNameFlags {
 };
 
 ExitCode Extend(const SweepExtendFlags& flags, Console& console, Api& api) {
-  Json limits = Json::object();
-  if (flags.max_trials) limits["max_trials"] = *flags.max_trials;
-  if (flags.max_step) limits["max_step"] = *flags.max_step;
-  if (!flags.max_time.empty()) limits["max_time"] = flags.max_time;
-  if (flags.max_gpu_hours) limits["max_gpu_hours"] = *flags.max_gpu_hours;
+  const rest::Extension limits{.max_trials = flags.max_trials,
+                               .max_step = flags.max_step,
+                               .max_time = UnlessEmpty(flags.max_time),
+                               .max_gpu_hours = flags.max_gpu_hours};
   return ShowEffect(flags.output, console, "sweep " + flags.id,
-                    api.SteerSweep(flags.id, "extend", limits));
+                    api.SteerSweep(flags.id, "extend", rest::ToJson(limits)));
 }
 
 struct SweepEditFlags : SweepNameFlags {

@@ -19,10 +19,10 @@ Error FaultsOf(const std::vector<sweepfile::Fault>& faults) {
 
 Result<SweepDocument> CloneSweep(Api& api, const std::string& id,
                                  const std::vector<sweepfile::Setting>& settings) {
-  const Result<Json> resolved = api.ResolvedSweep(id);
+  const auto resolved = api.ResolvedSweep(id);
   if (!resolved.ok()) return resolved.error();
   const sweepfile::Parsed clone =
-      sweepfile::ParseEdited(Dump(*resolved), settings, {.algorithms = &AllAlgorithms()});
+      sweepfile::ParseEdited(Dump(resolved->resolved), settings, {.algorithms = &AllAlgorithms()});
   if (!clone.spec) return FaultsOf(clone.faults);
   return SweepDocument{.path = "clone-of-" + id + ".yaml",
                        .text = sweepfile::ResolvedYaml(*clone.spec)};

@@ -119,15 +119,15 @@ std::string FaultOfCommandLine(const std::string& fault) {
   return space == std::string::npos ? fault : fault.substr(space + 2);
 }
 
-// Follows the training to its end. `here`: on a server of this process, which runs since `began`.
-ExitCode Follow(const TrainFlags& flags, const Json& sweep, bool here, double began,
+// Follows the training to its end. `here`: on a server of this process, which began at `began`.
+ExitCode Follow(const TrainFlags& flags, const rest::Sweep& sweep, bool here, double began,
                 Console& console, Api& api) {
-  const std::string id = TextAt(sweep, "id");
+  const std::string& id = sweep.id;
   const TrialName trial{.sweep = id, .number = 0};
   const std::unique_ptr<Progress> progress =
       ShowTraining(api, trial, flags.output.json() ? console.err : console.out, console.err);
   // A training on another host's server is always a new one, and has begun by that host's clock.
-  const double since = here ? began : ParseTime(TextAt(sweep, "created")).value_or(0);
+  const double since = here ? began : ParseTime(sweep.created).value_or(0);
   const Result<WatchEnd> end =
       WatchSweep(api, {.sweep = id, .from_start = true, .executors_since = since}, *progress,
                  console.interrupt);
@@ -139,12 +139,12 @@ ExitCode Follow(const TrainFlags& flags, const Json& sweep, bool here, double be
     return ExitCode::kInterrupted;
   }
 
-  const Result<Json> ended = api.Sweep(id);
+  const auto ended = api.Sweep(id);
   if (!ended.ok()) return Fail(console, ended.error());
-  const Result<Json> last = api.Trial(trial);
+  const auto last = api.Trial(trial);
   if (!last.ok()) return Fail(console, last.error());
   if (flags.output.json()) {
-    console.out.Print(Dump(*last, 2));
+    console.out.Print(Dump(last->document, 2));
   } else {
     console.err.PrintLines(TrainingLines(*last, console.err.style()));
   }
@@ -152,13 +152,13 @@ ExitCode Follow(const TrainFlags& flags, const Json& sweep, bool here, double be
 }
 
 // The training that this folder has not finished, or a new one.
-Result<Json> Begin(const SweepDocument& document, bool here, Console& console, Api& api) {
+Answer<rest::SweepDetail> Begin(const SweepDocument& document, bool here, Console& console,
+                                Api& api) {
   if (here) {
     Result<Unfinished> unfinished = FindUnfinished(api, document);
     if (!unfinished.ok()) return unfinished.error();
     if (unfinished->same.has_value()) {
-      console.err.Print("going on with " + TextAt(*unfinished->same, "id") +
-                        "/0, which had not ended");
+      console.err.Print("continuing " + unfinished->same->id + "/0, which has not ended");
       return *std::move(unfinished->same);
     }
   }
@@ -200,19 +200,16 @@ ExitCode Train(const TrainFlags& flags, Console& console) {
   }
 
   Api api(*endpoint);
-  const Result<Json> sweep = Begin(*document, own != nullptr, console, api);
+  const auto sweep = Begin(*document, own != nullptr, console, api);
   if (!sweep.ok()) {
     return Fail(console, {sweep.error().code, FaultOfCommandLine(sweep.error().message)});
   }
-  const std::string trial = TextAt(*sweep, "id") + "/0";
+  const std::string trial = sweep->id + "/0";
   if (flags.detach) {
-    if (flags.output.json()) {
-      console.out.Print(Dump(*sweep, 2));
-    } else {
+    return ShowAnswer(flags.output, console, sweep, [&](const rest::Sweep&) {
       console.out.Print(trial);
       console.err.Print("`attune trial logs " + trial + " -f` shows what it prints");
-    }
-    return ExitCode::kSuccess;
+    });
   }
   return Follow(flags, *sweep, own != nullptr, began, console, api);
 }

@@ -37,30 +37,25 @@ struct TrialListFlags : ClientFlags {
 ExitCode List(const TrialListFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.sweep);
   if (!id.ok()) return Fail(console, id.error());
-  const Result<Json> trials = api.Trials(*id);
-  if (!trials.ok()) return Fail(console, trials.error());
+  const auto list = api.Trials(*id);
+  if (!list.ok()) return Fail(console, list.error());
   if (flags.output.json()) {
-    console.out.Print(Dump({{"trials", *trials}}, 2));
+    console.out.Print(Dump(list->document, 2));
     return ExitCode::kSuccess;
   }
-  const Result<Json> sweep = api.Sweep(*id);
+  const auto sweep = api.Sweep(*id);
   if (!sweep.ok()) return Fail(console, sweep.error());
-  console.out.PrintLines(TrialTable(*trials, TextAt(At(*sweep, "metric"), "name"),
-                                    console.out.style(), console.out.width()));
+  console.out.PrintLines(
+      TrialTable(list->trials, sweep->metric.name, console.out.style(), console.out.width()));
   return ExitCode::kSuccess;
 }
 
 ExitCode Get(const TrialNameFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const Result<Json> trial = api.Trial(*name);
-  if (!trial.ok()) return Fail(console, trial.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(*trial, 2));
-  } else {
-    console.out.PrintLines(TrialSections(*trial, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(flags.output, console, api.Trial(*name), [&](const rest::TrialDetail& trial) {
+    console.out.PrintLines(TrialSections(trial, console.out.style(), console.out.width()));
+  });
 }
 
 struct TrialExplainFlags : TrialNameFlags {
@@ -77,18 +72,14 @@ struct TrialExplainFlags : TrialNameFlags {
 ExitCode Explain(const TrialExplainFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const Result<Json> explanation = api.Explanation(*name, flags.step);
-  if (!explanation.ok()) return Fail(console, explanation.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(*explanation, 2));
-  } else {
-    // The decision is the matter; where it alone can be had, it is shown alone.
-    const Result<Json> trial = api.Trial(*name);
-    console.out.PrintLines(ExplanationSections(*explanation, name->number,
-                                               trial.ok() ? *trial : Json(), console.out.style(),
-                                               console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  const auto show = [&](const rest::Explanation& explanation) {
+    // The decision is useful even if the trial itself is not available.
+    const auto trial = api.Trial(*name);
+    console.out.PrintLines(ExplanationSections(explanation, name->number,
+                                               trial.ok() ? &trial.value() : nullptr,
+                                               console.out.style(), console.out.width()));
+  };
+  return ShowAnswer(flags.output, console, api.Explanation(*name, flags.step), show);
 }
 
 struct TrialScheduleFlags : TrialNameFlags {
@@ -101,16 +92,11 @@ struct TrialScheduleFlags : TrialNameFlags {
 ExitCode Schedule(const TrialScheduleFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const Result<Json> schedule = api.Schedule(*name);
-  if (!schedule.ok()) return Fail(console, schedule.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(*schedule, 2));
-  } else if (flags.output.format == "yaml") {
-    console.out.Write(TextAt(*schedule, "file"));
-  } else {
-    console.out.PrintLines(ScheduleTable(*schedule, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(
+      flags.output, console, api.Schedule(*name), [&](const rest::Schedule& schedule) {
+        if (flags.output.format == "yaml") return console.out.Write(schedule.file);
+        console.out.PrintLines(ScheduleTable(schedule, console.out.style(), console.out.width()));
+      });
 }
 
 struct TrialLogsFlags : TrialNameFlags {
@@ -135,12 +121,12 @@ ExitCode Logs(const TrialLogsFlags& flags, Console& console, Api& api) {
   const Interrupt::Subscription wake(console.interrupt, [&] { mailbox.Wake(); });
   LogFollower log(api, *name, flags.rank, flags.attempt, console.out);
   while (true) {
-    // Asked before the log is read, so that the last lines of a trial that ends are not missed.
-    const Result<Json> trial = api.Trial(*name);
+    // The state is read before the log, so that the last lines of a trial that ends are not missed.
+    const auto trial = api.Trial(*name);
     if (!trial.ok()) return Fail(console, trial.error());
-    const bool over = !flags.follow || IsFinal(TextAt(*trial, "state"));
-    const Status copied = log.Copy(WholeAt(*trial, "attempts"));
-    // A trial that waits for its first gang has no log yet; one that is followed will have.
+    const bool over = !flags.follow || IsFinal(trial->state);
+    const Status copied = log.Copy(trial->attempt_count);
+    // A followed trial that waits for its first gang will have a log later.
     if (!copied.ok() && (over || copied.error().code != ErrorCode::kNotFound)) {
       return Fail(console, copied.error());
     }
@@ -173,7 +159,8 @@ struct TrialRetryFlags : TrialNameFlags {
 };
 
 ExitCode Retry(const TrialRetryFlags& flags, Console& console, Api& api) {
-  return Steer(flags, console, api, "retry", {{"from_start", flags.from_start}});
+  return Steer(flags, console, api, "retry",
+               rest::ToJson(rest::Retry{.from_start = flags.from_start}));
 }
 
 struct TrialContinueFlags : TrialNameFlags {
@@ -189,7 +176,8 @@ struct TrialContinueFlags : TrialNameFlags {
 };
 
 ExitCode Continue(const TrialContinueFlags& flags, Console& console, Api& api) {
-  return Steer(flags, console, api, "continue", {{"until", flags.until}});
+  return Steer(flags, console, api, "continue",
+               rest::ToJson(rest::Continuation{.until = flags.until}));
 }
 
 struct TrialEnqueueFlags : ClientFlags {
@@ -209,7 +197,7 @@ struct TrialEnqueueFlags : ClientFlags {
   }
 };
 
-// The file's values, and over them those of the command line.
+// The values of the file; those of the command line override them.
 Result<Json> ReadConfig(const TrialEnqueueFlags& flags) {
   Json config = Json::object();
   if (!flags.config_file.empty()) {
@@ -229,14 +217,10 @@ Result<Json> ReadConfig(const TrialEnqueueFlags& flags) {
 ExitCode Enqueue(const TrialEnqueueFlags& flags, Console& console, Api& api) {
   const Result<Json> config = ReadConfig(flags);
   if (!config.ok()) return Fail(console, config.error());
-  const Result<Json> trial = api.EnqueueTrial(flags.sweep, *config);
-  if (!trial.ok()) return Fail(console, trial.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(*trial, 2));
-  } else {
-    console.out.Print(flags.sweep + '/' + std::to_string(WholeAt(*trial, "number")));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(flags.output, console, api.EnqueueTrial(flags.sweep, {.config = *config}),
+                    [&](const rest::Trial& trial) {
+                      console.out.Print(flags.sweep + '/' + std::to_string(trial.number));
+                    });
 }
 
 }  // namespace

@@ -134,17 +134,6 @@ ExitCode Fail(Console& console, const Error& error) {
   return ExitCodeOf(error.code);
 }
 
-ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
-                    const Result<Json>& answer) {
-  if (!answer.ok()) return Fail(console, answer.error());
-  if (output.json()) {
-    console.out.Print(Dump(*answer, 2));
-  } else {
-    console.err.Print(subject + ": " + TextAt(*answer, "effect"));
-  }
-  return ExitCode::kSuccess;
-}
-
 namespace {
 
 // JSON's numbers, booleans and quoted texts, and numbers as a shell writes them: .3, 1., +5.

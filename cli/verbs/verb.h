@@ -83,9 +83,26 @@ struct FreeFlags {
 // Prints `attune: MESSAGE` and gives the code that belongs to the error.
 ExitCode Fail(Console& console, const Error& error);
 
-// What steering `subject` led to: the server's answer, or its sentence on stderr.
+// Prints the document of an answer with `-o json`, and calls `show` without.
+template <class T, class Show>
+ExitCode ShowAnswer(const OutputFlags& output, Console& console, const Answer<T>& answer,
+                    Show show) {
+  if (!answer.ok()) return Fail(console, answer.error());
+  if (output.json()) {
+    console.out.Print(Dump(answer->document, 2));
+  } else {
+    show(*answer);
+  }
+  return ExitCode::kSuccess;
+}
+
+// The same for an answer that describes the effect of a request on `subject`.
+template <class T>
 ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
-                    const Result<Json>& answer);
+                    const Answer<T>& answer) {
+  return ShowAnswer(output, console, answer,
+                    [&](const T& value) { console.err.Print(subject + ": " + value.effect); });
+}
 
 // SWEEP, which may be absent; see SweepOrNewest.
 void AddSweepOrNewest(CLI::App& verb, std::string& id);

@@ -8,15 +8,14 @@ namespace {
 
 ExitCode ShowVersion(const ClientFlags& flags, Console& console) {
   flags.output.Apply(console);
-  Json versions = {{"client", kVersion}, {"server", nullptr}, {"url", nullptr}};
+  std::optional<std::string> server;  // its version
   std::string why_not;
   const Result<Endpoint> endpoint = FindServer(flags.server);
   if (endpoint.ok()) {
     Api api(*endpoint);
-    const Result<Json> answer = api.Version();
+    const auto answer = api.Version();
     if (answer.ok()) {
-      versions["server"] = At(*answer, "version");
-      versions["url"] = endpoint->url;
+      server = answer->version;
     } else {
       why_not = answer.error().message;
     }
@@ -25,14 +24,17 @@ ExitCode ShowVersion(const ClientFlags& flags, Console& console) {
   }
 
   if (flags.output.json()) {
-    console.out.Print(Dump(versions, 2));
+    console.out.Print(Dump({{"client", kVersion},
+                            {"server", rest::ToJson(server)},
+                            {"url", server.has_value() ? Json(endpoint->url) : Json(nullptr)}},
+                           2));
     return ExitCode::kSuccess;
   }
   console.out.Print(std::string("attune ") + kVersion);
-  if (versions["server"].is_null()) {
-    console.err.Print(why_not.substr(0, why_not.find('\n')));
+  if (server.has_value()) {
+    console.out.Print("server " + *server + " at " + endpoint->url);
   } else {
-    console.out.Print("server " + TextAt(versions, "server") + " at " + endpoint->url);
+    console.err.Print(why_not.substr(0, why_not.find('\n')));
   }
   return ExitCode::kSuccess;
 }

@@ -7,10 +7,9 @@
 namespace attune::cli {
 
 // A failure is several lines: a sentence and the end of a log.
-std::vector<std::string> FailureLog(const Json& trial) {
-  const Json& attempts = At(trial, "attempts_list");
-  if (!attempts.is_array() || attempts.empty()) return {};
-  const std::string failure = TextAt(attempts.back(), "failure");
+std::vector<std::string> FailureLog(const rest::TrialDetail& trial) {
+  if (trial.attempts.empty()) return {};
+  const std::string& failure = trial.attempts.back().failure;
   std::vector<std::string> lines;
   for (size_t end = failure.find('\n'); end < failure.size();) {
     const size_t next = std::min(failure.find('\n', end + 1), failure.size());
@@ -21,19 +20,17 @@ std::vector<std::string> FailureLog(const Json& trial) {
   return lines;
 }
 
-std::vector<std::string> LastFailure(Api& api, const Json& trials) {
-  const Json* last = nullptr;
-  for (const Json& trial : trials) {
-    if (TextAt(trial, "state") != "failed") continue;
-    if (last == nullptr || TextAt(trial, "ended") >= TextAt(*last, "ended")) last = &trial;
+std::vector<std::string> LastFailure(Api& api, const std::vector<rest::Trial>& trials) {
+  const rest::Trial* last = nullptr;
+  for (const rest::Trial& trial : trials) {
+    if (trial.state == "failed" && (last == nullptr || trial.ended >= last->ended)) last = &trial;
   }
   if (last == nullptr) return {};
-  const TrialName name{.sweep = TextAt(*last, "sweep"), .number = WholeAt(*last, "number")};
-  const Result<Json> trial = api.Trial(name);
+  const auto trial = api.Trial({.sweep = last->sweep, .number = last->number});
   if (!trial.ok()) return {};
   std::vector<std::string> lines = FailureLog(*trial);
   if (lines.empty()) return {};
-  lines.insert(lines.begin(), {"", "the last lines of trial " + std::to_string(name.number)});
+  lines.insert(lines.begin(), {"", "the last lines of trial " + std::to_string(last->number)});
   return lines;
 }
 

@@ -7,12 +7,11 @@
 
 namespace attune::cli {
 
-// The end of the log of a trial's last failed attempt; empty if it is unknown.
-// REQUIRES: `trial` is what GET of one trial answers.
-std::vector<std::string> FailureLog(const Json& trial);
+// The end of the log of a trial's last attempt; empty if it did not fail.
+std::vector<std::string> FailureLog(const rest::TrialDetail& trial);
 
 // The same for the trial of `trials` that failed last, under a title. Empty if none failed or the
 // server does not have its log.
-std::vector<std::string> LastFailure(Api& api, const Json& trials);
+std::vector<std::string> LastFailure(Api& api, const std::vector<rest::Trial>& trials);
 
 }  // namespace attune::cli

@@ -9,8 +9,8 @@
 namespace attune::cli {
 namespace {
 
-Json AmountJson(const slurm::Amount& amount) {
-  return {{"nodes", amount.nodes}, {"cpus", amount.cpus}, {"gpus", amount.gpus}};
+rest::Amount MakeAmount(const slurm::Amount& amount) {
+  return {.nodes = amount.nodes, .cpus = amount.cpus, .gpus = amount.gpus};
 }
 
 std::string Rounded(double hours) {
@@ -20,31 +20,31 @@ std::string Rounded(double hours) {
 }
 
 std::string Line(const char* what, const slurm::Hours& hours, double slurm::Amount::*of) {
-  std::string text = std::string(what) + "-hours held " + Rounded(hours.held.*of) + ": " +
+  std::string text = std::string(what) + "-hours allocated " + Rounded(hours.held.*of) + ": " +
                      Rounded(hours.in_use.*of) + " in use, " + Rounded(hours.idle().*of) + " idle";
-  if (hours.unseen.*of > 0) text += ", " + Rounded(hours.unseen.*of) + " while no keeper looked";
+  if (hours.unseen.*of > 0) text += ", " + Rounded(hours.unseen.*of) + " unobserved";
   return text;
 }
 
 }  // namespace
 
-Json PilotJson(const slurm::Job& job, Json executors) {
-  return {{"name", job.name},
-          {"job", job.id},
-          {"state", job.state},
-          {"reason", job.reason},
-          {"nodes", job.nodes},
-          {"node", job.node},
-          {"ends", job.ends},
-          {"ran_seconds", job.ran.count()},
-          {"executors", std::move(executors)}};
+rest::Pilot MakePilot(const slurm::Job& job) {
+  return {.name = job.name,
+          .job = job.id,
+          .state = job.state,
+          .reason = job.reason,
+          .nodes = job.nodes,
+          .node_list = job.node,
+          .end_time = job.ends,
+          .ran_seconds = static_cast<double>(job.ran.count()),
+          .executors = {}};
 }
 
-Json HoursJson(const slurm::Hours& hours) {
-  return {{"held", AmountJson(hours.held)},
-          {"in_use", AmountJson(hours.in_use)},
-          {"idle", AmountJson(hours.idle())},
-          {"unseen", AmountJson(hours.unseen)}};
+rest::Hours MakeHours(const slurm::Hours& hours) {
+  return {.allocated = MakeAmount(hours.held),
+          .in_use = MakeAmount(hours.in_use),
+          .idle = MakeAmount(hours.idle()),
+          .unobserved = MakeAmount(hours.unseen)};
 }
 
 std::vector<std::string> HoursLines(const slurm::Hours& hours) {
@@ -53,30 +53,29 @@ std::vector<std::string> HoursLines(const slurm::Hours& hours) {
   return {Line("node", hours, &slurm::Amount::nodes), Line("CPU", hours, &slurm::Amount::cpus)};
 }
 
-Json ReportJson(const FleetFacts& facts, const slurm::KeeperView& view) {
+rest::FleetReport MakeReport(const FleetFacts& facts, const slurm::KeeperView& view) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  Json pilots = Json::array();
+  rest::FleetReport report{.fleet = facts.fleet,
+                           .system = "Slurm",
+                           .host = host.data(),
+                           .partition = facts.partition,
+                           .poll_seconds = facts.poll_seconds,
+                           .nodes_min = facts.limits.nodes_min,
+                           .nodes_max = facts.limits.nodes_max,
+                           .nodes_per_pilot = facts.limits.nodes_per_pilot,
+                           .pilots = {},
+                           .blockers = {},
+                           .hours = MakeHours(view.hours)};
   for (const slurm::Job& job : view.jobs) {
-    Json executors = Json::array();
+    rest::Pilot pilot = MakePilot(job);
     for (const slurm::Host& each : view.hosts)
-      if (each.pilot == job.name) executors.push_back(each.name);
-    pilots.push_back(PilotJson(job, std::move(executors)));
+      if (each.pilot == job.name) pilot.executors.push_back(each.name);
+    report.pilots.push_back(std::move(pilot));
   }
-  Json hindrances = Json::array();
   for (const slurm::Hindrance& each : view.hindrances)
-    hindrances.push_back({{"sweep", each.sweep}, {"text", each.text}});
-  return {{"fleet", facts.fleet},
-          {"system", "Slurm"},
-          {"host", host.data()},
-          {"partition", facts.partition},
-          {"poll_seconds", facts.poll_seconds},
-          {"nodes_min", facts.limits.nodes_min},
-          {"nodes_max", facts.limits.nodes_max},
-          {"nodes_per_pilot", facts.limits.nodes_per_pilot},
-          {"pilots", std::move(pilots)},
-          {"hindrances", std::move(hindrances)},
-          {"hours", HoursJson(view.hours)}};
+    report.blockers.push_back({.sweep = each.sweep, .text = each.text});
+  return report;
 }
 
 }  // namespace attune::cli

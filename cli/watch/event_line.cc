@@ -2,6 +2,7 @@
 
 #include "cli/text/numbers.h"
 #include "cli/text/width.h"
+#include "cli/watch/event_data.h"
 
 namespace attune::cli {
 namespace {
@@ -15,54 +16,53 @@ std::string TrialChanged(const TrialRow& row, const SweepModel& sweep) {
   return line;
 }
 
-std::string AttemptChanged(const Json& data) {
-  const std::string failure = FirstLine(TextAt(data, "failure"));
-  const std::string outcome = TextAt(data, "outcome");
-  if (failure.empty() && outcome != "lost") return "";
-  std::string line = "trial " + std::to_string(WholeAt(data, "trial")) + " attempt " +
-                     std::to_string(WholeAt(data, "attempt")) + ' ' +
-                     (outcome.empty() ? "failed" : outcome);
+std::string AttemptChanged(const EventData& data) {
+  const std::string failure = FirstLine(data.failure);
+  if (failure.empty() && data.outcome != "lost") return "";
+  std::string line = "trial " + std::to_string(data.trial.value_or(0)) + " attempt " +
+                     std::to_string(data.attempt) + ' ' +
+                     (data.outcome.empty() ? "failed" : data.outcome);
   return failure.empty() ? line : line + ": " + failure;
 }
 
 std::string Extent(const SweepModel& sweep) {
   std::string text = sweep.max_trials() > 0 ? std::to_string(sweep.max_trials()) + " trials"
-                                            : "as many trials as it takes";
+                                            : "no limit of trials";
   if (sweep.max_step() > 0) text += " of " + std::to_string(sweep.max_step()) + " steps";
   return text;
 }
 
-std::string Joined(const Json& words) {
-  std::string text;
-  for (const Json& word : words) {
-    if (word.is_string()) text += (text.empty() ? "" : ", ") + word.get<std::string>();
-  }
-  return text;
-}
-
-std::string ExecutorChanged(const Json& data) {
-  const std::string name = "executor " + TextAt(data, "executor");
+std::string ExecutorChanged(const EventData& data) {
+  const std::string name = "executor " + data.executor;
   const auto with_reason = [&](const std::string& change) {
-    const std::string reason = FirstLine(TextAt(data, "reason"));
+    const std::string reason = FirstLine(data.reason);
     return name + change + (reason.empty() ? "" : " (" + reason + ')');
   };
-  if (const Json& drained = At(data, "drained"); drained.is_boolean())
-    return with_reason(drained.get<bool>() ? " is drained" : " takes gangs again");
-  if (const Json& aside = At(data, "set_aside"); aside.is_boolean()) {
-    return with_reason(aside.get<bool>() ? " is set aside until " + TextAt(data, "until")
-                                         : " is tried again");
+  if (data.drained.has_value())
+    return with_reason(*data.drained ? " is drained" : " takes gangs again");
+  if (data.quarantined.has_value()) {
+    return with_reason(*data.quarantined ? " is quarantined until " + data.until
+                                         : " is no longer quarantined");
   }
-  if (At(data, "problem").is_string()) {
-    const std::string problem = FirstLine(TextAt(data, "problem"));
-    return name + (problem.empty() ? " is well again" : " is unwell (" + problem + ')');
+  if (data.health_problem.has_value()) {
+    const std::string problem = FirstLine(*data.health_problem);
+    return name + (problem.empty() ? " is healthy again" : " is unhealthy (" + problem + ')');
   }
-  const std::string state = TextAt(data, "state");
-  if (state.empty()) return "";
-  const std::string line = name + " is " + state;
-  if (state != "online") return line;
-  return line + ": " + std::to_string(WholeAt(data, "cpus")) + " CPUs, " +
-         std::to_string(WholeAt(data, "gpus")) + " GPUs, " +
-         FormatBytes(static_cast<double>(WholeAt(data, "memory_bytes")));
+  if (data.state.empty()) return "";
+  const std::string line = name + " is " + data.state;
+  if (data.state != "online") return line;
+  return line + ": " + std::to_string(data.cpus) + " CPUs, " + std::to_string(data.gpus) +
+         " GPUs, " + FormatBytes(static_cast<double>(data.memory_bytes));
+}
+
+// Of an event about a trial, which the sweep has.
+std::string TrialLine(const std::string& kind, const EventData& data, const TrialRow& row,
+                      const SweepModel& sweep) {
+  if (kind == "trial_changed") return TrialChanged(row, sweep);
+  if (kind == "attempt_changed") return AttemptChanged(data);
+  if (kind != "trial_created") return "";
+  return "trial " + std::to_string(row.number) + " created: " + FormatConfigBriefly(row.config) +
+         (data.reason.empty() ? "" : " (" + data.reason + ')');
 }
 
 }  // namespace
@@ -74,30 +74,20 @@ std::string WithReason(const std::string& subject, const std::string& state,
 }
 
 std::string EventLine(const ServerEvent& event, const SweepModel& sweep) {
+  const EventData data = ReadEvent(event);
   std::string line;
   if (event.kind == "sweep_changed") {
-    line = WithReason("sweep " + sweep.id(), sweep.stopping().empty() ? sweep.state() : "is ending",
-                      sweep.reason());
+    line = WithReason("sweep " + sweep.id(),
+                      sweep.end_state().empty() ? sweep.state() : "is ending", sweep.reason());
   } else if (event.kind == "sweep_extended") {
     line = "sweep " + sweep.id() + " extended: " + Extent(sweep);
   } else if (event.kind == "sweep_edited") {
-    line = "sweep " + sweep.id() + " edited by " + TextAt(event.data, "actor") + ": " +
-           Joined(At(event.data, "changes"));
+    line = "sweep " + sweep.id() + " edited by " + data.actor + ": " + JoinWithCommas(data.changes);
   } else if (event.kind == "executor_changed") {
-    line = ExecutorChanged(event.data);
-  } else if (event.data.contains("trial")) {
-    const auto found = sweep.trials().find(WholeAt(event.data, "trial", -1));
-    if (found == sweep.trials().end()) return "";
-    const TrialRow& row = found->second;
-    if (event.kind == "trial_created") {
-      line = "trial " + std::to_string(row.number) + " created: " + FormatConfigBriefly(row.config);
-      if (const std::string reason = TextAt(event.data, "reason"); !reason.empty())
-        line += " (" + reason + ')';
-    } else if (event.kind == "trial_changed") {
-      line = TrialChanged(row, sweep);
-    } else if (event.kind == "attempt_changed") {
-      line = AttemptChanged(event.data);
-    }
+    line = ExecutorChanged(data);
+  } else if (data.trial.has_value()) {
+    const auto row = sweep.trials().find(*data.trial);
+    if (row != sweep.trials().end()) line = TrialLine(event.kind, data, row->second, sweep);
   }
   return Clean(line);
 }

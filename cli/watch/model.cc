@@ -3,93 +3,98 @@
 #include <algorithm>
 
 #include "cli/text/numbers.h"
+#include "cli/watch/event_data.h"
 
 namespace attune::cli {
-namespace {
-
-std::optional<double> Metric(const Json& json, const std::string& name) {
-  return NumberOf(At(At(json, "metrics"), name));
-}
-
-}  // namespace
-
 bool IsFinal(std::string_view state) {
   return state == "completed" || state == "stopped" || state == "failed" || state == "killed";
 }
 
-void SweepModel::Reset(const Json& sweep, const Json& trials) {
+std::vector<std::pair<std::string, int64_t>> CountsByState(const rest::TrialCounts& counts) {
+  std::vector<std::pair<std::string, int64_t>> states;
+  const Json json = rest::ToJson(counts);
+  for (const auto& [state, count] : json.items()) states.emplace_back(state, count);
+  return states;
+}
+
+int64_t CountEnded(const rest::TrialCounts& counts) {
+  return counts.completed + counts.stopped + counts.failed + counts.killed;
+}
+
+std::optional<double> FindMetric(const std::map<std::string, rest::Real>& metrics,
+                                 const std::string& name) {
+  const auto found = metrics.find(name);
+  return found == metrics.end() ? std::nullopt : std::optional<double>(found->second);
+}
+
+void SweepModel::Reset(const rest::Sweep& sweep, const std::vector<rest::Trial>& trials) {
   Refresh(sweep);
   trials_.clear();
-  for (const Json& trial : trials) {
-    TrialRow row{.number = WholeAt(trial, "number"),
-                 .state = TextAt(trial, "state"),
-                 .reason = TextAt(trial, "reason"),
-                 .step = WholeAt(trial, "step"),
-                 .attempts = WholeAt(trial, "attempts"),
-                 .last = Metric(trial, objective_.metric),
-                 .best = NumberOf(At(trial, "best"))};
-    if (const Json& config = At(trial, "config"); config.is_object()) row.config = config;
-    trials_[row.number] = std::move(row);
+  for (const rest::Trial& trial : trials) {
+    trials_[trial.number] = {.number = trial.number,
+                             .state = trial.state,
+                             .reason = trial.reason,
+                             .executor = "",
+                             .step = trial.step,
+                             .attempts = trial.attempt_count,
+                             .last = FindMetric(trial.metrics, objective_.metric),
+                             .best = trial.best,
+                             .config = trial.config};
   }
 }
 
-void SweepModel::Refresh(const Json& sweep) {
-  id_ = TextAt(sweep, "id");
-  name_ = TextAt(sweep, "name");
-  state_ = TextAt(sweep, "state");
-  reason_ = TextAt(sweep, "reason");
-  stopping_ = TextAt(sweep, "stopping");
-  waiting_ = TextAt(sweep, "waiting");
-  created_ = ParseTime(TextAt(sweep, "created"));
-  max_step_ = WholeAt(sweep, "max_step");
-  max_trials_ = WholeAt(sweep, "max_trials");
-  workers_ = WholeAt(sweep, "workers", 1);
-  const Json& metric = At(sweep, "metric");
-  objective_ = {TextAt(metric, "name"), TextAt(metric, "mode") == "min" ? Mode::kMin : Mode::kMax};
+void SweepModel::Refresh(const rest::Sweep& sweep) {
+  id_ = sweep.id;
+  name_ = sweep.name;
+  state_ = sweep.state;
+  reason_ = sweep.reason;
+  end_state_ = sweep.end_state;
+  waiting_reason_ = sweep.waiting_reason;
+  created_ = ParseTime(sweep.created);
+  max_step_ = sweep.max_step;
+  max_trials_ = sweep.max_trials;
+  workers_ = sweep.workers;
+  objective_ = {sweep.metric.name, sweep.metric.mode == "min" ? Mode::kMin : Mode::kMax};
   constraints_.clear();
-  for (const auto& [name, bounds] : At(sweep, "constraints").items())
-    constraints_.push_back({name, NumberOf(At(bounds, "min")), NumberOf(At(bounds, "max"))});
-  rungs_.clear();
-  for (const Json& rung : At(sweep, "rungs")) rungs_.push_back(rung.get<int64_t>());
+  for (const auto& [name, bounds] : sweep.constraints)
+    constraints_.push_back({name, bounds.min, bounds.max});
+  rungs_ = sweep.rungs;
 }
 
 void SweepModel::Apply(const ServerEvent& event) {
-  const Json& data = event.data;
+  const EventData data = ReadEvent(event);
   if (event.kind == "sweep_changed") {
-    if (const std::string state = TextAt(data, "state"); !state.empty()) state_ = state;
-    reason_ = TextAt(data, "reason");
-    stopping_ = TextAt(data, "stopping");
+    if (!data.state.empty()) state_ = data.state;
+    reason_ = data.reason;
+    end_state_ = data.end_state;
     return;
   }
   if (event.kind == "sweep_extended" || event.kind == "sweep_edited") {
-    max_trials_ = WholeAt(data, "max_trials");
-    max_step_ = WholeAt(data, "max_step");
-    stopping_.clear();
+    max_trials_ = data.max_trials;
+    max_step_ = data.max_step;
+    end_state_.clear();
     return;
   }
-  if (!data.contains("trial")) return;
-  const int64_t number = WholeAt(data, "trial");
-  TrialRow& row = trials_[number];
-  row.number = number;
+  if (!data.trial.has_value()) return;
+  TrialRow& row = trials_[*data.trial];
+  row.number = *data.trial;
 
   if (event.kind == "trial_created") {
-    row.state = TextAt(data, "state");
-    if (const Json& config = At(data, "config"); config.is_object()) row.config = config;
+    row.state = data.state;
+    if (data.config.is_object()) row.config = data.config;
   } else if (event.kind == "trial_changed") {
-    row.state = TextAt(data, "state");
-    row.reason = TextAt(data, "reason");
+    row.state = data.state;
+    row.reason = data.reason;
   } else if (event.kind == "attempt_changed") {
-    row.attempts = std::max(row.attempts, WholeAt(data, "attempt"));
-    if (const std::string executor = TextAt(data, "executor"); !executor.empty()) {
-      row.executor = executor;
-    }
+    row.attempts = std::max(row.attempts, data.attempt);
+    if (!data.executor.empty()) row.executor = data.executor;
   } else if (event.kind == "trial_reported") {
-    row.step = std::max(row.step, WholeAt(data, "step"));
-    const std::optional<double> value = Metric(data, objective_.metric);
+    row.step = std::max(row.step, data.step);
+    const std::optional<double> value = FindMetric(data.metrics, objective_.metric);
     if (!value.has_value()) return;
     row.last = value;
     const bool counts = std::ranges::all_of(constraints_, [&](const Constraint& constraint) {
-      const std::optional<double> bounded = Metric(data, constraint.metric);
+      const std::optional<double> bounded = FindMetric(data.metrics, constraint.metric);
       return bounded.has_value() && constraint.Holds(*bounded);
     });
     if (!counts) return;

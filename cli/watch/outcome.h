@@ -6,24 +6,24 @@
 #include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/text/style.h"
+#include "rest/contract.h"
 
 namespace attune::cli {
 
-// What `attune run` says at the end. `sweep` is a SWEEP, `trials` an array of TRIALs.
-
 // {"sweep", "state", "best": {"trial", "config", "metrics", "checkpoint"} or null, "trials": number
-// by state, "wall_seconds"}.
-Json OutcomeJson(const Json& sweep, double wall_seconds);
+// by state, "wall_seconds"}: the output of `attune run -o json`.
+Json OutcomeJson(const rest::Sweep& sweep, double wall_seconds);
 
 // The best configuration, its metrics and checkpoint, and which trials were stopped early and why.
-std::vector<std::string> OutcomeLines(const Json& sweep, const Json& trials, double wall_seconds,
+std::vector<std::string> OutcomeLines(const rest::Sweep& sweep,
+                                      const std::vector<rest::Trial>& trials, double wall_seconds,
                                       const Style& style, int width);
 
-// Where the checkpoint of a BEST is, and of which step, where it is not the best one's; empty: none
-// is kept.
-std::string CheckpointOf(const Json& best);
+// The path of the checkpoint, and its step if that is not the step of the report. Empty: no
+// checkpoint is kept.
+std::string CheckpointOf(const rest::Best& best);
 
-// kSweepFailed when the sweep failed or was killed.
-ExitCode ExitCodeOfSweep(const Json& sweep);
+// kSweepFailed if the sweep failed or was killed.
+ExitCode ExitCodeOfSweep(const rest::Sweep& sweep);
 
 }  // namespace attune::cli

@@ -2,6 +2,7 @@
 
 #include "cli/text/width.h"
 #include "cli/watch/clock.h"
+#include "cli/watch/event_data.h"
 #include "cli/watch/event_line.h"
 #include "cli/watch/live_view.h"
 
@@ -22,11 +23,14 @@ class LiveBlock final : public Progress {
   // Each decision stays readable above the block.
   void OnEvent(const ServerEvent& event, const SweepModel& sweep) override {
     changed_ = true;
-    if (event.kind != "trial_changed" && event.kind != "attempt_changed") return;
+    if (event.kind == "trial_changed") {
+      const std::optional<int64_t> trial = ReadEvent(event).trial;
+      if (!trial.has_value() || sweep.trials().at(*trial).state == "running") return;
+    } else if (event.kind != "attempt_changed") {
+      return;
+    }
     const std::string line = EventLine(event, sweep);
-    const bool worth_a_line = event.kind == "attempt_changed" ||
-                              sweep.trials().at(WholeAt(event.data, "trial")).state != "running";
-    if (!line.empty() && worth_a_line) output_.Print(Clip(line, output_.width() - 1));
+    if (!line.empty()) output_.Print(Clip(line, output_.width() - 1));
   }
 
   void Tick(const SweepModel& sweep, Clock::time_point now) override {

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "cli/text/numbers.h"
+#include "cli/watch/event_data.h"
 #include "cli/watch/mailbox.h"
 
 namespace attune::cli {
@@ -12,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTick{250};
 constexpr std::chrono::seconds kRefreshPeriod{1};      // after something happened
-constexpr std::chrono::seconds kIdleRefreshPeriod{5};  // what waits is told by no event
+constexpr std::chrono::seconds kIdleRefreshPeriod{5};  // no event gives the waiting reason
 constexpr std::chrono::seconds kGiveUpAfter{60};
 // For the events before a sweep's end, once REST has told the end.
 constexpr std::chrono::seconds kLastEventsWait{2};
@@ -81,11 +82,11 @@ class Watcher {
   }
 
   Status Reread() {
-    const Result<Json> sweep = api_.Sweep(options_.sweep);
+    const auto sweep = api_.Sweep(options_.sweep);
     if (!sweep.ok()) return sweep.error();
-    const Result<Json> trials = api_.Trials(options_.sweep);
+    const auto trials = api_.Trials(options_.sweep);
     if (!trials.ok()) return trials.error();
-    model_.Reset(*sweep, *trials);
+    model_.Reset(*sweep, trials->trials);
     return {};
   }
 
@@ -94,7 +95,7 @@ class Watcher {
     if (lost_since_.has_value() || now - refreshed_ < period) return {};
     refreshed_ = now;
     changed_ = false;
-    const Result<Json> sweep = api_.Sweep(options_.sweep);
+    const auto sweep = api_.Sweep(options_.sweep);
     if (sweep.ok()) model_.Refresh(*sweep);
     // Without an answer the stream will be lost too, and says so.
     if (!sweep.ok() && sweep.error().code != ErrorCode::kUnavailable) return sweep.error();
@@ -122,10 +123,11 @@ class Watcher {
 
   bool IsOfAnotherRun(const ServerEvent& event) const {
     if (event.kind != "executor_changed" || !options_.from_start) return false;
-    const std::optional<double> time = ParseTime(TextAt(event.data, "time"));
+    const EventData data = ReadEvent(event);
+    const std::optional<double> time = ParseTime(data.time);
     if (time.has_value() && *time < options_.executors_since) return true;
-    // A server that starts finds those of the last run lost.
-    return !begun_ && TextAt(event.data, "state") == "lost";
+    // A server that starts finds the executors of the last run lost.
+    return !begun_ && data.state == "lost";
   }
 
   Status Take(const Lost& lost) {

@@ -131,7 +131,7 @@ class Checkpoints(EndToEnd):
         self.assertIn("is there already", err)
         code, _, err = self.checkpoint("get", "s1/0", "--step", 7)
         self.assertEqual(code, 3)
-        self.assertIn("has no checkpoint at step 7\nit has those of the steps 1, 2", err)
+        self.assertIn("has no checkpoint at step 7\nit has those of steps 1, 2", err)
         self.assertEqual(self.checkpoint("get", "s1/7")[0], 3)
 
     def test_is_read_by_a_server_that_sees_the_folder_when_the_executor_is_gone(self):
@@ -180,7 +180,7 @@ class Checkpoints(EndToEnd):
         self.begin()
         code, _, err = self.checkpoint("rm", "s1/0")
         self.assertEqual(code, 2)
-        self.assertIn("`s1/0` has 2: say which with --step N", err)
+        self.assertIn("`s1/0` has 2 checkpoints: choose one with --step N", err)
         code, _, err = self.checkpoint("rm", "s1/0", "--step", 2)
         self.assertEqual(code, 1)
         self.assertIn("it is that of the sweep's best result", err)

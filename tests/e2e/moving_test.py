@@ -229,7 +229,7 @@ class Moving(EndToEnd):
         self.until(lambda: not any(folder.exists() for folder in [*files, storage / "s1"]))
         code, _, err = self.attune("sweep", "get", "s1", "--data-dir", self.data)
         self.assertEqual(code, 3)
-        self.assertEqual(json.loads(self.verb("sweep", "list", "-o", "json")), {"sweeps": []})
+        self.assertEqual(json.loads(self.verb("sweep", "list", "-o", "json")), {"sweeps": [], "next_page_token": ""})
         told = "SELECT payload ->> '$.executor' FROM events WHERE kind = 'sweep_removed' ORDER BY 1"
         self.until(lambda: self.rows(told) == [("a",), ("b",)])
         self.server.popen.terminate()

@@ -143,7 +143,7 @@ class Placement(EndToEnd):
         self.assertEqual(aside["executor"], "a")
         self.assertRegex(aside["reason"], "4 gangs of 4 trials failed there in a row, while they do well on b")
         self.assertEqual(self.executor("a")["state"], "quarantined")
-        self.assertRegex(self.verb("list"), r"(?m)^a is set aside until .*: 4 gangs")
+        self.assertRegex(self.verb("list"), r"(?m)^a is quarantined until .*: 4 gangs")
         self.assertIn("trials start there again", self.verb("resume", "a"))
         self.attune("sweep", "kill", sweep_id, "--data-dir", self.data)
 
@@ -155,7 +155,7 @@ class Placement(EndToEnd):
             self.assertRegex(said["health_problem"], r"^its disk has 0\.0 MiB left \(.*/small\), less than 1\.3 MiB")
             sweep_id, why = self.create()
             self.assertIn(said["health_problem"], why)
-            self.assertIn("a is unwell: " + said["health_problem"], self.verb("list"))
+            self.assertIn("a is unhealthy: " + said["health_problem"], self.verb("list"))
             self.server.kill()
             filler.unlink()
             self.serve()

@@ -47,10 +47,10 @@ class Replay(EndToEnd):
         self.assertEqual((status, over_rest), (200, answer))
 
         table = self.replay(*words)
-        self.assertIn("trial 3, the winner, survives", table)
+        self.assertIn("trial 3, the recorded best, reaches step 4 again", table)
         self.assertRegex(table, r"steps +16 +13 +-19 %")
         self.assertRegex(table, r"2  completed 4  stopped 1 .*rank 2 of 3 at rung 1")
-        self.assertIn("3 trials end where they did", table)
+        self.assertIn("3 trials end at the recorded step", table)
 
     def test_what_was_stopped_is_unknown_and_bounded(self):
         self.begin(scheduler={"name": "asha", "min": 1, "max": 4, "reduction_factor": 2})
@@ -58,7 +58,7 @@ class Replay(EndToEnd):
         self.assertEqual([trial["unknown"] for trial in answer["trials"]],
                          [False, False, True, False])
         table = self.replay("--scheduler", "fifo", "--slots", 2)
-        self.assertIn("1 of 4 trials go on beyond what was recorded", table)
+        self.assertIn("1 of 4 trials continue beyond their recorded reports", table)
         self.assertRegex(table, r"2  stopped 1 +completed 4 \?")
 
     def test_a_wrong_scheduler_gets_the_errors_of_a_sweep_file(self):

@@ -520,7 +520,7 @@ class Eyes(Pilots):
         self.assertGreater(hours["in_use"]["nodes"], 0)
         self.assertGreater(hours["idle"]["gpus"], hours["in_use"]["gpus"], "it asked for none")
         code, out, err = self.attune("slurm", "status", "--data-dir", self.data)
-        self.assertRegex(out, r"GPU-hours held 0\.\d\d: 0\.00 in use, ")
+        self.assertRegex(out, r"GPU-hours allocated 0\.\d\d: 0\.00 in use, ")
         gate.close()
 
     def test_a_keeper_that_is_gone_is_said_to_be(self):

@@ -72,7 +72,7 @@ class Train(EndToEnd):
         gate.close()
         training = self.train(*flags)
         self.assertEqual(training.wait(), 0, training.stderr)
-        self.assertIn("going on with s1/0", "\n".join(training.stderr))
+        self.assertIn("continuing s1/0", "\n".join(training.stderr))
         self.assertIn("step 4 score", training.stdout)
         self.start("serve", "--data-dir", self.data, "--port", 0).await_stderr("page")
         self.check_histories_are_whole()

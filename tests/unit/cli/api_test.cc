@@ -15,7 +15,7 @@ using testing::HasSubstr;
 TEST(Api, WrongTokenIsDeniedWithTheRemedy) {
   const FakeServer server;
   Api api({server.url(), "wrong", "the test"});
-  const Result<Json> sweeps = api.Sweeps();
+  const auto sweeps = api.Sweeps();
   ASSERT_FALSE(sweeps.ok());
   EXPECT_EQ(sweeps.error().code, ErrorCode::kDenied);
   EXPECT_THAT(sweeps.error().message,
@@ -25,7 +25,7 @@ TEST(Api, WrongTokenIsDeniedWithTheRemedy) {
 TEST(Api, UnknownSweepIsNotFoundInTheServersWords) {
   const FakeServer server;
   Api api(server.endpoint());
-  const Result<Json> sweep = api.Sweep("s9");
+  const auto sweep = api.Sweep("s9");
   ASSERT_FALSE(sweep.ok());
   EXPECT_EQ(sweep.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(sweep.error().message, HasSubstr("no such sweep"));
@@ -34,10 +34,9 @@ TEST(Api, UnknownSweepIsNotFoundInTheServersWords) {
 TEST(Api, OnlyAnUnknownSweepIsLookedForInTheListOfSweeps) {
   FakeServer server;
   Api api(server.endpoint());
-  server.Answer("/sweeps/s9", {{"title", "Not found"}, {"detail", "there is no sweep s9"}}, 404);
+  server.Answer("/sweeps/s9", ProblemJson(404, "Not found", "there is no sweep s9"), 404);
   EXPECT_THAT(api.Sweep("s9").error().message, HasSubstr("`attune sweep list`"));
-  server.Answer("/sweeps/s1/trials/7", {{"title", "Not found"}, {"detail", "there is no trial"}},
-                404);
+  server.Answer("/sweeps/s1/trials/7", ProblemJson(404, "Not found", "there is no trial"), 404);
   EXPECT_EQ(api.Trial({"s1", 7}).error().message, "Not found: there is no trial");
 }
 
@@ -45,7 +44,7 @@ TEST(Api, WhatIsNoIdIsToldHowOneLooks) {
   const FakeServer server;
   Api api(server.endpoint());
   for (const char* wrong : {"py", "s", "7", "s1x", "S1", ""}) {
-    const Result<Json> sweep = api.Sweep(wrong);
+    const auto sweep = api.Sweep(wrong);
     EXPECT_EQ(sweep.error().code, ErrorCode::kInvalid) << wrong;
     EXPECT_THAT(sweep.error().message, HasSubstr("is not a sweep's id such as s1"));
   }
@@ -54,19 +53,16 @@ TEST(Api, WhatIsNoIdIsToldHowOneLooks) {
 
 TEST(Api, FaultsOfABodyStandOnceAndNowhereInAText) {
   FakeServer server;
-  const Json wrong = {
-      {"title", "The body is wrong"},
-      {"detail", "line:1:10: lease: too short"},
-      {"errors",
-       {{{"pointer", "/lease"}, {"line", 1}, {"column", 10}, {"message", "too short"}},
-        {{"pointer", "/tags/2"}, {"line", 1}, {"column", 20}, {"message", "is empty"}},
-        {{"pointer", "/config/a~1b~01"}, {"message", "no such parameter"}}}}};
+  const Json wrong = ProblemJson(422, "The body is wrong", "line:1:10: lease: too short",
+                                 {{"/lease", 1, 10, "too short"},
+                                  {"/tags/2", 1, 20, "is empty"},
+                                  {"/config/a~1b~01", 0, 0, "no such parameter"}});
   server.AnswerPost("/sweeps/s1/trials:ask", wrong, 422);
   Api api(server.endpoint());
-  EXPECT_EQ(api.AskTrial("s1", "3").error().message,
+  EXPECT_EQ(api.AskTrial("s1", {.lease = "3"}).error().message,
             "lease: too short\ntags[2]: is empty\nconfig.a/b~1: no such parameter");
   server.AnswerPost("/sweeps/s1:edit",
-                    {{"title", "The body is wrong"}, {"detail", "max_step can only grow"}}, 422);
+                    ProblemJson(422, "The body is wrong", "max_step can only grow"), 422);
   EXPECT_EQ(api.SteerSweep("s1", "edit").error().message, "max_step can only grow");
 }
 
@@ -77,7 +73,7 @@ TEST(Api, NoServerSaysWhereItLookedAndHowToStartOne) {
     endpoint = server.endpoint();
   }
   Api api(endpoint);
-  const Result<Json> sweeps = api.Sweeps();
+  const auto sweeps = api.Sweeps();
   ASSERT_FALSE(sweeps.ok());
   EXPECT_EQ(sweeps.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(sweeps.error().message,
@@ -98,6 +94,32 @@ TEST(Api, AnswersThatAreNoJsonAreNotBelieved) {
   EXPECT_EQ(api.Sweep("s1").error().code, ErrorCode::kCorrupt);
 }
 
+TEST(Api, AnAnswerOfAnotherVersionNamesTheMember) {
+  FakeServer server;
+  Json sweep = SweepJson("s1", "running");
+  sweep.erase("end_state");
+  server.Answer("/sweeps/s1", sweep);
+  Api api(server.endpoint());
+  EXPECT_THAT(api.Sweep("s1").error().message, HasSubstr("end_state"));
+}
+
+TEST(Api, ListsHaveAllPages) {
+  FakeServer server;
+  server.Answer("/sweeps/s1/trials",
+                {{"trials", {TrialJson(0, "running")}}, {"next_page_token", "x"}});
+  server.Answer("/sweeps/s1/trials?page_size=1000&page_token=x",
+                {{"trials", {TrialJson(1, "running")}}, {"next_page_token", ""}});
+  Api api(server.endpoint());
+
+  const auto list = api.Trials("s1");
+
+  ASSERT_TRUE(list.ok()) << list.error().message;
+  ASSERT_EQ(list->trials.size(), 2u);
+  EXPECT_EQ(list->trials[1].number, 1);
+  EXPECT_EQ(list->document, (Json{{"trials", {TrialJson(0, "running"), TrialJson(1, "running")}},
+                                  {"next_page_token", ""}}));
+}
+
 TEST(Api, AProblemThatIsNoProblemDocumentKeepsItsStatus) {
   FakeServer server;
   server.Answer("/sweeps/s1", {{"errors", "many"}, {"title", 7}}, 500);
@@ -112,10 +134,10 @@ TEST(Api, CreatingSendsTheTextAndWhereItLies) {
   const std::string file = folder.Write("a sweep.yaml", "name: x\n");
   Api api(server.endpoint());
 
-  const Result<Json> sweep = api.CreateSweep(*SweepDocument::Read(file));
+  const auto sweep = api.CreateSweep(*SweepDocument::Read(file));
 
   ASSERT_TRUE(sweep.ok()) << sweep.error().message;
-  EXPECT_EQ(TextAt(*sweep, "id"), "s1");
+  EXPECT_EQ(sweep->id, "s1");
   EXPECT_EQ(server.last_body(), "name: x\n");
   ASSERT_EQ(server.requests().size(), 1u);
   EXPECT_THAT(server.requests()[0], HasSubstr("file=a%20sweep.yaml"));
@@ -124,18 +146,13 @@ TEST(Api, CreatingSendsTheTextAndWhereItLies) {
 TEST(Api, FaultsOfASweepFileArePlacesInIt) {
   FakeServer server;
   server.AnswerPost("/sweeps",
-                    {{"title", "the sweep file is wrong"},
-                     {"status", 422},
-                     {"errors",
-                      {{{"pointer", "/parameters/lr/max"},
-                        {"line", 9},
-                        {"column", 10},
-                        {"message", "0.001 is below min 0.1"}}}}},
+                    ProblemJson(422, "the sweep file is wrong", "…",
+                                {{"/parameters/lr/max", 9, 10, "0.001 is below min 0.1"}}),
                     422);
   const ScratchFolder folder;
   const std::string file = folder.Write("sweep.yaml", "name: x\n");
   Api api(server.endpoint());
-  const Result<Json> sweep = api.CreateSweep(*SweepDocument::Read(file));
+  const auto sweep = api.CreateSweep(*SweepDocument::Read(file));
   ASSERT_FALSE(sweep.ok());
   EXPECT_EQ(sweep.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(sweep.error().message, file + ":9:10: parameters.lr.max: 0.001 is below min 0.1");

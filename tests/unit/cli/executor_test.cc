@@ -18,23 +18,18 @@ class ExecutorVerbs : public testing::Test {
     args.insert(args.end(), {"--data-dir", folder_.path().string()});
     return RunAttune(args);
   }
-  static Json ExecutorJson(const std::string& name, const std::string& state) {
-    return {{"name", name},
-            {"state", state},
-            {"address", "10.0.0.7"},
-            {"labels", Json::object()},
-            {"cpus", 4},
-            {"cpus_free", 1},
-            {"gpus", 2},
-            {"gpus_free", 2},
-            {"memory_bytes", 0},
-            {"memory_free", 0},
-            {"running", Json::array()},
-            {"drain", nullptr},
-            {"problem", nullptr},
-            {"set_aside", nullptr},
-            {"disk_free_bytes", nullptr},
-            {"silent_seconds", 1.25}};
+  static rest::Executor MakeExecutor(const std::string& name, const std::string& state) {
+    return {.name = name,
+            .state = state,
+            .address = "10.0.0.7",
+            .cpus = 4,
+            .cpus_free = 1,
+            .gpus = 2,
+            .gpus_free = 2,
+            .seconds_since_heartbeat = 1.25};
+  }
+  void Answer(std::vector<rest::Executor> executors) {
+    server_.Answer("/executors", rest::ToJson(rest::ExecutorList{std::move(executors)}));
   }
 
   FakeServer server_;
@@ -42,49 +37,49 @@ class ExecutorVerbs : public testing::Test {
 };
 
 TEST_F(ExecutorVerbs, ListShowsWhatRunsWhereAndWhoIsDrained) {
-  Json busy = ExecutorJson("box", "online");
-  busy["disk_free_bytes"] = int64_t{52} << 30;
-  busy["labels"] = {{"gpu", "h100"}, {"zone", "a"}};
-  busy["running"] = {{{"sweep", "s1"}, {"trial", 3}, {"attempt", 1}, {"ranks", {0, 1}}},
-                     {{"sweep", "s2"}, {"trial", 0}, {"attempt", 2}, {"ranks", {4, 4}}}};
-  Json drained = ExecutorJson("den", "lost");
-  drained["gpus"] = 0;
-  drained["drain"] = {{"since", "2026-11-22T10:00:00.000000Z"}, {"reason", "a new disk"}};
-  drained["silent_seconds"] = nullptr;
-  server_.Answer("/executors", {{"executors", {busy, drained}}});
+  rest::Executor busy = MakeExecutor("box", "online");
+  busy.disk_free_bytes = int64_t{52} << 30;
+  busy.labels = {{"gpu", "h100"}, {"zone", "a"}};
+  busy.running = {{.sweep = "s1", .trial = 3, .attempt = 1, .ranks = {0, 1}},
+                  {.sweep = "s2", .trial = 0, .attempt = 2, .ranks = {4, 4}}};
+  rest::Executor drained = MakeExecutor("den", "lost");
+  drained.gpus = 0;
+  drained.drain = {.since = "2026-11-22T10:00:00.000000Z", .reason = "a new disk"};
+  drained.seconds_since_heartbeat = std::nullopt;
+  Answer({busy, drained});
   EXPECT_EQ(
       Attune({"executor", "list"}).out,
-      "EXECUTOR  STATE   CPUS  GPUS  DISK FREE  ADDRESS      HEARD  LABELS           RUNNING\n"
-      "box       online   3/4   0/2   52.0 GiB  10.0.0.7  1.2s ago  gpu=h100,zone=a  s1/3 ranks "
+      "EXECUTOR  STATE   CPUS  GPUS  DISK FREE  ADDRESS   HEARTBEAT  LABELS           RUNNING\n"
+      "box       online   3/4   0/2   52.0 GiB  10.0.0.7   1.2s ago  gpu=h100,zone=a  s1/3 ranks "
       "0-1, s2/0 rank 4\n"
-      "den       lost     ?/4  none             10.0.0.7                             \n"
+      "den       lost     ?/4  none             10.0.0.7                              \n"
       "\n"
       "den is drained since 2026-11-22T10:00:00.000000Z: a new disk\n");
   EXPECT_EQ(Json::parse(Attune({"executor", "list", "-o", "json"}).out)["executors"].size(), 2u);
 }
 
 TEST_F(ExecutorVerbs, ListSaysWhatIsWrongWithThoseThatNothingStartsOn) {
-  Json unwell = ExecutorJson("box", "unwell");
-  unwell["problem"] = "its disk has 0.2 GiB left (/data), less than 1.0 GiB";
-  Json aside = ExecutorJson("den", "set_aside");
-  aside["set_aside"] = {{"until", "2026-11-22T10:00:00.000000Z"}, {"reason", "gangs fail there"}};
-  server_.Answer("/executors", {{"executors", {unwell, aside}}});
+  rest::Executor unhealthy = MakeExecutor("box", "unhealthy");
+  unhealthy.health_problem = "its disk has 0.2 GiB left (/data), less than 1.0 GiB";
+  rest::Executor quarantined = MakeExecutor("den", "quarantined");
+  quarantined.quarantine = {.until = "2026-11-22T10:00:00.000000Z", .reason = "gangs fail there"};
+  Answer({unhealthy, quarantined});
   const std::string out = Attune({"node", "list"}).out;
-  EXPECT_NE(out.find("\nbox is unwell: its disk has 0.2 GiB left (/data), less than 1.0 GiB\n"
-                     "den is set aside until 2026-11-22T10:00:00.000000Z: gangs fail there\n"),
+  EXPECT_NE(out.find("\nbox is unhealthy: its disk has 0.2 GiB left (/data), less than 1.0 GiB\n"
+                     "den is quarantined until 2026-11-22T10:00:00.000000Z: gangs fail there\n"),
             out.npos)
       << out;
 }
 
 TEST_F(ExecutorVerbs, AnEmptyListSaysHowToStartOne) {
-  server_.Answer("/executors", {{"executors", Json::array()}});
+  Answer({});
   const Ran ran = Attune({"executor", "list"});
   EXPECT_EQ(ran.out, "");
   EXPECT_THAT(ran.err, HasSubstr("attune executor --server"));
 }
 
 TEST_F(ExecutorVerbs, DrainSendsItsReasonAndPrintsTheEffect) {
-  Json answer = ExecutorJson("box", "draining");
+  Json answer = rest::ToJson(MakeExecutor("box", "draining"));
   answer["effect"] = "nothing starts there";
   server_.AnswerPost("/executors/box:drain", answer, 202);
   const Ran ran = Attune({"executor", "drain", "box", "--reason", "a new disk", "--now"});
@@ -161,7 +156,7 @@ TEST_F(ExecutorVerbs, LimitsOfWhatStaysFreeAreSizesOrNone) {
 
 TEST_F(ExecutorVerbs, ASweepThatWaitsSaysSoWhenItIsCreated) {
   Json sweep = SweepJson("s3", "running");
-  sweep["waiting"] = "needs an executor with gpu=h100; none has that (labels seen: none)";
+  sweep["waiting_reason"] = "needs an executor with gpu=h100; none has that (labels seen: none)";
   server_.AnswerPost("/sweeps", sweep, 201);
   const Ran ran = Attune({"sweep", "create", folder_.Write("sweep.yaml", "name: x\n")});
   EXPECT_EQ(ran.out, "s3\n");

@@ -38,7 +38,7 @@ struct FakeServer::Parts {
   bool Admit(const httplib::Request& request, httplib::Response& response) const {
     if (request.get_header_value("Authorization") == "Bearer secret") return true;
     response.status = 401;
-    response.set_content(R"({"title": "Unauthorized", "status": 401, "detail": "wrong token"})",
+    response.set_content(ProblemJson(401, "Unauthorized", "wrong token").dump(),
                          "application/problem+json");
     return false;
   }
@@ -48,10 +48,11 @@ struct FakeServer::Parts {
     const std::lock_guard lock(mutex);
     requests.push_back(request.method + ' ' + WithoutBase(request.target));
     if (request.method == "POST") last_body = request.body;
-    const auto found = answers.find(WithoutBase(request.path));
+    auto found = answers.find(WithoutBase(request.target));
+    if (found == answers.end()) found = answers.find(WithoutBase(request.path));
     if (found == answers.end()) {
       response.status = 404;
-      response.set_content(R"({"title": "Not Found", "status": 404, "detail": "no such sweep"})",
+      response.set_content(ProblemJson(404, "Not Found", "no such sweep").dump(),
                            "application/problem+json");
       return;
     }
@@ -216,56 +217,68 @@ std::string ScratchFolder::Write(const std::string& name, const std::string& tex
   return file.string();
 }
 
+rest::SweepDetail MakeSweep(const std::string& id, const std::string& state) {
+  rest::SweepDetail sweep;
+  sweep.id = id;
+  sweep.name = "fashion-mnist";
+  sweep.state = state;
+  sweep.created = "2026-11-21T10:00:00.000000Z";
+  if (state != "running") sweep.ended = "2026-11-21T10:02:13.000000Z";
+  sweep.metric = {.name = "accuracy", .mode = "max"};
+  sweep.metrics = {{sweep.metric, std::nullopt}};
+  sweep.searcher = "random";
+  sweep.scheduler = "asha";
+  sweep.rungs = {1, 3, 9};
+  sweep.max_step = 9;
+  sweep.max_trials = 12;
+  sweep.workers = 2;
+  sweep.min_workers = 2;
+  sweep.limits.max_time = 7200;
+  sweep.trials = {.running = 1, .completed = 2, .stopped = 5};
+  sweep.best = {.trial = 3,
+                .step = 9,
+                .value = 0.871,
+                .values = {0.871},
+                .config = {{"lr", 0.1}, {"width", 32}},
+                .metrics = {{"accuracy", 0.871}, {"loss", 0.36}},
+                .checkpoint = "/data/sweeps/s1/trials/3/checkpoints/step-9-attempt-1",
+                .checkpoint_step = 9};
+  sweep.file = "the text";
+  return sweep;
+}
+
+rest::TrialDetail MakeTrial(int number, const std::string& state) {
+  rest::TrialDetail trial;
+  trial.sweep = "s1";
+  trial.number = number;
+  trial.state = state;
+  if (state == "stopped")
+    trial.reason = "stopped at step 3: accuracy 0.412 is rank 9 of 11 at rung 3; the best 3 go on";
+  trial.config = {{"lr", 0.1}, {"width", 32}};
+  trial.origin = "random";
+  trial.created = "2026-11-21T10:00:00.000000Z";
+  trial.attempt_count = 1;
+  trial.step = 3;
+  trial.milestone = 3;
+  trial.seconds = 12.25;
+  trial.metrics = {{"accuracy", 0.412}, {"loss", 1.7}};
+  trial.best = 0.412;
+  return trial;
+}
+
 Json SweepJson(const std::string& id, const std::string& state) {
-  return {{"id", id},
-          {"name", "fashion-mnist"},
-          {"state", state},
-          {"reason", ""},
-          {"created", "2026-11-21T10:00:00.000000Z"},
-          {"ended", state == "running" ? Json() : Json("2026-11-21T10:02:13.000000Z")},
-          {"metric", {{"name", "accuracy"}, {"mode", "max"}}},
-          {"searcher", "random"},
-          {"scheduler", "asha"},
-          {"rungs", {1, 3, 9}},
-          {"max_step", 9},
-          {"max_trials", 12},
-          {"workers", 2},
-          {"priority", 0},
-          {"external", false},
-          {"limits", {{"target", nullptr}, {"max_time", 7200.0}, {"patience", 0}}},
-          {"trials", {{"pending", 0}, {"running", 1}, {"completed", 2}, {"stopped", 5}}},
-          {"best",
-           {{"trial", 3},
-            {"step", 9},
-            {"value", 0.871},
-            {"config", {{"lr", 0.1}, {"width", 32}}},
-            {"metrics", {{"accuracy", 0.871}, {"loss", 0.36}}},
-            {"checkpoint", "/data/sweeps/s1/trials/3/checkpoints/step-9-attempt-1"}}},
-          {"waiting", ""},
-          {"stopping", ""},
-          {"file", "the text"}};
+  return rest::ToJson(MakeSweep(id, state));
 }
 
 Json TrialJson(int number, const std::string& state) {
-  const std::string reason =
-      state == "stopped"
-          ? "stopped at step 3: accuracy 0.412 is rank 9 of 11 at rung 3; the best 3 go on"
-          : "";
-  return {{"sweep", "s1"},
-          {"number", number},
-          {"state", state},
-          {"reason", reason},
-          {"config", {{"lr", 0.1}, {"width", 32}}},
-          {"created", "2026-11-21T10:00:00.000000Z"},
-          {"ended", nullptr},
-          {"attempts", 1},
-          {"step", 3},
-          {"milestone", 3},
-          {"seconds", 12.25},
-          {"metrics", {{"accuracy", 0.412}, {"loss", 1.7}}},
-          {"best", 0.412},
-          {"checkpoint", nullptr},
-          {"waiting", ""}};
+  return rest::ToJson(MakeTrial(number, state));
+}
+
+Json ProblemJson(int status, const std::string& title, const std::string& detail,
+                 const std::vector<rest::Fault>& faults) {
+  rest::Problem problem{.type = "about:blank", .title = title, .status = status, .detail = detail};
+  if (!faults.empty()) problem.errors = faults;
+  return rest::ToJson(problem);
 }
 
 }  // namespace attune::cli

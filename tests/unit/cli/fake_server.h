@@ -13,6 +13,7 @@
 #include "cli/client/endpoint.h"
 #include "cli/host.h"
 #include "cli/json.h"
+#include "rest/contract.h"
 
 namespace httplib {
 class Server;
@@ -27,7 +28,7 @@ class FakeServer {
   FakeServer();
   ~FakeServer();
 
-  // What GET `path` answers from now on; paths are without /api/v1.
+  // The answer to GET `path`. A path is without /api/v1; it may have a query.
   void Answer(const std::string& path, Json body, int status = 200);
   void AnswerText(const std::string& path, std::string body,
                   std::map<std::string, std::string> headers = {});
@@ -92,8 +93,12 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-// Answers as docs/rest-api.md shows them.
+// Answers of a server, and the same as JSON.
+rest::SweepDetail MakeSweep(const std::string& id, const std::string& state);
+rest::TrialDetail MakeTrial(int number, const std::string& state);
 Json SweepJson(const std::string& id, const std::string& state);
 Json TrialJson(int number, const std::string& state);
+Json ProblemJson(int status, const std::string& title, const std::string& detail,
+                 const std::vector<rest::Fault>& faults = {});
 
 }  // namespace attune::cli

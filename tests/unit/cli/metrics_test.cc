@@ -12,23 +12,21 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-Json Report(int trial, int step, double accuracy, double latency) {
-  return {{"trial", trial},
-          {"step", step},
-          {"value", accuracy},
-          {"values", {accuracy, latency}},
-          {"config", {{"lr", 0.1}, {"width", 8 * trial}}},
-          {"metrics", {{"accuracy", accuracy}, {"latency_ms", latency}}},
-          {"checkpoint", nullptr}};
+rest::Best Report(int trial, int step, double accuracy, double latency) {
+  return {.trial = trial,
+          .step = step,
+          .value = accuracy,
+          .values = {accuracy, latency},
+          .config = {{"lr", 0.1}, {"width", 8 * trial}},
+          .metrics = {{"accuracy", accuracy}, {"latency_ms", latency}}};
 }
 
 // Sweep s1 improves accuracy and latency_ms.
 class SeveralMetrics : public testing::Test {
  protected:
-  SeveralMetrics() : sweep_(SweepJson("s1", "completed")) {
+  SeveralMetrics() : sweep_(MakeSweep("s1", "completed")) {
     server_.WriteTo(folder_.path());
-    sweep_["metrics"] = {{{"name", "accuracy"}, {"mode", "max"}, {"target", nullptr}},
-                         {{"name", "latency_ms"}, {"mode", "min"}, {"target", nullptr}}};
+    sweep_.metrics = {{{"accuracy", "max"}, std::nullopt}, {{"latency_ms", "min"}, std::nullopt}};
   }
 
   std::string Attune(std::vector<std::string> args) {
@@ -38,20 +36,20 @@ class SeveralMetrics : public testing::Test {
     return ran.out;
   }
   std::string Get() {
-    server_.Answer("/sweeps/s1", sweep_);
+    server_.Answer("/sweeps/s1", rest::ToJson(sweep_));
     return Attune({"sweep", "get", "s1"});
   }
 
   FakeServer server_;
   ScratchFolder folder_;
-  Json sweep_;
+  rest::SweepDetail sweep_;
 };
 
 TEST_F(SeveralMetrics, HaveAFrontWithTheBestInTheFirstMetricFirst) {
-  sweep_["front"] = {Report(3, 9, 0.5, 6.25), Report(7, 3, 0.9, 30), Report(5, 9, 0.8, 12)};
+  sweep_.pareto_front = {Report(3, 9, 0.5, 6.25), Report(7, 3, 0.9, 30), Report(5, 9, 0.8, 12)};
   const std::string shown = Get();
   EXPECT_THAT(shown, HasSubstr("\nmetrics     accuracy (max), latency_ms (min)\n"));
-  EXPECT_THAT(shown, HasSubstr("\n\nfront\n"
+  EXPECT_THAT(shown, HasSubstr("\n\nPareto front\n"
                                "TRIAL  STEP  accuracy  latency_ms  CONFIGURATION\n"
                                "    7     3       0.9          30  lr=0.1 width=56\n"
                                "    5     9       0.8          12  lr=0.1 width=40\n"
@@ -60,35 +58,32 @@ TEST_F(SeveralMetrics, HaveAFrontWithTheBestInTheFirstMetricFirst) {
 }
 
 TEST_F(SeveralMetrics, HaveTheLeastFirstWhereTheFirstIsMinimised) {
-  sweep_["metric"] = {{"name", "loss"}, {"mode", "min"}};
-  sweep_["metrics"][0] = {{"name", "loss"}, {"mode", "min"}, {"target", nullptr}};
-  sweep_["front"] = {Report(7, 3, 0.9, 6.25), Report(5, 9, 0.8, 12)};
+  sweep_.metric = {.name = "loss", .mode = "min"};
+  sweep_.metrics[0] = {sweep_.metric, std::nullopt};
+  sweep_.pareto_front = {Report(7, 3, 0.9, 6.25), Report(5, 9, 0.8, 12)};
   EXPECT_THAT(Get(), HasSubstr("TRIAL  STEP  loss  latency_ms  CONFIGURATION\n"
                                "    5     9   0.8          12  lr=0.1 width=40\n"
                                "    7     3   0.9        6.25  lr=0.1 width=56\n"));
 }
 
 TEST_F(SeveralMetrics, HaveNoFrontBeforeAReportCounts) {
-  sweep_["front"] = Json::array();
-  sweep_["best"] = nullptr;
+  sweep_.best.reset();
   EXPECT_THAT(Get(), Not(HasSubstr("front")));
 }
 
 TEST_F(SeveralMetrics, HaveAnImportanceEach) {
-  server_.Answer("/sweeps/s1/importance",
-                 {{"metric", "latency_ms"},
-                  {"trials", 40},
-                  {"best", 4},
-                  {"reason", ""},
-                  {"parameters", {{{"name", "width"}, {"importance", 1}}}}});
+  server_.Answer(
+      "/sweeps/s1/importance",
+      rest::ToJson(rest::Importance{
+          .metric = "latency_ms", .trials = 40, .best = 4, .parameters = {{"width", 1}}}));
   EXPECT_THAT(Attune({"sweep", "importance", "s1", "--metric", "latency_ms"}),
-              HasSubstr("the best 4 of 40 trials in latency_ms, held against all\n"));
+              HasSubstr("the best 4 of 40 trials in latency_ms, compared with all\n"));
   EXPECT_EQ(server_.requests().back(), "GET /sweeps/s1/importance?metric=latency_ms");
 }
 
 TEST_F(SeveralMetrics, RungsAreNotSpokenOfWhereThereAreNone) {
-  sweep_["rungs"] = Json::array();
-  sweep_["scheduler"] = "pbt";
+  sweep_.rungs.clear();
+  sweep_.scheduler = "pbt";
   EXPECT_THAT(Get(), HasSubstr("\nscheduler   pbt\n"));
 }
 

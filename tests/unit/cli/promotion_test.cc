@@ -18,19 +18,20 @@ constexpr const char* kPaused = "paused at step 3: accuracy 0.7 is rank 1 of 1 a
 // Trial s1/4, which the scheduler has paused at step 3.
 class PausedTrial : public testing::Test {
  protected:
-  PausedTrial() : trial_(TrialJson(4, "paused")) {
+  PausedTrial() : trial_(MakeTrial(4, "paused")) {
     server_.WriteTo(folder_.path());
-    trial_["reason"] = kPaused;
+    trial_.reason = kPaused;
     server_.Answer(
         "/sweeps/s1/trials/4/explanation",
-        {{"origin", "random"},
-         {"rationale", nullptr},
-         {"decision", {{"reason", kPaused}, {"verdict", "pause"}, {"rule", "asha"}, {"rung", 3}}},
-         {"rung", {{{"number", 4}, {"value", 0.7}, {"verdict", "pause"}}}}});
+        rest::ToJson(rest::Explanation{
+            .origin = "random",
+            .decision =
+                rest::Decision{.verdict = "pause", .reason = kPaused, .rule = "asha", .rung = 3},
+            .rung_trials = {{.number = 4, .value = 0.7, .verdict = "pause"}}}));
   }
 
   std::string Trial(const std::string& verb) {
-    server_.Answer("/sweeps/s1/trials/4", trial_);
+    server_.Answer("/sweeps/s1/trials/4", rest::ToJson(trial_));
     const Ran ran = RunAttune({"trial", verb, "s1/4", "--data-dir", folder_.path().string()});
     EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
     return ran.out;
@@ -38,45 +39,51 @@ class PausedTrial : public testing::Test {
 
   FakeServer server_;
   ScratchFolder folder_;
-  Json trial_;
+  rest::TrialDetail trial_;
 };
 
 TEST_F(PausedTrial, IsExplainedByItsDecisionAlone) {
   EXPECT_EQ(Trial("explain"), std::string("proposed    random\ndecided     ") + kPaused +
-                                  "\n\nrung 3 of asha, as it was then\n"
+                                  "\n\nrung 3 of asha, at the time of the decision\n"
                                   "   NO  TRIAL  VALUE  VERDICT\n"
                                   ">   1      4    0.7  pause\n");
 }
 
 TEST_F(PausedTrial, SaysWhatItWaitsFor) {
-  trial_["waiting"] = "the scheduler has not promoted it";
+  trial_.waiting_reason = "the scheduler has not promoted it";
   EXPECT_THAT(Trial("explain"),
               HasSubstr("\nnow         paused; the scheduler has not promoted it\n"));
 }
 
 // The best of one at its rung was stopped, and nothing said why.
 TEST_F(PausedTrial, ThatNobodyPromotedSaysSo) {
-  trial_["state"] = "stopped";
-  trial_["reason"] = "paused at step 3, and not promoted: no more come";
+  trial_.state = "stopped";
+  trial_.reason = "paused at step 3, and not promoted: no more come";
   EXPECT_THAT(Trial("explain"), HasSubstr("\nnow         stopped: paused at step 3, and not "
                                           "promoted: no more come\n"));
 }
 
 TEST_F(PausedTrial, ThatWasPromotedSaysThatItRunsAgain) {
-  trial_["state"] = "running";
-  trial_["reason"] = "";
-  trial_["attempts"] = 2;
+  trial_.state = "running";
+  trial_.reason = "";
+  trial_.attempt_count = 2;
   EXPECT_THAT(Trial("explain"), HasSubstr("\nnow         running, in attempt 2\n"));
 }
 
 TEST_F(PausedTrial, IsExplainedWithEveryPromotionOfIt) {
-  const auto promoted = [](int step, int rung, int rank, int peers, const char* why) -> Json {
-    return {{"attempt", 1}, {"step", step}, {"verdict", "promote"}, {"rule", "asha"},
-            {"rung", rung}, {"rank", rank}, {"peers", peers},       {"reason", why}};
+  const auto promoted = [](int step, int rung, int rank, int peers, const char* why) {
+    return rest::Decision{.attempt = 1,
+                          .step = step,
+                          .verdict = "promote",
+                          .reason = why,
+                          .rule = "asha",
+                          .rung = rung,
+                          .rank = rank,
+                          .peers = peers};
   };
-  trial_["decisions"] = {{{"attempt", 1}, {"step", 1}, {"verdict", "pause"}, {"rule", "asha"}},
-                         promoted(1, 0, 0, 0, "paused before rung 1"),
-                         promoted(3, 3, 2, 7, "promoted at rung 3: rank 2 of 7")};
+  trial_.decisions = {{.attempt = 1, .step = 1, .verdict = "pause", .rule = "asha"},
+                      promoted(1, 0, 0, 0, "paused before rung 1"),
+                      promoted(3, 3, 2, 7, "promoted at rung 3: rank 2 of 7")};
   EXPECT_THAT(Trial("explain"),
               HasSubstr("\npromotions\n"
                         "STEP  RULE  RUNG  PLACE   WHY\n"
@@ -92,20 +99,23 @@ TEST_F(PausedTrial, IsExplainedAlsoWhereTheTrialItselfCannotBeHad) {
 }
 
 TEST_F(PausedTrial, ItsAttemptsSayWhatTheyGoOnAs) {
-  const auto attempt = [](int number, const char* outcome) -> Json {
-    return {{"number", number},   {"state", *outcome == 0 ? "running" : "ended"},
-            {"outcome", outcome}, {"failure", ""},
-            {"executor", "box"},  {"resumed_from", number == 1 ? Json() : Json(3)},
-            {"ranks", {Json()}}};
+  const auto attempt = [](int number, const std::string& outcome) {
+    rest::Attempt made{.number = number,
+                       .state = outcome.empty() ? "running" : "ended",
+                       .outcome = outcome,
+                       .executor = "box",
+                       .ranks = {{.rank = 0}}};
+    if (number > 1) made.resumed_from = 3;
+    return made;
   };
-  const auto decision = [](int of, const char* verdict, const char* rule) -> Json {
-    return {{"attempt", of}, {"step", 3}, {"verdict", verdict}, {"rule", rule}, {"reason", ""}};
+  const auto decision = [](int of, const char* verdict, const char* rule) {
+    return rest::Decision{.attempt = of, .step = 3, .verdict = verdict, .rule = rule};
   };
-  trial_["attempts_list"] = {attempt(1, "paused"), attempt(2, "paused"), attempt(3, "paused"),
-                             attempt(4, "paused"), attempt(5, "failed"), attempt(6, "")};
-  trial_["decisions"] = {decision(1, "continue", "pbt"), decision(1, "pause", "pbt"),
-                         decision(1, "promote", "pbt"),  decision(2, "exploit", "pbt"),
-                         decision(3, "pause", "asha"),   decision(4, "resize", "resize")};
+  trial_.attempts = {attempt(1, "paused"), attempt(2, "paused"), attempt(3, "paused"),
+                     attempt(4, "paused"), attempt(5, "failed"), attempt(6, "")};
+  trial_.decisions = {decision(1, "continue", "pbt"), decision(1, "pause", "pbt"),
+                      decision(1, "promote", "pbt"),  decision(2, "exploit", "pbt"),
+                      decision(3, "pause", "asha"),   decision(4, "resize", "resize")};
   EXPECT_THAT(Trial("get"),
               AllOf(HasSubstr("attempts\nNO  AS        STATE"), HasSubstr("\n 1            ended "),
                     HasSubstr("\n 2  promoted  ended "), HasSubstr("\n 3  clone     ended "),

@@ -20,6 +20,10 @@ class Steer : public testing::Test {
     return RunAttune(args);
   }
 
+  static Json NoOffer() {
+    return rest::ToJson(rest::Offer{.state = "completed", .reason = "it has ended"});
+  }
+
   static Json With(Json answer, const std::string& effect) {
     answer["effect"] = effect;
     return answer;
@@ -85,8 +89,7 @@ TEST_F(Steer, RmDeletesOneSweepAfterTheOtherUntilOneStays) {
             "sweep s3: deleted; its files go from 2 data folders\n");
   EXPECT_EQ(Json::parse(Attune({"sweep", "rm", "s1", "s3", "-o", "json"}).out),
             (Json{{"deleted", {"s1", "s3"}}}));
-  server_.AnswerDelete("/sweeps/s2", {{"title", "Conflict"}, {"detail", "sweep s2 has not ended"}},
-                       409);
+  server_.AnswerDelete("/sweeps/s2", ProblemJson(409, "Conflict", "sweep s2 has not ended"), 409);
   const Ran ran = Attune({"sweep", "rm", "s1", "s2", "s3"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
   EXPECT_THAT(ran.err, HasSubstr("sweep s1: deleted"));
@@ -210,7 +213,7 @@ TEST_F(Steer, CheckpointsAreListedByTheirNames) {
             "s1/17/2-900  0.871  421 KiB  pinned, stored  box       /d/900\n"
             "1 checkpoint of 1 trial, 421 KiB\n");
   EXPECT_EQ(Json::parse(Attune({"checkpoint", "list", "s1", "-o", "json"}).out),
-            (Json{{"checkpoints", {kept}}}));
+            (Json{{"checkpoints", {kept}}, {"next_page_token", ""}}));
 
   server_.Answer("/sweeps/s1/checkpoints",
                  {{"checkpoints", Json::array()}, {"next_page_token", ""}});
@@ -236,17 +239,16 @@ TEST_F(Steer, AskPrintsTheTrial) {
 }
 
 TEST_F(Steer, AskSaysForHowLongItMayBeSilent) {
-  server_.AnswerPost("/sweeps/s1/trials:ask", {{"state", "completed"}, {"trial", nullptr}}, 200);
+  server_.AnswerPost("/sweeps/s1/trials:ask", NoOffer(), 200);
   Attune({"ask", "s1", "--lease", "10m"});
   EXPECT_EQ(server_.last_body(), R"({"lease":"10m"})");
 }
 
 TEST_F(Steer, AskForNothingIsThreeAndSaysWhy) {
-  server_.AnswerPost("/sweeps/s1/trials:ask",
-                     {{"state", "completed"}, {"reason", "it has ended"}, {"trial", nullptr}}, 200);
+  server_.AnswerPost("/sweeps/s1/trials:ask", NoOffer(), 200);
   const Ran ran = Attune({"ask", "s1"});
   EXPECT_EQ(ran.code, ExitCode::kNotFound);
-  EXPECT_EQ(ran.err, "sweep s1 is completed and has no trial to give: it has ended\n");
+  EXPECT_EQ(ran.err, "sweep s1 is completed and offers no trial: it has ended\n");
 }
 
 TEST_F(Steer, TellPrintsTheVerdict) {
@@ -262,11 +264,14 @@ TEST_F(Steer, TellPrintsTheVerdict) {
 
 TEST_F(Steer, NumbersAreTakenAsAShellWritesThem) {
   server_.AnswerPost("/sweeps/s1/trials/4:tell", Json::object(), 204);
-  Attune({"tell", "s1/4", "--epoch", "12",      "--step", "3",   "-m", "a=.3",    "-m", "b=1.",
-          "-m",   "c=+5", "-m",      "d=-1e-3", "-m",     "e=+", "-m", "f=1.2.3", "-m", "g=\"1\""});
-  EXPECT_EQ(
-      server_.last_body(),
-      R"({"epoch":12,"step":3,"metrics":{"a":0.3,"b":1.0,"c":5,"d":-0.001,"e":"+","f":"1.2.3","g":"1"}})");
+  Attune({"tell", "s1/4", "--epoch", "12", "--step", "3", "-m", "a=.3", "-m", "b=1.", "-m", "c=+5",
+          "-m", "d=-1e-3"});
+  EXPECT_EQ(server_.last_body(),
+            R"({"epoch":12,"step":3,"metrics":{"a":0.3,"b":1.0,"c":5.0,"d":-0.001}})");
+  for (const std::string wrong : {"e=+", "f=1.2.3", "g=\"1\""})
+    EXPECT_EQ(Attune({"tell", "s1/4", "--epoch", "12", "--step", "3", "-m", wrong}).code,
+              ExitCode::kUsage)
+        << wrong;
 }
 
 TEST_F(Steer, TellOfTheEndSaysHow) {
@@ -281,10 +286,11 @@ TEST_F(Steer, TellOfTheEndSaysHow) {
 }
 
 TEST_F(Steer, TellMayAskForTheNextTrialAsWell) {
-  Json answer{{"verdict", "stop"},
-              {"reason", "rank 9 of 11"},
-              {"milestone", 0},
-              {"next", {{"state", "running"}, {"trial", 5}, {"config", {{"lr", 0.1}}}}}};
+  Json answer{
+      {"verdict", "stop"},
+      {"reason", "rank 9 of 11"},
+      {"milestone", 0},
+      {"next", {{"state", "running"}, {"reason", ""}, {"trial", 5}, {"config", {{"lr", 0.1}}}}}};
   server_.AnswerPost("/sweeps/s1/trials/4:tell", answer, 200);
   const std::vector<std::string> tell{"tell", "s1/4", "--epoch", "12",      "--step", "9",
                                       "-m",   "a=1",  "--ask",   "--lease", "10m"};
@@ -292,13 +298,12 @@ TEST_F(Steer, TellMayAskForTheNextTrialAsWell) {
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
   EXPECT_THAT(ran.out, HasSubstr("stop\ntrial       s1/5\n"));
   EXPECT_EQ(server_.last_body(),
-            R"({"epoch":12,"ask":true,"lease":"10m","step":9,"metrics":{"a":1}})");
-  answer["next"] = {{"state", "completed"}, {"reason", "it has ended"}, {"trial", nullptr}};
+            R"({"epoch":12,"step":9,"metrics":{"a":1.0},"ask":true,"lease":"10m"})");
+  answer["next"] = NoOffer();
   server_.AnswerPost("/sweeps/s1/trials/4:tell", answer, 200);
   const Ran last = Attune(tell);
   EXPECT_EQ(last.code, ExitCode::kNotFound);
-  EXPECT_EQ(last.err,
-            "rank 9 of 11\nsweep s1 is completed and has no trial to give: it has ended\n");
+  EXPECT_EQ(last.err, "rank 9 of 11\nsweep s1 is completed and offers no trial: it has ended\n");
 }
 
 TEST_F(Steer, TellOfAReportAndAnEndAtOnceIsAUsageError) {
@@ -308,15 +313,10 @@ TEST_F(Steer, TellOfAReportAndAnEndAtOnceIsAUsageError) {
 }
 
 TEST_F(Steer, AConfigurationThatTheServerRefusesNamesTheParameter) {
-  server_.AnswerPost("/sweeps/s1/trials",
-                     {{"title", "The body is wrong"},
-                      {"detail", "…"},
-                      {"errors",
-                       {{{"pointer", "/config/lr"},
-                         {"line", 1},
-                         {"column", 2},
-                         {"message", "7 is above max 0.1"}}}}},
-                     422);
+  server_.AnswerPost(
+      "/sweeps/s1/trials",
+      ProblemJson(422, "The body is wrong", "…", {{"/config/lr", 1, 2, "7 is above max 0.1"}}),
+      422);
   const Ran ran = Attune({"trial", "enqueue", "s1", "-p", "lr=7"});
   EXPECT_EQ(ran.code, ExitCode::kUsage);
   EXPECT_EQ(ran.err, "attune: config.lr: 7 is above max 0.1\n");

@@ -13,6 +13,12 @@ namespace {
 
 using testing::ElementsAre;
 
+TEST(JoinWithCommas, TakesTextsAndNumbers) {
+  EXPECT_EQ(JoinWithCommas(std::vector<std::string>{}), "");
+  EXPECT_EQ(JoinWithCommas(std::vector<std::string>{"a", "b"}), "a, b");
+  EXPECT_EQ(JoinWithCommas(std::vector<int64_t>{1, 3, 9}), "1, 3, 9");
+}
+
 TEST(FormatNumber, KeepsFourSignificantDigits) {
   EXPECT_EQ(FormatNumber(0.871312), "0.8713");
   EXPECT_EQ(FormatNumber(0.1), "0.1");
@@ -53,14 +59,6 @@ TEST(FormatConfigBriefly, KeepsTheOrderAndShortensReals) {
 TEST(FormatSetting, KeepsFullPrecision) {
   EXPECT_EQ(FormatSetting(0.012345678901234), "0.012345678901234");
   EXPECT_EQ(FormatSetting("sgd"), "sgd");
-}
-
-TEST(NumberOf, ReadsTheWordsThatJsonNeeds) {
-  EXPECT_EQ(NumberOf(0.5), 0.5);
-  EXPECT_TRUE(std::isnan(*NumberOf("nan")));
-  EXPECT_EQ(NumberOf("-inf"), -std::numeric_limits<double>::infinity());
-  EXPECT_EQ(NumberOf(nullptr), std::nullopt);
-  EXPECT_EQ(NumberOf("many"), std::nullopt);
 }
 
 TEST(ParseDuration, WantsAUnit) {

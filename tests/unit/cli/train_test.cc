@@ -34,7 +34,8 @@ class TrainVerb : public testing::Test {
   void TrialIs(const std::string& state, const std::string& reason) {
     Json trial = TrialJson(0, state);
     trial["reason"] = reason;
-    trial["attempts_list"] = {{{"failure", reason + "\nepoch 1\nout of memory"}}};
+    trial["attempts"] = {
+        rest::ToJson(rest::Attempt{.failure = reason + "\nepoch 1\nout of memory"})};
     server_.Answer("/sweeps/s1", SweepJson("s1", state));
     server_.Answer("/sweeps/s1/trials", {{"trials", {trial}}, {"next_page_token", ""}});
     server_.Answer("/sweeps/s1/trials/0", trial_.value_or(trial));
@@ -105,7 +106,7 @@ TEST_F(TrainVerb, AProgramThatReportsNothingHasTakenItsTimeToo) {
   Json trial = TrialJson(0, "completed");
   trial["seconds"] = 0;
   trial["ended"] = "2026-11-21T10:00:04.000000Z";
-  trial["attempts_list"] = {{{"started", "2026-11-21T10:00:01.000000Z"}}};
+  trial["attempts"] = {rest::ToJson(rest::Attempt{.started = "2026-11-21T10:00:01.000000Z"})};
   trial_ = trial;
   EXPECT_THAT(Train().err, HasSubstr("training s1/0 completed in 3.0s"));
 }
@@ -148,7 +149,7 @@ TEST_F(TrainVerb, TheSameCommandGoesOnHere) {
   Ends("completed", "");
   const Ran ran = Train();
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("going on with s1/0"));
+  EXPECT_THAT(ran.err, HasSubstr("continuing s1/0"));
   const std::vector<std::string> requests = server_.requests();
   for (size_t i = before; i < requests.size(); ++i)
     EXPECT_THAT(requests[i], Not(HasSubstr("POST")));

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"
 
@@ -118,8 +120,8 @@ TEST_F(Verbs, UnknownSweepIsThree) {
 }
 
 TEST_F(Verbs, ProblemsAreTitleAndDetail) {
-  server_.AnswerPost("/sweeps/s1:stop",
-                     {{"title", "Conflict"}, {"detail", "sweep s1 has already ended"}}, 409);
+  server_.AnswerPost("/sweeps/s1:stop", ProblemJson(409, "Conflict", "sweep s1 has already ended"),
+                     409);
   const Ran ran = Attune({"sweep", "stop", "s1"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
   EXPECT_EQ(ran.err, "attune: Conflict: sweep s1 has already ended\n");
@@ -205,12 +207,8 @@ TEST_F(Verbs, CreatePrintsTheIdAlone) {
 }
 
 TEST_F(Verbs, CreateOfAWrongFilePointsIntoItAndIsTwo) {
-  server_.AnswerPost(
-      "/sweeps",
-      {{"title", "wrong"},
-       {"errors",
-        {{{"pointer", "/metric"}, {"line", 3}, {"column", 1}, {"message", "is missing"}}}}},
-      422);
+  server_.AnswerPost("/sweeps", ProblemJson(422, "wrong", "…", {{"/metric", 3, 1, "is missing"}}),
+                     422);
   const std::string file = folder_.Write("sweep.yaml", "name: x\n");
   const Ran ran = Attune({"sweep", "create", file});
   EXPECT_EQ(ran.code, ExitCode::kUsage);
@@ -226,22 +224,19 @@ TEST_F(Verbs, ValidateNeedsNoServerAndPointsAtFaults) {
 }
 
 TEST_F(Verbs, TrialGetShowsDecisionsWithTheirReasons) {
-  Json trial = TrialJson(17, "stopped");
-  trial["history"] = {
-      {{"step", 1}, {"attempt", 1}, {"seconds", 4.1}, {"metrics", {{"accuracy", 0.3}}}},
-      {{"step", 2}, {"attempt", 1}, {"seconds", 8.2}, {"metrics", {{"accuracy", "nan"}}}}};
-  trial["attempts_list"] = {{{"number", 1},
-                             {"state", "ended"},
-                             {"outcome", "failed"},
-                             {"failure", "rank 1 left with exit code 3\nTraceback\n  boom"},
-                             {"executor", "box"},
-                             {"resumed_from", nullptr},
-                             {"ranks", {{{"rank", 0}}, {{"rank", 1}}}}}};
-  trial["decisions"] = {
-      {{"step", 3}, {"verdict", "stop"}, {"reason", "rank 9 of 11"}, {"rule", "asha"}}};
-  trial["checkpoints"] = {
-      {{"step", 3}, {"attempt", 1}, {"path", "/data/step-3"}, {"bytes", 431232}}};
-  server_.Answer("/sweeps/s1/trials/17", trial);
+  rest::TrialDetail trial = MakeTrial(17, "stopped");
+  trial.history = {
+      {.step = 1, .attempt = 1, .seconds = 4.1, .metrics = {{"accuracy", 0.3}}},
+      {.step = 2, .attempt = 1, .seconds = 8.2, .metrics = {{"accuracy", std::nan("")}}}};
+  trial.attempts = {{.number = 1,
+                     .state = "ended",
+                     .outcome = "failed",
+                     .failure = "rank 1 left with exit code 3\nTraceback\n  boom",
+                     .executor = "box",
+                     .ranks = {{.rank = 0}, {.rank = 1}}}};
+  trial.decisions = {{.step = 3, .verdict = "stop", .reason = "rank 9 of 11", .rule = "asha"}};
+  trial.checkpoints = {{{.step = 3, .attempt = 1, .path = "/data/step-3", .bytes = 431232}}};
+  server_.Answer("/sweeps/s1/trials/17", rest::ToJson(trial));
   const Ran ran = Attune({"trial", "get", "s1/17"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
   EXPECT_THAT(ran.out, AllOf(HasSubstr("rank 9 of 11"), HasSubstr("  |   boom"),
@@ -251,16 +246,15 @@ TEST_F(Verbs, TrialGetShowsDecisionsWithTheirReasons) {
 TEST_F(Verbs, TrialExplainShowsTheSentenceAndItsRung) {
   server_.Answer(
       "/sweeps/s1/trials/17/explanation",
-      {{"origin", "tpe"},
-       {"rationale", {{"text", "model of 12 results: near trial 4"}}},
-       {"decision",
-        {{"reason", "stopped at step 3: rank 2 of 3"}, {"rule", "asha"}, {"rung", 3}, {"step", 3}}},
-       {"policy", {{"name", "asha"}, {"max", 81}, {"reduction_factor", 3}}},
-       {"policy_changed", true},
-       {"rung",
-        {{{"number", 4}, {"value", 0.91}, {"verdict", "continue"}},
-         {{"number", 17}, {"value", 0.412}, {"verdict", "stop"}},
-         {{"number", 9}, {"value", nullptr}, {"verdict", "stop"}}}}});
+      rest::ToJson(rest::Explanation{
+          .origin = "tpe",
+          .rationale = rest::Rationale{.text = "model of 12 results: near trial 4"},
+          .decision =
+              rest::Decision{
+                  .step = 3, .reason = "stopped at step 3: rank 2 of 3", .rule = "asha", .rung = 3},
+          .policy = Json{{"name", "asha"}, {"max", 81}, {"reduction_factor", 3}},
+          .policy_changed = true,
+          .rung_trials = {{4, 0.91, "continue"}, {17, 0.412, "stop"}, {9, std::nullopt, "stop"}}}));
   const Ran ran = Attune({"trial", "explain", "s1/17"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
   EXPECT_EQ(ran.out,
@@ -268,7 +262,7 @@ TEST_F(Verbs, TrialExplainShowsTheSentenceAndItsRung) {
             "decided     stopped at step 3: rank 2 of 3\n"
             "by          asha max=81 reduction_factor=3; edited since\n"
             "\n"
-            "rung 3 of asha, as it was then\n"
+            "rung 3 of asha, at the time of the decision\n"
             "   NO  TRIAL  VALUE  VERDICT\n"
             "    1      4   0.91  continue\n"
             ">   2     17  0.412  stop\n"
@@ -276,21 +270,16 @@ TEST_F(Verbs, TrialExplainShowsTheSentenceAndItsRung) {
 }
 
 TEST_F(Verbs, ImportanceIsBarsOrWhyThereAreNone) {
-  server_.Answer(
-      "/sweeps/s1/importance",
-      {{"metric", "accuracy"},
-       {"trials", 143},
-       {"best", 15},
-       {"reason", ""},
-       {"parameters",
-        {{{"name", "lr"}, {"importance", 0.8}}, {{"name", "width"}, {"importance", 0.2}}}}});
+  rest::Importance importance{
+      .metric = "accuracy", .trials = 143, .best = 15, .parameters = {{"lr", 0.8}, {"width", 0.2}}};
+  server_.Answer("/sweeps/s1/importance", rest::ToJson(importance));
   EXPECT_EQ(Attune({"sweep", "importance", "s1"}).out,
             "PARAMETER  SHARE  \n"
             "lr           80%  ████████████████████████\n"
             "width        20%  ██████\n"
-            "the best 15 of 143 trials in accuracy, held against all\n");
-  server_.Answer("/sweeps/s2/importance",
-                 {{"reason", "importance needs 20 trials"}, {"parameters", Json::array()}});
+            "the best 15 of 143 trials in accuracy, compared with all\n");
+  importance.reason = "importance needs 20 trials";
+  server_.Answer("/sweeps/s2/importance", rest::ToJson(importance));
   const Ran none = Attune({"sweep", "importance", "s2"});
   EXPECT_EQ(none.code, ExitCode::kSuccess);
   EXPECT_EQ(none.out, "");
@@ -298,23 +287,19 @@ TEST_F(Verbs, ImportanceIsBarsOrWhyThereAreNone) {
 }
 
 TEST_F(Verbs, TrialExplainSaysThatNothingWasDecidedYet) {
-  server_.Answer("/sweeps/s1/trials/18/explanation", {{"origin", "random"},
-                                                      {"rationale", nullptr},
-                                                      {"decision", nullptr},
-                                                      {"rung", Json::array()}});
+  server_.Answer("/sweeps/s1/trials/18/explanation",
+                 rest::ToJson(rest::Explanation{.origin = "random"}));
   EXPECT_EQ(Attune({"trial", "explain", "s1/18"}).out,
             "proposed    random\n"
             "decided     nothing yet\n");
 }
 
-TEST_F(Verbs, AConfigurationOfAPersonsOwnIsNobodysProposal) {
+TEST_F(Verbs, TrialExplainDoesNotNameWhoEnqueued) {
   server_.Answer("/sweeps/s1/trials/19/explanation",
-                 {{"origin", "enqueued"},
-                  {"rationale", {{"text", "a configuration of a person's own"}}},
-                  {"decision", nullptr},
-                  {"rung", Json::array()}});
+                 rest::ToJson(rest::Explanation{
+                     .origin = "enqueued", .rationale = rest::Rationale{.text = "from a user"}}));
   EXPECT_THAT(Attune({"trial", "explain", "s1/19"}).out,
-              ::testing::StartsWith("proposed    a configuration of a person's own\n"));
+              ::testing::StartsWith("proposed    from a user\n"));
 }
 
 TEST_F(Verbs, ANameThatIsLongerThanOthersKeepsTheColumns) {

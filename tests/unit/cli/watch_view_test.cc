@@ -21,9 +21,9 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-SweepModel Model(const Json& trials) {
+SweepModel Model(const std::vector<rest::Trial>& trials) {
   SweepModel model;
-  model.Reset(SweepJson("s1", "running"), trials);
+  model.Reset(MakeSweep("s1", "running"), trials);
   return model;
 }
 
@@ -38,7 +38,7 @@ ServerEvent Reported(int trial, int step, Json value) {
 }
 
 TEST(SweepModel, ReportsMoveTheBest) {
-  SweepModel model = Model(Json::array({TrialJson(0, "running"), TrialJson(1, "running")}));
+  SweepModel model = Model({MakeTrial(0, "running"), MakeTrial(1, "running")});
   EXPECT_EQ(model.Best()->number, 0);
   model.Apply(Reported(1, 4, 0.9));
   EXPECT_EQ(model.Best()->number, 1);
@@ -48,7 +48,7 @@ TEST(SweepModel, ReportsMoveTheBest) {
 }
 
 TEST(SweepModel, NanIsNeverTheBest) {
-  SweepModel model = Model(Json::array());
+  SweepModel model = Model({});
   model.Apply(Reported(0, 1, "nan"));
   model.Apply(Reported(1, 1, 0.2));
   model.Apply(Reported(1, 2, "nan"));
@@ -57,21 +57,21 @@ TEST(SweepModel, NanIsNeverTheBest) {
 }
 
 TEST(SweepModel, AnEventThatRestHasIncludedChangesNothing) {
-  SweepModel model = Model(Json::array({TrialJson(0, "running")}));
+  SweepModel model = Model({MakeTrial(0, "running")});
   model.Apply(Reported(0, 2, 0.3));
   EXPECT_EQ(model.trials().at(0).step, 3);
   EXPECT_EQ(model.trials().at(0).best, 0.412);
 }
 
 TEST(SweepModel, CountsTrialsThatReachedARung) {
-  const SweepModel model = Model(Json::array({TrialJson(0, "running"), TrialJson(1, "stopped")}));
+  const SweepModel model = Model({MakeTrial(0, "running"), MakeTrial(1, "stopped")});
   EXPECT_EQ(model.Reached(1), 2);
   EXPECT_EQ(model.Reached(9), 0);
   EXPECT_EQ(model.ended_trials(), 1);
 }
 
 TEST(EventLine, SaysWhyATrialStopped) {
-  SweepModel model = Model(Json::array());
+  SweepModel model = Model({});
   const ServerEvent event =
       Changed(3, "stopped", "stopped at step 1: accuracy 0.31 is rank 4 of 5 at rung 1");
   model.Apply(event);
@@ -80,14 +80,14 @@ TEST(EventLine, SaysWhyATrialStopped) {
 }
 
 TEST(EventLine, NamesTheStateWhereTheReasonDoesNot) {
-  SweepModel model = Model(Json::array());
+  SweepModel model = Model({});
   const ServerEvent event = Changed(3, "failed", "no restart is left");
   model.Apply(event);
   EXPECT_EQ(EventLine(event, model), "trial 3 failed: no restart is left");
 }
 
 TEST(EventLine, AFailedAttemptIsOneLineWithoutItsLog) {
-  const SweepModel model = Model(Json::array({TrialJson(4, "running")}));
+  const SweepModel model = Model({MakeTrial(4, "running")});
   const ServerEvent event{.kind = "attempt_changed",
                           .data = {{"trial", 4},
                                    {"attempt", 2},
@@ -98,7 +98,7 @@ TEST(EventLine, AFailedAttemptIsOneLineWithoutItsLog) {
 }
 
 TEST(EventLine, WhatBefallsAnExecutorIsSaidInWords) {
-  const SweepModel model = Model(Json::array());
+  const SweepModel model = Model({});
   const auto line = [&](Json data) {
     data["executor"] = "box";
     if (!data.contains("state")) data["state"] = nullptr;
@@ -109,29 +109,30 @@ TEST(EventLine, WhatBefallsAnExecutorIsSaidInWords) {
             "executor box is drained (a new disk)");
   EXPECT_EQ(line({{"drained", true}, {"reason", ""}}), "executor box is drained");
   EXPECT_EQ(line({{"drained", false}}), "executor box takes gangs again");
-  EXPECT_EQ(line({{"problem", "its disk is full"}}), "executor box is unwell (its disk is full)");
-  EXPECT_EQ(line({{"problem", ""}}), "executor box is well again");
-  EXPECT_EQ(line({{"set_aside", true}, {"reason", "gangs fail there"}, {"until", "noon"}}),
-            "executor box is set aside until noon (gangs fail there)");
-  EXPECT_EQ(line({{"set_aside", false}, {"reason", "its time is over"}}),
-            "executor box is tried again (its time is over)");
+  EXPECT_EQ(line({{"health_problem", "its disk is full"}}),
+            "executor box is unhealthy (its disk is full)");
+  EXPECT_EQ(line({{"health_problem", ""}}), "executor box is healthy again");
+  EXPECT_EQ(line({{"quarantined", true}, {"reason", "gangs fail there"}, {"until", "noon"}}),
+            "executor box is quarantined until noon (gangs fail there)");
+  EXPECT_EQ(line({{"quarantined", false}, {"reason", "its time is over"}}),
+            "executor box is no longer quarantined (its time is over)");
   EXPECT_EQ(line(Json::object()), "");
 }
 
 TEST(EventLine, ReportsAreNotWorthOne) {
-  const SweepModel model = Model(Json::array({TrialJson(0, "running")}));
+  const SweepModel model = Model({MakeTrial(0, "running")});
   EXPECT_EQ(EventLine(Reported(0, 4, 0.5), model), "");
 }
 
 TEST(SummaryLine, CountsAndNamesTheBest) {
-  const SweepModel model = Model(
-      Json::array({TrialJson(0, "running"), TrialJson(1, "stopped"), TrialJson(2, "stopped")}));
+  const SweepModel model =
+      Model({MakeTrial(0, "running"), MakeTrial(1, "stopped"), MakeTrial(2, "stopped")});
   EXPECT_EQ(SummaryLine(model),
             "sweep s1 running: 2/12 trials, 1 running, 2 stopped, best accuracy 0.412 (trial 0)");
 }
 
 TEST(LiveView, ShowsCountsRungsAndTrials) {
-  SweepModel model = Model(Json::array({TrialJson(0, "running"), TrialJson(1, "stopped")}));
+  SweepModel model = Model({MakeTrial(0, "running"), MakeTrial(1, "stopped")});
   model.Apply(Reported(0, 9, 0.871));
   const double now = *ParseTime("2026-11-21T10:01:30.000000Z");
 
@@ -145,8 +146,8 @@ TEST(LiveView, ShowsCountsRungsAndTrials) {
 }
 
 TEST(LiveView, FitsTheTerminal) {
-  Json trials = Json::array();
-  for (int i = 0; i < 40; ++i) trials.push_back(TrialJson(i, i < 30 ? "running" : "stopped"));
+  std::vector<rest::Trial> trials;
+  for (int i = 0; i < 40; ++i) trials.push_back(MakeTrial(i, i < 30 ? "running" : "stopped"));
   const SweepModel model = Model(trials);
   for (const int columns : {1, 20, 43, 200}) {
     const auto lines = LiveView(model, Style(true), {.columns = columns, .rows = 10}, 0);
@@ -156,29 +157,28 @@ TEST(LiveView, FitsTheTerminal) {
 }
 
 TEST(LiveView, SaysWhatAGangWaitsFor) {
-  Json sweep = SweepJson("s1", "running");
-  sweep["waiting"] = "trial 0 needs 8 CPUs; box has 2";
+  rest::Sweep sweep = MakeSweep("s1", "running");
+  sweep.waiting_reason = "trial 0 needs 8 CPUs; box has 2";
   SweepModel model;
-  model.Reset(sweep, Json::array());
+  model.Reset(sweep, {});
   EXPECT_THAT(LiveView(model, Style(false), {}, 0), Contains(StartsWith("waiting: trial 0 needs")));
 }
 
 TEST(LiveView, TheBestTrialIsSeenHoweverManyRun) {
-  Json trials = Json::array();
-  for (int i = 0; i < 40; ++i) trials.push_back(TrialJson(i, i == 39 ? "completed" : "running"));
-  trials[39]["best"] = 0.99;
+  std::vector<rest::Trial> trials;
+  for (int i = 0; i < 40; ++i) trials.push_back(MakeTrial(i, i == 39 ? "completed" : "running"));
+  trials[39].best = 0.99;
   const auto lines = LiveView(Model(trials), Style(false), {.columns = 80, .rows = 10}, 0);
   EXPECT_THAT(lines, Contains(StartsWith("   39  completed")));
 }
 
 TEST(TimeLeft, WaitsForThreeTrials) {
   const double now = *ParseTime("2026-11-21T10:01:30.000000Z");
-  EXPECT_EQ(TimeLeft(Model(Json::array({TrialJson(0, "stopped"), TrialJson(1, "stopped")})), now),
-            "");
-  EXPECT_EQ(TimeLeft(Model(Json::array({TrialJson(0, "stopped"), TrialJson(1, "stopped"),
-                                        TrialJson(2, "completed")})),
-                     now),
-            "~4m30s");
+  EXPECT_EQ(TimeLeft(Model({MakeTrial(0, "stopped"), MakeTrial(1, "stopped")}), now), "");
+  EXPECT_EQ(
+      TimeLeft(Model({MakeTrial(0, "stopped"), MakeTrial(1, "stopped"), MakeTrial(2, "completed")}),
+               now),
+      "~4m30s");
 }
 
 TEST(Output, RedrawsInPlaceAndPrintsAbove) {
@@ -201,24 +201,25 @@ TEST(Output, RowsThatANarrowerTerminalBrokeAreErasedToo) {
 }
 
 TEST(OutcomeJson, IsWhatScriptsRead) {
-  const Json outcome = OutcomeJson(SweepJson("s1", "completed"), 12.5);
+  const Json outcome = OutcomeJson(MakeSweep("s1", "completed"), 12.5);
   EXPECT_EQ(outcome.dump(),
             R"({"sweep":"s1","state":"completed","best":{"trial":3,"config":{"lr":0.1,"width":32},)"
             R"("metrics":{"accuracy":0.871,"loss":0.36},)"
             R"("checkpoint":"/data/sweeps/s1/trials/3/checkpoints/step-9-attempt-1"},)"
-            R"("trials":{"pending":0,"running":1,"completed":2,"stopped":5},"wall_seconds":12.5})");
+            R"("trials":{"pending":0,"running":1,"paused":0,"completed":2,"stopped":5,)"
+            R"("failed":0,"killed":0},"wall_seconds":12.5})");
 }
 
 TEST(OutcomeJson, WithoutAReportBestIsNull) {
-  Json sweep = SweepJson("s1", "failed");
-  sweep["best"] = nullptr;
+  rest::Sweep sweep = MakeSweep("s1", "failed");
+  sweep.best.reset();
   EXPECT_TRUE(OutcomeJson(sweep, 1)["best"].is_null());
 }
 
 TEST(OutcomeLines, TellTheBestAndWhyOthersStopped) {
-  const Json trials = Json::array({TrialJson(3, "completed"), TrialJson(17, "stopped")});
+  const std::vector<rest::Trial> trials = {MakeTrial(3, "completed"), MakeTrial(17, "stopped")};
   const auto lines =
-      OutcomeLines(SweepJson("s1", "completed"), trials, 133, Style(false), /*width=*/0);
+      OutcomeLines(MakeSweep("s1", "completed"), trials, 133, Style(false), /*width=*/0);
   EXPECT_THAT(lines,
               AllOf(Contains("sweep s1 fashion-mnist completed in 2m13s"),
                     Contains("best  trial 3: accuracy 0.871 at step 9"),
@@ -228,30 +229,27 @@ TEST(OutcomeLines, TellTheBestAndWhyOthersStopped) {
 }
 
 TEST(OutcomeLines, OfWhichStepTheCheckpointIsStandsWhereItIsNotTheBestOnes) {
-  Json sweep = SweepJson("s1", "completed");
-  sweep["best"]["checkpoint"] = "/data/step-8";
-  sweep["best"]["checkpoint_step"] = 9;
-  const auto lines = [&] {
-    return OutcomeLines(sweep, Json::array(), 133, Style(false), /*width=*/0);
-  };
+  rest::Sweep sweep = MakeSweep("s1", "completed");
+  sweep.best->checkpoint = "/data/step-8";
+  const auto lines = [&] { return OutcomeLines(sweep, {}, 133, Style(false), /*width=*/0); };
   EXPECT_THAT(lines(), Contains("  checkpoint    /data/step-8"));
-  sweep["best"]["checkpoint_step"] = 8;
+  sweep.best->checkpoint_step = 8;
   EXPECT_THAT(lines(), Contains("  checkpoint    /data/step-8 (of step 8)"));
 }
 
 TEST(OutcomeLines, AHundredStoppedTrialsAreNotAllListed) {
-  Json trials = Json::array();
-  for (int i = 0; i < 100; ++i) trials.push_back(TrialJson(i, "stopped"));
-  const auto lines = OutcomeLines(SweepJson("s1", "completed"), trials, 1, Style(false), 0);
+  std::vector<rest::Trial> trials;
+  for (int i = 0; i < 100; ++i) trials.push_back(MakeTrial(i, "stopped"));
+  const auto lines = OutcomeLines(MakeSweep("s1", "completed"), trials, 1, Style(false), 0);
   EXPECT_LT(lines.size(), 30u);
   EXPECT_THAT(lines, Contains("and 92 more: attune trial list s1"));
 }
 
 TEST(ExitCodeOfSweep, FailedAndKilledAreFive) {
-  EXPECT_EQ(ExitCodeOfSweep(SweepJson("s1", "completed")), ExitCode::kSuccess);
-  EXPECT_EQ(ExitCodeOfSweep(SweepJson("s1", "stopped")), ExitCode::kSuccess);
-  EXPECT_EQ(ExitCodeOfSweep(SweepJson("s1", "failed")), ExitCode::kSweepFailed);
-  EXPECT_EQ(ExitCodeOfSweep(SweepJson("s1", "killed")), ExitCode::kSweepFailed);
+  EXPECT_EQ(ExitCodeOfSweep(MakeSweep("s1", "completed")), ExitCode::kSuccess);
+  EXPECT_EQ(ExitCodeOfSweep(MakeSweep("s1", "stopped")), ExitCode::kSuccess);
+  EXPECT_EQ(ExitCodeOfSweep(MakeSweep("s1", "failed")), ExitCode::kSweepFailed);
+  EXPECT_EQ(ExitCodeOfSweep(MakeSweep("s1", "killed")), ExitCode::kSweepFailed);
 }
 
 }  // namespace

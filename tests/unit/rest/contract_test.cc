@@ -48,6 +48,13 @@ TEST(Contract, LeavesOutAbsentMembersAndKeepsNull) {
   EXPECT_TRUE(ToJson(Objective()).at("target").is_null());
 }
 
+TEST(Contract, LeavesOutMembersMadeFromNothing) {
+  const std::optional<int64_t> nothing;
+
+  EXPECT_EQ(ToJson(Extension{.max_trials = std::optional<int64_t>(3), .max_step = nothing}),
+            (Json{{"max_trials", 3}}));
+}
+
 TEST(Contract, IgnoresMembersItDoesNotKnow) {
   Json json = AnObjective();
   json["color"] = "red";
