@@ -145,7 +145,7 @@ struct SteerFlags : ClientFlags {
 };
 
 ExitCode Steer(const SteerFlags& flags, const std::string& verb, Console& console, Api& api) {
-  rest::DrainRequest body{.reason = UnlessEmpty(flags.reason)};
+  rest::DrainRequest body{.reason = OmitIfEmpty(flags.reason)};
   if (flags.now) body.now = true;
   return ShowEffect(flags.output, console, "executor " + flags.name,
                     api.SteerExecutor(flags.name, verb, rest::ToJson(body)));
