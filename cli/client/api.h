@@ -52,7 +52,7 @@ template <class T>
 using Answer = Result<Parsed<T>>;
 
 // An empty text as an absent member of a request.
-inline std::optional<std::string> UnlessEmpty(const std::string& text) {
+inline std::optional<std::string> OmitIfEmpty(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 

@@ -86,7 +86,7 @@ ExitCode PrintOffer(const std::string& sweep, const rest::Offer& offer, Console&
 }
 
 ExitCode Ask(const AskFlags& flags, Console& console, Api& api) {
-  const auto offer = api.AskTrial(flags.sweep, {.lease = UnlessEmpty(flags.lease)});
+  const auto offer = api.AskTrial(flags.sweep, {.lease = OmitIfEmpty(flags.lease)});
   if (!offer.ok()) return Fail(console, offer.error());
   if (!flags.output.json()) return PrintOffer(flags.sweep, *offer, console);
   console.out.Print(Dump(offer->document, 2));
@@ -110,10 +110,10 @@ Result<std::map<std::string, rest::Real>> ReadMetrics(const std::vector<std::str
 Result<rest::Tell> ReadTell(const TellFlags& flags) {
   rest::Tell tell{.epoch = flags.epoch};
   if (flags.ask) tell.ask = true;
-  tell.lease = UnlessEmpty(flags.lease);
+  tell.lease = OmitIfEmpty(flags.lease);
   if (flags.completed || flags.failed || flags.running) {
     tell.state = flags.completed ? "completed" : flags.failed ? "failed" : "running";
-    tell.message = UnlessEmpty(flags.message);
+    tell.message = OmitIfEmpty(flags.message);
     return tell;
   }
   auto metrics = ReadMetrics(flags.metrics);

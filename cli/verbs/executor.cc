@@ -216,7 +216,7 @@ ExitCode Steer(const ExecutorNameFlags& flags, const std::string& verb,
 }
 
 ExitCode Drain(const ExecutorDrainFlags& flags, Console& console, Api& api) {
-  rest::DrainRequest body{.reason = UnlessEmpty(flags.reason)};
+  rest::DrainRequest body{.reason = OmitIfEmpty(flags.reason)};
   if (flags.now) body.now = true;
   return Steer(flags, "drain", body, console, api);
 }

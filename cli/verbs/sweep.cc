@@ -331,7 +331,7 @@ struct SweepExtendFlags : SweepNameFlags {
 ExitCode Extend(const SweepExtendFlags& flags, Console& console, Api& api) {
   const rest::Extension limits{.max_trials = flags.max_trials,
                                .max_step = flags.max_step,
-                               .max_time = UnlessEmpty(flags.max_time),
+                               .max_time = OmitIfEmpty(flags.max_time),
                                .max_gpu_hours = flags.max_gpu_hours};
   return ShowEffect(flags.output, console, "sweep " + flags.id,
                     api.SteerSweep(flags.id, "extend", rest::ToJson(limits)));
