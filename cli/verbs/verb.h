@@ -58,6 +58,27 @@ struct ClientFlags {
   void AddTo(CLI::App& verb);
 };
 
+// The flags of a verb on one sweep.
+struct SweepNameFlags : ClientFlags {
+  std::string id;
+
+  void AddTo(CLI::App& verb);
+};
+
+// The flags of a verb on one sweep, or on the newest where the command line names none.
+struct SweepOrNewestFlags : ClientFlags {
+  std::string id;  // empty: the newest; see SweepOrNewest
+
+  void AddTo(CLI::App& verb);
+};
+
+// The flags of a verb on one trial.
+struct TrialNameFlags : ClientFlags {
+  std::vector<std::string> trial;  // for TrialName::Parse
+
+  void AddTo(CLI::App& verb);
+};
+
 // Checks of an option's number, which refuse in one short sentence.
 CLI::Validator PositiveNumber();
 CLI::Validator NonNegativeNumber();
@@ -86,9 +107,6 @@ ExitCode Fail(Console& console, const Error& error);
 // What steering `subject` led to: the server's answer, or its sentence on stderr.
 ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
                     const Result<Json>& answer);
-
-// SWEEP, which may be absent; see SweepOrNewest.
-void AddSweepOrNewest(CLI::App& verb, std::string& id);
 
 // FILE, or the same after -f: one of the two is needed, so that neither is marked as required.
 void AddSweepFile(CLI::App& verb, std::string& file);
