@@ -9,19 +9,16 @@ namespace {
 constexpr const char* kLease =
     "the trial goes to another asker when nothing is told of it for so long";
 
-struct AskFlags : ClientFlags {
-  std::string sweep;
+struct AskFlags : SweepNameFlags {
   std::string lease;
 
   void AddTo(CLI::App& verb) {
-    verb.add_option("SWEEP", sweep, "such as s1")->required();
     verb.add_option("--lease", lease, kLease)->type_name("DURATION");
-    ClientFlags::AddTo(verb);
+    SweepNameFlags::AddTo(verb);
   }
 };
 
-struct TellFlags : ClientFlags {
-  std::vector<std::string> trial;
+struct TellFlags : TrialNameFlags {
   int64_t epoch = 0;
   int64_t step = 0;
   std::vector<std::string> metrics;
@@ -37,7 +34,6 @@ struct TellFlags : ClientFlags {
 };
 
 void TellFlags::AddTo(CLI::App& verb) {
-  verb.add_option("TRIAL", trial, "SWEEP/NUMBER, such as s1/17")->required()->expected(1, 2);
   verb.add_option("--epoch", epoch, "as ask said")->required()->check(PositiveNumber());
   auto* const at_step =
       verb.add_option("--step", step, "the step of the report")->check(PositiveNumber());
@@ -57,7 +53,7 @@ void TellFlags::AddTo(CLI::App& verb) {
   is_done->excludes(has_failed)->excludes(at_step)->excludes(metric);
   has_failed->excludes(at_step)->excludes(metric);
   still_runs->excludes(is_done)->excludes(has_failed)->excludes(at_step)->excludes(metric);
-  ClientFlags::AddTo(verb);
+  TrialNameFlags::AddTo(verb);
 }
 
 ExitCode CodeOfOffer(const rest::Offer& offer) {
@@ -86,9 +82,9 @@ ExitCode PrintOffer(const std::string& sweep, const rest::Offer& offer, Console&
 }
 
 ExitCode Ask(const AskFlags& flags, Console& console, Api& api) {
-  const auto offer = api.AskTrial(flags.sweep, {.lease = OmitIfEmpty(flags.lease)});
+  const auto offer = api.AskTrial(flags.id, {.lease = OmitIfEmpty(flags.lease)});
   if (!offer.ok()) return Fail(console, offer.error());
-  if (!flags.output.json()) return PrintOffer(flags.sweep, *offer, console);
+  if (!flags.output.json()) return PrintOffer(flags.id, *offer, console);
   console.out.Print(Dump(offer->document, 2));
   return CodeOfOffer(*offer);
 }

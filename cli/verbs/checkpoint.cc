@@ -9,15 +9,6 @@
 namespace attune::cli {
 namespace {
 
-struct CheckpointListFlags : ClientFlags {
-  std::string sweep;
-
-  void AddTo(CLI::App& verb) {
-    AddSweepOrNewest(verb, sweep);
-    ClientFlags::AddTo(verb);
-  }
-};
-
 struct CheckpointPinFlags : ClientFlags {
   std::string name;
 
@@ -86,8 +77,8 @@ std::vector<std::string> CheckpointLines(const std::vector<rest::SweepCheckpoint
   return lines;
 }
 
-ExitCode List(const CheckpointListFlags& flags, Console& console, Api& api) {
-  const Result<std::string> id = SweepOrNewest(api, flags.sweep);
+ExitCode ListCheckpoints(const SweepOrNewestFlags& flags, Console& console, Api& api) {
+  const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
   const auto show = [&](const rest::CheckpointList& list) {
     console.out.PrintLines(
@@ -127,8 +118,8 @@ ExitCode Drop(const CheckpointRmFlags& flags, Console& console, Api& api) {
 void AddCheckpointVerbs(CLI::App& app, Action& chosen) {
   CLI::App& noun = *app.add_subcommand("checkpoint", "list, fetch and keep checkpoints");
   noun.require_subcommand(1);
-  AddVerb<CheckpointListFlags>(noun, chosen, "list",
-                               "list the checkpoints of a sweep that are kept", List);
+  AddVerb<SweepOrNewestFlags>(noun, chosen, "list", "list the checkpoints of a sweep that are kept",
+                              ListCheckpoints);
   AddVerb<CheckpointGetFlags>(noun, chosen, "get", "fetch a checkpoint's folder, wherever it lies",
                               Get);
   AddVerb<CheckpointRmFlags>(noun, chosen, "rm", "delete a checkpoint that nothing needs", Drop);

@@ -5,14 +5,12 @@
 namespace attune::cli {
 namespace {
 
-struct ReplayFlags : ClientFlags {
-  std::string sweep;
+struct ReplayFlags : SweepOrNewestFlags {
   std::string scheduler;
   std::vector<std::string> settings;
   std::optional<int> slots;
 
   void AddTo(CLI::App& verb) {
-    AddSweepOrNewest(verb, sweep);
     verb.add_option("--scheduler", scheduler, "another scheduler; its own when absent")
         ->type_name("NAME");
     verb.add_option("--set", settings,
@@ -23,7 +21,7 @@ struct ReplayFlags : ClientFlags {
     verb.add_option("--slots", slots, "workers that run at once; as many as did when absent")
         ->check(CLI::Range(1, kMaxSimulatedSlots))
         ->type_name("N");
-    ClientFlags::AddTo(verb);
+    SweepOrNewestFlags::AddTo(verb);
     output.AddJson(verb);
   }
 };
@@ -43,7 +41,7 @@ Result<Json> ChangesOf(const ReplayFlags& flags) {
 ExitCode Replay(const ReplayFlags& flags, Console& console, Api& api) {
   const Result<Json> changes = ChangesOf(flags);
   if (!changes.ok()) return Fail(console, changes.error());
-  const Result<std::string> id = SweepOrNewest(api, flags.sweep);
+  const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
   const auto show = [&](const rest::Replay& replay) {
     console.out.PrintLines(ReplaySections(replay, console.out.style(), console.out.width()));

@@ -18,26 +18,10 @@
 namespace attune::cli {
 namespace {
 
-// The flags of verbs that follow a sweep.
-struct SweepFollowFlags : ClientFlags {
-  std::string timeout;
-
-  void AddTo(CLI::App& verb) {
-    verb.add_option("--timeout", timeout, "leave with exit code 6 after this time: 90s, 2h")
-        ->type_name("TIME");
-    ClientFlags::AddTo(verb);
-  }
-};
-
-// The flags of verbs that need the id of a sweep.
-struct SweepNameFlags : ClientFlags {
-  std::string id;
-
-  void AddTo(CLI::App& verb) {
-    verb.add_option("SWEEP", id, "such as s1")->required();
-    ClientFlags::AddTo(verb);
-  }
-};
+void AddTimeout(CLI::App& verb, std::string& timeout) {
+  verb.add_option("--timeout", timeout, "leave with exit code 6 after this time: 90s, 2h")
+      ->type_name("TIME");
+}
 
 std::string ReattachCommand(const ClientFlags& flags, const std::string& id) {
   std::string command = "attune sweep watch " + id;
@@ -50,13 +34,14 @@ std::string ReattachCommand(const ClientFlags& flags, const std::string& id) {
 }
 
 // Follows the sweep until it ends, and prints its outcome. The exit code tells it as well.
-ExitCode Watch(const SweepFollowFlags& flags, const std::string& id, Console& console, Api& api) {
+ExitCode Watch(const ClientFlags& flags, const std::string& id, const std::string& timeout,
+               Console& console, Api& api) {
   WatchOptions options{.sweep = id};
-  if (!flags.timeout.empty()) {
-    const std::optional<double> seconds = ParseDuration(flags.timeout);
+  if (!timeout.empty()) {
+    const std::optional<double> seconds = ParseDuration(timeout);
     if (!seconds.has_value()) {
-      return Fail(console, {ErrorCode::kInvalid, "--timeout: `" + flags.timeout +
-                                                     "` is not a time; write 90s, 30m or 2h"});
+      return Fail(console, {ErrorCode::kInvalid,
+                            "--timeout: `" + timeout + "` is not a time; write 90s, 30m or 2h"});
     }
     options.timeout = std::chrono::duration<double>(*seconds);
   }
@@ -70,7 +55,7 @@ ExitCode Watch(const SweepFollowFlags& flags, const std::string& id, Console& co
     return ExitCode::kInterrupted;
   }
   if (*end == WatchEnd::kTimedOut) {
-    console.err.Print("attune: sweep " + id + " has not ended within " + flags.timeout);
+    console.err.Print("attune: sweep " + id + " has not ended within " + timeout);
     return ExitCode::kTimeout;
   }
 
@@ -89,14 +74,16 @@ ExitCode Watch(const SweepFollowFlags& flags, const std::string& id, Console& co
   return ExitCodeOfSweep(*sweep);
 }
 
-struct SweepCreateFlags : SweepFollowFlags {
+struct SweepCreateFlags : ClientFlags {
   std::string file;
   bool watch = false;
+  std::string timeout;
 
   void AddTo(CLI::App& verb) {
     AddSweepFile(verb, file);
     verb.add_flag("--watch", watch, "follow it until it ends");
-    SweepFollowFlags::AddTo(verb);
+    AddTimeout(verb, timeout);
+    ClientFlags::AddTo(verb);
   }
 };
 
@@ -125,7 +112,7 @@ ExitCode Create(const SweepCreateFlags& flags, Console& console, Api& api) {
   if (!sweep.ok()) return FailOf(*document, sweep.error(), console);
   if (!flags.watch) return ShowCreated(flags, sweep, console);
   console.err.Print("sweep " + sweep->id + " created; Ctrl-C leaves it running");
-  return Watch(flags, sweep->id, console, api);
+  return Watch(flags, sweep->id, flags.timeout, console, api);
 }
 
 struct SweepCloneFlags : SweepNameFlags {
@@ -190,16 +177,7 @@ ExitCode List(const SweepListFlags& flags, Console& console, Api& api) {
   });
 }
 
-struct SweepGetFlags : ClientFlags {
-  std::string id;
-
-  void AddTo(CLI::App& verb) {
-    AddSweepOrNewest(verb, id);
-    ClientFlags::AddTo(verb);
-  }
-};
-
-ExitCode Get(const SweepGetFlags& flags, Console& console, Api& api) {
+ExitCode Get(const SweepOrNewestFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
   return ShowAnswer(flags.output, console, api.Sweep(*id), [&](const rest::SweepDetail& sweep) {
@@ -207,14 +185,12 @@ ExitCode Get(const SweepGetFlags& flags, Console& console, Api& api) {
   });
 }
 
-struct SweepImportanceFlags : ClientFlags {
-  std::string id;
+struct SweepImportanceFlags : SweepOrNewestFlags {
   std::optional<std::string> metric;
 
   void AddTo(CLI::App& verb) {
-    AddSweepOrNewest(verb, id);
     verb.add_option("--metric", metric, "another than the first that it improves");
-    ClientFlags::AddTo(verb);
+    SweepOrNewestFlags::AddTo(verb);
   }
 };
 
@@ -228,19 +204,19 @@ ExitCode Importance(const SweepImportanceFlags& flags, Console& console, Api& ap
   return ShowAnswer(flags.output, console, api.Importance(*id, flags.metric), show);
 }
 
-struct SweepWatchFlags : SweepFollowFlags {
-  std::string id;
+struct SweepWatchFlags : SweepOrNewestFlags {
+  std::string timeout;
 
   void AddTo(CLI::App& verb) {
-    AddSweepOrNewest(verb, id);
-    SweepFollowFlags::AddTo(verb);
+    AddTimeout(verb, timeout);
+    SweepOrNewestFlags::AddTo(verb);
   }
 };
 
 ExitCode WatchVerb(const SweepWatchFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
-  return Watch(flags, *id, console, api);
+  return Watch(flags, *id, flags.timeout, console, api);
 }
 
 template <const char* verb>
@@ -399,7 +375,7 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
   AddVerb<SweepCloneFlags>(noun, chosen, "clone", "create a sweep like another one, with changes",
                            Clone);
   AddVerb<SweepListFlags>(noun, chosen, "list", "all sweeps, newest first", List);
-  AddVerb<SweepGetFlags>(noun, chosen, "get", "one sweep", Get);
+  AddVerb<SweepOrNewestFlags>(noun, chosen, "get", "one sweep", Get);
   AddVerb<SweepImportanceFlags>(noun, chosen, "importance",
                                 "how much each parameter decides about the best trials",
                                 Importance);

@@ -15,27 +15,8 @@ namespace {
 // No event tells of a log's growth.
 constexpr std::chrono::milliseconds kLogPollPeriod{500};
 
-// The flags of verbs that need the name of a trial.
-struct TrialNameFlags : ClientFlags {
-  std::vector<std::string> trial;
-
-  void AddTo(CLI::App& verb) {
-    verb.add_option("TRIAL", trial, "SWEEP/NUMBER, such as s1/17")->required()->expected(1, 2);
-    ClientFlags::AddTo(verb);
-  }
-};
-
-struct TrialListFlags : ClientFlags {
-  std::string sweep;
-
-  void AddTo(CLI::App& verb) {
-    AddSweepOrNewest(verb, sweep);
-    ClientFlags::AddTo(verb);
-  }
-};
-
-ExitCode List(const TrialListFlags& flags, Console& console, Api& api) {
-  const Result<std::string> id = SweepOrNewest(api, flags.sweep);
+ExitCode ListTrials(const SweepOrNewestFlags& flags, Console& console, Api& api) {
+  const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
   const auto list = api.Trials(*id);
   if (!list.ok()) return Fail(console, list.error());
@@ -180,20 +161,18 @@ ExitCode Continue(const TrialContinueFlags& flags, Console& console, Api& api) {
                rest::ToJson(rest::Continuation{.until = flags.until}));
 }
 
-struct TrialEnqueueFlags : ClientFlags {
-  std::string sweep;
+struct TrialEnqueueFlags : SweepNameFlags {
   std::vector<std::string> parameters;
   std::string config_file;
 
   void AddTo(CLI::App& verb) {
-    verb.add_option("SWEEP", sweep, "such as s1")->required();
     verb.add_option("-p,--parameter", parameters, "a parameter, such as lr=0.1")
         ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
     verb.add_option("--config", config_file, "a JSON file with parameters")
         ->check(CLI::ExistingFile)
         ->type_name("FILE");
-    ClientFlags::AddTo(verb);
+    SweepNameFlags::AddTo(verb);
   }
 };
 
@@ -217,9 +196,9 @@ Result<Json> ReadConfig(const TrialEnqueueFlags& flags) {
 ExitCode Enqueue(const TrialEnqueueFlags& flags, Console& console, Api& api) {
   const Result<Json> config = ReadConfig(flags);
   if (!config.ok()) return Fail(console, config.error());
-  return ShowAnswer(flags.output, console, api.EnqueueTrial(flags.sweep, {.config = *config}),
+  return ShowAnswer(flags.output, console, api.EnqueueTrial(flags.id, {.config = *config}),
                     [&](const rest::Trial& trial) {
-                      console.out.Print(flags.sweep + '/' + std::to_string(trial.number));
+                      console.out.Print(flags.id + '/' + std::to_string(trial.number));
                     });
 }
 
@@ -228,7 +207,7 @@ ExitCode Enqueue(const TrialEnqueueFlags& flags, Console& console, Api& api) {
 void AddTrialVerbs(CLI::App& app, Action& chosen) {
   CLI::App& noun = *app.add_subcommand("trial", "look at trials, steer them");
   noun.require_subcommand(1);
-  AddVerb<TrialListFlags>(noun, chosen, "list", "a sweep's trials", List);
+  AddVerb<SweepOrNewestFlags>(noun, chosen, "list", "a sweep's trials", ListTrials);
   AddVerb<TrialNameFlags>(noun, chosen, "get",
                           "one trial: attempts, decisions with reasons, history", Get);
   AddVerb<TrialExplainFlags>(noun, chosen, "explain",

@@ -78,6 +78,21 @@ void ClientFlags::AddTo(CLI::App& verb) {
   output.AddTo(verb);
 }
 
+void SweepNameFlags::AddTo(CLI::App& verb) {
+  verb.add_option("SWEEP", id, "such as s1")->required();
+  ClientFlags::AddTo(verb);
+}
+
+void SweepOrNewestFlags::AddTo(CLI::App& verb) {
+  verb.add_option("SWEEP", id, "such as s1; the newest when absent");
+  ClientFlags::AddTo(verb);
+}
+
+void TrialNameFlags::AddTo(CLI::App& verb) {
+  verb.add_option("TRIAL", trial, "SWEEP/NUMBER, such as s1/17")->required()->expected(1, 2);
+  ClientFlags::AddTo(verb);
+}
+
 void AddInterface(CLI::App& verb, std::string& interface) {
   verb.add_option("--interface", interface,
                   "at which ranks of other hosts reach this one, or its address; by the route to "
@@ -160,10 +175,6 @@ Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::s
     values[word.substr(0, equals)] = ValueOf(word.substr(equals + 1));
   }
   return values;
-}
-
-void AddSweepOrNewest(CLI::App& verb, std::string& id) {
-  verb.add_option("SWEEP", id, "such as s1; the newest when absent");
 }
 
 void AddSweepFile(CLI::App& verb, std::string& file) {

@@ -58,6 +58,27 @@ struct ClientFlags {
   void AddTo(CLI::App& verb);
 };
 
+// The flags of a verb on one sweep.
+struct SweepNameFlags : ClientFlags {
+  std::string id;
+
+  void AddTo(CLI::App& verb);
+};
+
+// The flags of a verb on one sweep, or on the newest where the command line names none.
+struct SweepOrNewestFlags : ClientFlags {
+  std::string id;  // empty: the newest; see SweepOrNewest
+
+  void AddTo(CLI::App& verb);
+};
+
+// The flags of a verb on one trial.
+struct TrialNameFlags : ClientFlags {
+  std::vector<std::string> trial;  // for TrialName::Parse
+
+  void AddTo(CLI::App& verb);
+};
+
 // Checks of an option's number, which refuse in one short sentence.
 CLI::Validator PositiveNumber();
 CLI::Validator NonNegativeNumber();
@@ -103,9 +124,6 @@ ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::stri
   return ShowAnswer(output, console, answer,
                     [&](const T& value) { console.err.Print(subject + ": " + value.effect); });
 }
-
-// SWEEP, which may be absent; see SweepOrNewest.
-void AddSweepOrNewest(CLI::App& verb, std::string& id);
 
 // FILE, or the same after -f: one of the two is needed, so that neither is marked as required.
 void AddSweepFile(CLI::App& verb, std::string& file);

@@ -14,11 +14,9 @@
 #include "server/http/routes/service/metrics.h"
 #include "server/http/routes/service/service.h"
 #include "server/http/routes/sweeps/replay.h"
-#include "server/http/routes/sweeps/sweep_control.h"
 #include "server/http/routes/sweeps/sweeps.h"
 #include "server/http/routes/trials/ask_tell.h"
 #include "server/http/routes/trials/schedule.h"
-#include "server/http/routes/trials/trial_control.h"
 #include "server/http/routes/trials/trials.h"
 #include "server/http/transport/limits.h"
 #include "server/http/transport/message.h"
@@ -57,10 +55,8 @@ class Api {
   MetricsPage metrics_;
   Events events_;
   Sweeps sweeps_;
-  SweepControl sweep_control_;
   Replays replays_;
   Trials trials_;
-  TrialControl trial_control_;
   AskTell ask_tell_;
   Schedules schedules_;
   Checkpoints checkpoints_;

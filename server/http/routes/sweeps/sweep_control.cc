@@ -1,4 +1,4 @@
-#include "server/http/routes/sweeps/sweep_control.h"
+#include "server/http/routes/sweeps/sweeps.h"
 
 #include <set>
 #include <string>
@@ -44,7 +44,7 @@ std::string EffectOf(const std::vector<Event>& events) {
 
 }  // namespace
 
-Response SweepControl::Pause(const Request& request, const Target& target) {
+Response Sweeps::Pause(const Request& request, const Target& target) {
   if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(PauseSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
@@ -55,7 +55,7 @@ Response SweepControl::Pause(const Request& request, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, effect);
 }
 
-Response SweepControl::Resume(const Request& request, const Target& target) {
+Response Sweeps::Resume(const Request& request, const Target& target) {
   if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(ResumeSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
@@ -66,7 +66,7 @@ Response SweepControl::Resume(const Request& request, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, effect);
 }
 
-Response SweepControl::Stop(const Request& request, const Target& target) {
+Response Sweeps::Stop(const Request& request, const Target& target) {
   if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(StopSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
@@ -81,7 +81,7 @@ Response SweepControl::Stop(const Request& request, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, effect);
 }
 
-Response SweepControl::Kill(const Request& request, const Target& target) {
+Response Sweeps::Kill(const Request& request, const Target& target) {
   if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(KillSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
@@ -90,7 +90,7 @@ Response SweepControl::Kill(const Request& request, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, effect);
 }
 
-Response SweepControl::Extend(const Request& request, const Target& target) {
+Response Sweeps::Extend(const Request& request, const Target& target) {
   const auto body = ReadExtension(request.body, target.sweep());
   if (!body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(*body.value, request.actor);
@@ -101,7 +101,7 @@ Response SweepControl::Extend(const Request& request, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, effect);
 }
 
-Response SweepControl::Edit(const Request& request, const Target& target) {
+Response Sweeps::Edit(const Request& request, const Target& target) {
   const auto seen = reader_.LastSeq();
   if (!seen.ok()) return Problem(seen.error());
   const auto sweep = reader_.Sweep(target.sweep());
@@ -114,7 +114,7 @@ Response SweepControl::Edit(const Request& request, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, EffectOf(*events));
 }
 
-Response SweepControl::Delete(const Request& request, const Target& target) {
+Response Sweeps::Delete(const Request& request, const Target& target) {
   if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const SweepId id = target.sweep();
   const auto seen = reader_.LastSeq();

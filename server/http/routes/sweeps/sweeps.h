@@ -19,7 +19,7 @@ namespace attune::server {
 inline constexpr int kSweepsPageMax = 1'000;
 inline constexpr int kSweepsPageDefault = 100;
 
-// Sweeps: creating and reading them. Any thread.
+// Sweeps: creating, reading and steering them. Any thread.
 class Sweeps {
  public:
   // Whether the program of a sweep file is there; empty: not asked.
@@ -41,6 +41,15 @@ class Sweeps {
   Response Resolved(const Request& request, const Target& target);
   Response Curves(const Request& request, const Target& target);
   Response Importance(const Request& request, const Target& target);
+
+  // In sweep_control.cc. Each answer says what follows from the request.
+  Response Pause(const Request& request, const Target& target);
+  Response Resume(const Request& request, const Target& target);
+  Response Stop(const Request& request, const Target& target);
+  Response Kill(const Request& request, const Target& target);
+  Response Extend(const Request& request, const Target& target);
+  Response Edit(const Request& request, const Target& target);
+  Response Delete(const Request& request, const Target& target);
 
  private:
   sweepfile::Parsed Parse(const Request& request) const;

@@ -1,4 +1,4 @@
-#include "server/http/routes/trials/trial_control.h"
+#include "server/http/routes/trials/trials.h"
 
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace attune::server {
 
-Response TrialControl::Enqueue(const Request& request, const Target& target) {
+Response Trials::Enqueue(const Request& request, const Target& target) {
   auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
   const auto sweep = reader_.Sweep(target.sweep());
@@ -41,27 +41,26 @@ Response TrialControl::Enqueue(const Request& request, const Target& target) {
   return created;
 }
 
-Response TrialControl::Kill(const Request& request, const Target& target) {
+Response Trials::Kill(const Request& request, const Target& target) {
   if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(KillTrial{target.trial}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   return answers_.Trial(target.trial, kAccepted, "it ended now");
 }
 
-Response TrialControl::Retry(const Request& request, const Target& target) {
+Response Trials::Retry(const Request& request, const Target& target) {
   const auto body = ReadRetry(request.body);
   if (!body.value) return Refuse(body.faults);
   return Reopen(request, target, Step(0), *body.value);
 }
 
-Response TrialControl::Continue(const Request& request, const Target& target) {
+Response Trials::Continue(const Request& request, const Target& target) {
   const auto body = ReadContinue(request.body);
   if (!body.value) return Refuse(body.faults);
   return Reopen(request, target, *body.value, false);
 }
 
-Response TrialControl::Reopen(const Request& request, const Target& target, Step until,
-                              bool from_start) {
+Response Trials::Reopen(const Request& request, const Target& target, Step until, bool from_start) {
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
   const auto detail = reader_.Detail(target.trial);

@@ -14,7 +14,7 @@ inline constexpr int kLoggedDefault = 1'000;
 inline constexpr int kLoggedMax = 10'000;
 inline constexpr int64_t kLogSliceMaxBytes = 1 << 20;
 
-// Trials: reading what is known of them. Any thread.
+// Trials: reading what is known of them, and steering them. Any thread.
 class Trials {
  public:
   // All outlive the object.
@@ -27,7 +27,15 @@ class Trials {
   Response Logs(const Request& request, const Target& target);
   Response Logged(const Request& request, const Target& target);
 
+  // In trial_control.cc. Each answer says what follows from the request.
+  Response Enqueue(const Request& request, const Target& target);
+  Response Kill(const Request& request, const Target& target);
+  Response Retry(const Request& request, const Target& target);
+  Response Continue(const Request& request, const Target& target);
+
  private:
+  Response Reopen(const Request& request, const Target& target, Step until, bool from_start);
+
   Backend& backend_;
   Reader& reader_;
   const Answers& answers_;
