@@ -7,7 +7,7 @@
 
 #include "schedulers/text.h"
 
-// How pbt and pb2 are made from a sweep file.
+// The entries of pbt and pb2.
 namespace attune::schedulers {
 namespace {
 
@@ -50,7 +50,6 @@ Result<std::unique_ptr<Scheduler>> MakePbt(const SweepSpec& spec) {
   return {std::make_unique<Pbt>(spec.objective(), spec.space, spec.seed, options)};
 }
 
-// Of both.
 std::vector<Option> CommonOptions() {
   return {{.name = "perturbation_interval",
            .fallback = int64_t{1},

@@ -86,7 +86,7 @@ Verdict PercentileStopping::Judge(const TrialView& trial, const Report& report) 
   const std::vector<double>& others = found == lines_.end() ? nobody : found->second;
   reason.rung = *line;
   reason.value = curve.best;
-  reason.rank = static_cast<int64_t>(BetterThan(curve.best, others)) + 1;
+  reason.rank = static_cast<int64_t>(CountBetter(curve.best, others)) + 1;
   reason.peers = std::ssize(others) + 1;
   if (std::ssize(others) < options_.min_samples) {
     reason.text = goes_on + "none is stopped before " + Text(options_.min_samples) +
@@ -99,11 +99,11 @@ Verdict PercentileStopping::Judge(const TrialView& trial, const Report& report) 
   reason.text = (stops ? "stopped at step " + Text(report.step) + ": " : goes_on) + "its best " +
                 objective_.metric + " " + FormatShort(curve.best) +
                 (stops ? " is worse than " : " is not worse than ") + FormatShort(reason.cutoff) +
-                ", " + Whose(others.size(), *line);
+                ", " + CutoffText(others.size(), *line);
   return stops ? Verdict::Stop(std::move(reason)) : Verdict::Continue(std::move(reason));
 }
 
-std::string PercentileStopping::Whose(size_t others, Step line) const {
+std::string PercentileStopping::CutoffText(size_t others, Step line) const {
   const std::string count = std::to_string(others) + (others == 1 ? " other" : " others");
   if (options_.form == Form::kMedian)
     return "the median of the running means of " + count + " at step " + Text(line);
@@ -133,7 +133,7 @@ void PercentileStopping::Observe(const Event& event) {
   if (!line) return;
   std::vector<double>& sorted = lines_[*line];
   const double statistic = StatisticOf(curve);
-  sorted.insert(sorted.begin() + static_cast<ptrdiff_t>(BetterThan(statistic, sorted)), statistic);
+  sorted.insert(sorted.begin() + static_cast<ptrdiff_t>(CountBetter(statistic, sorted)), statistic);
 }
 
 void PercentileStopping::Adapt(const SweepSpec& spec) { options_ = PercentileOptions(spec); }
@@ -180,7 +180,7 @@ double PercentileStopping::CutoffOf(const std::vector<double>& sorted) const {
   return part == 0 ? sorted[before] : std::lerp(sorted[before], sorted[before + 1], part);
 }
 
-size_t PercentileStopping::BetterThan(double value, const std::vector<double>& sorted) const {
+size_t PercentileStopping::CountBetter(double value, const std::vector<double>& sorted) const {
   const auto place = std::ranges::partition_point(
       sorted, [&](double other) { return objective_.Better(other, value); });
   return static_cast<size_t>(place - sorted.begin());
