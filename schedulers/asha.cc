@@ -33,10 +33,7 @@ Asha::Form FormOf(const SweepSpec& spec) {
 Result<std::unique_ptr<Scheduler>> MakeAsha(
     const SweepSpec& spec, std::unique_ptr<Ranking> (*rank)(const Ladder& ladder)) {
   const Ladder::Options options = LadderOptions(spec);
-  if (options.max == Step(0)) {
-    return Error{ErrorCode::kInvalid, "scheduler.max: " + spec.scheduler.name +
-                                          " needs max, the step at which a trial is complete"};
-  }
+  if (options.max == Step(0)) return MissingMax(spec.scheduler.name);
   if (options.min >= options.max) {
     return Error{ErrorCode::kInvalid,
                  "scheduler.min: " + Text(options.min) + " is not below max " + Text(options.max) +
@@ -114,12 +111,8 @@ Verdict Asha::Judge(const TrialView& trial, const Report& report) const {
   const TrialNumber number = trial.id.number;
   const auto index = RungFor(number, report.step);
   if (!index) {
-    const auto next = NextMilestone(trial, report.step);
-    return Verdict::Continue({.rule = RuleOf(number),
-                              .step = report.step,
-                              .text = "goes on at step " + Text(report.step) +
-                                      (next ? ": nothing is decided before rung " + Text(*next)
-                                            : ": the last rung is behind it")});
+    return NothingDecided(RuleOf(number), report.step, NextMilestone(trial, report.step), "rung",
+                          "the last rung is behind it");
   }
   const double value = objective_.Of(report.metrics);
   const Rung& rung = RungsOf(number)[*index];
@@ -368,10 +361,11 @@ Option MinOption() {
 }
 
 Option FactorOption(int64_t fallback) {
-  return {.name = "reduction_factor",
-          .fallback = fallback,
-          .min = 2,
-          .help = "one in so many goes on, and each rung is so many times further"};
+  return {
+      .name = "reduction_factor",
+      .fallback = fallback,
+      .min = 2,
+      .help = "the best 1 of this many trials continues, and each rung is this many times further"};
 }
 
 }  // namespace
@@ -389,8 +383,8 @@ Entry<Scheduler> AshaEntry() {
                       {.name = "brackets",
                        .fallback = int64_t{1},
                        .min = 1,
-                       .help = "each next one begins a rung later, for values that mislead early; "
-                               "a trial's is drawn"}},
+                       .help = "each further bracket starts one rung later, for metrics that "
+                               "mislead early; a trial's is drawn"}},
           .make = [](const SweepSpec& spec) {
             return MakeAsha(spec, [](const Ladder&) { return std::make_unique<Ranking>(); });
           }};

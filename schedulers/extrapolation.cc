@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "core/base/elementary.h"
+#include "schedulers/quantile.h"
 
 namespace attune::schedulers {
 namespace {
@@ -29,18 +30,6 @@ constexpr double kUnitsMax = 1e6;  // above the best of all
 constexpr double kUnitMin = 1e-12;
 
 using std::isfinite;
-
-// Interpolated between neighbours. REQUIRES: values is not empty.
-double Quantile(std::vector<double> values, double share) {
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<size_t>(place);
-  const auto at = values.begin() + static_cast<ptrdiff_t>(low);
-  std::ranges::nth_element(values, at);
-  const double below = *at;
-  if (low + 1 == values.size()) return below;
-  const double above = *std::min_element(std::next(at), values.end());
-  return below + (place - static_cast<double>(low)) * (above - below);
-}
 
 // Solves a·x = b by Cholesky decomposition. REQUIRES: a is symmetric and positive definite.
 template <size_t N>

@@ -31,10 +31,7 @@ HyperBand::Options HyperBandOptions(const SweepSpec& spec) {
 
 Result<std::unique_ptr<Scheduler>> MakeHyperBand(const SweepSpec& spec) {
   const HyperBand::Options options = HyperBandOptions(spec);
-  if (options.max == Step(0)) {
-    return Error{ErrorCode::kInvalid,
-                 "scheduler.max: hyperband needs max, the step at which a trial is complete"};
-  }
+  if (options.max == Step(0)) return MissingMax(spec.scheduler.name);
   const std::vector<int64_t> powers = Powers(options);
   if (options.min >= options.max || powers.size() == 1) {
     return Error{ErrorCode::kInvalid,
@@ -79,12 +76,8 @@ Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
   const std::string at = " at step " + Text(report.step) + ": ";
   auto seat = SeatOf(trial.id.number);
   if (!seat || !seat->bracket.ReachesRung(seat->member, report.step)) {
-    const auto next = NextMilestone(trial, report.step);
-    return Verdict::Continue({.rule = std::string(kHyperBand),
-                              .step = report.step,
-                              .text = "goes on" + at +
-                                      (next ? "nothing is decided before rung " + Text(*next)
-                                            : "nothing is decided about it any more")});
+    return NothingDecided(std::string(kHyperBand), report.step, NextMilestone(trial, report.step),
+                          "rung", "nothing is decided about it any more");
   }
   Bracket& bracket = seat->bracket;
   bracket.Record(objective_, seat->member, report.step, objective_.Of(report.metrics));
@@ -277,16 +270,17 @@ std::vector<Step> HyperBand::Rungs() const {
 Entry<Scheduler> HyperBandEntry() {
   return {.name = std::string(kHyperBand),
           .help =
-              "brackets that begin with many trials for few steps, or few for many, and go on "
-              "with the best; needs max",
+              "brackets that start with many trials for few steps, or few for many, and continue "
+              "the best; needs max",
           .options = {{.name = "min",
                        .fallback = int64_t{1},
                        .min = 1,
-                       .help = "the least that a trial trains: the first rung is no earlier"},
+                       .help = "the least that a trial trains: the first rung is not below it"},
                       {.name = "reduction_factor",
                        .fallback = int64_t{3},
                        .min = 2,
-                       .help = "one in so many goes on, and each rung is so many times further"}},
+                       .help = "the best 1 of this many trials continues, and each rung is this "
+                               "many times further"}},
           .make = MakeHyperBand};
 }
 

@@ -44,21 +44,19 @@ Pbt::Pbt(Objective objective, SearchSpace space, uint64_t seed, Options options)
 Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
   const TrialNumber number = trial.id.number;
   const Member& self = MemberOf(trial);
-  Reason reason{.rule = Rule(), .step = report.step};
   if (!IsRankedAt(self, report.step)) {
-    const auto next = NextMilestone(trial, report.step);
-    reason.text = "goes on at step " + Text(report.step) + ": " +
-                  (next ? "nothing is decided before step " + Text(*next)
-                        : "nothing is decided before its end");
-    return Verdict::Continue(std::move(reason));
+    return NothingDecided(Rule(), report.step, NextMilestone(trial, report.step), "step",
+                          "nothing is decided before its end");
   }
   const double value = objective_.Of(report.metrics);
   const std::string at = " at step " + Text(report.step) + ": ";
   if (options_.synchronous) {
-    reason.rung = IntervalUpTo(report.step);
-    reason.value = value;
-    reason.text = "paused" + at + "all are ranked when all have come to their interval";
-    return Verdict::Pause(std::move(reason));
+    return Verdict::Pause(
+        {.rule = Rule(),
+         .step = report.step,
+         .rung = IntervalUpTo(report.step),
+         .value = value,
+         .text = "paused" + at + "all are ranked when all have come to their interval"});
   }
   const Standing standing = StandingOf(number, value);
   Turn turn = TurnOf(number, standing, self.decisions, ReasonFor(standing, value, report.step));

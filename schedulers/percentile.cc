@@ -50,7 +50,7 @@ std::vector<Option> SharedOptions() {
           {.name = "min_samples",
            .fallback = int64_t{3},
            .min = 1,
-           .help = "others that must have come as far before a trial may stop"}};
+           .help = "other trials that must have reached the step before a trial may stop"}};
 }
 
 }  // namespace
@@ -75,10 +75,8 @@ Verdict PercentileStopping::Judge(const TrialView& trial, const Report& report) 
   Curve curve = CurveOf(trial.id.number);
   const auto line = LineFor(curve, report.step);
   if (!line) {
-    const auto next = NextMilestone(trial, report.step);
-    reason.text = goes_on + (next ? "nothing is decided before step " + Text(*next)
-                                  : "nothing is decided any more");
-    return Verdict::Continue(std::move(reason));
+    return NothingDecided(reason.rule, report.step, NextMilestone(trial, report.step), "step",
+                          "nothing is decided any more");
   }
   Add(report, curve);
   static const std::vector<double> nobody;
@@ -201,9 +199,9 @@ Entry<Scheduler> PercentileEntry() {
                      .fallback = 25.0,
                      .min = 0,
                      .max = 100,
-                     .help = "a trial goes on while it is among the best so many percent"});
+                     .help = "a trial continues while it is among the best percent given here"});
   return {.name = std::string(RuleOf(Form::kPercentile)),
-          .help = "goes on only with those among the best percent that came as far",
+          .help = "continues only trials among the best percent of those at the same step",
           .options = std::move(options),
           .make = MakePercentileStopping};
 }

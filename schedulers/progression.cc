@@ -6,6 +6,7 @@
 
 #include "core/base/check.h"
 #include "core/space/value.h"
+#include "schedulers/quantile.h"
 #include "schedulers/text.h"
 
 namespace attune::schedulers {
@@ -13,16 +14,6 @@ namespace {
 
 constexpr size_t kCompared = 200;  // trials that were the first at a rung
 constexpr double kPercentile = 0.9;
-
-// Interpolated between neighbours. REQUIRES: values is not empty.
-double PercentileOf(std::vector<double> values) {
-  const double place = kPercentile * static_cast<double>(values.size() - 1);
-  const auto below = values.begin() + static_cast<ptrdiff_t>(place);
-  std::nth_element(values.begin(), below, values.end());
-  if (below + 1 == values.end()) return *below;
-  const double above = *std::min_element(below + 1, values.end());
-  return *below + (above - *below) * (place - std::floor(place));
-}
 
 }  // namespace
 
@@ -65,7 +56,7 @@ void Progression::Place(const Arrival& arrival) {
   if (rung + 1 == top_) before_.emplace(arrival.trial, arrival.cost);
   if (rung != top_) return;
   CompareWithOthers(arrivals_[rung].back(), arrivals_[rung].size() - 1);
-  if (!noise_.empty()) epsilon_ = PercentileOf(noise_);
+  if (!noise_.empty()) epsilon_ = Quantile(noise_, kPercentile);
 }
 
 void Progression::Open(size_t top) {
@@ -79,7 +70,7 @@ void Progression::Estimate() {
   noise_.clear();
   const auto& arrivals = arrivals_[top_];
   for (size_t i = 1; i < arrivals.size(); ++i) CompareWithOthers(arrivals[i], i);
-  if (!noise_.empty()) epsilon_ = PercentileOf(noise_);
+  if (!noise_.empty()) epsilon_ = Quantile(noise_, kPercentile);
 }
 
 void Progression::CompareWithOthers(const Arrival& arrival, size_t others) {
