@@ -20,7 +20,7 @@ constexpr std::array kForgets{0.0, 0.1, 0.4};             // ε
 constexpr std::array kNoises{0.02, 0.3};                  // of gains whose variance is 1
 constexpr double kJitter = 1e-9;
 
-// Of the confidence: kFirst + ln(kSecond · n) deviations, squared.
+// The confidence bound lies √(kFirst + ln(kSecond · n)) deviations above the mean.
 constexpr double kFirst = 0.2;
 constexpr double kSecond = 0.4;
 
@@ -29,7 +29,7 @@ bool IsNumeric(const Parameter& parameter) {
          std::holds_alternative<IntDomain>(parameter.domain);
 }
 
-// Where a number lies in its range, as 0 to 1; the middle where there is none.
+// The place of a number in its range, from 0 to 1; the middle if there is none.
 template <class Range>
 double Place(const Range& range, const Value* value) {
   const std::optional<double> number = value != nullptr ? Number(*value) : std::nullopt;
@@ -153,7 +153,7 @@ class Model {
     }
   }
 
-  // Also of what others train with now: they lower the deviation, whatever comes of them.
+  // Adds the configurations in training: they lower the deviation whatever their gains will be.
   void Expect(const std::vector<Point>& training) {
     all_ = points_;
     all_.insert(all_.end(), training.begin(), training.end());

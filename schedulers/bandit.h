@@ -11,12 +11,12 @@
 
 namespace attune::schedulers {
 
-// What training with a configuration brought from one decision of a trial to the next.
+// The gain of a configuration between two decisions of a trial.
 struct Gain {
   Config config;
-  int64_t interval = 0;  // at whose end it was seen, from 1
-  double before = 0;     // the value at its beginning; larger is better
-  double gain = 0;       // by how much the value rose; finite
+  int64_t interval = 0;  // number of the interval, from 1
+  double before = 0;     // the value at its start; larger is better
+  double gain = 0;       // the rise of the value; finite
 };
 
 template <class A>
@@ -24,12 +24,12 @@ void Fields(A& archive, Like<A, Gain>& gain) {
   archive(gain.config, gain.interval, gain.before, gain.gain);
 }
 
-// A configuration that is expected to bring much, or of which little is known.
+// A configuration with a high upper confidence bound.
 struct Promise {
   Config config;
-  double gain = 0;       // that is expected of it
-  double deviation = 0;  // of that
-  size_t gains = 0;      // that the model was made of
+  double gain = 0;       // expected
+  double deviation = 0;  // of the expectation
+  size_t gains = 0;      // in the model
 };
 
 // Population-based bandits (Parker-Holder, Nguyen and Roberts, "Provably Efficient Online
@@ -37,18 +37,20 @@ struct Promise {
 // of a clone are those where a Gaussian process of the gains so far has its largest upper
 // confidence bound. Its covariance is a squared exponential of the parameters, each on its scale,
 // and of the value before, times (1 - ε)^(Δ/2) for gains Δ intervals apart (Bogunovic, Scarlett and
-// Cevher, AISTATS 2016), so that what held early counts less and less.
+// Cevher, AISTATS 2016), so that older gains count less.
 //
-// - One lengthscale, ε and the noise are those of a short list under which the gains are most
-//   likely. What is sought is the best of kCandidates draws.
-// - The configurations that others are training with now lower the deviation near them, so that
-//   clones of one moment spread.
-// - Choices, conditions and what `exploration` does not change are those of `base`. Only the newest
-// kGainsMax gains are used.
+// - The lengthscale, ε and the noise are the most likely ones of short lists. The result is the
+// best
+//   of kCandidates draws.
+// - The configurations in training lower the deviation near them, so that simultaneous clones
+// spread.
+// - Choices, conditions and parameters that `exploration` does not change are copied from `base`.
+// Only
+//   the newest kGainsMax gains are used.
 //
-// Nullopt where there are too few gains, no two of which differ, or no number is changed. The
-// draws are keyed by seed, trial and count. O(n^3 + candidates · n^2), some milliseconds.
-// REQUIRES: `base` is valid in the space.
+// Nullopt with fewer than kGainsMin gains, if all gains are equal, or if no number changes. The
+// draws are keyed by seed, trial and count. O(n^3 + candidates · n^2), some milliseconds. REQUIRES:
+// `base` is valid in the space.
 std::optional<Promise> MostPromising(const SearchSpace& space, const Config& base,
                                      const Exploration& exploration, const std::vector<Gain>& gains,
                                      const std::vector<Config>& training, int64_t interval,

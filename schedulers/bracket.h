@@ -11,47 +11,46 @@
 
 namespace attune::schedulers {
 
-// How a bracket is laid out: so many trials begin, and are thinned out at the rungs.
+// The layout of a bracket: the number of trials that start, and the rungs that thin them out.
 struct BracketShape {
   int64_t trials = 0;
   std::vector<Step> rungs;  // below max, in order
   bool operator==(const BracketShape&) const = default;
 };
 
-// Successive halving of one set of trials (Jamieson and Talwalkar, AISTATS 2016), synchronous: at
-// each rung the best 1/η of those that came to it go on, by all of their values. A trial is known
-// here by its place, from 0.
+// Synchronous successive halving of one set of trials (Jamieson and Talwalkar, AISTATS 2016): the
+// best 1/η of all trials at a rung continue. A trial is a member with an index from 0.
 //
-// Nothing is decided on a part of the values, and nothing waits for what cannot change any more: a
-// trial goes on once it is among the best even if all that are still to come are better, and is out
-// once enough better ones have come. What is to come can only become less, for whoever ends counts
-// as a loss; so everything is decided in the end.
+// A decision needs all values that can change it, and no others: a member continues once it is
+// among the best even if all later arrivals are better, and is out once enough better ones have
+// arrived. A member that ends counts as a loss, so the number of later arrivals only falls and
+// every member is decided in the end.
 class Bracket {
  public:
   enum class Place : uint8_t {
-    kTraining,  // on its way to its rung
-    kWaiting,   // at it, and not decided
-    kChosen,    // paused, and to go on
+    kTraining,  // before its rung
+    kWaiting,   // at its rung, not decided
+    kChosen,    // paused, will continue
     kOut,       // lost, ended, or past the last rung
   };
   struct Member {
-    Step step{0};        // with which it came to a rung last
-    uint32_t level = 0;  // index of the rung that it is on its way to, or at; past the last: all
+    Step step{0};        // of its last arrival at a rung
+    uint32_t level = 0;  // index of the rung that it is before or at; past the last: their number
     Place place = Place::kTraining;
   };
-  // What a member came to a rung with.
+  // An arrival at a rung.
   struct Mark {
     double value = 0;
     uint32_t member = 0;
   };
-  // How a member stands at a rung.
+  // The position of a member at a rung.
   struct Standing {
     Step rung;
     double value = std::numeric_limits<double>::quiet_NaN();
     int64_t rank = 0;
-    int64_t peers = 0;                                         // that have come to it so far
-    int64_t going_on = 0;                                      // so many go on from it
-    double cutoff = std::numeric_limits<double>::quiet_NaN();  // while fewer have come
+    int64_t peers = 0;                                         // arrivals so far
+    int64_t continuing = 0;                                    // the number that continue from it
+    double cutoff = std::numeric_limits<double>::quiet_NaN();  // NaN while fewer have arrived
   };
 
   Bracket() = default;
@@ -60,28 +59,30 @@ class Bracket {
 
   const BracketShape& shape() const { return shape_; }
   const std::vector<Member>& members() const { return members_; }
-  bool Full() const { return std::ssize(members_) >= shape_.trials; }
-  bool Over() const;  // none of its members is judged any more, and none comes
+  bool IsFull() const { return std::ssize(members_) >= shape_.trials; }
+  // Whether no decision is left and no member will join.
+  bool IsDecided() const;
 
-  // There is such a member, and those before it.
+  // Adds this member and the members before it.
   void Join(uint32_t member);
-  // The rung that the member comes to next, after the step; nullopt: none.
+  // The next rung of the member after the step; nullopt: none.
   std::optional<Step> NextRung(uint32_t member, Step after) const;
-  // Whether a report of this step brings the member to a rung.
-  bool Arrives(uint32_t member, Step step) const;
-  // It has come to a rung, and is on its way to a further one, waiting, or out. Of rungs that it
-  // has come past at once its value counts for each, one after the other. REQUIRES: Arrives.
-  void Arrive(const Objective& objective, uint32_t member, Step step, double value);
-  // One that waited or was chosen has been let go on.
-  void GoOn(const Objective& objective, uint32_t member);
-  // It has ended.
-  void Leave(const Objective& objective, uint32_t member);
-  // Nobody else joins: of those that are there the best 1/η go on, and one at least. Not kept by
-  // Fields.
+  // Whether a report of this step reaches the rung of the member.
+  bool ReachesRung(uint32_t member, Step step) const;
+  // Records the member at its rung. Afterwards it is before a later rung, waiting, or out. If it
+  // has passed several rungs at once, its value counts at each, one after the other. REQUIRES:
+  // ReachesRung.
+  void Record(const Objective& objective, uint32_t member, Step step, double value);
+  // A waiting or chosen member continues.
+  void Continue(const Objective& objective, uint32_t member);
+  // The member has ended.
+  void End(const Objective& objective, uint32_t member);
+  // No further member joins: the best 1/η of the present ones continue, at least one. Fields does
+  // not store this.
   void Close(const Objective& objective);
 
-  // At the rung that it waits at or was out at, or the one that it has come past last.
-  // REQUIRES: it has come to one.
+  // At the rung where it waits or left, or at the last one that it has passed.
+  // REQUIRES: it has reached a rung.
   Standing StandingOf(uint32_t member) const;
 
   template <class A>
@@ -91,19 +92,19 @@ class Bracket {
   }
 
  private:
-  // Decides what is certain.
+  // Decides every member whose fate is certain.
   void Settle(const Objective& objective);
-  void AddMark(const Objective& objective, uint32_t member, double value);
-  // Past its rung, and at the next if it has come as far; of several, repeated by the caller.
+  void Insert(const Objective& objective, uint32_t member, double value);
+  // Moves the member past its rung, and records it at the next one if it has reached that too.
   void Advance(const Objective& objective, uint32_t member, double value);
-  int64_t Trials() const;  // that have joined or may
-  int64_t GoingOn(size_t level) const;
+  int64_t TrialCount() const;  // members, and those that may still join
+  int64_t ContinuingFrom(size_t level) const;
 
   BracketShape shape_;
   int64_t reduction_factor_ = 2;
   std::vector<Member> members_;
-  std::vector<std::vector<Mark>> marks_;  // by rung: best first, of equal ones the earlier
-  std::vector<int64_t> passed_;           // by rung: how many have gone on from it
+  std::vector<std::vector<Mark>> marks_;  // by rung: best first, the earlier of equal ones first
+  std::vector<int64_t> passed_;           // by rung: the number that continued from it
   bool closed_ = false;
 };
 

@@ -12,19 +12,18 @@
 namespace attune::schedulers {
 namespace {
 
-// The same value after an edit of its domain; nullopt: it is none of its values.
-std::optional<Value> Inside(const Domain& domain, const Value& value) {
+// The value in a domain that an edit may have changed; nullopt: the domain lacks it.
+std::optional<Value> Admitted(const Domain& domain, const Value& value) {
   if (auto admitted = Admit(domain, value); admitted.ok()) return std::move(admitted).value();
   return std::nullopt;
 }
 
-// A step away from the place, if there is one.
-Value Beside(const Domain& domain, int64_t place, bool up) {
+// The value one step from the place, or at the place if it is at the end.
+Value StepFrom(const Domain& domain, int64_t place, bool up) {
   return ValueAt(domain, std::clamp(place + (up ? 1 : -1), int64_t{0}, *CountValues(domain) - 1));
 }
 
-Value MultipliedBySteps(const Domain& domain, double min, double step, double value,
-                        double factor) {
+Value MultiplyInSteps(const Domain& domain, double min, double step, double value, double factor) {
   const auto last = static_cast<double>(*CountValues(domain) - 1);
   const auto place_of = [&](double number) {
     return std::clamp(std::round((number - min) / step), 0.0, last);
@@ -33,43 +32,43 @@ Value MultipliedBySteps(const Domain& domain, double min, double step, double va
   const double after = place_of(value * factor);
   if (before != after) return ValueAt(domain, static_cast<int64_t>(std::min(after, last)));
   const bool up = value == 0 ? factor > 1 : value * factor > value;
-  return Beside(domain, static_cast<int64_t>(std::min(before, last)), up);
+  return StepFrom(domain, static_cast<int64_t>(std::min(before, last)), up);
 }
 
-Value Neighbour(const CategoricalDomain& domain, const Value& value, bool up) {
+Value NeighbourOf(const CategoricalDomain& domain, const Value& value, bool up) {
   const bool numbers = std::ranges::all_of(
       domain.values, [](const Value& listed) { return Number(listed).has_value(); });
   if (!numbers) return value;
   const auto same = [&](const Value& listed) { return SameSetting(listed, value); };
   const auto place = std::ranges::find_if(domain.values, same) - domain.values.begin();
-  return Beside(domain, place, up);
+  return StepFrom(domain, place, up);
 }
 
-// REQUIRES: the value is a number where the domain is a range, and one of its values elsewhere.
-Value Perturbed(const Domain& domain, const Value& value, double factor) {
+// REQUIRES: the value is a number if the domain is a range, and else one of its values.
+Value Perturb(const Domain& domain, const Value& value, double factor) {
   if (const auto* choice = std::get_if<CategoricalDomain>(&domain))
-    return Neighbour(*choice, value, factor > 1);
+    return NeighbourOf(*choice, value, factor > 1);
   if (const auto* reals = std::get_if<FloatDomain>(&domain)) {
     const double number = *Number(value);
-    if (reals->step) return MultipliedBySteps(domain, reals->min, *reals->step, number, factor);
+    if (reals->step) return MultiplyInSteps(domain, reals->min, *reals->step, number, factor);
     return std::clamp(number * factor, reals->min, reals->max);
   }
   if (const auto* whole = std::get_if<IntDomain>(&domain))
-    return MultipliedBySteps(domain, static_cast<double>(whole->min),
-                             static_cast<double>(whole->step), *Number(value), factor);
+    return MultiplyInSteps(domain, static_cast<double>(whole->min),
+                           static_cast<double>(whole->step), *Number(value), factor);
   return value;
 }
 
-Value Explored(const Domain& domain, const Value* value, const Exploration& exploration,
-               RandomStream& stream) {
+Value ExploreValue(const Domain& domain, const Value* value, const Exploration& exploration,
+                   RandomStream& stream) {
   const bool resampled = stream.Uniform() < exploration.resample_probability;
   const double factor = stream.Integer(0, 1) == 0 ? exploration.smaller : exploration.larger;
   if (value == nullptr || resampled) return Draw(domain, stream);
   const bool range =
       std::holds_alternative<FloatDomain>(domain) || std::holds_alternative<IntDomain>(domain);
-  if (range && Number(*value)) return Perturbed(domain, *value, factor);
-  const auto inside = Inside(domain, *value);
-  return inside ? Perturbed(domain, *inside, factor) : Draw(domain, stream);
+  if (range && Number(*value)) return Perturb(domain, *value, factor);
+  const auto inside = Admitted(domain, *value);
+  return inside ? Perturb(domain, *inside, factor) : Draw(domain, stream);
 }
 
 std::string ValueText(const Value* value) {
@@ -88,12 +87,12 @@ Config Explore(const SearchSpace& space, const Config& config, const Exploration
     if (!space.Active(parameter, explored)) continue;
     const Value* value = config.Find(parameter.name);
     const bool stays = !exploration.Explores(parameter) && value != nullptr;
-    if (const auto kept = stays ? Inside(parameter.domain, *value) : std::nullopt) {
+    if (const auto kept = stays ? Admitted(parameter.domain, *value) : std::nullopt) {
       explored.Set(parameter.name, *kept);
       continue;
     }
     RandomStream stream(seed, trial, "pbt/explore/" + std::to_string(count) + "/" + parameter.name);
-    explored.Set(parameter.name, Explored(parameter.domain, value, exploration, stream));
+    explored.Set(parameter.name, ExploreValue(parameter.domain, value, exploration, stream));
   }
   return space.Resolve(explored).value();
 }

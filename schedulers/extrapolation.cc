@@ -9,20 +9,21 @@
 
 #include "core/base/check.h"
 #include "core/base/elementary.h"
+#include "schedulers/quantile.h"
 
 namespace attune::schedulers {
 namespace {
 
-// Measured on recorded curves that are not those of the figures (docs/benchmarks.md).
-constexpr double kRidge = 10;           // of a term's mean square
+// Tuned on recorded curves other than those of the figures in docs/benchmarks.md.
+constexpr double kRidge = 10;           // as a share of a term's mean square
 constexpr double kTermMin = 1e-3;       // a term's root mean square
-constexpr double kFallAtFirst = 0.15;   // expected without curves: of the first rung,
-constexpr double kFallLater = 0.05;     // of the others,
-constexpr double kFallAgain = 0.5;      // and of the last fall
-constexpr double kDeviation = 0.2;      // expected of a step, as if seen
-constexpr double kDeviationCount = 10;  // so often
-constexpr double kFitEvery = 0.1;       // of the trials come to a rung again
-constexpr double kFitAtFall = 0.05;     // of the best of all, in units
+constexpr double kFallAtFirst = 0.15;   // without curves: the share that falls after the first rung
+constexpr double kFallLater = 0.05;     // after another rung
+constexpr double kFallAgain = 0.5;      // the share of the last fall that repeats
+constexpr double kDeviation = 0.2;      // prior of a step's deviation
+constexpr double kDeviationCount = 10;  // weight of that prior, in observations
+constexpr double kFitEvery = 0.1;       // new records, as a share of the trials
+constexpr double kFitAtFall = 0.05;     // fall of the best of all, in units
 constexpr double kUnitQuantile = 0.25;
 constexpr double kCeilingQuantile = 0.8;
 constexpr double kUnitsMax = 1e6;  // above the best of all
@@ -30,19 +31,7 @@ constexpr double kUnitMin = 1e-12;
 
 using std::isfinite;
 
-// Between neighbours linearly. REQUIRES: values is not empty.
-double Quantile(std::vector<double> values, double share) {
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<size_t>(place);
-  const auto at = values.begin() + static_cast<ptrdiff_t>(low);
-  std::ranges::nth_element(values, at);
-  const double below = *at;
-  if (low + 1 == values.size()) return below;
-  const double above = *std::min_element(std::next(at), values.end());
-  return below + (place - static_cast<double>(low)) * (above - below);
-}
-
-// The x of a·x = b by Cholesky's decomposition. REQUIRES: a is symmetric and positive definite.
+// Solves a·x = b by Cholesky decomposition. REQUIRES: a is symmetric and positive definite.
 template <size_t N>
 std::array<double, N> Solve(std::array<std::array<double, N>, N> a, std::array<double, N> b) {
   for (size_t i = 0; i < N; ++i) {
@@ -60,7 +49,7 @@ std::array<double, N> Solve(std::array<std::array<double, N>, N> a, std::array<d
   return b;
 }
 
-// What is expected without curves.
+// The weights of a rule without curves.
 std::array<double, 4> Prior(size_t rung) {
   return {0, rung == 0 ? kFallAtFirst : kFallLater, kFallAgain, 0};
 }
@@ -74,9 +63,7 @@ double Product(const std::array<double, N>& a, const std::array<double, N>& b) {
 
 }  // namespace
 
-Extrapolation::Extrapolation(size_t rungs) { Restart(rungs); }
-
-void Extrapolation::Restart(size_t rungs) {
+void Extrapolation::Reset(size_t rungs) {
   ATTUNE_CHECK(rungs >= 2);
   curves_.clear();
   if (rules_.size() + 1 != rungs) {
@@ -88,7 +75,24 @@ void Extrapolation::Restart(size_t rungs) {
   rungs_ = rungs;
 }
 
-void Extrapolation::See(TrialNumber trial, double cost) {
+bool Extrapolation::Observe(Arrival& report) {
+  ObserveCost(report.trial, report.cost);
+  if (report.rung) {
+    report.best_cost = BestOf(report.trial);
+    Record(report.trial, *report.rung, report.cost, report.best_cost);
+  }
+  if (!IsFitDue()) return false;
+  Fit();
+  return true;
+}
+
+void Extrapolation::Restart(const std::vector<Step>& rungs, const std::vector<Arrival>& arrivals) {
+  Reset(rungs.size());
+  for (const Arrival& arrival : arrivals)
+    Record(arrival.trial, *arrival.rung, arrival.cost, arrival.best_cost);
+}
+
+void Extrapolation::ObserveCost(TrialNumber trial, double cost) {
   if (!isfinite(cost)) return;
   double& best = bests_.try_emplace(trial, cost).first->second;
   best = std::min(best, cost);
@@ -100,19 +104,19 @@ double Extrapolation::BestOf(TrialNumber trial) const {
   return found == bests_.end() ? std::numeric_limits<double>::infinity() : found->second;
 }
 
-void Extrapolation::Come(TrialNumber trial, size_t rung, double cost, double best) {
+void Extrapolation::Record(TrialNumber trial, size_t rung, double cost, double best) {
   ATTUNE_CHECK(rung < rungs_);
   Curve& curve = curves_.try_emplace(trial, rungs_).first->second;
   curve[rung] = {.cost = isfinite(cost) ? cost : std::numeric_limits<double>::infinity(),
                  .best = best};
-  ++came_since_;
+  ++records_since_fit_;
 }
 
-bool Extrapolation::IsDue() const {
-  if (came_since_ == 0) return false;
+bool Extrapolation::IsFitDue() const {
+  if (records_since_fit_ == 0) return false;
   if (!isfinite(origin_)) return isfinite(best_);
   const auto trials = static_cast<double>(curves_.size());
-  return static_cast<double>(came_since_) >= std::max(1.0, kFitEvery * trials) ||
+  return static_cast<double>(records_since_fit_) >= std::max(1.0, kFitEvery * trials) ||
          best_ < origin_ - kFitAtFall * unit_;
 }
 
@@ -159,7 +163,7 @@ double Extrapolation::Expected(const Curve& curve, size_t rung) const {
 }
 
 void Extrapolation::Fit() {
-  came_since_ = 0;
+  records_since_fit_ = 0;
   if (!isfinite(best_)) return;
   FitScale();
   for (size_t rung = rungs_ - 1; rung-- > 0;) FitRung(rung);
@@ -169,7 +173,7 @@ void Extrapolation::FitRung(size_t rung) {
   const Terms prior = Prior(rung);
   std::array<Terms, kTerms> squares{};
   Terms sums{};
-  std::vector<std::pair<Terms, double>> rows;  // what is left when the prior has spoken
+  std::vector<std::pair<Terms, double>> rows;  // terms, and the fall without the prior's share
   for (const auto& [trial, curve] : curves_) {
     if (std::isnan(curve[rung].best) || std::isnan(curve[rung + 1].best)) continue;
     const Terms terms = TermsOf(curve, rung);
@@ -197,9 +201,9 @@ void Extrapolation::FitRung(size_t rung) {
 
 // ---- forecasts -----------------------------------------------------------------------------
 
-Extrapolation::Forecast Extrapolation::ForecastOf(const Curve& curve, size_t rung) const {
-  if (!isfinite(curve[rung].best)) return {};
-  if (!isfinite(origin_) || rung + 1 == rungs_) return {.cost = curve[rung].best};
+Extrapolation::Score Extrapolation::Forecast(const Curve& curve, size_t rung) const {
+  if (rung + 1 == rungs_ || !isfinite(curve[rung].best)) return {.cost = curve[rung].best};
+  if (!isfinite(origin_)) return {.cost = curve[rung].best, .spread = 0};
   const double expected = Expected(curve, rung);
   double variance = 0;
   for (size_t step = rung; step + 1 < rungs_; ++step) variance += rules_[step].variance;
@@ -207,29 +211,23 @@ Extrapolation::Forecast Extrapolation::ForecastOf(const Curve& curve, size_t run
           .spread = unit_ * Exp(std::max(expected, 0.0)) * std::sqrt(variance)};
 }
 
-Extrapolation::Forecast Extrapolation::At(TrialNumber trial, size_t rung) const {
-  const auto found = curves_.find(trial);
-  ATTUNE_CHECK(found != curves_.end());
-  return ForecastOf(found->second, rung);
-}
-
-Extrapolation::Forecast Extrapolation::If(TrialNumber trial, size_t rung, double cost) const {
+Extrapolation::Score Extrapolation::ScoreOf(TrialNumber trial, size_t rung, double cost) const {
+  if (!isfinite(cost)) return {cost};
   const auto found = curves_.find(trial);
   Curve curve = found == curves_.end() ? Curve(rungs_) : found->second;
-  const double worst = std::numeric_limits<double>::infinity();
-  if (!isfinite(cost)) cost = worst;
-  curve[rung] = {.cost = cost, .best = std::min(BestOf(trial), cost)};
-  return ForecastOf(curve, rung);
+  const bool is_recorded = !std::isnan(curve[rung].cost);
+  if (!is_recorded) curve[rung] = {.cost = cost, .best = std::min(BestOf(trial), cost)};
+  return Forecast(curve, rung);
 }
 
 void Extrapolation::Save(ArchiveWriter& archive) const {
-  archive(bests_, best_, came_since_, origin_, unit_, ceiling_, rules_);
+  archive(bests_, best_, records_since_fit_, origin_, unit_, ceiling_, rules_);
 }
 
 void Extrapolation::Load(ArchiveReader& archive) {
-  archive(bests_, best_, came_since_, origin_, unit_, ceiling_, rules_);
+  archive(bests_, best_, records_since_fit_, origin_, unit_, ceiling_, rules_);
   if (rules_.size() + 1 == rungs_) return;
-  Restart(rungs_);
+  Reset(rungs_);
   archive.Fail();
 }
 

@@ -10,66 +10,54 @@
 
 #include "core/base/ids.h"
 #include "core/log/archive.h"
+#include "schedulers/ranking.h"
 
 namespace attune::schedulers {
 
-// Where learning curves are going: what a trial's best value will be at the last rung, told from
-// the trials that came further. For each rung a ridge regression (Hoerl and Kennard, Technometrics
-// 12, 1970) says how much the best value still falls until the next one, from
+// Ranks trials by where their learning curves are going: the best value that a trial is expected to
+// have at the last rung, learnt from the trials that are recorded there. For each rung a ridge
+// regression (Hoerl and Kennard, Technometrics 12, 1970) predicts how much the best value falls
+// until the next rung, from
 //
-//   1, the best value so far, how much it fell since the rung before, how far the newest is above
-//   it
+//   1, the best value so far, how much it fell since the rung before, and how far the newest value
+//   is above it
 //
-// and it trains on what its successor says of the trials that have come to the next rung: so a rung
-// that few have reached is told by one that many have. Before there are curves to learn from, half
-// of the last fall is expected once more.
+// Its targets are the predictions for the next rung, so a rung with few trials learns from one with
+// many. Before there are curves, it expects half of the last fall once more.
 //
-// All of this happens on a scale of its own: log(1 + (value - best of all) / the lower quartile of
-// what trials have above it), bounded above, so that a curve that diverges weighs no more than one
-// that is merely bad. Costs are values of which small is better; one that is not finite is the
-// worst.
-class Extrapolation {
+// All values are on the scale log(1 + (value - best of all) / unit), bounded above, where the unit
+// is the lower quartile of the trials' distances from the best. A curve that diverges thus weighs
+// no more than a bad one.
+class Extrapolation final : public Ranking {
  public:
-  // What is expected, as a cost; it comes true within the spread in two of three cases where past
-  // deviations repeat.
-  struct Forecast {
-    double cost = std::numeric_limits<double>::infinity();
-    double spread = 0;
-  };
-
   // REQUIRES: rungs >= 2.
-  explicit Extrapolation(size_t rungs);
+  explicit Extrapolation(size_t rungs) { Reset(rungs); }
 
-  // Any report of a trial.
-  void See(TrialNumber trial, double cost);
-  // The best cost that it has reported, infinite without a finite one.
-  double BestOf(TrialNumber trial) const;
+  bool Observe(Arrival& report) override;
+  // The fit and the best costs stay if the number of rungs stays.
+  void Restart(const std::vector<Step>& rungs, const std::vector<Arrival>& arrivals) override;
+  // By the last fit. The true cost lies within the spread in two of three cases if past deviations
+  // repeat.
+  Score ScoreOf(TrialNumber trial, size_t rung, double cost) const override;
+  size_t TrialsMin() const override { return 6; }
+  void Save(ArchiveWriter& archive) const override;
+  void Load(ArchiveReader& archive) override;
 
-  // The trial comes to a rung with this value, and its best one up to there.
-  void Come(TrialNumber trial, size_t rung, double cost, double best);
-
-  // By the last fit. REQUIRES: the trial has come to the rung.
-  Forecast At(TrialNumber trial, size_t rung) const;
-  // As if it came there now with this cost.
-  Forecast If(TrialNumber trial, size_t rung, double cost) const;
-
-  // Whether so much has come since the last fit that another is worth its cost, which is linear in
-  // what has come.
-  bool IsDue() const;
+  // The steps of Observe.
+  void ObserveCost(TrialNumber trial, double cost);
+  // `best`: the best cost of the trial up to there.
+  void Record(TrialNumber trial, size_t rung, double cost, double best);
+  // Whether enough is new since the last fit. A fit is linear in the number of records.
+  bool IsFitDue() const;
   void Fit();
 
-  // Forgets who came to which rung, and of how many there are. The fit and the best costs stay
-  // where the number does.
-  void Restart(size_t rungs);
-
-  // But for who came to which rung.
-  void Save(ArchiveWriter& archive) const;
-  void Load(ArchiveReader& archive);
+  // The best cost that the trial has reported, infinite without a finite one.
+  double BestOf(TrialNumber trial) const;
 
  private:
   static constexpr size_t kTerms = 4;
   using Terms = std::array<double, kTerms>;
-  // What is expected of the step from one rung to the next.
+  // Predicts the fall from one rung to the next.
   struct Rule {
     Terms weights{};
     double variance = 0;
@@ -80,36 +68,37 @@ class Extrapolation {
     }
   };
 
-  // At a rung; NaN where the trial has not come there.
+  // At a rung; NaN if the trial is not recorded there.
   struct Mark {
     double cost = std::numeric_limits<double>::quiet_NaN();
     double best = std::numeric_limits<double>::quiet_NaN();
   };
   using Curve = std::vector<Mark>;  // by rung
 
+  void Reset(size_t rungs);
   double Scaled(double cost) const;  // on the scale of the fit
   double Unscaled(double scaled) const;
   Terms TermsOf(const Curve& curve, size_t rung) const;
-  // The best at the last rung, on the scale of the fit.
+  // The best value at the last rung, on the scale of the fit.
   double Expected(const Curve& curve, size_t rung) const;
-  Forecast ForecastOf(const Curve& curve, size_t rung) const;
+  Score Forecast(const Curve& curve, size_t rung) const;
   void FitScale();
   void FitRung(size_t rung);
 
   size_t rungs_;
-  std::map<TrialNumber, Curve> curves_;  // of those that have come to a rung
+  std::map<TrialNumber, Curve> curves_;  // of recorded trials
   std::map<TrialNumber, double> bests_;
   double best_ = std::numeric_limits<double>::infinity();
-  int64_t came_since_ = 0;  // to rungs, since the fit
+  int64_t records_since_fit_ = 0;
 
   // The fit.
   double origin_ = std::numeric_limits<double>::infinity();  // the best of all
   double unit_ = 1;
   double ceiling_ = std::numeric_limits<double>::infinity();
-  std::vector<Rule> rules_;  // by rung, but the last
+  std::vector<Rule> rules_;  // by rung, without the last
 };
 
-// A spread for a sentence: two digits, since more say nothing.
+// A spread for a sentence, with two digits.
 std::string SpreadText(double spread);
 
 }  // namespace attune::schedulers

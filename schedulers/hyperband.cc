@@ -31,10 +31,7 @@ HyperBand::Options HyperBandOptions(const SweepSpec& spec) {
 
 Result<std::unique_ptr<Scheduler>> MakeHyperBand(const SweepSpec& spec) {
   const HyperBand::Options options = HyperBandOptions(spec);
-  if (options.max == Step(0)) {
-    return Error{ErrorCode::kInvalid,
-                 "scheduler.max: hyperband needs max, the step at which a trial is complete"};
-  }
+  if (options.max == Step(0)) return MissingMax(spec.scheduler.name);
   const std::vector<int64_t> powers = Powers(options);
   if (options.min >= options.max || powers.size() == 1) {
     return Error{ErrorCode::kInvalid,
@@ -78,16 +75,12 @@ HyperBand::HyperBand(Objective objective, Options options)
 Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
   const std::string at = " at step " + Text(report.step) + ": ";
   auto seat = SeatOf(trial.id.number);
-  if (!seat || !seat->bracket.Arrives(seat->member, report.step)) {
-    const auto next = NextMilestone(trial, report.step);
-    return Verdict::Continue({.rule = std::string(kHyperBand),
-                              .step = report.step,
-                              .text = "goes on" + at +
-                                      (next ? "nothing is decided before rung " + Text(*next)
-                                            : "nothing is decided about it any more")});
+  if (!seat || !seat->bracket.ReachesRung(seat->member, report.step)) {
+    return NothingDecided(std::string(kHyperBand), report.step, NextMilestone(trial, report.step),
+                          "rung", "nothing is decided about it any more");
   }
   Bracket& bracket = seat->bracket;
-  bracket.Arrive(objective_, seat->member, report.step, objective_.Of(report.metrics));
+  bracket.Record(objective_, seat->member, report.step, objective_.Of(report.metrics));
   const Bracket::Member& member = bracket.members()[seat->member];
   const Bracket::Standing standing = bracket.StandingOf(seat->member);
   const bool passed = member.level == bracket.shape().rungs.size();
@@ -121,15 +114,15 @@ Reason HyperBand::ReasonFor(const Bracket& bracket, uint32_t first,
           .text = objective_.metric + " " + FormatShort(standing.value) + " is rank " +
                   Text(standing.rank) + " of " + Text(standing.peers) + " at rung " +
                   Text(standing.rung) + " of " + trials + ", of which " +
-                  (standing.going_on == 1 ? "the best goes on"
-                                          : "the best " + Text(standing.going_on) + " go on")};
+                  (standing.continuing == 1 ? "the best goes on"
+                                            : "the best " + Text(standing.continuing) + " go on")};
 }
 
 std::optional<Step> HyperBand::NextMilestone(const TrialView& trial, Step after) const {
   const auto within_max = [this](std::optional<Step> next) {
     return next && *next < options_.max ? next : std::nullopt;
   };
-  if (const auto entry = Find(trial.id.number); entry != brackets_.end())
+  if (const auto entry = FindJoined(trial.id.number); entry != brackets_.end())
     return within_max(entry->second.NextRung(trial.id.number.value - entry->first, after));
   const auto seat = SeatOf(trial.id.number);
   return seat ? within_max(seat->bracket.NextRung(seat->member, after)) : std::nullopt;
@@ -142,7 +135,7 @@ NextMove HyperBand::Next(const SweepView& sweep) const {
     std::optional<uint32_t> chosen;
     const Bracket* bracket = &entry.second;
     Brackets::value_type closed{entry.first, {}};
-    if (!sweep.may_create && !bracket->Full()) {
+    if (!sweep.may_create && !bracket->IsFull()) {
       closed.second = *bracket;
       closed.second.Close(objective_);
       bracket = &closed.second;
@@ -182,61 +175,62 @@ void HyperBand::Observe(const Event& event) {
   const auto trial = TrialOf(event.fact);
   if (!trial) return;
   if (trial->number.value >= created_) Create(trial->number);
-  const auto found = Find(trial->number);
+  const auto found = FindJoined(trial->number);
   if (found == brackets_.end()) return;
   const auto bracket = brackets_.find(found->first);
   const uint32_t member = trial->number.value - bracket->first;
   const Bracket::Place place = bracket->second.members()[member].place;
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     const Report& report = reported->report;
-    if (bracket->second.Arrives(member, report.step))
-      bracket->second.Arrive(objective_, member, report.step, objective_.Of(report.metrics));
+    if (bracket->second.ReachesRung(member, report.step))
+      bracket->second.Record(objective_, member, report.step, objective_.Of(report.metrics));
   } else if (std::holds_alternative<TrialPromoted>(event.fact) ||
              std::holds_alternative<AttemptAssigned>(event.fact)) {
     if (place == Bracket::Place::kWaiting || place == Bracket::Place::kChosen)
-      bracket->second.GoOn(objective_, member);
+      bracket->second.Continue(objective_, member);
   } else if (std::holds_alternative<TrialEnded>(event.fact) ||
              std::holds_alternative<TrialReopened>(event.fact)) {
-    bracket->second.Leave(objective_, member);
+    bracket->second.End(objective_, member);
   } else {
     return;
   }
-  Tidy(bracket);
+  EraseIfDecided(bracket);
 }
 
 void HyperBand::Create(TrialNumber trial) {
   for (; created_ <= trial.value; ++created_) {
-    auto begun = Begun(TrialNumber(created_));
-    if (begun == brackets_.end()) {
+    auto started = FindStarted(TrialNumber(created_));
+    if (started == brackets_.end()) {
       Seat seat = *SeatOf(TrialNumber(created_));
-      begun = brackets_.emplace(seat.first, std::move(seat.bracket)).first;
+      started = brackets_.emplace(seat.first, std::move(seat.bracket)).first;
     }
-    const auto bracket = brackets_.find(begun->first);
+    const auto bracket = brackets_.find(started->first);
     bracket->second.Join(created_ - bracket->first);
-    Tidy(bracket);
+    EraseIfDecided(bracket);
   }
 }
 
-void HyperBand::Tidy(Brackets::iterator bracket) {
-  if (bracket->second.Over()) brackets_.erase(bracket);
+void HyperBand::EraseIfDecided(Brackets::iterator bracket) {
+  if (bracket->second.IsDecided()) brackets_.erase(bracket);
 }
 
-HyperBand::Brackets::const_iterator HyperBand::Begun(TrialNumber trial) const {
+HyperBand::Brackets::const_iterator HyperBand::FindStarted(TrialNumber trial) const {
   const auto beyond = brackets_.upper_bound(trial.value);
   if (beyond == brackets_.begin()) return brackets_.end();
   const auto& [first, bracket] = *std::prev(beyond);
   return trial.value - first < bracket.shape().trials ? std::prev(beyond) : brackets_.end();
 }
 
-HyperBand::Brackets::const_iterator HyperBand::Find(TrialNumber trial) const {
-  const auto begun = Begun(trial);
-  if (begun == brackets_.end()) return begun;
-  return trial.value - begun->first < begun->second.members().size() ? begun : brackets_.end();
+HyperBand::Brackets::const_iterator HyperBand::FindJoined(TrialNumber trial) const {
+  const auto started = FindStarted(trial);
+  if (started == brackets_.end()) return started;
+  return trial.value - started->first < started->second.members().size() ? started
+                                                                         : brackets_.end();
 }
 
 std::optional<HyperBand::Seat> HyperBand::SeatOf(TrialNumber trial) const {
-  if (const auto begun = Begun(trial); begun != brackets_.end()) {
-    Seat seat{begun->first, trial.value - begun->first, begun->second};
+  if (const auto started = FindStarted(trial); started != brackets_.end()) {
+    Seat seat{started->first, trial.value - started->first, started->second};
     seat.bracket.Join(seat.member);
     return seat;
   }
@@ -276,16 +270,17 @@ std::vector<Step> HyperBand::Rungs() const {
 Entry<Scheduler> HyperBandEntry() {
   return {.name = std::string(kHyperBand),
           .help =
-              "brackets that begin with many trials for few steps, or few for many, and go on "
-              "with the best; needs max",
+              "brackets that start with many trials for few steps, or few for many, and continue "
+              "the best; needs max",
           .options = {{.name = "min",
                        .fallback = int64_t{1},
                        .min = 1,
-                       .help = "the least that a trial trains: the first rung is no earlier"},
+                       .help = "the least that a trial trains: the first rung is not below it"},
                       {.name = "reduction_factor",
                        .fallback = int64_t{3},
                        .min = 2,
-                       .help = "one in so many goes on, and each rung is so many times further"}},
+                       .help = "the best 1 of this many trials continues, and each rung is this "
+                               "many times further"}},
           .make = MakeHyperBand};
 }
 

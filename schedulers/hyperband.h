@@ -14,27 +14,26 @@
 namespace attune::schedulers {
 
 // HyperBand (Li et al., "Hyperband: a novel bandit-based approach to hyperparameter optimization",
-// JMLR 18, 2018, algorithm 1): brackets of synchronous successive halving, each of another balance
-// between many trials that begin and few that are trained far.
+// JMLR 18, 2018, algorithm 1): brackets of synchronous successive halving that range from many
+// trials for few steps to few trials for many.
 //
-// With R = max / min and s_max = ⌊log_η R⌋, in integers, bracket s = s_max … 0 begins with
-// ⌈(s_max+1)/(s+1) · η^s⌉ trials and has rungs max/η^s, max/η^(s-1), … below max, rounded down. At
-// each the best 1/η, rounded down, go on; who comes past the last is trained to max.
+// With R = max / min and s_max = ⌊log_η R⌋, in integers, bracket s = s_max … 0 starts with
+// ⌈(s_max+1)/(s+1) · η^s⌉ trials and has rungs max/η^s, max/η^(s-1), … below max, rounded down. The
+// best 1/η at a rung, rounded down, continue. Trials that pass the last rung train to max.
 //
-// Trials fill the brackets by their numbers, the one that thins out most first, so that a sweep of
-// few trials saves most; after bracket 0 a new round begins. A trial is paused at its rung until it
-// is certain whether it goes on, and its slot is for another one meanwhile: the next of its bracket
-// or of a later one. Whom the trial that has just come decides goes on, or is stopped, without a
-// pause. So a bracket needs no more slots than one, and none of them idles.
+// Trials fill the brackets in the order of their numbers, from bracket s_max, so that a sweep of
+// few trials saves most. After bracket 0 a new round starts. A trial is paused at its rung until
+// its fate is certain. Meanwhile its slot serves the next trial of this bracket or of a later one.
+// A trial whose arrival settles its own fate continues or stops without a pause. So one slot is
+// enough for a bracket, and no slot idles.
 //
-// A trial that fails, is killed or ends by itself before its rung counts as a loss, and nobody
-// waits for it. Where no more trials come, the best 1/η of those that did go on from the bracket
-// that was not filled, and one at least. A trial that had ended and is opened again is outside of
-// its bracket: it goes on unjudged.
+// A trial that fails, is killed or ends before its rung counts as a loss, and no trial waits for
+// it. If no more trials come, the best 1/η of an unfilled bracket continue, at least one. A trial
+// that is reopened is outside of its bracket: it continues without verdicts.
 //
-// NaN, infinities and a missing metric are the worst value, and never go on. Of equal values the
-// one that came first is better. A trial comes to a rung with its first report at or after it; with
-// one that passes several rungs it competes at each of them, one after the other.
+// NaN, infinities and a missing metric are the worst value and never continue. The earlier of two
+// equal values is better. A trial arrives at a rung with its first report at or after it. A report
+// that passes several rungs competes at each of them, one after the other.
 class HyperBand final : public Scheduler {
  public:
   struct Options {
@@ -55,8 +54,8 @@ class HyperBand final : public Scheduler {
   std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override;
   NextMove Next(const SweepView& sweep) const override;
   void Observe(const Event& event) override;
-  // A bracket that has begun stays as it is, and is filled. What is new holds from the next one on,
-  // which is the first of a round. Who goes on past its last rung goes on to the new max.
+  // Started brackets keep their layout and are filled. The next one is the first of a round with
+  // the new options. Trials that pass the last rung of any bracket train to the new max.
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
@@ -65,23 +64,21 @@ class HyperBand final : public Scheduler {
  private:
   using Brackets = std::map<uint32_t, Bracket>;  // by the number of the first trial
 
-  // Where the trial belongs, which may be in a bracket that has not begun; nullopt: in none any
-  // more.
+  // The place of a trial in a bracket, which need not have started. SeatOf: nullopt once its
+  // bracket is decided.
   struct Seat {
     uint32_t first = 0;
     uint32_t member = 0;
     Bracket bracket;
   };
   std::optional<Seat> SeatOf(TrialNumber trial) const;
-  // The bracket of the trial's number, if it has begun; end: it has not, or nothing in it is
-  // decided any more.
-  Brackets::const_iterator Begun(TrialNumber trial) const;
-  // The bracket that the trial has joined; end: nothing in it is decided any more.
-  Brackets::const_iterator Find(TrialNumber trial) const;
+  // The bracket with the number of the trial; end: it has not started, or is decided.
+  Brackets::const_iterator FindStarted(TrialNumber trial) const;
+  // The bracket that the trial has joined; end: it is decided.
+  Brackets::const_iterator FindJoined(TrialNumber trial) const;
   void Create(TrialNumber trial);
-  // Lets go of a bracket in which nothing is decided any more.
-  void Tidy(Brackets::iterator bracket);
-  // The paused trial of the bracket that goes on first.
+  void EraseIfDecided(Brackets::iterator bracket);
+  // The paused trial of the bracket that continues first.
   std::optional<uint32_t> ChosenOf(const Brackets::value_type& entry, const SweepView& sweep) const;
   Reason ReasonFor(const Bracket& bracket, uint32_t first, const Bracket::Standing& standing) const;
 
@@ -89,7 +86,7 @@ class HyperBand final : public Scheduler {
   Options options_;
   std::vector<BracketShape> round_;
   int64_t round_trials_ = 0;
-  uint32_t rounds_from_ = 0;  // the trial with which the rounds of these options begin
+  uint32_t rounds_from_ = 0;  // the first trial of the rounds with these options
   uint32_t created_ = 0;
   Brackets brackets_;
 };

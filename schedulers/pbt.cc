@@ -14,7 +14,7 @@
 namespace attune::schedulers {
 namespace {
 
-constexpr double kRounding = 1e-9;  // of what a fraction of a count is computed with
+constexpr double kRounding = 1e-9;  // error of a fraction of a count
 
 bool Failed(TrialState state) {
   return state == TrialState::kFailed || state == TrialState::kKilled;
@@ -43,70 +43,69 @@ Pbt::Pbt(Objective objective, SearchSpace space, uint64_t seed, Options options)
 
 Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
   const TrialNumber number = trial.id.number;
-  const Member& own = MemberOf(trial);
-  Reason reason{.rule = Rule(), .step = report.step};
-  if (!Ranks(own, report.step)) {
-    const auto next = NextMilestone(trial, report.step);
-    reason.text = "goes on at step " + Text(report.step) + ": " +
-                  (next ? "nothing is decided before step " + Text(*next)
-                        : "nothing is decided before its end");
-    return Verdict::Continue(std::move(reason));
+  const Member& self = MemberOf(trial);
+  if (!IsRankedAt(self, report.step)) {
+    return NothingDecided(Rule(), report.step, NextMilestone(trial, report.step), "step",
+                          "nothing is decided before its end");
   }
   const double value = objective_.Of(report.metrics);
   const std::string at = " at step " + Text(report.step) + ": ";
   if (options_.synchronous) {
-    reason.rung = IntervalUpTo(report.step);
-    reason.value = value;
-    reason.text = "paused" + at + "all are ranked when all have come to their interval";
-    return Verdict::Pause(std::move(reason));
+    return Verdict::Pause(
+        {.rule = Rule(),
+         .step = report.step,
+         .rung = IntervalUpTo(report.step),
+         .value = value,
+         .text = "paused" + at + "all are ranked when all have come to their interval"});
   }
-  const Ranking ranking = RankingOf(number, value);
-  Turn turn = TurnOf(number, ranking, own.decisions, ReasonFor(ranking, value, report.step));
+  const Standing standing = StandingOf(number, value);
+  Turn turn = TurnOf(number, standing, self.decisions, ReasonFor(standing, value, report.step));
   if (turn.donor) {
     return Verdict::Exploit(*turn.donor, std::move(turn.config), std::move(turn.reason));
   }
-  const bool pauses = OthersWait(number);
+  const bool pauses = DoOthersWait(number);
   turn.reason.text = (pauses ? "paused" : "goes on") + at + turn.reason.text +
                      (pauses ? "; others wait for its slot" : "");
   return pauses ? Verdict::Pause(std::move(turn.reason))
                 : Verdict::Continue(std::move(turn.reason));
 }
 
-Reason Pbt::ReasonFor(const Ranking& ranking, double value, Step step) const {
+Reason Pbt::ReasonFor(const Standing& standing, double value, Step step) const {
   return {.rule = Rule(),
           .step = step,
           .rung = IntervalUpTo(step),
           .value = value,
-          .cutoff = ranking.cutoff,
-          .rank = ranking.rank,
-          .peers = ranking.peers,
-          .text = objective_.metric + " " + FormatShort(value) + " is rank " + Text(ranking.rank) +
-                  " of " + Text(ranking.peers) + " in the population"};
+          .cutoff = standing.cutoff,
+          .rank = standing.rank,
+          .peers = standing.peers,
+          .text = objective_.metric + " " + FormatShort(value) + " is rank " + Text(standing.rank) +
+                  " of " + Text(standing.peers) + " in the population"};
 }
 
-Pbt::Turn Pbt::TurnOf(TrialNumber trial, const Ranking& ranking, int64_t decisions,
+Pbt::Turn Pbt::TurnOf(TrialNumber trial, const Standing& standing, int64_t decisions,
                       Reason reason) const {
-  const bool last = ranking.rank > ranking.peers - ranking.ends;
+  const bool last = standing.rank > standing.peers - standing.ends;
   if (!last) return {.reason = std::move(reason)};
   if ((decisions + 1) * options_.interval >= options_.max.value) {
     reason.text += "; it has trained for as long as max, and clones no more";
     return {.reason = std::move(reason)};
   }
-  if (ranking.donors.empty()) {
-    reason.text += "; none of the first " + Text(ranking.ends) +
+  if (standing.donors.empty()) {
+    reason.text += "; none of the first " + Text(standing.ends) +
                    " has a checkpoint and a better value to clone";
     return {.reason = std::move(reason)};
   }
   RandomStream stream(seed_, trial, "pbt/donor/" + Text(decisions));
   const TrialNumber donor =
-      ranking.donors[static_cast<size_t>(stream.Integer(0, std::ssize(ranking.donors) - 1))];
+      standing.donors[static_cast<size_t>(stream.Integer(0, std::ssize(standing.donors) - 1))];
   const Member& source = members_.at(donor);
   auto [config, how] = ConfigFrom(source, trial, decisions);
   Turn turn{.donor = source.newest, .config = std::move(config), .reason = std::move(reason)};
   turn.reason.text = "clones trial " + Text(donor) + " of step " + Text(source.newest->step) +
                      " (" + objective_.metric + " " + FormatShort(source.value) + ") at step " +
                      Text(turn.reason.step) + ": " + turn.reason.text + ", among the last " +
-                     Text(ranking.ends) + "; explores " + Changes(source.config, turn.config) + how;
+                     Text(standing.ends) + "; explores " + Changes(source.config, turn.config) +
+                     how;
   return turn;
 }
 
@@ -131,49 +130,49 @@ std::pair<Config, std::string> Pbt::ConfigFrom(const Member& source, TrialNumber
                                           " ± " + FormatShort(promise->deviation)};
 }
 
-bool Pbt::Before(const Entry& a, const Entry& b) const {
+bool Pbt::IsBefore(const Entry& a, const Entry& b) const {
   if (objective_.Better(a.value, b.value)) return true;
   return !objective_.Better(b.value, a.value) && a.trial < b.trial;
 }
 
-Pbt::Ranking Pbt::RankingOf(TrialNumber trial, double value) const {
+Pbt::Standing Pbt::StandingOf(TrialNumber trial, double value) const {
   std::vector<Entry> ranked;
   for (const auto& [number, member] : members_) {
     if (member.ranked && number != trial) ranked.push_back({number, member.value});
   }
   ranked.push_back({trial, value});
-  std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) { return Before(a, b); });
-  const auto own = std::ranges::find(ranked, trial, &Entry::trial);
-  return RankingIn(ranked, static_cast<size_t>(own - ranked.begin()));
+  std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) { return IsBefore(a, b); });
+  const auto self = std::ranges::find(ranked, trial, &Entry::trial);
+  return StandingAt(ranked, static_cast<size_t>(self - ranked.begin()));
 }
 
-Pbt::Ranking Pbt::RankingIn(const std::vector<Entry>& ranked, size_t place) const {
-  Ranking ranking{.rank = static_cast<int64_t>(place) + 1, .peers = std::ssize(ranked)};
+Pbt::Standing Pbt::StandingAt(const std::vector<Entry>& ranked, size_t place) const {
+  Standing standing{.rank = static_cast<int64_t>(place) + 1, .peers = std::ssize(ranked)};
   const double part = options_.fraction * static_cast<double>(ranked.size());
-  ranking.ends = std::min(static_cast<int64_t>(std::ceil(part - kRounding)), ranking.peers / 2);
-  ranking.cutoff = ranked[static_cast<size_t>(ranking.peers - ranking.ends - 1)].value;
-  if (ranking.rank <= ranking.peers - ranking.ends) return ranking;  // it clones nobody
-  for (const Entry& first : std::span(ranked).first(static_cast<size_t>(ranking.ends))) {
+  standing.ends = std::min(static_cast<int64_t>(std::ceil(part - kRounding)), standing.peers / 2);
+  standing.cutoff = ranked[static_cast<size_t>(standing.peers - standing.ends - 1)].value;
+  if (standing.rank <= standing.peers - standing.ends) return standing;  // it clones nobody
+  for (const Entry& first : std::span(ranked).first(static_cast<size_t>(standing.ends))) {
     if (!objective_.Better(first.value, ranked[place].value)) continue;
-    if (members_.at(first.trial).newest) ranking.donors.push_back(first.trial);
+    if (members_.at(first.trial).newest) standing.donors.push_back(first.trial);
   }
-  return ranking;
+  return standing;
 }
 
-bool Pbt::MoreJoin() const {
+bool Pbt::CanMoreJoin() const {
   const bool may_create =
       !exhausted_ && (options_.max_trials == 0 || created_ < options_.max_trials);
   return may_create && joined_ < options_.population;
 }
 
-bool Pbt::OthersWait(TrialNumber trial) const {
-  if (MoreJoin()) return true;
+bool Pbt::DoOthersWait(TrialNumber trial) const {
+  if (CanMoreJoin()) return true;
   return std::ranges::any_of(members_, [trial](const auto& member) {
     return member.second.paused && member.first != trial;
   });
 }
 
-bool Pbt::Ranks(const Member& member, Step step) const {
+bool Pbt::IsRankedAt(const Member& member, Step step) const {
   return IntervalUpTo(step) > IntervalUpTo(member.step);
 }
 
@@ -204,7 +203,7 @@ NextMove Pbt::Next(const SweepView& sweep) const {
     if (turn.donor) promote.donor = turn.donor, promote.config = turn.config;
     return promote;
   }
-  // Where nobody is left to be waited for (a person holds one, say), one that waits goes on.
+  // If no other can arrive, for example because a user holds one, a waiting member continues.
   if (options_.synchronous && sweep.running + sweep.waiting > 0) return Wait{};
   const std::pair<const TrialNumber, Member>* turn = nullptr;
   for (const auto& member : members_) {
@@ -227,7 +226,7 @@ NextMove Pbt::Next(const SweepView& sweep) const {
 // ---- what was observed ---------------------------------------------------------------------
 
 void Pbt::Observe(const Event& event) {
-  Join(event.fact);
+  AddMember(event.fact);
   if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact)) {
     Forget(dropped->checkpoint);
   } else if (std::holds_alternative<SearchExhausted>(event.fact)) {
@@ -240,7 +239,7 @@ void Pbt::Observe(const Event& event) {
   Retain();
 }
 
-void Pbt::Join(const Fact& fact) {
+void Pbt::AddMember(const Fact& fact) {
   if (const auto* created = std::get_if<TrialCreated>(&fact)) {
     members_[created->trial.number].config = created->config;
     ++created_;
@@ -253,8 +252,8 @@ void Pbt::Join(const Fact& fact) {
   }
 }
 
-// Of one that begins anew logs of older versions name none: not all were dropped, and yet none can
-// be cloned.
+// Older logs name no checkpoints of a trial that starts again: none can be cloned, though some were
+// not dropped.
 void Pbt::ForgetAllBut(const TrialRecord& record) {
   std::vector<CheckpointId> gone;
   for (const auto& [number, member] : members_) {
@@ -283,7 +282,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
   Member& member = found->second;
   if (const auto* reported = std::get_if<TrialReported>(&fact)) {
     const Report& report = reported->report;
-    if (!Ranks(member, report.step)) return;
+    if (!IsRankedAt(member, report.step)) return;
     member.value = objective_.Of(report.metrics);
     Learn(member, report.step, member.value);
     member.ranked = true;
@@ -324,7 +323,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
   }
 }
 
-// What the configuration has brought since the last decision.
+// Stores the gain of the configuration since the last decision.
 void Pbt::Learn(const Member& member, Step step, double value) {
   const double better = objective_.mode == Mode::kMax ? 1 : -1;
   const double gain = better * (value - member.base);
@@ -347,19 +346,19 @@ void Pbt::RankAll() {
   const auto has_come = [](const auto& member) {
     return member.second.left && !member.second.turn;
   };
-  if (!options_.synchronous || MoreJoin() || !std::ranges::all_of(members_, has_come)) return;
+  if (!options_.synchronous || CanMoreJoin() || !std::ranges::all_of(members_, has_come)) return;
   std::vector<Entry> ranked;
   for (const auto& [number, member] : members_) ranked.push_back({number, member.value});
-  std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) { return Before(a, b); });
+  std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) { return IsBefore(a, b); });
   for (size_t place = 0; place < ranked.size(); ++place) {
     Member& member = members_.at(ranked[place].trial);
-    const Ranking ranking = RankingIn(ranked, place);
-    Turn turn = TurnOf(ranked[place].trial, ranking, member.decisions - 1,
-                       ReasonFor(ranking, member.value, member.step));
+    const Standing standing = StandingAt(ranked, place);
+    Turn turn = TurnOf(ranked[place].trial, standing, member.decisions - 1,
+                       ReasonFor(standing, member.value, member.step));
     if (!turn.donor) {
       turn.reason.text = "goes on at step " + Text(member.step) + ": " + turn.reason.text;
     }
-    member.turn = std::move(turn);  // known to the turns that follow
+    member.turn = std::move(turn);  // the next decisions take it into account
   }
 }
 

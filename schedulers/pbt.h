@@ -21,34 +21,33 @@ namespace attune::schedulers {
 // Population-based training (Jaderberg et al., "Population based training of neural networks",
 // 2017), with truncation selection (§4.1.1), asynchronous as there or synchronous.
 //
-// Every `interval` steps a trial is ranked among the members of the population by the value that
-// each had when it was ranked last. One that is among the last of them takes over the weights and
-// the configuration of one of the first, drawn at random, and goes on with the configuration
-// explored (explore.h). How many the first and the last are: ⌈fraction · n⌉ of n, and no more than
-// half.
+// Every `interval` steps a trial is ranked among the members of the population, each by its value
+// at its last ranking. A trial among the last takes over the weights and the configuration of one
+// of the first, drawn at random, and continues with that configuration explored (explore.h). The
+// first and the last are ⌈fraction · n⌉ of n each, at most half.
 //
-// - Nobody waits for anyone. Members that have ended are neither ranked nor cloned.
-// - A donor has a newest checkpoint, of the configuration that it is named with, and a value that
-//   is finite and better. A member that has just cloned another is ranked, and may be cloned, from
-//   the next time on: until then it has nothing of its own.
-// - A clone goes on at its donor's step, which may lie behind its own. In the paper a member counts
-//   its own steps; so here: one that has come to max / interval decisions clones no more, and
-//   every sweep ends.
-// - The population is `population` trials. One that fails is replaced, as long as the sweep may
-//   have more. Where there are fewer slots than members these take turns: while some wait for a
-//   slot, a trial is paused after each interval, and the one with the fewest of them goes on.
+// - No trial waits for another. Members that have ended are neither ranked nor cloned.
+// - A donor has a checkpoint of its present configuration, and a value that is finite and better. A
+//   member that has just cloned another has no value until its next ranking, and is no donor.
+// - A clone continues at the step of its donor, which may lie behind its own. As in the paper, a
+//   member counts its own steps: after max / interval decisions it clones no more, so every sweep
+//   ends.
+// - The population is `population` trials. A failed one is replaced while the sweep may create
+// more.
+//   If there are fewer slots than members, they take turns: while some wait for a slot, a trial is
+//   paused after each interval, and the one with the fewest decisions continues.
 //
-// The synchronous form differs in this: who has come to an interval is paused there until every
-// member that lives has come to its own, and the population is complete. Then all are ranked by
-// what they have, the last of them clone, and all go on as slots are free. The checkpoints that are
-// to be cloned stay until they have been. A member that ends is waited for no longer.
+// In the synchronous form, a trial that reaches an interval is paused there until every live member
+// has reached its own and the population is complete. Then all are ranked, the last clone, and all
+// continue as slots become free. Checkpoints stay until they have been cloned. Members that end are
+// not waited for.
 //
-// With `bandit` (PB2) the numeric parameters of a clone are chosen by what all members have gained
-// from one decision to the next so far (bandit.h), and explored where that says nothing yet.
+// With `bandit` (PB2), the numeric parameters of a clone are chosen by the gains of all members
+// from one decision to the next (bandit.h), and explored while there are too few gains.
 //
-// NaN, infinities and a missing metric are the worst value. Of equal values that of the lower trial
-// number is better. A report that passes several intervals counts once; a step that was reported
-// before, or lies before such a one, changes nothing.
+// NaN, infinities and a missing metric are the worst value. The lower trial number is the better
+// one of two equal values. A report that passes several intervals counts once. Repeated and earlier
+// steps change nothing.
 class Pbt final : public Scheduler {
  public:
   struct Options {
@@ -63,7 +62,7 @@ class Pbt final : public Scheduler {
   };
   static Options OptionsOf(const SweepSpec& spec);  // of pbt and pb2
 
-  // Of the synchronous form: how a member goes on that has been ranked.
+  // The decision on a ranked member of the synchronous form.
   struct Turn {
     std::optional<CheckpointId> donor;
     Config config;  // with a donor
@@ -71,17 +70,17 @@ class Pbt final : public Scheduler {
   };
   // A trial of the population that has not ended.
   struct Member {
-    Config config;                                            // that its weights are trained with
-    double value = std::numeric_limits<double>::quiet_NaN();  // when it was ranked last
-    bool ranked = false;                                      // since it began, or cloned another
+    Config config;                                            // in training
+    double value = std::numeric_limits<double>::quiet_NaN();  // at its last ranking
+    bool ranked = false;                                      // since it started or cloned
     bool paused = false;
-    bool left = false;  // paused, and its gang has gone
-    Step step{0};       // at which it was ranked, or which it has cloned
+    bool left = false;                                       // paused, and its gang has ended
+    Step step{0};                                            // of its last ranking, or of its donor
     double base = std::numeric_limits<double>::quiet_NaN();  // its value there, or its donor's
     int64_t decisions = 0;
     std::optional<CheckpointId> newest;
-    uint32_t foreign_attempts = 0;  // up to this one what it saved is not of its configuration
-    std::optional<Turn> turn;       // while it is paused and may go on
+    uint32_t foreign_attempts = 0;  // the last attempt whose checkpoints have another configuration
+    std::optional<Turn> turn;       // while it is paused and may continue
   };
 
   // REQUIRES: interval, population, max >= 1; 0 < fraction <= 0.5.
@@ -98,43 +97,43 @@ class Pbt final : public Scheduler {
   void Load(ArchiveReader& archive) override;
 
  private:
-  // How a member stands among those that have been ranked, itself included.
-  struct Ranking {
+  // The position of a member among the ranked ones, itself included.
+  struct Standing {
     int64_t rank = 0;
     int64_t peers = 0;
-    int64_t ends = 0;  // so many are the first, and the last
-    double cutoff = std::numeric_limits<double>::quiet_NaN();  // of the worst that is not the last
-    std::vector<TrialNumber> donors;                           // of the first
+    int64_t ends = 0;  // the number of the first, and of the last
+    double cutoff = std::numeric_limits<double>::quiet_NaN();  // of the worst that does not clone
+    std::vector<TrialNumber> donors;                           // among the first
   };
   struct Entry {
     TrialNumber trial;
     double value;
   };
-  bool Before(const Entry& a, const Entry& b) const;
-  Ranking RankingOf(TrialNumber trial, double value) const;
-  // Of the one at a place among all. REQUIRES: the best come first.
-  Ranking RankingIn(const std::vector<Entry>& ranked, size_t place) const;
-  // Whether a report of the step is the first at or after the member's next interval.
-  bool Ranks(const Member& member, Step step) const;
+  bool IsBefore(const Entry& a, const Entry& b) const;
+  Standing StandingOf(TrialNumber trial, double value) const;
+  // REQUIRES: the best come first.
+  Standing StandingAt(const std::vector<Entry>& ranked, size_t place) const;
+  // Whether a report of the step is the first at or after the next interval of the member.
+  bool IsRankedAt(const Member& member, Step step) const;
   Step IntervalUpTo(Step step) const;
-  // For a slot: one that is paused, or that is yet to be created.
-  bool OthersWait(TrialNumber trial) const;
-  bool MoreJoin() const;
-  // The reason so far: how a member ranks.
-  Reason ReasonFor(const Ranking& ranking, double value, Step step) const;
-  // Of a ranked one: what it takes over, if anything, and why; `decisions` were made before.
-  Turn TurnOf(TrialNumber trial, const Ranking& ranking, int64_t decisions, Reason reason) const;
+  // Whether another member needs a slot: a paused one, or one that is not yet created.
+  bool DoOthersWait(TrialNumber trial) const;
+  bool CanMoreJoin() const;
+  // The first part of a reason: the rank of a member.
+  Reason ReasonFor(const Standing& standing, double value, Step step) const;
+  // The decision on a ranked member that had `decisions` before.
+  Turn TurnOf(TrialNumber trial, const Standing& standing, int64_t decisions, Reason reason) const;
   std::string Rule() const { return options_.bandit ? "pb2" : "pbt"; }  // and the name
-  // Of a clone of the source, the values of the parameters and how they were found.
+  // The configuration of a clone of the source, and a text on its origin.
   std::pair<Config, std::string> ConfigFrom(const Member& source, TrialNumber trial,
                                             int64_t decisions) const;
   void Learn(const Member& member, Step step, double value);
   double BaseOf(const CheckpointId& donor) const;
-  void Join(const Fact& fact);  // a new member, or one that comes back
+  void AddMember(const Fact& fact);  // a new or a reopened one
   void Forget(const CheckpointId& checkpoint);
   void ForgetAllBut(const TrialRecord& record);
   void ObserveMember(TrialNumber trial, const Fact& fact);
-  // Of the synchronous form, where all have come: turns for all.
+  // Decides on all members of the synchronous form, if all wait.
   void RankAll();
   void Retain();
   const Member& MemberOf(const TrialView& trial) const;
@@ -145,10 +144,10 @@ class Pbt final : public Scheduler {
   Options options_;
   std::map<TrialNumber, Member> members_;
   int64_t created_ = 0;              // trials so far
-  int64_t joined_ = 0;               // of them, those that neither failed nor were killed
+  int64_t joined_ = 0;               // trials that neither failed nor were killed
   bool exhausted_ = false;           // the searcher has no more
-  std::set<CheckpointId> retained_;  // of the turns to come
-  std::vector<Gain> gains_;          // of a bandit, the newest
+  std::set<CheckpointId> retained_;  // donors of members that wait
+  std::vector<Gain> gains_;          // the newest, for the bandit
 };
 
 Entry<Scheduler> PbtEntry();

@@ -7,7 +7,7 @@
 
 #include "schedulers/text.h"
 
-// How pbt and pb2 are made from a sweep file.
+// The entries of pbt and pb2.
 namespace attune::schedulers {
 namespace {
 
@@ -28,10 +28,7 @@ std::set<std::string> Names(const std::string& list) {
 
 Result<std::unique_ptr<Scheduler>> MakePbt(const SweepSpec& spec) {
   const Pbt::Options options = Pbt::OptionsOf(spec);
-  if (options.max == Step(0)) {
-    return Error{ErrorCode::kInvalid, "scheduler.max: " + spec.scheduler.name +
-                                          " needs max, the step at which a trial is complete"};
-  }
+  if (options.max == Step(0)) return MissingMax(spec.scheduler.name);
   if (options.interval >= options.max.value) {
     return Error{ErrorCode::kInvalid, "scheduler.perturbation_interval: " + Text(options.interval) +
                                           " is not below max " + Text(options.max) +
@@ -50,7 +47,6 @@ Result<std::unique_ptr<Scheduler>> MakePbt(const SweepSpec& spec) {
   return {std::make_unique<Pbt>(spec.objective(), spec.space, spec.seed, options)};
 }
 
-// Of both.
 std::vector<Option> CommonOptions() {
   return {{.name = "perturbation_interval",
            .fallback = int64_t{1},
@@ -71,7 +67,7 @@ std::vector<Option> CommonOptions() {
                    "others stay its donor's; empty: all"},
           {.name = "synchronous",
            .fallback = false,
-           .help = "wait at each decision until all have come to theirs"}};
+           .help = "wait at each decision until all members have reached theirs"}};
 }
 
 }  // namespace
@@ -111,7 +107,7 @@ Entry<Scheduler> PbtEntry() {
                          .fallback = 0.25,
                          .min = 0,
                          .max = 1,
-                         .help = "that a parameter is drawn anew and not perturbed"},
+                         .help = "probability that a parameter is drawn again and not perturbed"},
                         {.name = "smaller_factor",
                          .fallback = 0.8,
                          .min = 0,
@@ -126,13 +122,12 @@ Entry<Scheduler> PbtEntry() {
 }
 
 Entry<Scheduler> Pb2Entry() {
-  return {
-      .name = kPb2,
-      .help =
-          "a population as that of pbt, whose clones take the numbers that a model of all gains "
-          "so far finds promising; needs max",
-      .options = CommonOptions(),
-      .make = MakePbt};
+  return {.name = kPb2,
+          .help =
+              "pbt whose clones take the numbers that a model of all gains so far finds promising; "
+              "needs max",
+          .options = CommonOptions(),
+          .make = MakePbt};
 }
 
 }  // namespace attune::schedulers

@@ -28,14 +28,14 @@ Result<std::unique_ptr<Scheduler>> MakePbtReplay(const SweepSpec& spec) {
 
 }  // namespace
 
-const Config* PbtReplay::At(Step step) const {
+const Config* PbtReplay::ConfigAt(Step step) const {
   const auto after = schedule_.upper_bound(step);
   return after == schedule_.begin() ? nullptr : &std::prev(after)->second;
 }
 
 Verdict PbtReplay::Judge(const TrialView& trial, const Report& report) const {
   Reason reason{.rule = std::string(kPbtReplay), .step = report.step};
-  const Config* config = At(report.step);
+  const Config* config = ConfigAt(report.step);
   if (config == nullptr || *config == trial.config) {
     reason.text = "goes on at step " + Text(report.step) + ": its schedule changes nothing there";
     return Verdict::Continue(std::move(reason));
@@ -58,7 +58,7 @@ NextMove PbtReplay::Next(const SweepView& sweep) const {
                   .reason = {.rule = std::string(kPbtReplay),
                              .step = step,
                              .text = "goes on at step " + Text(step) + " as its schedule has it"}};
-  if (const Config* config = At(step)) promote.config = *config;
+  if (const Config* config = ConfigAt(step)) promote.config = *config;
   return promote;
 }
 

@@ -6,13 +6,13 @@
 
 namespace attune::schedulers {
 
-// Trains each trial by a schedule: from some steps on with other configurations, such as the best
-// trial of a population had one after another (Jaderberg et al., 2017, §4.1: the schedules that
-// population-based training finds; Ray Tune's PopulationBasedTrainingReplay trains one again).
+// Trains each trial by a schedule that changes its configuration at some steps, such as the history
+// of the best trial of a population (Jaderberg et al., 2017, §4.1; Ray Tune has it as
+// PopulationBasedTrainingReplay).
 //
-// A trial begins with the configuration that it was given. At each step of the schedule it is
-// paused at a checkpoint and goes on from that with the next configuration, as a clone does. Where
-// a report passes several steps, the last of them counts. Nothing is ranked and nothing stopped.
+// A trial starts with its configuration. At each step of the schedule it is paused at a checkpoint
+// and continues from there with the next configuration, as a clone does. If a report passes several
+// steps, the last one counts. No trial is ranked or stopped.
 class PbtReplay final : public Scheduler {
  public:
   explicit PbtReplay(ConfigSchedule schedule) : schedule_(std::move(schedule)) {}
@@ -26,8 +26,8 @@ class PbtReplay final : public Scheduler {
   void Load(ArchiveReader&) override {}
 
  private:
-  // What a trial that has come to this step is trained with from there on; null: as it began.
-  const Config* At(Step step) const;
+  // The configuration from this step on; null: the initial one.
+  const Config* ConfigAt(Step step) const;
 
   ConfigSchedule schedule_;
 };

@@ -50,7 +50,7 @@ std::vector<Option> SharedOptions() {
           {.name = "min_samples",
            .fallback = int64_t{3},
            .min = 1,
-           .help = "others that must have come as far before a trial may stop"}};
+           .help = "other trials that must have reached the step before a trial may stop"}};
 }
 
 }  // namespace
@@ -75,10 +75,8 @@ Verdict PercentileStopping::Judge(const TrialView& trial, const Report& report) 
   Curve curve = CurveOf(trial.id.number);
   const auto line = LineFor(curve, report.step);
   if (!line) {
-    const auto next = NextMilestone(trial, report.step);
-    reason.text = goes_on + (next ? "nothing is decided before step " + Text(*next)
-                                  : "nothing is decided any more");
-    return Verdict::Continue(std::move(reason));
+    return NothingDecided(reason.rule, report.step, NextMilestone(trial, report.step), "step",
+                          "nothing is decided any more");
   }
   Add(report, curve);
   static const std::vector<double> nobody;
@@ -86,7 +84,7 @@ Verdict PercentileStopping::Judge(const TrialView& trial, const Report& report) 
   const std::vector<double>& others = found == lines_.end() ? nobody : found->second;
   reason.rung = *line;
   reason.value = curve.best;
-  reason.rank = static_cast<int64_t>(BetterThan(curve.best, others)) + 1;
+  reason.rank = static_cast<int64_t>(CountBetter(curve.best, others)) + 1;
   reason.peers = std::ssize(others) + 1;
   if (std::ssize(others) < options_.min_samples) {
     reason.text = goes_on + "none is stopped before " + Text(options_.min_samples) +
@@ -99,11 +97,11 @@ Verdict PercentileStopping::Judge(const TrialView& trial, const Report& report) 
   reason.text = (stops ? "stopped at step " + Text(report.step) + ": " : goes_on) + "its best " +
                 objective_.metric + " " + FormatShort(curve.best) +
                 (stops ? " is worse than " : " is not worse than ") + FormatShort(reason.cutoff) +
-                ", " + Whose(others.size(), *line);
+                ", " + CutoffText(others.size(), *line);
   return stops ? Verdict::Stop(std::move(reason)) : Verdict::Continue(std::move(reason));
 }
 
-std::string PercentileStopping::Whose(size_t others, Step line) const {
+std::string PercentileStopping::CutoffText(size_t others, Step line) const {
   const std::string count = std::to_string(others) + (others == 1 ? " other" : " others");
   if (options_.form == Form::kMedian)
     return "the median of the running means of " + count + " at step " + Text(line);
@@ -133,7 +131,7 @@ void PercentileStopping::Observe(const Event& event) {
   if (!line) return;
   std::vector<double>& sorted = lines_[*line];
   const double statistic = StatisticOf(curve);
-  sorted.insert(sorted.begin() + static_cast<ptrdiff_t>(BetterThan(statistic, sorted)), statistic);
+  sorted.insert(sorted.begin() + static_cast<ptrdiff_t>(CountBetter(statistic, sorted)), statistic);
 }
 
 void PercentileStopping::Adapt(const SweepSpec& spec) { options_ = PercentileOptions(spec); }
@@ -180,7 +178,7 @@ double PercentileStopping::CutoffOf(const std::vector<double>& sorted) const {
   return part == 0 ? sorted[before] : std::lerp(sorted[before], sorted[before + 1], part);
 }
 
-size_t PercentileStopping::BetterThan(double value, const std::vector<double>& sorted) const {
+size_t PercentileStopping::CountBetter(double value, const std::vector<double>& sorted) const {
   const auto place = std::ranges::partition_point(
       sorted, [&](double other) { return objective_.Better(other, value); });
   return static_cast<size_t>(place - sorted.begin());
@@ -201,9 +199,9 @@ Entry<Scheduler> PercentileEntry() {
                      .fallback = 25.0,
                      .min = 0,
                      .max = 100,
-                     .help = "a trial goes on while it is among the best so many percent"});
+                     .help = "a trial continues while it is among the best percent given here"});
   return {.name = std::string(RuleOf(Form::kPercentile)),
-          .help = "goes on only with those among the best percent that came as far",
+          .help = "continues only trials among the best percent of those at the same step",
           .options = std::move(options),
           .make = MakePercentileStopping};
 }

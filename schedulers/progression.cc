@@ -5,22 +5,15 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/space/value.h"
+#include "schedulers/quantile.h"
+#include "schedulers/text.h"
 
 namespace attune::schedulers {
 namespace {
 
-constexpr size_t kCompared = 200;  // that came first to the top
+constexpr size_t kCompared = 200;  // trials that were the first at a rung
 constexpr double kPercentile = 0.9;
-
-// Interpolated between neighbours. REQUIRES: there are values.
-double PercentileOf(std::vector<double> values) {
-  const double place = kPercentile * static_cast<double>(values.size() - 1);
-  const auto below = values.begin() + static_cast<ptrdiff_t>(place);
-  std::nth_element(values.begin(), below, values.end());
-  if (below + 1 == values.end()) return *below;
-  const double above = *std::min_element(below + 1, values.end());
-  return *below + (above - *below) * (place - std::floor(place));
-}
 
 }  // namespace
 
@@ -29,12 +22,21 @@ Progression::Progression(std::vector<Step> rungs)
   ATTUNE_CHECK(rungs_.size() >= 2);
 }
 
-void Progression::See(TrialNumber trial, Step step, double cost) {
-  auto& curve = curves_[trial];
-  if (curve.empty() || step > curve.back().first) curve.emplace_back(step, cost);
+bool Progression::Observe(Arrival& report) {
+  auto& curve = curves_[report.trial];
+  if (curve.empty() || report.step > curve.back().first)
+    curve.emplace_back(report.step, report.cost);
+  if (!report.rung) return false;
+  Place(report);
+  if (*report.rung > top_) {
+    Open(*report.rung);  // the trial has skipped the rungs before it
+  } else if (*report.rung == top_ && !IsComplete() && !RankedAlike()) {
+    Open(top_ + 1);
+  }
+  return false;
 }
 
-void Progression::End(TrialNumber trial) {
+void Progression::ForgetTrial(TrialNumber trial) {
   for (size_t rung = top_; rung < arrivals_.size(); ++rung) {
     const auto& arrivals = arrivals_[rung];
     const auto compared =
@@ -47,22 +49,14 @@ void Progression::End(TrialNumber trial) {
   curves_.erase(trial);
 }
 
-void Progression::Come(TrialNumber trial, size_t rung, Step step, double cost) {
-  Place(trial, rung, step, cost);
-  if (rung > top_) {
-    Open(rung);  // it has skipped the others
-  } else if (rung == top_ && !Ends() && !RankedAlike()) {
-    Open(top_ + 1);
-  }
-}
-
-void Progression::Place(TrialNumber trial, size_t rung, Step step, double cost) {
-  if (!std::isfinite(cost)) return;
-  arrivals_[rung].push_back({trial, step, cost});
-  if (rung + 1 == top_) before_.emplace(trial, cost);
+void Progression::Place(const Arrival& arrival) {
+  if (!std::isfinite(arrival.cost)) return;
+  const size_t rung = *arrival.rung;
+  arrivals_[rung].push_back(arrival);
+  if (rung + 1 == top_) before_.emplace(arrival.trial, arrival.cost);
   if (rung != top_) return;
   CompareWithOthers(arrivals_[rung].back(), arrivals_[rung].size() - 1);
-  if (!noise_.empty()) epsilon_ = PercentileOf(noise_);
+  if (!noise_.empty()) epsilon_ = Quantile(noise_, kPercentile);
 }
 
 void Progression::Open(size_t top) {
@@ -76,7 +70,7 @@ void Progression::Estimate() {
   noise_.clear();
   const auto& arrivals = arrivals_[top_];
   for (size_t i = 1; i < arrivals.size(); ++i) CompareWithOthers(arrivals[i], i);
-  if (!noise_.empty()) epsilon_ = PercentileOf(noise_);
+  if (!noise_.empty()) epsilon_ = Quantile(noise_, kPercentile);
 }
 
 void Progression::CompareWithOthers(const Arrival& arrival, size_t others) {
@@ -129,15 +123,21 @@ bool Progression::RankedAlike() const {
   return true;
 }
 
-void Progression::Restart(std::vector<Step> rungs) {
+std::string Progression::LimitReason() const {
+  return "nobody goes beyond step " + Text(Limit()) + " while rungs " + Text(below()) + " and " +
+         Text(Limit()) + " rank their trials alike (to within " + FormatShort(epsilon_) + ")";
+}
+
+void Progression::Restart(const std::vector<Step>& rungs, const std::vector<Arrival>& arrivals) {
   ATTUNE_CHECK(rungs.size() >= 2);
-  const Step open = top();
-  rungs_ = std::move(rungs);
+  const Step open = Limit();
+  rungs_ = rungs;
   const auto reached = std::ranges::lower_bound(rungs_, open) - rungs_.begin();
   top_ = std::clamp<size_t>(static_cast<size_t>(reached), 1, rungs_.size() - 1);
   arrivals_.assign(rungs_.size(), {});
   noise_.clear();
   before_.clear();
+  for (const Arrival& arrival : arrivals) Place(arrival);
 }
 
 void Progression::Save(ArchiveWriter& archive) const {

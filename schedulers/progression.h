@@ -2,66 +2,56 @@
 
 #include <cstddef>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
 #include "core/log/archive.h"
+#include "schedulers/ranking.h"
 
 namespace attune::schedulers {
 
-// How far a trial may go for now, as PASHA has it (Bohdal et al., "PASHA: Efficient HPO and NAS
-// with progressive resource allocation", ICLR 2023, §4). At first that is the second rung. The next
-// one opens when the trials that have come to the highest open rung do not rank there as they did
-// at the rung before. Ranks are soft: at each place of the order there must be a trial whose value
-// at the rung before lay within epsilon of that of the trial that had the place there.
+// Limits how far trials climb for now, as in PASHA (Bohdal et al., "PASHA: Efficient HPO and NAS
+// with progressive resource allocation", ICLR 2023, §4). The first limit is the second rung. The
+// next rung opens when the trials at the highest open rung do not rank there as they did at the
+// rung before. Ranks are soft: at each place of the order there must be a trial whose value at the
+// rung before lies within epsilon of the value of the trial that had the place there.
 //
 // Epsilon is the noise of the curves: the 90th percentile of the differences, at the highest open
-// rung, of pairs whose curves have crossed to and fro. It stays as it was while there are no such
-// pairs; until then it is 0. For speed, pairs are made among the first 200 that came there.
+// rung, of pairs whose curves have crossed at least twice. It keeps its value while there are no
+// such pairs, and starts at 0. For speed, only the first 200 trials at the rung form pairs.
 //
-// Kept are 16 bytes a report: of each trial that has not ended, since it may still come to a rung,
-// and of the first 200 of each rung that is or may become the highest.
+// It stores 16 bytes per report: of each trial that has not ended, since it may still reach a rung,
+// and of the first 200 trials at each rung that is or may become the highest.
 //
-// Costs are values of which small is better; what is not finite takes part in no ranking.
-class Progression {
+// Trials rank by value. Costs that are not finite take part in no comparison.
+class Progression final : public Ranking {
  public:
-  // The steps of the rungs, the last one included. REQUIRES: there are two at least.
+  // The steps of the rungs, the last one included. REQUIRES: at least two.
   explicit Progression(std::vector<Step> rungs);
 
-  // Any report of a trial; one that repeats or goes back changes nothing.
-  void See(TrialNumber trial, Step step, double cost);
-  // The trial is recorded at a rung, with a report that was seen; the next may open.
-  void Come(TrialNumber trial, size_t rung, Step step, double cost);
+  // A report that repeats a step or goes back changes nothing.
+  bool Observe(Arrival& report) override;
+  // Forgets its reports unless they may still be compared.
+  void ForgetTrial(TrialNumber trial) override;
+  // Rungs that were open stay open.
+  void Restart(const std::vector<Step>& rungs, const std::vector<Arrival>& arrivals) override;
+  Step Limit() const override { return rungs_[top_]; }
+  std::string LimitReason() const override;
+  void Save(ArchiveWriter& archive) const override;
+  void Load(ArchiveReader& archive) override;
 
-  Step top() const { return rungs_[top_]; }                // the highest open rung
-  Step below() const { return rungs_[top_ - 1]; }          // the one before
-  bool Ends() const { return top_ + 1 == rungs_.size(); }  // it is the last of all
+  Step below() const { return rungs_[top_ - 1]; }                // the rung before the limit
+  bool IsComplete() const { return top_ + 1 == rungs_.size(); }  // every rung is open
   double epsilon() const { return epsilon_; }
 
-  // The trial has ended: its reports are forgotten unless they may still be compared. One that is
-  // opened again is seen from there on.
-  void End(TrialNumber trial);
-
-  // Other rungs: what is open stays so. Whoever has come is then placed again.
-  void Restart(std::vector<Step> rungs);
-  // As Come, but opens nothing.
-  void Place(TrialNumber trial, size_t rung, Step step, double cost);
-
-  // What Place does not tell. REQUIRES of Load: all have been placed.
-  void Save(ArchiveWriter& archive) const;
-  void Load(ArchiveReader& archive);
-
  private:
-  struct Arrival {
-    TrialNumber trial;
-    Step step;
-    double cost = 0;
-  };
-
+  void Place(const Arrival& arrival);
   void Open(size_t top);
   void Estimate();
-  // The difference of two at their last common step; negative where their curves have not crossed
-  // to and fro.
+  // The difference of two curves at their last common step; negative if they have crossed less than
+  // twice.
   double Noise(const Arrival& a, const Arrival& b) const;
   void CompareWithOthers(const Arrival& arrival, size_t others);
   bool RankedAlike() const;
@@ -71,8 +61,8 @@ class Progression {
   double epsilon_ = 0;
   std::map<TrialNumber, std::vector<std::pair<Step, double>>> curves_;
 
-  // What follows.
-  std::vector<std::vector<Arrival>> arrivals_;  // by rung, finite ones
+  // Derived from the above.
+  std::vector<std::vector<Arrival>> arrivals_;  // by rung, those with finite costs
   std::vector<double> noise_;                   // of pairs at the top
   std::map<TrialNumber, double> before_;        // costs of the arrivals at the rung below
 };

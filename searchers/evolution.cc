@@ -1,24 +1,21 @@
 #include "searchers/evolution.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"
 #include "searchers/model/rationale.h"
-#include "searchers/model/untried.h"
 #include "searchers/model/variation.h"
 
 namespace attune::searchers {
 namespace {
 
-constexpr double kMutationIndex = 10;  // how near to its parent a child is
+constexpr double kMutationIndex = 10;  // larger: children are nearer to their parents
 
-Evolution::Options EvolutionOptions(const AlgorithmSpec& spec) {
-  return {.population = std::get<int64_t>(spec.options.at("population")),
-          .tournament = std::get<int64_t>(spec.options.at("tournament"))};
+int64_t TournamentOf(const SweepSpec& spec) {
+  return std::get<int64_t>(spec.searcher.options.at("tournament"));
 }
 
 Result<std::unique_ptr<Searcher>> MakeEvolution(const SweepSpec& spec) {
@@ -29,102 +26,53 @@ Result<std::unique_ptr<Searcher>> MakeEvolution(const SweepSpec& spec) {
 }  // namespace
 
 Evolution::Evolution(const SweepSpec& spec)
-    : options_(EvolutionOptions(spec.searcher)),
+    : tournament_(TournamentOf(spec)),
       seed_(spec.seed),
-      record_(spec),
-      first_(record_, spec.seed) {}
+      population_(spec, Population::Keeps::kNewest) {}
 
 Suggestion Evolution::Suggest(ProposalNumber proposal) const {
-  RandomStream random(seed_, proposal, "evolution/suggest");
-  const bool complete =
-      static_cast<int64_t>(population_.size()) >= options_.population && !first_.Repeats(proposal);
   uint32_t parent = 0;
-  const auto propose = [&](int attempt) {
-    if (complete && attempt < kModelAttempts) return Child(parent = Parent(random), random);
-    return first_.Propose(record_.cube(), proposal, attempt, random);
-  };
-  return Untried(record_, propose, [&](int attempt, const Config& config) {
-    if (!complete) {
-      return first_.Explain(proposal, attempt,
-                            "until " + std::to_string(options_.population) + " trials have ended");
-    }
-    const std::string changes = Changes(record_, parent, config);
+  const auto breed = [&](RandomStream& random) { return Child(parent = Parent(random), random); };
+  const auto explain = [&](const Config& child) {
+    const std::string changes = Changes(population_.record(), parent, child);
     return Rationale{.rule = "mutation",
                      .from = {TrialNumber(parent)},
-                     .results = std::ssize(population_),
+                     .results = std::ssize(population_.trials()),
                      .text = "mutation of trial " + std::to_string(parent) +
                              (changes.empty() ? "" : ": " + changes)};
-  });
+  };
+  return population_.Suggest(proposal, RandomStream(seed_, proposal, "evolution/suggest"),
+                             "have ended", breed, explain);
 }
 
 uint32_t Evolution::Parent(RandomStream& random) const {
-  const auto last = static_cast<int64_t>(population_.size()) - 1;
+  const std::vector<uint32_t>& trials = population_.trials();
   std::vector<uint32_t> sample;
-  for (int64_t i = 0; i < options_.tournament; ++i) {
-    sample.push_back(population_[static_cast<size_t>(random.Integer(0, last))]);
-  }
-  std::ranges::sort(sample, [this](uint32_t a, uint32_t b) { return record_.Better(a, b); });
-  return BestOf(record_, sample, 1, Within::kCrowding)[0];
+  for (int64_t i = 0; i < tournament_; ++i)
+    sample.push_back(trials[static_cast<size_t>(random.Integer(0, std::ssize(trials) - 1))]);
+  return population_.BestOf(std::move(sample), 1)[0];
 }
 
 Config Evolution::Child(uint32_t parent, RandomStream& random) const {
-  const Cube& cube = record_.cube();
+  const Record& record = population_.record();
+  const Cube& cube = record.cube();
   std::vector<size_t> present;
   for (size_t i = 0; i < cube.size(); ++i) {
-    if (!std::isnan(record_.At(parent, i))) present.push_back(i);
+    if (!std::isnan(record.At(parent, i))) present.push_back(i);
   }
   const auto last = static_cast<int64_t>(present.size()) - 1;
   const size_t mutated = last < 0 ? 0 : present[static_cast<size_t>(random.Integer(0, last))];
   return cube.Build([&](size_t dimension) {
-    const double coordinate = record_.At(parent, dimension);
+    const double coordinate = record.At(parent, dimension);
     if (std::isnan(coordinate)) return cube.FromUniform(dimension, random.Uniform());
     if (dimension != mutated) return coordinate;
     return Mutated(cube, dimension, coordinate, kMutationIndex, random);
   });
 }
 
-void Evolution::Observe(const Event& event) {
-  const auto news = record_.Observe(event);
-  if (!news) return;
-  if (news->what == Record::What::kPrior) {
-    first_ = FirstPopulation(record_, seed_);
-    return;
-  }
-  std::erase(population_, news->trial);
-  if (record_.trial(news->trial).standing >= Standing::kRunning) return;
-  population_.push_back(news->trial);
-  Retire();
-}
-
-void Evolution::Retire() {
-  const auto most = static_cast<size_t>(options_.population);
-  if (population_.size() <= most) return;
-  population_.erase(population_.begin(), population_.end() - static_cast<ptrdiff_t>(most));
-}
-
 void Evolution::Adapt(const SweepSpec& spec) {
-  options_ = EvolutionOptions(spec.searcher);
-  record_.Adapt(spec);
-  first_ = FirstPopulation(record_, seed_);
-  std::erase_if(population_, [this](uint32_t trial) {
-    return record_.trial(trial).standing >= Standing::kRunning;
-  });
-  Retire();
-}
-
-void Evolution::Save(ArchiveWriter& archive) const {
-  record_.Save(archive);
-  archive(population_);
-}
-
-void Evolution::Load(ArchiveReader& archive) {
-  record_.Load(archive);
-  first_ = FirstPopulation(record_, seed_);
-  archive(population_);
-  if (std::ranges::any_of(population_, [&](uint32_t trial) { return trial >= record_.size(); })) {
-    population_.clear();
-    archive.Fail();
-  }
+  tournament_ = TournamentOf(spec);
+  population_.Adapt(spec);
 }
 
 Entry<Searcher> EvolutionEntry() {

@@ -1,13 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "core/algorithms/algorithms.h"
 #include "core/algorithms/searcher.h"
 #include "core/base/random.h"
-#include "searchers/model/prior.h"
-#include "searchers/model/record.h"
+#include "searchers/model/population.h"
 
 namespace attune::searchers {
 
@@ -15,24 +13,23 @@ namespace attune::searchers {
 // Computation 6, 2002), in its steady state (Durillo et al., "On the effect of the steady-state
 // selection scheme in multi-objective genetic algorithms", EMO 2009).
 //
-// The population is the best that there are (BestOf, by crowding), whoever proposed them: each
-// trial that ends may take the place of the last one at once, so that no worker waits for a
-// generation. A proposal has two parents, the better one each of two drawn at random: numbers are
-// crossed between them and one parameter is mutated (searchers/model/variation.h); where no parent
-// has a parameter it is drawn at random. Until `population` trials have ended, proposals are a
-// FirstPopulation's. Failed trials are never parents.
+// The Population is the best trials (BestOf), proposed by anyone. Each trial that ends may replace
+// the last one at once, so no worker waits for a generation. A proposal has two parents. Each is
+// the better of two trials drawn at random. Numbers are crossed between the parents, and one
+// parameter is mutated (searchers/model/variation.h). Parameters that neither parent has are drawn
+// at random. Failed trials are never parents.
 //
-// In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
+// In a finite space nothing is proposed twice, and the search ends when everything was proposed.
 class Nsga2 final : public Searcher {
  public:
   // REQUIRES: options within the bounds of Nsga2Entry(); with earlier results one objective.
   explicit Nsga2(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
-  void Observe(const Event& event) override;
-  void Adapt(const SweepSpec& spec) override;
-  void Save(ArchiveWriter& archive) const override;
-  void Load(ArchiveReader& archive) override;
+  void Observe(const Event& event) override { population_.Observe(event); }
+  void Adapt(const SweepSpec& spec) override { population_.Adapt(spec); }
+  void Save(ArchiveWriter& archive) const override { population_.Save(archive); }
+  void Load(ArchiveReader& archive) override { population_.Load(archive); }
 
  private:
   struct Parents {
@@ -40,17 +37,12 @@ class Nsga2 final : public Searcher {
     uint32_t father = 0;
   };
 
-  Parents ParentsOf(RandomStream& random) const;
-  // The father is the mother where nothing is of him.
+  // Sets the father to the mother if the child has nothing from him.
   Config Child(Parents& parents, RandomStream& random) const;
   uint32_t Parent(RandomStream& random) const;
-  void Select();  // who stays
 
-  size_t size_;  // of the population
   uint64_t seed_;
-  Record record_;
-  FirstPopulation first_;
-  std::vector<uint32_t> population_;  // the best first
+  Population population_;
 };
 
 Entry<Searcher> Nsga2Entry();

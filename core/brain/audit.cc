@@ -16,8 +16,8 @@ namespace attune {
 
 namespace {
 
-// The same kind of fact with the same content, bit for bit.
-bool Same(const Fact& a, const Fact& b) {
+// Whether the facts are of one kind and have the same content, bit for bit.
+bool AreSame(const Fact& a, const Fact& b) {
   if (a.index() != b.index()) return false;
   return std::visit(
       [&]<class T>(const T& fact) {
@@ -29,7 +29,7 @@ bool Same(const Fact& a, const Fact& b) {
       a);
 }
 
-// The part of a decision that a person looks at.
+// The part of a decision that people read.
 std::string Text(const Fact& fact) {
   if (const auto* decided = std::get_if<TrialDecided>(&fact))
     return std::string(Name(decided->verdict.kind)) + " (" + decided->verdict.reason.text + ")";
@@ -49,46 +49,41 @@ std::string Text(const Config& config) {
   return text;
 }
 
-// Whether the proposal has the number that is due. Logs of before proposals were counted read as if
-// each had its trial's number.
-bool Counted(const Sweep& sweep, const TrialCreated& created) {
+// Whether the proposal has the next number. In logs older than the count of proposals, each has the
+// number of its trial.
+bool HasNextNumber(const Sweep& sweep, const TrialCreated& created) {
   return *created.proposal == sweep.next_proposal ||
          created.proposal->value == created.trial.number.value;
 }
 
-// Whether the state has what the event's row says that it needs.
-bool HasNeeded(const State& state, const Fact& fact) {
-  const auto sweep = SweepOf(fact);
-  const auto trial = TrialOf(fact);
-  const bool was_created = sweep && *sweep <= state.last_sweep;
-  switch (InfoOf(fact).needs) {
-    case Needs::kNothing:
-      return true;
-    case Needs::kExecutor:
-      return state.executors.contains(*ExecutorOf(fact));
-    case Needs::kNewSweep:
-      return state.Find(*sweep) == nullptr;
-    case Needs::kSweep:
-      return state.Find(*sweep) != nullptr;
-    case Needs::kEndedSweep:
-      return state.ended.contains(*sweep);
-    case Needs::kGoneSweep:
-      return was_created && state.Find(*sweep) == nullptr;
-    case Needs::kCreatedSweep:
-      return was_created;
-    case Needs::kTrial:
-      return state.Find(*trial) != nullptr;
-    case Needs::kLiveAttempt: {
-      const Trial* const found = state.Find(*trial);
-      return found != nullptr && found->live;
-    }
-  }
-  return false;
+bool HasSweep(const State& state, SweepId sweep, Needs needs) {
+  const bool was_created = sweep <= state.last_sweep;
+  const bool is_live = state.Find(sweep) != nullptr;
+  if (needs == Needs::kNewSweep) return !is_live;
+  if (needs == Needs::kEndedSweep) return state.ended.contains(sweep);
+  if (needs == Needs::kGoneSweep) return was_created && !is_live;
+  if (needs == Needs::kCreatedSweep) return was_created;
+  return is_live;
 }
 
-// ---- what single events need, in addition to their row ----------------------------------------
+bool HasTrial(const State& state, const TrialId& trial, Needs needs) {
+  const Trial* const found = state.Find(trial);
+  return found != nullptr && (needs == Needs::kTrial || found->live);
+}
 
-// Whether the sweep's searcher is having the thought that the event answers.
+// Whether the state has what the row of the event needs.
+bool HasNeeded(const State& state, const Fact& fact) {
+  const Needs needs = InfoOf(fact).needs;
+  if (needs == Needs::kNothing) return true;
+  if (needs == Needs::kExecutor) return state.executors.contains(*ExecutorOf(fact));
+  if (needs == Needs::kTrial || needs == Needs::kLiveAttempt)
+    return HasTrial(state, *TrialOf(fact), needs);
+  return HasSweep(state, *SweepOf(fact), needs);
+}
+
+// ---- what events need in addition to their row -------------------------------------------------
+
+// Whether the searcher of the sweep is busy with the thought that the event answers.
 bool IsThinking(const State& state, SweepId id, std::optional<EventSeq> thought) {
   const auto& thinking = state.Find(id)->thinking;
   return !thought || (thinking && thinking->position == *thought);
@@ -129,7 +124,18 @@ bool IsConsistent(const State& state, const ExecutorForgotten& forgotten) {
   return state.executors.at(forgotten.name).attempts.empty();
 }
 
-// Whether the state has what Apply takes for granted of an event that a brain has written.
+// Checks the number of a proposal.
+std::optional<std::string> CheckNumber(const Sweep& sweep, const TrialCreated& created) {
+  if (created.proposal && !HasNextNumber(sweep, created))
+    return "trial " + ToString(created.trial) + " is recorded as proposal " +
+           std::to_string(created.proposal->value) + "; the next one is " +
+           std::to_string(sweep.next_proposal.value);
+  if (created.thought && !created.proposal)
+    return "trial " + ToString(created.trial) + " was thought of, and is no proposal";
+  return std::nullopt;
+}
+
+// Whether the state has everything that Apply assumes of an event that a brain has written.
 bool CanFollow(const State& state, const Event& event) {
   if (event.seq.value != state.last_seq.value + 1) return false;
   if (!HasNeeded(state, event.fact)) return false;
@@ -163,7 +169,7 @@ std::optional<std::string> Auditor::Next(const Event& event) {
   return fault;
 }
 
-// By the searcher as it is now, or as it was when the thought began.
+// A suggestion of the searcher as it is now, or as it was when the thought began.
 Suggestion Auditor::Suggested(const Sweep& sweep, ProposalNumber proposal, bool thought) const {
   return thought ? ThoughtOf(state_, sweep).searcher->Suggest(proposal)
                  : sweep.searcher->Suggest(proposal);
@@ -173,12 +179,7 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
   if (created.origin == kEnqueued) return std::nullopt;
   ++proposals_;
   const Sweep& sweep = *state_.Find(created.trial.sweep);
-  if (created.proposal && !Counted(sweep, created))
-    return "trial " + ToString(created.trial) + " is recorded as proposal " +
-           std::to_string(created.proposal->value) + "; the next one is " +
-           std::to_string(sweep.next_proposal.value);
-  if (created.thought && !created.proposal)
-    return "trial " + ToString(created.trial) + " was thought of, and is no proposal";
+  if (auto fault = CheckNumber(sweep, created)) return fault;
   const ProposalNumber number = created.proposal.value_or(sweep.next_proposal);
   const Suggestion proposed =
       HasPoint(sweep) ? NextPoint(sweep) : Suggested(sweep, number, created.thought.has_value());
@@ -197,14 +198,14 @@ std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted
   ++verdicts_;
   Facts facts;
   const Sweep& sweep = *state_.Find(promoted.trial.sweep);
-  PassedOver over;  // those that may wait for executors of their own
+  PassedOver over;  // trials that may wait for particular executors
   for (const TrialNumber number : sweep.pending) {
     const Trial& trial = *sweep.Find(number);
     if (OriginOf(state_, trial).readers || !trial.avoided.empty()) over.insert(number);
   }
   if (HasNext(sweep, now, over)) StartNext(state_, sweep, {}, "", now, facts, over);
   const Fact recorded = promoted;
-  if (!facts.empty() && Same(recorded, facts.front())) return std::nullopt;
+  if (!facts.empty() && AreSame(recorded, facts.front())) return std::nullopt;
   return "sweep " + ToString(sweep.id) + ": recorded is a " + Text(recorded) + "; at this place " +
          sweep.spec.scheduler.name + " has " +
          (facts.empty() ? "nothing to start" : "a " + Text(facts.front()));
@@ -220,7 +221,7 @@ std::optional<std::string> Auditor::CheckExhausted(const SearchExhausted& exhaus
          sweep.spec.searcher.name + " proposes " + Text(proposed->config);
 }
 
-// The facts that the report leads to beside itself.
+// Stores the facts that the report causes.
 void Auditor::Expect(const TrialReported& reported, Time now) {
   const Trial* trial = state_.Find(reported.attempt.trial);
   if (trial == nullptr || !trial->live) return;
@@ -238,7 +239,7 @@ std::optional<std::string> Auditor::CheckConsequence(const Event& event) {
   const Fact expected = std::move(expected_.front());
   expected_.pop_front();
   if (std::holds_alternative<TrialDecided>(expected)) ++verdicts_;
-  if (Same(expected, event.fact)) return std::nullopt;
+  if (AreSame(expected, event.fact)) return std::nullopt;
   expected_.clear();
   const auto trial = TrialOf(expected);
   return (trial ? "trial " + ToString(*trial) : "a sweep") + ": recorded is " + Text(event.fact) +

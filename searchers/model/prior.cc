@@ -7,16 +7,14 @@
 #include <utility>
 
 #include "core/base/elementary.h"
-#include "searchers/model/rationale.h"
 #include "searchers/model/record.h"
-#include "searchers/model/untried.h"
 
 namespace attune::searchers {
 namespace {
 
 constexpr double kGoodFraction = 0.2;
 constexpr size_t kMostGood = 25;  // of all earlier sweeps
-constexpr int kDraws = 8;         // of which the likeliest is taken
+constexpr int kDraws = 8;         // the likeliest one is taken
 
 struct Placed {
   double rank;
@@ -147,36 +145,6 @@ Rationale Prior::ExplainDraw() const {
   return {.rule = "warm_start",
           .results = static_cast<int64_t>(results_),
           .text = "near the good ones of " + Text()};
-}
-
-FirstPopulation::FirstPopulation(const Record& record, uint64_t seed)
-    : prior_(record), sobol_(record.cube().size(), seed) {}
-
-bool FirstPopulation::IsDrawn(ProposalNumber proposal) const {
-  return !prior_.empty() && (Repeats(proposal) || proposal.value % 2 == 0);
-}
-
-// Every second proposal alone would lie in one half of the first dimension.
-ProposalNumber FirstPopulation::PointOf(ProposalNumber proposal) const {
-  return prior_.empty() ? proposal : ProposalNumber(proposal.value / 2);
-}
-
-Config FirstPopulation::Propose(const Cube& cube, ProposalNumber proposal, int attempt,
-                                RandomStream& random) const {
-  if (attempt == 0 && Repeats(proposal)) return prior_.best()[proposal.value].config;
-  if (attempt < kModelAttempts && IsDrawn(proposal)) return prior_.Draw(cube, random);
-  return cube.Build([&](size_t dimension) {
-    const double u =
-        attempt == 0 ? sobol_.At(dimension, PointOf(proposal).value) : random.Uniform();
-    return cube.FromUniform(dimension, u);
-  });
-}
-
-Rationale FirstPopulation::Explain(ProposalNumber proposal, int attempt,
-                                   const std::string& until) const {
-  if (attempt == 0 && Repeats(proposal)) return prior_.ExplainBest(proposal);
-  if (IsDrawn(proposal)) return prior_.ExplainDraw();
-  return StartPoint(PointOf(proposal), attempt, until);
 }
 
 }  // namespace attune::searchers

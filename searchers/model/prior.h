@@ -11,19 +11,18 @@
 #include "core/log/warm_start.h"
 #include "searchers/model/cube.h"
 #include "searchers/model/parzen.h"
-#include "searchers/model/sobol_sequence.h"
 
 namespace attune::searchers {
 
 class Record;
 
-// Where the results of earlier sweeps were good, as a density: of the best fifth of each, 25 of all
-// together. What a sweep believes before it has results of its own, and the less the more it has.
+// The density of the good results of earlier sweeps: the best fifth of each, at most 25 in total. A
+// sweep relies on it less the more results it has itself.
 //
-// A density beside a model, instead of results in it, takes nothing for granted of the values of
-// two sweeps, and a belief that was wrong is outvoted soon (priors over the optimum: Souza et al.,
-// "Bayesian Optimization with a Prior for the Optimum", ECML 2021; Hvarfner et al., "πBO:
-// Augmenting Acquisition Functions with User Beliefs for Bayesian Optimization", ICLR 2022).
+// A density separate from the model assumes nothing about the values of two sweeps, and the model
+// soon outvotes a wrong one (priors over the optimum: Souza et al., "Bayesian Optimization with a
+// Prior for the Optimum", ECML 2021; Hvarfner et al., "πBO: Augmenting Acquisition Functions with
+// User Beliefs for Bayesian Optimization", ICLR 2022).
 class Prior {
  public:
   Prior() = default;
@@ -31,32 +30,32 @@ class Prior {
 
   bool empty() const { return best_.empty(); }
 
-  // The best result of each earlier sweep, sweep after sweep: tried before anything else. With
-  // several metrics it is the first of the sweep's front, whose others draws come near: to repeat
-  // four of them brought no more (docs/benchmarks.md).
+  // The best result of each earlier sweep, in the order of the sweeps; tried before anything else.
+  // With several metrics it is the first one of the front. Repeating more of the front gained
+  // nothing (docs/benchmarks.md).
   const std::vector<PriorResult>& best() const { return best_; }
 
-  // The mean of the good ones, better ones weighing more, and how far they lie from it (the root of
-  // the mean square), by dimension. NaN: none of them has it; of a list, always.
+  // The mean of the good results, weighted towards the better ones, and their root mean square
+  // distance from it, by dimension. NaN for lists, and if no good result has the dimension.
   struct Middle {
     Point mean;
     Point deviation;
   };
   Middle MiddleOf(const Cube& cube) const;
 
-  // Of the parameters that exist together: null where none of the good ones has them.
+  // The density of a group of parameters that exist together; null if no good result has them.
   const RankedParzen* Of(size_t group) const {
     return groups_[group].good ? &*groups_[group].good : nullptr;
   }
 
-  // Of a point, over all groups that it has; and its derivatives by dimension, 0 by lists.
+  // The density over all groups of a point, and its derivatives by dimension, 0 for lists.
   double LogDensity(const Point& point) const;
   std::vector<double> Slope(const Point& point) const;
 
-  // The likeliest of some that are drawn.
+  // The likeliest of some draws.
   Config Draw(const Cube& cube, RandomStream& random) const;
 
-  // Of a proposal that is best()[proposal], and of one that was drawn.
+  // The rationales of the proposal best()[proposal], and of a draw.
   Rationale ExplainBest(ProposalNumber proposal) const;
   Rationale ExplainDraw() const;
 
@@ -74,30 +73,6 @@ class Prior {
   std::vector<PriorResult> best_;
   size_t results_ = 0;
   bool fronts_ = false;  // there are several metrics
-};
-
-// The first trials of a searcher that breeds new ones from those that there are: points of a Sobol
-// sequence. Beside results of earlier sweeps the best of each comes first; then in turns a draw
-// near the good ones and a point of the sequence, since children are seldom far from their parents,
-// and what was good elsewhere need not be here.
-class FirstPopulation {
- public:
-  FirstPopulation(const Record& record, uint64_t seed);
-
-  // Whether the proposal is for the best of an earlier sweep, however many trials there are.
-  bool Repeats(ProposalNumber proposal) const { return proposal.value < prior_.best().size(); }
-
-  // At an attempt of Untried, and what is said of it; `until` as of StartPoint.
-  Config Propose(const Cube& cube, ProposalNumber proposal, int attempt,
-                 RandomStream& random) const;
-  Rationale Explain(ProposalNumber proposal, int attempt, const std::string& until) const;
-
- private:
-  bool IsDrawn(ProposalNumber proposal) const;  // near the good ones
-  ProposalNumber PointOf(ProposalNumber proposal) const;
-
-  Prior prior_;
-  SobolSequence sobol_;
 };
 
 }  // namespace attune::searchers

@@ -20,12 +20,13 @@ using ::testing::Optional;
 constexpr int kTrials = 40;
 
 Asha Bracketed(int64_t brackets, Asha::Form form = Asha::Form::kStop, int64_t max = 81) {
-  return Asha(Maximise("accuracy"), {.min = Step(1),
-                                     .max = Step(max),
-                                     .reduction_factor = 3,
-                                     .form = form,
-                                     .brackets = brackets,
-                                     .seed = 7});
+  return Asha(Maximise("accuracy"),
+              Ladder({.min = Step(1),
+                      .max = Step(max),
+                      .reduction_factor = 3,
+                      .brackets = brackets,
+                      .seed = 7}),
+              form);
 }
 
 int64_t FirstRungOf(const SchedulerHarness& sweep, uint32_t trial) {

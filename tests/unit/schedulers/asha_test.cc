@@ -20,11 +20,13 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 Asha Halving(int64_t max = 8) {
-  return Asha(Maximise("accuracy"), {.min = Step(1), .max = Step(max), .reduction_factor = 2});
+  return Asha(Maximise("accuracy"),
+              Ladder({.min = Step(1), .max = Step(max), .reduction_factor = 2}));
 }
 
 std::vector<int64_t> RungsOf(int64_t min, int64_t max, int64_t reduction_factor) {
-  return SchedulerHarness(Asha(Maximise("m"), {Step(min), Step(max), reduction_factor})).Rungs();
+  return SchedulerHarness(Asha(Maximise("m"), Ladder({Step(min), Step(max), reduction_factor})))
+      .Rungs();
 }
 
 TEST(Asha, RungsGrowByTheReductionFactorUpToMax) {
@@ -46,7 +48,7 @@ TEST(Asha, RungsNearTheLargestStepDoNotOverflow) {
 }
 
 TEST(Asha, NoOneStopsWhileFewerThanTheReductionFactorReachedTheRung) {
-  SchedulerHarness sweep(Asha(Maximise("accuracy"), {Step(1), Step(64), 4}));
+  SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(64), 4})));
 
   EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());
   EXPECT_THAT(sweep.Report({1, 1}, 0.1).verdict(), Continues());
@@ -67,7 +69,7 @@ TEST(Asha, TheBestShareGoesOn) {
 // Nine trials on rungs 1, 3, 9, 27 of which a third goes on, side by side; worked out by hand. The
 // figure of docs/schedulers.md: 9 come to the first rung, 3 to the second, 1 to the third.
 TEST(Asha, FollowsTheFigure) {
-  SchedulerHarness sweep(Asha(Maximise("accuracy"), {Step(1), Step(27), 3}));
+  SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(27), 3})));
 
   // At rung 1, in the order of arrival: of 3 the best goes on, of 6 two, of 9 three.
   EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());  // nobody is stopped before 3
@@ -92,7 +94,7 @@ TEST(Asha, FollowsTheFigure) {
 }
 
 TEST(Asha, SmallerIsBetterWhenMinimising) {
-  SchedulerHarness sweep(Asha(Minimise("loss"), {Step(1), Step(8), 2}), "loss");
+  SchedulerHarness sweep(Asha(Minimise("loss"), Ladder({Step(1), Step(8), 2})), "loss");
 
   sweep.Report({0, 1}, 0.5);
   EXPECT_THAT(sweep.Report({1, 1}, 0.6).verdict(), Stops("asha"));
@@ -263,7 +265,7 @@ TEST(Asha, EveryKindOfContinueSaysWhy) {
 
 // The definition, counted out: how many at the rung are at least as good?
 TEST(Asha, AgreesWithCountingOverAThousandReports) {
-  SchedulerHarness sweep(Asha(Maximise("accuracy"), {Step(1), Step(64), 3}));
+  SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(64), 3})));
   RandomStream random(1, TrialNumber(0), "test");
   std::vector<double> seen;
   for (uint32_t trial = 0; trial < 1'000; ++trial) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,12 +43,17 @@ Extrapolation Fitted(const std::vector<Row>& rows) {
   for (uint32_t trial = 0; trial < rows.size(); ++trial) {
     const Row& row = rows[trial];
     for (size_t rung = 0; rung < row.costs.size(); ++rung) {
-      curves.See(TrialNumber(trial), row.bests[rung]);
-      curves.Come(TrialNumber(trial), rung, row.costs[rung], row.bests[rung]);
+      curves.ObserveCost(TrialNumber(trial), row.bests[rung]);
+      curves.Record(TrialNumber(trial), rung, row.costs[rung], row.bests[rung]);
     }
   }
   curves.Fit();
   return curves;
+}
+
+// Of a recorded trial, whose cost is known.
+Ranking::Score Forecast(const Extrapolation& curves, uint32_t trial, size_t rung) {
+  return curves.ScoreOf(TrialNumber(trial), rung, 0);
 }
 
 // Expected values: the same regressions by a program of linear algebra, without this code.
@@ -70,30 +76,30 @@ TEST(Extrapolation, IsTheRidgeRegressionThatItSays) {
                              {4, 0, 0.514005682, 0.124481991},
                              {5, 0, 0.954349343, 0.340283682},
                              {6, 1, 0.358820145, 0.022335139}}) {
-    const auto forecast = curves.At(TrialNumber(trial), rung);
+    const auto forecast = Forecast(curves, trial, rung);
     EXPECT_NEAR(forecast.cost, cost, 1e-8) << trial << " at " << rung;
-    EXPECT_NEAR(forecast.spread, spread, 1e-8) << trial << " at " << rung;
+    EXPECT_NEAR(forecast.spread.value_or(0), spread, 1e-8) << trial << " at " << rung;
   }
 }
 
 TEST(Extrapolation, WithoutCurvesExpectsHalfOfTheLastFallOnceMore) {
   Extrapolation curves(3);
   const auto come = [&](uint32_t trial, size_t rung, double cost) {
-    curves.See(TrialNumber(trial), cost);
-    curves.Come(TrialNumber(trial), rung, cost, cost);
+    curves.ObserveCost(TrialNumber(trial), cost);
+    curves.Record(TrialNumber(trial), rung, cost, cost);
   };
   come(0, 1, 0.0);  // sets the scale: the others are 1 and 3 units above it
   come(1, 1, 1.0);
   come(2, 1, 3.0);
   curves.Fit();
-  EXPECT_LT(curves.At(TrialNumber(1), 1).cost, 1);
-  EXPECT_GT(curves.At(TrialNumber(1), 1).cost, 0.8);
+  EXPECT_LT(Forecast(curves, 1, 1).cost, 1);
+  EXPECT_GT(Forecast(curves, 1, 1).cost, 0.8);
   // One that falls steeply is expected to fall more than one that has come to rest at that value.
   come(3, 0, 3.0);
   come(3, 1, 1.0);
   come(4, 0, 1.0);
   come(4, 1, 1.0);
-  EXPECT_LT(curves.At(TrialNumber(3), 1).cost, curves.At(TrialNumber(4), 1).cost - 0.2);
+  EXPECT_LT(Forecast(curves, 3, 1).cost, Forecast(curves, 4, 1).cost - 0.2);
 }
 
 TEST(Extrapolation, LearnsHowMuchCurvesOfItsKindStillFall) {
@@ -102,16 +108,16 @@ TEST(Extrapolation, LearnsHowMuchCurvesOfItsKindStillFall) {
   for (uint32_t trial = 0; trial < 60; ++trial) {
     const double end = random.Uniform();
     for (const auto& [rung, cost] : {std::pair<size_t, double>{0, end + 1}, {1, end}}) {
-      curves.See(TrialNumber(trial), cost);
-      curves.Come(TrialNumber(trial), rung, cost, cost);
+      curves.ObserveCost(TrialNumber(trial), cost);
+      curves.Record(TrialNumber(trial), rung, cost, cost);
     }
   }
   curves.Fit();
   double worst = 0;
   for (const double end : {0.1, 0.5, 0.9}) {
-    const auto forecast = curves.If(TrialNumber(100), 0, end + 1);
+    const auto forecast = curves.ScoreOf(TrialNumber(100), 0, end + 1);
     worst = std::max(worst, std::abs(forecast.cost - end));
-    EXPECT_LT(std::abs(forecast.cost - end), 3 * forecast.spread);
+    EXPECT_LT(std::abs(forecast.cost - end), 3 * *forecast.spread);
   }
   EXPECT_LT(worst, 0.35);  // of curves that fall by 1
 }
@@ -120,19 +126,19 @@ TEST(Extrapolation, WhatIsNotFiniteIsTheWorstAndSpoilsNothing) {
   std::vector<Row> rows = kRows;
   const Extrapolation before = Fitted(rows);
   Extrapolation curves(3);
-  EXPECT_EQ(curves.If(TrialNumber(0), 0, kNaN).cost, kInf);
-  EXPECT_FALSE(curves.IsDue());
+  EXPECT_FALSE(std::isfinite(curves.ScoreOf(TrialNumber(0), 0, kNaN).cost));
+  EXPECT_FALSE(curves.IsFitDue());
   for (const double cost : {kNaN, kInf, -kInf}) {
-    curves.See(TrialNumber(0), cost);
-    curves.Come(TrialNumber(0), 0, cost, kInf);
+    curves.ObserveCost(TrialNumber(0), cost);
+    curves.Record(TrialNumber(0), 0, cost, kInf);
     EXPECT_EQ(curves.BestOf(TrialNumber(0)), kInf);
-    EXPECT_EQ(curves.At(TrialNumber(0), 0).cost, kInf);
-    EXPECT_FALSE(curves.IsDue());
+    EXPECT_EQ(Forecast(curves, 0, 0).cost, kInf);
+    EXPECT_FALSE(curves.IsFitDue());
   }
   // A curve that spikes at a rung has its best value all the same.
   rows.push_back({{.9, kNaN}, {.9, .6}});
-  EXPECT_TRUE(std::isfinite(Fitted(rows).At(TrialNumber(7), 1).cost));
-  EXPECT_NEAR(Fitted(rows).At(TrialNumber(4), 0).cost, before.At(TrialNumber(4), 0).cost, 0.2);
+  EXPECT_TRUE(std::isfinite(Forecast(Fitted(rows), 7, 1).cost));
+  EXPECT_NEAR(Forecast(Fitted(rows), 4, 0).cost, Forecast(before, 4, 0).cost, 0.2);
 }
 
 TEST(Extrapolation, NastyScalesStayFinite) {
@@ -146,7 +152,7 @@ TEST(Extrapolation, NastyScalesStayFinite) {
       const Extrapolation curves = Fitted(rows);
       for (uint32_t trial = 0; trial < 9; ++trial) {
         for (size_t rung = 0; rung < 3; ++rung) {
-          EXPECT_TRUE(std::isfinite(curves.At(TrialNumber(trial), rung).cost)) << scale;
+          EXPECT_TRUE(std::isfinite(Forecast(curves, trial, rung).cost)) << scale;
         }
       }
     }
@@ -155,15 +161,15 @@ TEST(Extrapolation, NastyScalesStayFinite) {
 
 TEST(Extrapolation, IsFittedAnewWhenATenthMoreHasComeOrTheBestHasFallen) {
   Extrapolation curves = Fitted(kRows);
-  EXPECT_FALSE(curves.IsDue());
-  curves.See(TrialNumber(1), 0.375);  // hardly better than 0.38
-  EXPECT_FALSE(curves.IsDue());
-  curves.See(TrialNumber(1), 0.2);
-  EXPECT_FALSE(curves.IsDue());  // nobody has come to a rung with it
-  curves.Come(TrialNumber(1), 2, 0.2, 0.2);
-  EXPECT_TRUE(curves.IsDue());
+  EXPECT_FALSE(curves.IsFitDue());
+  curves.ObserveCost(TrialNumber(1), 0.375);  // hardly better than 0.38
+  EXPECT_FALSE(curves.IsFitDue());
+  curves.ObserveCost(TrialNumber(1), 0.2);
+  EXPECT_FALSE(curves.IsFitDue());  // it is recorded at no rung
+  curves.Record(TrialNumber(1), 2, 0.2, 0.2);
+  EXPECT_TRUE(curves.IsFitDue());
   curves.Fit();
-  EXPECT_FALSE(curves.IsDue());
+  EXPECT_FALSE(curves.IsFitDue());
 }
 
 TEST(Extrapolation, ASpreadIsSaidWithTwoDigits) {
@@ -175,7 +181,8 @@ TEST(Extrapolation, ASpreadIsSaidWithTwoDigits) {
 // ---- the scheduler -------------------------------------------------------------------------
 
 Asha Extrapolating(Mode mode = Mode::kMin) {
-  return Asha({"loss", mode}, {Step(1), Step(9), 3, Asha::Form::kPromote, /*extrapolates=*/true});
+  return Asha({"loss", mode}, Ladder({Step(1), Step(9), 3}), Asha::Form::kPromote,
+              std::make_unique<Extrapolation>(3), "extrapolate");
 }
 
 // Six trials at the first rung, the fifth being the best.

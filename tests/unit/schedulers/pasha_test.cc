@@ -1,9 +1,11 @@
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "core/base/random.h"
 #include "schedulers/asha.h"
+#include "schedulers/progression.h"
 #include "tests/unit/schedulers/harness.h"
 
 namespace attune::schedulers {
@@ -12,12 +14,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-Asha Progressive(int64_t max = 27) {
-  return Asha(Minimise("loss"), {.min = Step(1),
-                                 .max = Step(max),
-                                 .reduction_factor = 3,
-                                 .form = Asha::Form::kPromote,
-                                 .progresses = true});
+Asha Progressive(int64_t max = 27, int64_t min = 1) {
+  const Ladder ladder({.min = Step(min), .max = Step(max), .reduction_factor = 3});
+  return Asha(Minimise("loss"), ladder, Asha::Form::kPromote,
+              std::make_unique<Progression>(ladder.steps()), "pasha");
 }
 
 SweepSpec Spec(int64_t max) {
@@ -93,9 +93,8 @@ TEST(Pasha, TrainsLessThanAshaWhereEarlyValuesAreRight) {
     }
     return trained;
   };
-  const int64_t asha = steps(
-      Asha(Minimise("loss"),
-           {.min = Step(1), .max = Step(81), .reduction_factor = 3, .form = Asha::Form::kPromote}));
+  const int64_t asha =
+      steps(Asha(Minimise("loss"), Ladder({Step(1), Step(81), 3}), Asha::Form::kPromote));
   EXPECT_LT(2 * steps(Progressive(81)), asha);
 }
 
@@ -128,12 +127,7 @@ TEST(Pasha, GoesOnAlikeAfterARestartAtAnyReport) {
 }
 
 TEST(Pasha, ForgetsTheReportsOfATrialThatHasEnded) {
-  SchedulerHarness sweep(Asha(Minimise("loss"), {.min = Step(1000),
-                                                 .max = Step(27000),
-                                                 .reduction_factor = 3,
-                                                 .form = Asha::Form::kPromote,
-                                                 .progresses = true}),
-                         "loss");
+  SchedulerHarness sweep(Progressive(27'000, 1000), "loss");
   const size_t empty = sweep.Bytes();
   for (const uint32_t trial : {0, 1}) {
     for (int64_t step = 1; step <= 1000; ++step) sweep.Report({trial, step}, 0.5);

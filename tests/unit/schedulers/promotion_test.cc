@@ -22,7 +22,8 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 Asha Promoting(int64_t max = 27, int64_t reduction_factor = 3) {
-  return Asha(Maximise("accuracy"), {Step(1), Step(max), reduction_factor, Asha::Form::kPromote});
+  return Asha(Maximise("accuracy"), Ladder({Step(1), Step(max), reduction_factor}),
+              Asha::Form::kPromote);
 }
 
 // Rungs 1, 3, 9 with a third promoted, worked out by hand from algorithm 2 of the paper: one

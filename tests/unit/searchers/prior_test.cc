@@ -221,29 +221,25 @@ INSTANTIATE_TEST_SUITE_P(All, WarmSearcherOfSeveral,
                          ::testing::Values("tpe", "gp", "evolution", "nsga2", "auto"),
                          [](const auto& tested) { return tested.param; });
 
-// Of a searcher that breeds: proposal 0 repeats, then every second one is drawn.
-TEST(FirstPopulation, DrawsNearTheGoodOnesAndAnywhereInTurns) {
-  const Record record = RecordOf(SpecFor("nsga2"), {Around(4, 4)});
-  const FirstPopulation first(record, 7);
-  RandomStream random(1, TrialNumber(0), "test/draws");
+// Proposal 0 repeats the best trial; then draws and points of the sequence alternate.
+TEST(Population, StartsNearGoodResultsAndAnywhereInTurns) {
+  const auto warm = Made(SpecFor("nsga2")).value();
+  warm->Observe(Created({Around(4, 4)}));
   double near = 0;
   std::set<int> cells;
   for (uint32_t i = 2; i < 34; i += 2) {
-    const ProposalNumber drawn(i), point(i - 1);
-    near += Real(first.Propose(record.cube(), drawn, 0, random), "x") / 16;
-    EXPECT_EQ(first.Explain(drawn, 0, "for now").text,
-              "near the good ones of 40 results of 1 "
-              "earlier sweep");
-    const double x = Real(first.Propose(record.cube(), point, 0, random), "x");
-    cells.insert(static_cast<int>((x + 5) / 10 * 16));
-    EXPECT_EQ(first.Explain(point, 0, "for now").text,
-              "point " + std::to_string(i / 2) + " of a Sobol sequence, for now");
+    const auto drawn = std::get<Proposed>(warm->Suggest(ProposalNumber(i)));
+    near += Real(drawn.config, "x") / 16;
+    EXPECT_EQ(drawn.rationale.rule, "warm_start");
+    const auto point = std::get<Proposed>(warm->Suggest(ProposalNumber(i - 1)));
+    cells.insert(static_cast<int>((Real(point.config, "x") + 5) / 10 * 16));
+    EXPECT_NE(point.rationale.rule, "warm_start");
   }
   EXPECT_NEAR(near, 4, 1);
   EXPECT_EQ(cells.size(), 16u) << "the points are one sequence, without holes";
 }
 
-TEST(FirstPopulation, RepeatsTheBestHoweverManyTrialsThereAre) {
+TEST(Population, RepeatsTheBestOfEarlierSweepsAtAnySize) {
   for (const char* name : {"evolution", "nsga2"}) {
     const auto warm = Made(SpecFor(name)).value();
     const WarmStart start = Around(2, -1);
@@ -257,7 +253,7 @@ TEST(FirstPopulation, RepeatsTheBestHoweverManyTrialsThereAre) {
   }
 }
 
-TEST(FirstPopulation, IsTheSameAfterASnapshot) {
+TEST(Population, StartsTheSameAfterASnapshot) {
   for (const char* name : {"evolution", "nsga2", "bohb"}) {
     const SweepSpec spec = SpecFor(name);
     const auto warm = Made(spec).value();
