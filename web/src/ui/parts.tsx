@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 
 import type { ApiError } from '../api/client';
 import type { TrialState } from '../api/types';
@@ -8,6 +8,7 @@ import { countsSummary } from '../model/summary';
 import { total, trialStates } from '../model/states';
 import { formatClock } from '../model/time';
 import { Icon } from './icons';
+import { useKeys } from './keys';
 
 /** Small parts that several pages share. */
 
@@ -183,5 +184,70 @@ export function Sparkline({
       <polyline points={line} />
       <circle cx={x(values.length - 1)} cy={y(values.at(-1) as number)} r="2.4" />
     </svg>
+  );
+}
+
+/** A choice among options; an option is its text, or its value and its text. */
+export function Pick({
+  label,
+  value,
+  options,
+  onChange,
+}: {
+  label: string;
+  value: string;
+  options: readonly (string | readonly [value: string, text: string])[];
+  onChange(value: string): void;
+}): JSX.Element {
+  return (
+    <label class="pick">
+      {label}
+      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {options.map((option) => {
+          const [key, text] = typeof option === 'string' ? [option, option] : option;
+          return (
+            <option key={key} value={key}>
+              {text}
+            </option>
+          );
+        })}
+      </select>
+    </label>
+  );
+}
+
+/** The filter of a table; the key "/" moves the focus there. */
+export function FilterBox({
+  value,
+  what,
+  placeholder,
+  onChange,
+}: {
+  value: string;
+  what: string;
+  placeholder: string;
+  onChange(text: string): void;
+}): JSX.Element {
+  const box = useRef<HTMLInputElement>(null);
+  useKeys({
+    '/': (event) => {
+      event.preventDefault();
+      box.current?.focus();
+    },
+  });
+  return (
+    <div class="filter">
+      <Icon name="search" />
+      <input
+        ref={box}
+        type="search"
+        value={value}
+        placeholder={placeholder}
+        aria-label={`Filter ${what}`}
+        spellcheck={false}
+        onInput={(event) => onChange(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
+      />
+    </div>
   );
 }
