@@ -1,4 +1,5 @@
 import type { Config, ConfigValue, Parameter, Sweep } from '../api/types';
+import { formatConfig } from './numbers';
 
 // What people type into dialogs, and the requests that it means.
 
@@ -69,8 +70,12 @@ export function typedConfig(parameters: readonly Parameter[], typed: Typed): Con
   return config;
 }
 
-/** "0.001 to 0.5, log"; "8 to 64 by 8". */
-export function rangeText({ type, min, max, scale, step }: Parameter): string {
-  const by = step !== undefined && !(type === 'int' && step === 1) ? ` by ${step}` : '';
-  return `${min} to ${max}${by}${scale === 'log' ? ', log' : ''}`;
+/** The values of a parameter: "0.001 … 0.5, log", "8 … 64 by 8", "sgd, adamw", "128". */
+export function valuesText({ type, value, values, min, max, scale, step }: Parameter): string {
+  if (value !== undefined) return formatConfig(value);
+  if (values) return values.map((each) => formatConfig(each)).join(', ');
+  if (min === undefined || max === undefined) return '';
+  const by =
+    step !== undefined && !(type === 'int' && step === 1) ? ` by ${formatConfig(step)}` : '';
+  return `${formatConfig(min)} … ${formatConfig(max)}${by}${scale === 'log' ? ', log' : ''}`;
 }

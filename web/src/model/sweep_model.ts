@@ -9,7 +9,7 @@ import type { Curves, Sweep, Trial } from '../api/types';
 import { Curve } from './curve';
 import { counts, joinsFront } from './front';
 import { better, fromWire } from './numbers';
-import { countStates } from './states';
+import { countStates, isLive } from './states';
 import { formatClock } from './time';
 import { yieldingAfter, type Yielding } from './yielding';
 
@@ -130,7 +130,7 @@ export class SweepModel {
           state: event.state,
           reason: event.reason,
           config: event.config ?? row.config,
-          ended: isEnd(event.state) ? event.time : null,
+          ended: isLive(event.state) ? null : event.time,
           waiting: event.not_before ? `waits until ${formatClock(event.not_before)}` : '',
         }));
         this.takeClone(event);
@@ -252,10 +252,6 @@ function bestOf(
   if (value === undefined) return before;
   if (before === undefined || better(mode, value, before)) return value;
   return before;
-}
-
-function isEnd(state: Trial['state']): boolean {
-  return state !== 'pending' && state !== 'running' && state !== 'paused';
 }
 
 function newRow(event: Extract<AttuneEvent, { kind: 'trial_created' }>): TrialRow {

@@ -7,6 +7,7 @@ import { explain } from '../live/session';
 import { throttle } from '../live/throttle';
 import { plural } from '../model/numbers';
 import { sentence } from '../model/reason';
+import { Pick } from '../ui/parts';
 
 // It is computed anew from all trials each time, and moves slowly.
 const refreshMs = 2000;
@@ -20,14 +21,12 @@ export function ImportanceCard({ sweep }: { sweep: Sweep }): JSX.Element {
       <div class="card-head">
         <h2 id="importance-title">Importance</h2>
         {sweep.metrics.length > 1 && (
-          <label class="pick">
-            for
-            <select value={metric} onChange={(event) => setMetric(event.currentTarget.value)}>
-              {sweep.metrics.map(({ name }) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <Pick
+            label="for"
+            value={metric}
+            options={sweep.metrics.map(({ name }) => name)}
+            onChange={setMetric}
+          />
         )}
       </div>
       {importance && <Bars importance={importance} />}

@@ -5,6 +5,8 @@ import type { TrialDetail } from '../api/types';
 import { LiveLog } from '../live/log_live';
 import { formatBytes } from '../model/numbers';
 import { place, setQuery } from '../router';
+import { Pick } from '../ui/parts';
+import { useLive } from './use_live';
 
 const nearEndPx = 24;
 
@@ -40,17 +42,12 @@ export function LogPanel({
           ))}
         </div>
         {trial.attempts_list.length > 1 && (
-          <label class="pick">
-            attempt
-            <select
-              value={String(attempt.number)}
-              onChange={(event) => setQuery({ attempt: event.currentTarget.value })}
-            >
-              {trial.attempts_list.map((each) => (
-                <option key={each.number}>{each.number}</option>
-              ))}
-            </select>
-          </label>
+          <Pick
+            label="attempt"
+            value={String(attempt.number)}
+            options={trial.attempts_list.map((each) => String(each.number))}
+            onChange={(chosen) => setQuery({ attempt: chosen })}
+          />
         )}
       </div>
       <LogView
@@ -78,16 +75,14 @@ function LogView({
   running: boolean;
   reports: number;
 }): JSX.Element {
-  const [log, setLog] = useState<LiveLog>();
+  const log = useLive(
+    () => new LiveLog({ sweep: trial.sweep, trial: trial.number, attempt, rank }),
+    [],
+  );
   const [visible, setVisible] = useState(false);
   const view = useRef<HTMLPreElement>(null);
   const atEnd = useRef(true);
 
-  useEffect(() => {
-    const made = new LiveLog({ sweep: trial.sweep, trial: trial.number, attempt, rank });
-    setLog(made);
-    return () => made.close();
-  }, []);
   useEffect(() => watchVisibility(view.current as HTMLElement, setVisible), []);
   useEffect(() => log?.follow(running && visible), [log, running, visible]);
   // A report usually comes with lines in the log; the end of the attempt always does.

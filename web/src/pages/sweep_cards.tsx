@@ -1,11 +1,12 @@
 import type { JSX } from 'preact';
 
-import type { Config, Sweep } from '../api/types';
+import type { Best, Config, Sweep } from '../api/types';
 import { orderedFront } from '../model/front';
 import { formatConfig, formatCount, formatMetric, fromWire, plural } from '../model/numbers';
 import { leftStates, rungCounts, rungSummary, type RungCount } from '../model/rungs';
 import type { SweepModel } from '../model/sweep_model';
 import { trialUrl } from '../router';
+import { DataTable, type TableColumn } from '../ui/data_table';
 import { CopyButton } from '../ui/parts';
 
 /** The best configuration so far, with what is needed to use it. */
@@ -66,41 +67,12 @@ export function FrontCard({ sweep }: { sweep: Sweep }): JSX.Element {
         <p class="muted">No report counts yet.</p>
       ) : (
         <div class="table-scroll">
-          <table class="narrow">
-            <thead>
-              <tr>
-                <th scope="col">trial</th>
-                <th scope="col" class="number">
-                  step
-                </th>
-                {sweep.metrics.map(({ name, mode }) => (
-                  <th
-                    key={name}
-                    scope="col"
-                    class="number"
-                    title={mode === 'max' ? 'maximised' : 'minimised'}
-                  >
-                    {name} <span aria-hidden="true">{mode === 'max' ? '↑' : '↓'}</span>
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {front.map((report) => (
-                <tr key={`${report.trial}-${report.step}`}>
-                  <th scope="row">
-                    <a href={trialUrl(sweep.id, report.trial)}>{report.trial}</a>
-                  </th>
-                  <td class="number">{report.step}</td>
-                  {report.values.map((value, i) => (
-                    <td key={sweep.metrics[i]?.name} class="number">
-                      {formatMetric(fromWire(value))}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <DataTable
+            class="narrow"
+            columns={frontColumns(sweep)}
+            rows={front}
+            rowKey={({ trial, step }) => `${trial}-${step}`}
+          />
         </div>
       )}
       {front.length > 0 && (
@@ -110,6 +82,23 @@ export function FrontCard({ sweep }: { sweep: Sweep }): JSX.Element {
       )}
     </section>
   );
+}
+
+function frontColumns({ id, metrics }: Sweep): TableColumn<Best>[] {
+  return [
+    { label: 'trial', cell: ({ trial }) => <a href={trialUrl(id, trial)}>{trial}</a> },
+    { label: 'step', numeric: true, cell: ({ step }) => step },
+    ...metrics.map(({ name, mode }, i) => ({
+      label: (
+        <>
+          {name} <span aria-hidden="true">{mode === 'max' ? '↑' : '↓'}</span>
+        </>
+      ),
+      numeric: true,
+      hint: mode === 'max' ? 'maximised' : 'minimised',
+      cell: ({ values }: Best) => formatMetric(fromWire(values[i] ?? 'nan')),
+    })),
+  ];
 }
 
 export function ConfigList({

@@ -6,10 +6,10 @@ import { formatConfig } from '../model/numbers';
 import { isLive } from '../model/states';
 import {
   extension,
-  rangeText,
   typedConfig,
   typedLimits,
   typedValue,
+  valuesText,
   type Extension,
 } from '../model/steering';
 import { Dialog, Field } from '../ui/dialog';
@@ -126,7 +126,7 @@ function ParameterField({
     );
   }
   return (
-    <Field label={name} hint={rangeText(parameter)}>
+    <Field label={name} hint={valuesText(parameter)}>
       <input
         name={name}
         type="number"

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 
 import type { LoggedPoint, Schedule, Sweep, TrialDetail } from '../api/types';
 import { LiveTrial } from '../live/trial_live';
@@ -18,7 +18,7 @@ import { CurveChart } from '../ui/curve_chart';
 import type { Line } from '../ui/curve_plot';
 import { StateLabel } from '../ui/icons';
 import { useKeys } from '../ui/keys';
-import { Fact, Loading, Trouble, When } from '../ui/parts';
+import { Fact, Loading, Pick, Trouble, When } from '../ui/parts';
 import { paintEpoch, token } from '../ui/theme';
 import { Checkpoints } from './checkpoints';
 import { LineageCard, useSchedule } from './lineage_card';
@@ -26,14 +26,10 @@ import { LogPanel } from './log_panel';
 import { ConfigList } from './sweep_cards';
 import { TrialActions } from './trial_actions';
 import { Attempts, Decisions, Origin } from './trial_parts';
+import { useLive } from './use_live';
 
 export function TrialPage({ sweep: id, number }: { sweep: string; number: number }): JSX.Element {
-  const [live, setLive] = useState<LiveTrial>();
-  useEffect(() => {
-    const made = new LiveTrial(id, number);
-    setLive(made);
-    return () => made.close();
-  }, [id, number]);
+  const live = useLive(() => new LiveTrial(id, number), [id, number]);
   const sweep = live?.sweep.value;
   const trial = live?.trial.value;
   useKeys({
@@ -195,17 +191,12 @@ function TrialCurve({
       onLogarithmic={(on) => setQuery({ y: on ? 'log' : undefined })}
       controls={
         names.length > 1 && (
-          <label class="pick">
-            metric
-            <select
-              value={metric}
-              onChange={(event) => setQuery({ metric: event.currentTarget.value })}
-            >
-              {names.map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <Pick
+            label="metric"
+            value={metric}
+            options={names}
+            onChange={(chosen) => setQuery({ metric: chosen })}
+          />
         )
       }
     />

@@ -6,6 +6,8 @@ import type { Replay, Sweep } from '../api/types';
 import { explain } from '../live/session';
 import { changedTrials, comparisons, unknownSentence, winnerSentence } from '../model/replay';
 import { trialUrl } from '../router';
+import { DataTable } from '../ui/data_table';
+import { Pick } from '../ui/parts';
 
 const schedulers = ['asha', 'pasha', 'extrapolate', 'hyperband', 'median', 'percentile', 'fifo'];
 const takesFactor = (name: string): boolean => !['median', 'percentile', 'fifo'].includes(name);
@@ -36,14 +38,7 @@ export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element {
     <section class="panel card" aria-labelledby="what-if-title" data-testid="what-if">
       <h2 id="what-if-title">What if</h2>
       <div class="controls">
-        <label class="pick">
-          under
-          <select value={name} onChange={(event) => setName(event.currentTarget.value)}>
-            {schedulers.map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        </label>
+        <Pick label="under" value={name} options={schedulers} onChange={setName} />
         {takesFactor(name) && (
           <label class="pick">
             factor
@@ -77,24 +72,16 @@ function Answer({ sweep, replay }: { sweep: string; replay: Replay }): JSX.Eleme
   const unknown = unknownSentence(replay);
   return (
     <>
-      <table class="narrow">
-        <thead>
-          <tr>
-            <th scope="col" />
-            <th scope="col">recorded</th>
-            <th scope="col">{replay.scheduler.name}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {comparisons(replay).map((row) => (
-            <tr key={row.name}>
-              <th scope="row">{row.name}</th>
-              <td>{row.recorded}</td>
-              <td>{row.replayed}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        class="narrow"
+        columns={[
+          { label: '', cell: (row) => row.name },
+          { label: 'recorded', cell: (row) => row.recorded },
+          { label: replay.scheduler.name, cell: (row) => row.replayed },
+        ]}
+        rows={comparisons(replay)}
+        rowKey={(row) => row.name}
+      />
       <p class="small">{winnerSentence(replay)}</p>
       {unknown && <p class="muted small">{unknown}</p>}
       {changed.length > 0 && (
