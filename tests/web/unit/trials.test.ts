@@ -72,9 +72,9 @@ describe('sorting trials', () => {
 
   it('of ten thousand rows takes a fraction of a second', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => row(i, { best: (i * 7919) % 10_007 }));
-    const started = performance.now();
+    const started = process.cpuUsage();
     sortTrials(many, defaultSort, columns);
-    expect(performance.now() - started).toBeLessThan(500);
+    expect(process.cpuUsage(started).user).toBeLessThan(500_000);
   });
 });
 

@@ -13,7 +13,7 @@ import { Loading } from '../ui/parts';
 import { PilotsPanel } from './pilots_panel';
 import { useSteering } from './steering';
 
-/** The hosts: who is online, what is free, what runs where, who is drained. Kept current by the shared strip's refresh. */
+/** The executors: their state, free resources and running trials. The stream refreshes them. */
 export function ExecutorsPage(): JSX.Element {
   useEffect(() => openStream({ onEvents: () => {}, onResync: () => {}, onRefused: () => {} }), []);
   const all = executors.value;
@@ -54,7 +54,7 @@ export function ExecutorsPage(): JSX.Element {
   );
 }
 
-/** Asks whether what runs there is to leave, and why. */
+/** Asks for a reason, and whether running trials should leave. */
 function DrainDialog({
   executor,
   onYes,
@@ -71,14 +71,16 @@ function DrainDialog({
       onYes={({ reason, now }) => onYes({ ...(reason && { reason }), now: now === 'on' })}
       onClose={onClose}
     >
-      <Field label="Reason" hint="for people; may be empty">
+      <Field label="Reason" hint="optional">
         <input name="reason" type="text" autocomplete="off" maxLength={1000} />
       </Field>
       <label class="check">
         <input type="checkbox" name="now" />
-        <span>What runs there saves a checkpoint at its next report and goes on elsewhere</span>
+        <span>
+          Running trials save a checkpoint at their next report and continue on other executors
+        </span>
       </label>
-      <p class="muted dialog-note">Nothing starts there before it is resumed.</p>
+      <p class="muted dialog-note">No trial starts there until you resume it.</p>
     </Dialog>
   );
 }
@@ -192,7 +194,7 @@ function Use({
 }): JSX.Element {
   if (all === 0) return <span class="muted">none</span>;
   // The use of a lost executor is unknown until it comes back.
-  if (state === 'lost') return <span class="muted">{format(all)} in all</span>;
+  if (state === 'lost') return <span class="muted">{format(all)} in total</span>;
   const used = all - free;
   return (
     <div class="use">

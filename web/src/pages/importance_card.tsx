@@ -9,10 +9,10 @@ import { plural } from '../model/numbers';
 import { sentence } from '../model/reason';
 import { Pick } from '../ui/parts';
 
-// It is computed anew from all trials each time, and moves slowly.
+// The server computes it from all trials each time, and it changes slowly.
 const refreshMs = 2000;
 
-/** How much each parameter decides, in the metric that is chosen; read again as trials end. */
+/** How important each parameter is for the chosen metric; read again when trials end. */
 export function ImportanceCard({ sweep }: { sweep: Sweep }): JSX.Element {
   const [metric, setMetric] = useState(sweep.metric.name);
   const importance = useImportance(sweep, metric);
@@ -53,7 +53,7 @@ function Bars({ importance }: { importance: Importance }): JSX.Element {
         </tbody>
       </table>
       <p class="muted small">
-        Of what tells the best {best} of {plural(trials, 'trial')} from the others.
+        Share of each parameter in what distinguishes the best {best} of {plural(trials, 'trial')}.
       </p>
     </>
   );

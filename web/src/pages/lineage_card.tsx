@@ -8,7 +8,7 @@ import { formatConfig } from '../model/numbers';
 import { trialUrl } from '../router';
 import { DataTable } from '../ui/data_table';
 
-/** Where a trial's weights come from, where it took them over or has changed its configuration. */
+/** Which trials trained the weights of a trial, from which step, with which configuration. */
 export function LineageCard({
   trial,
   parts,
@@ -49,8 +49,7 @@ export function LineageCard({
   );
 }
 
-/** What its weights were trained with; it changes with an attempt only, and the first one has nothing
-    behind it. */
+/** The parts of a trial's schedule; empty before the second attempt. Only a new attempt changes it. */
 export function useSchedule(sweep: string, number: number, attempts: number): Schedule['schedule'] {
   const [parts, setParts] = useState<Schedule['schedule']>([]);
   useEffect(() => {

@@ -10,7 +10,7 @@ import { useLive } from './use_live';
 
 const nearEndPx = 24;
 
-/** The log of one rank of one attempt: its end, following while the rank runs and is looked at. */
+/** The end of the log of one rank of one attempt; follows the log while the rank runs and is visible. */
 export function LogPanel({
   trial,
   reports,
@@ -115,7 +115,7 @@ function LogView({
       )}
       {begin > 0 && (
         <button type="button" class="quiet" onClick={() => void earlier()}>
-          Earlier lines ({formatBytes(begin)} before)
+          Earlier lines ({formatBytes(begin)})
         </button>
       )}
       <pre
@@ -140,7 +140,7 @@ function LogView({
   );
 }
 
-// On the screen, in a tab that is looked at.
+// Visible means on the screen and in a visible tab.
 function watchVisibility(element: HTMLElement, set: (visible: boolean) => void): () => void {
   let onScreen = false;
   const tell = (): void => set(onScreen && !document.hidden);

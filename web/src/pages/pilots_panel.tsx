@@ -9,10 +9,10 @@ import { sentence } from '../model/reason';
 import { formatDuration } from '../model/time';
 import { DataTable, type TableColumn } from '../ui/data_table';
 
-/** Keepers say what they see every few seconds, and no event tells of it. */
+/** Keepers of pilots report every few seconds, and no event announces it. */
 const refreshMs = 3000;
 
-/** The jobs that bring executors, if somebody keeps any: why they wait, and the hours that they cost. */
+/** The jobs that provide executors: their state, why they wait, and the hours that they cost. */
 export function PilotsPanel({ executors }: { executors: Executor[] }): JSX.Element | null {
   const [fleets, setFleets] = useState<PilotFleet[]>([]);
   useEffect(() => {
@@ -46,13 +46,13 @@ function Fleet({ fleet, executors }: { fleet: PilotFleet; executors: Executor[] 
           <h2>Pilots</h2>
           <span class="muted">
             {fleet.system} partition {fleet.partition}, {min} to {max} nodes
-            {size > 1 && `, ${size} a job`}; kept on {fleet.host}
+            {size > 1 && `, ${size} per job`}; kept on {fleet.host}
           </span>
         </div>
         {fleet.stale ? (
           <p class="warn" role="status">
-            Their keeper has been silent for {formatDuration(fleet.silent_seconds)}: nobody submits
-            any, and this is how they were then.
+            Their keeper has been silent for {formatDuration(fleet.silent_seconds)}: it submits no
+            pilots, and this table may be outdated.
           </p>
         ) : (
           fleet.hindrances.map(({ sweep, text }) => (

@@ -5,7 +5,7 @@ import { valuesText } from '../model/steering';
 import { DataTable } from '../ui/data_table';
 import { CopyButton } from '../ui/parts';
 
-/** The sweep file as it was sent, and the space it means. */
+/** The sweep file as it was sent, and its search space. */
 export function SweepFile({ sweep }: { sweep: Sweep }): JSX.Element {
   return (
     <div class="file-page">

@@ -25,9 +25,9 @@ import { WhatIfCard } from './what_if_card';
 export function SweepPage({ id }: { id: string }): JSX.Element {
   const metric = place.value.query.get('metric') ?? undefined;
   const live = useLive(() => new LiveSweep(id, metric), [id, metric]);
-  // Read, so that this page follows the model, which is changed in place.
+  // Reading the version subscribes this page to the model, which changes in place.
   const version = live?.version.value ?? 0;
-  // While another metric's curves are read, the page stays as it is.
+  // The page keeps the old model while it reads the curves of another metric.
   const kept = useRef<SweepModel>();
   const model = live?.model ?? kept.current;
   kept.current = model;

@@ -38,7 +38,7 @@ interface Props {
   view: View;
   model: SweepModel;
   version: number;
-  /** Those in the table, and those that would be there without brushes. */
+  /** The rows of the table, and its rows without brushes. */
   rows: readonly TrialRow[];
   unbrushed: readonly TrialRow[];
   axes: readonly Axis[];
@@ -51,7 +51,7 @@ interface Props {
   onHover(number: number | undefined): void;
 }
 
-/** The sweep's trials, drawn in one of several ways. */
+/** One of several charts of the trials. */
 export function SweepViews(props: Props): JSX.Element {
   const Shown = { curves: Curves, history: History, parallel: Parallel }[props.view];
   return (
@@ -142,7 +142,7 @@ function History(props: Props): JSX.Element {
   );
   const line = useMemo(() => {
     if (!several) return bestLine(dots, sweep.metric.mode);
-    // What is best in more than two metrics has no edge in two of them.
+    // A front in more than two metrics has no edge in two of them.
     return sweep.metrics.length === 2 ? frontLine(frontPoints(sweep), sweep.metric.mode) : [];
   }, [dots, sweep]);
   const [first = sweep.metric, second = first] = sweep.metrics;

@@ -5,7 +5,7 @@ import type { Sweep } from '../api/types';
 import { LiveList } from '../live/list_live';
 import { formatMetric, fromWire } from '../model/numbers';
 import { countsSummary, workersText } from '../model/summary';
-import { finished } from '../model/states';
+import { countEnded } from '../model/states';
 import { formatAgo, parseTime } from '../model/time';
 import { navigate, place, setQuery, sweepUrl } from '../router';
 import { useCursor } from '../ui/cursor';
@@ -171,14 +171,14 @@ function SweepRow({
       <td class="progress">
         <StateBar counts={trials} of={sweep.max_trials} />
         <div class="small">
-          <b>{finished(trials)}</b>
+          <b>{countEnded(trials)}</b>
           {sweep.max_trials > 0 && <span class="muted"> of {sweep.max_trials}</span>}{' '}
           <span class="muted">ended · {countsSummary(trials)}</span>
         </div>
       </td>
       <td class="muted">
         {sweep.searcher} · {sweep.scheduler}
-        <div class="small">{workersText(sweep)} a trial</div>
+        <div class="small">{workersText(sweep)} per trial</div>
       </td>
       <td class="muted">
         <When time={sweep.created} label={formatAgo(parseTime(sweep.created), Date.now())} />
@@ -191,7 +191,7 @@ function NoSweeps(): JSX.Element {
   return (
     <div class="empty">
       <h2>No sweep yet</h2>
-      <p>A sweep file names a program, its parameters and how to search. Start one:</p>
+      <p>A sweep file names a program, its parameters and a search method. Start one:</p>
       <pre class="code">attune run sweep.yaml</pre>
     </div>
   );

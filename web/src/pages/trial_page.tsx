@@ -8,7 +8,7 @@ import { formatMetric, formatStep, fromWire, plural } from '../model/numbers';
 import { beginnings, trialSentence } from '../model/reason';
 import { beginningsSummary } from '../model/rungs';
 import { rowOf } from '../model/sweep_model';
-import { total } from '../model/states';
+import { countTrials } from '../model/states';
 import { formatDuration } from '../model/time';
 import { clonesOf, curveOf, metricNames } from '../model/trial_model';
 import type { Yielding } from '../model/yielding';
@@ -33,7 +33,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
   const sweep = live?.sweep.value;
   const trial = live?.trial.value;
   useKeys({
-    j: () => sweep && number + 1 < total(sweep.trials) && navigate(trialUrl(id, number + 1)),
+    j: () => sweep && number + 1 < countTrials(sweep.trials) && navigate(trialUrl(id, number + 1)),
     k: () => number > 0 && navigate(trialUrl(id, number - 1)),
   });
   const parts = useSchedule(id, number, trial?.attempts ?? 0);
@@ -124,12 +124,12 @@ function Neighbours({ sweep, number }: { sweep: Sweep; number: number }): JSX.El
   return (
     <nav class="neighbours" aria-label="Other trials">
       {number > 0 && (
-        <a class="button" href={trialUrl(sweep.id, number - 1)} title="Trial before (k)">
+        <a class="button" href={trialUrl(sweep.id, number - 1)} title="Previous trial (k)">
           ← {number - 1}
         </a>
       )}
-      {number + 1 < total(sweep.trials) && (
-        <a class="button" href={trialUrl(sweep.id, number + 1)} title="Trial after (j)">
+      {number + 1 < countTrials(sweep.trials) && (
+        <a class="button" href={trialUrl(sweep.id, number + 1)} title="Next trial (j)">
           {number + 1} →
         </a>
       )}
@@ -181,7 +181,7 @@ function TrialCurve({
           : [
               `${metric} ${formatMetric(last)} at step ${formatStep(lines[0]?.curve.steps.at(-1) ?? trial.step)}, ${plural(trial.history.length, 'report')}.`,
               judged.length > 0 && 'Dashed: the scheduler decided.',
-              clones.length > 0 && `Gaps: it went on from ${clonesText(clones)}.`,
+              clones.length > 0 && `Gaps: it continued from ${clonesText(clones)}.`,
             ]
               .filter(Boolean)
               .join(' ')
@@ -203,7 +203,7 @@ function TrialCurve({
   );
 }
 
-// "trial 2 of step 6, trial 4 of step 9"
+// "trial 2 at step 6, trial 4 at step 9"
 function clonesText(clones: readonly Clone[]): string {
-  return clones.map(({ donor, step }) => `trial ${donor} of step ${step}`).join(', ');
+  return clones.map(({ donor, step }) => `trial ${donor} at step ${step}`).join(', ');
 }

@@ -14,7 +14,7 @@ import { trialUrl } from '../router';
 import { DataTable, type TableColumn } from '../ui/data_table';
 import { When } from '../ui/parts';
 
-/** Why the trial has its configuration, with a way to the trials that it came from. */
+/** Why the trial has its configuration, with links to the trials it is based on. */
 export function Origin({ trial }: { trial: TrialDetail }): JSX.Element {
   const from = trial.rationale?.from ?? [];
   return (
@@ -89,7 +89,7 @@ export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
   return (
     <section class="panel card" aria-labelledby="attempts-title" data-testid="attempts">
       <h2 id="attempts-title">Attempts</h2>
-      {trial.attempts_list.length === 0 && <p class="muted">It has not been started yet.</p>}
+      {trial.attempts_list.length === 0 && <p class="muted">It has not started yet.</p>}
       {trial.attempts_list.map((attempt, index) => (
         <AttemptCard key={attempt.number} attempt={attempt} why={begun[index] ?? ''} />
       ))}

@@ -36,7 +36,7 @@ export function TrialTable(props: Props): JSX.Element {
   const row = rows[at];
 
   const cursor = useCursor(rows.length, at, (index) => onSelect(rows[index]?.number));
-  // The selection may come from the chart or the URL: show it. Not when rows move under it.
+  // Shows a selection from the chart or the URL; does not follow it when rows move.
   useEffect(() => {
     if (at >= 0) virtual.scrollTo(at);
   }, [selected]);

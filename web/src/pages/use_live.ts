@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** What `make` returns; it is closed with the page, and replaced when a member of `inputs` changes. */
+/** Makes a live object, closes it with the page, and replaces it when a member of `inputs` changes. */
 export function useLive<Live extends { close(): void }>(
   make: () => Live,
   inputs: readonly unknown[],

@@ -13,7 +13,7 @@ const schedulers = ['asha', 'pasha', 'extrapolate', 'hyperband', 'median', 'perc
 const takesFactor = (name: string): boolean => !['median', 'percentile', 'fifo'].includes(name);
 const shownMost = 100;
 
-/** What the sweep had been under another scheduler, by what its trials reported. */
+/** Replays the sweep under another scheduler with the reports of its trials. */
 export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element {
   const [name, setName] = useState(
     () => schedulers.find((other) => other !== sweep.scheduler) ?? 'asha',
@@ -60,7 +60,8 @@ export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element {
       {replay && <Answer sweep={sweep.id} replay={replay} />}
       {!replay && !trouble && (
         <p class="muted small">
-          Its recorded reports under another scheduler: what it had cost, and whom it had stopped.
+          Replays the recorded reports under another scheduler: its cost, and the trials that it
+          stops.
         </p>
       )}
     </section>
@@ -87,7 +88,7 @@ function Answer({ sweep, replay }: { sweep: string; replay: Replay }): JSX.Eleme
       {changed.length > 0 && (
         <details>
           <summary class="small">
-            {changed.length} of {replay.trials.length} trials end elsewhere
+            {changed.length} of {replay.trials.length} trials end differently
           </summary>
           <ul class="small">
             {changed.slice(0, shownMost).map((trial) => (

@@ -7,9 +7,9 @@ import type { TableColumn } from './data_table';
 import { usePlot } from './use_plot';
 
 interface Props extends CurveContent {
-  /** What the curves run along: steps, or the metric that the sweep measures time in. */
+  /** The x axis: steps, or the metric that the sweep measures time in. */
   time: string;
-  /** Grows when lines were mutated. */
+  /** Grows when a line changes in place. */
   version: number;
   summary: string;
   hovered: number | undefined;
@@ -82,7 +82,7 @@ function Canvas(props: Props): JSX.Element {
   );
 }
 
-// A clone is drawn from its donor's line.
+// A ring is drawn only if the donor's line is shown.
 function hasClones(lines: readonly Line[]): boolean {
   const shown = new Set(lines.map((line) => line.number));
   return lines.some(({ curve }) => curve.clones.some(({ donor }) => shown.has(donor)));
@@ -133,7 +133,7 @@ function CurveTable({
   );
 }
 
-/** Columns: every step while they are few, otherwise rungs and evenly spread ones. */
+/** The steps with a column: all if they are few, otherwise rungs and evenly spaced steps. */
 export function tableSteps(
   lines: readonly Pick<Line, 'curve'>[],
   rungs: readonly number[],

@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 
-import { besideMeaning, type Dot } from '../model/history';
+import { missingMeaning, type Dot } from '../model/history';
 import { formatMetric, plural } from '../model/numbers';
 import { trialStates } from '../model/states';
 import { formatDuration } from '../model/time';
@@ -10,8 +10,9 @@ import { stateMarks } from './marks';
 import { usePlot } from './use_plot';
 
 interface Props extends HistoryContent {
-  /** The metric that is drawn upwards and, where `x` is `value`, the other one. */
+  /** The metric of the y axis. */
   metric: string;
+  /** The metric of the x axis, if `x` is `value`. */
   xMetric: string;
   trials: number;
   summary: string;
@@ -74,7 +75,7 @@ function Canvas(props: Props): JSX.Element {
         </p>
       )}
       {clipped > 0 && (
-        <p class="plot-note">{plural(clipped, 'trial')} beyond the frame, at its edge</p>
+        <p class="plot-note">{plural(clipped, 'trial')} outside the frame, drawn at its edge</p>
       )}
       {hovered && <Tooltip dot={hovered} {...props} />}
     </div>
@@ -95,7 +96,7 @@ function Tooltip({
 }
 
 function dotText(dot: Dot, x: Props['x'], metric: string, xMetric: string): string {
-  if (dot.beside !== undefined) return besideMeaning[dot.beside];
+  if (dot.missing !== undefined) return missingMeaning[dot.missing];
   const value = `${metric} ${formatMetric(dot.y)}`;
   if (x === 'value') return `${xMetric} ${formatMetric(dot.x)}, ${value}`;
   return x === 'seconds' ? `${value} after ${formatDuration(dot.x)}` : value;
@@ -138,7 +139,8 @@ function DotTable({ dots, x, metric, xMetric }: Props): JSX.Element {
         {
           label: metric,
           numeric: true,
-          cell: ({ beside, y }) => (beside === undefined ? formatMetric(y) : besideMeaning[beside]),
+          cell: ({ missing, y }) =>
+            missing === undefined ? formatMetric(y) : missingMeaning[missing],
         },
       ]}
       rows={dots}

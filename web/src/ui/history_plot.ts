@@ -1,5 +1,5 @@
 import { frameOf, type Frame } from '../model/curve';
-import type { Beside, Dot, Point } from '../model/history';
+import type { Missing, Dot, Point } from '../model/history';
 import { formatCount, formatMetric } from '../model/numbers';
 import { formatSpan } from '../model/time';
 import {
@@ -31,7 +31,7 @@ const asidePx = 11;
 // The height that uPlot takes for the axis and the margin above.
 const beyondAreaPx = 46;
 const dotAlpha: Opacity = { few: 0.95, manyAt: 300, least: 0.45 };
-const besideOrder: readonly Beside[] = ['NaN', 'outside', 'failed', 'none'];
+const missingOrder: readonly Missing[] = ['NaN', 'outside', 'failed', 'none'];
 const secondIncrements = [
   ...[0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800],
   ...[1, 2, 4, 8, 16, 48, 120, 240].map((halfDays) => halfDays * 43_200),
@@ -41,8 +41,8 @@ const secondIncrements = [
 export class HistoryPainter implements Painter<HistoryContent> {
   private frame: Frame | undefined;
   private xRange: [number, number] = [0, 1];
-  private lanes: Beside[] = [];
-  /** Trials without a place along x lie side by side: how many are left of each. */
+  private lanes: Missing[] = [];
+  /** Trials without an x lie side by side; the number of trials to the left of each. */
   private aside: Map<Dot, number> = new Map();
 
   axisKeys({ x, logarithmic }: HistoryContent): { x: string; y: string } {
@@ -67,7 +67,7 @@ export class HistoryPainter implements Painter<HistoryContent> {
           )
         : undefined;
     this.xRange = xFrame ? [xFrame.min, xFrame.max] : wholeRange(dots.map((dot) => dot.x));
-    this.lanes = besideOrder.filter((kind) => dots.some(({ beside }) => beside === kind));
+    this.lanes = missingOrder.filter((kind) => dots.some(({ missing }) => missing === kind));
     this.aside = asideOf(dots);
     const { min, max } = this.frame ?? { min: 0, max: 1 };
     return {
@@ -110,7 +110,7 @@ export class HistoryPainter implements Painter<HistoryContent> {
       aside === undefined
         ? toX(Math.min(right, Math.max(left, dot.x)))
         : toX(left) + (aside + 0.7) * asidePx * ratio;
-    const lane = dot.beside === undefined ? -1 : this.lanes.indexOf(dot.beside);
+    const lane = dot.missing === undefined ? -1 : this.lanes.indexOf(dot.missing);
     if (lane >= 0) return { x, y: bottom - (this.lanes.length - lane - 0.5) * lanePx * ratio };
     return { x, y: toY(Math.min(max, Math.max(min, dot.y))) };
   }
@@ -190,7 +190,7 @@ export class HistoryPainter implements Painter<HistoryContent> {
         drawMark(ctx, stateMarks.completed, x, y, radius + 2.5 * at.ratio);
         ctx.fillStyle = ctx.strokeStyle = token(`--state-${dot.state}`);
         drawMark(ctx, stateMarks[dot.state], x, y, radius);
-        const value = dot.beside ?? formatMetric(dot.y);
+        const value = dot.missing ?? formatMetric(dot.y);
         return { text: hovered ? `${name} · ${value}` : name, x, y };
       });
   }
@@ -201,13 +201,13 @@ function dotRadius(dots: number): number {
 }
 
 function asideOf(dots: readonly Dot[]): Map<Dot, number> {
-  const counts = new Map<Beside | undefined, number>();
+  const counts = new Map<Missing | undefined, number>();
   const aside = new Map<Dot, number>();
   for (const dot of dots) {
     if (Number.isFinite(dot.x)) continue;
-    const before = counts.get(dot.beside) ?? 0;
+    const before = counts.get(dot.missing) ?? 0;
     aside.set(dot, before);
-    counts.set(dot.beside, before + 1);
+    counts.set(dot.missing, before + 1);
   }
   return aside;
 }

@@ -14,14 +14,14 @@ interface Props {
   axes: readonly Axis[];
   strands: readonly Strand[];
   brushes: Brushes;
-  /** The trials in brushes; undefined where there are none. */
+  /** The trials in all brushes; undefined without brushes. */
   chosenIn(brushes: Brushes): ReadonlySet<number> | undefined;
   selected: number | undefined;
   hovered: number | undefined;
   summary: string;
   onHover(number: number | undefined): void;
   onOpen(number: number): void;
-  /** Undefined: the axis has no brush any more. */
+  /** Undefined removes the brush. */
   onBrush(axis: Axis, brush: Brush | undefined): void;
   views?: ComponentChildren;
   controls?: ComponentChildren;

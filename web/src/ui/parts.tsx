@@ -5,7 +5,7 @@ import type { ApiError } from '../api/client';
 import type { TrialState } from '../api/types';
 import { formatCount } from '../model/numbers';
 import { countsSummary } from '../model/summary';
-import { total, trialStates } from '../model/states';
+import { countTrials, trialStates } from '../model/states';
 import { formatClock } from '../model/time';
 import { Icon } from './icons';
 import { useKeys } from './keys';
@@ -50,7 +50,7 @@ export function CopyButton({ text, what }: { text: string; what: string }): JSX.
   );
 }
 
-// The clipboard's own interface exists only on https and localhost.
+// Browsers offer the clipboard API only on https and localhost.
 async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');
@@ -61,7 +61,7 @@ async function copyText(text: string): Promise<void> {
   area.remove();
 }
 
-/** Trials by state as one bar; what has not been created yet stays empty. */
+/** Trials by state as one bar; the part of trials not created yet is empty. */
 export function StateBar({
   counts,
   of,
@@ -69,7 +69,7 @@ export function StateBar({
   counts: Record<TrialState, number>;
   of: number;
 }): JSX.Element {
-  const whole = Math.max(of, total(counts), 1);
+  const whole = Math.max(of, countTrials(counts), 1);
   const order: TrialState[] = [
     'completed',
     'stopped',
@@ -86,14 +86,14 @@ export function StateBar({
         .map((state) => (
           <span key={state} class={`fill-${state}`} style={{ flexGrow: counts[state] }} />
         ))}
-      {whole > total(counts) && (
-        <span class="fill-none" style={{ flexGrow: whole - total(counts) }} />
+      {whole > countTrials(counts) && (
+        <span class="fill-none" style={{ flexGrow: whole - countTrials(counts) }} />
       )}
     </div>
   );
 }
 
-/** A chip a state with its count; pressed ones filter. */
+/** One chip per state with its count; pressed chips filter. */
 export function StateChips({
   counts,
   chosen,
@@ -139,7 +139,7 @@ export function Trouble({ error }: { error: ApiError }): JSX.Element {
     <div class="trouble" role="alert">
       <h2>{problem.title}</h2>
       {problem.detail && <p>{problem.detail}</p>}
-      {problem.status === 0 && <p>The page tries again by itself. Is `attune serve` running?</p>}
+      {problem.status === 0 && <p>The page retries automatically. Is `attune serve` running?</p>}
       {problem.status === 404 && (
         <p>
           <a href="/">All sweeps</a>
