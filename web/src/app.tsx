@@ -19,7 +19,7 @@ export function App(): JSX.Element {
   useKeys({
     '?': () => setHelp(true),
     t: cycleTheme,
-    u: () => navigate(above(route)),
+    u: () => navigate(parentUrl(route)),
   });
   return (
     <>
@@ -88,7 +88,7 @@ function Page({ route }: { route: Route }): JSX.Element {
   }
 }
 
-function above(route: Route): string {
+function parentUrl(route: Route): string {
   return route.page === 'trial' ? sweepUrl(route.sweep) : '/';
 }
 
@@ -114,7 +114,7 @@ function ExecutorStrip(): JSX.Element | null {
   const lost = all.filter((executor) => executor.state === 'lost').length;
   const closed = all.length - online.length - lost;
   return (
-    <a class="strip" href="/executors" title="Executors and what is free on them">
+    <a class="strip" href="/executors" title="Executors and their free resources">
       <Icon name="host" />
       <span>
         {online.length === 0 ? 'no executor online' : plural(online.length, 'executor')}
@@ -189,7 +189,7 @@ function Help({ onClose }: { onClose(): void }): JSX.Element {
       <h3>Filter</h3>
       <p class="muted">
         Words that must all hold: <code>stopped</code>, <code>#17</code>, <code>lr&lt;0.01</code>,{' '}
-        <code>best&gt;=0.8</code>, <code>optimizer=sgd</code>, or any part of a reason.
+        <code>best&gt;=0.8</code>, <code>optimizer=sgd</code>, or any part of a text in the row.
       </p>
       <div class="dialog-buttons">
         <a class="notices" href="/third-party.txt" target="_blank">

@@ -31,7 +31,7 @@ export const sweepUrl = (sweep: string): string => `/sweeps/${encodeURIComponent
 export const trialUrl = (sweep: string, trial: number): string =>
   `${sweepUrl(sweep)}/trials/${trial}`;
 
-/** The query with some keys set; undefined and empty remove a key. */
+/** Returns the query with changed keys; undefined and empty remove a key. */
 export function withQuery(
   query: URLSearchParams,
   changes: Record<string, string | undefined>,
@@ -57,7 +57,7 @@ export function navigate(url: string): void {
   scrollTo(0, 0);
 }
 
-/** Changes the state that the URL holds, without a new entry in the history. */
+/** Changes the state in the URL without a new entry in the history. */
 export function setQuery(changes: Record<string, string | undefined>): void {
   const { path, query } = place.peek();
   const text = withQuery(query, changes).toString();
@@ -65,7 +65,7 @@ export function setQuery(changes: Record<string, string | undefined>): void {
   place.value = read();
 }
 
-/** Follows the address bar, and plain clicks on links within the page. */
+/** Follows the address bar and plain clicks on links within the page. */
 export function startRouter(): void {
   place.value = read();
   addEventListener('popstate', () => (place.value = read()));

@@ -116,7 +116,7 @@ describe.skipIf(!binary)('a real server', () => {
     await page.getByRole('button', { name: 'Parallel' }).click();
     await page.locator('canvas[data-strands="8"]').waitFor();
     await brush(page, page.locator('.grip[data-axis="config.momentum"]'), 0.99, 0.97);
-    await page.getByRole('button', { name: 'Let go of momentum absent' }).waitFor();
+    await page.getByRole('button', { name: 'Clear momentum absent' }).waitFor();
     const without = configs.flatMap((config, i) => ('momentum' in config ? [] : [i]));
     expect(without.length).toBeGreaterThan(0);
     expect(without.length).toBeLessThan(configs.length);
@@ -124,7 +124,7 @@ describe.skipIf(!binary)('a real server', () => {
     expect(await rowNumbers(page)).toEqual(without);
 
     // What is told from now on comes by itself.
-    await page.getByRole('button', { name: 'Let go of momentum absent' }).click();
+    await page.getByRole('button', { name: 'Clear momentum absent' }).click();
     await server.tell(id, 0.05);
     await page.locator('canvas[data-strands="9"]').waitFor();
   });

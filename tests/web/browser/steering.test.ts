@@ -69,8 +69,8 @@ describe('deleting', () => {
     await other.getByRole('heading', { name: 'Trial 0' }).waitFor();
     await page.getByRole('button', { name: 'Delete…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete fashion-mnist?' });
-    await dialog.getByText('trials will be gone, with their checkpoints').waitFor();
-    await dialog.getByRole('button', { name: 'Delete for good' }).click();
+    await dialog.getByText('trials will be deleted with their checkpoints').waitFor();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
     await page.locator('a[href="/sweeps/s2"]').first().waitFor();
     expect(await page.locator('a[href="/sweeps/s1"]').count()).toBe(0);
     expect(server.requests).toContain('DELETE /sweeps/s1');
@@ -152,7 +152,7 @@ describe('enqueueing', () => {
     const server = await harness.serve(world);
     const page = await harness.open(server, '/sweeps/s1');
     await page.getByRole('button', { name: 'Enqueue…' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Try a configuration' });
+    const dialog = page.getByRole('dialog', { name: 'Enqueue a configuration' });
     const lr = dialog.getByLabel('lr');
     expect(await lr.inputValue()).toBe(String(world.sweep('s1').best?.config.lr));
     await lr.fill('0.25');
@@ -164,7 +164,7 @@ describe('enqueueing', () => {
     // By the keyboard alone: Enter in a field goes ahead.
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
-    await page.getByText('Trial 11 comes before any further proposal.').waitFor();
+    await page.getByText('Trial 11 is enqueued; it starts before new proposals.').waitFor();
     await row(page, 11).waitFor();
     expect(server.bodies.at(-1)).toMatchObject({
       config: { lr: 0.25, momentum: 0.5, optimizer: 'adamw' },
@@ -198,7 +198,7 @@ describe('a trial', () => {
     await state.getByText('killed').waitFor();
 
     await page.getByRole('button', { name: 'Continue…' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Let trial 9 go on?' });
+    const dialog = page.getByRole('dialog', { name: 'Continue trial 9?' });
     await dialog.getByLabel('Until step').fill('81');
     await dialog.getByRole('button', { name: 'Continue' }).click();
     await state.getByText('pending').waitFor();
@@ -211,7 +211,7 @@ describe('a trial', () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.open(server, '/sweeps/s1/trials/8');
     await page.getByRole('button', { name: 'Retry…' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click();
     await page.getByText('It will start from the beginning.').waitFor();
     expect(server.bodies).toEqual([{ from_start: true }]);
   });

@@ -49,7 +49,7 @@ describe('several metrics', () => {
     const world = frontWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     const card = page.getByTestId('front');
-    await card.getByText('2 reports that no other beats in everything.').waitFor();
+    await card.getByText('2 reports that no other beats in all metrics.').waitFor();
     expect(await card.locator('thead th').allTextContents()).toEqual([
       ...['trial', 'step', 'accuracy ↑', 'latency_ms ↓'],
     ]);
@@ -95,15 +95,15 @@ describe('several metrics', () => {
 describe('rungs that trials are paused at', () => {
   const note = (page: Page, trial: number) => row(page, trial).locator('td').first();
 
-  it('say how many went on and how many wait there, and rows where each is', async () => {
+  it('say how many continued and how many wait there, and rows where each is', async () => {
     const world = promotingWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     const rungs = page.getByTestId('rungs').locator('tbody tr');
     await rungs.first().waitFor();
     expect(await rungs.allTextContents()).toEqual([
-      'step 11 went on, 2 paused3',
-      'step 3nobody yet0',
-      'step 9nobody yet0',
+      'step 11 continued, 2 paused3',
+      'step 3no trial yet0',
+      'step 9no trial yet0',
     ]);
     expect(await note(page, 0).textContent()).toBe('running past rung 1');
     expect(await note(page, 1).textContent()).toBe('paused at rung 1');
@@ -124,7 +124,7 @@ describe('rungs that trials are paused at', () => {
     world.change(trial, 'pending', 'promoted at rung 3: accuracy 0.8 is rank 1 of 3 at rung 3');
     await row(page, 0).getByText('Promoted at rung 3: accuracy 0.8 is rank 1 of 3').waitFor();
     expect(await note(page, 0).textContent()).toBe('pending past rung 3');
-    expect(await rung.textContent()).toBe('step 31 went on1');
+    expect(await rung.textContent()).toBe('step 31 continued1');
     world.start(trial);
     await note(page, 0).getByText('running').waitFor();
   });
@@ -136,7 +136,7 @@ describe('rungs that trials are paused at', () => {
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     const rung = page.getByTestId('rungs').locator('tbody tr').first();
     await rung.waitFor();
-    expect(await rung.textContent()).toBe('step 11 went on, 2 stopped3');
+    expect(await rung.textContent()).toBe('step 11 continued, 2 stopped3');
     await row(page, 2).getByText('Paused at step 1, and not promoted.').waitFor();
   });
 });
@@ -152,7 +152,9 @@ describe('a clone', () => {
     world.clone(trial, 2, 1);
     world.report(trial, 2, { accuracy: 0.75 });
     await row(page, 0).getByText('clone of 2').waitFor();
-    const ring = page.getByText('A ring: a trial goes on from there, with another’s checkpoint.');
+    const ring = page.getByText(
+      'A ring: a trial continues from there with the checkpoint of another trial.',
+    );
     await ring.waitFor();
     await page.reload();
     await row(page, 0).getByText('clone of 2').waitFor();
@@ -176,9 +178,9 @@ describe('what if', () => {
     await card.getByLabel('under').selectOption('hyperband');
     await card.getByLabel('factor').fill('4');
     await card.getByRole('button', { name: 'Replay' }).click();
-    await card.getByText('The winner, trial 1, is lost at step 1').waitFor();
+    await card.getByText('The replay loses the winner, trial 1, at step 1').waitFor();
     expect(server.bodies.at(-1)).toEqual({ scheduler: { name: 'hyperband', reduction_factor: 4 } });
-    await card.getByText('2 of 3 trials end elsewhere').click();
+    await card.getByText('2 of 3 trials end differently').click();
     await card.getByText('stopped 3 … completed 9 ?').waitFor();
     await card.getByRole('link', { name: 'trial 2' }).click();
     await page.getByRole('heading', { name: 'Trial 2' }).waitFor();

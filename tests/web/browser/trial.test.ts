@@ -51,7 +51,7 @@ describe('a trial', () => {
     expect(await decision.locator('.state').textContent()).toContain('clone');
     await page.getByTestId('attempts').locator('.tag', { hasText: 'clone' }).waitFor();
     await page.getByText('2 · cloned another once').waitFor();
-    await page.getByText('Gaps: it went on from trial 3 of step 3.').waitFor();
+    await page.getByText('Gaps: it continued from trial 3 at step 3.').waitFor();
     const rows = page.getByTestId('lineage').locator('tbody tr');
     await rows.first().waitFor();
     expect(await rows.allTextContents()).toEqual(['0trial 3lr 0.1', '3itselflr 0.12']);

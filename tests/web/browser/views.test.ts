@@ -119,7 +119,7 @@ describe('parallel coordinates', () => {
     await strands(page, 7, 3).waitFor();
     await page.getByText('3 of 7', { exact: true }).waitFor();
     expect(await sorted(page)).toEqual([4, 5, 6]);
-    const chip = page.getByRole('button', { name: /^Let go of lr ≥ 0\.03\d*$/ });
+    const chip = page.getByRole('button', { name: /^Clear lr ≥ 0\.03\d*$/ });
     await chip.waitFor();
     await page.reload();
     await strands(page, 7, 3).waitFor();
@@ -132,12 +132,12 @@ describe('parallel coordinates', () => {
   it('keep those without a value by a brush in their lane', async () => {
     const page = await openParallel();
     await brush(page, grip(page, 'config.momentum'), 0.99, 0.97);
-    await page.getByRole('button', { name: 'Let go of momentum absent' }).waitFor();
+    await page.getByRole('button', { name: 'Clear momentum absent' }).waitFor();
     expect(await sorted(page)).toEqual([0, 2, 4, 6]);
     await brush(page, grip(page, 'metrics.accuracy'), 0.4, -0.1);
-    await page.getByRole('button', { name: 'Let go of accuracy ≥' }).waitFor();
+    await page.getByRole('button', { name: 'Clear accuracy ≥' }).waitFor();
     await page.getByText('No trial matches the filter.').waitFor();
-    await page.getByRole('button', { name: 'Let go of momentum absent' }).click();
+    await page.getByRole('button', { name: 'Clear momentum absent' }).click();
     await strands(page, 7, 2).waitFor();
     expect(await sorted(page)).toEqual([1, 3]);
   });
@@ -214,7 +214,7 @@ describe('five thousand trials', () => {
     await page.getByRole('button', { name: 'Parallel' }).click();
     await strands(page, 5001).waitFor();
     await brush(page, grip(page, 'config.lr'), 0.5, -0.1, 20);
-    await page.getByRole('button', { name: 'Let go of lr' }).waitFor();
+    await page.getByRole('button', { name: 'Clear lr' }).waitFor();
     const kept = world.trialsOf('big').filter((trial) => Number(trial.config.lr) > 0.03);
     const shown = Number(await page.locator('canvas[data-chosen]').getAttribute('data-chosen'));
     expect(shown).toBeGreaterThan(0.5 * kept.length);

@@ -9,7 +9,7 @@ import {
   brushText,
   formatBrushes,
   parseBrushes,
-  within,
+  isWithin,
   type Brush,
 } from '../../../web/src/model/brush';
 import { brushPlaces, layOut, placeAtY, yOfPlace } from '../../../web/src/ui/parallel_layout';
@@ -57,13 +57,13 @@ describe('a brush', () => {
   });
 
   it('holds its ends, and those without a value only where it says so', () => {
-    expect([0, 1, 2, 3].map((value) => within(range(1, 2), value))).toEqual([
+    expect([0, 1, 2, 3].map((value) => isWithin(range(1, 2), value))).toEqual([
       ...[false, true, true, false],
     ]);
-    expect(within(range(1, 2), undefined)).toBe(false);
-    expect(within(range(1, 2, true), undefined)).toBe(true);
-    expect(within(absentOnly, 5)).toBe(false);
-    expect(within(absentOnly, undefined)).toBe(true);
+    expect(isWithin(range(1, 2), undefined)).toBe(false);
+    expect(isWithin(range(1, 2, true), undefined)).toBe(true);
+    expect(isWithin(absentOnly, 5)).toBe(false);
+    expect(isWithin(absentOnly, undefined)).toBe(true);
   });
 
   it('is said in words', () => {

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Best, Sweep } from '../../../web/src/api/types';
-import { constraintsSummary, counts, joinsFront, orderedFront } from '../../../web/src/model/front';
+import {
+  constraintsSummary,
+  isCounted,
+  joinsFront,
+  orderedFront,
+} from '../../../web/src/model/front';
 import { World } from '../mock/world';
 
 function report(trial: number, accuracy: number, latency: number): Best {
@@ -40,11 +45,11 @@ describe('the front', () => {
 
   it('counts no report that is not finite or violates a constraint', () => {
     const sweep = sweepOfTwo();
-    expect(counts(sweep, { accuracy: 0.8, latency: 20 })).toBe(true);
-    expect(counts(sweep, { accuracy: 0.8, latency: 20.1 })).toBe(false);
-    expect(counts(sweep, { accuracy: 'nan', latency: 1 })).toBe(false);
-    expect(counts(sweep, { accuracy: 0.8, latency: '-inf' })).toBe(false);
-    expect(counts(sweep, { accuracy: 0.8 })).toBe(false);
+    expect(isCounted(sweep, { accuracy: 0.8, latency: 20 })).toBe(true);
+    expect(isCounted(sweep, { accuracy: 0.8, latency: 20.1 })).toBe(false);
+    expect(isCounted(sweep, { accuracy: 'nan', latency: 1 })).toBe(false);
+    expect(isCounted(sweep, { accuracy: 0.8, latency: '-inf' })).toBe(false);
+    expect(isCounted(sweep, { accuracy: 0.8 })).toBe(false);
   });
 
   it('is listed with the best in the first metric first', () => {

@@ -60,7 +60,7 @@ describe('the history of trials', () => {
       row(6, { state: 'running' }),
     ];
     const dots = historyDots(without, sweepOf(), 'number');
-    expect(dots.map(({ number, beside }) => [number, beside])).toEqual([
+    expect(dots.map(({ number, missing }) => [number, missing])).toEqual([
       [0, 'failed'],
       [1, 'NaN'],
       [2, 'outside'],
@@ -111,7 +111,7 @@ describe('several metrics', () => {
       row(4, { metrics: { accuracy: 'nan', latency: 3 } }),
     ];
     const dots = frontDots(rows, sweep);
-    expect(dots.map(({ number, x, y, beside }) => [number, x, y, beside])).toEqual([
+    expect(dots.map(({ number, x, y, missing }) => [number, x, y, missing])).toEqual([
       [0, 0.6, 12, undefined],
       [3, 0.95, NaN, 'outside'],
       [4, NaN, NaN, 'NaN'],

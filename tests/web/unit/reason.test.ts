@@ -83,7 +83,7 @@ describe('why a trial is in its state', () => {
     );
     const grows = { verdict: 'resize', reason: '2 of 8 workers; room for 6' } as const;
     expect(trialSentence({ ...running, yielding: grows })).toBe(
-      'Saves a checkpoint at its next report, to go on with more: 2 of 8 workers; room for 6.',
+      'Saves a checkpoint at its next report, to continue with more workers: 2 of 8 workers; room for 6.',
     );
   });
 
@@ -189,7 +189,7 @@ describe('sentences', () => {
       trials: { ...sweep.trials, running: 0, paused: 1 },
     };
     expect(confirmation('stop', idle)).toBe(
-      'No trial is running. No new trial will start, and 1 waiting trial will not go on.',
+      'No trial is running. No new trial will start, and 1 waiting trial will not continue.',
     );
   });
 });

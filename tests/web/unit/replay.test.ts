@@ -28,12 +28,12 @@ describe('a replay', () => {
   it('says what becomes of the winner', () => {
     const replay = smallReplay();
     expect(winnerSentence(replay)).toBe(
-      'The winner, trial 1, is lost at step 1; the best is then worse by 0.05000.',
+      'The replay loses the winner, trial 1, at step 1; the best is then worse by 0.05000.',
     );
     replay.if_best.keeps_winner = true;
-    expect(winnerSentence(replay)).toContain('hangs on what was not recorded');
+    expect(winnerSentence(replay)).toContain('depends on values that were not recorded');
     replay.if_worst.keeps_winner = true;
-    expect(winnerSentence(replay)).toBe('The winner, trial 1, survives.');
+    expect(winnerSentence(replay)).toBe('The replay keeps the winner, trial 1.');
   });
 
   it('lists the trials that end elsewhere, and those of which nobody knows', () => {
@@ -51,7 +51,7 @@ describe('a replay', () => {
         why: 'recorded up to step 3',
       },
     ]);
-    expect(unknownSentence(smallReplay())).toContain('1 trial of 3 would go on beyond');
+    expect(unknownSentence(smallReplay())).toContain('1 trial of 3 would train beyond');
     expect(unknownSentence({ ...smallReplay(), unknown: 0 })).toBe('');
   });
 });

@@ -3,7 +3,12 @@ import { rowOf, type TrialRow } from '../../../web/src/model/sweep_model';
 
 /** A trial as the sweep's page has it. */
 export function row(number: number, changes: Partial<Trial> = {}): TrialRow {
-  return rowOf({
+  return rowOf(wireTrial(number, changes));
+}
+
+/** A trial as the server sends it. */
+export function wireTrial(number: number, changes: Partial<Trial> = {}): Trial {
+  return {
     sweep: 's1',
     number,
     state: 'running',
@@ -21,5 +26,5 @@ export function row(number: number, changes: Partial<Trial> = {}): TrialRow {
     checkpoint: null,
     waiting: '',
     ...changes,
-  });
+  };
 }

@@ -33,10 +33,10 @@ describe('a rung', () => {
     ]);
   });
 
-  it('tells those that went on from those that it was the last for', () => {
+  it('separates trials that continued from trials that left', () => {
     expect(counted.map(rungSummary)).toEqual([
-      '4 went on, 2 paused, 1 failed',
-      '2 went on, 1 paused',
+      '4 continued, 2 paused, 1 failed',
+      '2 continued, 1 paused',
       '1 completed',
     ]);
   });

@@ -5,10 +5,10 @@ import type { Parameter } from '../../../web/src/api/types';
 import {
   durationText,
   extension,
-  rangeText,
   typedConfig,
   typedLimits,
   typedValue,
+  valuesText,
 } from '../../../web/src/model/steering';
 import { limitsSummary } from '../../../web/src/model/summary';
 import { smallWorld } from '../mock/scenarios';
@@ -74,9 +74,9 @@ describe('a configuration that is typed', () => {
   });
 
   it('says what may be typed', () => {
-    expect(rangeText(lr)).toBe('0.001 to 0.5, log');
-    expect(rangeText(width)).toBe('8 to 64 by 8');
-    expect(rangeText({ ...width, step: 1 })).toBe('8 to 64');
+    expect(valuesText(lr)).toBe('0.001 … 0.5, log');
+    expect(valuesText(width)).toBe('8 … 64 by 8');
+    expect(valuesText({ ...width, step: 1 })).toBe('8 … 64');
   });
 });
 

@@ -14,7 +14,7 @@ import type {
   TrialDetail,
 } from './types';
 
-/** A request that the server answered with a problem, or did not answer (status 0). */
+/** The server answered a request with a problem, or did not answer (status 0). */
 export class ApiError extends Error {
   constructor(readonly problem: Problem) {
     super(messageOf(problem));
@@ -24,7 +24,7 @@ export class ApiError extends Error {
   }
 }
 
-// Where a body was wrong, each place with what was wrong there: "config.lr: expected a number".
+// Lists each error of a request body with its place: "config.lr: expected a number".
 function messageOf({ title, detail, errors }: Problem): string {
   if (!errors?.length) return detail || title;
   const lines = errors.map(({ pointer, message }) =>
@@ -71,7 +71,7 @@ async function postJson<T>(path: string, body: object): Promise<T> {
   return (await response.json()) as T;
 }
 
-// Follows next_page_token to the end, handing over each page as it comes.
+// Follows next_page_token to the end and delivers each page.
 async function pages<T>(
   path: string,
   pageSize: number,
@@ -110,7 +110,7 @@ export const api = {
   trial(id: string, number: number, signal?: AbortSignal): Promise<TrialDetail> {
     return getJson(`${sweepPath(id)}/trials/${number}`, signal);
   },
-  /** What it has logged between reports, as the events after `after` tell. */
+  /** The values that a trial logged between reports, in events after `after`. */
   async logged(id: string, number: number, after: number, signal?: AbortSignal) {
     const most = 10_000;
     const points: LoggedPoint[] = [];

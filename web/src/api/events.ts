@@ -10,12 +10,12 @@ import type {
   WireMetrics,
 } from './types';
 
-/** What the stream of events tells: docs/rest-api.md. */
+/** An event of the stream; see docs/rest-api.md. */
 interface EventBase {
   seq: number;
   sweep: string;
   time: string;
-  /** Who made it happen: a token or an executor by name, or the service itself: `attune`. */
+  /** Who caused the event: the name of a token or an executor, or `attune` for the service. */
   actor: string;
 }
 interface TrialEventBase extends EventBase {
@@ -29,7 +29,7 @@ export type SweepCreated = EventBase & {
 };
 export type SweepChanged = EventBase & {
   kind: 'sweep_changed';
-  /** Null: as before. */
+  /** Null: unchanged. */
   state: SweepState | null;
   reason: string;
   stopping: Sweep['stopping'];
@@ -128,7 +128,7 @@ export type CheckpointDropped = TrialEventBase & {
 export type ExecutorChanged = Omit<EventBase, 'sweep'> & {
   kind: 'executor_changed';
   executor: string;
-  /** null: as before; it was drained or resumed. */
+  /** Null: unchanged; the executor was drained or resumed. */
   state: Executor['state'] | null;
   cpus: number;
   gpus: number;

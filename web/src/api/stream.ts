@@ -3,23 +3,23 @@ import { eventKinds, type AttuneEvent } from './events';
 export type StreamState = 'connecting' | 'live' | 'reconnecting' | 'closed';
 
 export interface StreamOptions {
-  /** Only this sweep's events; all when absent. */
+  /** Only events of this sweep; all if absent. */
   sweep?: string;
-  /** Begin after this event; without it, with what comes next. */
+  /** Start after this event; if absent, with the next event. */
   after?: number;
-  /** A frame's events, in the order of the log, each once. */
+  /** The events since the last frame, each once, in the order of the log. */
   onEvents(events: AttuneEvent[]): void;
   /**
-   * Connected at a place in the log the page does not know: what happened before must be read over
-   * REST, now that nothing after is missed.
+   * The stream has started at an unknown position of the log. The page must read the earlier state over
+   * REST; it misses no later event.
    */
   onResync(): void;
-  /** The server refused the stream (not authorised, restarting…); it is tried again by itself. */
+  /** The server refused the stream (not authorised, restarting…); the stream retries. */
   onRefused(): void;
   onState?(state: StreamState): void;
 }
 
-/** What the stream needs from its surroundings; a browser's by default, a test's otherwise. */
+/** What the stream needs from the browser, or from a test. */
 export interface StreamEnvironment {
   connect(url: string): EventSource;
   nextFrame(callback: () => void): void;
@@ -43,9 +43,9 @@ export const browserEnvironment: StreamEnvironment = {
 };
 
 /**
- * The page's one connection to /events. Reconnection with Last-Event-ID is EventSource's own; this
- * adds what it lacks: events handed over once a frame, a stream refused by the server tried again,
- * and no connection held by a hidden tab (browsers allow six an origin).
+ * The only connection of the page to /events. EventSource reconnects with Last-Event-ID. This class
+ * adds: events are delivered once per frame, a refused stream is retried, and a hidden tab holds no
+ * connection (browsers allow six per origin).
  */
 export class PageStream {
   private source: EventSource | undefined;
@@ -83,7 +83,7 @@ export class PageStream {
     this.source = source;
     source.onopen = () => {
       this.options.onState?.('live');
-      // EventSource may reopen by itself before any event gave it an id to resume from.
+      // EventSource may reconnect before any event gave it an id to resume from.
       if (this.lastSeq === undefined) this.options.onResync();
     };
     source.onerror = () => {
@@ -122,7 +122,7 @@ export class PageStream {
   private receive(kind: AttuneEvent['kind'], message: MessageEvent<string>): void {
     const event = { ...(JSON.parse(message.data) as object), kind } as AttuneEvent;
     if (this.lastSeq !== undefined && event.seq <= this.lastSeq) return;
-    // A fact can be several events; only the last of them carries its id.
+    // One fact can be several events; only the last carries its id.
     if (message.lastEventId === String(event.seq)) this.lastSeq = event.seq;
     this.queue.push(event);
     if (this.flushing) return;

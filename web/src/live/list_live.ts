@@ -10,7 +10,7 @@ import { throttle } from './throttle';
 const refreshMs = 1000;
 const sparkRefreshMs = 5000;
 
-/** What is read of a sweep, or undefined where it is no more. */
+/** The result of a read, or undefined if the sweep was deleted. */
 async function unlessDeleted<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
@@ -20,11 +20,11 @@ async function unlessDeleted<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** All sweeps. An event marks its sweep, and marked sweeps are read again at most once a second. */
+/** All sweeps. An event marks its sweep; marked sweeps are read again at most once a second. */
 export class LiveList {
   readonly sweeps = signal<Sweep[] | undefined>(undefined);
   readonly error = signal<ApiError | undefined>(undefined);
-  /** Best so far over the trials, by sweep; read only for rows that were seen. */
+  /** The best value so far over the trials, by sweep; read only for rows that were in view. */
   readonly sparks = signal<ReadonlyMap<string, number[]>>(new Map());
 
   private readonly abort = new AbortController();
@@ -54,7 +54,7 @@ export class LiveList {
   }
 
   private readonly refreshAll = throttle(refreshMs, async () => {
-    await this.guarded(async (aborted) => {
+    await this.guard(async (aborted) => {
       const all: Sweep[] = [];
       await api.sweeps((page) => all.push(...page), aborted);
       this.sweeps.value = all;
@@ -65,7 +65,7 @@ export class LiveList {
   private readonly refreshMarked = throttle(refreshMs, async () => {
     const ids = [...this.marked];
     this.marked.clear();
-    await this.guarded(async (aborted) => {
+    await this.guard(async (aborted) => {
       const fresh = new Map<string, Sweep>();
       const gone = new Set<string>();
       for (const id of ids) {
@@ -83,7 +83,7 @@ export class LiveList {
   private readonly refreshSparks = throttle(sparkRefreshMs / 10, async () => {
     const ids = [...this.sparkWanted];
     this.sparkWanted.clear();
-    await this.guarded(async (aborted) => {
+    await this.guard(async (aborted) => {
       for (const id of ids) {
         const mode = this.sweeps.peek()?.find((sweep) => sweep.id === id)?.metric.mode;
         if (!mode) continue;
@@ -114,7 +114,7 @@ export class LiveList {
     if (this.sparkWanted.size > 0) this.renewSparks();
   }
 
-  private async guarded(read: (aborted: AbortSignal) => Promise<void>): Promise<void> {
+  private async guard(read: (aborted: AbortSignal) => Promise<void>): Promise<void> {
     const { signal: aborted } = this.abort;
     if (aborted.aborted) return;
     try {

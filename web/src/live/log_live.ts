@@ -14,7 +14,7 @@ export interface LogPlace {
 const chunkBytes = 64 * 1024;
 const pollMs = 1000;
 
-/** One rank's log. Reads its end at once and, while followed, what is written after it. */
+/** The log of one rank. Reads the end at once and, while followed, new lines. */
 export class LiveLog {
   readonly text = signal('');
   readonly begin = signal(0);
@@ -36,7 +36,7 @@ export class LiveLog {
     clearTimeout(this.timer);
   }
 
-  /** While true, asks once a second whether the log has grown. */
+  /** While on, checks once a second whether the log has grown. */
   follow(on: boolean): void {
     if (on === this.following) return;
     this.following = on;
@@ -44,7 +44,7 @@ export class LiveLog {
     if (on) this.poll();
   }
 
-  /** Asks now: a report has come, or the attempt has ended. */
+  /** Checks now, because a report arrived or the attempt ended. */
   nudge(): void {
     this.reading = this.reading.then(() => this.readNew());
   }
@@ -52,7 +52,7 @@ export class LiveLog {
   async readEarlier(): Promise<void> {
     const limit = Math.min(chunkBytes, this.tail.begin);
     if (limit === 0) return;
-    await this.guarded(async () => {
+    await this.guard(async () => {
       const chunk = await this.read(this.tail.begin - limit, limit);
       this.tail.prepend(chunk.bytes, chunk.offset);
     });
@@ -66,13 +66,13 @@ export class LiveLog {
   }
 
   private async readNew(): Promise<void> {
-    await this.guarded(async () => {
+    await this.guard(async () => {
       let size: number;
       do {
         const chunk = await this.read(this.started ? this.tail.end : -chunkBytes, chunkBytes);
         this.started = true;
         size = chunk.size;
-        // A file shorter than what was read is another file: begin with its end.
+        // A file shorter than the text read so far is another file: start with its end.
         if (size < this.tail.end) this.started = false;
         else if (chunk.bytes.length > 0) this.tail.append(chunk.bytes, chunk.offset);
         if (chunk.bytes.length === 0) break;
@@ -85,7 +85,7 @@ export class LiveLog {
     return api.log(sweep, trial, { attempt, rank, offset, limit }, this.abort.signal);
   }
 
-  private async guarded(action: () => Promise<void>): Promise<void> {
+  private async guard(action: () => Promise<void>): Promise<void> {
     if (this.abort.signal.aborted) return;
     try {
       await action();

@@ -6,14 +6,14 @@ import type { AttuneEvent } from '../api/events';
 import type { Executor } from '../api/types';
 import { throttle } from './throttle';
 
-/** What every page shares: whether the browser may read, its one stream, the executors' strip. */
+/** State that all pages share: whether the browser is signed in, the stream, the executors. */
 export const authorised = signal(true);
 export const streamState = signal<StreamState>('closed');
 export const executors = signal<Executor[] | undefined>(undefined);
 
 let current: PageStream | undefined;
 
-/** Opens the page's stream; the one of the page before is closed first. */
+/** Opens the stream of a page and closes that of the previous page. */
 export function openStream(options: StreamOptions): () => void {
   current?.close();
   let stream: PageStream | undefined = undefined;
@@ -24,7 +24,7 @@ export function openStream(options: StreamOptions): () => void {
       options.onEvents(events);
     },
     onState(state) {
-      // The first state comes while the stream is being made, before it is the current one.
+      // The first state arrives in the constructor, before the stream is the current one.
       if (stream === undefined || stream === current) streamState.value = state;
     },
   });
@@ -37,7 +37,7 @@ export function openStream(options: StreamOptions): () => void {
   };
 }
 
-/** What went wrong, for a page to show; undefined when another place shows it, or nobody cares. */
+/** The error that a page must show; undefined after an abort, and for 401, which shows the login. */
 export function explain(error: unknown): ApiError | undefined {
   if (error instanceof DOMException && error.name === 'AbortError') return undefined;
   if (error instanceof ApiError) {

@@ -10,12 +10,12 @@ import { throttle } from './throttle';
 const headerRefreshMs = 1000;
 const retryMs = 2000;
 
-/** Keeps a SweepModel current: a snapshot over REST, then the stream from the snapshot's seq on. */
+/** Keeps a SweepModel current: a snapshot over REST, then events after the seq of the snapshot. */
 export class LiveSweep {
   readonly error = signal<ApiError | undefined>(undefined);
   /** Grows with every change of the model. */
   readonly version = signal(0);
-  /** Undefined until the snapshot is there. */
+  /** Undefined until the snapshot is read. */
   model: SweepModel | undefined;
 
   private readonly abort = new AbortController();
@@ -36,7 +36,7 @@ export class LiveSweep {
     this.closeStream?.();
   }
 
-  /** Reads the sweep again: `waiting` and the best trial's checkpoint have no event of their own. */
+  /** Reads the sweep again, because no event reports `waiting` and the best trial's checkpoint. */
   readonly refreshHeader = throttle(headerRefreshMs, async () => {
     if (this.abort.signal.aborted) return;
     try {
@@ -50,7 +50,7 @@ export class LiveSweep {
   private async load(): Promise<void> {
     try {
       const { signal: aborted } = this.abort;
-      // Curves first: their seq is where the stream goes on, and what is read later is no older.
+      // Curves first: the stream continues at their seq, and later reads are not older.
       const curves = await api.curves(this.id, this.metric, aborted);
       const trials: Trial[] = [];
       const [sweep] = await Promise.all([
@@ -64,7 +64,7 @@ export class LiveSweep {
     } catch (error) {
       const problem = explain(error);
       this.error.value = problem;
-      // A server that is away may come back; a sweep that does not exist will not.
+      // A server that does not answer may return; a sweep that does not exist will not.
       const passes = problem !== undefined && (problem.status === 0 || problem.status >= 500);
       if (passes) this.retry = setTimeout(() => void this.load(), retryMs);
     }

@@ -1,6 +1,6 @@
 /**
- * Runs the action at once, then at most once an interval and never twice at the same time; a call
- * meanwhile is not lost but runs at the interval's end.
+ * Runs the action at once, then at most once per interval and never twice at the same time. A call
+ * during the interval runs at its end.
  */
 export function throttle(intervalMs: number, action: () => Promise<void>): () => void {
   let busy = false;

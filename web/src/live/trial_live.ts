@@ -11,23 +11,23 @@ import { throttle } from './throttle';
 const refreshMs = 500;
 
 /**
- * One trial in full. Reports are appended as they come; everything rarer (attempts, decisions,
- * checkpoints) makes the trial be read again, because its events tell less than the trial does.
+ * One trial in full. Reports are appended as they arrive. Rarer changes (attempts, decisions,
+ * checkpoints) cause a new read, because their events contain less than the trial.
  */
 export class LiveTrial {
   readonly sweep = signal<Sweep | undefined>(undefined);
   readonly trial = signal<TrialDetail | undefined>(undefined);
   readonly error = signal<ApiError | undefined>(undefined);
-  /** Between its reports. */
+  /** Values logged between reports. */
   readonly logged = signal<readonly LoggedPoint[]>([]);
-  /** As far as events told; the trial itself does not say. */
+  /** Known only from events; the trial does not contain it. */
   readonly yielding = signal<Yielding | undefined>(undefined);
   /** Grows with each report: a hint that the logs have grown too. */
   readonly reports = signal(0);
 
-  /** Logged metrics that events have told of. */
+  /** Logged metrics that occurred in events. */
   private readonly namesSeen = new Set<string>();
-  /** Read until here, and behind it perhaps known by events. */
+  /** Logged values are read up to this seq; later ones are known only from events. */
   private loggedUntil = 0;
   private readonly abort = new AbortController();
   private readonly closeStream: () => void;
@@ -75,7 +75,7 @@ export class LiveTrial {
     this.addLogged(points);
   }
 
-  /** Points that are known already change nothing. */
+  /** Points that are already known change nothing. */
   private addLogged(points: readonly LoggedPoint[]): void {
     const first = points[0];
     if (!first) return;
@@ -93,7 +93,7 @@ export class LiveTrial {
     const logged: LoggedPoint[] = [];
     let rare = false;
     for (const event of events) {
-      // What a trial waits for changes with its sweep, with executors and with other trials.
+      // `waiting` of a trial changes with its sweep, with executors and with other trials.
       if (
         event.kind === 'sweep_changed' ||
         event.kind === 'sweep_extended' ||
@@ -110,7 +110,7 @@ export class LiveTrial {
       else if (trial) trial = appendReport(trial, event, this.sweep.peek()?.metric);
     }
     this.addLogged(logged);
-    // The sweep knows which metrics are logged. There may be more than it lists.
+    // The sweep lists the logged metrics. An unknown name means that the list is outdated.
     for (const name of logged.flatMap(({ metrics }) => Object.keys(metrics))) {
       if (this.namesSeen.has(name)) continue;
       this.namesSeen.add(name);

@@ -9,20 +9,20 @@ export interface Axis {
   key: string;
   name: string;
   kind: 'linear' | 'log' | 'listed';
-  /** Numbers between two are none of its. */
+  /** Only whole numbers are values. */
   whole: boolean;
-  /** Of numbers. */
+  /** The range of a numeric axis. */
   min: number;
   max: number;
-  /** Of a listed one, from below. */
+  /** The values of a listed axis, from below. */
   values: readonly ConfigValue[];
-  /** Of a metric: which way it is better. */
+  /** Set for a metric: its direction. */
   mode: Metric['mode'] | undefined;
-  /** Some trial has no place on it. */
+  /** Some trial has no value on the axis; a lane below shows it. */
   lane: boolean;
 }
 
-/** The searched parameters in the sweep's order, and the metrics last. */
+/** The searched parameters in the order of the sweep, then the metrics. */
 export function axesOf(sweep: Sweep, rows: readonly TrialRow[], logarithmic: boolean): Axis[] {
   const searched = (sweep.parameters ?? []).filter((each) => each.type !== 'constant');
   const axes = searched.map((parameter) => parameterAxis(parameter, rows));
@@ -38,7 +38,7 @@ function parameterAxis(parameter: Parameter, rows: readonly TrialRow[]): Axis {
     const listed = [...new Set([...(values ?? (type === 'bool' ? [false, true] : [])), ...found])];
     return { ...base, kind: 'listed', whole: true, min: 0, max: listed.length - 1, values: listed };
   }
-  // Trials may lie outside, where the range has been edited since.
+  // Trials may lie outside if the range was edited since.
   const numbers = found.map(Number).filter(Number.isFinite);
   const min = numbers.reduce((least, value) => Math.min(least, value), parameter.min ?? Infinity);
   const max = numbers.reduce((most, value) => Math.max(most, value), parameter.max ?? -Infinity);
@@ -57,7 +57,7 @@ function metricAxis(
   const series = values.map((value) => ({ values: [value] }));
   const log = logarithmic && values.some((value) => value > 0);
   const frame = frameOf(series, log);
-  // The frame keeps outliers out; its margin is of no use on an axis.
+  // The frame excludes outliers; an axis does not need its margin.
   const within = values.filter((v) => frame && v >= frame.min && v <= frame.max);
   const min = within.reduce((least, value) => Math.min(least, value), Infinity);
   const max = within.reduce((most, value) => Math.max(most, value), -Infinity);
@@ -71,7 +71,7 @@ function ends(min: number, max: number): { min: number; max: number } {
   return { min, max };
 }
 
-/** A trial's value on an axis, of a listed one the number of its place; undefined without. */
+/** Reads a trial's value on an axis: the index of a listed value; undefined without a value. */
 export function axisReader(axis: Axis, sweep: Sweep): (row: TrialRow) => number | undefined {
   const { name, values } = axis;
   if (axis.mode !== undefined) return metricReader(name, sweep);
@@ -85,7 +85,7 @@ export function axisReader(axis: Axis, sweep: Sweep): (row: TrialRow) => number 
   };
 }
 
-// Of several metrics a trial's newest report, which has them all; of one its best.
+// With several metrics, the newest report, which has all of them; with one, the best value.
 function metricReader(name: string, sweep: Sweep): (row: TrialRow) => number | undefined {
   const single = sweep.metrics.length === 1;
   return (row) => {
@@ -98,9 +98,9 @@ function metricReader(name: string, sweep: Sweep): (row: TrialRow) => number | u
 /** A trial across the axes. */
 export interface Strand {
   number: number;
-  /** A value an axis; undefined where it has none there. */
+  /** One value per axis; undefined if the trial has none there. */
   values: readonly (number | undefined)[];
-  /** In the first metric, from 0, the worst, to 1; undefined without a value. */
+  /** Rank in the first metric, from 0 (worst) to 1; undefined without a value. */
   merit: number | undefined;
   failed: boolean;
 }
@@ -128,7 +128,7 @@ export function firstMetric(axes: readonly Axis[]): number {
   return axes.findIndex((axis) => axis.mode !== undefined);
 }
 
-/** Where on its axis a value lies: 0 at the lower end, 1 at the upper; beyond them at the end. */
+/** The place of a value on its axis: 0 at the lower end, 1 at the upper end, clamped to these. */
 export function placeOf(axis: Axis, value: number): number {
   const { kind, min, max, values } = axis;
   if (kind === 'listed') return (value + 0.5) / values.length;
@@ -140,7 +140,7 @@ export function placeOf(axis: Axis, value: number): number {
   return Math.min(1, Math.max(0, place));
 }
 
-/** The value at a place; of a listed axis between the numbers of two. */
+/** The value at a place; on a listed axis, a number between two indices. */
 export function valueAt({ kind, min, max, values }: Axis, place: number): number {
   if (kind === 'listed') return place * values.length - 0.5;
   return kind === 'log' ? min * Math.pow(max / min, place) : min + place * (max - min);
@@ -151,7 +151,7 @@ export function formatAt({ kind, values, mode }: Axis, value: number): string {
   return mode === undefined ? formatConfig(value) : formatMetric(value);
 }
 
-/** Values to be labelled, about so many. */
+/** About `about` values to label. */
 export function ticksOf(axis: Axis, about: number): number[] {
   const { kind, min, max, values, whole } = axis;
   if (kind === 'listed') {
@@ -168,7 +168,7 @@ export function ticksOf(axis: Axis, about: number): number[] {
   const fine = [1, 2, 5, 10].map((by) => by * magnitude).find((by) => by >= rough) ?? rough;
   const step = whole ? Math.max(1, Math.round(fine)) : fine;
   const ticks: number[] = [];
-  // Steps added up bring noise: 0.30000000000000004.
+  // Adding steps causes rounding errors: 0.30000000000000004.
   for (let i = Math.ceil(min / step - 1e-9); i * step <= max + step * 1e-9; i += 1)
     ticks.push(Number((i * step).toPrecision(12)));
   return ticks;

@@ -2,22 +2,23 @@ import { axisReader, formatAt, valueAt, type Axis } from './axes';
 import type { Predicate } from './filter';
 import type { Sweep } from '../api/types';
 
-/** A part of an axis: values from `low` to `high`, and with `absent` the trials without one. */
+/** A part of an axis: values from `low` to `high`, and with `absent` also trials without a value. */
 export interface Brush {
   low: number;
   high: number;
   absent: boolean;
 }
 
-/** By the axis's key. */
+/** Brushes by the key of their axis. */
 export type Brushes = Readonly<Record<string, Brush>>;
 
-/** Trials without a value alone. */
+/** Selects only trials without a value. */
 export const absentOnly: Brush = { low: Infinity, high: -Infinity, absent: true };
 
 /**
- * What lies between two places of an axis. To an end it is open, so that values to come count too;
- * below 0 is the lane of those without a value. Undefined where nothing could lie there.
+ * The brush between two places of an axis. At an end of the axis it is open, so that it also selects
+ * future values. A place below 0 is the lane of trials without a value. Undefined if the brush can
+ * select nothing.
  */
 export function brushBetween(axis: Axis, from: number, to: number): Brush | undefined {
   const [first, last] = from < to ? [from, to] : [to, from];
@@ -31,20 +32,20 @@ export function brushBetween(axis: Axis, from: number, to: number): Brush | unde
   return { low, high, absent };
 }
 
-export function within({ low, high, absent }: Brush, value: number | undefined): boolean {
+export function isWithin({ low, high, absent }: Brush, value: number | undefined): boolean {
   return value === undefined ? absent : value >= low && value <= high;
 }
 
-/** Trials that lie in all brushes. Those of axes that there are no longer count for nothing. */
+/** Selects trials in all brushes. Brushes of axes that no longer exist are ignored. */
 export function brushFilter(brushes: Brushes, axes: readonly Axis[], sweep: Sweep): Predicate {
   const tests = axes.flatMap((axis) => {
     const brush = brushes[axis.key];
     return brush ? [{ brush, read: axisReader(axis, sweep) }] : [];
   });
-  return (row) => tests.every(({ brush, read }) => within(brush, read(row)));
+  return (row) => tests.every(({ brush, read }) => isWithin(brush, read(row)));
 }
 
-/** As the URL holds them: `config.lr~0.001~0.1,config.momentum~absent`; an open end is empty. */
+/** The form in the URL: `config.lr~0.001~0.1,config.momentum~absent`; an open end is empty. */
 export function formatBrushes(brushes: Brushes): string {
   return Object.entries(brushes)
     .map(([key, { low, high, absent }]) => {
@@ -55,7 +56,7 @@ export function formatBrushes(brushes: Brushes): string {
     .join(',');
 }
 
-/** Leaves out what cannot be read. */
+/** Skips parts that it cannot parse. */
 export function parseBrushes(text: string | null): Brushes {
   const brushes: Record<string, Brush> = {};
   for (const part of (text ?? '').split(',').filter(Boolean)) {
@@ -63,7 +64,7 @@ export function parseBrushes(text: string | null): Brushes {
     const absent = rest.at(-1) === 'absent';
     const ends = absent ? rest.slice(0, -1) : rest;
     const brush = ends.length === 0 && absent ? absentOnly : readEnds(ends, absent);
-    const key = decoded(name);
+    const key = decode(name);
     if (brush && key) brushes[key] = brush;
   }
   return brushes;
@@ -79,7 +80,7 @@ function readEnds([low, high, ...more]: string[], absent: boolean): Brush | unde
   return brush.low <= brush.high ? brush : undefined;
 }
 
-function decoded(name: string): string | undefined {
+function decode(name: string): string | undefined {
   try {
     return decodeURIComponent(name);
   } catch {

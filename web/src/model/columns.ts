@@ -1,17 +1,32 @@
 import type { Metric, Parameter } from '../api/types';
 import { compareByMode } from './numbers';
-import { trialStates } from './states';
 import type { TrialRow } from './sweep_model';
 
+/** A trial's value in a column; undefined: it has none. */
+export type Value = number | string | boolean | undefined;
+
+/** The part of a column of the trial table that sorting and filtering use. */
+export interface ColumnData {
+  /** The column's name in the URL; `config.NAME` for a parameter. */
+  key: string;
+  /** The column's name in its header and in a filter. */
+  label: string;
+  value(row: TrialRow): Value;
+  sortable: boolean;
+  filterable: boolean;
+  /** The order of two values; by default numbers by size and words by the alphabet. */
+  compare?(a: Value, b: Value): number;
+}
+
 export interface Sort {
-  /** `number`, `state`, `best`, `step`, `seconds`, `reason`, or `config.NAME`. */
+  /** The key of a column. */
   key: string;
   descending: boolean;
 }
 
 export const defaultSort: Sort = { key: 'best', descending: false };
 
-/** As the URL holds it: `best`, `-best`, `config.lr`. */
+/** Reads the sort from the URL: `best`, `-best`, `config.lr`. */
 export function parseSort(text: string | undefined): Sort {
   if (!text) return defaultSort;
   return text.startsWith('-')
@@ -24,23 +39,25 @@ export function formatSort(sort: Sort): string | undefined {
   return text === defaultSort.key ? undefined : text;
 }
 
-/** A second press on a column's header turns it round. */
+/** A second press on a column's header reverses the order. */
 export function pressColumn(sort: Sort, key: string): Sort {
   return { key, descending: sort.key === key ? !sort.descending : false };
 }
 
-type Comparable = number | string | undefined;
-
 /**
- * Rows in order. `best` ascends from the best, whichever way the metric goes; rows without a value
- * come last both ways; equal rows keep the order of their numbers.
+ * Sorts by a column. Rows without a value come last in both directions. Equal rows are ordered by
+ * number, as are all rows if no sortable column has the key.
  */
-export function sortTrials(trials: Iterable<TrialRow>, sort: Sort, metric: Metric): TrialRow[] {
-  const rows = [...trials];
+export function sortTrials(
+  trials: Iterable<TrialRow>,
+  sort: Sort,
+  columns: readonly ColumnData[],
+): TrialRow[] {
+  const column = columns.find(({ key, sortable }) => sortable && key === sort.key);
+  const compare = column?.compare ?? compareNatural;
   const sign = sort.descending ? -1 : 1;
-  const read = reader(sort.key);
-  const compareValues = sort.key === 'best' ? bestFirst(metric.mode) : compareNatural;
-  const values = new Map(rows.map((row) => [row.number, read(row)]));
+  const rows = [...trials];
+  const values = new Map(rows.map((row) => [row.number, column?.value(row)]));
   return rows.sort((a, b) => {
     const left = values.get(a.number);
     const right = values.get(b.number);
@@ -48,42 +65,21 @@ export function sortTrials(trials: Iterable<TrialRow>, sort: Sort, metric: Metri
       if (left !== right) return left === undefined ? 1 : -1;
       return a.number - b.number;
     }
-    return sign * compareValues(left, right) || a.number - b.number;
+    return sign * compare(left, right) || a.number - b.number;
   });
 }
 
-function reader(key: string): (row: TrialRow) => Comparable {
-  switch (key) {
-    case 'number':
-      return (row) => row.number;
-    case 'state':
-      return (row) => trialStates.indexOf(row.state);
-    case 'best':
-      return (row) => row.best;
-    case 'step':
-      return (row) => row.step;
-    case 'seconds':
-      return (row) => row.seconds;
-    case 'reason':
-      return (row) => row.reason || undefined;
-  }
-  const name = key.replace(/^config\./, '');
-  return (row) => {
-    const value = row.config[name];
-    return typeof value === 'boolean' ? Number(value) : value;
-  };
-}
-
-function bestFirst(mode: Metric['mode']): (a: number | string, b: number | string) => number {
+/** The best value comes first, NaN last. */
+export function bestFirst(mode: Metric['mode']): (a: Value, b: Value) => number {
   return (a, b) => compareByMode(mode, Number(a), Number(b));
 }
 
-function compareNatural(a: number | string, b: number | string): number {
+function compareNatural(a: Value, b: Value): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b;
   return String(a).localeCompare(String(b), 'en', { numeric: true });
 }
 
-/** The parameters worth a column: in the order of the sweep file, constants left out. */
+/** The parameters that get a column: all except constants, in the order of the sweep file. */
 export function searchedParameters(
   parameters: readonly Parameter[] | undefined,
   trials: Iterable<TrialRow>,

@@ -1,7 +1,7 @@
 import type { Metric, WireCurve, WireNumber } from '../api/types';
 import { better, fromWire } from './numbers';
 
-/** From behind a step on a trial trains what another one had become by then. */
+/** After this step, a trial trains the weights that its donor had at the step. */
 export interface Clone {
   donor: number;
   step: number;
@@ -13,15 +13,15 @@ export interface Point {
 }
 
 /**
- * One metric of one trial over its steps, which strictly grow: what was reported, at whole steps, and
- * what was logged between reports. At a step that has both the report counts.
+ * One metric of one trial over strictly increasing steps: reported values at whole steps, and values
+ * logged between reports. If a step has both, the report counts.
  */
 export class Curve {
   readonly steps: number[] = [];
   readonly values: number[] = [];
-  /** Where it goes on from others' checkpoints. Their steps strictly grow. */
+  /** Where the trial continues from checkpoints of others, by strictly increasing step. */
   readonly clones: Clone[] = [];
-  /** Which points were logged; parallel to them. */
+  /** Which points were logged; parallel to `steps`. */
   private readonly logged: boolean[] = [];
 
   static fromWire(wire: WireCurve): Curve {
@@ -35,10 +35,10 @@ export class Curve {
     return curve;
   }
 
-  /** Of points as they came, each kind by itself. */
+  /** Builds a curve from points in the order of their arrival. */
   static of(reported: readonly Point[], logged: readonly Point[]): Curve {
-    const reports = standing(reported);
-    const between = standing(logged);
+    const reports = withoutReplaced(reported);
+    const between = withoutReplaced(logged);
     const curve = new Curve();
     let next = 0;
     const takeUntil = (step: number): void => {
@@ -58,20 +58,20 @@ export class Curve {
     return this.steps.length;
   }
 
-  /** A report more; see add(). */
+  /** Adds a reported value; see add(). */
   append(step: number, value: number): void {
     this.add({ step, value }, false);
   }
 
-  /** Something logged more; see add(). */
+  /** Adds a logged value; see add(). */
   log(step: number, value: number): void {
     this.add({ step, value }, true);
   }
 
   /**
-   * A step that is not new comes from an attempt that resumed before it: what the newer attempt
-   * reports replaces the older attempt's reports from there on, and what it logs what that logged.
-   * What a report has covered does not come back when that report is replaced.
+   * A step that is not new comes from an attempt that resumed before it. From there on, the reports of
+   * the newer attempt replace the older reports, and its logged values the older logged values. A
+   * logged value that a report covered does not return when that report is replaced.
    */
   private add(point: Point, logged: boolean): void {
     const behind: [Point, boolean][] = [];
@@ -93,14 +93,14 @@ export class Curve {
     this.logged.push(logged);
   }
 
-  /** A clone replaces what the trial had become by that step, and with it earlier clones. */
+  /** Adds a clone. It replaces earlier clones at or after its step. */
   clone(clone: Clone): void {
     while (this.clones.length > 0 && (this.clones.at(-1) as Clone).step >= clone.step)
       this.clones.pop();
     this.clones.push(clone);
   }
 
-  /** The index of the first point behind a clone; undefined while there is none. */
+  /** The index of the first point after a clone; undefined while there is none. */
   firstOf(clone: Clone): number | undefined {
     const i = upperBound(this.steps, clone.step);
     return i < this.length ? i : undefined;
@@ -112,7 +112,7 @@ export class Curve {
     return i >= 0 ? this.values[i] : undefined;
   }
 
-  /** Of what was reported: nothing is judged by what is logged. */
+  /** The best reported value; logged values do not count. */
   best(mode: Metric['mode']): number | undefined {
     let best: number | undefined;
     this.values.forEach((value, i) => {
@@ -123,8 +123,8 @@ export class Curve {
   }
 }
 
-// Without those that a later one at the same step or an earlier one has replaced.
-function standing(points: readonly Point[]): Point[] {
+// Removes points that a later point at the same step or an earlier step has replaced.
+function withoutReplaced(points: readonly Point[]): Point[] {
   const left: Point[] = [];
   for (const point of points) {
     while (left.length > 0 && (left.at(-1) as Point).step >= point.step) left.pop();
@@ -145,22 +145,22 @@ export function upperBound(ascending: readonly number[], value: number): number 
   return low;
 }
 
-/** What a frame is put around: a curve, or what stands for one. */
+/** A curve, or other values that a frame must contain. */
 export type Valued = Pick<Curve, 'values'>;
 
 export interface Frame {
   min: number;
   max: number;
-  /** Of those that it was made for, how many leave it, because they diverge far from all others. */
+  /** How many curves leave the frame, because they diverge far from all others. */
   clipped: number;
 }
 
-// A frame ends at the outlying side when the extreme lies further out than this many times the
-// spread of the middle 90 % of values.
+// A frame cuts off an extreme that is further out than this many times the spread of the middle 90 %
+// of the values.
 const outlierSpreads = 4;
 const framePadding = 0.07;
 
-// Quantiles of this many values are exact enough to judge what lies far out.
+// Quantiles of this many values are exact enough to detect outliers.
 const mostSampled = 50_000;
 
 /**
@@ -172,14 +172,14 @@ export function frameOf(curves: Iterable<Valued>, logarithmic: boolean): Frame |
   const usable = (value: number): boolean => Number.isFinite(value) && (!logarithmic || value > 0);
   let [min, max] = extremes(all, usable);
   if (min > max) return undefined;
-  if (logarithmic) return { ...padded(min, max, true), clipped: 0 };
+  if (logarithmic) return { ...pad(min, max, true), clipped: 0 };
 
   const [low, high] = outlierBounds(all, usable);
-  if (min >= low && max <= high) return { ...padded(min, max, false), clipped: 0 };
+  if (min >= low && max <= high) return { ...pad(min, max, false), clipped: 0 };
   [min, max] = extremes(all, (value) => usable(value) && value >= low && value <= high);
   const outside = (value: number): boolean => usable(value) && (value < min || value > max);
   const clipped = all.filter((curve) => curve.values.some(outside)).length;
-  return { ...padded(min, max, false), clipped };
+  return { ...pad(min, max, false), clipped };
 }
 
 type Test = (value: number) => boolean;
@@ -217,7 +217,7 @@ function outlierBounds(curves: readonly Valued[], usable: Test): [number, number
   return [at(0.05) - outlierSpreads * spread, at(0.95) + outlierSpreads * spread];
 }
 
-function padded(min: number, max: number, logarithmic: boolean): { min: number; max: number } {
+function pad(min: number, max: number, logarithmic: boolean): { min: number; max: number } {
   if (logarithmic) {
     const factor = max > min ? Math.pow(max / min, framePadding) : 2;
     return { min: min / factor, max: max * factor };
@@ -226,7 +226,7 @@ function padded(min: number, max: number, logarithmic: boolean): { min: number; 
   return { min: min - margin, max: max + margin };
 }
 
-/** Best value so far as trials are numbered: what a sparkline of a sweep shows. */
+/** The best value so far, in the order of trial numbers: the sparkline of a sweep. */
 export function bestSoFar(
   curves: Iterable<readonly [number, Curve]>,
   mode: Metric['mode'],

@@ -2,7 +2,7 @@ import type { Best, Sweep, WireMetrics } from '../api/types';
 import { better, compareByMode, fromWire } from './numbers';
 
 /** Whether a report counts: every metric of the sweep is finite and no constraint is violated. */
-export function counts(sweep: Sweep, metrics: WireMetrics): boolean {
+export function isCounted(sweep: Sweep, metrics: WireMetrics): boolean {
   const value = (name: string): number => fromWire(metrics[name] ?? 'nan');
   const within = Object.entries(sweep.constraints).every(
     ([name, { min, max }]) =>
@@ -13,7 +13,7 @@ export function counts(sweep: Sweep, metrics: WireMetrics): boolean {
   return within && sweep.metrics.every(({ name }) => Number.isFinite(value(name)));
 }
 
-/** Whether a report that counts would be one of the sweep's best: none is as good in everything. */
+/** Whether a report that counts would join the front: no known report is as good in every metric. */
 export function joinsFront(sweep: Sweep, metrics: WireMetrics): boolean {
   return !sweep.front.some((known) =>
     sweep.metrics.every(
@@ -23,7 +23,7 @@ export function joinsFront(sweep: Sweep, metrics: WireMetrics): boolean {
   );
 }
 
-/** The front with the best in the first metric first. */
+/** The front, sorted by the first metric with the best first. */
 export function orderedFront(sweep: Sweep): Best[] {
   const { mode } = sweep.metric;
   return [...sweep.front].sort((a, b) => compareByMode(mode, fromWire(a.value), fromWire(b.value)));

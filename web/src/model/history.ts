@@ -1,17 +1,17 @@
 import type { Metric, Sweep, TrialState, WireMetrics } from '../api/types';
-import { counts } from './front';
+import { isCounted } from './front';
 import { better, fromWire } from './numbers';
 import { isLive } from './states';
 import type { TrialRow } from './sweep_model';
 import { parseTime } from './time';
 
-/** What trials are put against: their numbers, or when they ended. */
+/** The x axis: numbers of trials, or the times when they ended. */
 export type Along = 'number' | 'ended';
 
-/** Why a trial has no place among values. */
-export type Beside = 'NaN' | 'outside' | 'failed' | 'none';
+/** Why a trial has no value to draw. */
+export type Missing = 'NaN' | 'outside' | 'failed' | 'none';
 
-export const besideMeaning: Record<Beside, string> = {
+export const missingMeaning: Record<Missing, string> = {
   NaN: 'reported NaN or infinity',
   outside: 'outside of the constraints',
   failed: 'failed before a report',
@@ -23,15 +23,15 @@ export interface Dot {
   number: number;
   state: TrialState;
   x: number;
-  /** NaN where it lies beside. */
+  /** NaN if the value is missing. */
   y: number;
-  beside: Beside | undefined;
+  missing: Missing | undefined;
 }
 
 /**
- * Each trial's best value against its number, or against the seconds from the sweep's beginning to
- * its own end. Those that have neither reported nor ended are left out, and along the time those
- * that have not ended.
+ * Each trial's best value against its number, or against the seconds from the creation of the sweep
+ * to the end of the trial. Trials without a report or an end are left out; so are, along the time,
+ * trials that have not ended.
  */
 export function historyDots(rows: Iterable<TrialRow>, sweep: Sweep, along: Along): Dot[] {
   const { name } = sweep.metric;
@@ -41,16 +41,16 @@ export function historyDots(rows: Iterable<TrialRow>, sweep: Sweep, along: Along
     if (along === 'ended' && ended === null) continue;
     const x = along === 'number' ? number : (parseTime(ended ?? '') - begin) / 1000;
     const counted = best !== undefined && Number.isFinite(best);
-    const beside = counted ? undefined : besideOf(state, [best ?? metricOf(metrics, name)]);
-    if (!counted && beside === undefined) continue;
-    dots.push({ number, state, x, y: counted ? best : NaN, beside });
+    const missing = counted ? undefined : missingOf(state, [best ?? metricOf(metrics, name)]);
+    if (!counted && missing === undefined) continue;
+    dots.push({ number, state, x, y: counted ? best : NaN, missing });
   }
   return dots.sort((a, b) => a.x - b.x || a.number - b.number);
 }
 
 /**
- * Each trial's newest report in the first two metrics; those on the front as they were when they
- * came to it. A trial may have several reports there.
+ * Each trial's newest report in the first two metrics. Trials on the front are drawn with their
+ * reports there, which may be several.
  */
 export function frontDots(rows: Iterable<TrialRow>, sweep: Sweep): Dot[] {
   const onFront = new Set(sweep.front.map(({ trial }) => trial));
@@ -61,15 +61,15 @@ export function frontDots(rows: Iterable<TrialRow>, sweep: Sweep): Dot[] {
     if (onFront.has(row.number)) continue;
     const { number, state, metrics } = row;
     const values = sweep.metrics.map(({ name }) => metricOf(metrics, name));
-    const counted = counts(sweep, metrics);
-    const beside = counted ? undefined : besideOf(state, values);
-    if (!counted && beside === undefined) continue;
+    const counted = isCounted(sweep, metrics);
+    const missing = counted ? undefined : missingOf(state, values);
+    if (!counted && missing === undefined) continue;
     const [x = NaN, y = NaN] = values;
-    dots.push({ number, state, x, y: counted ? y : NaN, beside });
+    dots.push({ number, state, x, y: counted ? y : NaN, missing });
   }
   for (const { number, x, y } of frontPoints(sweep)) {
     const row = shown.get(number);
-    if (row) dots.push({ number, state: row.state, x, y, beside: undefined });
+    if (row) dots.push({ number, state: row.state, x, y, missing: undefined });
   }
   return dots;
 }
@@ -79,7 +79,10 @@ function metricOf(metrics: WireMetrics, name: string): number | undefined {
   return value === undefined ? undefined : fromWire(value);
 }
 
-function besideOf(state: TrialState, values: readonly (number | undefined)[]): Beside | undefined {
+function missingOf(
+  state: TrialState,
+  values: readonly (number | undefined)[],
+): Missing | undefined {
   if (values.some((value) => value !== undefined && !Number.isFinite(value))) return 'NaN';
   if (values.every((value) => value !== undefined)) return 'outside';
   if (isLive(state)) return undefined;
@@ -91,15 +94,15 @@ export interface Point {
   y: number;
 }
 
-/** The best value so far: the places where it gets better, in the dots' order. */
+/** The points where the best value so far improves, in the order of the dots. */
 export function bestLine(
   dots: readonly Dot[],
   mode: Metric['mode'],
 ): (Point & { number: number })[] {
   const line: (Point & { number: number })[] = [];
-  for (const { x, y, number, beside } of dots) {
+  for (const { x, y, number, missing } of dots) {
     const before = line.at(-1);
-    if (beside !== undefined || (before && !better(mode, y, before.y))) continue;
+    if (missing !== undefined || (before && !better(mode, y, before.y))) continue;
     line.push({ x, y, number });
   }
   return line;
@@ -110,7 +113,7 @@ export interface FrontPoint extends Point {
   step: number;
 }
 
-/** The front's reports in the first two metrics, by the first. */
+/** The reports of the front in the first two metrics, sorted by the first. */
 export function frontPoints({ front }: Pick<Sweep, 'front'>): FrontPoint[] {
   return front
     .map(({ trial, step, values }) => ({
@@ -123,9 +126,8 @@ export function frontPoints({ front }: Pick<Sweep, 'front'>): FrontPoint[] {
 }
 
 /**
- * The corners between points of a front of two metrics: behind them lies what some point is at
- * least as good as in both. Maximised along x, a point's reach ends with its x; minimised, it begins
- * there.
+ * The corners between the points of a front of two metrics. They bound the area that the front
+ * dominates. A maximised x ends the area of a point; a minimised x begins it.
  */
 export function frontLine(points: readonly Point[], xMode: Metric['mode']): Point[] {
   return points.flatMap((point, i) => {

@@ -1,15 +1,15 @@
-/** A growing log, of which the end is held. Positions are bytes of the file. */
+/** The end of a growing log. Positions are bytes of the file. */
 export class LogTail {
   private chunks: { begin: number; text: string }[] = [];
   private decoder = new TextDecoder();
   private next = 0;
 
-  /** Of the first byte held: what lies before can be read and prepended. */
+  /** The position of the first byte held. Earlier bytes can be read and prepended. */
   get begin(): number {
     return this.chunks[0]?.begin ?? this.next;
   }
 
-  /** After the last byte held: where to go on reading. */
+  /** The position after the last byte held, where reading continues. */
   get end(): number {
     return this.next;
   }
@@ -18,7 +18,7 @@ export class LogTail {
     return this.chunks.map((chunk) => chunk.text).join('');
   }
 
-  /** Bytes that do not follow on those held (another file, one cut short) replace them. */
+  /** Bytes that do not continue those held (another file, a truncated file) replace them. */
   append(bytes: Uint8Array, offset: number): void {
     if (offset !== this.next) {
       this.chunks = [];
@@ -31,7 +31,7 @@ export class LogTail {
     this.dropEarliest();
   }
 
-  /** What lies just before `begin`; kept from its first whole line on. */
+  /** Adds bytes that end at `begin`, from their first whole line on. */
   prepend(bytes: Uint8Array, offset: number): void {
     const cut = offset > 0 ? firstLineEnd(bytes) : 0;
     const text = clean(new TextDecoder().decode(bytes.subarray(cut)));
@@ -46,12 +46,12 @@ export class LogTail {
   }
 }
 
-/** A page left open over a night must not grow with the log. */
+/** A page that stays open overnight must not grow with the log. */
 export const maxKeptChars = 1 << 20;
 
 const newline = 10;
 
-// A piece from the middle of a file begins inside a line, perhaps inside a character.
+// A piece from the middle of a file begins inside a line, and perhaps inside a character.
 function firstLineEnd(bytes: Uint8Array): number {
   const at = bytes.indexOf(newline);
   return at < 0 ? 0 : at + 1;

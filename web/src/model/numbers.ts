@@ -1,6 +1,6 @@
 import type { ConfigValue, Metric, WireNumber } from '../api/types';
 
-/** JSON has no NaN and no infinities; the API sends them as words. */
+/** Parses a number of the API, which sends NaN and infinities as words. */
 export function fromWire(value: WireNumber): number {
   switch (value) {
     case 'nan':
@@ -14,7 +14,7 @@ export function fromWire(value: WireNumber): number {
   }
 }
 
-/** Whether a is strictly better than b. NaN is worse than everything, itself excepted. */
+/** Whether a is strictly better than b. NaN is worse than every number. */
 export function better(mode: Metric['mode'], a: number, b: number): boolean {
   if (Number.isNaN(a)) return false;
   if (Number.isNaN(b)) return true;
@@ -40,12 +40,12 @@ export function formatMetric(value: number): string {
   return minus(value.toPrecision(Math.max(significantDigits, wholeDigits(magnitude))));
 }
 
-/** A step: whole, or to two decimals where something was logged between reports. */
+/** A step: whole, or with two decimals if a value was logged between reports. */
 export function formatStep(step: number): string {
   return Number.isInteger(step) ? String(step) : step.toFixed(2);
 }
 
-/** A configuration's value: exact, because it is an input; only long tails are shortened. */
+/** A value of a configuration: exact, because it is an input; only long fractions are shortened. */
 export function formatConfig(value: ConfigValue | undefined): string {
   if (value === undefined) return '';
   if (typeof value !== 'number') return String(value);

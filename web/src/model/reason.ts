@@ -3,7 +3,7 @@ import { formatMetric, fromWire } from './numbers';
 import type { TrialRow } from './sweep_model';
 import type { Yielding } from './yielding';
 
-/** Why a trial is in its state, as one sentence. The server's own words where it gave any. */
+/** Why a trial is in its state, as one sentence: the server's reason if there is one. */
 export function trialSentence(
   trial: Pick<TrialRow, 'state' | 'reason' | 'milestone' | 'step'> &
     Partial<Pick<TrialRow, 'waiting' | 'yielding'>>,
@@ -19,7 +19,7 @@ export function trialSentence(
         ? `Training; the next decision is at step ${trial.milestone}.`
         : 'Training.';
     case 'paused':
-      return `Paused at step ${trial.step}; it goes on if it is among the best of its rung.`;
+      return `Paused at step ${trial.step}; it continues if it is among the best of its rung.`;
     case 'completed':
       return `Reached its last step, ${trial.step}.`;
     case 'stopped':
@@ -34,7 +34,9 @@ export function trialSentence(
 function yieldingSentence({ verdict, reason }: Yielding): string {
   if (verdict === 'pause') return 'Saves a checkpoint and leaves at its next report.';
   if (verdict === 'resize')
-    return sentence(`Saves a checkpoint at its next report, to go on with more: ${reason}`);
+    return sentence(
+      `Saves a checkpoint at its next report, to continue with more workers: ${reason}`,
+    );
   return sentence(`Ends at its next report: ${reason.replace(/^stopped: /, '')}`);
 }
 
@@ -54,8 +56,8 @@ const verdictPast: Record<Decision['verdict'], string> = {
   continue: 'Continued',
   pause: 'Paused',
   stop: 'Stopped',
-  exploit: 'Took over another trial’s checkpoint',
-  resize: 'Left to go on with more workers',
+  exploit: 'Cloned the checkpoint of another trial',
+  resize: 'Left to continue with more workers',
   promote: 'Promoted',
 };
 
@@ -74,7 +76,7 @@ export function decisionSentence(decision: Decision, metric: Metric): string {
   return facts.length > 0 ? `${start}: ${facts.join(' ')}.` : `${start}.`;
 }
 
-/** A failure's first line is the sentence; what follows are the last lines of the log. */
+/** Splits a failure: its first line is a sentence, the rest are the last lines of the log. */
 export function splitFailure(failure: string): { sentence: string; log: string } {
   const end = failure.indexOf('\n');
   if (end < 0) return { sentence: sentence(failure), log: '' };
@@ -97,8 +99,7 @@ export function attemptOutcome(attempt: Pick<Attempt, 'state' | 'outcome'>): str
   return outcomeText[attempt.outcome] || 'ended';
 }
 
-/** What an attempt goes on as, after the one before it: a clone, resized, promoted, resumed, tried
-    again. */
+/** How an attempt began after the one before it: clone, resized, promoted, resumed or again. */
 export function beginning(
   before: Pick<Attempt, 'number' | 'outcome'> | undefined,
   { decisions }: Pick<TrialDetail, 'decisions'>,
@@ -111,12 +112,12 @@ export function beginning(
   return verdict?.verdict === 'promote' ? 'promoted' : 'resumed';
 }
 
-/** What each of its attempts goes on as. */
+/** How each attempt of a trial began. */
 export function beginnings(trial: Pick<TrialDetail, 'attempts_list' | 'decisions'>): string[] {
   return trial.attempts_list.map((_, i, all) => beginning(all[i - 1], trial));
 }
 
-/** First letter upper case, a full stop at the end, nothing else touched. */
+/** Capitalises the first letter and adds a full stop; changes nothing else. */
 export function sentence(text: string): string {
   const trimmed = text.trim();
   if (!trimmed) return '';

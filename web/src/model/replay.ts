@@ -8,7 +8,7 @@ export interface Comparison {
   replayed: string;
 }
 
-/** What a person compares of a replay, row by row. */
+/** The rows that compare a replay with the recorded sweep. */
 export function comparisons(replay: Replay): Comparison[] {
   const hours = replay.recorded.gpu_hours > 0 ? 'gpu_hours' : 'cpu_hours';
   const row = (
@@ -18,7 +18,7 @@ export function comparisons(replay: Replay): Comparison[] {
   ): Comparison => ({
     name,
     recorded: format(replay.recorded[key]),
-    replayed: either(replay, (course) => format(course[key])),
+    replayed: formatBoth(replay, (course) => format(course[key])),
   });
   const best = (course: Replay['recorded']): string =>
     course.best ? formatMetric(course.best.value) : '–';
@@ -29,28 +29,28 @@ export function comparisons(replay: Replay): Comparison[] {
     {
       name: `Best ${replay.metric}`,
       recorded: best(replay.recorded),
-      replayed: either(replay, best),
+      replayed: formatBoth(replay, best),
     },
   ];
 }
 
-/** Whether the winner survives, and what it costs where it does not. */
+/** Whether the replay keeps the winner, and the cost if it does not. */
 export function winnerSentence(replay: Replay): string {
   const { recorded, if_worst, if_best, trials } = replay;
   const number = recorded.best?.trial ?? 0;
   if (if_worst.keeps_winner && if_best.keeps_winner)
-    return `The winner, trial ${number}, survives.`;
-  const regret = either(replay, ({ regret }) => (regret === null ? '–' : formatMetric(regret)));
+    return `The replay keeps the winner, trial ${number}.`;
+  const regret = formatBoth(replay, ({ regret }) => (regret === null ? '–' : formatMetric(regret)));
   if (if_worst.keeps_winner !== if_best.keeps_winner)
-    return `Whether the winner, trial ${number}, survives hangs on what was not recorded; without it the best is worse by ${regret}.`;
+    return `Whether the replay keeps the winner, trial ${number}, depends on values that were not recorded; without it the best is worse by ${regret}.`;
   const step = trials[number]?.if_worst.step ?? 0;
-  return `The winner, trial ${number}, is lost at step ${step}; the best is then worse by ${regret}.`;
+  return `The replay loses the winner, trial ${number}, at step ${step}; the best is then worse by ${regret}.`;
 }
 
-/** What the recording does not tell; empty where it tells all. */
+/** What the recording does not contain; empty if it contains everything. */
 export function unknownSentence(replay: Replay): string {
   if (replay.unknown === 0) return '';
-  return `${plural(replay.unknown, 'trial')} of ${replay.trials.length} would go on beyond what was recorded: a … b is if they are the worst from there on, and the best.`;
+  return `${plural(replay.unknown, 'trial')} of ${replay.trials.length} would train beyond the recording: a … b is the result if they are the worst from there on, and the best.`;
 }
 
 export interface Changed {
@@ -60,23 +60,23 @@ export interface Changed {
   why: string;
 }
 
-/** The trials that had ended elsewhere, or may have. */
+/** The trials that end in another state or step, or may do so. */
 export function changedTrials(replay: Replay): Changed[] {
   return replay.trials.flatMap(({ number, unknown, recorded, if_worst, if_best }) => {
     const was = `${recorded.state} ${recorded.step}`;
     const [worst, best] = [endText(if_worst), endText(if_best)];
     const replayed = (worst === best ? worst : `${worst} … ${best}`) + (unknown ? ' ?' : '');
-    // What an unknown trial was judged by is made up.
+    // The reason of an unknown trial would rest on invented values.
     const why = unknown ? `recorded up to step ${recorded.step}` : if_worst.reason;
     return replayed === was ? [] : [{ number, recorded: was, replayed, why }];
   });
 }
 
 function endText({ state, step }: TrialEnd): string {
-  return state === 'pending' ? 'not tried' : `${state} ${step}`;
+  return state === 'pending' ? 'not started' : `${state} ${step}`;
 }
 
-function either(replay: Replay, text: (course: ReplayedCourse) => string): string {
+function formatBoth(replay: Replay, text: (course: ReplayedCourse) => string): string {
   const [worst, best] = [text(replay.if_worst), text(replay.if_best)];
   return worst === best ? worst : `${worst} … ${best}`;
 }

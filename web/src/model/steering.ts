@@ -1,8 +1,9 @@
 import type { Config, ConfigValue, Parameter, Sweep } from '../api/types';
+import { formatConfig } from './numbers';
 
-// What people type into dialogs, and the requests that it means.
+// The text that users type into dialogs, and the requests made from it.
 
-/** What `:extend` takes. */
+/** The body of `:extend`. */
 export interface Extension {
   max_trials?: number;
   max_step?: number;
@@ -12,7 +13,7 @@ export interface Extension {
 
 export type Typed = Record<string, string>;
 
-/** The limits of a sweep as one would type them. */
+/** The limits of a sweep as a user would type them. */
 export function typedLimits(sweep: Sweep): Record<keyof Extension, string> {
   return {
     max_trials: String(sweep.max_trials),
@@ -22,7 +23,7 @@ export function typedLimits(sweep: Sweep): Record<keyof Extension, string> {
   };
 }
 
-/** The limits that were typed anew. */
+/** The limits that the user changed. */
 export function extension(before: Record<keyof Extension, string>, typed: Typed): Extension {
   const changed = (name: keyof Extension): string | undefined => {
     const text = typed[name]?.trim();
@@ -34,12 +35,12 @@ export function extension(before: Record<keyof Extension, string>, typed: Typed)
     if (text !== undefined) limits[name] = Number(text);
   }
   const time = changed('max_time');
-  // The server's durations have a unit, and no time is none.
+  // The server requires a unit, also for "no limit".
   if (time !== undefined) limits.max_time = time === '0' ? '0s' : time;
   return limits;
 }
 
-/** As sweep files write it: "1d", "90m"; 0 for none. */
+/** A duration in the form of a sweep file: "1d", "90m"; 0 for none. */
 export function durationText(seconds: number): string {
   if (seconds === 0) return '0';
   const units = [
@@ -51,13 +52,13 @@ export function durationText(seconds: number): string {
   return fit ? `${seconds / fit[1]}${fit[0]}` : `${seconds}s`;
 }
 
-/** A parameter's value as one would type it; a choice is the place of its value. */
+/** A parameter's value as a user would type it; for a choice, the index of the value. */
 export function typedValue(parameter: Parameter, value: ConfigValue | undefined): string {
   if (value === undefined) return '';
   return String(parameter.values ? parameter.values.indexOf(value) : value);
 }
 
-/** The configuration that was typed; what was left empty is left out. */
+/** The configuration that the user typed, without empty fields. */
 export function typedConfig(parameters: readonly Parameter[], typed: Typed): Config {
   const config: Config = {};
   for (const { name, values } of parameters) {
@@ -69,8 +70,12 @@ export function typedConfig(parameters: readonly Parameter[], typed: Typed): Con
   return config;
 }
 
-/** "0.001 to 0.5, log"; "8 to 64 by 8". */
-export function rangeText({ type, min, max, scale, step }: Parameter): string {
-  const by = step !== undefined && !(type === 'int' && step === 1) ? ` by ${step}` : '';
-  return `${min} to ${max}${by}${scale === 'log' ? ', log' : ''}`;
+/** The values of a parameter: "0.001 … 0.5, log", "8 … 64 by 8", "sgd, adamw", "128". */
+export function valuesText({ type, value, values, min, max, scale, step }: Parameter): string {
+  if (value !== undefined) return formatConfig(value);
+  if (values) return values.map((each) => formatConfig(each)).join(', ');
+  if (min === undefined || max === undefined) return '';
+  const by =
+    step !== undefined && !(type === 'int' && step === 1) ? ` by ${formatConfig(step)}` : '';
+  return `${formatConfig(min)} … ${formatConfig(max)}${by}${scale === 'log' ? ', log' : ''}`;
 }

@@ -2,12 +2,12 @@ import type { Limits, Sweep, TrialState } from '../api/types';
 import type { Axis } from './axes';
 import { brushText, type Brushes } from './brush';
 import type { Curve } from './curve';
-import { besideMeaning, type Along, type Dot } from './history';
+import { missingMeaning, type Along, type Dot } from './history';
 import { formatCount, formatMetric, formatStep, fromWire, plural } from './numbers';
-import { trialStates } from './states';
+import { countTrials, trialStates } from './states';
 import { formatDuration } from './time';
 
-/** What the learning curves show, in words, for those who do not see them. */
+/** What the learning curves show, in words for readers who do not see them. */
 export function curvesSummary(
   sweep: Sweep,
   curves: ReadonlyMap<number, Curve>,
@@ -27,7 +27,7 @@ export function curvesSummary(
   return parts.join(' ');
 }
 
-/** What became of the trials, in words. */
+/** The results of the trials, in words. */
 export function historySummary(
   sweep: Sweep,
   dots: readonly Dot[],
@@ -43,18 +43,18 @@ export function historySummary(
       `Each trial’s newest report; ${plural(front.length, 'report')} on the front${more}.`,
     );
   } else {
-    const line = `the line is the best ${along === 'ended' ? 'by then' : 'so far'}.`;
+    const line = `the line is the best ${along === 'ended' ? 'at that time' : 'so far'}.`;
     parts.push(`The best ${sweep.metric.name} of ${plural(trials, 'trial')}; ${line}`);
     if (best) parts.push(`Best: ${formatMetric(fromWire(best.value))}, trial ${best.trial}.`);
   }
-  const beside = Object.entries(besideMeaning).flatMap(([kind, meaning]) => {
-    const count = dots.filter((dot) => dot.beside === kind).length;
+  const missing = Object.entries(missingMeaning).flatMap(([kind, meaning]) => {
+    const count = dots.filter((dot) => dot.missing === kind).length;
     return count > 0 ? [`${formatCount(count)} ${meaning}`] : [];
   });
-  if (beside.length > 0) parts.push(`${beside.join(', ')}.`);
-  const missing = trials - new Set(dots.map((dot) => dot.number)).size;
+  if (missing.length > 0) parts.push(`${missing.join(', ')}.`);
+  const undrawn = trials - new Set(dots.map((dot) => dot.number)).size;
   const yet = !several && along === 'ended' ? 'ended' : 'reported';
-  if (missing > 0) parts.push(`${formatCount(missing)} not ${yet} yet.`);
+  if (undrawn > 0) parts.push(`${formatCount(undrawn)} not ${yet} yet.`);
   return parts.join(' ');
 }
 
@@ -90,14 +90,14 @@ export function workersText({
   return `${min_workers < workers ? `${min_workers} to ` : ''}${plural(workers, 'worker')}`;
 }
 
-/** The limits there are: "2 h, 50 GPU-hours, target 0.95". */
+/** The limits that are set: "2 h, 50 GPU-hours, target 0.95". */
 export function limitsSummary(limits: Limits): string {
   const parts = [
     limits.target !== null && `target ${formatMetric(limits.target)}`,
     limits.max_time > 0 && formatDuration(limits.max_time),
     limits.max_gpu_hours > 0 && `${formatMetric(limits.max_gpu_hours)} GPU-hours`,
     limits.patience > 0 && `patience ${plural(limits.patience, 'trial')}`,
-    limits.max_trial_time > 0 && `${formatDuration(limits.max_trial_time)} a trial`,
+    limits.max_trial_time > 0 && `${formatDuration(limits.max_trial_time)} per trial`,
     limits.trial_patience > 0 && `patience ${plural(limits.trial_patience, 'report')}`,
     limits.plateau &&
       `plateau of ${limits.plateau.metric} over ${plural(limits.plateau.patience, 'report')}`,
@@ -109,12 +109,11 @@ export function limitsSummary(limits: Limits): string {
   return parts.filter(Boolean).join(', ');
 }
 
-/** What a person is about to do, with what it costs. */
+/** The consequences of an action, for its dialog. */
 export function confirmation(verb: 'stop' | 'kill' | 'delete', sweep: Sweep): string {
   const { running, pending, paused } = sweep.trials;
   if (verb === 'delete') {
-    const trials = Object.values(sweep.trials).reduce((all, some) => all + some, 0);
-    return `Its ${plural(trials, 'trial')} will be gone, with their checkpoints, logs and files. Nothing brings them back.`;
+    return `Its ${plural(countTrials(sweep.trials), 'trial')} will be deleted with their checkpoints, logs and files. This cannot be undone.`;
   }
   const waiting = pending + paused;
   if (verb === 'stop') {
@@ -125,10 +124,10 @@ export function confirmation(verb: 'stop' | 'kill' | 'delete', sweep: Sweep): st
     const second =
       waiting === 0
         ? 'No new trial will start.'
-        : `No new trial will start, and ${plural(waiting, 'waiting trial')} will not go on.`;
+        : `No new trial will start, and ${plural(waiting, 'waiting trial')} will not continue.`;
     return `${first} ${second}`;
   }
   const first =
     running === 0 ? 'No trial is running.' : `${plural(running, 'running trial')} will end now.`;
-  return `${first} What was trained since the last checkpoints is lost; checkpoints already saved are kept.`;
+  return `${first} Training since the last checkpoints is lost; saved checkpoints are kept.`;
 }

@@ -7,13 +7,13 @@ import type {
 } from '../api/events';
 import type { Curves, Sweep, Trial } from '../api/types';
 import { Curve } from './curve';
-import { counts, joinsFront } from './front';
+import { isCounted, joinsFront } from './front';
 import { better, fromWire } from './numbers';
-import { countStates } from './states';
+import { countStates, isLive } from './states';
 import { formatClock } from './time';
 import { yieldingAfter, type Yielding } from './yielding';
 
-/** A trial as the sweep's page needs it: numbers parsed once. */
+/** A trial for the page of a sweep, with its numbers parsed. */
 export interface TrialRow extends Omit<Trial, 'best'> {
   best: number | undefined;
   yielding: Yielding | undefined;
@@ -25,17 +25,17 @@ export function rowOf(trial: Trial): TrialRow {
 }
 
 /**
- * What one sweep's page shows: a snapshot read over REST, kept current by events.
+ * The data of a sweep's page: a snapshot read over REST, kept current by events.
  *
- * The snapshot's parts are read one after another, curves first; events after the curves' seq may
- * therefore already be contained in the trials. Applying them again is harmless.
+ * The parts of the snapshot are read one after another, curves first. The trials may therefore
+ * already contain events after the curves' seq. Applying these again is harmless.
  */
 export class SweepModel {
   readonly trials = new Map<number, TrialRow>();
   readonly curves = new Map<number, Curve>();
-  /** Names of all metrics any trial has reported or logged. */
+  /** Names of all metrics that any trial has reported or logged. */
   readonly metricNames: Set<string>;
-  /** Last event contained. */
+  /** The last event that the model contains. */
   seq: number;
   private readonly snapshotSeq: number;
 
@@ -43,7 +43,7 @@ export class SweepModel {
     public sweep: Sweep,
     trials: Iterable<Trial>,
     curves: Curves,
-    /** The metric the curves show; the sweep's own or another. */
+    /** The metric that the curves show. */
     readonly curveMetric: string,
   ) {
     this.seq = this.snapshotSeq = curves.seq;
@@ -56,15 +56,15 @@ export class SweepModel {
     this.recount();
   }
 
-  /** Takes a newer snapshot of the sweep alone; the trials' counts stay ours, which are newer. */
+  /** Takes a newer snapshot of the sweep. The model keeps its counts of trials, which are newer. */
   refresh(sweep: Sweep): void {
     this.sweep = sweep;
     this.recount();
   }
 
   /**
-   * Returns whether something changed that only the server can tell in full (`waiting`, the best
-   * trial's checkpoint, times), so that the sweep is worth reading again.
+   * Returns whether to read the sweep again: only the server knows all of what changed (`waiting`, the
+   * best trial's checkpoint, times).
    */
   apply(events: readonly AttuneEvent[]): boolean {
     let stale = false;
@@ -83,7 +83,7 @@ export class SweepModel {
     return stale;
   }
 
-  // A fact can be several events of one number, and come in several parts.
+  // One fact can be several events with the same number, and arrive in several parts.
   private isNew({ seq }: AttuneEvent): boolean {
     return seq > this.snapshotSeq && seq >= this.seq;
   }
@@ -130,7 +130,7 @@ export class SweepModel {
           state: event.state,
           reason: event.reason,
           config: event.config ?? row.config,
-          ended: isEnd(event.state) ? event.time : null,
+          ended: isLive(event.state) ? null : event.time,
           waiting: event.not_before ? `waits until ${formatClock(event.not_before)}` : '',
         }));
         this.takeClone(event);
@@ -170,7 +170,7 @@ export class SweepModel {
   private report(event: TrialReported): boolean {
     this.draw(event);
     const { name, mode } = this.sweep.metric;
-    const judged = counts(this.sweep, event.metrics) ? event.metrics[name] : undefined;
+    const judged = isCounted(this.sweep, event.metrics) ? event.metrics[name] : undefined;
     const value = judged === undefined ? undefined : fromWire(judged);
     this.update(event.trial, (row) => ({
       ...row,
@@ -229,7 +229,7 @@ export class SweepModel {
     this.update(number, (row) => ({ ...row, yielding: yieldingAfter(event, row.yielding) }));
   }
 
-  // What single trials wait for was read with them, and no event tells how it changes.
+  // `waiting` of a trial was read with the trial, and no event reports its changes.
   private resetWaiting(): void {
     const waiting = this.sweep.state === 'paused' ? 'its sweep is paused' : '';
     for (const [number, row] of this.trials) {
@@ -252,10 +252,6 @@ function bestOf(
   if (value === undefined) return before;
   if (before === undefined || better(mode, value, before)) return value;
   return before;
-}
-
-function isEnd(state: Trial['state']): boolean {
-  return state !== 'pending' && state !== 'running' && state !== 'paused';
 }
 
 function newRow(event: Extract<AttuneEvent, { kind: 'trial_created' }>): TrialRow {

@@ -1,4 +1,4 @@
-/** Microseconds of the wire are beyond Date, which cuts them off. */
+/** Milliseconds since 1970. Date drops the microseconds that the server sends. */
 export function parseTime(text: string): number {
   return Date.parse(text);
 }
@@ -15,7 +15,7 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** For an axis whose labels lie so far apart: "20 s", "15 min", "3 h", "2 d". */
+/** For an axis with this distance between labels: "20 s", "15 min", "3 h", "2 d". */
 export function formatSpan(seconds: number, apart: number): string {
   const units = [
     [86_400, 'd'],
@@ -36,7 +36,7 @@ export function formatAgo(time: number, now: number): string {
   return `${Math.round(seconds / 86_400)} d ago`;
 }
 
-/** In the reader's time zone, to the second: "2026-11-21 10:00:04". */
+/** In the time zone of the browser, to the second: "2026-11-21 10:00:04". */
 export function formatClock(text: string | null): string {
   if (!text) return '–';
   const time = new Date(parseTime(text));

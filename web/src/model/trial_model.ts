@@ -3,7 +3,7 @@ import type { LoggedPoint, Metric, Schedule, Sweep, TrialDetail } from '../api/t
 import { Curve, type Clone, type Point } from './curve';
 import { better, fromWire } from './numbers';
 
-/** The trial with a report more; one that it already contains changes nothing. */
+/** Adds a report to a trial; a report that the trial already contains changes nothing. */
 export function appendReport(
   trial: TrialDetail,
   event: TrialReported,
@@ -29,7 +29,8 @@ export function appendReport(
   };
 }
 
-/** Names of all metrics the trial has reported, and of what its sweep's trials log; the sweep's own first. */
+/** Names of the metrics that the trial reported or that trials of its sweep log; the metric of the
+    sweep comes first. */
 export function metricNames(trial: TrialDetail, sweep: Sweep): string[] {
   const names = new Set([sweep.metric.name]);
   for (const point of trial.history) for (const name of Object.keys(point.metrics)) names.add(name);
@@ -51,7 +52,7 @@ export function curveOf(
   return Curve.of(of(history), of(logged));
 }
 
-/** Where the trial went on from another's checkpoint, of what its weights come from now. */
+/** Where the trial continued from a checkpoint of another trial. */
 export function clonesOf(parts: Schedule['schedule'], number: number): Clone[] {
   return parts.flatMap(({ trial, step }, i) => {
     const donor = parts[i - 1]?.trial;

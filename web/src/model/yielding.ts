@@ -1,10 +1,10 @@
 import type { AttuneEvent, TrialYielding } from '../api/events';
 
-/** What a running trial gets at its next report. */
+/** The verdict that a running trial receives at its next report. */
 export type Yielding = Pick<TrialYielding, 'verdict' | 'reason'>;
 
-/** What it gets after an event about it or its sweep; a sweep that goes on takes its pause back, and
-    `continue` whatever there was. */
+/** The verdict after an event about the trial or its sweep. A sweep that resumes cancels a pause;
+    `continue` cancels every verdict. */
 export function yieldingAfter(
   event: AttuneEvent,
   before: Yielding | undefined,

@@ -5,7 +5,7 @@ import { brushText, formatBrushes, type Brushes } from '../model/brush';
 import { setQuery } from '../router';
 import { Icon } from '../ui/icons';
 
-/** What the brushes keep, each to be let go of. */
+/** One chip per brush, with its range; a click clears the brush. */
 export function BrushChips({
   axes,
   brushes,
@@ -15,7 +15,7 @@ export function BrushChips({
 }): JSX.Element | null {
   const brushed = axes.filter((axis) => brushes[axis.key]);
   if (brushed.length === 0) return null;
-  const letGo = ({ key }: Axis): void => {
+  const clear = ({ key }: Axis): void => {
     const { [key]: _, ...others } = brushes;
     setQuery({ brush: formatBrushes(others) });
   };
@@ -28,9 +28,9 @@ export function BrushChips({
             key={axis.key}
             type="button"
             class="chip brush-chip"
-            aria-label={`Let go of ${text}`}
-            title="Let go of this range"
-            onClick={() => letGo(axis)}
+            aria-label={`Clear ${text}`}
+            title="Clear this range"
+            onClick={() => clear(axis)}
           >
             {text} <Icon name="clear" />
           </button>

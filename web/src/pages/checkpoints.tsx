@@ -9,7 +9,7 @@ import { Confirm } from '../ui/dialog';
 import { CopyButton } from '../ui/parts';
 import { useSteering } from './steering';
 
-/** What a trial has saved: what is there, what a person keeps, and what is gone and why. */
+/** The checkpoints of a trial: kept, pinned, or deleted with the reason. */
 export function Checkpoints({ trial }: { trial: TrialDetail }): JSX.Element {
   const [asked, setAsked] = useState<Checkpoint>();
   const { outcome, press, answer } = useSteering();
@@ -41,7 +41,7 @@ export function Checkpoints({ trial }: { trial: TrialDetail }): JSX.Element {
       {asked && (
         <Confirm
           title={`Unpin the checkpoint at step ${asked.step}?`}
-          text="Its files are deleted as soon as the sweep file does not ask to keep it."
+          text="Its files are deleted unless the sweep file keeps it."
           action="Unpin"
           onYes={() => answer(() => pin(asked, false))}
           onClose={() => setAsked(undefined)}

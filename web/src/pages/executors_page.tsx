@@ -7,17 +7,21 @@ import { executors, openStream } from '../live/session';
 import { formatBytes } from '../model/numbers';
 import { sentence } from '../model/reason';
 import { trialUrl } from '../router';
+import { DataTable, type TableColumn } from '../ui/data_table';
 import { Dialog, Field } from '../ui/dialog';
 import { Loading } from '../ui/parts';
 import { PilotsPanel } from './pilots_panel';
 import { useSteering } from './steering';
 
-/** The hosts: who is online, what is free, what runs where, who is drained. Kept current by the shared strip's refresh. */
+/** The executors: their state, free resources and running trials. The stream refreshes them. */
 export function ExecutorsPage(): JSX.Element {
   useEffect(() => openStream({ onEvents: () => {}, onResync: () => {}, onRefused: () => {} }), []);
   const all = executors.value;
   const [asked, setAsked] = useState<Executor>();
   const { outcome, press, answer } = useSteering();
+  const columns = executorColumns(setAsked, ({ name }) => {
+    void press(() => api.steerExecutor(name, 'resume'));
+  });
   return (
     <>
       <div class="page-head">
@@ -35,33 +39,7 @@ export function ExecutorsPage(): JSX.Element {
       )}
       {all && all.length > 0 && (
         <div class="panel table-scroll">
-          <table class="data">
-            <thead>
-              <tr>
-                <th scope="col">name</th>
-                <th scope="col">state</th>
-                <th scope="col">address</th>
-                <th scope="col">CPUs in use</th>
-                <th scope="col">GPUs in use</th>
-                <th scope="col">memory in use</th>
-                <th scope="col">labels</th>
-                <th scope="col">runs</th>
-                <th scope="col">
-                  <span class="visually-hidden">actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {all.map((executor) => (
-                <ExecutorRow
-                  key={executor.name}
-                  executor={executor}
-                  onDrain={() => setAsked(executor)}
-                  onResume={() => void press(() => api.steerExecutor(executor.name, 'resume'))}
-                />
-              ))}
-            </tbody>
-          </table>
+          <DataTable columns={columns} rows={all} rowKey={({ name }) => name} />
         </div>
       )}
       {all && <PilotsPanel executors={all} />}
@@ -76,7 +54,7 @@ export function ExecutorsPage(): JSX.Element {
   );
 }
 
-/** Asks whether what runs there is to leave, and why. */
+/** Asks for a reason, and whether running trials should leave. */
 function DrainDialog({
   executor,
   onYes,
@@ -93,14 +71,16 @@ function DrainDialog({
       onYes={({ reason, now }) => onYes({ ...(reason && { reason }), now: now === 'on' })}
       onClose={onClose}
     >
-      <Field label="Reason" hint="for people; may be empty">
+      <Field label="Reason" hint="optional">
         <input name="reason" type="text" autocomplete="off" maxLength={1000} />
       </Field>
       <label class="check">
         <input type="checkbox" name="now" />
-        <span>What runs there saves a checkpoint at its next report and goes on elsewhere</span>
+        <span>
+          Running trials save a checkpoint at their next report and continue on other executors
+        </span>
       </label>
-      <p class="muted dialog-note">Nothing starts there before it is resumed.</p>
+      <p class="muted dialog-note">No trial starts there until you resume it.</p>
     </Dialog>
   );
 }
@@ -114,106 +94,114 @@ const stateClasses: Record<Executor['state'], string> = {
   lost: 'state state-failed',
 };
 
-function ExecutorRow({
-  executor,
-  onDrain,
-  onResume,
-}: {
-  executor: Executor;
-  onDrain(): void;
-  onResume(): void;
-}): JSX.Element {
-  const online = executor.state !== 'lost';
-  const { drain, problem, set_aside } = executor;
-  const closed = drain ?? set_aside;
-  return (
-    <tr>
-      <th scope="row">{executor.name}</th>
-      <td>
-        <span class={stateClasses[executor.state]}>
-          <span class="dot" /> {executor.state.replace('_', ' ')}
-        </span>
-        {[drain?.reason, problem, set_aside?.reason].map(
-          (reason) =>
-            reason && (
-              <div class="muted executor-reason" key={reason}>
-                {sentence(reason)}
-              </div>
-            ),
-        )}
-      </td>
-      <td class="mono">{executor.address}</td>
-      <Use online={online} free={executor.cpus_free} all={executor.cpus} format={String} />
-      <Use online={online} free={executor.gpus_free} all={executor.gpus} format={String} />
-      <Use
-        online={online}
-        free={executor.memory_free}
-        all={executor.memory_bytes}
-        format={formatBytes}
-        note={
-          executor.disk_free_bytes === null
-            ? ''
-            : `${formatBytes(executor.disk_free_bytes)} of disk free`
-        }
-      />
-      <td class="mono">
-        {Object.entries(executor.labels).map(([name, value]) => (
+function executorColumns(
+  onDrain: (executor: Executor) => void,
+  onResume: (executor: Executor) => void,
+): TableColumn<Executor>[] {
+  return [
+    { label: 'name', cell: ({ name }) => name },
+    { label: 'state', cell: (executor) => <State executor={executor} /> },
+    { label: 'address', class: 'mono', cell: ({ address }) => address },
+    {
+      label: 'CPUs in use',
+      cell: ({ state, cpus, cpus_free }) => <Use state={state} all={cpus} free={cpus_free} />,
+    },
+    {
+      label: 'GPUs in use',
+      cell: ({ state, gpus, gpus_free }) => <Use state={state} all={gpus} free={gpus_free} />,
+    },
+    {
+      label: 'memory in use',
+      cell: ({ state, memory_bytes, memory_free, disk_free_bytes: disk }) => (
+        <>
+          <Use state={state} all={memory_bytes} free={memory_free} format={formatBytes} />
+          {state !== 'lost' && disk !== null && (
+            <div class="muted">{formatBytes(disk)} of disk free</div>
+          )}
+        </>
+      ),
+    },
+    {
+      label: 'labels',
+      class: 'mono',
+      cell: ({ labels }) =>
+        Object.entries(labels).map(([name, value]) => (
           <div key={name}>
             {name}={value}
           </div>
-        ))}
-      </td>
-      <td>
-        {executor.running.map(({ sweep, trial, ranks: [first, last] }) => (
+        )),
+    },
+    {
+      label: 'runs',
+      cell: ({ running }) =>
+        running.map(({ sweep, trial, ranks: [first, last] }) => (
           <div key={`${sweep}/${trial}`}>
             <a href={trialUrl(sweep, trial)}>
               {sweep}/{trial}
             </a>{' '}
             <span class="muted">{first === last ? `rank ${first}` : `ranks ${first}–${last}`}</span>
           </div>
-        ))}
-      </td>
-      <td>
-        <button
-          type="button"
-          class="quiet"
-          aria-label={`${closed ? 'Resume' : 'Drain'} ${executor.name}`}
-          onClick={closed ? onResume : onDrain}
-        >
-          {closed ? 'Resume' : 'Drain…'}
-        </button>
-      </td>
-    </tr>
+        )),
+    },
+    {
+      label: <span class="visually-hidden">actions</span>,
+      cell: (executor) => {
+        const closed = executor.drain ?? executor.set_aside;
+        return (
+          <button
+            type="button"
+            class="quiet"
+            aria-label={`${closed ? 'Resume' : 'Drain'} ${executor.name}`}
+            onClick={() => (closed ? onResume : onDrain)(executor)}
+          >
+            {closed ? 'Resume' : 'Drain…'}
+          </button>
+        );
+      },
+    },
+  ];
+}
+
+function State({ executor }: { executor: Executor }): JSX.Element {
+  const { state, drain, problem, set_aside } = executor;
+  return (
+    <>
+      <span class={stateClasses[state]}>
+        <span class="dot" /> {state.replace('_', ' ')}
+      </span>
+      {[drain?.reason, problem, set_aside?.reason].map(
+        (reason) =>
+          reason && (
+            <div class="muted executor-reason" key={reason}>
+              {sentence(reason)}
+            </div>
+          ),
+      )}
+    </>
   );
 }
 
 function Use({
-  online,
-  free,
+  state,
   all,
-  format,
-  note = '',
+  free,
+  format = String,
 }: {
-  online: boolean;
-  free: number;
+  state: Executor['state'];
   all: number;
-  format(value: number): string;
-  /** Below it, while it is online. */
-  note?: string;
+  free: number;
+  format?(value: number): string;
 }): JSX.Element {
-  if (all === 0) return <td class="muted">none</td>;
-  // What a lost executor uses is unknown until it comes back.
-  if (!online) return <td class="muted">{format(all)} in all</td>;
+  if (all === 0) return <span class="muted">none</span>;
+  // The use of a lost executor is unknown until it comes back.
+  if (state === 'lost') return <span class="muted">{format(all)} in total</span>;
   const used = all - free;
   return (
-    <td>
-      <div class="use">
-        <div class="bar" aria-hidden="true">
-          <span style={{ width: `${(used / all) * 100}%` }} />
-        </div>
-        {format(used)} of {format(all)}
+    <div class="use">
+      <div class="bar" aria-hidden="true">
+        <span style={{ width: `${(used / all) * 100}%` }} />
       </div>
-      {note && <div class="muted">{note}</div>}
-    </td>
+      {format(used)} of {format(all)}
+    </div>
   );
 }

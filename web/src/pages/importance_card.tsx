@@ -7,11 +7,12 @@ import { explain } from '../live/session';
 import { throttle } from '../live/throttle';
 import { plural } from '../model/numbers';
 import { sentence } from '../model/reason';
+import { Pick } from '../ui/parts';
 
-// It is computed anew from all trials each time, and moves slowly.
+// The server computes it from all trials each time, and it changes slowly.
 const refreshMs = 2000;
 
-/** How much each parameter decides, in the metric that is chosen; read again as trials end. */
+/** How important each parameter is for the chosen metric; read again when trials end. */
 export function ImportanceCard({ sweep }: { sweep: Sweep }): JSX.Element {
   const [metric, setMetric] = useState(sweep.metric.name);
   const importance = useImportance(sweep, metric);
@@ -20,14 +21,12 @@ export function ImportanceCard({ sweep }: { sweep: Sweep }): JSX.Element {
       <div class="card-head">
         <h2 id="importance-title">Importance</h2>
         {sweep.metrics.length > 1 && (
-          <label class="pick">
-            for
-            <select value={metric} onChange={(event) => setMetric(event.currentTarget.value)}>
-              {sweep.metrics.map(({ name }) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <Pick
+            label="for"
+            value={metric}
+            options={sweep.metrics.map(({ name }) => name)}
+            onChange={setMetric}
+          />
         )}
       </div>
       {importance && <Bars importance={importance} />}
@@ -54,7 +53,7 @@ function Bars({ importance }: { importance: Importance }): JSX.Element {
         </tbody>
       </table>
       <p class="muted small">
-        Of what tells the best {best} of {plural(trials, 'trial')} from the others.
+        Share of each parameter in what distinguishes the best {best} of {plural(trials, 'trial')}.
       </p>
     </>
   );

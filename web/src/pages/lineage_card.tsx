@@ -6,8 +6,9 @@ import type { Schedule, TrialDetail } from '../api/types';
 import { explain } from '../live/session';
 import { formatConfig } from '../model/numbers';
 import { trialUrl } from '../router';
+import { DataTable } from '../ui/data_table';
 
-/** Where a trial's weights come from, where it took them over or has changed its configuration. */
+/** Which trials trained the weights of a trial, from which step, with which configuration. */
 export function LineageCard({
   trial,
   parts,
@@ -19,40 +20,36 @@ export function LineageCard({
   return (
     <section class="panel card" aria-labelledby="lineage-title" data-testid="lineage">
       <h2 id="lineage-title">Lineage</h2>
-      <table class="narrow">
-        <thead>
-          <tr>
-            <th scope="col">from step</th>
-            <th scope="col">trained by</th>
-            <th scope="col">with</th>
-          </tr>
-        </thead>
-        <tbody>
-          {parts.map(({ step, trial: number, config }) => (
-            <tr key={step}>
-              <td>{step}</td>
-              <td>
-                {number === trial.number ? (
-                  'itself'
-                ) : (
-                  <a href={trialUrl(trial.sweep, number)}>trial {number}</a>
-                )}
-              </td>
-              <td>
-                {Object.entries(config)
-                  .map(([name, value]) => `${name} ${formatConfig(value)}`)
-                  .join(', ')}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        class="narrow"
+        columns={[
+          { label: 'from step', cell: ({ step }) => step },
+          {
+            label: 'trained by',
+            cell: ({ trial: number }) =>
+              number === trial.number ? (
+                'itself'
+              ) : (
+                <a href={trialUrl(trial.sweep, number)}>trial {number}</a>
+              ),
+          },
+          {
+            label: 'with',
+            cell: ({ config }) =>
+              Object.entries(config)
+                .map(([name, value]) => `${name} ${formatConfig(value)}`)
+                .join(', '),
+          },
+        ]}
+        rows={parts}
+        rowKey={({ step }) => step}
+        plainRows
+      />
     </section>
   );
 }
 
-/** What its weights were trained with; it changes with an attempt only, and the first one has nothing
-    behind it. */
+/** The parts of a trial's schedule; empty before the second attempt. Only a new attempt changes it. */
 export function useSchedule(sweep: string, number: number, attempts: number): Schedule['schedule'] {
   const [parts, setParts] = useState<Schedule['schedule']>([]);
   useEffect(() => {

@@ -5,10 +5,12 @@ import type { TrialDetail } from '../api/types';
 import { LiveLog } from '../live/log_live';
 import { formatBytes } from '../model/numbers';
 import { place, setQuery } from '../router';
+import { Pick } from '../ui/parts';
+import { useLive } from './use_live';
 
 const nearEndPx = 24;
 
-/** The log of one rank of one attempt: its end, following while the rank runs and is looked at. */
+/** The end of the log of one rank of one attempt; follows the log while the rank runs and is visible. */
 export function LogPanel({
   trial,
   reports,
@@ -40,17 +42,12 @@ export function LogPanel({
           ))}
         </div>
         {trial.attempts_list.length > 1 && (
-          <label class="pick">
-            attempt
-            <select
-              value={String(attempt.number)}
-              onChange={(event) => setQuery({ attempt: event.currentTarget.value })}
-            >
-              {trial.attempts_list.map((each) => (
-                <option key={each.number}>{each.number}</option>
-              ))}
-            </select>
-          </label>
+          <Pick
+            label="attempt"
+            value={String(attempt.number)}
+            options={trial.attempts_list.map((each) => String(each.number))}
+            onChange={(chosen) => setQuery({ attempt: chosen })}
+          />
         )}
       </div>
       <LogView
@@ -78,16 +75,14 @@ function LogView({
   running: boolean;
   reports: number;
 }): JSX.Element {
-  const [log, setLog] = useState<LiveLog>();
+  const log = useLive(
+    () => new LiveLog({ sweep: trial.sweep, trial: trial.number, attempt, rank }),
+    [],
+  );
   const [visible, setVisible] = useState(false);
   const view = useRef<HTMLPreElement>(null);
   const atEnd = useRef(true);
 
-  useEffect(() => {
-    const made = new LiveLog({ sweep: trial.sweep, trial: trial.number, attempt, rank });
-    setLog(made);
-    return () => made.close();
-  }, []);
   useEffect(() => watchVisibility(view.current as HTMLElement, setVisible), []);
   useEffect(() => log?.follow(running && visible), [log, running, visible]);
   // A report usually comes with lines in the log; the end of the attempt always does.
@@ -120,7 +115,7 @@ function LogView({
       )}
       {begin > 0 && (
         <button type="button" class="quiet" onClick={() => void earlier()}>
-          Earlier lines ({formatBytes(begin)} before)
+          Earlier lines ({formatBytes(begin)})
         </button>
       )}
       <pre
@@ -145,7 +140,7 @@ function LogView({
   );
 }
 
-// On the screen, in a tab that is looked at.
+// Visible means on the screen and in a visible tab.
 function watchVisibility(element: HTMLElement, set: (visible: boolean) => void): () => void {
   let onScreen = false;
   const tell = (): void => set(onScreen && !document.hidden);

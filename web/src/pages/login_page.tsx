@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-/** Shown on 401. The form's GET to /login is what the printed link does. */
+/** Shown on 401. The form sends the same request as the printed link. */
 export function LoginPage(): JSX.Element {
   return (
     <section class="login" aria-labelledby="login-title">

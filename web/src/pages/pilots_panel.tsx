@@ -7,11 +7,12 @@ import { explain } from '../live/session';
 import { hoursSentence } from '../model/pilots';
 import { sentence } from '../model/reason';
 import { formatDuration } from '../model/time';
+import { DataTable, type TableColumn } from '../ui/data_table';
 
-/** Keepers say what they see every few seconds, and no event tells of it. */
+/** Keepers of pilots report every few seconds, and no event announces it. */
 const refreshMs = 3000;
 
-/** The jobs that bring executors, if somebody keeps any: why they wait, and the hours that they cost. */
+/** The jobs that provide executors: their state, why they wait, and the hours that they cost. */
 export function PilotsPanel({ executors }: { executors: Executor[] }): JSX.Element | null {
   const [fleets, setFleets] = useState<PilotFleet[]>([]);
   useEffect(() => {
@@ -45,13 +46,13 @@ function Fleet({ fleet, executors }: { fleet: PilotFleet; executors: Executor[] 
           <h2>Pilots</h2>
           <span class="muted">
             {fleet.system} partition {fleet.partition}, {min} to {max} nodes
-            {size > 1 && `, ${size} a job`}; kept on {fleet.host}
+            {size > 1 && `, ${size} per job`}; kept on {fleet.host}
           </span>
         </div>
         {fleet.stale ? (
           <p class="warn" role="status">
-            Their keeper has been silent for {formatDuration(fleet.silent_seconds)}: nobody submits
-            any, and this is how they were then.
+            Their keeper has been silent for {formatDuration(fleet.silent_seconds)}: it submits no
+            pilots, and this table may be outdated.
           </p>
         ) : (
           fleet.hindrances.map(({ sweep, text }) => (
@@ -65,26 +66,11 @@ function Fleet({ fleet, executors }: { fleet: PilotFleet; executors: Executor[] 
       </div>
       {fleet.pilots.length > 0 && (
         <div class="table-scroll">
-          <table class="data">
-            <thead>
-              <tr>
-                <th scope="col">pilot</th>
-                <th scope="col">job</th>
-                <th scope="col">state</th>
-                <th scope="col">nodes</th>
-                <th scope="col">executors</th>
-                <th scope="col">GPUs in use</th>
-                <th scope="col">CPUs in use</th>
-                <th scope="col">has run</th>
-                <th scope="col">ends</th>
-              </tr>
-            </thead>
-            <tbody>
-              {fleet.pilots.map((pilot) => (
-                <PilotRow key={pilot.name} pilot={pilot} executors={executors} />
-              ))}
-            </tbody>
-          </table>
+          <DataTable
+            columns={pilotColumns(executors)}
+            rows={fleet.pilots}
+            rowKey={({ name }) => name}
+          />
         </div>
       )}
     </section>
@@ -96,31 +82,37 @@ function HoursLine({ hours }: { hours: Hours }): JSX.Element | null {
   return text ? <p class="muted hours">{text}</p> : null;
 }
 
-function PilotRow({ pilot, executors }: { pilot: Pilot; executors: Executor[] }): JSX.Element {
-  const its = executors.filter(({ name }) => pilot.executors.includes(name));
-  const use = (all: 'cpus' | 'gpus', free: 'cpus_free' | 'gpus_free'): string => {
-    const total = its.reduce((sum, executor) => sum + executor[all], 0);
-    const left = its.reduce((sum, executor) => sum + executor[free], 0);
+function pilotColumns(executors: readonly Executor[]): TableColumn<Pilot>[] {
+  const useOf = (pilot: Pilot, all: 'cpus' | 'gpus', free: 'cpus_free' | 'gpus_free'): string => {
+    const joined = executors.filter(({ name }) => pilot.executors.includes(name));
+    const total = joined.reduce((sum, executor) => sum + executor[all], 0);
+    const left = joined.reduce((sum, executor) => sum + executor[free], 0);
     return total === 0 ? '–' : `${total - left} of ${total}`;
   };
-  return (
-    <tr>
-      <th scope="row">{pilot.name}</th>
-      <td class="mono">{pilot.job}</td>
-      <td>
-        {pilot.state}
-        {pilot.reason && <div class="muted">{pilot.reason}</div>}
-      </td>
-      <td class="mono">{pilot.node || pilot.nodes}</td>
-      <td>
-        {pilot.executors.length} of {pilot.nodes}
-      </td>
-      <td>{use('gpus', 'gpus_free')}</td>
-      <td>{use('cpus', 'cpus_free')}</td>
-      <td>{pilot.ran_seconds > 0 ? formatDuration(pilot.ran_seconds) : '–'}</td>
-      <td class="mono">
-        {pilot.ends && pilot.ends !== 'N/A' ? pilot.ends.replace('T', ' ') : '–'}
-      </td>
-    </tr>
-  );
+  return [
+    { label: 'pilot', cell: ({ name }) => name },
+    { label: 'job', class: 'mono', cell: ({ job }) => job },
+    {
+      label: 'state',
+      cell: ({ state, reason }) => (
+        <>
+          {state}
+          {reason && <div class="muted">{reason}</div>}
+        </>
+      ),
+    },
+    { label: 'nodes', class: 'mono', cell: ({ node, nodes }) => node || nodes },
+    { label: 'executors', cell: (pilot) => `${pilot.executors.length} of ${pilot.nodes}` },
+    { label: 'GPUs in use', cell: (pilot) => useOf(pilot, 'gpus', 'gpus_free') },
+    { label: 'CPUs in use', cell: (pilot) => useOf(pilot, 'cpus', 'cpus_free') },
+    {
+      label: 'has run',
+      cell: ({ ran_seconds: ran }) => (ran > 0 ? formatDuration(ran) : '–'),
+    },
+    {
+      label: 'ends',
+      class: 'mono',
+      cell: ({ ends }) => (ends && ends !== 'N/A' ? ends.replace('T', ' ') : '–'),
+    },
+  ];
 }

@@ -7,11 +7,11 @@ import { sentence } from '../model/reason';
 type Work = () => Promise<{ effect: string }>;
 
 export interface Steering {
-  /** What came of the last thing a person did here; said aloud as well. */
+  /** The result of the user's last action here; screen readers announce it. */
   outcome: JSX.Element | null;
-  /** For a button: a refusal becomes the outcome. */
+  /** For a button: shows a refusal as the outcome. */
   press(work: Work): Promise<void>;
-  /** For a dialog, which shows a refusal itself: resolves to it, empty when the work was done. */
+  /** For a dialog: resolves to the refusal, which the dialog shows, or to '' after success. */
   answer(work: Work): Promise<string>;
 }
 

@@ -10,7 +10,7 @@ import { Confirm } from '../ui/dialog';
 import { useSteering } from './steering';
 import { EnqueueDialog, ExtendDialog } from './sweep_dialogs';
 
-/** The head of a sweep's page with what one can do to it, and what came of that. */
+/** The head of a sweep's page with its actions and their outcome. */
 export function SweepActions({
   sweep,
   onActed,
@@ -29,7 +29,7 @@ export function SweepActions({
   };
   const enqueue = async (config: Config): Promise<{ effect: string }> => {
     const { number } = await api.enqueue(sweep.id, config);
-    return { effect: `trial ${number} comes before any further proposal` };
+    return { effect: `trial ${number} is enqueued; it starts before new proposals` };
   };
   const remove = async (): Promise<{ effect: string }> => {
     const deleted = await api.deleteSweep(sweep.id);
@@ -97,7 +97,7 @@ export function SweepActions({
         <Confirm
           title={`Delete ${name}?`}
           text={confirmation(asked, sweep)}
-          action="Delete for good"
+          action="Delete"
           danger
           onYes={() => answer(remove)}
           onClose={close}

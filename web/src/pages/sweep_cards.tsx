@@ -1,14 +1,15 @@
 import type { JSX } from 'preact';
 
-import type { Config, Sweep } from '../api/types';
+import type { Best, Config, Sweep } from '../api/types';
 import { orderedFront } from '../model/front';
 import { formatConfig, formatCount, formatMetric, fromWire, plural } from '../model/numbers';
 import { leftStates, rungCounts, rungSummary, type RungCount } from '../model/rungs';
 import type { SweepModel } from '../model/sweep_model';
 import { trialUrl } from '../router';
+import { DataTable, type TableColumn } from '../ui/data_table';
 import { CopyButton } from '../ui/parts';
 
-/** The best configuration so far, with what is needed to use it. */
+/** The best configuration so far, with its checkpoint. */
 export function BestCard({ sweep }: { sweep: Sweep }): JSX.Element {
   const { best, metric } = sweep;
   if (!best) {
@@ -40,7 +41,7 @@ export function BestCard({ sweep }: { sweep: Sweep }): JSX.Element {
       {best.checkpoint ? (
         <div class="path">
           <span class="small muted">
-            checkpoint{best.checkpoint_step !== best.step && ` of step ${best.checkpoint_step}`}
+            checkpoint{best.checkpoint_step !== best.step && ` at step ${best.checkpoint_step}`}
           </span>
           <div class="path-line">
             <code title={best.checkpoint}>
@@ -50,66 +51,54 @@ export function BestCard({ sweep }: { sweep: Sweep }): JSX.Element {
           </div>
         </div>
       ) : (
-        <p class="muted small">No checkpoint of it yet.</p>
+        <p class="muted small">No checkpoint yet.</p>
       )}
     </section>
   );
 }
 
-/** The best reports of a sweep with several metrics: none is better than another in everything. */
+/** The front of a sweep with several metrics: no report is better than another in all of them. */
 export function FrontCard({ sweep }: { sweep: Sweep }): JSX.Element {
   const front = orderedFront(sweep);
   return (
     <section class="panel card" aria-labelledby="front-title" data-testid="front">
-      <h2 id="front-title">Front</h2>
+      <h2 id="front-title">Pareto front</h2>
       {front.length === 0 ? (
         <p class="muted">No report counts yet.</p>
       ) : (
         <div class="table-scroll">
-          <table class="narrow">
-            <thead>
-              <tr>
-                <th scope="col">trial</th>
-                <th scope="col" class="number">
-                  step
-                </th>
-                {sweep.metrics.map(({ name, mode }) => (
-                  <th
-                    key={name}
-                    scope="col"
-                    class="number"
-                    title={mode === 'max' ? 'maximised' : 'minimised'}
-                  >
-                    {name} <span aria-hidden="true">{mode === 'max' ? '↑' : '↓'}</span>
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {front.map((report) => (
-                <tr key={`${report.trial}-${report.step}`}>
-                  <th scope="row">
-                    <a href={trialUrl(sweep.id, report.trial)}>{report.trial}</a>
-                  </th>
-                  <td class="number">{report.step}</td>
-                  {report.values.map((value, i) => (
-                    <td key={sweep.metrics[i]?.name} class="number">
-                      {formatMetric(fromWire(value))}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <DataTable
+            class="narrow"
+            columns={frontColumns(sweep)}
+            rows={front}
+            rowKey={({ trial, step }) => `${trial}-${step}`}
+          />
         </div>
       )}
       {front.length > 0 && (
         <p class="muted small">
-          {plural(front.length, 'report')} that no other beats in everything.
+          {plural(front.length, 'report')} that no other beats in all metrics.
         </p>
       )}
     </section>
   );
+}
+
+function frontColumns({ id, metrics }: Sweep): TableColumn<Best>[] {
+  return [
+    { label: 'trial', cell: ({ trial }) => <a href={trialUrl(id, trial)}>{trial}</a> },
+    { label: 'step', numeric: true, cell: ({ step }) => step },
+    ...metrics.map(({ name, mode }, i) => ({
+      label: (
+        <>
+          {name} <span aria-hidden="true">{mode === 'max' ? '↑' : '↓'}</span>
+        </>
+      ),
+      numeric: true,
+      hint: mode === 'max' ? 'maximised' : 'minimised',
+      cell: ({ values }: Best) => formatMetric(fromWire(values[i] ?? 'nan')),
+    })),
+  ];
 }
 
 export function ConfigList({
@@ -140,7 +129,7 @@ export function ConfigList({
   );
 }
 
-/** How far the trials came: a bar a rung, and what has become of those that came to it. */
+/** One bar per rung: how many trials reached it, and what they did next. */
 export function RungCard({ model }: { model: SweepModel }): JSX.Element {
   const { sweep, trials } = model;
   const counts = rungCounts(sweep.rungs, trials.values());
@@ -152,7 +141,7 @@ export function RungCard({ model }: { model: SweepModel }): JSX.Element {
         <thead class="visually-hidden">
           <tr>
             <th scope="col">step</th>
-            <th scope="col">what became of them</th>
+            <th scope="col">next state</th>
             <th scope="col">trials that reached it</th>
           </tr>
         </thead>
@@ -162,7 +151,7 @@ export function RungCard({ model }: { model: SweepModel }): JSX.Element {
               <th scope="row">step {rung.step}</th>
               <td>
                 {rung.reached > 0 && <RungBar rung={rung} most={most} />}
-                <span class="muted small">{rungSummary(rung) || 'nobody yet'}</span>
+                <span class="muted small">{rungSummary(rung) || 'no trial yet'}</span>
               </td>
               <td class="number">{formatCount(rung.reached)}</td>
             </tr>
@@ -176,7 +165,7 @@ export function RungCard({ model }: { model: SweepModel }): JSX.Element {
 function RungBar({ rung, most }: { rung: RungCount; most: number }): JSX.Element {
   return (
     <span class="rung-bars" style={{ width: `${(rung.reached / most) * 100}%` }}>
-      {rung.wentOn > 0 && <span class="fill-running" style={{ flexGrow: rung.wentOn }} />}
+      {rung.continued > 0 && <span class="fill-running" style={{ flexGrow: rung.continued }} />}
       {leftStates
         .filter((state) => rung.left[state] > 0)
         .map((state) => (

@@ -6,15 +6,15 @@ import { formatConfig } from '../model/numbers';
 import { isLive } from '../model/states';
 import {
   extension,
-  rangeText,
   typedConfig,
   typedLimits,
   typedValue,
+  valuesText,
   type Extension,
 } from '../model/steering';
 import { Dialog, Field } from '../ui/dialog';
 
-/** Asks for further limits. What was not typed anew stays as it is. */
+/** Asks for new limits; unchanged fields keep their limits. */
 export function ExtendDialog({
   sweep,
   onYes,
@@ -24,7 +24,7 @@ export function ExtendDialog({
   onYes(limits: Extension): Promise<string>;
   onClose(): void;
 }): JSX.Element {
-  // As they were when asked: a field must not change under the fingers.
+  // The limits when the dialog opened: a field must not change while the user types.
   const [before] = useState(() => typedLimits(sweep));
   return (
     <Dialog
@@ -33,7 +33,7 @@ export function ExtendDialog({
       onYes={(typed) => onYes(extension(before, typed))}
       onClose={onClose}
     >
-      <Field label="Trials" hint="in all">
+      <Field label="Trials" hint="in total">
         <input name="max_trials" type="number" min={0} defaultValue={before.max_trials} />
       </Field>
       {sweep.max_step > 0 && (
@@ -50,7 +50,7 @@ export function ExtendDialog({
         <input name="max_time" type="text" autocomplete="off" defaultValue={before.max_time} />
       </Field>
       {!sweep.external && (
-        <Field label="GPU-hours" hint="in all">
+        <Field label="GPU-hours" hint="in total">
           <input
             name="max_gpu_hours"
             type="number"
@@ -67,7 +67,7 @@ export function ExtendDialog({
   );
 }
 
-/** Asks for a configuration; it begins as the best one. */
+/** Asks for a configuration; the fields start with the best one. */
 export function EnqueueDialog({
   sweep,
   onYes,
@@ -82,15 +82,15 @@ export function EnqueueDialog({
   const searched = parameters.filter((parameter) => parameter.type !== 'constant');
   return (
     <Dialog
-      title="Try a configuration"
+      title="Enqueue a configuration"
       action="Enqueue"
       onYes={(typed) => onYes(typedConfig(searched, typed))}
       onClose={onClose}
     >
       <p class="muted">
-        It is tried before any further proposal.
-        {best && ` The values are those of trial ${best.trial}, the best so far.`} Leave a parameter
-        empty that does not exist beside the others.
+        It starts before new proposals.
+        {best && ` The values are those of the best trial, ${best.trial}.`} Leave parameters empty
+        that are not active with the others.
       </p>
       {searched.map((parameter) => (
         <ParameterField
@@ -126,7 +126,7 @@ function ParameterField({
     );
   }
   return (
-    <Field label={name} hint={rangeText(parameter)}>
+    <Field label={name} hint={valuesText(parameter)}>
       <input
         name={name}
         type="number"

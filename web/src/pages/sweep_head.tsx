@@ -4,7 +4,7 @@ import type { Sweep } from '../api/types';
 import { constraintsSummary } from '../model/front';
 import { formatCount } from '../model/numbers';
 import { sentence } from '../model/reason';
-import { finished } from '../model/states';
+import { countEnded } from '../model/states';
 import { limitsSummary, workersText } from '../model/summary';
 import { formatAgo, formatDuration, parseTime } from '../model/time';
 import { place, sweepUrl } from '../router';
@@ -28,7 +28,8 @@ export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void })
         <p class="notice" role="status">
           <Icon name="hourglass" />
           <span>
-            <b>Ending.</b> Nothing new starts; it ends as {sweep.stopping} when what runs has ended.
+            <b>Ending.</b> No new trial starts. The sweep ends as {sweep.stopping} when its running
+            trials have ended.
           </span>
         </p>
       )}
@@ -75,15 +76,15 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
       <Fact name="Search">
         {sweep.searcher} <span class="muted">·</span> {sweep.scheduler}
       </Fact>
-      {sweep.warm_start.length > 0 && <Fact name="Begins with">{sweep.warm_start.join('; ')}</Fact>}
+      {sweep.warm_start.length > 0 && <Fact name="Warm start">{sweep.warm_start.join('; ')}</Fact>}
       {sweep.external ? (
-        <Fact name="Program">asked and told from outside</Fact>
+        <Fact name="Program">external (ask and tell)</Fact>
       ) : (
-        <Fact name="Gang">{workersText(sweep)} a trial</Fact>
+        <Fact name="Gang">{workersText(sweep)} per trial</Fact>
       )}
       {sweep.priority !== 0 && <Fact name="Priority">{sweep.priority}</Fact>}
       {limits !== '' && <Fact name="Limits">{limits}</Fact>}
-      <Fact name={sweep.ended ? 'Took' : 'Started'}>
+      <Fact name={sweep.ended ? 'Duration' : 'Started'}>
         {sweep.ended ? (
           formatDuration((end - created) / 1000)
         ) : (
@@ -94,7 +95,7 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
         <dt>
           Progress{' '}
           <span>
-            {formatCount(finished(sweep.trials))}
+            {formatCount(countEnded(sweep.trials))}
             {sweep.max_trials > 0 && ` of ${formatCount(sweep.max_trials)}`} trials ended
           </span>
         </dt>

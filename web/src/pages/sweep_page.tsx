@@ -1,40 +1,33 @@
 import type { JSX } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 
 import { LiveSweep } from '../live/sweep_live';
 import { axesOf } from '../model/axes';
 import { brushFilter, parseBrushes } from '../model/brush';
-import {
-  formatSort,
-  parseSort,
-  pressColumn,
-  searchedParameters,
-  sortTrials,
-} from '../model/columns';
+import { formatSort, parseSort, pressColumn, sortTrials } from '../model/columns';
 import { parseFilter, stateFilter } from '../model/filter';
 import { formatCount } from '../model/numbers';
-import { cloneNote, rungNote } from '../model/rungs';
-import type { SweepModel, TrialRow } from '../model/sweep_model';
+import type { SweepModel } from '../model/sweep_model';
 import { place, setQuery } from '../router';
 import { chooseColorBy } from '../ui/colors';
-import { Icon } from '../ui/icons';
-import { useKeys } from '../ui/keys';
-import { Loading, StateChips, Trouble } from '../ui/parts';
+import { FilterBox, Loading, StateChips, Trouble } from '../ui/parts';
 import { BrushChips } from './brush_chips';
 import { ImportanceCard } from './importance_card';
 import { BestCard, FrontCard, RungCard } from './sweep_cards';
 import { SweepFile } from './sweep_file';
 import { SweepHead } from './sweep_head';
 import { SweepViews, chooseView } from './sweep_views';
+import { trialColumns } from './trial_columns';
 import { TrialTable } from './trial_table';
+import { useLive } from './use_live';
 import { WhatIfCard } from './what_if_card';
 
 export function SweepPage({ id }: { id: string }): JSX.Element {
   const metric = place.value.query.get('metric') ?? undefined;
-  const live = useLiveSweep(id, metric);
-  // Read, so that this page follows the model, which is changed in place.
+  const live = useLive(() => new LiveSweep(id, metric), [id, metric]);
+  // Reading the version subscribes this page to the model, which changes in place.
   const version = live?.version.value ?? 0;
-  // While another metric's curves are read, the page stays as it is.
+  // The page keeps the old model while it reads the curves of another metric.
   const kept = useRef<SweepModel>();
   const model = live?.model ?? kept.current;
   kept.current = model;
@@ -52,19 +45,8 @@ export function SweepPage({ id }: { id: string }): JSX.Element {
   );
 }
 
-function useLiveSweep(id: string, metric: string | undefined): LiveSweep | undefined {
-  const [live, setLive] = useState<LiveSweep>();
-  useEffect(() => {
-    const made = new LiveSweep(id, metric);
-    setLive(made);
-    return () => made.close();
-  }, [id, metric]);
-  return live;
-}
-
 function Overview({ model, version }: { model: SweepModel; version: number }): JSX.Element {
   const [hovered, setHovered] = useState<number>();
-  const filterBox = useRef<HTMLInputElement>(null);
   const { query } = place.value;
   const { sweep } = model;
 
@@ -76,11 +58,12 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
   const logarithmic = query.get('y') === 'log';
   const colorBy = chooseColorBy(query.get('color'), model.trials.size);
 
+  const columns = useMemo(() => trialColumns(model, colorBy), [model, version, colorBy]);
   const unbrushed = useMemo(() => {
-    const matchesText = parseFilter(text);
+    const matchesText = parseFilter(text, columns);
     const matchesState = stateFilter(states);
     return [...model.trials.values()].filter((row) => matchesText(row) && matchesState(row));
-  }, [version, text, states.join()]);
+  }, [columns, text, states.join()]);
   const brushText = query.get('brush');
   const brushes = useMemo(() => parseBrushes(brushText), [brushText]);
   const usesAxes = view === 'parallel' || brushText !== null;
@@ -90,24 +73,11 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
   );
   const rows = useMemo(() => {
     const kept = unbrushed.filter(brushFilter(brushes, axes, sweep));
-    return sortTrials(kept, sort, sweep.metric);
+    return sortTrials(kept, sort, columns);
   }, [unbrushed, brushes, axes, sort.key, sort.descending]);
-  const parameters = useMemo(
-    () => searchedParameters(sweep.parameters, model.trials.values()),
-    [sweep.parameters, model.trials.size],
-  );
 
-  useKeys({
-    '/': (event) => {
-      event.preventDefault();
-      filterBox.current?.focus();
-    },
-  });
   const select = (number: number | undefined): void =>
     setQuery({ trial: number === undefined ? undefined : String(number) });
-
-  const noteOf = (row: TrialRow): string =>
-    rungNote(row, sweep) || cloneNote(model.curves.get(row.number)?.clones ?? []);
 
   return (
     <>
@@ -150,30 +120,20 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
             onChange={(next) => setQuery({ state: next.join(',') })}
           />
           <BrushChips axes={axes} brushes={brushes} />
-          <div class="filter">
-            <Icon name="search" />
-            <input
-              ref={filterBox}
-              type="search"
-              value={text}
-              placeholder="Filter: lr<0.01  stopped  #17  ( / )"
-              aria-label="Filter trials"
-              spellcheck={false}
-              onInput={(event) => setQuery({ q: event.currentTarget.value })}
-              onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
-            />
-          </div>
+          <FilterBox
+            value={text}
+            what="trials"
+            placeholder="Filter: lr<0.01  stopped  #17  ( / )"
+            onChange={(q) => setQuery({ q })}
+          />
         </div>
         <TrialTable
+          columns={columns}
           rows={rows}
-          parameters={parameters}
-          metric={sweep.metric}
           sort={sort}
-          colorBy={colorBy}
           best={sweep.best?.trial}
           selected={selected}
           hovered={hovered}
-          noteOf={noteOf}
           onSort={(key) => setQuery({ sort: formatSort(pressColumn(sort, key)) })}
           onSelect={select}
           onHover={setHovered}

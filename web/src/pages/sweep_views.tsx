@@ -14,11 +14,12 @@ import {
 import { curvesSummary, historySummary, parallelSummary } from '../model/summary';
 import type { SweepModel, TrialRow } from '../model/sweep_model';
 import { navigate, place, setQuery, trialUrl } from '../router';
-import { LogCheck } from '../ui/chart_head';
+import { LogCheck } from '../ui/chart';
 import { linesOf, type ColorBy } from '../ui/colors';
 import { CurveChart } from '../ui/curve_chart';
 import { HistoryChart } from '../ui/history_chart';
 import { ParallelChart } from '../ui/parallel_chart';
+import { Pick } from '../ui/parts';
 import { paintEpoch } from '../ui/theme';
 
 export type View = 'curves' | 'history' | 'parallel';
@@ -37,7 +38,7 @@ interface Props {
   view: View;
   model: SweepModel;
   version: number;
-  /** Those in the table, and those that would be there without brushes. */
+  /** The rows of the table, and its rows without brushes. */
   rows: readonly TrialRow[];
   unbrushed: readonly TrialRow[];
   axes: readonly Axis[];
@@ -50,7 +51,7 @@ interface Props {
   onHover(number: number | undefined): void;
 }
 
-/** The sweep's trials, drawn in one of several ways. */
+/** One of several charts of the trials. */
 export function SweepViews(props: Props): JSX.Element {
   const Shown = { curves: Curves, history: History, parallel: Parallel }[props.view];
   return (
@@ -113,31 +114,19 @@ function CurveControls({ model, colorBy }: { model: SweepModel; colorBy: ColorBy
   return (
     <>
       {names.length > 1 && (
-        <label class="pick">
-          metric
-          <select
-            value={model.curveMetric}
-            onChange={(event) => {
-              const chosen = event.currentTarget.value;
-              setQuery({ metric: chosen === own ? undefined : chosen });
-            }}
-          >
-            {names.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
+        <Pick
+          label="metric"
+          value={model.curveMetric}
+          options={names}
+          onChange={(chosen) => setQuery({ metric: chosen === own ? undefined : chosen })}
+        />
       )}
-      <label class="pick">
-        colour
-        <select
-          value={colorBy}
-          onChange={(event) => setQuery({ color: event.currentTarget.value })}
-        >
-          <option>trial</option>
-          <option>state</option>
-        </select>
-      </label>
+      <Pick
+        label="colour"
+        value={colorBy}
+        options={['trial', 'state']}
+        onChange={(chosen) => setQuery({ color: chosen })}
+      />
     </>
   );
 }
@@ -153,7 +142,7 @@ function History(props: Props): JSX.Element {
   );
   const line = useMemo(() => {
     if (!several) return bestLine(dots, sweep.metric.mode);
-    // What is best in more than two metrics has no edge in two of them.
+    // A front in more than two metrics has no edge in two of them.
     return sweep.metrics.length === 2 ? frontLine(frontPoints(sweep), sweep.metric.mode) : [];
   }, [dots, sweep]);
   const [first = sweep.metric, second = first] = sweep.metrics;
@@ -176,18 +165,15 @@ function History(props: Props): JSX.Element {
       controls={
         <>
           {!several && (
-            <label class="pick">
-              by
-              <select
-                value={along}
-                onChange={(event) =>
-                  setQuery({ x: event.currentTarget.value === 'ended' ? 'ended' : undefined })
-                }
-              >
-                <option value="number">number</option>
-                <option value="ended">time of end</option>
-              </select>
-            </label>
+            <Pick
+              label="by"
+              value={along}
+              options={[
+                ['number', 'number'],
+                ['ended', 'time of end'],
+              ]}
+              onChange={(chosen) => setQuery({ x: chosen === 'ended' ? chosen : undefined })}
+            />
           )}
           <LogCheck on={logarithmic} onChange={setLogarithmic} />
         </>

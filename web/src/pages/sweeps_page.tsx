@@ -1,21 +1,21 @@
 import type { JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 
 import type { Sweep } from '../api/types';
 import { LiveList } from '../live/list_live';
 import { formatMetric, fromWire } from '../model/numbers';
 import { countsSummary, workersText } from '../model/summary';
-import { finished } from '../model/states';
+import { countEnded } from '../model/states';
 import { formatAgo, parseTime } from '../model/time';
 import { navigate, place, setQuery, sweepUrl } from '../router';
 import { useCursor } from '../ui/cursor';
 import { Icon, StateLabel } from '../ui/icons';
 import { useKeys } from '../ui/keys';
-import { Loading, Sparkline, StateBar, Trouble, When } from '../ui/parts';
+import { FilterBox, Loading, Sparkline, StateBar, Trouble, When } from '../ui/parts';
+import { useLive } from './use_live';
 
 export function SweepsPage(): JSX.Element {
-  const live = useLiveList();
-  const filterBox = useRef<HTMLInputElement>(null);
+  const live = useLive(() => new LiveList(), []);
   const { query } = place.value;
   const text = query.get('q') ?? '';
   const all = live?.sweeps.value;
@@ -25,10 +25,6 @@ export function SweepsPage(): JSX.Element {
     setQuery({ sweep: shown[index]?.id }),
   );
   useKeys({
-    '/': (event) => {
-      event.preventDefault();
-      filterBox.current?.focus();
-    },
     j: () => cursor.by(1),
     k: () => cursor.by(-1),
     Home: () => cursor.to(0),
@@ -45,18 +41,12 @@ export function SweepsPage(): JSX.Element {
       <div class="page-head">
         <h1>Sweeps</h1>
         {all && all.length > 0 && (
-          <div class="filter">
-            <Icon name="search" />
-            <input
-              ref={filterBox}
-              type="search"
-              value={text}
-              placeholder="Filter by name or state  ( / )"
-              aria-label="Filter sweeps"
-              onInput={(event) => setQuery({ q: event.currentTarget.value })}
-              onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
-            />
-          </div>
+          <FilterBox
+            value={text}
+            what="sweeps"
+            placeholder="Filter by name or state  ( / )"
+            onChange={(q) => setQuery({ q })}
+          />
         )}
       </div>
       {live?.error.value && <Trouble error={live.error.value} />}
@@ -95,16 +85,6 @@ export function SweepsPage(): JSX.Element {
       )}
     </>
   );
-}
-
-function useLiveList(): LiveList | undefined {
-  const [live, setLive] = useState<LiveList>();
-  useEffect(() => {
-    const made = new LiveList();
-    setLive(made);
-    return () => made.close();
-  }, []);
-  return live;
 }
 
 function matches(sweep: Sweep, text: string): boolean {
@@ -191,14 +171,14 @@ function SweepRow({
       <td class="progress">
         <StateBar counts={trials} of={sweep.max_trials} />
         <div class="small">
-          <b>{finished(trials)}</b>
+          <b>{countEnded(trials)}</b>
           {sweep.max_trials > 0 && <span class="muted"> of {sweep.max_trials}</span>}{' '}
           <span class="muted">ended · {countsSummary(trials)}</span>
         </div>
       </td>
       <td class="muted">
         {sweep.searcher} · {sweep.scheduler}
-        <div class="small">{workersText(sweep)} a trial</div>
+        <div class="small">{workersText(sweep)} per trial</div>
       </td>
       <td class="muted">
         <When time={sweep.created} label={formatAgo(parseTime(sweep.created), Date.now())} />
@@ -211,7 +191,7 @@ function NoSweeps(): JSX.Element {
   return (
     <div class="empty">
       <h2>No sweep yet</h2>
-      <p>A sweep file names a program, its parameters and how to search. Start one:</p>
+      <p>A sweep file names a program, its parameters and a search method. Start one:</p>
       <pre class="code">attune run sweep.yaml</pre>
     </div>
   );

@@ -15,8 +15,7 @@ interface Asked {
 }
 
 /**
- * The head of a trial's page with what one can do to it, and what came of that. The page follows by
- * the events.
+ * The head of a trial's page with its actions and their outcome. Events update the page.
  */
 export function TrialActions({
   sweep,
@@ -60,7 +59,7 @@ export function TrialActions({
       {asked === 'kill' && (
         <Confirm
           title={`Kill trial ${trial.number}?`}
-          text="It ends now. What was trained since its last checkpoint is lost."
+          text="It ends now. Training since its last checkpoint is lost."
           action="Kill now"
           danger
           onYes={() => act('kill')}
@@ -84,12 +83,12 @@ export function TrialActions({
 
 function Retry({ sweep, trial, onYes, onClose }: Asked): JSX.Element {
   const newest = trial.checkpoints.filter((checkpoint) => checkpoint.dropped === null).at(-1);
-  // A complete trial has nothing left to do from its newest checkpoint.
+  // A completed trial has no steps left after its newest checkpoint.
   const anew = !sweep.external && (newest === undefined || trial.state === 'completed');
   return (
     <Dialog
-      title={`Try trial ${trial.number} again?`}
-      action="Try again"
+      title={`Retry trial ${trial.number}?`}
+      action="Retry"
       onYes={(typed) => onYes({ from_start: anew || 'from_start' in typed })}
       onClose={onClose}
     >
@@ -103,13 +102,13 @@ function Retry({ sweep, trial, onYes, onClose }: Asked): JSX.Element {
         <label class="check">
           <input type="checkbox" name="from_start" />
           <span>
-            from the beginning, not from step {newest.step}: its checkpoints that are not pinned are
+            from the beginning instead of step {newest.step}; checkpoints that are not pinned are
             deleted
           </span>
         </label>
       )}
       <p class="muted dialog-note">
-        Its restarts are counted anew.{!isLive(sweep.state) && ' The sweep will run again.'}
+        Its count of restarts is reset.{!isLive(sweep.state) && ' The sweep will run again.'}
       </p>
     </Dialog>
   );
@@ -120,7 +119,7 @@ function Continue({ sweep, trial, onYes, onClose }: Asked): JSX.Element {
   const [until] = useState(Math.max(next, sweep.max_step));
   return (
     <Dialog
-      title={`Let trial ${trial.number} go on?`}
+      title={`Continue trial ${trial.number}?`}
       action="Continue"
       onYes={(typed) => onYes({ until: Number(typed.until) })}
       onClose={onClose}
@@ -129,7 +128,7 @@ function Continue({ sweep, trial, onYes, onClose }: Asked): JSX.Element {
         <input name="until" type="number" min={next} defaultValue={until} required />
       </Field>
       <p class="muted dialog-note">
-        The scheduler does not judge it on the way.
+        The scheduler does not judge it until then.
         {!isLive(sweep.state) && ' The sweep will run again.'}
       </p>
     </Dialog>

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 
 import type { LoggedPoint, Schedule, Sweep, TrialDetail } from '../api/types';
 import { LiveTrial } from '../live/trial_live';
@@ -8,7 +8,7 @@ import { formatMetric, formatStep, fromWire, plural } from '../model/numbers';
 import { beginnings, trialSentence } from '../model/reason';
 import { beginningsSummary } from '../model/rungs';
 import { rowOf } from '../model/sweep_model';
-import { total } from '../model/states';
+import { countTrials } from '../model/states';
 import { formatDuration } from '../model/time';
 import { clonesOf, curveOf, metricNames } from '../model/trial_model';
 import type { Yielding } from '../model/yielding';
@@ -18,7 +18,7 @@ import { CurveChart } from '../ui/curve_chart';
 import type { Line } from '../ui/curve_plot';
 import { StateLabel } from '../ui/icons';
 import { useKeys } from '../ui/keys';
-import { Fact, Loading, Trouble, When } from '../ui/parts';
+import { Fact, Loading, Pick, Trouble, When } from '../ui/parts';
 import { paintEpoch, token } from '../ui/theme';
 import { Checkpoints } from './checkpoints';
 import { LineageCard, useSchedule } from './lineage_card';
@@ -26,18 +26,14 @@ import { LogPanel } from './log_panel';
 import { ConfigList } from './sweep_cards';
 import { TrialActions } from './trial_actions';
 import { Attempts, Decisions, Origin } from './trial_parts';
+import { useLive } from './use_live';
 
 export function TrialPage({ sweep: id, number }: { sweep: string; number: number }): JSX.Element {
-  const [live, setLive] = useState<LiveTrial>();
-  useEffect(() => {
-    const made = new LiveTrial(id, number);
-    setLive(made);
-    return () => made.close();
-  }, [id, number]);
+  const live = useLive(() => new LiveTrial(id, number), [id, number]);
   const sweep = live?.sweep.value;
   const trial = live?.trial.value;
   useKeys({
-    j: () => sweep && number + 1 < total(sweep.trials) && navigate(trialUrl(id, number + 1)),
+    j: () => sweep && number + 1 < countTrials(sweep.trials) && navigate(trialUrl(id, number + 1)),
     k: () => number > 0 && navigate(trialUrl(id, number - 1)),
   });
   const parts = useSchedule(id, number, trial?.attempts ?? 0);
@@ -128,12 +124,12 @@ function Neighbours({ sweep, number }: { sweep: Sweep; number: number }): JSX.El
   return (
     <nav class="neighbours" aria-label="Other trials">
       {number > 0 && (
-        <a class="button" href={trialUrl(sweep.id, number - 1)} title="Trial before (k)">
+        <a class="button" href={trialUrl(sweep.id, number - 1)} title="Previous trial (k)">
           ← {number - 1}
         </a>
       )}
-      {number + 1 < total(sweep.trials) && (
-        <a class="button" href={trialUrl(sweep.id, number + 1)} title="Trial after (j)">
+      {number + 1 < countTrials(sweep.trials) && (
+        <a class="button" href={trialUrl(sweep.id, number + 1)} title="Next trial (j)">
           {number + 1} →
         </a>
       )}
@@ -185,7 +181,7 @@ function TrialCurve({
           : [
               `${metric} ${formatMetric(last)} at step ${formatStep(lines[0]?.curve.steps.at(-1) ?? trial.step)}, ${plural(trial.history.length, 'report')}.`,
               judged.length > 0 && 'Dashed: the scheduler decided.',
-              clones.length > 0 && `Gaps: it went on from ${clonesText(clones)}.`,
+              clones.length > 0 && `Gaps: it continued from ${clonesText(clones)}.`,
             ]
               .filter(Boolean)
               .join(' ')
@@ -195,24 +191,19 @@ function TrialCurve({
       onLogarithmic={(on) => setQuery({ y: on ? 'log' : undefined })}
       controls={
         names.length > 1 && (
-          <label class="pick">
-            metric
-            <select
-              value={metric}
-              onChange={(event) => setQuery({ metric: event.currentTarget.value })}
-            >
-              {names.map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <Pick
+            label="metric"
+            value={metric}
+            options={names}
+            onChange={(chosen) => setQuery({ metric: chosen })}
+          />
         )
       }
     />
   );
 }
 
-// "trial 2 of step 6, trial 4 of step 9"
+// "trial 2 at step 6, trial 4 at step 9"
 function clonesText(clones: readonly Clone[]): string {
-  return clones.map(({ donor, step }) => `trial ${donor} of step ${step}`).join(', ');
+  return clones.map(({ donor, step }) => `trial ${donor} at step ${step}`).join(', ');
 }

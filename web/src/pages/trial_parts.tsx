@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Attempt, Decision, Metric, TrialDetail } from '../api/types';
+import type { Attempt, Decision, Metric, TrialDetail, WireNumber } from '../api/types';
 import { formatMetric, fromWire } from '../model/numbers';
 import {
   attemptOutcome,
@@ -11,9 +11,10 @@ import {
 } from '../model/reason';
 import { formatDuration, parseTime } from '../model/time';
 import { trialUrl } from '../router';
+import { DataTable, type TableColumn } from '../ui/data_table';
 import { When } from '../ui/parts';
 
-/** Why the trial has its configuration, with a way to the trials that it came from. */
+/** Why the trial has its configuration, with links to the trials it is based on. */
 export function Origin({ trial }: { trial: TrialDetail }): JSX.Element {
   const from = trial.rationale?.from ?? [];
   return (
@@ -36,37 +37,12 @@ export function Decisions({ trial, metric }: { trial: TrialDetail; metric: Metri
         <p class="muted">The scheduler has not judged this trial yet.</p>
       ) : (
         <div class="table-scroll">
-          <table class="data">
-            <thead>
-              <tr>
-                <th scope="col" class="number">
-                  step
-                </th>
-                <th scope="col">verdict</th>
-                <th scope="col">why</th>
-                <th scope="col">rule</th>
-                <th scope="col" class="number">
-                  value
-                </th>
-                <th scope="col" class="number">
-                  cutoff
-                </th>
-                <th scope="col" class="number">
-                  rank
-                </th>
-                <th scope="col">when</th>
-              </tr>
-            </thead>
-            <tbody>
-              {trial.decisions.map((decision) => (
-                <DecisionRow
-                  key={`${decision.attempt}-${decision.step}-${decision.verdict}`}
-                  decision={decision}
-                  metric={metric}
-                />
-              ))}
-            </tbody>
-          </table>
+          <DataTable
+            columns={decisionColumns(metric)}
+            rows={trial.decisions}
+            rowKey={({ attempt, step, verdict }) => `${attempt}-${step}-${verdict}`}
+            plainRows
+          />
         </div>
       )}
     </section>
@@ -82,26 +58,30 @@ const verdictState = {
   promote: 'running',
 } as const;
 
-function DecisionRow({ decision, metric }: { decision: Decision; metric: Metric }): JSX.Element {
-  const { value, cutoff, rank, peers } = decision;
-  return (
-    <tr>
-      <td class="number">{decision.step}</td>
-      <td>
-        <span class={`state state-${verdictState[decision.verdict]}`}>
-          <span class="dot" /> {decision.verdict === 'exploit' ? 'clone' : decision.verdict}
+function decisionColumns(metric: Metric): TableColumn<Decision>[] {
+  const numberText = (value: WireNumber | null): string =>
+    value === null ? '' : formatMetric(fromWire(value));
+  return [
+    { label: 'step', numeric: true, cell: ({ step }) => step },
+    {
+      label: 'verdict',
+      cell: ({ verdict }) => (
+        <span class={`state state-${verdictState[verdict]}`}>
+          <span class="dot" /> {verdict === 'exploit' ? 'clone' : verdict}
         </span>
-      </td>
-      <td class="wrap">{decisionSentence(decision, metric)}</td>
-      <td class="muted">{decision.rule}</td>
-      <td class="number">{value === null ? '' : formatMetric(fromWire(value))}</td>
-      <td class="number">{cutoff === null ? '' : formatMetric(fromWire(cutoff))}</td>
-      <td class="number">{!peers ? '' : `${rank} of ${peers}`}</td>
-      <td class="muted">
-        <When time={decision.time} />
-      </td>
-    </tr>
-  );
+      ),
+    },
+    { label: 'why', class: 'wrap', cell: (decision) => decisionSentence(decision, metric) },
+    { label: 'rule', class: 'muted', cell: ({ rule }) => rule },
+    { label: 'value', numeric: true, cell: ({ value }) => numberText(value) },
+    { label: 'cutoff', numeric: true, cell: ({ cutoff }) => numberText(cutoff) },
+    {
+      label: 'rank',
+      numeric: true,
+      cell: ({ rank, peers }) => (peers ? `${rank} of ${peers}` : ''),
+    },
+    { label: 'when', class: 'muted', cell: ({ time }) => <When time={time} /> },
+  ];
 }
 
 export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
@@ -109,7 +89,7 @@ export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
   return (
     <section class="panel card" aria-labelledby="attempts-title" data-testid="attempts">
       <h2 id="attempts-title">Attempts</h2>
-      {trial.attempts_list.length === 0 && <p class="muted">It has not been started yet.</p>}
+      {trial.attempts_list.length === 0 && <p class="muted">It has not started yet.</p>}
       {trial.attempts_list.map((attempt, index) => (
         <AttemptCard key={attempt.number} attempt={attempt} why={begun[index] ?? ''} />
       ))}

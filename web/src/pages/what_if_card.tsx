@@ -6,12 +6,14 @@ import type { Replay, Sweep } from '../api/types';
 import { explain } from '../live/session';
 import { changedTrials, comparisons, unknownSentence, winnerSentence } from '../model/replay';
 import { trialUrl } from '../router';
+import { DataTable } from '../ui/data_table';
+import { Pick } from '../ui/parts';
 
 const schedulers = ['asha', 'pasha', 'extrapolate', 'hyperband', 'median', 'percentile', 'fifo'];
 const takesFactor = (name: string): boolean => !['median', 'percentile', 'fifo'].includes(name);
 const shownMost = 100;
 
-/** What the sweep had been under another scheduler, by what its trials reported. */
+/** Replays the sweep under another scheduler with the reports of its trials. */
 export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element {
   const [name, setName] = useState(
     () => schedulers.find((other) => other !== sweep.scheduler) ?? 'asha',
@@ -36,14 +38,7 @@ export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element {
     <section class="panel card" aria-labelledby="what-if-title" data-testid="what-if">
       <h2 id="what-if-title">What if</h2>
       <div class="controls">
-        <label class="pick">
-          under
-          <select value={name} onChange={(event) => setName(event.currentTarget.value)}>
-            {schedulers.map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        </label>
+        <Pick label="under" value={name} options={schedulers} onChange={setName} />
         {takesFactor(name) && (
           <label class="pick">
             factor
@@ -65,7 +60,8 @@ export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element {
       {replay && <Answer sweep={sweep.id} replay={replay} />}
       {!replay && !trouble && (
         <p class="muted small">
-          Its recorded reports under another scheduler: what it had cost, and whom it had stopped.
+          Replays the recorded reports under another scheduler: its cost, and the trials that it
+          stops.
         </p>
       )}
     </section>
@@ -77,30 +73,22 @@ function Answer({ sweep, replay }: { sweep: string; replay: Replay }): JSX.Eleme
   const unknown = unknownSentence(replay);
   return (
     <>
-      <table class="narrow">
-        <thead>
-          <tr>
-            <th scope="col" />
-            <th scope="col">recorded</th>
-            <th scope="col">{replay.scheduler.name}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {comparisons(replay).map((row) => (
-            <tr key={row.name}>
-              <th scope="row">{row.name}</th>
-              <td>{row.recorded}</td>
-              <td>{row.replayed}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        class="narrow"
+        columns={[
+          { label: '', cell: (row) => row.name },
+          { label: 'recorded', cell: (row) => row.recorded },
+          { label: replay.scheduler.name, cell: (row) => row.replayed },
+        ]}
+        rows={comparisons(replay)}
+        rowKey={(row) => row.name}
+      />
       <p class="small">{winnerSentence(replay)}</p>
       {unknown && <p class="muted small">{unknown}</p>}
       {changed.length > 0 && (
         <details>
           <summary class="small">
-            {changed.length} of {replay.trials.length} trials end elsewhere
+            {changed.length} of {replay.trials.length} trials end differently
           </summary>
           <ul class="small">
             {changed.slice(0, shownMost).map((trial) => (

@@ -11,7 +11,7 @@ interface Props {
 
 const everything: Brush = { low: -Infinity, high: Infinity, absent: true };
 
-/** The axes and their brushes, for those who do not drag. */
+/** The axes and their brushes as a table, for users who do not drag. */
 export function AxesTable({ axes, brushes, onBrush }: Props): JSX.Element {
   return (
     <div class="table-scroll plot-table" tabIndex={0} role="region" aria-label="Axes as a table">

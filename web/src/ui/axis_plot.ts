@@ -1,6 +1,7 @@
 import uPlot from 'uplot';
 
 import { Pace } from './pace';
+import { drawLabels, type Label } from './plot_labels';
 import { token } from './theme';
 
 export interface Scale {
@@ -9,11 +10,11 @@ export interface Scale {
   labels(splits: readonly (number | null)[]): string[];
   /** Distances that labels may have; by default those of decimal numbers. */
   increments?: number[];
-  /** Below it lies something else: neither labels nor lines of the grid. */
+  /** Values below it get neither labels nor grid lines. */
   floor?: number;
 }
 
-/** From values to pixels of a canvas, of which `ratio` make one of the page's. */
+/** From values to pixels of a canvas; `ratio` of them make one pixel of the page. */
 export interface Projection {
   toX(value: number): number;
   toY(value: number): number;
@@ -24,46 +25,87 @@ export interface Projection {
   height: number;
 }
 
-/** Where the mouse is, in the page's pixels within the axes, with the projection to such ones. */
+/** Where the mouse is, in pixels of the page within the axes, with a projection to such pixels. */
 export interface Pointer extends Pick<Projection, 'toX' | 'toY'> {
   left: number;
   top: number;
-  /** The value under it. */
+  /** The value under the mouse. */
   x: number;
-  /** Of the area within the axes. */
+  /** The height of the area within the axes. */
   height: number;
 }
 
-/** What is drawn between the axes. */
-export interface Painter {
-  /** Called before each drawing. */
-  measure(): { x: Scale; y: Scale };
-  paint(ctx: CanvasRenderingContext2D, at: Projection): void;
-  /** What is highlighted, on a canvas above: moving the mouse draws this and nothing else. */
-  paintOver(ctx: CanvasRenderingContext2D, at: Projection): void;
+export interface PlotContent {
+  best: number | undefined;
+  selected: number | undefined;
+}
+
+export interface Measured {
+  x: Scale;
+  y: Scale;
+  /** How many curves or trials leave the frame, because they diverge far from all others. */
+  clipped: number;
+  /** Counts for the data attributes of the host. */
+  counts: Record<string, number>;
+}
+
+/** A trial to highlight, and the name for its label. */
+export interface Highlight {
+  number: number;
+  name: string;
+  hovered: boolean;
+}
+
+/** Draws one kind of chart between the axes. */
+export interface Painter<Content extends PlotContent> {
+  /** What the axes show. A new `y` needs new axes; a new `x` also resets the zoom. */
+  axisKeys(content: Content): { x: string; y: string };
+  /** Called before each drawing, with the height of the host in pixels. */
+  measure(content: Content, height: number): Measured;
+  paint(ctx: CanvasRenderingContext2D, at: Projection, content: Content): void;
+  /** Draws a highlighted trial on the canvas above and returns its labels. */
+  highlight(
+    ctx: CanvasRenderingContext2D,
+    at: Projection,
+    content: Content,
+    trial: Highlight,
+  ): Label[];
   /** The trial that the mouse points at. */
-  near(at: Pointer): number | undefined;
-  /** It points at another, or at none. */
+  findNear(at: Pointer, content: Content): number | undefined;
+}
+
+export interface PlotEvents {
+  /** The mouse points at another trial, or at none. */
   hover(number: number | undefined): void;
   click(number: number): void;
+  /** See `Measured.clipped`. */
+  clip(count: number): void;
 }
 
 const smallestZoomPx = 6;
 
-/** Axes, grid, zoom and cursor are uPlot's; what lies between the axes is drawn by the painter. */
-export class AxisPlot {
-  /** The trial that is highlighted. */
-  hovered: number | undefined;
+export function clipToArea(ctx: CanvasRenderingContext2D, at: Projection): void {
+  ctx.beginPath();
+  ctx.rect(at.left, at.top, at.width, at.height);
+  ctx.clip();
+}
+
+/** A chart of trials. uPlot does axes, grid, zoom and cursor; the painter draws between the axes. */
+export class AxisPlot<Content extends PlotContent> {
+  private content: Content | undefined;
+  private epoch = 0;
+  private hovered: number | undefined;
   private plot: uPlot | undefined;
   private overlay: HTMLCanvasElement | undefined;
-  private scales: { x: Scale; y: Scale } | undefined;
+  private scales: Measured | undefined;
   private zoom: [number, number] | undefined;
   private readonly resize: ResizeObserver;
   private readonly pace = new Pace(() => this.redraw());
 
   constructor(
     private readonly host: HTMLElement,
-    private readonly painter: Painter,
+    private readonly painter: Painter<Content>,
+    private readonly events: PlotEvents,
   ) {
     this.resize = new ResizeObserver(() => {
       this.plot?.setSize(this.size());
@@ -79,18 +121,34 @@ export class AxisPlot {
     this.plot?.destroy();
   }
 
-  /** Begins anew, as it must where axes or colours have changed; `keepZoom` where x means the same. */
-  rebuild(keepZoom = true): void {
-    if (!keepZoom) this.zoom = undefined;
+  /** Draws new content soon; a new `epoch` means that colours may have changed. */
+  update(content: Content, epoch: number): void {
+    const before = this.content && this.painter.axisKeys(this.content);
+    const { x, y } = this.painter.axisKeys(content);
+    const isStale = before?.x !== x || before.y !== y || this.epoch !== epoch;
+    if (before?.x !== x) this.zoom = undefined;
+    this.content = content;
+    this.epoch = epoch;
+    if (isStale) this.rebuild(content);
+    else this.pace.schedule();
+  }
+
+  highlight(number: number | undefined): void {
+    if (this.hovered === number) return;
+    this.hovered = number;
+    this.drawOverlay();
+  }
+
+  private rebuild(content: Content): void {
     this.plot?.destroy();
-    this.scales = this.painter.measure();
-    this.plot = new uPlot(this.options(this.scales), this.data(), this.host);
+    this.scales = this.measure(content);
+    this.plot = new uPlot(this.options(this.scales), this.data(this.scales), this.host);
     this.overlay = document.createElement('canvas');
     this.overlay.className = 'plot-overlay';
     const { over } = this.plot;
     over.append(this.overlay);
     over.addEventListener('click', () => {
-      if (this.hovered !== undefined) this.painter.click(this.hovered);
+      if (this.hovered !== undefined) this.events.click(this.hovered);
     });
     over.addEventListener('dblclick', () => {
       this.zoom = undefined;
@@ -101,28 +159,23 @@ export class AxisPlot {
     this.pace.now();
   }
 
-  get built(): boolean {
-    return this.plot !== undefined;
+  private measure(content: Content): Measured {
+    const measured = this.painter.measure(content, this.host.clientHeight);
+    this.events.clip(measured.clipped);
+    for (const [name, count] of Object.entries(measured.counts))
+      this.host.dataset[name] = String(count);
+    return measured;
   }
 
-  schedule(): void {
-    this.pace.schedule();
-  }
-
-  highlight(number: number | undefined): void {
-    if (this.hovered === number) return;
-    this.hovered = number;
-    this.drawOverlay();
-  }
-
-  drawOverlay(): void {
-    const { plot, overlay } = this;
+  // Moving the mouse draws only this canvas, which lies above the plot.
+  private drawOverlay(): void {
+    const { plot, overlay, content } = this;
     const ctx = overlay?.getContext('2d');
-    if (!plot || !overlay || !ctx) return;
+    if (!plot || !overlay || !ctx || !content) return;
     const ratio = uPlot.pxRatio;
     ctx.clearRect(0, 0, overlay.width, overlay.height);
     ctx.lineJoin = 'round';
-    this.painter.paintOver(ctx, {
+    const at: Projection = {
       toX: (value) => plot.valToPos(value, 'x') * ratio,
       toY: (value) => plot.valToPos(value, 'y') * ratio,
       ratio,
@@ -130,7 +183,15 @@ export class AxisPlot {
       top: 0,
       width: overlay.width,
       height: overlay.height,
-    });
+    };
+    const labels: Label[] = [];
+    for (const number of new Set([content.best, content.selected, this.hovered])) {
+      if (number === undefined) continue;
+      const name = number === content.best ? `best · trial ${number}` : `trial ${number}`;
+      const trial = { number, name, hovered: number === this.hovered };
+      labels.push(...this.painter.highlight(ctx, at, content, trial));
+    }
+    drawLabels(ctx, at, labels);
   }
 
   private size(): { width: number; height: number } {
@@ -140,17 +201,17 @@ export class AxisPlot {
     };
   }
 
-  private data(): uPlot.AlignedData {
-    const { x, y } = this.scales as { x: Scale; y: Scale };
+  private data({ x, y }: Measured): uPlot.AlignedData {
     return [[...x.range], [...y.range]];
   }
 
   private redraw(): void {
-    this.scales = this.painter.measure();
-    this.plot?.setData(this.data(), true);
+    if (!this.content) return;
+    this.scales = this.measure(this.content);
+    this.plot?.setData(this.data(this.scales), true);
   }
 
-  private options(scales: { x: Scale; y: Scale }): uPlot.Options {
+  private options(scales: Measured): uPlot.Options {
     const axis = (of: 'x' | 'y', size: number): uPlot.Axis => {
       const { increments } = scales[of];
       const above = (value: number): boolean => value >= (this.scales?.[of].floor ?? -Infinity);
@@ -198,14 +259,16 @@ export class AxisPlot {
   }
 
   private draw(plot: uPlot): void {
+    if (!this.content) return;
     const { ctx, bbox } = plot;
     ctx.save();
-    this.painter.paint(ctx, {
+    const at: Projection = {
       toX: (value) => plot.valToPos(value, 'x', true),
       toY: (value) => plot.valToPos(value, 'y', true),
       ratio: uPlot.pxRatio,
       ...bbox,
-    });
+    };
+    this.painter.paint(ctx, at, this.content);
     ctx.restore();
     this.drawOverlay();
   }
@@ -224,10 +287,10 @@ export class AxisPlot {
   }
 
   private point(at: Pointer | undefined): void {
-    const number = at && this.painter.near(at);
+    const number = at && this.content && this.painter.findNear(at, this.content);
     if (this.hovered === number) return;
     this.highlight(number);
-    this.painter.hover(number);
+    this.events.hover(number);
   }
 
   private takeSelection(plot: uPlot): void {

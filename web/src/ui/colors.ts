@@ -5,7 +5,7 @@ import { token } from './theme';
 
 export type ColorBy = 'trial' | 'state';
 
-// Beyond this many trials seven colours repeat too often to tell trials apart.
+// With more trials, seven colours repeat too often to distinguish trials.
 const mostTrialsByColor = 28;
 const paletteSize = 7;
 
@@ -14,7 +14,7 @@ export function chooseColorBy(wanted: string | null, trials: number): ColorBy {
   return trials <= mostTrialsByColor ? 'trial' : 'state';
 }
 
-/** The CSS variable of a trial's colour. */
+/** The CSS variable with the colour of a trial. */
 export function colorToken(trial: Pick<TrialRow, 'number' | 'state'>, by: ColorBy): string {
   return by === 'state' ? `--state-${trial.state}` : `--line-${(trial.number % paletteSize) + 1}`;
 }
@@ -38,7 +38,7 @@ export function linesOf(
   return lines;
 }
 
-/** From the worst to the best: colours of tokens.css, and so many between them. */
+/** `count` colours from the worst to the best, interpolated between those of tokens.css. */
 export function rampColors(count: number): string[] {
   const stops = [1, 2, 3, 4, 5].map((i) => channels(token(`--ramp-${i}`)));
   return Array.from({ length: count }, (_, i) => {

@@ -3,13 +3,13 @@ import { useRef } from 'preact/hooks';
 export interface Cursor {
   to(index: number): void;
   by(step: number): void;
-  /** Where it is now, which may be further than what was drawn; -1: nowhere. */
+  /** The current index, which may be ahead of the drawn one; -1: none. */
   at(): number;
 }
 
 /**
- * Moves a selection through a list. Keys may come faster than the page is drawn, so the cursor
- * counts by itself and does not wait for its new place to come back as `at` (-1: nothing selected).
+ * Moves a selection through a list. Keys may arrive faster than the page is drawn, so the cursor
+ * keeps its own index and does not wait for the new `at` (-1: nothing selected).
  */
 export function useCursor(count: number, at: number, choose: (index: number) => void): Cursor {
   const current = useRef(at);

@@ -1,15 +1,15 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { formatMetric, formatStep, plural } from '../model/numbers';
-import { ChartHead, LogCheck } from './chart_head';
-import { CurvePlot, type Line, type PlotContent } from './curve_plot';
-import { paintEpoch } from './theme';
+import { Chart, ChartTable, LogCheck } from './chart';
+import { CurvePainter, type CurveContent, type Line } from './curve_plot';
+import type { TableColumn } from './data_table';
+import { usePlot } from './use_plot';
 
-interface Props extends PlotContent {
-  /** What the curves run along: steps, or the metric that the sweep measures time in. */
+interface Props extends CurveContent {
+  /** The x axis: steps, or the metric that the sweep measures time in. */
   time: string;
-  /** Grows when lines were mutated. */
+  /** Grows when a line changes in place. */
   version: number;
   summary: string;
   hovered: number | undefined;
@@ -22,76 +22,47 @@ interface Props extends PlotContent {
   tall?: boolean;
 }
 
-/** Learning curves with their words and their table. */
+/** Learning curves. */
 export function CurveChart(props: Props): JSX.Element {
-  const [asTable, setAsTable] = useState(false);
   return (
-    <figure class="chart" aria-label={`Learning curves of ${props.metric}`}>
-      <ChartHead
-        title={props.metric}
-        by={props.time}
-        views={props.views}
-        controls={
-          <>
-            {props.controls}
-            <LogCheck on={props.logarithmic} onChange={props.onLogarithmic} />
-          </>
-        }
-        asTable={asTable}
-        onAsTable={setAsTable}
-      />
-      {asTable ? (
-        <CurveTable
-          lines={props.lines}
-          rungs={props.rungs}
-          metric={props.metric}
-          time={props.time}
-        />
-      ) : (
-        <Canvas {...props} />
+    <Chart
+      label={`Learning curves of ${props.metric}`}
+      title={props.metric}
+      by={props.time}
+      views={props.views}
+      controls={
+        <>
+          {props.controls}
+          <LogCheck on={props.logarithmic} onChange={props.onLogarithmic} />
+        </>
+      }
+      canvas={() => <Canvas {...props} />}
+      table={() => <CurveTable {...props} />}
+      caption={() => (
+        <>
+          {props.summary}
+          {hasClones(props.lines) &&
+            ' A ring: a trial continues from there with the checkpoint of another trial.'}
+        </>
       )}
-      <figcaption>
-        {props.summary}
-        {clonesShown(props.lines) &&
-          ' A ring: a trial goes on from there, with another’s checkpoint.'}
-      </figcaption>
-    </figure>
+    />
   );
 }
 
 function Canvas(props: Props): JSX.Element {
-  const host = useRef<HTMLDivElement>(null);
-  const plot = useRef<CurvePlot>();
-  const latest = useRef(props);
-  latest.current = props;
-  const [clipped, setClipped] = useState(0);
-  const epoch = paintEpoch.value;
-
-  useEffect(() => {
-    const made = new CurvePlot(host.current as HTMLElement, {
-      hover: (number) => latest.current.onHover(number),
-      select: (number) => latest.current.onSelect(number),
-      clip: setClipped,
-    });
-    plot.current = made;
-    return () => made.destroy();
-  }, []);
-  useEffect(() => {
-    plot.current?.update(props);
-  }, [
-    props.version,
-    props.lines,
-    props.logarithmic,
-    props.metric,
-    props.best,
-    props.selected,
-    epoch,
-  ]);
-  useEffect(() => plot.current?.repaint(), [epoch]);
-  useEffect(() => plot.current?.highlight(props.hovered), [props.hovered]);
-
+  const { lines, logarithmic, metric, best, selected, onHover } = props;
+  const { host, clipped } = usePlot(
+    {
+      painter: () => new CurvePainter(),
+      content: props,
+      hovered: props.hovered,
+      onHover,
+      onClick: props.onSelect,
+    },
+    [props.version, lines, logarithmic, metric, best, selected],
+  );
   const empty = emptyText(props);
-  const hovered = props.lines.find((line) => line.number === props.hovered);
+  const hovered = lines.find((line) => line.number === props.hovered);
   return (
     <div class="plot">
       <div
@@ -106,13 +77,13 @@ function Canvas(props: Props): JSX.Element {
           {plural(clipped, 'curve')} {clipped === 1 ? 'leaves' : 'leave'} the frame
         </p>
       )}
-      {hovered && <Tooltip line={hovered} metric={props.metric} />}
+      {hovered && <Tooltip line={hovered} metric={metric} />}
     </div>
   );
 }
 
-// A clone is drawn from its donor's line.
-function clonesShown(lines: readonly Line[]): boolean {
+// A ring is drawn only if the donor's line is shown.
+function hasClones(lines: readonly Line[]): boolean {
   const shown = new Set(lines.map((line) => line.number));
   return lines.some(({ curve }) => curve.clones.some(({ donor }) => shown.has(donor)));
 }
@@ -135,7 +106,6 @@ function Tooltip({ line, metric }: { line: Line; metric: string }): JSX.Element 
 }
 
 const mostSteps = 12;
-const mostRows = 500;
 
 function CurveTable({
   lines,
@@ -144,45 +114,26 @@ function CurveTable({
   time,
 }: Pick<Props, 'lines' | 'rungs' | 'metric' | 'time'>): JSX.Element {
   const steps = tableSteps(lines, rungs);
+  const columns = steps.map(
+    (step): TableColumn<Line> => ({
+      label: `${time} ${formatStep(step)}`,
+      numeric: true,
+      cell: ({ curve }) =>
+        step <= (curve.steps.at(-1) ?? -1) ? formatMetric(curve.at(step) ?? NaN) : '',
+    }),
+  );
   return (
-    <div class="table-scroll plot-table" tabIndex={0} role="region" aria-label="Curves as a table">
-      <table class="data">
-        <caption class="visually-hidden">
-          {metric} by {time}, {plural(lines.length, 'trial')}
-        </caption>
-        <thead>
-          <tr>
-            <th scope="col">trial</th>
-            {steps.map((step) => (
-              <th key={step} scope="col" class="number">
-                {time} {formatStep(step)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {lines.slice(0, mostRows).map(({ number, curve }) => (
-            <tr key={number}>
-              <th scope="row">{number}</th>
-              {steps.map((step) => (
-                <td key={step} class="number">
-                  {step <= (curve.steps.at(-1) ?? -1) ? formatMetric(curve.at(step) ?? NaN) : ''}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {lines.length > mostRows && (
-        <p class="muted">
-          The first {mostRows} of {lines.length} trials; filter to see others.
-        </p>
-      )}
-    </div>
+    <ChartTable
+      label="Curves as a table"
+      caption={`${metric} by ${time}, ${plural(lines.length, 'trial')}`}
+      columns={[{ label: 'trial', cell: ({ number }) => number }, ...columns]}
+      rows={lines}
+      rowKey={({ number }) => number}
+    />
   );
 }
 
-/** Columns: every step while they are few, otherwise rungs and evenly spread ones. */
+/** The steps with a column: all if they are few, otherwise rungs and evenly spaced steps. */
 export function tableSteps(
   lines: readonly Pick<Line, 'curve'>[],
   rungs: readonly number[],

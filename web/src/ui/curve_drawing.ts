@@ -1,7 +1,7 @@
 import type { Curve } from '../model/curve';
 import { formatMetric } from '../model/numbers';
 
-/** How curves and their axes are put on a canvas; CurvePlot says which and where. */
+/** Draws curves and labels of axes; CurvePainter decides which and where. */
 
 export interface Opacity {
   few: number;
@@ -9,7 +9,7 @@ export interface Opacity {
   least: number;
 }
 
-// Few lines are drawn almost opaque; of many, density must show where most of them run.
+// Few lines are almost opaque; many are transparent, so that density shows where most of them run.
 export const strongAlpha: Opacity = { few: 0.9, manyAt: 150, least: 0.3 };
 export const faintAlpha: Opacity = { few: 0.34, manyAt: 60, least: 0.07 };
 
@@ -17,18 +17,18 @@ export function alphaFor(count: number, by: Opacity): number {
   return count <= by.manyAt ? by.few : Math.max(by.least, by.few * Math.sqrt(by.manyAt / count));
 }
 
-/** Distances between labels of what is counted. */
+/** Distances between labels of whole numbers. */
 export const wholeIncrements = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6];
 
 /**
- * Labels of an axis: as many decimals as the distance between two of them needs, the same for all.
- * On a logarithmic scale distances differ, so each label is as short as it can be.
+ * Labels of an axis, all with as many decimals as their distance needs. On a logarithmic scale
+ * distances differ, so each label is as short as possible.
  */
 export function axisLabels(splits: readonly (number | null)[], logarithmic: boolean): string[] {
   const digits = logarithmic ? Infinity : decimalsBetween(splits);
   return splits.map((value) => {
     if (value === null) return '';
-    // Increments added up bring noise: 0.30000000000000004.
+    // Adding increments causes rounding errors: 0.30000000000000004.
     const clean = Number(value.toPrecision(12));
     const magnitude = Math.abs(clean);
     const plain = magnitude < 1e6 && (magnitude >= 1e-3 || clean === 0);
@@ -45,12 +45,12 @@ function decimalsBetween(splits: readonly (number | null)[]): number {
   const apart = Math.abs((second ?? 0) - (first ?? 0));
   if (apart === 0) return 0;
   const decimals = Math.max(0, -Math.floor(Math.log10(apart) + 1e-9));
-  // Increments such as 0.25 need a decimal more than their magnitude tells.
+  // Increments such as 0.25 need one more decimal than their magnitude suggests.
   const exact = Math.abs(Number(apart.toFixed(decimals)) - apart) < apart / 100;
   return exact ? decimals : decimals + 1;
 }
 
-// Several points to a pixel are drawn as their extremes, which keeps every spike.
+// Draws several points in one pixel as their extremes, which keeps every spike.
 export function strokeCurve(
   ctx: CanvasRenderingContext2D,
   curve: Curve,
@@ -104,7 +104,7 @@ export function strokeCurve(
   ctx.stroke();
 }
 
-/** From its donor's line to where each clone goes on: a dashed line and a ring. */
+/** Draws a ring on the donor's line and a dashed line to the point where each clone continues. */
 export function strokeClones(
   ctx: CanvasRenderingContext2D,
   curve: Curve,

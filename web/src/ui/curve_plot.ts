@@ -1,6 +1,14 @@
-import { frameOf, type Curve, type Frame } from '../model/curve';
+import { frameOf, type Curve } from '../model/curve';
 import { formatCount } from '../model/numbers';
-import { AxisPlot, type Pointer, type Projection, type Scale } from './axis_plot';
+import {
+  clipToArea,
+  type Highlight,
+  type Measured,
+  type Painter,
+  type PlotContent,
+  type Pointer,
+  type Projection,
+} from './axis_plot';
 import {
   alphaFor,
   axisLabels,
@@ -12,7 +20,7 @@ import {
   wholeIncrements,
 } from './curve_drawing';
 import { nearestCurve } from './nearest';
-import { drawLabels, type Label } from './plot_labels';
+import type { Label } from './plot_labels';
 import { token } from './theme';
 
 export interface Line {
@@ -25,22 +33,13 @@ export interface Line {
   live: boolean;
 }
 
-export interface PlotContent {
+export interface CurveContent extends PlotContent {
   lines: readonly Line[];
   metric: string;
   logarithmic: boolean;
   /** Steps of decisions, drawn as thin vertical marks. */
   rungs: readonly number[];
   maxStep: number;
-  best: number | undefined;
-  selected: number | undefined;
-}
-
-export interface PlotEvents {
-  hover(number: number | undefined): void;
-  select(number: number): void;
-  /** So many curves leave the frame, because they diverge far from all others. */
-  clip(curves: number): void;
 }
 
 const hoverRadiusPx = 24;
@@ -48,96 +47,44 @@ const thinAbove = 300;
 const dashPx = 3;
 
 /**
- * Learning curves. The lines are drawn by us, because curves of different trials share no steps and
- * one path a trial keeps thousands of them fast.
+ * Draws learning curves. uPlot does not draw the lines: curves of different trials share no steps, and
+ * one path per trial keeps thousands of them fast.
  */
-export class CurvePlot {
-  private readonly axes: AxisPlot;
-  private content: PlotContent | undefined;
-  private frame: Frame | undefined;
-
-  constructor(
-    private readonly host: HTMLElement,
-    private readonly events: PlotEvents,
-  ) {
-    this.axes = new AxisPlot(host, {
-      measure: () => this.measure(),
-      paint: (ctx, at) => this.paint(ctx, at),
-      paintOver: (ctx, at) => this.paintOver(ctx, at),
-      near: (pointer) => this.near(pointer),
-      hover: (number) => this.events.hover(number),
-      click: (number) => this.events.select(number),
-    });
+export class CurvePainter implements Painter<CurveContent> {
+  axisKeys({ metric, logarithmic }: CurveContent): { x: string; y: string } {
+    return { x: 'step', y: `${metric} ${logarithmic}` };
   }
 
-  destroy(): void {
-    this.axes.destroy();
-  }
-
-  update(content: PlotContent): void {
-    const rebuild =
-      this.content?.logarithmic !== content.logarithmic || this.content.metric !== content.metric;
-    this.content = content;
-    if (!this.axes.built || rebuild) this.axes.rebuild();
-    else this.axes.schedule();
-  }
-
-  /** Colours have changed. */
-  repaint(): void {
-    if (this.content) this.axes.rebuild();
-  }
-
-  highlight(number: number | undefined): void {
-    this.axes.highlight(number);
-  }
-
-  private measure(): { x: Scale; y: Scale } {
-    const { lines = [], logarithmic = false } = this.content ?? {};
-    this.frame = frameOf(
-      lines.map((line) => line.curve),
-      logarithmic,
-    );
-    this.events.clip(this.frame?.clipped ?? 0);
-    this.host.dataset.lines = String(lines.length);
-    this.host.dataset.points = String(lines.reduce((sum, line) => sum + line.curve.length, 0));
+  measure({ lines, maxStep, logarithmic }: CurveContent): Measured {
+    const curves = lines.map((line) => line.curve);
+    const { min, max, clipped } = frameOf(curves, logarithmic) ?? { min: 0, max: 1, clipped: 0 };
     return {
       x: {
-        range: this.fullX(),
+        range: stepRange(curves, maxStep),
         increments: wholeIncrements,
         labels: (splits) => splits.map((step) => (step === null ? '' : formatCount(step))),
       },
       y: {
-        range: [this.frame?.min ?? 0, this.frame?.max ?? 1],
+        range: [min, max],
         logarithmic,
         labels: (splits) => axisLabels(splits, logarithmic),
+      },
+      clipped,
+      counts: {
+        lines: lines.length,
+        points: curves.reduce((sum, curve) => sum + curve.length, 0),
       },
     };
   }
 
-  private fullX(): [number, number] {
-    let low = Infinity;
-    let high = this.content?.maxStep || 1;
-    for (const { curve } of this.content?.lines ?? []) {
-      low = Math.min(low, curve.steps[0] ?? Infinity);
-      high = Math.max(high, curve.steps.at(-1) ?? 0);
-    }
-    if (low >= high) low = 0;
-    const margin = (high - low) * 0.02;
-    return [low - margin, high + margin];
+  findNear({ x, top, toY }: Pointer, { lines }: CurveContent): number | undefined {
+    return nearestCurve(lines, x, top, toY, hoverRadiusPx);
   }
 
-  private near({ x, top, toY }: Pointer): number | undefined {
-    return nearestCurve(this.content?.lines ?? [], x, top, toY, hoverRadiusPx);
-  }
-
-  private paint(ctx: CanvasRenderingContext2D, at: Projection): void {
-    const { content } = this;
-    if (!content) return;
+  paint(ctx: CanvasRenderingContext2D, at: Projection, content: CurveContent): void {
     const { toX, toY, ratio } = at;
-    this.drawRungs(ctx, at, content.rungs);
-    ctx.beginPath();
-    ctx.rect(at.left, at.top, at.width, at.height);
-    ctx.clip();
+    drawRungs(ctx, at, content.rungs);
+    clipToArea(ctx, at);
     const curves = new Map(content.lines.map((line) => [line.number, line.curve]));
     const curveOf = (trial: number): Curve | undefined => curves.get(trial);
     ctx.lineJoin = 'round';
@@ -156,58 +103,66 @@ export class CurvePlot {
     }
   }
 
-  private drawRungs(
+  highlight(
     ctx: CanvasRenderingContext2D,
-    { toX, ratio, left, top, width, height }: Projection,
-    rungs: readonly number[],
-  ): void {
-    ctx.strokeStyle = token('--rung');
-    ctx.fillStyle = token('--muted');
-    ctx.lineWidth = ratio;
-    ctx.font = `${10.5 * ratio}px ${token('--font')}`;
-    ctx.textAlign = 'center';
-    ctx.setLineDash([dashPx * ratio, dashPx * ratio]);
-    let labelledUpTo = -Infinity;
-    for (const rung of rungs) {
-      const x = toX(rung);
-      if (x < left || x > left + width + 1) continue;
-      ctx.beginPath();
-      ctx.moveTo(x, top);
-      ctx.lineTo(x, top + height);
-      ctx.stroke();
-      if (x - labelledUpTo < 48 * ratio) continue;
-      ctx.fillText(`rung ${rung}`, x, top - 6 * ratio);
-      labelledUpTo = x;
+    { toX, toY, ratio }: Projection,
+    { lines }: CurveContent,
+    { number, name, hovered }: Highlight,
+  ): Label[] {
+    const line = lines.find((each) => each.number === number);
+    if (!line) return [];
+    // Among many lines of one colour only another colour is visible.
+    const color = lines.length > thinAbove ? token('--text') : line.color;
+    for (const [stroke, width] of [
+      [token('--surface'), 5.5],
+      [color, hovered ? 3.2 : 2.4],
+    ] as const) {
+      ctx.strokeStyle = ctx.fillStyle = stroke;
+      ctx.lineWidth = width * ratio;
+      strokeCurve(ctx, line.curve, toX, toY, ratio);
+      dotAtEnd(ctx, line.curve, toX, toY, (width / 2 + 2) * ratio);
     }
-    ctx.setLineDash([]);
+    const last = line.curve.length - 1;
+    const value = line.curve.values[last];
+    if (value === undefined || !Number.isFinite(value)) return [];
+    return [{ text: name, x: toX(line.curve.steps[last] as number), y: toY(value) }];
   }
+}
 
-  private paintOver(ctx: CanvasRenderingContext2D, at: Projection): void {
-    const { content } = this;
-    if (!content) return;
-    const { toX, toY, ratio } = at;
-    const { best, selected } = content;
-    const labels: Label[] = [];
-    for (const number of new Set([best, selected, this.axes.hovered])) {
-      const line = content.lines.find((each) => each.number === number);
-      if (!line) continue;
-      // Among many lines of one colour only another colour stands out.
-      const own = content.lines.length > thinAbove ? token('--text') : line.color;
-      for (const [color, width] of [
-        [token('--surface'), 5.5],
-        [own, number === this.axes.hovered ? 3.2 : 2.4],
-      ] as const) {
-        ctx.strokeStyle = ctx.fillStyle = color;
-        ctx.lineWidth = width * ratio;
-        strokeCurve(ctx, line.curve, toX, toY, ratio);
-        dotAtEnd(ctx, line.curve, toX, toY, (width / 2 + 2) * ratio);
-      }
-      const last = line.curve.length - 1;
-      const value = line.curve.values[last];
-      if (value === undefined || !Number.isFinite(value)) continue;
-      const text = number === best ? `best · trial ${number}` : `trial ${number}`;
-      labels.push({ text, x: toX(line.curve.steps[last] as number), y: toY(value) });
-    }
-    drawLabels(ctx, at, labels);
+function stepRange(curves: readonly Curve[], maxStep: number): [number, number] {
+  let low = Infinity;
+  let high = maxStep || 1;
+  for (const { steps } of curves) {
+    low = Math.min(low, steps[0] ?? Infinity);
+    high = Math.max(high, steps.at(-1) ?? 0);
   }
+  if (low >= high) low = 0;
+  const margin = (high - low) * 0.02;
+  return [low - margin, high + margin];
+}
+
+function drawRungs(
+  ctx: CanvasRenderingContext2D,
+  { toX, ratio, left, top, width, height }: Projection,
+  rungs: readonly number[],
+): void {
+  ctx.strokeStyle = token('--rung');
+  ctx.fillStyle = token('--muted');
+  ctx.lineWidth = ratio;
+  ctx.font = `${10.5 * ratio}px ${token('--font')}`;
+  ctx.textAlign = 'center';
+  ctx.setLineDash([dashPx * ratio, dashPx * ratio]);
+  let labelledUpTo = -Infinity;
+  for (const rung of rungs) {
+    const x = toX(rung);
+    if (x < left || x > left + width + 1) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, top);
+    ctx.lineTo(x, top + height);
+    ctx.stroke();
+    if (x - labelledUpTo < 48 * ratio) continue;
+    ctx.fillText(`rung ${rung}`, x, top - 6 * ratio);
+    labelledUpTo = x;
+  }
+  ctx.setLineDash([]);
 }

@@ -3,16 +3,16 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 
 interface Question {
   title: string;
-  /** What the button that goes ahead says. */
+  /** The text of the button that confirms. */
   action: string;
   danger?: boolean;
-  /** Takes what was typed, by the fields' names. Resolves to why it was refused, or to ''. */
+  /** Takes the typed text by field name. Resolves to the reason of a refusal, or to ''. */
   onYes(typed: Record<string, string>): Promise<string>;
-  /** The dialog has closed, whatever the answer was. */
+  /** Called when the dialog has closed, whatever the answer. */
   onClose(): void;
 }
 
-/** A modal question with a text. The harmless answer has the focus. */
+/** A modal question with a text. The button "Cancel" has the focus. */
 export function Confirm({ text, ...question }: Question & { text: string }): JSX.Element {
   return (
     <Dialog {...question} describedBy="dialog-text" focusNo>
@@ -21,7 +21,7 @@ export function Confirm({ text, ...question }: Question & { text: string }): JSX
   );
 }
 
-/** A modal question with fields; its first field has the focus. It stays open when refused. */
+/** A modal question with fields. The first field has the focus. A refusal keeps the dialog open. */
 export function Dialog({
   title,
   action,
@@ -37,7 +37,7 @@ export function Dialog({
   children: ComponentChildren;
 }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
-  // Not `disabled`, which would take the focus from the button.
+  // `disabled` would take the focus from the button.
   const busy = useRef(false);
   const [refused, setRefused] = useState('');
   useEffect(() => dialog.current?.showModal(), []);
@@ -50,7 +50,7 @@ export function Dialog({
     const refusal = await onYes(typed);
     busy.current = false;
     setRefused(refusal);
-    // Closed, not just taken away: the focus goes back to where it came from.
+    // Closing before removal returns the focus to its former place.
     if (!refusal) dialog.current?.close();
   };
   return (
@@ -81,7 +81,7 @@ export function Dialog({
   );
 }
 
-/** A field of a dialog with its name and what may be typed. */
+/** A field of a dialog with its name and a hint. */
 export function Field({
   label,
   hint,

@@ -8,11 +8,11 @@ import { brushPlaces, placeAtY, yOfPlace, type Layout } from './parallel_layout'
 interface Props {
   axis: Axis;
   x: number;
-  /** As far as the next axis. */
+  /** The distance to the next axis, in pixels. */
   room: number;
   layout: Layout;
   brush: Brush | undefined;
-  /** While one drags. */
+  /** Called while the user drags. */
   onDraft(brush: Brush | undefined): void;
   onDone(brush: Brush | undefined): void;
   onCancel(): void;
@@ -21,7 +21,7 @@ interface Props {
 const gripPx = 26;
 const leastDragPx = 4;
 
-/** An axis's name, its brush, and the strip along it that brushes are drawn and moved with. */
+/** The name of an axis, its brush, and the strip along the axis to draw and move the brush. */
 export function Grip(props: Props): JSX.Element {
   const { axis, x, room, layout, brush } = props;
   const drag = useRef<{ fromY: number; moved: [number, number] | undefined; dragged: boolean }>();
@@ -91,7 +91,7 @@ export function Grip(props: Props): JSX.Element {
   );
 }
 
-// At dots and dashes, so that a long name takes several lines.
+// Allows line breaks at dots and dashes in long names.
 function breakable(name: string): JSX.Element[] {
   return name.split(/(?<=[._/-])/).map((part, i) => (
     <Fragment key={i}>

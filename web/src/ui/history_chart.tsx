@@ -1,18 +1,18 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { besideMeaning, type Dot } from '../model/history';
+import { missingMeaning, type Dot } from '../model/history';
 import { formatMetric, plural } from '../model/numbers';
 import { trialStates } from '../model/states';
 import { formatDuration } from '../model/time';
-import { ChartHead } from './chart_head';
-import { HistoryPlot, type HistoryContent } from './history_plot';
+import { Chart, ChartTable } from './chart';
+import { HistoryPainter, type HistoryContent } from './history_plot';
 import { stateMarks } from './marks';
-import { paintEpoch } from './theme';
+import { usePlot } from './use_plot';
 
 interface Props extends HistoryContent {
-  /** The metric that is drawn upwards and, where `x` is `value`, the other one. */
+  /** The metric of the y axis. */
   metric: string;
+  /** The metric of the x axis, if `x` is `value`. */
   xMetric: string;
   trials: number;
   summary: string;
@@ -25,52 +25,40 @@ interface Props extends HistoryContent {
 
 const along = { number: 'trial', seconds: 'time of end', value: '' } as const;
 
-/** What trials came to, one after another, or in two metrics. */
+/** The results of the trials, one after another or in two metrics. */
 export function HistoryChart(props: Props): JSX.Element {
-  const [asTable, setAsTable] = useState(false);
   return (
-    <figure class="chart" aria-label={`What trials came to in ${props.metric}`}>
-      <ChartHead
-        title={props.metric}
-        by={along[props.x] || props.xMetric}
-        views={props.views}
-        controls={props.controls}
-        asTable={asTable}
-        onAsTable={setAsTable}
-      />
-      {asTable ? <DotTable {...props} /> : <Canvas {...props} />}
-      <figcaption>
-        {props.summary}
-        {!asTable && <Legend dots={props.dots} />}
-      </figcaption>
-    </figure>
+    <Chart
+      label={`Results of the trials in ${props.metric}`}
+      title={props.metric}
+      by={along[props.x] || props.xMetric}
+      views={props.views}
+      controls={props.controls}
+      canvas={() => <Canvas {...props} />}
+      table={() => <DotTable {...props} />}
+      caption={(asTable) => (
+        <>
+          {props.summary}
+          {!asTable && <Legend dots={props.dots} />}
+        </>
+      )}
+    />
   );
 }
 
 function Canvas(props: Props): JSX.Element {
-  const host = useRef<HTMLDivElement>(null);
-  const plot = useRef<HistoryPlot>();
-  const latest = useRef(props);
-  latest.current = props;
-  const [clipped, setClipped] = useState(0);
-  const epoch = paintEpoch.value;
-
-  useEffect(() => {
-    const made = new HistoryPlot(host.current as HTMLElement, {
-      hover: (number) => latest.current.onHover(number),
-      open: (number) => latest.current.onOpen(number),
-      clip: setClipped,
-    });
-    plot.current = made;
-    return () => made.destroy();
-  }, []);
-  useEffect(() => {
-    plot.current?.update(props);
-  }, [props.dots, props.line, props.x, props.logarithmic, props.best, props.selected]);
-  useEffect(() => plot.current?.repaint(), [epoch]);
-  useEffect(() => plot.current?.highlight(props.hovered), [props.hovered]);
-
-  const hovered = props.dots.find((dot) => dot.number === props.hovered);
+  const { dots, line, x, logarithmic, best, selected, onHover } = props;
+  const { host, clipped } = usePlot(
+    {
+      painter: () => new HistoryPainter(),
+      content: props,
+      hovered: props.hovered,
+      onHover,
+      onClick: props.onOpen,
+    },
+    [dots, line, x, logarithmic, best, selected],
+  );
+  const hovered = dots.find((dot) => dot.number === props.hovered);
   return (
     <div class="plot">
       <div
@@ -79,15 +67,15 @@ function Canvas(props: Props): JSX.Element {
         data-testid="history"
         aria-hidden="true"
       />
-      {props.dots.length === 0 && (
+      {dots.length === 0 && (
         <p class="plot-empty">
           {props.trials === 0
             ? 'No trials yet.'
-            : `Nothing yet: trials appear as they ${props.x === 'seconds' ? 'end' : 'report'}.`}
+            : `Nothing yet: trials appear as they ${x === 'seconds' ? 'end' : 'report'}.`}
         </p>
       )}
       {clipped > 0 && (
-        <p class="plot-note">{plural(clipped, 'trial')} beyond the frame, at its edge</p>
+        <p class="plot-note">{plural(clipped, 'trial')} outside the frame, drawn at its edge</p>
       )}
       {hovered && <Tooltip dot={hovered} {...props} />}
     </div>
@@ -108,7 +96,7 @@ function Tooltip({
 }
 
 function dotText(dot: Dot, x: Props['x'], metric: string, xMetric: string): string {
-  if (dot.beside !== undefined) return besideMeaning[dot.beside];
+  if (dot.missing !== undefined) return missingMeaning[dot.missing];
   const value = `${metric} ${formatMetric(dot.y)}`;
   if (x === 'value') return `${xMetric} ${formatMetric(dot.x)}, ${value}`;
   return x === 'seconds' ? `${value} after ${formatDuration(dot.x)}` : value;
@@ -137,47 +125,26 @@ function Legend({ dots }: { dots: readonly Dot[] }): JSX.Element {
   );
 }
 
-const mostRows = 500;
-
 function DotTable({ dots, x, metric, xMetric }: Props): JSX.Element {
-  const between = x === 'seconds' ? 'ended after' : x === 'value' ? xMetric : undefined;
   const xText = (dot: Dot): string =>
     x === 'seconds' ? formatDuration(dot.x) : Number.isFinite(dot.x) ? formatMetric(dot.x) : '';
+  const xColumn = { label: x === 'seconds' ? 'ended after' : xMetric, numeric: true, cell: xText };
   return (
-    <div class="table-scroll plot-table" tabIndex={0} role="region" aria-label="Trials’ values">
-      <table class="data">
-        <thead>
-          <tr>
-            <th scope="col">trial</th>
-            <th scope="col">state</th>
-            {between && (
-              <th scope="col" class="number">
-                {between}
-              </th>
-            )}
-            <th scope="col" class="number">
-              {metric}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {dots.slice(0, mostRows).map((dot, i) => (
-            <tr key={i}>
-              <th scope="row">{dot.number}</th>
-              <td>{dot.state}</td>
-              {between && <td class="number">{xText(dot)}</td>}
-              <td class="number">
-                {dot.beside === undefined ? formatMetric(dot.y) : besideMeaning[dot.beside]}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {dots.length > mostRows && (
-        <p class="muted none">
-          The first {mostRows} of {plural(dots.length, 'trial')}; filter to see others.
-        </p>
-      )}
-    </div>
+    <ChartTable
+      label="Trials’ values"
+      columns={[
+        { label: 'trial', cell: (dot) => dot.number },
+        { label: 'state', cell: (dot) => dot.state },
+        ...(x === 'number' ? [] : [xColumn]),
+        {
+          label: metric,
+          numeric: true,
+          cell: ({ missing, y }) =>
+            missing === undefined ? formatMetric(y) : missingMeaning[missing],
+        },
+      ]}
+      rows={dots}
+      rowKey={(_, index) => index}
+    />
   );
 }

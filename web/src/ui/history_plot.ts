@@ -1,91 +1,55 @@
 import { frameOf, type Frame } from '../model/curve';
-import type { Beside, Dot, Point } from '../model/history';
+import type { Missing, Dot, Point } from '../model/history';
 import { formatCount, formatMetric } from '../model/numbers';
 import { formatSpan } from '../model/time';
-import { AxisPlot, type Pointer, type Projection, type Scale } from './axis_plot';
+import {
+  clipToArea,
+  type Highlight,
+  type Measured,
+  type Painter,
+  type PlotContent,
+  type Pointer,
+  type Projection,
+} from './axis_plot';
 import { alphaFor, axisLabels, wholeIncrements, type Opacity } from './curve_drawing';
 import { drawMark, stateMarks } from './marks';
 import { nearestPoint } from './nearest';
-import { drawLabels, type Label } from './plot_labels';
+import type { Label } from './plot_labels';
 import { token } from './theme';
 
-export interface HistoryContent {
+export interface HistoryContent extends PlotContent {
   dots: readonly Dot[];
-  /** What is best: the best so far from left to right, or the corners of a front. */
+  /** The best value so far from left to right, or the corners of a front. */
   line: readonly Point[];
   x: 'number' | 'seconds' | 'value';
   logarithmic: boolean;
-  best: number | undefined;
-  selected: number | undefined;
-}
-
-export interface HistoryEvents {
-  hover(number: number | undefined): void;
-  open(number: number): void;
-  /** So many trials lie beyond the frame and are drawn at its edge. */
-  clip(trials: number): void;
 }
 
 const hoverRadiusPx = 14;
 const lanePx = 19;
 const asidePx = 11;
-// What uPlot takes of the height for the axis and the margin above.
+// The height that uPlot takes for the axis and the margin above.
 const beyondAreaPx = 46;
 const dotAlpha: Opacity = { few: 0.95, manyAt: 300, least: 0.45 };
-const besideOrder: readonly Beside[] = ['NaN', 'outside', 'failed', 'none'];
+const missingOrder: readonly Missing[] = ['NaN', 'outside', 'failed', 'none'];
 const secondIncrements = [
   ...[0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800],
   ...[1, 2, 4, 8, 16, 48, 120, 240].map((halfDays) => halfDays * 43_200),
 ];
 
-/** Trials as points, with the line of the best; those without a value in lanes of their own below. */
-export class HistoryPlot {
-  private readonly axes: AxisPlot;
-  private content: HistoryContent | undefined;
+/** Draws trials as points with the line of the best; trials without a value get lanes below. */
+export class HistoryPainter implements Painter<HistoryContent> {
   private frame: Frame | undefined;
   private xRange: [number, number] = [0, 1];
-  private lanes: Beside[] = [];
-  /** Those without a place along x lie side by side: how many are left of each. */
+  private lanes: Missing[] = [];
+  /** Trials without an x lie side by side; the number of trials to the left of each. */
   private aside: Map<Dot, number> = new Map();
 
-  constructor(
-    private readonly host: HTMLElement,
-    private readonly events: HistoryEvents,
-  ) {
-    this.axes = new AxisPlot(host, {
-      measure: () => this.measure(),
-      paint: (ctx, at) => this.paint(ctx, at),
-      paintOver: (ctx, at) => this.paintOver(ctx, at),
-      near: (pointer) => this.near(pointer),
-      hover: (number) => this.events.hover(number),
-      click: (number) => this.events.open(number),
-    });
+  axisKeys({ x, logarithmic }: HistoryContent): { x: string; y: string } {
+    return { x, y: String(logarithmic) };
   }
 
-  destroy(): void {
-    this.axes.destroy();
-  }
-
-  update(content: HistoryContent): void {
-    const { content: before } = this;
-    this.content = content;
-    const otherX = before?.x !== content.x;
-    if (!this.axes.built || otherX || before.logarithmic !== content.logarithmic)
-      this.axes.rebuild(!otherX);
-    else this.axes.schedule();
-  }
-
-  /** Colours have changed. */
-  repaint(): void {
-    if (this.content) this.axes.rebuild();
-  }
-
-  highlight(number: number | undefined): void {
-    this.axes.highlight(number);
-  }
-
-  private measure(): { x: Scale; y: Scale } {
-    const { dots = [], x = 'number', logarithmic = false } = this.content ?? {};
+  measure({ dots, x, logarithmic }: HistoryContent, height: number): Measured {
     const framed = (values: readonly number[], log: boolean): Frame | undefined =>
       frameOf(
         values.map((value) => ({ values: [value] })),
@@ -103,10 +67,8 @@ export class HistoryPlot {
           )
         : undefined;
     this.xRange = xFrame ? [xFrame.min, xFrame.max] : wholeRange(dots.map((dot) => dot.x));
-    this.lanes = besideOrder.filter((kind) => dots.some(({ beside }) => beside === kind));
+    this.lanes = missingOrder.filter((kind) => dots.some(({ missing }) => missing === kind));
     this.aside = asideOf(dots);
-    this.events.clip((this.frame?.clipped ?? 0) + (xFrame?.clipped ?? 0));
-    this.host.dataset.dots = String(dots.length);
     const { min, max } = this.frame ?? { min: 0, max: 1 };
     return {
       x: {
@@ -116,19 +78,21 @@ export class HistoryPlot {
         ...(x === 'seconds' ? { increments: secondIncrements } : {}),
       },
       y: {
-        range: [this.belowLanes(min, max), max],
+        range: [this.belowLanes(min, max, logarithmic, height), max],
         floor: min,
         logarithmic,
         labels: (splits) => (this.frame ? axisLabels(splits, logarithmic) : splits.map(() => '')),
       },
+      clipped: (this.frame?.clipped ?? 0) + (xFrame?.clipped ?? 0),
+      counts: { dots: dots.length },
     };
   }
 
-  // The axis goes on below its values, as far as the lanes need.
-  private belowLanes(min: number, max: number): number {
-    const height = Math.max(120, this.host.clientHeight - beyondAreaPx);
-    const share = Math.min(0.6, (this.lanes.length * lanePx) / height);
-    if (!this.content?.logarithmic) return (min - share * max) / (1 - share);
+  // The axis continues below its values, as far as the lanes need.
+  private belowLanes(min: number, max: number, logarithmic: boolean, height: number): number {
+    const areaHeight = Math.max(120, height - beyondAreaPx);
+    const share = Math.min(0.6, (this.lanes.length * lanePx) / areaHeight);
+    if (!logarithmic) return (min - share * max) / (1 - share);
     return Math.exp((Math.log(min) - share * Math.log(max)) / (1 - share));
   }
 
@@ -146,25 +110,20 @@ export class HistoryPlot {
       aside === undefined
         ? toX(Math.min(right, Math.max(left, dot.x)))
         : toX(left) + (aside + 0.7) * asidePx * ratio;
-    const lane = dot.beside === undefined ? -1 : this.lanes.indexOf(dot.beside);
+    const lane = dot.missing === undefined ? -1 : this.lanes.indexOf(dot.missing);
     if (lane >= 0) return { x, y: bottom - (this.lanes.length - lane - 0.5) * lanePx * ratio };
     return { x, y: toY(Math.min(max, Math.max(min, dot.y))) };
   }
 
-  private near(pointer: Pointer): number | undefined {
-    const { dots = [] } = this.content ?? {};
+  findNear(pointer: Pointer, { dots }: HistoryContent): number | undefined {
     const places = dots.map((dot) => this.placeOf(dot, pointer, pointer.height, 1));
     const at = nearestPoint(places, pointer.left, pointer.top, hoverRadiusPx);
     return at === undefined ? undefined : dots[at]?.number;
   }
 
-  private paint(ctx: CanvasRenderingContext2D, at: Projection): void {
-    const { content } = this;
-    if (!content) return;
+  paint(ctx: CanvasRenderingContext2D, at: Projection, content: HistoryContent): void {
     this.paintLanes(ctx, at);
-    ctx.beginPath();
-    ctx.rect(at.left, at.top, at.width, at.height);
-    ctx.clip();
+    clipToArea(ctx, at);
     const radius = dotRadius(content.dots.length) * at.ratio;
     ctx.globalAlpha = alphaFor(content.dots.length, dotAlpha);
     const colors = new Map<string, string>();
@@ -195,9 +154,12 @@ export class HistoryPlot {
     ctx.textBaseline = 'alphabetic';
   }
 
-  private paintLine(ctx: CanvasRenderingContext2D, at: Projection, content: HistoryContent): void {
+  private paintLine(
+    ctx: CanvasRenderingContext2D,
+    at: Projection,
+    { line, x }: HistoryContent,
+  ): void {
     const { toX, toY, ratio } = at;
-    const { line, x } = content;
     if (line.length === 0) return;
     ctx.strokeStyle = token('--accent');
     ctx.lineWidth = 1.8 * ratio;
@@ -212,26 +174,25 @@ export class HistoryPlot {
     ctx.stroke();
   }
 
-  private paintOver(ctx: CanvasRenderingContext2D, at: Projection): void {
-    const { content } = this;
-    if (!content) return;
-    const { best, selected, dots } = content;
-    const labels: Label[] = [];
+  // A trial may have several points on a front.
+  highlight(
+    ctx: CanvasRenderingContext2D,
+    at: Projection,
+    { dots }: HistoryContent,
+    { number, name, hovered }: Highlight,
+  ): Label[] {
     const radius = (dotRadius(dots.length) + 1.6) * at.ratio;
-    for (const number of new Set([best, selected, this.axes.hovered])) {
-      for (const dot of dots) {
-        if (dot.number !== number) continue;
+    return dots
+      .filter((dot) => dot.number === number)
+      .map((dot) => {
         const { x, y } = this.placeOf(dot, at, at.height, at.ratio);
         ctx.fillStyle = ctx.strokeStyle = token('--surface');
-        drawMark(ctx, { ...stateMarks.completed }, x, y, radius + 2.5 * at.ratio);
+        drawMark(ctx, stateMarks.completed, x, y, radius + 2.5 * at.ratio);
         ctx.fillStyle = ctx.strokeStyle = token(`--state-${dot.state}`);
         drawMark(ctx, stateMarks[dot.state], x, y, radius);
-        const value = dot.beside ?? formatMetric(dot.y);
-        const named = number === best ? `best · trial ${number}` : `trial ${number}`;
-        labels.push({ text: number === this.axes.hovered ? `${named} · ${value}` : named, x, y });
-      }
-    }
-    drawLabels(ctx, at, labels);
+        const value = dot.missing ?? formatMetric(dot.y);
+        return { text: hovered ? `${name} · ${value}` : name, x, y };
+      });
   }
 }
 
@@ -240,13 +201,13 @@ function dotRadius(dots: number): number {
 }
 
 function asideOf(dots: readonly Dot[]): Map<Dot, number> {
-  const counts = new Map<Beside | undefined, number>();
+  const counts = new Map<Missing | undefined, number>();
   const aside = new Map<Dot, number>();
   for (const dot of dots) {
     if (Number.isFinite(dot.x)) continue;
-    const before = counts.get(dot.beside) ?? 0;
+    const before = counts.get(dot.missing) ?? 0;
     aside.set(dot, before);
-    counts.set(dot.beside, before + 1);
+    counts.set(dot.missing, before + 1);
   }
   return aside;
 }

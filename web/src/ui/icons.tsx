@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 
 import type { TrialState } from '../api/types';
 
-/** A shape a state, so that none is told by colour alone. */
+/** One shape per state, so that no state depends on colour alone. */
 const stateShapes: Record<TrialState, JSX.Element> = {
   pending: <circle cx="8" cy="8" r="5.5" stroke-dasharray="2.2 2.1" />,
   running: (
@@ -67,7 +67,7 @@ export function StateIcon({ state }: { state: TrialState }): JSX.Element {
   return <Svg>{stateShapes[state]}</Svg>;
 }
 
-/** State as icon, word and colour. */
+/** A state as icon, word and colour. */
 export function StateLabel({ state, large }: { state: TrialState; large?: boolean }): JSX.Element {
   return (
     <span class={`state state-${state}${large ? ' state-large' : ''}`}>

@@ -7,9 +7,9 @@ function isTyping(target: EventTarget | null): boolean {
   return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 }
 
-/** Keys of the whole page: single letters, ignored while typing and while a dialog is open. */
+/** Handles keys of the whole page; ignored while the user types and while a dialog is open. */
 export function useKeys(keys: Keys): void {
-  // Before the rows are seen, so that no key is lost that is pressed at once.
+  // Registers before the rows are visible, so that no early key press is lost.
   useLayoutEffect(() => {
     const handle = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -29,7 +29,7 @@ export const keyHelp: readonly [string, string][] = [
   ['Home  End', 'First row, last row'],
   ['Enter', 'Open the selected row'],
   ['Esc', 'Clear the selection, leave the filter'],
-  ['u', 'One level up'],
+  ['u', 'Up one level'],
   ['t', 'Theme: system, light, dark'],
   ['?', 'This list'],
 ];

@@ -6,7 +6,7 @@ export interface Mark {
   filled: boolean;
 }
 
-// As the states' icons, a shape each, but for points of a few pixels.
+// One shape per state, like the icons of the states, but readable at a few pixels.
 export const stateMarks: Record<TrialState, Mark> = {
   pending: { path: 'M-.5 0A.5 .5 0 1 1 .5 0A.5 .5 0 1 1-.5 0', filled: false },
   running: { path: 'M-.9 0A.9 .9 0 1 1 .9 0A.9 .9 0 1 1-.9 0', filled: false },
@@ -19,7 +19,7 @@ export const stateMarks: Record<TrialState, Mark> = {
 
 const paths = new Map<string, Path2D>();
 
-/** Draws a mark about a point; its colour is the context's. */
+/** Draws a mark around a point in the colour of the context. */
 export function drawMark(
   ctx: CanvasRenderingContext2D,
   { path, filled }: Mark,

@@ -1,9 +1,9 @@
 import { upperBound, type Curve } from '../model/curve';
 
 /**
- * The number of the curve that passes nearest to a point, or undefined when none passes within the
- * radius. Measured vertically, along the cursor's line; a curve that ended shortly before the
- * cursor counts with its last value, so that short curves can be pointed at too.
+ * The number of the curve nearest to a point, or undefined if none is within the radius. The distance
+ * is vertical. A curve that ended shortly before the cursor counts with its last value, so that users
+ * can point at short curves too.
  */
 export function nearestCurve(
   lines: readonly { number: number; curve: Curve }[],
@@ -26,7 +26,7 @@ export function nearestCurve(
   return nearest;
 }
 
-// How far beyond its end, in steps, a curve can still be pointed at.
+// The distance beyond its end, in steps, at which a curve still counts.
 const reachSteps = 0.5;
 
 function valueAt(curve: Curve, step: number): number | undefined {
@@ -42,8 +42,8 @@ function valueAt(curve: Curve, step: number): number | undefined {
   return y0 + ((y1 - y0) * (step - x0)) / (x1 - x0);
 }
 
-/** The index of the point nearest to a place, or undefined when none lies within the radius; NaN is
-    nowhere. */
+/** The index of the point nearest to a place, or undefined if none is within the radius. Points with
+    NaN never count. */
 export function nearestPoint(
   points: readonly { x: number; y: number }[],
   x: number,
@@ -63,9 +63,8 @@ export function nearestPoint(
 }
 
 /**
- * The index of the line that passes nearest to a place between two axes at `xs`, or undefined when
- * none passes within the radius. `yOf` gives a line's height on an axis, or NaN for one that does
- * not count.
+ * The index of the line nearest to a place between two axes at `xs`, or undefined if none is within
+ * the radius. `yOf` returns the height of a line on an axis, or NaN to ignore the line.
  */
 export function nearestBetween(
   lines: number,
@@ -83,7 +82,7 @@ export function nearestBetween(
   let distance = radius;
   for (let line = 0; line < lines; line += 1) {
     const [y0, y1] = [yOf(line, right - 1), yOf(line, right)];
-    // Measured across the line: steep ones are as easy to point at as flat ones.
+    // The distance is perpendicular to the line: steep lines are as easy to hit as flat ones.
     const slant = (x1 - x0) / Math.hypot(x1 - x0, y1 - y0);
     const off = Math.abs(y0 + (y1 - y0) * share - y) * slant;
     if (off <= distance) {

@@ -1,8 +1,8 @@
-// A drawing may take this share of the time between two.
+// The largest share of time spent drawing.
 const drawShare = 0.25;
 
-/** Draws soon, and no more often than leaves the page time to breathe: thousands of lines may cost
-    more than a frame. */
+/** Draws soon, but leaves the page time to respond: drawing thousands of lines may take longer than
+    a frame. */
 export class Pace {
   private pending: ReturnType<typeof setTimeout> | undefined;
   private lastCostMs = 0;

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { firstMetric, formatAt, type Axis, type Strand } from '../model/axes';
 import type { Brush, Brushes } from '../model/brush';
 import { AxesTable } from './axes_table';
-import { ChartHead } from './chart_head';
+import { Chart } from './chart';
 import { Grip } from './grip';
 import { layOut } from './parallel_layout';
 import { ParallelPlot } from './parallel_plot';
@@ -14,42 +14,37 @@ interface Props {
   axes: readonly Axis[];
   strands: readonly Strand[];
   brushes: Brushes;
-  /** The trials in brushes; undefined where there are none. */
+  /** The trials in all brushes; undefined without brushes. */
   chosenIn(brushes: Brushes): ReadonlySet<number> | undefined;
   selected: number | undefined;
   hovered: number | undefined;
   summary: string;
   onHover(number: number | undefined): void;
   onOpen(number: number): void;
-  /** Undefined: the axis has no brush any more. */
+  /** Undefined removes the brush. */
   onBrush(axis: Axis, brush: Brush | undefined): void;
   views?: ComponentChildren;
   controls?: ComponentChildren;
 }
 
-/** Trials as lines across an axis for each parameter and metric, and brushes on these. */
+/** Trials as lines across an axis for each parameter and metric; brushes select ranges. */
 export function ParallelChart(props: Props): JSX.Element {
-  const [asTable, setAsTable] = useState(false);
   return (
-    <figure class="chart" aria-label="Parallel coordinates">
-      <ChartHead
-        title="Parameters"
-        by={props.axes[firstMetric(props.axes)]?.name ?? ''}
-        views={props.views}
-        controls={props.controls}
-        asTable={asTable}
-        onAsTable={setAsTable}
-      />
-      {asTable ? (
-        <AxesTable axes={props.axes} brushes={props.brushes} onBrush={props.onBrush} />
-      ) : (
-        <Canvases {...props} />
-      )}
-      <figcaption>
-        {props.summary}
-        {!asTable && ' Drag along an axis to keep a range, double-click it to let go.'}
-      </figcaption>
-    </figure>
+    <Chart
+      label="Parallel coordinates"
+      title="Parameters"
+      by={props.axes[firstMetric(props.axes)]?.name ?? ''}
+      views={props.views}
+      controls={props.controls}
+      canvas={() => <Canvases {...props} />}
+      table={() => <AxesTable axes={props.axes} brushes={props.brushes} onBrush={props.onBrush} />}
+      caption={(asTable) =>
+        props.summary +
+        (asTable
+          ? ''
+          : ' Drag along an axis to select a range; double-click it to clear the range.')
+      }
+    />
   );
 }
 

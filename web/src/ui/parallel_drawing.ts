@@ -4,7 +4,7 @@ import { axisLabels } from './curve_drawing';
 import { yOfPlace, type Layout } from './parallel_layout';
 import { token } from './theme';
 
-/** How the axes of parallel coordinates are put on a canvas; ParallelPlot draws the trials. */
+/** Draws the axes of parallel coordinates; ParallelPlot draws the trials. */
 
 const tickApartPx = 60;
 
@@ -52,7 +52,7 @@ export function drawAxes(
   });
 }
 
-// With a rim of the ground's colour: lines run beneath.
+// The outline in the colour of the background separates the text from the lines below.
 function drawLabel(
   ctx: CanvasRenderingContext2D,
   { xs, width }: Layout,
@@ -72,7 +72,7 @@ function drawLabel(
   ctx.lineWidth = 1;
 }
 
-/** A value on an axis, to stand out. */
+/** Draws a highlighted value on an axis. */
 export function drawTag(ctx: CanvasRenderingContext2D, text: string, x: number, y: number): void {
   ctx.fillStyle = token('--text');
   ctx.beginPath();
@@ -82,7 +82,7 @@ export function drawTag(ctx: CanvasRenderingContext2D, text: string, x: number, 
   ctx.fillText(text, x + 11, y + 0.5);
 }
 
-// What the colours mean, along the axis of the metric.
+// Draws the meaning of the colours along the axis of the metric.
 function drawRamp(
   ctx: CanvasRenderingContext2D,
   { mode }: Axis,

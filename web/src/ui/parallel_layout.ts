@@ -1,14 +1,14 @@
 import { placeOf, type Axis } from '../model/axes';
 import type { Brush } from '../model/brush';
 
-/** Where the axes of parallel coordinates stand, in the page's pixels. */
+/** The positions of the axes of parallel coordinates, in pixels of the page. */
 export interface Layout {
   width: number;
   height: number;
   xs: readonly number[];
   top: number;
   bottom: number;
-  /** Of trials without a value. */
+  /** The height of the lane for trials without a value. */
   laneY: number;
 }
 
@@ -21,7 +21,7 @@ const longName = 13;
 const lanePx = 30;
 const leastApartPx = 92;
 
-/** As wide as there is room for, and wider where names and labels would not be readable. */
+/** Fills the width, or more if names and labels would not be readable. */
 export function layOut(axes: readonly Axis[], width: number, height: number): Layout {
   const gaps = Math.max(1, axes.length - 1);
   const wide = Math.max(width, leftPx + rightPx + gaps * leastApartPx);
@@ -39,15 +39,15 @@ export function layOut(axes: readonly Axis[], width: number, height: number): La
   };
 }
 
-/** The height of a place; that of a trial without one is NaN. */
+/** The height of a place on an axis; NaN is the lane. */
 export function yOfPlace({ top, bottom, laneY }: Layout, place: number): number {
   return Number.isNaN(place) ? laneY : bottom - place * (bottom - top);
 }
 
-// So near to its end a brush goes to the end.
+// A brush that ends this near to the end of its axis snaps to it.
 const snapPx = 4;
 
-/** The place at a height; below 0: in the lane. */
+/** The place at a height; below 0 is the lane. */
 export function placeAtY({ top, bottom, laneY }: Layout, y: number): number {
   if (y > (bottom + laneY) / 2) return -1;
   if (y > bottom - snapPx) return 0;
@@ -55,10 +55,10 @@ export function placeAtY({ top, bottom, laneY }: Layout, y: number): number {
   return (bottom - y) / (bottom - top);
 }
 
-/** The places that a brush covers on its axis; undefined where it covers the lane alone. */
+/** The places that a brush covers on its axis; undefined if it covers only the lane. */
 export function brushPlaces(axis: Axis, { low, high }: Brush): [number, number] | undefined {
   if (low > high) return undefined;
-  // The place of a listed value is a stretch.
+  // A listed value covers an interval.
   const half = axis.kind === 'listed' ? 0.5 / axis.values.length : 0;
   const place = (end: number): number => placeOf(axis, end);
   return [

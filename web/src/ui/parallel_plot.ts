@@ -9,7 +9,7 @@ import { token } from './theme';
 
 export interface ParallelContent {
   axes: readonly Axis[];
-  /** The worst first: the best lies on top. */
+  /** Sorted with the worst first, so that the best lies on top. */
   strands: readonly Strand[];
   /** Trials in all brushes; undefined without brushes. */
   chosen: ReadonlySet<number> | undefined;
@@ -19,12 +19,12 @@ export interface ParallelContent {
 
 const hoverRadiusPx = 12;
 const shades = 48;
-// Canvases have a greatest width.
+// Browsers limit the width of a canvas.
 const mostCanvasPx = 16_000;
 const strandAlpha: Opacity = { few: 0.85, manyAt: 80, least: 0.1 };
 const restAlpha: Opacity = { few: 0.3, manyAt: 60, least: 0.05 };
 
-/** The lines of parallel coordinates, their axes and labels; names and brushes are the page's. */
+/** Draws the lines, axes and labels of parallel coordinates; ParallelChart shows names and brushes. */
 export class ParallelPlot {
   private content: ParallelContent | undefined;
   private places: Float64Array = new Float64Array();
@@ -33,7 +33,7 @@ export class ParallelPlot {
   private restStale = true;
   private readonly pace = new Pace(() => this.draw());
 
-  /** Three canvases, one above the other: brushing draws but the middle one anew, pointing the top. */
+  /** Three canvases lie above each other. A brush redraws only the middle one, the mouse the top. */
   constructor(
     private readonly rest: HTMLCanvasElement,
     private readonly canvas: HTMLCanvasElement,
@@ -44,7 +44,7 @@ export class ParallelPlot {
     this.pace.stop();
   }
 
-  /** `brushed`: what has changed are brushes, which follow the hand. */
+  /** `brushed`: only brushes changed; the drawing must follow the mouse at once. */
   update(content: ParallelContent, brushed: boolean): void {
     const { content: before } = this;
     const resized = before?.layout !== content.layout;
@@ -61,7 +61,7 @@ export class ParallelPlot {
     this.drawOverlay();
   }
 
-  /** The trial whose line passes nearest; where there are brushes, of those within. */
+  /** The trial with the nearest line, among the trials in all brushes. */
   at(x: number, y: number): number | undefined {
     const { content } = this;
     if (!content) return undefined;
@@ -89,7 +89,7 @@ export class ParallelPlot {
     return yOfPlace(layout, this.places[line * axes.length + axis] as number);
   }
 
-  private prepared(canvas: HTMLCanvasElement, { width, height }: Layout): CanvasRenderingContext2D {
+  private prepare(canvas: HTMLCanvasElement, { width, height }: Layout): CanvasRenderingContext2D {
     const ratio = Math.min(devicePixelRatio, mostCanvasPx / width);
     const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
     if (canvas.width !== wide) canvas.width = wide;
@@ -108,7 +108,7 @@ export class ParallelPlot {
     const { strands, chosen, layout } = content;
     this.rest.hidden = chosen === undefined;
     if (chosen && this.restStale) this.drawRest(content);
-    const ctx = this.prepared(this.canvas, layout);
+    const ctx = this.prepare(this.canvas, layout);
     this.drawStrands(ctx, content);
     drawAxes(ctx, content.axes, layout);
     this.drawOverlay();
@@ -116,10 +116,10 @@ export class ParallelPlot {
     this.canvas.dataset.chosen = String(chosen?.size ?? strands.length);
   }
 
-  // All of them, without regard to brushes.
+  // Draws all trials, also outside of the brushes.
   private drawRest(content: ParallelContent): void {
     this.restStale = false;
-    const ctx = this.prepared(this.rest, content.layout);
+    const ctx = this.prepare(this.rest, content.layout);
     ctx.globalAlpha = alphaFor(content.strands.length, restAlpha);
     ctx.strokeStyle = token('--rung');
     content.strands.forEach((_, line) => this.strokeStrand(ctx, content, line));
@@ -157,7 +157,7 @@ export class ParallelPlot {
     const { content } = this;
     if (!content) return;
     const { strands, selected, axes, layout } = content;
-    const ctx = this.prepared(this.overlay, layout);
+    const ctx = this.prepare(this.overlay, layout);
     const ramp = rampColors(shades);
     for (const number of new Set([selected, this.hovered])) {
       const line = strands.findIndex((each) => each.number === number);

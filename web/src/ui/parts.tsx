@@ -1,13 +1,14 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 
 import type { ApiError } from '../api/client';
 import type { TrialState } from '../api/types';
 import { formatCount } from '../model/numbers';
 import { countsSummary } from '../model/summary';
-import { total, trialStates } from '../model/states';
+import { countTrials, trialStates } from '../model/states';
 import { formatClock } from '../model/time';
 import { Icon } from './icons';
+import { useKeys } from './keys';
 
 /** Small parts that several pages share. */
 
@@ -49,7 +50,7 @@ export function CopyButton({ text, what }: { text: string; what: string }): JSX.
   );
 }
 
-// The clipboard's own interface exists only on https and localhost.
+// Browsers offer the clipboard API only on https and localhost.
 async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');
@@ -60,7 +61,7 @@ async function copyText(text: string): Promise<void> {
   area.remove();
 }
 
-/** Trials by state as one bar; what has not been created yet stays empty. */
+/** Trials by state as one bar; the part of trials not created yet is empty. */
 export function StateBar({
   counts,
   of,
@@ -68,7 +69,7 @@ export function StateBar({
   counts: Record<TrialState, number>;
   of: number;
 }): JSX.Element {
-  const whole = Math.max(of, total(counts), 1);
+  const whole = Math.max(of, countTrials(counts), 1);
   const order: TrialState[] = [
     'completed',
     'stopped',
@@ -85,14 +86,14 @@ export function StateBar({
         .map((state) => (
           <span key={state} class={`fill-${state}`} style={{ flexGrow: counts[state] }} />
         ))}
-      {whole > total(counts) && (
-        <span class="fill-none" style={{ flexGrow: whole - total(counts) }} />
+      {whole > countTrials(counts) && (
+        <span class="fill-none" style={{ flexGrow: whole - countTrials(counts) }} />
       )}
     </div>
   );
 }
 
-/** A chip a state with its count; pressed ones filter. */
+/** One chip per state with its count; pressed chips filter. */
 export function StateChips({
   counts,
   chosen,
@@ -138,7 +139,7 @@ export function Trouble({ error }: { error: ApiError }): JSX.Element {
     <div class="trouble" role="alert">
       <h2>{problem.title}</h2>
       {problem.detail && <p>{problem.detail}</p>}
-      {problem.status === 0 && <p>The page tries again by itself. Is `attune serve` running?</p>}
+      {problem.status === 0 && <p>The page retries automatically. Is `attune serve` running?</p>}
       {problem.status === 404 && (
         <p>
           <a href="/">All sweeps</a>
@@ -183,5 +184,70 @@ export function Sparkline({
       <polyline points={line} />
       <circle cx={x(values.length - 1)} cy={y(values.at(-1) as number)} r="2.4" />
     </svg>
+  );
+}
+
+/** A choice among options; an option is its text, or its value and its text. */
+export function Pick({
+  label,
+  value,
+  options,
+  onChange,
+}: {
+  label: string;
+  value: string;
+  options: readonly (string | readonly [value: string, text: string])[];
+  onChange(value: string): void;
+}): JSX.Element {
+  return (
+    <label class="pick">
+      {label}
+      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {options.map((option) => {
+          const [key, text] = typeof option === 'string' ? [option, option] : option;
+          return (
+            <option key={key} value={key}>
+              {text}
+            </option>
+          );
+        })}
+      </select>
+    </label>
+  );
+}
+
+/** The filter of a table; the key "/" moves the focus there. */
+export function FilterBox({
+  value,
+  what,
+  placeholder,
+  onChange,
+}: {
+  value: string;
+  what: string;
+  placeholder: string;
+  onChange(text: string): void;
+}): JSX.Element {
+  const box = useRef<HTMLInputElement>(null);
+  useKeys({
+    '/': (event) => {
+      event.preventDefault();
+      box.current?.focus();
+    },
+  });
+  return (
+    <div class="filter">
+      <Icon name="search" />
+      <input
+        ref={box}
+        type="search"
+        value={value}
+        placeholder={placeholder}
+        aria-label={`Filter ${what}`}
+        spellcheck={false}
+        onInput={(event) => onChange(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
+      />
+    </div>
   );
 }

@@ -3,12 +3,12 @@ import { token } from './theme';
 
 export interface Label {
   text: string;
-  /** What it names, in the canvas's pixels. */
+  /** The labelled point, in pixels of the canvas. */
   x: number;
   y: number;
 }
 
-/** Names beside what they name, moved apart where they would cover one another. */
+/** Draws labels next to their points, and moves them apart where they would overlap. */
 export function drawLabels(
   ctx: CanvasRenderingContext2D,
   { width, ratio }: Pick<Projection, 'width' | 'ratio'>,
@@ -19,11 +19,11 @@ export function drawLabels(
   const taken: number[] = [];
   ctx.font = `600 ${11.5 * ratio}px ${token('--font')}`;
   ctx.textAlign = 'left';
-  for (const { text, x: at, y: beside } of labels) {
+  for (const { text, x: at, y: anchor } of labels) {
     const textWidth = ctx.measureText(text).width;
     const x = Math.min(at + 9 * ratio, width - textWidth - 6 * ratio);
-    let y = beside - 10 * ratio;
-    if (y < 10 * ratio) y = beside + 20 * ratio;
+    let y = anchor - 10 * ratio;
+    if (y < 10 * ratio) y = anchor + 20 * ratio;
     while (taken.some((other) => Math.abs(other - y) < height)) y += height / 4;
     taken.push(y);
     ctx.globalAlpha = 0.85;

@@ -11,7 +11,7 @@ function stored(): Theme {
 
 export const theme = signal<Theme>('system');
 
-/** Grows whenever colours may have changed, so that canvases draw themselves anew. */
+/** Grows whenever colours may have changed, so that canvases draw again. */
 export const paintEpoch = signal(0);
 
 const next: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
@@ -32,13 +32,13 @@ export function startTheme(): void {
       if (chosen === 'system') localStorage.removeItem(key);
       else localStorage.setItem(key, chosen);
     } catch {
-      // Storage may be forbidden; the choice then lasts as long as the page.
+      // The browser may forbid storage; the choice then lasts as long as the page.
     }
     bump();
   });
 }
 
-/** A colour or number of tokens.css as it is now. */
+/** The current value of a colour or number of tokens.css. */
 export function token(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

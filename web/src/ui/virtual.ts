@@ -9,7 +9,7 @@ import { useEffect, useLayoutEffect, useReducer, useRef, type MutableRef } from 
 
 export interface VirtualRows {
   rows: VirtualItem[];
-  /** Heights of what lies above and below the rows, in pixels. */
+  /** The heights of the space above and below the rows, in pixels. */
   above: number;
   below: number;
   scrollTo(index: number): void;
@@ -17,7 +17,7 @@ export interface VirtualRows {
 
 const overscanRows = 8;
 
-/** The rows of a long table that are in view. All rows have the same height. */
+/** The rows of a long table that are in view; all rows have the same height. */
 export function useVirtualRows(
   count: number,
   rowHeight: number,
