@@ -4,7 +4,7 @@
 
 #include "trainable/driver/zygote.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // What attune::Init() has made of this process.
 struct Driver {
@@ -15,4 +15,4 @@ struct Driver {
 // Of the driver's zygote. Throws Error unless Init() was called.
 LocalLauncher ForkLauncher();
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

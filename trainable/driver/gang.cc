@@ -14,7 +14,7 @@
 #include "channel/sockets.h"
 #include "trainable/driver/driver.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using std::chrono::milliseconds;
@@ -214,4 +214,4 @@ void Gang::EndFor(int worker, const std::string& cause) {
   Kill();
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -15,7 +15,7 @@
 #include "trainable/driver/task.h"
 #include "trainable/start/local_gang.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Workers of this process, a gang: they start together, and when one fails all go.
 //
@@ -83,4 +83,4 @@ class Gang {
   std::thread supervisor_;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -20,7 +20,7 @@
 #include "trainable/driver/weights.h"
 #include "trainable/driver/worker_options.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using SharedMessage = std::shared_ptr<const Message>;
@@ -209,4 +209,4 @@ TensorMap GroupDriver::AverageWeights(ObjectFunction get, ObjectFunction set) {
   return mean;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -5,7 +5,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // What ends a message, so that what it follows begins where it lies.
@@ -58,4 +58,4 @@ Message ErrorMessage(std::string text) {
 
 bool TakeError(Message& answer) { return TakeLast<bool>(answer.bytes); }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

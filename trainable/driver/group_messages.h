@@ -10,7 +10,7 @@
 // What a WorkerGroup and its workers say to each other. The first message says which worker this
 // is, the second has it construct its object, and each further one calls a function with it; each
 // but the first has an answer.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 struct Place {
   int index = 0;
@@ -32,4 +32,4 @@ bool TakeError(Message& answer);
 // Serves a WorkerGroup: a Task's function.
 void ServeGroup(Context& context, Link& driver, const std::string& settings);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

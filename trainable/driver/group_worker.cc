@@ -8,7 +8,7 @@
 #include "trainable/driver/group_messages.h"
 #include "trainable/driver/task.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 Message AnswerOf(const std::function<void(Packer& result)>& call) {
@@ -60,4 +60,4 @@ void ServeGroup(Context& context, Link& driver, const std::string&) {
   }
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

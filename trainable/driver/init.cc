@@ -15,7 +15,7 @@
 #include "trainable/driver/task.h"
 #include "trainable/trainer/worker.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace trainable {
 namespace {
 
@@ -78,4 +78,4 @@ void Init(int argc, char** argv) {
   trainable::Slot().emplace(std::move(std::get<Zygote>(forked)));
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

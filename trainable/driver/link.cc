@@ -10,7 +10,7 @@
 #include "channel/sockets.h"
 #include "trainable/checkpoints/files.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // The first byte of a packet: where the message's bytes are.
@@ -72,4 +72,4 @@ UniqueFd DuplicateOf(const UniqueFd& fd) {
 
 std::string PathOf(const UniqueFd& fd) { return "/proc/self/fd/" + std::to_string(fd.get()); }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -6,7 +6,7 @@
 
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // What a driver and its workers say to each other.
 struct Message {
@@ -46,4 +46,4 @@ UniqueFd DuplicateOf(const UniqueFd& fd);
 // A path by which this process opens a descriptor anew.
 std::string PathOf(const UniqueFd& fd);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -6,7 +6,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 struct Addresses {
@@ -50,4 +50,4 @@ Task ReadTask(std::string_view bytes) {
   return task;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

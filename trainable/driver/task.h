@@ -8,7 +8,7 @@
 #include "attune/main.h"
 #include "trainable/driver/link.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // What a worker is to run: functions of this very program, which lie where they lie in every fork.
 struct Task {
@@ -41,4 +41,4 @@ std::uintptr_t AddressOf(Function* function) {
   return reinterpret_cast<std::uintptr_t>(function);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

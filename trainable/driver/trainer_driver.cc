@@ -15,7 +15,7 @@
 #include "trainable/driver/trainer_worker.h"
 #include "trainable/driver/worker_options.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using std::chrono::milliseconds;
@@ -306,4 +306,4 @@ void TrainerDriver::Shutdown(bool force) {
 int TrainerDriver::num_workers() const { return impl_->gang ? impl_->gang->size() : 0; }
 const TorchTrainerOptions& TrainerDriver::options() const { return impl_->options; }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

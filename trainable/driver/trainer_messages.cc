@@ -7,7 +7,7 @@
 #include "json/parse.h"
 #include "trainable/driver/task.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using nlohmann::json;
@@ -169,4 +169,4 @@ Answer ReadAnswer(std::string_view bytes) {
   return answer;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -14,7 +14,7 @@
 #include "attune/error.h"
 #include "channel/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // A request carries the launcher's end of its socket and nothing else of interest; the answer its
@@ -78,4 +78,4 @@ LocalLauncher Zygote::ForkLauncher() {
                        std::move(ours));
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -7,7 +7,7 @@
 #include "trainable/start/launcher.h"
 #include "trainable/start/local_gang.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // A process that was forked from this one while it had one thread, and forks launchers of ranks
 // when it is asked to, so that any number of gangs may run at a time. It ends with this process,
@@ -29,4 +29,4 @@ class Zygote {
   UniqueFd socket_;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

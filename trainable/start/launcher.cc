@@ -20,7 +20,7 @@
 #include "channel/processes.h"
 #include "channel/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // Of ranks that a person's own program forks.
@@ -232,4 +232,4 @@ Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals, const Uni
   _exit(0);  // what follows Main() in the program is not this process's to do
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -7,7 +7,7 @@
 
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // How a process that may fork ranks goes on: a rank has a channel; the forking process itself has
 // nothing left to do but exit.
@@ -41,4 +41,4 @@ Role ServeLauncher(UniqueFd socket);
 // Returns in ranks only.
 Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals, const UniqueFd& owner);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

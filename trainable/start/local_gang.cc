@@ -15,7 +15,7 @@
 #include "attune/error.h"
 #include "channel/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // From the first sign of a failure to the teardown, for the cause to show itself behind its
@@ -289,4 +289,4 @@ void LocalGang::TearDown(End end) {
   }
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -15,7 +15,7 @@
 #include "channel/messages.h"
 #include "trainable/start/launcher.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // A launcher of ranks that was forked from this very process, which may do what it likes from then
 // on: start threads, use tensors, run gangs of any size one after the other.
@@ -140,4 +140,4 @@ class LocalGang {
   End end_;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

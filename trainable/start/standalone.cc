@@ -17,7 +17,7 @@
 #include "trainable/checkpoints/unfinished.h"
 #include "trainable/start/local_gang.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,4 +139,4 @@ Role RunStandalone(const StandaloneOptions& options) {
                                  std::move(starts), signals)};
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -3,7 +3,7 @@
 #include "trainable/start/launcher.h"
 #include "trainable/start/standalone_options.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Trains once without a server: forks the workers, is their executor, prints a line a report.
 // Returns in each worker with its channel, and in the parent with the exit code once nothing of
@@ -13,4 +13,4 @@ namespace attune::trainable {
 // REQUIRES: one thread, no tensor operation so far.
 Role RunStandalone(const StandaloneOptions& options);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -6,7 +6,7 @@
 #include "attune/main.h"
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Runs a rank: waits for `start` on the channel, joins the gang, trains, says `done` or `error`.
 // Returns 0; a rank that failed says so first and leaves the process at once with status 1, nothing
@@ -15,4 +15,4 @@ namespace attune::trainable {
 // The training code runs on a thread of its own.
 int RunWorker(UniqueFd channel, std::vector<std::string> args, const Program& program);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable
