@@ -5,9 +5,13 @@
 #   in a block is code.
 #
 # Left out are the namespace `trainable`, which is no user's, and what does what it always does:
-# destructors, copies, moves and friends. Lines keep their numbers.
+# destructors, copies, moves and friends. So is the inline namespace `sdk`: users name `attune::Context`.
+# Lines keep their numbers.
 
-{ lines[NR] = $0 }
+{
+  sub(/^namespace attune::inline sdk \{/, "namespace attune {")
+  lines[NR] = $0
+}
 
 END {
   for (i = 1; i <= NR; ++i) show(lines[i])

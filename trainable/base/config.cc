@@ -3,7 +3,7 @@
 #include "attune/error.h"
 #include "json/parse.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 std::string Describe(const Config::Value& value) {
@@ -118,4 +118,4 @@ Config Config::FromJson(std::string_view text) {
   return Config(std::move(values));
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -3,7 +3,7 @@
 #include <iomanip>
 #include <sstream>
 
-namespace attune {
+namespace attune::inline sdk {
 
 std::string ToText(const Metrics& metrics) {
   std::ostringstream out;
@@ -15,4 +15,4 @@ std::string ToText(const Metrics& metrics) {
   return out.str();
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // One round of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection of 64-bit words whose
 // output bits each depend on all input bits.
@@ -18,4 +18,4 @@ constexpr std::uint64_t Key(std::uint64_t seed, std::uint64_t a, std::uint64_t b
   return Mix(Mix(Mix(seed) ^ a) ^ b);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

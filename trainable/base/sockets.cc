@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using namespace std::chrono_literals;
@@ -66,4 +66,4 @@ void DieWithParent(pid_t parent) {
   if (getppid() != parent) _exit(1);  // it died before the call above
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

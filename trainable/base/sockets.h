@@ -11,7 +11,7 @@
 #include "channel/or_error.h"
 #include "channel/unique_fd.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 using channel::UniqueFd;
 
@@ -39,4 +39,4 @@ UniqueFd Connect(const sockaddr* address, socklen_t size, Clock::time_point dead
 // In a freshly forked child: SIGKILL when the parent dies, also when it already has.
 void DieWithParent(pid_t parent);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

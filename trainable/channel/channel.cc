@@ -7,7 +7,7 @@
 
 #include "channel/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 using std::chrono::milliseconds;
 
@@ -177,4 +177,4 @@ void Channel::WriteSome() {
   changed_.notify_all();
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -17,7 +17,7 @@
 #include "trainable/base/sockets.h"
 #include "trainable/channel/messages.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // A rank's end of the worker channel. One thread of its own reads and writes, so that training
 // neither waits for the executor nor misses its end.
@@ -108,4 +108,4 @@ class Channel {
   std::thread thread_;         // last: it uses all of the above
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

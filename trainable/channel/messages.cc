@@ -7,7 +7,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 template <typename To, typename From>
@@ -62,4 +62,4 @@ std::vector<channel::NamedValue> ToParameters(const Config& config) {
   return parameters;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -9,7 +9,7 @@
 #include "channel/messages.h"
 
 // The messages of channel/messages.h in the SDK's own values.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 using channel::FromExecutor;
 using channel::Rendezvous;
@@ -36,4 +36,4 @@ std::string ToLine(const CheckpointInfo& checkpoint);
 
 std::vector<channel::NamedValue> ToParameters(const Config& config);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -14,7 +14,7 @@
 #include "trainable/checkpoints/sha256.h"
 #include "trainable/checkpoints/state_dict.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,4 +156,4 @@ Config CheckpointReader::config() const {
   return Has(file) ? Config::FromJson(ReadText(file)) : Config();
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -22,7 +22,7 @@
 #include "trainable/checkpoints/state_dict.h"
 #include "trainable/checkpoints/unfinished.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ CheckpointDirectory::~CheckpointDirectory() {
   fs::remove_all(path_, ignored);
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

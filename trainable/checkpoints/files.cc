@@ -10,7 +10,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 NewFile::NewFile(const std::filesystem::path& file)
     : name_(file.string()), fd_(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
@@ -45,4 +45,4 @@ void SyncPath(const std::filesystem::path& path) {
   if (!fd.valid() || fsync(fd.get()) != 0) ThrowErrno(path.string());
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -8,7 +8,7 @@
 
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // A new file, written from its beginning to its end; SyncPath() makes it durable. Everything throws
 // attune::Error that names the file: when it exists already, and when the disk refuses.
@@ -35,4 +35,4 @@ std::string ReadFile(const std::filesystem::path& file);
 // Syncs a file's contents, or a folder's entries, to the disk. Throws attune::Error.
 void SyncPath(const std::filesystem::path& path);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -3,7 +3,7 @@
 #include "attune/error.h"
 #include "json/parse.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 constexpr std::string_view kFormat = "attune-checkpoint/1";
@@ -45,4 +45,4 @@ Manifest ParseManifest(std::string_view text, const std::string& where) {
   }
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -7,7 +7,7 @@
 
 #include "trainable/checkpoints/sha256.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 inline constexpr std::string_view kManifestFile = "manifest.json";
 
@@ -24,4 +24,4 @@ std::string ToJson(const Manifest& manifest);
 // Throws attune::Error, its message beginning with `where`.
 Manifest ParseManifest(std::string_view json, const std::string& where);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -10,7 +10,7 @@
 #include "trainable/base/sockets.h"
 #include "trainable/checkpoints/sha256.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 constexpr std::size_t kPieceBytes = 16 << 20;
@@ -50,4 +50,4 @@ MappedFile::~MappedFile() {
   if (size_ > 0) munmap(data_, size_);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // The bytes of a file, read only, by the system's page cache: they cost a process no memory of its
 // own, and ranks of one host share them.
@@ -31,4 +31,4 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

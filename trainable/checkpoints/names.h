@@ -4,7 +4,7 @@
 #include <string_view>
 
 // How the files of a checkpoint are called, for those who write them and those who read them.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 inline constexpr std::string_view kTensorEnding = ".safetensors";
 inline constexpr std::string_view kConfigEnding = ".json";
@@ -15,4 +15,4 @@ inline constexpr std::string_view kTrialConfig = "attune-config";
 // Of the files of one rank, before their endings.
 inline std::string ShardSuffix(int rank) { return ".rank-" + std::to_string(rank); }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -19,7 +19,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 namespace optim = torch::optim;
@@ -274,4 +274,4 @@ void LoadState(optim::Optimizer& optimizer, const TensorMap& saved, const std::s
   });
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

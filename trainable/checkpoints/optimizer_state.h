@@ -8,7 +8,7 @@
 #include "trainable/checkpoints/state_dict.h"
 
 // Optimizers as named tensors, and back.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Begins the names of a group's hyperparameters.
 inline constexpr std::string_view kGroupPrefix = "group.";
@@ -24,4 +24,4 @@ TensorMap StateOf(const torch::optim::Optimizer& optimizer, bool hyperparameters
 void LoadState(torch::optim::Optimizer& optimizer, const TensorMap& state, const std::string& where,
                const CopiedFunction& copied = {});
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

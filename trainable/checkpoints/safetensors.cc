@@ -14,7 +14,7 @@
 #include "attune/error.h"
 #include "json/parse.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
@@ -188,4 +188,4 @@ TensorMap ViewSafetensors(std::string_view bytes, const std::string& where) {
   return tensors;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

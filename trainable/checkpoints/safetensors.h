@@ -10,7 +10,7 @@
 // The safetensors format: an 8-byte little-endian header length, a JSON header with type, shape and
 // place of each tensor, and the raw bytes. Nothing in a file is executed, and any reader of the
 // format, in Python too, opens it.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Largest header that is read, and written.
 inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100 << 20;
@@ -26,4 +26,4 @@ void WriteSafetensors(NewFile file, const TensorMap& tensors);
 // whatever is wrong with the bytes is an attune::Error.
 TensorMap ViewSafetensors(std::string_view bytes, const std::string& where);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -9,7 +9,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using torch::optim::LRScheduler;
@@ -99,4 +99,4 @@ void LoadState(Plateau& scheduler, const TensorMap& state, const std::string& wh
   LoadFields(scheduler, state, where);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

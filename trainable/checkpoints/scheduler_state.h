@@ -6,7 +6,7 @@
 
 // How far LibTorch's learning-rate schedulers have come, as named tensors, and back. The learning
 // rates are not theirs, but hyperparameters of their optimizers.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 TensorMap StateOf(const torch::optim::LRScheduler& scheduler);
 TensorMap StateOf(const torch::optim::ReduceLROnPlateauScheduler& scheduler);
@@ -18,4 +18,4 @@ void LoadState(torch::optim::LRScheduler& scheduler, const TensorMap& state,
 void LoadState(torch::optim::ReduceLROnPlateauScheduler& scheduler, const TensorMap& state,
                const std::string& where);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -7,7 +7,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 struct Sha256::State {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
@@ -61,4 +61,4 @@ FileDigest DigestFile(const std::filesystem::path& file, const std::function<voi
   return digest;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

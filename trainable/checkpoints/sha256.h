@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // SHA-256 of bytes that arrive in pieces.
 class Sha256 {
@@ -38,4 +38,4 @@ struct FileDigest {
 // Throws attune::Error when the file cannot be read. `tick` is called many times a second.
 FileDigest DigestFile(const std::filesystem::path& file, const std::function<void()>& tick = {});
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

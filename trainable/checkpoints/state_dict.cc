@@ -5,7 +5,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 std::string Shape(const at::Tensor& tensor) {
   return c10::str(tensor.sizes(), " of ", c10::toString(tensor.scalar_type()));
@@ -41,4 +41,4 @@ void LoadState(torch::nn::Module& module, const TensorMap& state, const std::str
   }
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -6,7 +6,7 @@
 #include "attune/checkpoint.h"
 
 // Modules as named tensors, and back.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Called with a tensor of what is read once it has been copied.
 using CopiedFunction = std::function<void(const at::Tensor&)>;
@@ -23,4 +23,4 @@ void LoadState(torch::nn::Module& module, const TensorMap& state, const std::str
 // "[2, 3] of Float", for messages.
 std::string Shape(const at::Tensor& tensor);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Removes what attempts before this one were writing into `checkpoint_dir` when they ended. Leases
 // see to it that none of them still writes.
@@ -12,4 +12,4 @@ void RemoveUnfinished(const std::filesystem::path& checkpoint_dir, int attempt);
 // than those that were killed while they wrote one, so that what they left is removed.
 int NextAttempt(const std::filesystem::path& checkpoint_dir);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -11,7 +11,7 @@
 #include "attune/error.h"
 #include "trainable/base/random.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 // Names in a saved state.
@@ -163,4 +163,4 @@ void DistributedSampler::load(torch::serialize::InputArchive& archive) {
   load_state_dict(state);
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -8,7 +8,7 @@
 
 #include "attune/data_loader.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // Of a failed batch, so many samples are named.
@@ -195,4 +195,4 @@ void Prefetcher::MoveTo(const DistributedSampler& place) {
   state_->place = state_->ahead = place;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -9,7 +9,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // How long a rank that knows of a fault stays for those that do not yet.
@@ -93,4 +93,4 @@ void CallMonitor::Await(const std::string& name, const std::string& call,
   if (calls_ > 1) store_->deleteKey(Key(calls_ - 1, rank_));
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -10,7 +10,7 @@ namespace c10d {
 class Store;
 }
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Sees that all ranks have come to the same collective before it begins, as a collective by itself
 // can only wait: torch.distributed's monitored_barrier, by the store, of every rank by every rank.
@@ -34,4 +34,4 @@ class CallMonitor {
   std::int64_t calls_ = 0;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -10,7 +10,7 @@
 #include "attune/error.h"
 #include "trainable/distributed/process_groups.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 const char* NameOf(ReduceOp op) {
@@ -200,4 +200,4 @@ Config BroadcastObject(Context& context, const Config& config, int root,
   return Config::FromJson(BroadcastObject(context, config.ToJson(), root, options));
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

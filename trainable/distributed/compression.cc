@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 class CompressionHook final
@@ -43,4 +43,4 @@ std::unique_ptr<c10d::CommHookInterface> MakeCompressionHook(
   return nullptr;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -8,10 +8,10 @@
 
 #include "attune/distributed_model.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // What a Reducer does with a full bucket to send it as a smaller type; null for kNone.
 std::unique_ptr<c10d::CommHookInterface> MakeCompressionHook(
     GradientCompression compression, const c10::intrusive_ptr<c10d::ProcessGroup>& group);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -18,7 +18,7 @@
 #include "attune/sync_batch_norm.h"
 #include "trainable/distributed/compression.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // The Reducer is not a stable interface; this is its form since LibTorch 2.11.
@@ -254,4 +254,4 @@ GradientSyncTimes GradientSync::times() const {
           .overlap = Seconds(data, "backward_compute_comm_overlap_time")};
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -17,7 +17,7 @@
 #include "attune/error.h"
 #include "channel/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using Kind = StoreMessage::Kind;
@@ -201,4 +201,4 @@ void GangStore::Lose(const std::string& why) {
                               ": " + why);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -12,7 +12,7 @@
 #include "trainable/base/sockets.h"
 #include "trainable/distributed/store_messages.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Where a store listens: the address is taken as it is if it is one, and looked up else, once.
 // Throws attune::Error when there is none.
@@ -66,4 +66,4 @@ class GangStore final : public c10d::Store {
   std::uint32_t calls_ = 0;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

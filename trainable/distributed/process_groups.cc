@@ -23,7 +23,7 @@
 #include "trainable/distributed/gang_store.h"
 #include "trainable/distributed/store_server.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using std::chrono_literals::operator""min;
@@ -211,4 +211,4 @@ bool IsLostPeer(const std::exception_ptr& error) {
   }
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

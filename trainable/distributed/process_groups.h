@@ -22,7 +22,7 @@ class ProcessGroupGloo;
 class Store;
 }  // namespace c10d
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 class StoreServer;
 
@@ -79,4 +79,4 @@ class ProcessGroups {
 // where it has none by the words.
 bool IsLostPeer(const std::exception_ptr& error);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

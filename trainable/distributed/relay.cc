@@ -19,7 +19,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 struct Address {
@@ -179,4 +179,4 @@ void Relay::Tell(std::span<std::byte> bytes) {
   for (const UniqueFd& socket : to_) Send(socket, bytes);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

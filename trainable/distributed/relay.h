@@ -9,7 +9,7 @@
 
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // How rank 0 tells the others a few bytes after every step: along a binomial tree of sockets of its
 // own, so that rank 0 writes to log2 of the ranks only, from the thread that trains, and waits for
@@ -35,4 +35,4 @@ class Relay {
   std::vector<UniqueFd> to_;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -4,7 +4,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 constexpr std::string_view kMagic = "ATS1";
@@ -114,4 +114,4 @@ std::optional<StoreMessage> StoreMessageReader::Next() {
   return message;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

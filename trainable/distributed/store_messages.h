@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Bytes of one key, one value, and one whole message of the gang's store.
 inline constexpr std::size_t kStoreKeyBytesMax = 4 * 1024;
@@ -62,4 +62,4 @@ class StoreMessageReader {
   std::size_t begin_ = 0;  // of the message at hand
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -17,7 +17,7 @@
 #include "attune/error.h"
 #include "channel/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using Kind = StoreMessage::Kind;
@@ -291,4 +291,4 @@ void StoreServer::Reply(Connection& connection, const StoreMessage& request, Sto
   channel::SendSome(connection.socket.get(), connection.out);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

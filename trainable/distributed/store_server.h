@@ -11,7 +11,7 @@
 #include "trainable/base/sockets.h"
 #include "trainable/distributed/store_messages.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // The gang's store: what its ranks tell each other before they are connected, as values by name. It
 // lives in rank 0, on a thread of its own, and is used over TCP (GangStore), by rank 0 too.
@@ -70,4 +70,4 @@ class StoreServer {
   std::thread thread_;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -14,7 +14,7 @@
 
 #include "attune/error.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 namespace nn = torch::nn;
@@ -237,4 +237,4 @@ void ConvertSyncBatchNorm(torch::nn::Module& model) {
   }
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -19,7 +19,7 @@
 #include "trainable/driver/worker_options.h"
 #include "trainable/driver/workers.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using SharedMessage = std::shared_ptr<const Message>;
@@ -205,4 +205,4 @@ TensorMap GroupDriver::AverageWeights(ObjectFunction get, ObjectFunction set) {
   return mean;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

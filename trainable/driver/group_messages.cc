@@ -5,7 +5,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // Appended to a message, so that the bytes before it stay where they are.
@@ -47,4 +47,4 @@ Message ErrorMessage(std::string text) {
 
 bool TakeError(Message& answer) { return TakeLast<bool>(answer.bytes); }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

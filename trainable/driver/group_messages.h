@@ -9,7 +9,7 @@
 
 // What a WorkerGroup and its workers say to each other. The first message has a worker construct
 // its object, and each further one calls a function with it. Each has an answer.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // The function's address goes behind the arguments. FunctionAt() finds it.
 Message ToMessage(std::uintptr_t function, Packer args);
@@ -24,4 +24,4 @@ bool TakeError(Message& answer);
 // Serves a WorkerGroup, as Task::serve.
 void ServeGroup(Context& context, MessageSocket& driver, const Task& task);
 
-}  // namespace attune::trainable
+}  // namespace attune::sdk::trainable

@@ -7,7 +7,7 @@
 #include "attune/worker_group.h"
 #include "trainable/driver/group_messages.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 Message AnswerOf(const std::function<void(Packer& result)>& call) {
@@ -56,4 +56,4 @@ void ServeGroup(Context& context, MessageSocket& driver, const Task& task) {
   }
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -16,7 +16,7 @@
 #include "trainable/gang/launcher.h"
 #include "trainable/worker/worker.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace trainable {
 namespace {
 
@@ -79,4 +79,4 @@ void Init(int argc, char** argv) {
   trainable::program_launcher = new Launcher(std::move(std::get<Launcher>(forked)));
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -11,7 +11,7 @@
 #include "channel/sockets.h"
 #include "trainable/checkpoints/files.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // The first byte of a packet: where the message's bytes are.
@@ -116,4 +116,4 @@ bool IsCode(std::uintptr_t address) {
              &address) == 1;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::sdk::trainable

@@ -11,7 +11,7 @@
 #include "attune/main.h"
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // What a driver and its workers send to each other.
 struct Message {
@@ -85,4 +85,4 @@ std::uintptr_t AddressOf(Function* function) {
   return reinterpret_cast<std::uintptr_t>(function);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::sdk::trainable

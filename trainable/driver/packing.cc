@@ -11,7 +11,7 @@
 #include "trainable/driver/message.h"
 #include "trainable/driver/trainer_state.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // The bytes have all but the tensors, whose names in the file are their places.
 struct Packer::State {
@@ -94,4 +94,4 @@ Config Codec<Config>::Unpack(Unpacker& unpacker) {
   return Config(trainable::Unpack<Values>(unpacker));
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

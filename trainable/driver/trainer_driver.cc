@@ -14,7 +14,7 @@
 #include "trainable/driver/worker_options.h"
 #include "trainable/driver/workers.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using std::chrono::milliseconds;
@@ -305,4 +305,4 @@ void TrainerDriver::Shutdown(bool force) {
 int TrainerDriver::num_workers() const { return impl_->workers ? impl_->workers->size() : 0; }
 const TorchTrainerOptions& TrainerDriver::options() const { return impl_->options; }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -6,7 +6,7 @@
 #include "attune/error.h"
 #include "json/parse.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using nlohmann::json;
@@ -168,4 +168,4 @@ Answer ReadAnswer(std::string_view bytes) {
   return answer;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -10,7 +10,7 @@
 #include "trainable/driver/message.h"
 
 // What a TorchTrainer and its workers say to each other.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // ---- driver → worker
 
@@ -60,4 +60,4 @@ TrainerSettings ReadSettings(std::string_view bytes);
 Command ReadCommand(std::string_view bytes);
 Answer ReadAnswer(std::string_view bytes);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -16,7 +16,7 @@
 #include "trainable/checkpoints/state_dict.h"
 #include "trainable/checkpoints/unfinished.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace trainable {
 namespace {
 
@@ -102,4 +102,4 @@ void LoadModel(torch::nn::Module& module, const TensorMap& state, std::size_t in
 }
 
 }  // namespace trainable
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -8,7 +8,7 @@
 
 // What Training::State() gives, kept: as a file in memory, and as a checkpoint with a file for each
 // part, "model/weight" in model.safetensors.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // "model", "model-1", "model-2", …
 std::string NumberedPart(const std::string& part, std::size_t index);
@@ -26,4 +26,4 @@ void WriteState(const TensorMap& state, StateWriter& checkpoint);
 // Throws attune::Error when the checkpoint is not that of a trainer.
 TensorMap ReadState(const CheckpointReader& checkpoint);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -12,7 +12,7 @@
 #include "trainable/driver/trainer_messages.h"
 #include "trainable/driver/trainer_state.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 struct Worker {
@@ -99,4 +99,4 @@ void RunTrials(Context& context, Training& training, double batch_factor) {
   } while (context.Report(metrics, save));
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -13,7 +13,7 @@
 #include "trainable/checkpoints/state_dict.h"
 #include "trainable/driver/trainer_state.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -265,4 +265,4 @@ at::Tensor CountCorrect(const at::Tensor& output, const at::Tensor& target) {
   return output.argmax(1).eq(target).sum();
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

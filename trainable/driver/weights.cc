@@ -9,7 +9,7 @@
 #include "attune/worker_group.h"
 #include "trainable/checkpoints/state_dict.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 void CheckAlike(const TensorMap& first, const TensorMap& other, std::size_t worker) {
@@ -57,4 +57,4 @@ void UnpackWeights(torch::nn::Module& module, Unpacker& unpacker) {
   LoadState(module, Unpack<TensorMap>(unpacker), "SetWeights");
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -6,7 +6,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #endif
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 constexpr int kWorkersMax = 4096;
@@ -40,4 +40,4 @@ void OptionCheck::RequireGpus(int num_workers, int needed) const {
           "with use_gpu needs as many GPUs, and there are " + std::to_string(CountGpus()));
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

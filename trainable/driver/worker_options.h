@@ -5,7 +5,7 @@
 #include <utility>
 
 // What TorchTrainer and WorkerGroup ask alike of their options.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Integers that a configuration's JSON keeps exactly.
 inline constexpr int kSeedBits = 53;
@@ -27,4 +27,4 @@ class OptionCheck {
   std::string owner_;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -12,7 +12,7 @@
 #include "channel/processes.h"
 #include "channel/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using std::chrono::milliseconds;
@@ -199,4 +199,4 @@ void Workers::Blame(int worker, const std::string& cause) {
   Kill();
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::sdk::trainable

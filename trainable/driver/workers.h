@@ -14,7 +14,7 @@
 #include "trainable/driver/message.h"
 #include "trainable/gang/gang.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // The workers that a driver talks to: one gang, with a thread that runs it and a socket to each
 // worker.
@@ -84,4 +84,4 @@ class Workers {
 // A launcher for one more gang. Throws Error unless attune::Init() was called.
 Launcher ForkLauncher();
 
-}  // namespace attune::trainable
+}  // namespace attune::sdk::trainable

@@ -25,7 +25,7 @@
 #include "trainable/base/sockets.h"
 #include "trainable/checkpoints/sha256.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 namespace fs = std::filesystem;
@@ -350,4 +350,4 @@ void Download(Context& context, const std::string& url, std::string_view sha256,
   Obtain({url, CheckedHash(sha256), path, options, tick});
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

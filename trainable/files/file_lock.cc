@@ -20,7 +20,7 @@
 #include "attune/error.h"
 #include "trainable/base/sockets.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -132,4 +132,4 @@ FileLock::~FileLock() = default;
 FileLock::FileLock(FileLock&&) noexcept = default;
 FileLock& FileLock::operator=(FileLock&&) noexcept = default;
 
-}  // namespace attune
+}  // namespace attune::inline sdk

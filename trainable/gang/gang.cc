@@ -14,7 +14,7 @@
 #include "attune/error.h"
 #include "channel/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // From the first sign of a failure to the teardown. Victims may fail before the cause does.
@@ -254,4 +254,4 @@ void Gang::TearDown(End end) {
   }
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::sdk::trainable

@@ -14,7 +14,7 @@
 #include "channel/messages.h"
 #include "trainable/gang/launcher.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // A gang of this program: workers that start together, and end together when one of them fails.
 // The thread that calls Run() is their executor.
@@ -109,4 +109,4 @@ class Gang {
   End end_;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::sdk::trainable

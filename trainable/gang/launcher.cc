@@ -18,7 +18,7 @@
 #include "channel/processes.h"
 #include "channel/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // The whole argv of a `fork` that asks a program's own launcher for another launcher.
@@ -287,4 +287,4 @@ Launcher Launcher::ForkLauncher() {
   return Launcher(forked->pid, std::move(answer->descriptors[0]), std::move(ours));
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -12,7 +12,7 @@
 
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // What a worker is to do that a launcher has just forked.
 struct ForkedWorker {
@@ -68,4 +68,4 @@ class Launcher {
   UniqueFd socket_;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::sdk::trainable

@@ -5,7 +5,7 @@
 #include "attune/amp.h"
 #include "attune/error.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 c10::DeviceType Checked(c10::Device device, c10::ScalarType dtype) {
@@ -37,4 +37,4 @@ Autocast::~Autocast() {
   at::autocast::set_autocast_dtype(device_, dtype_before_);
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

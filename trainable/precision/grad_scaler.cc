@@ -11,7 +11,7 @@
 #include "attune/amp.h"
 #include "attune/error.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 // Names in a saved state.
@@ -159,4 +159,4 @@ void GradScaler::load_state_dict(const TensorMap& state) {
   state_->rounds.clear();
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

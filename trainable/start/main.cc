@@ -30,7 +30,7 @@ asm(R"(
   .popsection
 )");
 
-namespace attune {
+namespace attune::inline sdk {
 namespace trainable {
 namespace {
 
@@ -88,4 +88,4 @@ int Main(int argc, char** argv, std::function<void(Context&)> train, MainOptions
   return trainable::RunMain(argc, argv, {.train = std::move(train), .options = std::move(options)});
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

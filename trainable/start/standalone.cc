@@ -17,7 +17,7 @@
 #include "trainable/checkpoints/unfinished.h"
 #include "trainable/gang/gang.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,4 +138,4 @@ std::variant<int, ForkedWorker> RunStandalone(const StandaloneOptions& options) 
   return Supervise(std::move(std::get<Launcher>(forked)), options, std::move(starts), signals);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -5,7 +5,7 @@
 #include "trainable/gang/launcher.h"
 #include "trainable/start/standalone_options.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Trains once without a server: forks the workers, is their executor, prints a line for each
 // report. Returns in each worker what it is to do, and in the parent the exit code once no process
@@ -15,4 +15,4 @@ namespace attune::trainable {
 // REQUIRES: one thread, no tensor operation so far.
 std::variant<int, ForkedWorker> RunStandalone(const StandaloneOptions& options);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -12,7 +12,7 @@
 #include "attune/checkpoint.h"
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 template <typename T>
@@ -115,4 +115,4 @@ std::variant<StandaloneOptions, int> ParseStandaloneOptions(int argc, char** arg
   return options;
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

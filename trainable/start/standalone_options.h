@@ -8,7 +8,7 @@
 
 #include "attune/config.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // The command line of a training program run by hand.
 struct StandaloneOptions {
@@ -32,4 +32,4 @@ std::variant<StandaloneOptions, int> ParseStandaloneOptions(int argc, char** arg
 // as an integer or a real is one, all else is text. Throws attune::Error.
 std::map<std::string, Config::Value> ParseAssignments(const std::string& text);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -24,7 +24,7 @@
 #include "trainable/worker/fetched_checkpoint.h"
 #include "trainable/worker/saver.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -425,4 +425,4 @@ void Context::Finish() {
   state_->channel.Send(ToLine(channel::Done{}));
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -13,7 +13,7 @@
 #include "trainable/checkpoints/sha256.h"
 #include "trainable/checkpoints/unfinished.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 namespace fs = std::filesystem;
@@ -83,4 +83,4 @@ FetchedCheckpoint::~FetchedCheckpoint() {
   if (is_own_) std::filesystem::remove_all(folder_, ignored);
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

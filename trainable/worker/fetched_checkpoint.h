@@ -5,7 +5,7 @@
 #include "trainable/channel/messages.h"
 #include "trainable/distributed/process_groups.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // This host's copy of the checkpoint that a gang over several hosts resumes from.
 //
@@ -31,4 +31,4 @@ class FetchedCheckpoint {
   bool is_own_ = false;
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -5,7 +5,7 @@
 #include "attune/context.h"
 #include "channel/messages.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -76,4 +76,4 @@ void Saver::Run() {
   }
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -11,7 +11,7 @@
 #include "trainable/channel/channel.h"
 #include "trainable/channel/messages.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Makes rank 0's checkpoints durable during training. Rank 0's reports wait for it: a report never
 // arrives before the checkpoint of its step.
@@ -60,4 +60,4 @@ class Saver {
   std::thread thread_;  // started with the first checkpoint
 };
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -27,7 +27,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #endif
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using std::chrono_literals::operator""ms;
@@ -217,4 +217,4 @@ void TrainByStep(Context& context, Trainable& trainable,
   }
 }
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -6,7 +6,7 @@
 #include "attune/main.h"
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Runs a worker: waits for `start` on the channel, joins the gang, trains, sends `done` or `error`.
 // Returns 0. A worker that fails sends its error and ends the process at once with status 1. It
@@ -15,4 +15,4 @@ namespace attune::trainable {
 // The training code runs on a separate thread.
 int RunWorker(UniqueFd channel, std::vector<std::string> args, const Program& program);
 
-}  // namespace attune::trainable
+}  // namespace attune::sdk::trainable

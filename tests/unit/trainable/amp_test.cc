@@ -11,7 +11,7 @@
 
 #include "attune/error.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 at::ScalarType TypeOfProduct() {
@@ -175,4 +175,4 @@ TEST(GradScaler, HalfGradientsAndForeignStatesAreRefused) {
 }
 
 }  // namespace
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -15,7 +15,7 @@
 #include "tests/unit/trainable/process.h"
 #include "trainable/channel/channel.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -373,4 +373,4 @@ TEST(WorkerChannel, ADeviceThatTheProgramWasNotBuiltForIsNamed) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

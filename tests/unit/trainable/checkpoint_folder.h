@@ -11,7 +11,7 @@
 #include "attune/checkpoint.h"
 
 // What the tests of checkpoints share.
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 class CheckpointTest : public testing::Test {
  protected:
@@ -37,4 +37,4 @@ inline constexpr std::size_t kMiB = 1 << 20;
 // through.
 int WithMemory(std::size_t bytes, const std::function<void()>& work);
 
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -9,7 +9,7 @@
 #include "attune/checkpoint.h"
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,4 +166,4 @@ TEST_F(WorkerChannelCheckpoints, WhatKilledAttemptsWereWritingIsRemovedByTheNext
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -30,7 +30,7 @@
 #include "trainable/checkpoints/sha256.h"
 #include "trainable/checkpoints/unfinished.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 namespace fs = std::filesystem;
@@ -406,4 +406,4 @@ TEST(Safetensors, AnyBytesAreTensorsOrAnErrorThatNamesTheFile) {
 }
 
 }  // namespace
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

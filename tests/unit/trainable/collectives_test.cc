@@ -3,7 +3,7 @@
 
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using nlohmann::json;
@@ -53,4 +53,4 @@ TEST(Collectives, TensorsOfDifferentShapesAreRefusedOnEveryRank) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -5,7 +5,7 @@
 
 #include "attune/error.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 using ::testing::AllOf;
@@ -64,4 +64,4 @@ TEST(Config, JsonOfAnotherKindIsRefused) {
 }
 
 }  // namespace
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -8,7 +8,7 @@
 
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -50,4 +50,4 @@ TEST_F(Cuda, AGpuThatIsNotThereFailsTheRank) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

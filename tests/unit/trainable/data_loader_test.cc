@@ -12,7 +12,7 @@
 
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using nlohmann::json;
@@ -235,4 +235,4 @@ TEST(DataLoader, TheProgramThatTheDocsShowLearnsAndResumes) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

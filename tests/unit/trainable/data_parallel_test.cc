@@ -14,7 +14,7 @@
 
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using nlohmann::json;
@@ -146,4 +146,4 @@ INSTANTIATE_TEST_SUITE_P(DataParallel, ResumedTrial,
                                            std::pair("train", 4), std::pair("train_static", 3)));
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -12,7 +12,7 @@
 
 #include "attune/error.h"
 
-namespace attune {
+namespace attune::inline sdk {
 namespace {
 
 using ::testing::ElementsAre;
@@ -256,4 +256,4 @@ TEST(DistributedSampler, AStateOfAnotherDatasetOrOfNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -26,7 +26,7 @@
 #include "trainable/base/sockets.h"
 #include "trainable/checkpoints/sha256.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -354,4 +354,4 @@ TEST_F(DownloadTest, HashMayBeWrittenInCapitals) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -21,7 +21,7 @@
 #include "tests/support/scratch_folder.h"
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -193,4 +193,4 @@ TEST_F(FileLockTest, AFolderThatIsNotThereIsNamed) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -20,7 +20,7 @@
 #include "trainable/distributed/process_groups.h"
 #include "trainable/distributed/store_server.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using std::chrono_literals::operator""ms;
@@ -413,4 +413,4 @@ TEST(StoreAddress, TakesAnAddressAsItIsAndKnowsNames) {
 }
 
 }  // namespace
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -9,7 +9,7 @@
 
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using nlohmann::json;
@@ -156,4 +156,4 @@ TEST(MixedPrecision, AResumedTrialGoesOnWithTheSameScaleAndWeightsBitForBit) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -16,7 +16,7 @@
 
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using nlohmann::json;
@@ -252,4 +252,4 @@ TEST_F(Launcher, TakesItsRanksAlongWhenItIsKilled) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -6,7 +6,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using ::testing::HasSubstr;
@@ -54,4 +54,4 @@ TEST(Messages, WhatAnExecutorRefusesIsNotLogged) {
 }
 
 }  // namespace
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

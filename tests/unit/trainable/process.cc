@@ -15,7 +15,7 @@
 
 #include "channel/sockets.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -208,4 +208,4 @@ std::vector<std::string> Types(const std::vector<nlohmann::json>& messages) {
   return types;
 }
 
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

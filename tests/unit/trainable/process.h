@@ -13,7 +13,7 @@
 #include "trainable/base/sockets.h"
 
 // Running the gang program as real processes.
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 
 using Environment = std::map<std::string, std::string>;
 
@@ -96,4 +96,4 @@ class FakeGang {
 // Of messages but heartbeats, which come when they come.
 std::vector<std::string> Types(const std::vector<nlohmann::json>& messages);
 
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -16,7 +16,7 @@
 #include "attune/error.h"
 #include "trainable/base/sockets.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 // The ranks of a gang as threads, each of which makes its relay and has it used.
@@ -109,8 +109,8 @@ TEST(RelayTest, ARankThatLeftBeforeTheNextOneCameIsALostPeer) {
 
 TEST(RelayTest, AnAddressThatIsNoneIsSaid) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  EXPECT_THROW(Relay(*store, 0, 2, "nowhere"), attune::Error);
+  EXPECT_THROW(Relay(*store, 0, 2, "nowhere"), Error);
 }
 
 }  // namespace
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

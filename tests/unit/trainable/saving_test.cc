@@ -11,7 +11,7 @@
 
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -173,4 +173,4 @@ TEST_F(Saving, CopiesFilesOfTheProgramsOwn) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -5,7 +5,7 @@
 
 #include "attune/error.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 namespace {
 
 using ::testing::ElementsAre;
@@ -63,4 +63,4 @@ TEST(StandaloneOptions, WrongArgumentsExitWith2AndHelpWith0) {
 }
 
 }  // namespace
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

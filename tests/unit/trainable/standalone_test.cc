@@ -11,7 +11,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -256,4 +256,4 @@ TEST(Standalone, WrongArgumentsExitWith2) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

@@ -23,7 +23,7 @@
 #include "trainable/checkpoints/scheduler_state.h"
 #include "trainable/checkpoints/state_dict.h"
 
-namespace attune::trainable {
+namespace attune::inline sdk::trainable {
 
 // Runs `work` in a process that gets no more than `bytes` of memory of its own; 0 if it got
 // through.
@@ -297,4 +297,4 @@ TEST_F(CheckpointTest, WhatHasAStateDictAndValuesComeBack) {
 }
 
 }  // namespace
-}  // namespace attune::trainable
+}  // namespace attune::inline sdk::trainable

@@ -5,7 +5,7 @@
 
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using nlohmann::json;
@@ -55,4 +55,4 @@ TEST(SyncBatchNormRefuses, WhatItCannotDoRight) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

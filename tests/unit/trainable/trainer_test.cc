@@ -13,7 +13,7 @@
 #include "channel/processes.h"
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -221,4 +221,4 @@ TEST(Init, RefusesToBeARankOfAnExecutor) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing

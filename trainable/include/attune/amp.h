@@ -8,7 +8,7 @@
 
 #include "attune/checkpoint.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // Mixed precision (Micikevicius et al., Mixed Precision Training, ICLR 2018): what torch.amp is in
 // Python. Parameters, gradients and what ranks exchange stay float.
@@ -96,4 +96,4 @@ class GradScaler {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -23,7 +23,7 @@ class LRScheduler;
 class ReduceLROnPlateauScheduler;
 }  // namespace torch::optim
 
-namespace attune {
+namespace attune::inline sdk {
 
 class Checkpoint;
 
@@ -276,4 +276,4 @@ class CheckpointDirectory {
   bool kept_ = false;
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

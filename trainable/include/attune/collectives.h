@@ -21,7 +21,7 @@ class Tensor;
 // not called within the timeout, naming the ranks that are missing; and on every rank when they
 // call different ones, saying which rank calls what. What a rank that dies meanwhile brings about
 // is an exception too. In a gang of one nothing is communicated.
-namespace attune {
+namespace attune::inline sdk {
 
 // What becomes of an element that every rank has one of.
 enum class ReduceOp { kSum, kMean, kMin, kMax, kProduct };
@@ -63,4 +63,4 @@ std::string BroadcastObject(Context& context, const std::string& text, int root 
 Config BroadcastObject(Context& context, const Config& config, int root = 0,
                        const CollectiveOptions& options = {});
 
-}  // namespace attune
+}  // namespace attune::inline sdk

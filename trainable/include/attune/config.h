@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-namespace attune {
+namespace attune::inline sdk {
 
 // The configuration of a trial: parameter names and values, exactly as the searcher proposed them.
 //
@@ -66,4 +66,4 @@ class Config {
   mutable std::set<std::string, std::less<>> read_;
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

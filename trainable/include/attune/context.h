@@ -21,7 +21,7 @@ template <typename Contained>
 class ModuleHolder;
 }
 
-namespace attune {
+namespace attune::inline sdk {
 
 template <typename Dataset>
 class DataLoader;
@@ -219,4 +219,4 @@ class Context {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -19,7 +19,7 @@
 #include "attune/distributed_sampler.h"
 #include "attune/error.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // Of Context::PrepareDataLoader().
 struct DataLoaderOptions {
@@ -249,4 +249,4 @@ DataLoader<Dataset> Context::PrepareDataLoader(Dataset dataset, DataLoaderOption
   return DataLoader<Dataset>(std::move(dataset), options, *this);
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

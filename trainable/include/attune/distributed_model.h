@@ -11,7 +11,7 @@
 #include "attune/context.h"
 #include "attune/error.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // What gradients travel as. Halves what is sent; sums are rounded accordingly, alike on every rank.
 enum class GradientCompression {
@@ -241,4 +241,4 @@ DistributedModel<M> Context::PrepareModel(const torch::nn::ModuleHolder<M>& modu
   return PrepareModel(module.ptr(), options);
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -9,7 +9,7 @@
 
 #include "attune/checkpoint.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // Of DistributedSampler, and of Context::PrepareSampler().
 struct DistributedSamplerOptions {
@@ -95,4 +95,4 @@ class DistributedSampler final : public torch::data::samplers::Sampler<> {
   std::int64_t order_epoch_ = -1;
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

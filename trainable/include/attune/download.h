@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace attune {
+namespace attune::inline sdk {
 
 class Context;
 
@@ -46,4 +46,4 @@ void Download(const std::string& url, std::string_view sha256, const std::filesy
 void Download(Context& context, const std::string& url, std::string_view sha256,
               const std::filesystem::path& path, const DownloadOptions& options = {});
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace attune {
+namespace attune::inline sdk {
 
 // What the SDK throws: the message names the culprit and the remedy. Thrown out of training code
 // (like any exception), it fails the rank, and its text becomes the attempt's failure. An exception
@@ -34,4 +34,4 @@ class WorkerError : public Error {
   bool lost_;
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-namespace attune {
+namespace attune::inline sdk {
 
 // A lock on a file, held for as long as the object lives: of all processes and threads of this host
 // that lock the same file, one has it. For what the ranks of a host share, such as data that one of
@@ -40,4 +40,4 @@ class FileLock {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace attune {
+namespace attune::inline sdk {
 
 // For programs that drive training from their own main(), with TorchTrainer or WorkerGroup: comes
 // first there. From here on this process is the driver, which may do what it likes: start threads,
@@ -20,4 +20,4 @@ namespace attune {
 // REQUIRES: nothing has touched a tensor or started a thread before; the latter is checked.
 void Init(int argc, char** argv);
 
-}  // namespace attune
+}  // namespace attune::inline sdk

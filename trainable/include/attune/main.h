@@ -9,7 +9,7 @@
 
 #include "attune/trainable.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // What a rank knows about itself before it joins its gang.
 struct RankInfo {
@@ -103,4 +103,4 @@ int Main(int argc, char** argv, MainOptions options = {}) {
 //   });
 int Main(int argc, char** argv, std::function<void(Context&)> train, MainOptions options = {});
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-namespace attune {
+namespace attune::inline sdk {
 
 // Results of a step by name. Not-a-number and infinities are allowed and are reported as such.
 using Metrics = std::map<std::string, double>;
@@ -11,4 +11,4 @@ using Metrics = std::map<std::string, double>;
 // One line for people: "accuracy 0.8512  loss 0.4127".
 std::string ToText(const Metrics& metrics);
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -19,7 +19,7 @@ namespace at {
 class Tensor;
 }
 
-namespace attune {
+namespace attune::inline sdk {
 
 // How values travel between a driver and its workers. Both are the same program on the same host:
 // what lies in memory travels as it lies there, and tensors in a file in memory that is handed
@@ -222,4 +222,4 @@ using Value =
 
 }  // namespace trainable
 
-}  // namespace attune
+}  // namespace attune::inline sdk

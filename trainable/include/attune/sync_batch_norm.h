@@ -10,7 +10,7 @@ class ProcessGroup;
 }
 
 // Not part of attune/attune.h, since it includes a part of torch/nn.
-namespace attune {
+namespace attune::inline sdk {
 
 namespace trainable {
 class GradientSync;
@@ -64,4 +64,4 @@ TORCH_MODULE(SyncBatchNorm);
 // before anything has been changed; write attune::SyncBatchNorm there.
 void ConvertSyncBatchNorm(torch::nn::Module& model);
 
-}  // namespace attune
+}  // namespace attune::inline sdk

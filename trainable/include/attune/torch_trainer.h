@@ -20,7 +20,7 @@
 #include "attune/trainer_options.h"
 #include "attune/training_operator.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // What a TorchTrainer trains, as functions, or lambdas that capture nothing: workers are other
 // processes, so what a creator needs to know travels in the configuration.
@@ -295,4 +295,4 @@ std::function<void(Context&)> AsTrainable(C creators, TorchTrainerOptions option
   };
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

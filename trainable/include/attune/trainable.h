@@ -6,7 +6,7 @@
 #include "attune/error.h"
 #include "attune/metrics.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // A training program in four methods, run in one process:
 //
@@ -51,4 +51,4 @@ class DistributedTrainable : public Trainable {
   virtual void SaveShard(ShardWriter& shard) { static_cast<void>(shard); }
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -9,7 +9,7 @@
 #include "attune/distributed_model.h"
 #include "attune/main.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // When the learning-rate schedulers of a TorchTrainer step.
 enum class SchedulerStep {
@@ -72,4 +72,4 @@ struct TrainOptions {
   bool reduce_results = true;  // false: also what each worker has by itself
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

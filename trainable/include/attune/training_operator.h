@@ -19,7 +19,7 @@
 #include "attune/trainer_options.h"
 #include "attune/training_parts.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // One worker's training, as a custom train_function or validation_function of Creators sees it:
 //
@@ -216,4 +216,4 @@ class TrainingOperator final : public trainable::Training {
   Loaders loaders_;
 };
 
-}  // namespace attune
+}  // namespace attune::inline sdk

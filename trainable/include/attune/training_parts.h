@@ -30,7 +30,7 @@
 #include "attune/metrics.h"
 #include "attune/trainer_options.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // What a data creator returns when there is data to validate with.
 template <typename Train, typename Validation = Train>
@@ -403,4 +403,4 @@ inline constexpr bool ValidatesByDefault = [] {
 
 }  // namespace trainable
 
-}  // namespace attune
+}  // namespace attune::inline sdk

@@ -17,7 +17,7 @@
 #include "attune/main.h"
 #include "attune/packing.h"
 
-namespace attune {
+namespace attune::inline sdk {
 
 // Where an object of a WorkerGroup lives: what its constructor may take first.
 struct Worker {
@@ -353,4 +353,4 @@ auto GetAll(std::vector<std::future<R>> futures) {
   }
 }
 
-}  // namespace attune
+}  // namespace attune::inline sdk

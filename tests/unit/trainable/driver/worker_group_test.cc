@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/trainable/process.h"
 
-namespace attune::trainable::testing {
+namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -176,4 +176,4 @@ TEST(WorkerGroup, WhatTheDocsShowRuns) {
 }
 
 }  // namespace
-}  // namespace attune::trainable::testing
+}  // namespace attune::inline sdk::trainable::testing
