@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/random.h"
 #include "schedulers/text.h"
 

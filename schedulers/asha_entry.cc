@@ -1,3 +1,4 @@
+#include "base/result.h"
 #include "schedulers/asha.h"
 
 #include "schedulers/text.h"

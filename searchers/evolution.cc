@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"
 #include "searchers/model/rationale.h"

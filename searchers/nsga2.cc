@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/result.h"
 #include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"
 #include "searchers/model/rationale.h"

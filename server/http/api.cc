@@ -5,7 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "core/brain/warm_start.h"
 #include "server/http/problem.h"
 #include "server/http/query.h"

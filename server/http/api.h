@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
 #include "server/http/answers.h"
 #include "server/http/ask_tell.h"

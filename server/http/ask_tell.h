@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "server/http/backend.h"
 #include "server/http/body.h"
 #include "server/http/message.h"

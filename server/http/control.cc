@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "server/http/body.h"
 #include "server/http/problem.h"
 #include "server/http/render.h"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/result.h"
 #include "server/http/answers.h"
 #include "server/http/backend.h"
 #include "server/http/message.h"

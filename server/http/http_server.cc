@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "server/http/access.h"
 #include "server/http/api.h"
 #include "server/http/problem.h"

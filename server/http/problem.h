@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "server/http/message.h"
 #include "sweepfile/sweepfile.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "server/http/answers.h"
 #include "server/http/problem.h"
 #include "server/http/query.h"

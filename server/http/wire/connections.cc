@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "server/http/event_stream.h"
 #include "server/http/problem.h"
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/result.h"
 #include "server/http/gzip.h"
 #include "server/http/problem.h"
 #include "server/http/wire/framing.h"
