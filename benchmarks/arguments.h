@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "core/base/parse_number.h"
+#include "base/parse_number.h"
 
 namespace attune::benchmarks {
 

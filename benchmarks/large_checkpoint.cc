@@ -20,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/parse_number.h"
 #include "benchmarks/arguments.h"
-#include "core/base/parse_number.h"
 
 namespace {
 

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "benchmarks/arguments.h"
 #include "benchmarks/bench_sweep.h"
 #include "cli/algorithms.h"
-#include "core/base/check.h"
 #include "server/conductor/conductor.h"
 #include "server/store/sqlite_store.h"
 

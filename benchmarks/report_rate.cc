@@ -17,9 +17,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
+#include "base/result.h"
 #include "benchmarks/arguments.h"
 #include "benchmarks/bench_sweep.h"
-#include "core/base/check.h"
 #include "schedulers/register.h"
 #include "searchers/random.h"
 #include "searchers/register.h"

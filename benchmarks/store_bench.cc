@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "benchmarks/bench_sweep.h"
-#include "core/base/check.h"
 #include "server/store/event_codec.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/result.h"
 #include "cli/algorithms.h"
 #include "sweepfile/sweepfile.h"
 

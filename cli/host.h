@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "base/result.h"
 #include "cli/client/endpoint.h"
 #include "cli/doctor/facts.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "core/base/result.h"
 #include "core/log/labels.h"
 #include "tls/join.h"
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "core/base/check.h"
+#include "base/check.h"
 
 namespace attune::cli {
 namespace {

@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include "base/result.h"
+
 namespace attune::cli {
 namespace {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "cli/host.h"
-#include "core/base/result.h"
 #include "tls/join.h"
 
 namespace attune::cli {

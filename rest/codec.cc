@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/result.h"
+
 namespace attune::rest {
 namespace {
 
@@ -85,8 +87,8 @@ Status Guarded(const Json& json, void (*read)(const Place& place, void* into), v
   try {
     read(Place(json), into);
   } catch (const Unexpected& unexpected) {
-    return Error{ErrorCode::kInternal, unexpected.message +
-                                           ": server and program may be of different versions"};
+    return Error{ErrorCode::kInternal,
+                 unexpected.message + ": server and program may be of different versions"};
   }
   return {};
 }

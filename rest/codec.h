@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 
 namespace attune::rest {
 

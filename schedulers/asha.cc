@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/result.h"
 #include "schedulers/extrapolation.h"
 #include "schedulers/progression.h"
 #include "schedulers/text.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/elementary.h"
 #include "schedulers/quantile.h"
 

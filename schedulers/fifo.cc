@@ -1,5 +1,7 @@
 #include "schedulers/fifo.h"
 
+#include "base/result.h"
+
 namespace attune::schedulers {
 
 Verdict Fifo::Judge(const TrialView&, const Report& report) const {

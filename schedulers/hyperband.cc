@@ -5,7 +5,8 @@
 #include <iterator>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "schedulers/text.h"
 
 namespace attune::schedulers {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/random.h"
 #include "core/log/fields.h"
 #include "schedulers/text.h"

@@ -1,3 +1,4 @@
+#include "base/result.h"
 #include "schedulers/pbt.h"
 
 #include <set>

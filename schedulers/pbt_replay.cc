@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "schedulers/explore.h"
 #include "schedulers/text.h"
 

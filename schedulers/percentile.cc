@@ -4,7 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "schedulers/text.h"
 
 namespace attune::schedulers {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/space/value.h"
 #include "schedulers/quantile.h"
 #include "schedulers/text.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "core/base/ids.h"
-#include "core/base/result.h"
 #include "core/log/verdict.h"
 
 // Texts that schedulers share.

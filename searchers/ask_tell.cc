@@ -4,8 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
-#include "core/base/check.h"
 #include "core/base/mark.h"
 #include "core/log/fields.h"
 #include "core/space/domain.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "core/algorithms/searcher.h"
-#include "core/base/result.h"
 #include "core/space/front.h"
 #include "core/space/objective.h"
 #include "core/space/search_space.h"

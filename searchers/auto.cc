@@ -5,7 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "searchers/bohb.h"
 #include "searchers/gp.h"
 #include "searchers/model/cube.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/result.h"
 #include "core/base/random.h"
 #include "searchers/model/limit.h"
 #include "searchers/model/untried.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "core/base/elementary.h"
 #include "core/base/numbers.h"
 #include "searchers/model/draw.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "searchers/gaussian/hypervolume.h"
 #include "searchers/gaussian/maximise.h"
 #include "searchers/gaussian/process.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/result.h"
 #include "core/log/fields.h"
 #include "core/space/domain.h"
 #include "searchers/model/limit.h"

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
 #include "core/algorithms/searcher.h"
 #include "core/space/search_space.h"

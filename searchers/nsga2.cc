@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "searchers/model/limit.h"
 #include "searchers/model/rationale.h"
 #include "searchers/model/variation.h"

@@ -1,5 +1,6 @@
 #include "searchers/random.h"
 
+#include "base/result.h"
 #include "core/base/random.h"
 #include "core/space/draw.h"
 #include "searchers/model/limit.h"

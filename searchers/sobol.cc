@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "searchers/model/limit.h"
 
 namespace attune::searchers {

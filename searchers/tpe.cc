@@ -7,7 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "core/base/elementary.h"
 #include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/result.h"
 #include "checkpoints/download.h"
 #include "logging/log.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "checkpoints/piece.h"
 #include "server/store/format_time.h"
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/result.h"
 #include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"
 #include "server/http/backend/backend.h"

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/result.h"
 #include "checkpoints/removal.h"
 #include "logging/log.h"
 #include "server/folder/whole_file.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/log/event.h"
 
 namespace attune::server {

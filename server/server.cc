@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+#include "base/result.h"
 #include "server/best_keeper.h"
 #include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"

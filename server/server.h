@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
-#include "core/base/result.h"
 #include "server/http/http_server.h"
 
 namespace grpc {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/result.h"
 #include "json/parse.h"
 
 namespace attune::server {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "server/checkpoint_source.h"
 #include "server/conductor/conductor.h"
 #include "server/http/backend/backend.h"

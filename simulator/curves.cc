@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/result.h"
 #include "core/base/random.h"
 #include "core/space/domain.h"
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "core/base/ids.h"
-#include "core/base/result.h"
 #include "core/log/event.h"
 #include "core/space/objective.h"
 #include "core/space/search_space.h"

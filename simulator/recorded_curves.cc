@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/parse_number.h"
+#include "base/parse_number.h"
+#include "base/result.h"
 #include "simulator/csv.h"
 
 namespace attune::simulate {

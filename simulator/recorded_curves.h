@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "simulator/curves.h"
 
 namespace attune::simulate {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "simulator/simulation.h"
 
 namespace attune::simulate {

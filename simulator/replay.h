@@ -3,8 +3,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
-#include "core/base/result.h"
 #include "core/log/sweep_spec.h"
 #include "simulator/recording.h"
 #include "simulator/tally.h"

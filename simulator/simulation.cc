@@ -5,7 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "core/brain/brain.h"
 #include "core/log/joining.h"
 #include "simulator/timeline.h"

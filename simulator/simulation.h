@@ -2,8 +2,8 @@
 
 #include <functional>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
-#include "core/base/result.h"
 #include "core/log/sweep_spec.h"
 #include "simulator/curves.h"
 #include "simulator/tally.h"

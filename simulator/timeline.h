@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/ids.h"
 
 namespace attune::simulate {

@@ -13,6 +13,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/check.h"
+#include "base/result.h"
+
 namespace attune::slurm {
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 
 namespace attune::slurm {
 

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/result.h"
 #include "json/parse.h"
 
 namespace attune::slurm {

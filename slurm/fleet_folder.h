@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "core/base/result.h"
+#include "base/result.h"
 
 namespace attune::slurm {
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/result.h"
 #include "json/parse.h"
 #include "slurm/fleet_folder.h"
 

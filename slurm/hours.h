@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "slurm/plan.h"
 #include "slurm/tools.h"
 

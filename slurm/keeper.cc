@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/result.h"
+
 namespace attune::slurm {
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/hours.h"
 #include "slurm/pilot.h"

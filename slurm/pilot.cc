@@ -4,6 +4,8 @@
 #include <charconv>
 #include <limits>
 
+#include "base/result.h"
+
 namespace attune::slurm {
 namespace {
 

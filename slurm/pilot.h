@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "slurm/plan.h"
 #include "slurm/tools.h"
 

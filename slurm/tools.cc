@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/result.h"
+
 namespace attune::slurm {
 namespace {
 

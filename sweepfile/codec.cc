@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/result.h"
 #include "sweepfile/keys.h"
 #include "sweepfile/labels.h"
 #include "sweepfile/scalar.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/log/sweep_spec.h"
 #include "core/space/value.h"
 #include "json/parse.h"

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "sweepfile/scalar.h"
 
 namespace attune::sweepfile {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/result.h"
 #include "core/log/labels.h"
 #include "sweepfile/codec.h"
 #include "sweepfile/reader.h"

@@ -3,7 +3,8 @@
 #include <initializer_list>
 #include <tuple>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "core/log/warm_start.h"
 #include "core/space/draw.h"
 #include "sweepfile/document.h"

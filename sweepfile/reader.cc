@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/result.h"
 #include "sweepfile/scalar.h"
 #include "sweepfile/suggest.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/space/value.h"
 #include "sweepfile/document.h"
 #include "sweepfile/keys.h"

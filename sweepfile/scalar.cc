@@ -7,6 +7,8 @@
 #include <optional>
 #include <system_error>
 
+#include "base/result.h"
+
 namespace attune::sweepfile {
 namespace {
 

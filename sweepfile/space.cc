@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/result.h"
 #include "core/space/domain.h"
 #include "core/space/draw.h"
 #include "sweepfile/scalar.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/result.h"
 #include "sweepfile/keys.h"
 #include "sweepfile/labels.h"
 #include "sweepfile/scalar.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/log/sweep_spec.h"
 #include "sweepfile/codec.h"
 #include "sweepfile/document.h"

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
 #include "core/log/sweep_spec.h"
 

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "benchmarks/mean.h"
 #include "cli/algorithms.h"
 #include "core/base/random.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "searchers/ask_tell.h"
 
 namespace attune::benchmarks {

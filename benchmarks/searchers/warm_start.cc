@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "benchmarks/mean.h"
 #include "benchmarks/searchers/problems.h"
-#include "core/base/check.h"
 #include "core/base/random.h"
 #include "searchers/ask_tell.h"
 #include "searchers/model/cube.h"

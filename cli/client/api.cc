@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/result.h"
 #include "json/parse.h"
 
 namespace attune::cli {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "checkpoints/piece.h"
 #include "cli/client/http_client.h"
 #include "cli/json.h"
-#include "core/base/result.h"
 #include "rest/contract.h"
 
 namespace attune::cli {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/result.h"
 #include "cli/json.h"
 #include "json/parse.h"
 

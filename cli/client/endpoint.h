@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/base/result.h"
+#include "base/result.h"
 
 namespace attune::cli {
 

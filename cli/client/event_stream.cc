@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "base/result.h"
 #include "json/parse.h"
 
 namespace attune::cli {

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "base/result.h"
 #include "cli/client/http_client.h"
 #include "cli/client/sse.h"
 #include "cli/json.h"

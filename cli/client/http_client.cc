@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/result.h"
 #include "cli/json.h"
 #include "cli/text/width.h"
 #include "json/parse.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "cli/client/endpoint.h"
-#include "core/base/result.h"
 
 namespace attune::cli {
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/algorithms.h"
 #include "cli/host/network.h"
 #include "cli/host/probe.h"

@@ -8,6 +8,8 @@
 #include <array>
 #include <memory>
 
+#include "base/result.h"
+
 namespace attune::cli {
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/base/result.h"
+#include "base/result.h"
 
 namespace attune::cli {
 

@@ -16,6 +16,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/result.h"
 #include "cli/host.h"
 #include "cli/host/listener.h"
 #include "executor/gang/preparation.h"

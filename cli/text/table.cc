@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "cli/text/width.h"
-#include "core/base/check.h"
 
 namespace attune::cli {
 namespace {

@@ -1,3 +1,4 @@
+#include "base/result.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"
 #include "cli/text/width.h"

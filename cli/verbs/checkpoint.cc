@@ -1,5 +1,6 @@
 #include <set>
 
+#include "base/result.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/result.h"
 #include "cli/completion/candidates.h"
 #include "cli/completion/scripts.h"
 #include "cli/completion/tree.h"

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/result.h"
 #include "cli/algorithms.h"
 #include "cli/verbs/verb.h"
 #include "server/store/offline/check.h"

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <sstream>
 
+#include "base/result.h"
 #include "cli/doctor/checks.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"

@@ -1,3 +1,4 @@
+#include "base/result.h"
 #include "cli/joining.h"
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"

@@ -1,3 +1,4 @@
+#include "base/result.h"
 #include "cli/verbs/settings.h"
 #include "cli/verbs/verb.h"
 #include "cli/views/replay_view.h"

@@ -1,5 +1,6 @@
 #include "cli/verbs/resume.h"
 
+#include "base/result.h"
 #include "cli/watch/model.h"
 
 namespace attune::cli {

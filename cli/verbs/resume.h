@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/client/api.h"
 
 namespace attune::cli {

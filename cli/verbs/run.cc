@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "base/result.h"
 #include "cli/check_sweep.h"
 #include "cli/joining.h"
 #include "cli/json.h"

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/result.h"
 #include "cli/joining.h"
 #include "cli/text/numbers.h"
 #include "cli/verbs/verb.h"

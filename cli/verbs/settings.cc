@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/result.h"
 #include "json/parse.h"
 
 namespace attune::cli {

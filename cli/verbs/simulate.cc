@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/result.h"
 #include "cli/algorithms.h"
 #include "cli/check_sweep.h"
 #include "cli/verbs/verb.h"

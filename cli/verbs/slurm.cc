@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "base/result.h"
 #include "cli/json.h"
 #include "cli/text/table.h"
 #include "cli/text/width.h"

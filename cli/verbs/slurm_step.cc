@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/result.h"
 #include "executor/processes/own_program.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/pilot.h"

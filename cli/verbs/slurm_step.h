@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "base/result.h"
 #include "cli/host.h"
 #include "cli/output.h"
 #include "slurm/command.h"

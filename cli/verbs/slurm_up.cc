@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/result.h"
 #include "cli/joining.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/client/endpoint.h"
 #include "cli/run.h"
 #include "slurm/plan.h"

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/result.h"
 #include "cli/check_sweep.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"

@@ -1,5 +1,6 @@
 #include "cli/verbs/sweep_clone.h"
 
+#include "base/result.h"
 #include "cli/algorithms.h"
 #include "cli/json.h"
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/client/api.h"
-#include "core/base/result.h"
 #include "sweepfile/sweepfile.h"
 
 namespace attune::cli {

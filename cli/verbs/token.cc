@@ -1,3 +1,4 @@
+#include "base/result.h"
 #include "server/folder/named_tokens.h"
 
 #include <map>

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "base/result.h"
 #include "cli/json.h"
 #include "cli/verbs/verb.h"
 #include "cli/views/trial_view.h"

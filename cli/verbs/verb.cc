@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/result.h"
 #include "cli/text/numbers.h"
 #include "json/parse.h"
 

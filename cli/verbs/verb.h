@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/client/api.h"
 #include "cli/client/endpoint.h"
 #include "cli/exit_code.h"

@@ -1,4 +1,5 @@
 #include "cli/version.h"
+#include "base/result.h"
 
 #include "cli/json.h"
 #include "cli/verbs/verb.h"

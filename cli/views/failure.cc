@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/result.h"
 #include "cli/text/width.h"
 
 namespace attune::cli {

@@ -1,5 +1,7 @@
 #include "cli/watch/event_data.h"
 
+#include "base/result.h"
+
 namespace attune::cli {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "cli/watch/log_follower.h"
 
+#include "base/result.h"
+
 namespace attune::cli {
 
 Status LogFollower::CopyRest() {

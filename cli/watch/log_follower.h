@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/result.h"
 #include "cli/client/api.h"
 #include "cli/output.h"
 

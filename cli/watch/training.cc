@@ -1,5 +1,6 @@
 #include "cli/watch/training.h"
 
+#include "base/result.h"
 #include "cli/text/width.h"
 #include "cli/watch/event_line.h"
 #include "cli/watch/log_follower.h"

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "base/result.h"
 #include "cli/text/numbers.h"
 #include "cli/watch/event_data.h"
 #include "cli/watch/mailbox.h"

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "base/result.h"
 #include "cli/client/api.h"
 #include "cli/interrupt.h"
 #include "cli/watch/progress.h"
-#include "core/base/result.h"
 
 namespace attune::cli {
 

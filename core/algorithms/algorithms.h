@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "core/algorithms/scheduler.h"
 #include "core/algorithms/searcher.h"
-#include "core/base/result.h"
 #include "core/log/sweep_spec.h"
 
 namespace attune {

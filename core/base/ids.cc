@@ -3,7 +3,8 @@
 #include <charconv>
 #include <optional>
 
-#include "core/base/parse_number.h"
+#include "base/parse_number.h"
+#include "base/result.h"
 
 namespace attune {
 namespace {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/result.h"
 #include "core/brain/next_trial.h"
 #include "core/brain/record.h"
 #include "core/brain/thought.h"

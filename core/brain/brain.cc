@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/result.h"
+
 namespace attune {
 
 namespace {

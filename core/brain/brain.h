@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "core/brain/agenda.h"
 #include "core/brain/decide.h"
 #include "core/brain/thought.h"

@@ -1,4 +1,5 @@
 #include "core/brain/decide.h"
+#include "base/result.h"
 #include "core/brain/edit.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/log/command.h"
 #include "core/log/event.h"
 #include "core/state/placement.h"

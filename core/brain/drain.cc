@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/result.h"
 #include "core/brain/contention.h"
 #include "core/brain/decide.h"
 #include "core/brain/next_trial.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/brain/consequences.h"
 #include "core/log/command.h"
 #include "core/state/state.h"

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/result.h"
+
 namespace attune {
 namespace {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/log/sweep_spec.h"
 
 // Changes of a sweep that has begun. Its name and tags, limits, priority, failure policy, targets,

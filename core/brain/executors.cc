@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "core/brain/record.h"
 #include "core/log/joining.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/brain/next_trial.h"
 
 namespace attune {

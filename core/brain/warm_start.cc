@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/result.h"
 #include "core/space/domain.h"
 #include "core/space/draw.h"
 #include "core/space/nondominated_sort.h"

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/result.h"
 #include "core/analysis/importance.h"
-#include "core/base/result.h"
 #include "core/log/sweep_spec.h"
 #include "core/log/warm_start.h"
 

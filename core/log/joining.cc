@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/result.h"
 #include "core/log/labels.h"
 
 namespace attune {

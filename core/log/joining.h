@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/log/command.h"
 
 namespace attune {

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 
 namespace attune {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/space/search_space.h"
 #include "core/space/value.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/result.h"
 #include "core/base/elementary.h"
 #include "core/space/domain.h"
 

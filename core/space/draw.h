@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/result.h"
 #include "core/base/random.h"
-#include "core/base/result.h"
 #include "core/space/search_space.h"
 
 namespace attune {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "core/base/ids.h"
-#include "core/base/result.h"
 #include "core/space/search_space.h"
 
 namespace attune {

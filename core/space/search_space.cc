@@ -5,7 +5,8 @@
 #include <map>
 #include <queue>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "core/space/domain.h"
 
 namespace attune {

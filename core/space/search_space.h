@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/space/value.h"
 
 namespace attune {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/result.h"
 #include "core/space/domain.h"
 #include "core/space/search_space.h"
 

@@ -2,7 +2,8 @@
 #include <string>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "core/state/applier.h"
 #include "core/state/ended.h"
 #include "core/state/retention.h"

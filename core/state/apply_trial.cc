@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/state/applier.h"
 #include "core/state/retention.h"
 #include "core/state/stoppers.h"

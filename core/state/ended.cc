@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "core/base/mark.h"
 #include "core/state/retention.h"
 #include "core/state/snapshot.h"

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "base/result.h"
+
 namespace attune {
 
 Status CanReplay(const Algorithms& known, const Event& event) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/state/state.h"
 
 namespace attune {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/result.h"
 #include "core/base/mark.h"
 #include "core/log/fields.h"
 

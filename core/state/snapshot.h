@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/state/state.h"
 
 namespace attune {

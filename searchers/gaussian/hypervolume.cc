@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/elementary.h"
 #include "core/base/numbers.h"
 #include "searchers/gaussian/improvement.h"

@@ -6,7 +6,7 @@
 
 #include <Eigen/Cholesky>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/elementary.h"
 #include "searchers/gaussian/improvement.h"
 

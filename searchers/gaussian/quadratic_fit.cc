@@ -7,7 +7,7 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/elementary.h"
 #include "searchers/model/draw.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/elementary.h"
 
 namespace attune::searchers {

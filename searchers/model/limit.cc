@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "searchers/model/cube.h"
 
 namespace attune::searchers {

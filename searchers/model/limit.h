@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/log/sweep_spec.h"
 
 namespace attune::searchers {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/result.h"
 #include "logging/log.h"
 
 namespace attune::server {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/brain/brain.h"
 #include "core/log/command.h"
 #include "server/conductor/clock.h"

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/result.h"
 #include "core/state/replay.h"
 #include "core/state/snapshot.h"
 

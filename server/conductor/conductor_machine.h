@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "server/conductor/mind.h"
 #include "server/conductor/queue.h"
 #include "server/conductor/submissions.h"

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/result.h"
+
 namespace attune::server {
 namespace {
 

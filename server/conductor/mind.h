@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "core/brain/brain.h"
 
 namespace attune::server {

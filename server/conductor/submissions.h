@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/brain/brain.h"
 #include "core/log/command.h"
 

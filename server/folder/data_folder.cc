@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/result.h"
 #include "checkpoints/sha256.h"
 #include "json/parse.h"
 #include "logging/log.h"

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/result.h"
 #include "checkpoints/sha256.h"
 #include "core/base/secret.h"
 #include "logging/log.h"

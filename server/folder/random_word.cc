@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/base/check.h"
+#include "base/check.h"
 
 namespace attune::server {
 

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "server/http/access/access.h"
 #include "server/http/answers/event_stream.h"
 #include "server/http/routes/api.h"

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
-#include "core/base/result.h"
 #include "server/folder/named_tokens.h"
 #include "server/http/answers/pages.h"
 #include "server/http/backend/backend.h"

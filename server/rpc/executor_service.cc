@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/result.h"
 #include "core/base/secret.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/executor_stream.h"

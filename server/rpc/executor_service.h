@@ -9,6 +9,7 @@
 #include <string>
 
 #include "attune/v1/executor.grpc.pb.h"
+#include "base/result.h"
 #include "server/conductor/conductor.h"
 #include "server/conductor/thread_pool.h"
 #include "server/rpc/requests.h"

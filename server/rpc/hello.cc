@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/result.h"
 #include "core/base/secret.h"
 #include "core/log/joining.h"
 #include "core/state/state.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "core/base/result.h"
+#include "base/result.h"
 
 namespace attune::server {
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/result.h"
+
 namespace attune::server {
 namespace {
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "base/result.h"
 #include "server/rpc/executor_service.h"
 #include "tls/certificate.h"
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/result.h"
 #include "logging/log.h"
 #include "server/rpc/hello.h"
 

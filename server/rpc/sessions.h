@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attune/v1/executor.pb.h"
+#include "base/result.h"
 #include "core/brain/brain.h"
 #include "server/conductor/queue.h"
 #include "server/conductor/submissions.h"

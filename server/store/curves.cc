@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/result.h"
 #include "server/store/event_log.h"
 #include "server/store/measured_form.h"
 #include "server/store/queries.h"

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/result.h"
 #include "core/log/fields.h"
 #include "json/parse.h"
 #include "server/store/json.h"

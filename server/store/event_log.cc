@@ -1,5 +1,6 @@
 #include "server/store/event_log.h"
 
+#include "base/result.h"
 #include "server/store/event_codec.h"
 
 namespace attune::server {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/log/event.h"
 #include "server/store/sqlite.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/log/event.h"
 #include "core/state/ended.h"
 

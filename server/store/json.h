@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "sweepfile/codec.h"
 
 namespace attune::server {

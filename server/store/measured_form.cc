@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "server/store/json.h"
 
 namespace attune::server {

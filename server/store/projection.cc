@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/result.h"
 #include "json/parse.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/result.h"
 #include "core/log/event.h"
 #include "server/store/event_log.h"
 #include "server/store/progress.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "server/store/projection.h"
 #include "server/store/tables.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/result.h"
 #include "json/parse.h"
 #include "server/store/event_log.h"
 #include "server/store/format_time.h"

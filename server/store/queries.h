@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "server/store/reader.h"
 
 // What Reader answers, a query each, on a connection that sees one snapshot. A column of JSON that

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/result.h"
 #include "server/store/curves.h"
 #include "server/store/event_log.h"
 #include "server/store/json.h"

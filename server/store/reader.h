@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "core/analysis/importance.h"
-#include "core/base/result.h"
 #include "core/log/event.h"
 #include "server/store/sqlite.h"
 

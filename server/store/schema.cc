@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/result.h"
 #include "server/store/projection.h"
 
 namespace attune::server {

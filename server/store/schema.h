@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "server/store/event_log.h"
 #include "server/store/sqlite.h"
 

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 
 namespace attune::server::sqlite {
 namespace {

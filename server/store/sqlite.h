@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/base/result.h"
+#include "base/result.h"
 
 // A thin hold on SQLite: ownership, Result for its codes, and prepared statements that are kept.
 namespace attune::server::sqlite {

@@ -1,6 +1,7 @@
 #include "server/store/sqlite_store.h"
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "server/store/event_log.h"
 #include "server/store/schema.h"
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "base/result.h"
 #include "server/store/event_store.h"
 #include "server/store/projection.h"
 #include "server/store/sqlite.h"

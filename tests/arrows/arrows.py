@@ -21,6 +21,10 @@ class Room(NamedTuple):
     pure: bool = False  # standard library only, and nothing of IMPURE
 
 
+# Below every room but these, whose headers stand alone: users install them, or every source reads them.
+BELOW_ALL = "base"
+WITHOUT_BASE = ("trainable/include", "examples", "json", "logging", "proto", "web", "clients/python")
+
 # What a searcher or a scheduler may know: all of core but the brain.
 ALGORITHMS_SEE = ("core/base", "core/space", "core/log", "core/algorithms")
 
@@ -34,6 +38,9 @@ ROOMS = {
     # Layers over a library, so that only one source compiles its templates.
     "json": Room((), ("nlohmann",)),
     "logging": Room((), ("spdlog",)),
+    # Below the rest. `system` is what we ask of Linux.
+    "base": Room(pure=True),
+    "system": Room((), ("openssl",)),
     # The brain: a function of its arguments.
     "core/base": Room(pure=True),
     "core/space": Room(("core/base",), pure=True),
@@ -57,16 +64,14 @@ ROOMS = {
     "sweepfile": Room(ALGORITHMS_SEE + ("json",), ("yaml-cpp", "re2")),
     "proto": Room((), ("grpc", "protobuf")),
     "tls": Room((), ("openssl",)),
-    "checkpoints": Room(("json",), ("openssl",)),
+    "checkpoints": Room(("system", "json")),
     "server/store": Room(
         ("core/*", "sweepfile", "json", "logging"), ("sqlite", "openssl", "zlib")
     ),
-    "server/folder": Room(
-        ("core/base", "checkpoints", "tls", "json", "logging"), ("openssl",)
-    ),
+    "server/folder": Room(("system", "tls", "json", "logging")),
     "server/conductor": Room(("core/*", "server/store", "logging")),
     "server/rpc": Room(
-        ("core/*", "server/conductor", "proto", "tls", "logging"), ("grpc", "protobuf")
+        ("core/*", "server/conductor", "proto", "system", "tls", "logging"), ("grpc", "protobuf")
     ),
     "server/http/transport": Room(
         ("core/base", "rest", "server/store", "logging"), ("httplib", "openssl", "zlib")
@@ -82,58 +87,60 @@ ROOMS = {
     "server/http/routes": Room(HANDLERS.rooms + ("server/http/routes/*",)),
     "server/http": Room(("core/*", "rest", "server/folder", "server/store", "server/http/*")),
     "server": Room(
-        ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "tls", "json", "logging"),
+        ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "system", "tls", "json", "logging"),
         ("grpc", "protobuf", "openssl"),
     ),
-    "channel": Room(("json",)),
-    "executor/processes": Room(("channel", "logging")),
-    "executor/gang": Room(("channel", "executor/processes", "logging"), ("re2",)),
+    "channel": Room(("system", "json")),
+    "executor/processes": Room(("system", "logging")),
+    "executor/gang": Room(("channel", "executor/processes", "system", "logging"), ("re2",)),
     "executor/health": Room(("executor/gang", "executor/processes", "logging")),
     "executor/transfer": Room(
-        ("executor/gang", "checkpoints", "proto", "logging"), ("grpc", "protobuf")
+        ("executor/gang", "checkpoints", "proto", "system", "logging"), ("grpc", "protobuf")
     ),
     "executor/agent": Room(
-        ("executor/gang", "executor/health", "executor/processes", "executor/transfer", "proto", "tls", "logging"),
+        ("executor/gang", "executor/health", "executor/processes", "executor/transfer", "proto", "system",
+         "tls", "logging"),
         ("grpc", "protobuf"),
     ),
     "executor": Room(("executor/*", "proto", "logging"), ("grpc", "protobuf")),
-    "slurm": Room(("core/base", "json")),
+    "slurm": Room(("system", "json")),
     "web": Room(),
     "clients/python": Room(),
     "cli": Room(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "checkpoints", "slurm", "tls", "web", "rest", "json", "logging"),
+         "executor", "executor/*", "checkpoints", "slurm", "system", "tls", "web", "rest", "json", "logging"),
         ("cli11", "httplib", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.
     "trainable/include": Room((), ("torch",)),
-    "trainable/base": Room(("trainable/include", "channel", "json")),
-    "trainable/channel": Room(("trainable/include", "trainable/base", "channel")),
+    "trainable/base": Room(("trainable/include", "system", "json")),
+    "trainable/channel": Room(("trainable/include", "trainable/base", "channel", "system")),
     "trainable/checkpoints": Room(
-        ("trainable/include", "trainable/base", "json"), ("torch", "openssl")
+        ("trainable/include", "trainable/base", "checkpoints", "system", "json"), ("torch",)
     ),
     "trainable/data": Room(("trainable/include", "trainable/base"), ("torch",)),
     "trainable/distributed": Room(
-        ("trainable/include", "trainable/base", "trainable/channel", "channel"), ("torch", "gloo")
+        ("trainable/include", "trainable/base", "trainable/channel", "channel", "system"),
+        ("torch", "gloo"),
     ),
     "trainable/files": Room(
-        ("trainable/include", "trainable/base", "trainable/checkpoints"), ("curl",)
+        ("trainable/include", "trainable/base", "checkpoints", "system"), ("curl",)
     ),
     "trainable/precision": Room(("trainable/include",), ("torch",)),
     "trainable/worker": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
-         "trainable/data", "trainable/distributed", "channel"),
+         "trainable/data", "trainable/distributed", "channel", "checkpoints", "system"),
         ("torch",),
     ),
     "trainable/gang": Room(("trainable/include", "trainable/base", "channel")),
     "trainable/start": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
-         "trainable/gang", "trainable/worker", "channel"),
+         "trainable/gang", "trainable/worker", "channel", "system"),
         ("cli11",),
     ),
     "trainable/driver": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
-         "trainable/gang", "trainable/worker", "channel", "json"),
+         "trainable/gang", "trainable/worker", "channel", "system", "json"),
         ("torch",),
     ),
     "trainable": Room(),
@@ -213,6 +220,8 @@ def library_of(header: str) -> str | None:
 
 
 def may_include(room: str, other: str) -> bool:
+    if other == BELOW_ALL and room not in WITHOUT_BASE:
+        return True
     return other == room or any(
         allowed in ("*", other) or (allowed.endswith("/*") and other.startswith(allowed[:-1]))
         for allowed in ROOMS[room].rooms

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/result.h"
 #include "server/store/event_codec.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/every_fact.h"

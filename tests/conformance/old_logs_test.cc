@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/algorithms.h"
 #include "core/brain/brain.h"
 #include "server/store/event_codec.h"

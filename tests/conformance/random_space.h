@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/random.h"
 #include "core/space/domain.h"
 #include "core/space/search_space.h"

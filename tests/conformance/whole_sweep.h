@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/result.h"
 #include "cli/algorithms.h"
 #include "core/brain/brain.h"
 #include "core/state/snapshot.h"

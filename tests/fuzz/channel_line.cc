@@ -5,9 +5,9 @@
 #include <string_view>
 #include <variant>
 
+#include "base/check.h"
 #include "channel/line_reader.h"
 #include "channel/messages.h"
-#include "core/base/check.h"
 
 // A stream of lines that comes in two pieces, cut at a place that its first byte says. Every line
 // is an error that quotes it, or a message that can be stored and sent on.

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "server/store/event_codec.h"
 
 // The first line is the row's kind, its version the byte after it; the rest is the payload. What

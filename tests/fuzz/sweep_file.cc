@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/check.h"
 #include "cli/algorithms.h"
-#include "core/base/check.h"
 #include "sweepfile/sweepfile.h"
 
 // A text is refused with a place in it, or it means a sweep whose resolved form means the same.

@@ -2,7 +2,8 @@
 
 #include <memory>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
 #include "tests/sim/toys.h"

@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/result.h"
+
 namespace attune::sim {
 namespace {
 

@@ -11,7 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "server/store/event_store.h"
 
 namespace attune::testing {

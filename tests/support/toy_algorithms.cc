@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "core/log/fields.h"
 #include "tests/support/toy_schedulers.h"
 

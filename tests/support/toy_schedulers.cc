@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "core/log/fields.h"
 
 namespace attune::testing {

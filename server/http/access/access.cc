@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "core/base/secret.h"
 #include "core/log/event.h"
 #include "server/http/transport/problem.h"

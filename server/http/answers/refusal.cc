@@ -3,7 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "server/http/transport/problem.h"
 
 namespace attune::server {

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "server/http/transport/message.h"
 #include "sweepfile/sweepfile.h"
 

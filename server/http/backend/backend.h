@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "core/brain/brain.h"
 #include "core/log/command.h"
 

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/result.h"
 #include "server/http/transport/problem.h"
 
 namespace attune::server {

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/result.h"
 #include "logging/log.h"
 
 namespace attune::server {

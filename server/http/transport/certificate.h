@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/result.h"
+#include "base/result.h"
 
 using SSL_CTX = struct ssl_ctx_st;
 using SSL = struct ssl_st;

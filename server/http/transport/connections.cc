@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
 #include "server/http/transport/problem.h"
 
 namespace attune::server {

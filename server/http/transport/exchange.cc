@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/result.h"
 #include "server/http/transport/framing.h"
 #include "server/http/transport/gzip.h"
 #include "server/http/transport/problem.h"

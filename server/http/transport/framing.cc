@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/parse_number.h"
+#include "base/parse_number.h"
 
 namespace attune::server {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/base/check.h"
+#include "base/check.h"
 
 namespace attune::server {
 namespace {

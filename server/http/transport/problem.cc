@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/result.h"
 #include "server/store/json.h"
 
 namespace attune::server {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "rest/contract.h"
 #include "server/http/transport/message.h"
 

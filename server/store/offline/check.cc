@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "base/result.h"
 #include "core/brain/audit.h"
 #include "server/store/event_log.h"
 #include "server/store/offline/offline.h"

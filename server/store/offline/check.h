@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
-#include "core/base/result.h"
 
 namespace attune::server {
 

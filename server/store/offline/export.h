@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "core/base/ids.h"
-#include "core/base/result.h"
 
 namespace attune::server {
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/result.h"
 #include "server/store/offline/check.h"
 #include "server/store/schema.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "core/base/result.h"
+#include "base/result.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {

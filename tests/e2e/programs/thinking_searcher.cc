@@ -1,5 +1,6 @@
 // The searchers of `thinking_attune`: the shipped ones, and one that thinks. The linker takes this
 // definition and leaves searchers/register.cc in its library.
+#include "base/result.h"
 #include "searchers/register.h"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/result.h"
 #include "core/brain/audit.h"
 #include "core/state/snapshot.h"
 #include "tests/sim/algorithms.h"

@@ -1,5 +1,6 @@
 #include "tests/sim/service/disk.h"
 
+#include "base/result.h"
 #include "tests/support/memory_store.h"
 
 namespace attune::sim {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "server/store/event_store.h"
 #include "tests/sim/variant.h"
 

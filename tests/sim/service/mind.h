@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "server/conductor/mind.h"
 #include "tests/sim/variant.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "core/base/random.h"
 #include "server/store/event_store.h"
 #include "simulator/timeline.h"

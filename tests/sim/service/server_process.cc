@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "core/base/check.h"
+#include "base/check.h"
+#include "base/result.h"
 #include "server/rpc/convert.h"
 
 namespace attune::sim {

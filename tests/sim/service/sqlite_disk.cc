@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/result.h"
 #include "server/store/sqlite_store.h"
 #include "tests/sim/service/disk.h"
 #include "tests/support/scratch_folder.h"

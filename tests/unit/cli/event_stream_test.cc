@@ -1,4 +1,5 @@
 #include "cli/client/event_stream.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/result.h"
 #include "cli/verbs/resume.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"

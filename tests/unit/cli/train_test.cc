@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "base/result.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"
 

@@ -1,4 +1,5 @@
 #include "core/algorithms/algorithms.h"
+#include "base/result.h"
 
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+#include "base/result.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {

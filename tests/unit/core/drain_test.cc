@@ -1,4 +1,5 @@
 #include "core/brain/drain.h"
+#include "base/result.h"
 
 #include "core/state/origin.h"
 #include "core/state/snapshot.h"

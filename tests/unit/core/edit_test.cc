@@ -1,4 +1,5 @@
 #include "core/brain/edit.h"
+#include "base/result.h"
 
 #include "core/brain/audit.h"
 #include "tests/unit/core/brain_harness.h"

@@ -1,4 +1,5 @@
 #include "core/state/ended.h"
+#include "base/result.h"
 
 #include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"

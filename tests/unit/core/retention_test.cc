@@ -1,4 +1,5 @@
 #include "core/state/retention.h"
+#include "base/result.h"
 
 #include "tests/unit/core/brain_harness.h"
 

@@ -1,4 +1,5 @@
 #include "rest/contract.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,5 @@
 #include "searchers/ask_tell.h"
+#include "base/result.h"
 
 #include <cmath>
 #include <limits>

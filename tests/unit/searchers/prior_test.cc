@@ -1,4 +1,5 @@
 #include "searchers/model/prior.h"
+#include "base/result.h"
 
 #include <memory>
 #include <set>

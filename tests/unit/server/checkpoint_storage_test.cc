@@ -1,4 +1,5 @@
 #include "server/checkpoint_storage.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #include "simulator/recorded_curves.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

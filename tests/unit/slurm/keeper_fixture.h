@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "slurm/keeper.h"
 #include "tests/unit/slurm/recorded.h"
 

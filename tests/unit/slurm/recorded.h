@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "slurm/command.h"
 
 namespace attune::slurm {

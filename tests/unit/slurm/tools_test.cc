@@ -1,4 +1,5 @@
 #include "slurm/tools.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

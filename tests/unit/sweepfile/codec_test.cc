@@ -1,4 +1,5 @@
 #include "sweepfile/codec.h"
+#include "base/result.h"
 
 #include <cmath>
 #include <limits>

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "base/result.h"
 #include "sweepfile/codec.h"
 #include "tests/unit/sweepfile/harness.h"
 

@@ -1,3 +1,4 @@
+#include "base/result.h"
 #include "sweepfile/keys.h"
 #include "tests/unit/sweepfile/harness.h"
 

@@ -1,4 +1,5 @@
 #include "sweepfile/scalar.h"
+#include "base/result.h"
 
 #include <gtest/gtest.h>
 

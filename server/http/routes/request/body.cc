@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/result.h"
 #include "sweepfile/codec.h"
 #include "sweepfile/keys.h"
 #include "sweepfile/reader.h"

@@ -3,7 +3,8 @@
 #include <array>
 #include <charconv>
 
-#include "core/base/parse_number.h"
+#include "base/parse_number.h"
+#include "base/result.h"
 
 namespace attune::server {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/result.h"
 #include "server/http/answers/answers.h"
 #include "server/http/transport/problem.h"
 #include "server/store/format_time.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "server/http/answers/answers.h"
 #include "server/http/answers/refusal.h"
 #include "server/http/answers/render.h"

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/result.h"
 #include "core/brain/warm_start.h"
 #include "server/http/answers/refusal.h"
 #include "server/http/answers/render.h"

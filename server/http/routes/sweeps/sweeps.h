@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
 #include "core/log/command.h"
 #include "server/http/answers/answers.h"

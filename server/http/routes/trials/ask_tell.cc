@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "base/result.h"
 #include "core/brain/next_trial.h"
 #include "server/http/answers/answers.h"
 #include "server/http/answers/refusal.h"

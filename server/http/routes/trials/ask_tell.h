@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "rest/contract.h"
 #include "server/http/backend/backend.h"
 #include "server/http/routes/request/body.h"

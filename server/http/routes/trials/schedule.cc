@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "core/space/schedule.h"
 #include "server/http/answers/answers.h"
 #include "server/http/transport/problem.h"

@@ -1,4 +1,5 @@
 #include "core/base/ids.h"
+#include "base/result.h"
 
 #include <gtest/gtest.h>
 

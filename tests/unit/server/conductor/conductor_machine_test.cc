@@ -1,4 +1,5 @@
 #include "server/conductor/conductor_machine.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

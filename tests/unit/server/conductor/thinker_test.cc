@@ -1,4 +1,5 @@
 #include "server/conductor/thinker.h"
+#include "base/result.h"
 
 #include <gtest/gtest.h>
 

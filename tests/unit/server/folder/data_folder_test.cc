@@ -1,4 +1,5 @@
 #include "server/folder/data_folder.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #include "server/folder/named_tokens.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

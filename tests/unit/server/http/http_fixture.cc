@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/result.h"
 #include "rest/contract.h"
 
 namespace attune::server {

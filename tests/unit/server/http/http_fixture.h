@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "server/http/http_server.h"
 #include "server/store/json.h"
 #include "server/store/sqlite_store.h"

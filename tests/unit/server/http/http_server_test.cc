@@ -1,4 +1,5 @@
 #include "server/http/http_server.h"
+#include "base/result.h"
 
 #include "server/http/transport/gzip.h"
 #include "tests/unit/server/http/http_fixture.h"

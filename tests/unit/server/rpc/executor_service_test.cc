@@ -1,4 +1,5 @@
 #include "server/rpc/executor_service.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/result.h"
 #include "server/conductor/conductor_machine.h"
 #include "server/rpc/sessions.h"
 #include "tests/support/memory_store.h"

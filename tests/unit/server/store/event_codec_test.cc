@@ -1,4 +1,5 @@
 #include "server/store/event_codec.h"
+#include "base/result.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "server/store/measured_form.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

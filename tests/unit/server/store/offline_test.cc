@@ -1,4 +1,5 @@
 #include "server/store/offline/offline.h"
+#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/result.h"
 #include "server/store/offline/check.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "rest/contract.h"
 #include "tests/unit/server/http/http_fixture.h"
 
@@ -491,8 +492,10 @@ TEST_F(ApiTest, MetricsAreInPrometheusForm) {
 
 // The methods that a path takes, as the server lists them when another one is used.
 std::set<std::string> MethodsOf(httplib::Client& client, std::string path) {
-  for (const auto& [name, value] : {std::pair("{sweep}", "s1"), {"{trial}", "0"},
-                                    {"{checkpoint}", "1-3"}, {"{executor}", "box"}}) {
+  for (const auto& [name, value] : {std::pair("{sweep}", "s1"),
+                                    {"{trial}", "0"},
+                                    {"{checkpoint}", "1-3"},
+                                    {"{executor}", "box"}}) {
     if (const size_t at = path.find(name); at != std::string::npos)
       path.replace(at, std::string(name).size(), value);
   }

@@ -1,3 +1,4 @@
+#include "base/result.h"
 #include "tests/unit/server/http/http_fixture.h"
 
 namespace attune::server {

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "base/result.h"
 #include "server/http/http_server.h"
 #include "tests/unit/server/http/http_fixture.h"
 #include "tests/unit/server/http/raw_client.h"

@@ -1,4 +1,4 @@
-#include "core/base/result.h"
+#include "base/result.h"
 
 namespace attune {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/base/check.h"
+#include "base/check.h"
 
 namespace attune {
 
