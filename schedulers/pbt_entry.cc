@@ -1,4 +1,3 @@
-#include "base/result.h"
 #include "schedulers/pbt.h"
 
 #include <set>
@@ -6,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "schedulers/text.h"
 
 // The entries of pbt and pb2.

@@ -1,8 +1,8 @@
-#include "base/result.h"
 #include "server/folder/named_tokens.h"
 
 #include <map>
 
+#include "base/result.h"
 #include "cli/json.h"
 #include "cli/text/table.h"
 #include "cli/verbs/verb.h"

@@ -1,6 +1,5 @@
 // The searchers of `thinking_attune`: the shipped ones, and one that thinks. The linker takes this
 // definition and leaves searchers/register.cc in its library.
-#include "base/result.h"
 #include "searchers/register.h"
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/result.h"
 #include "core/base/random.h"
 #include "searchers/grid.h"
 #include "searchers/random.h"

@@ -1,9 +1,9 @@
 #include "cli/client/endpoint.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/result.h"
 #include "tests/unit/cli/fake_server.h"
 
 namespace attune::cli {

@@ -1,11 +1,11 @@
 #include "cli/client/event_stream.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 
+#include "base/result.h"
 #include "cli/watch/mailbox.h"
 #include "tests/unit/cli/fake_server.h"
 

@@ -1,7 +1,8 @@
 #include "core/algorithms/algorithms.h"
-#include "base/result.h"
 
 #include <gtest/gtest.h>
+
+#include "base/result.h"
 
 namespace attune {
 namespace {

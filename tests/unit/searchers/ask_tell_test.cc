@@ -1,5 +1,4 @@
 #include "searchers/ask_tell.h"
-#include "base/result.h"
 
 #include <cmath>
 #include <limits>
@@ -9,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
 #include "searchers/register.h"
 #include "tests/unit/searchers/problems.h"

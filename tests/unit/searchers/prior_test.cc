@@ -1,5 +1,4 @@
 #include "searchers/model/prior.h"
-#include "base/result.h"
 
 #include <memory>
 #include <set>
@@ -8,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/result.h"
 #include "core/algorithms/algorithms.h"
 #include "searchers/model/record.h"
 #include "searchers/register.h"

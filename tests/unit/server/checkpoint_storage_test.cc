@@ -1,5 +1,4 @@
 #include "server/checkpoint_storage.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::server {

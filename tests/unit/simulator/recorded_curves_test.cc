@@ -1,11 +1,11 @@
 #include "simulator/recorded_curves.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "base/result.h"
 #include "simulator/csv.h"
 
 namespace attune::simulate {

@@ -1,9 +1,9 @@
 #include "simulator/simulation.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/result.h"
 #include "cli/algorithms.h"
 #include "searchers/register.h"
 #include "tests/sim/toys.h"

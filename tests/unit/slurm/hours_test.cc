@@ -1,10 +1,10 @@
 #include "slurm/hours.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "base/result.h"
 #include "slurm/fleet_folder.h"
 
 namespace attune::slurm {

@@ -1,9 +1,9 @@
 #include "slurm/keeper.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/result.h"
 #include "tests/unit/slurm/keeper_fixture.h"
 
 namespace attune::slurm {

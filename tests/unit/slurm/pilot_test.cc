@@ -1,8 +1,9 @@
 #include "slurm/pilot.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/result.h"
 
 namespace attune::slurm {
 namespace {

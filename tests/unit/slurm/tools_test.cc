@@ -1,11 +1,11 @@
 #include "slurm/tools.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "base/result.h"
 #include "tests/unit/slurm/recorded.h"
 
 namespace attune::slurm {

@@ -1,9 +1,9 @@
 #include "sweepfile/codec.h"
-#include "base/result.h"
 
 #include <cmath>
 #include <limits>
 
+#include "base/result.h"
 #include "tests/unit/sweepfile/harness.h"
 
 namespace attune::sweepfile {

@@ -1,10 +1,10 @@
 #include "sweepfile/scalar.h"
-#include "base/result.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "base/result.h"
 #include "sweepfile/suggest.h"
 
 namespace attune::sweepfile {

@@ -1,11 +1,11 @@
 #include "server/conductor/conductor_machine.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
+#include "base/result.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/toy_algorithms.h"
 

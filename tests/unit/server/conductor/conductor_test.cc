@@ -1,5 +1,4 @@
 #include "server/conductor/conductor.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 #include <future>
 #include <thread>
 
+#include "base/result.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/toy_algorithms.h"
 

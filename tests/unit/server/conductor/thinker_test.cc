@@ -1,5 +1,4 @@
 #include "server/conductor/thinker.h"
-#include "base/result.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "core/brain/brain.h"
 #include "tests/support/toy_algorithms.h"
 

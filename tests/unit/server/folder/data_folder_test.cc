@@ -1,5 +1,4 @@
 #include "server/folder/data_folder.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/result.h"
 #include "checkpoints/sha256.h"
 #include "tests/support/scratch_folder.h"
 

@@ -1,11 +1,11 @@
 #include "server/folder/named_tokens.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "base/result.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::server {

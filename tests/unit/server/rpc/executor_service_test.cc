@@ -1,5 +1,4 @@
 #include "server/rpc/executor_service.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -11,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/result.h"
 #include "server/rpc/rpc_server.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/toy_algorithms.h"

@@ -1,5 +1,4 @@
 #include "server/store/event_codec.h"
-#include "base/result.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/result.h"
 #include "core/log/fields.h"
 #include "server/store/json.h"
 #include "server/store/json_archive.h"

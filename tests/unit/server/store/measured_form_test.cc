@@ -1,11 +1,11 @@
 #include "server/store/measured_form.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "base/result.h"
 #include "server/store/event_codec.h"
 
 namespace attune::server {

@@ -1,5 +1,4 @@
 #include "server/store/offline/offline.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/result.h"
 #include "server/store/offline/check.h"
 #include "server/store/offline/export.h"
 #include "server/store/sqlite_store.h"

@@ -1,5 +1,4 @@
 #include "server/store/reader.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/result.h"
 #include "server/store/format_time.h"
 #include "server/store/sqlite_store.h"
 #include "server/store/tables.h"

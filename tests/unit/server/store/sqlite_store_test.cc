@@ -1,5 +1,4 @@
 #include "server/store/sqlite_store.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/result.h"
 #include "server/store/event_codec.h"
 #include "server/store/reader.h"
 #include "server/store/schema.h"
