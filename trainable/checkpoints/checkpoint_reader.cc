@@ -4,6 +4,7 @@
 
 #include "attune/checkpoint.h"
 #include "attune/error.h"
+#include "system/sha256.h"
 #include "trainable/checkpoints/files.h"
 #include "trainable/checkpoints/manifest.h"
 #include "trainable/checkpoints/mapped_file.h"
@@ -11,7 +12,6 @@
 #include "trainable/checkpoints/optimizer_state.h"
 #include "trainable/checkpoints/safetensors.h"
 #include "trainable/checkpoints/scheduler_state.h"
-#include "trainable/checkpoints/sha256.h"
 #include "trainable/checkpoints/state_dict.h"
 
 namespace attune::inline sdk {

@@ -11,6 +11,7 @@
 
 #include "attune/checkpoint.h"
 #include "attune/error.h"
+#include "system/sha256.h"
 #include "trainable/base/sockets.h"
 #include "trainable/checkpoints/files.h"
 #include "trainable/checkpoints/manifest.h"
@@ -18,7 +19,6 @@
 #include "trainable/checkpoints/optimizer_state.h"
 #include "trainable/checkpoints/safetensors.h"
 #include "trainable/checkpoints/scheduler_state.h"
-#include "trainable/checkpoints/sha256.h"
 #include "trainable/checkpoints/state_dict.h"
 #include "trainable/checkpoints/unfinished.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "channel/processes.h"
-#include "channel/sockets.h"
+#include "system/processes.h"
+#include "system/sockets.h"
 #include "trainable/driver/driver.h"
 
 namespace attune::inline sdk::trainable {
@@ -50,7 +50,7 @@ Gang::Gang(Options options)
   const Message task{.bytes = ToBytes(options.task), .file = {}};
   std::vector<UniqueFd> theirs;
   for (std::size_t worker = 0; worker < options.workers.size(); ++worker) {
-    auto [ours, other] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "driver");
+    auto [ours, other] = OrThrow(SocketPair(SOCK_SEQPACKET), "driver");
     links_.emplace_back(std::move(ours)).Send(task);
     theirs.push_back(std::move(other));
   }
@@ -192,7 +192,7 @@ void Gang::EndStalled() {
     const Pulse& pulse = pulses_[worker];
     if (!pulse.owes || pulse.pid == 0) continue;
     anyone |= pulse.heard <= late;
-    const bool is_stopped = channel::StateOf(pulse.pid).is_stopped;
+    const bool is_stopped = StateOf(pulse.pid).is_stopped;
     if (culprit < 0 || (is_stopped && !stopped) ||
         (is_stopped == stopped && pulse.heard < pulses_[culprit].heard)) {
       culprit = worker;

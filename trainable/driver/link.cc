@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "attune/error.h"
-#include "channel/sockets.h"
+#include "system/sockets.h"
 #include "trainable/checkpoints/files.h"
 
 namespace attune::inline sdk::trainable {
@@ -23,7 +23,7 @@ bool Link::Send(const Message& message) {
   std::string packet(1, kHere);
   std::vector<int> descriptors;
   UniqueFd overflow;
-  if (message.bytes.size() < channel::kPacketBytesMax) {
+  if (message.bytes.size() < kPacketBytesMax) {
     packet += message.bytes;
   } else {
     packet[0] = kInFile;
@@ -32,13 +32,13 @@ bool Link::Send(const Message& message) {
     descriptors.push_back(overflow.get());
   }
   if (message.file) descriptors.push_back(message.file.get());
-  if (channel::SendPacket(socket_.get(), packet, descriptors, 0)) return true;
+  if (SendPacket(socket_.get(), packet, descriptors, 0)) return true;
   if (errno == EPIPE || errno == ECONNRESET) return false;
   ThrowErrno("driver");
 }
 
 std::optional<Message> Link::Receive() {
-  std::optional<channel::Packet> packet = channel::ReceivePacket(socket_.get(), 0);
+  std::optional<Packet> packet = ReceivePacket(socket_.get(), 0);
   if (!packet) {
     if (errno == 0 || errno == ECONNRESET) return std::nullopt;
     ThrowErrno("driver");

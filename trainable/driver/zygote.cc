@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -34,18 +34,18 @@ Role Serve(UniqueFd socket, const sigset_t& rank_signals, const UniqueFd& driver
   while (true) {
     if (poll(polled, 2, -1) < 0) continue;
     if (polled[1].revents != 0) break;
-    auto request = channel::ReceivePacket(socket.get(), 0);
+    auto request = ReceivePacket(socket.get(), 0);
     if (!request) break;
     const pid_t pid = request->descriptors.empty() ? -1 : fork();
     if (pid == 0) {
       socket.reset();
       return ServeLocalLauncher(std::move(request->descriptors[0]), rank_signals, driver);
     }
-    const UniqueFd pidfd = pid > 0 ? channel::OpenPidfd(pid) : UniqueFd();
+    const UniqueFd pidfd = pid > 0 ? OpenPidfd(pid) : UniqueFd();
     if (pidfd) {
-      channel::SendPacket(socket.get(), std::to_string(pid), {pidfd.get()}, 0);
+      SendPacket(socket.get(), std::to_string(pid), {pidfd.get()}, 0);
     } else {
-      channel::SendPacket(socket.get(), std::strerror(errno), {}, 0);
+      SendPacket(socket.get(), std::strerror(errno), {}, 0);
     }
   }
   _exit(0);
@@ -55,8 +55,8 @@ Role Serve(UniqueFd socket, const sigset_t& rank_signals, const UniqueFd& driver
 
 std::variant<Zygote, Role> Zygote::Fork(const sigset_t& rank_signals) {
   CheckSingleThreaded("attune::Init()");
-  auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "launcher");
-  const UniqueFd self = channel::OpenPidfd(getpid());
+  auto [ours, theirs] = OrThrow(SocketPair(SOCK_SEQPACKET), "launcher");
+  const UniqueFd self = OpenPidfd(getpid());
   if (!self) ThrowErrno("pidfd_open");
   FlushOutput();
   const pid_t pid = fork();
@@ -69,9 +69,9 @@ std::variant<Zygote, Role> Zygote::Fork(const sigset_t& rank_signals) {
 }
 
 LocalLauncher Zygote::ForkLauncher() {
-  auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "launcher");
-  if (!channel::SendPacket(socket_.get(), kRequest, {theirs.get()}, 0)) ThrowErrno("launcher");
-  auto answer = channel::ReceivePacket(socket_.get(), 0);
+  auto [ours, theirs] = OrThrow(SocketPair(SOCK_SEQPACKET), "launcher");
+  if (!SendPacket(socket_.get(), kRequest, {theirs.get()}, 0)) ThrowErrno("launcher");
+  auto answer = ReceivePacket(socket_.get(), 0);
   if (!answer) throw Error("launcher: the process that attune::Init() has forked is gone");
   if (answer->descriptors.empty()) throw Error("launcher: cannot be forked: " + answer->bytes);
   return LocalLauncher(std::stoi(answer->bytes), std::move(answer->descriptors[0]),

@@ -17,8 +17,8 @@
 
 #include "attune/error.h"
 #include "channel/launcher.h"
-#include "channel/processes.h"
-#include "channel/sockets.h"
+#include "system/processes.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -33,8 +33,8 @@ struct Local {
 // their parents are gone.
 void EndAllChildren() {
   do {
-    for (const pid_t pid : channel::AllProcesses()) {
-      if (channel::StateOf(pid).parent == getpid()) kill(pid, SIGKILL);
+    for (const pid_t pid : AllProcesses()) {
+      if (StateOf(pid).parent == getpid()) kill(pid, SIGKILL);
     }
     // One at a time: it may have left others behind.
   } while (waitpid(-1, nullptr, 0) > 0 || errno != ECHILD);
@@ -63,7 +63,7 @@ class Launcher {
       if (polled[1].revents != 0) break;  // others may hold its end of the socket
       ReapEnded();
       if (polled[0].revents == 0) continue;
-      std::optional<channel::Packet> packet = channel::ReceivePacket(socket_.get(), 0);
+      std::optional<Packet> packet = ReceivePacket(socket_.get(), 0);
       if (!packet && errno == EMSGSIZE) throw Error("launcher: a packet exceeds 64 KiB");
       if (!packet) break;
       if (auto role = Handle(std::move(*packet))) return std::move(*role);
@@ -80,11 +80,11 @@ class Launcher {
 
   template <typename Message>
   void Send(const Message& message, const std::vector<int>& descriptors = {}) {
-    channel::SendPacket(socket_.get(), ToPacket(message), descriptors, 0);
+    SendPacket(socket_.get(), ToPacket(message), descriptors, 0);
   }
 
   // Nothing for a packet of an unknown type.
-  std::optional<ForkRequest> Parse(channel::Packet packet) const {
+  std::optional<ForkRequest> Parse(Packet packet) const {
     auto fork = OrThrow(channel::ParseFork(packet.bytes), "launcher: malformed `fork`");
     if (!fork) return std::nullopt;
     auto& descriptors = packet.descriptors;
@@ -101,7 +101,7 @@ class Launcher {
   }
 
   // A role in the child, nothing in the launcher.
-  std::optional<Role> Handle(channel::Packet packet) {
+  std::optional<Role> Handle(Packet packet) {
     const std::uint64_t number = channel::RequestOf(packet.bytes);
     try {
       std::optional<ForkRequest> request = Parse(std::move(packet));
@@ -115,7 +115,7 @@ class Launcher {
       const pid_t group = request->fork.process_group;
       setpgid(pid, group);
       Child& child = children_[pid];
-      child = {channel::OpenPidfd(pid), group == 0 ? pid : group};
+      child = {OpenPidfd(pid), group == 0 ? pid : group};
       if (!child.pidfd) ThrowErrno("pidfd_open of process " + std::to_string(pid));
       Send(channel::Forked{.request = number, .pid = pid}, {child.pidfd.get()});
     } catch (const Error& error) {

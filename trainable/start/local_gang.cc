@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -41,8 +41,8 @@ int MillisecondsUntil(std::chrono::steady_clock::time_point when) {
 }  // namespace
 
 std::variant<LocalLauncher, Role> LocalLauncher::Fork(const sigset_t& rank_signals) {
-  auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "launcher");
-  const UniqueFd self = channel::OpenPidfd(getpid());
+  auto [ours, theirs] = OrThrow(SocketPair(SOCK_SEQPACKET), "launcher");
+  const UniqueFd self = OpenPidfd(getpid());
   if (!self) ThrowErrno("pidfd_open");
   FlushOutput();
   const pid_t pid = fork();
@@ -51,7 +51,7 @@ std::variant<LocalLauncher, Role> LocalLauncher::Fork(const sigset_t& rank_signa
     ours.reset();
     return ServeLocalLauncher(std::move(theirs), rank_signals, self);
   }
-  UniqueFd pidfd = channel::OpenPidfd(pid);
+  UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) ThrowErrno("pidfd_open of process " + std::to_string(pid));
   return LocalLauncher(pid, std::move(pidfd), std::move(ours));
 }
@@ -109,17 +109,17 @@ void LocalGang::Wait(int stop_fd) {
 void LocalGang::AskForNext() {
   if (forked_ == ranks_.size() || give_up_at_) return;
   Rank& rank = ranks_[forked_];
-  auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_STREAM), "worker channel");
+  auto [ours, theirs] = OrThrow(SocketPair(SOCK_STREAM), "worker channel");
   channel::Fork fork{.request = forked_, .argv = {"rank"}, .process_group = ranks_[0].pid};
   fork.argv.insert(fork.argv.end(), args_.begin(), args_.end());
   const std::string packet = ToPacket(fork);
-  if (packet.size() > channel::kPacketBytesMax) {
+  if (packet.size() > kPacketBytesMax) {
     throw Error("the arguments after `--` are too long: " + std::to_string(packet.size()) +
-                " bytes, of at most " + std::to_string(channel::kPacketBytesMax));
+                " bytes, of at most " + std::to_string(kPacketBytesMax));
   }
   std::vector<int> descriptors = {theirs.get()};
   if (rank.driver) descriptors.push_back(rank.driver.get());
-  if (!channel::SendPacket(launcher_.socket(), packet, descriptors, 0) && errno != EPIPE &&
+  if (!SendPacket(launcher_.socket(), packet, descriptors, 0) && errno != EPIPE &&
       errno != ECONNRESET) {
     return TearDown({.outcome = End::Outcome::kFailed,
                      .rank = IndexOf(rank),
@@ -132,7 +132,7 @@ void LocalGang::AskForNext() {
 }
 
 void LocalGang::OnLauncher() {
-  std::optional<channel::Packet> packet = channel::ReceivePacket(launcher_.socket(), MSG_DONTWAIT);
+  std::optional<Packet> packet = ReceivePacket(launcher_.socket(), MSG_DONTWAIT);
   if (!packet && errno == EAGAIN) return;
   if (!packet) {
     // Ranks die with it; what they started and is in their group is left to us.
@@ -192,7 +192,7 @@ void LocalGang::OnExited(const channel::Exited& exited) {
 }
 
 void LocalGang::OnChannel(Rank& rank, short events) {
-  if ((events & POLLOUT) != 0) channel::SendSome(rank.channel.get(), rank.unsent);
+  if ((events & POLLOUT) != 0) SendSome(rank.channel.get(), rank.unsent);
   if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) Read(rank);
 }
 
@@ -224,7 +224,7 @@ bool LocalGang::Read(Rank& rank) {
 void LocalGang::Send(Rank& rank, const std::string& line) {
   if (!rank.channel) return;
   rank.unsent += line;
-  channel::SendSome(rank.channel.get(), rank.unsent);
+  SendSome(rank.channel.get(), rank.unsent);
 }
 
 void LocalGang::On(Rank& rank, const channel::Rendezvous& rendezvous) {
