@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "channel/line_reader.h"
-#include "channel/unique_fd.h"
 #include "json/parse.h"
+#include "system/unique_fd.h"
 
 namespace attune::channel {
 namespace {
@@ -24,7 +24,7 @@ T Get(const Json& json, const char* name, T fallback) {
 
 // What `read` makes of the packet; whatever field is not what it should be is the error's.
 template <typename T, typename Read>
-OrError<T> Parse(std::string_view packet, const Read& read) {
+Result<T> Parse(std::string_view packet, const Read& read) {
   const Json json = ParseJson<Json>(packet);
   if (!json.is_object()) return Error{"a packet that is no JSON object: " + Quote(packet)};
   try {
@@ -41,7 +41,7 @@ void JoinCgroup(const std::string& folder) {
   [[maybe_unused]] const bool joined = threads && write(threads.get(), "0", 1) == 1;
 }
 
-OrError<std::optional<Fork>> ParseFork(std::string_view packet) {
+Result<std::optional<Fork>> ParseFork(std::string_view packet) {
   const auto read = [](const std::string& type, const Json& json) -> std::optional<Fork> {
     if (type != "fork") return std::nullopt;
     Fork fork{.request = json.at("request").get<uint64_t>(),
@@ -66,7 +66,7 @@ uint64_t RequestOf(std::string_view packet) {
   return found != json.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
 }
 
-OrError<FromLauncher> ParseFromLauncher(std::string_view packet) {
+Result<FromLauncher> ParseFromLauncher(std::string_view packet) {
   const auto read = [](const std::string& type, const Json& json) -> FromLauncher {
     if (type == "ready") return Ready{Get<int>(json, "protocol", 0), Get<pid_t>(json, "pid", 0)};
     if (type == "forked") {

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/result.h"
 #include "channel/messages.h"
-#include "channel/or_error.h"
 
 // The language between an executor and a launcher of ranks (docs/worker-channel.md, "Launchers").
 namespace attune::channel {
@@ -59,12 +59,12 @@ struct Exited {
 };
 
 // Empty for a packet of a type that this version does not know.
-OrError<std::optional<Fork>> ParseFork(std::string_view packet);
+Result<std::optional<Fork>> ParseFork(std::string_view packet);
 // The number of a request whatever else is wrong with it, to answer it; 0 if there is none.
 uint64_t RequestOf(std::string_view packet);
 
 using FromLauncher = std::variant<Ready, Forked, Exited, Unknown>;
-OrError<FromLauncher> ParseFromLauncher(std::string_view packet);
+Result<FromLauncher> ParseFromLauncher(std::string_view packet);
 
 std::string ToPacket(const Fork& fork);
 std::string ToPacket(const Ready& ready);

@@ -311,7 +311,7 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
 }
 
 template <typename Message, typename AnyJson>
-OrError<Message> Parse(std::string_view line) {
+Result<Message> Parse(std::string_view line) {
   const auto json = ParseJson<AnyJson>(line);
   if (!json.is_object()) return Error{"not a JSON object in UTF-8: " + Quote(line)};
   const auto type = json.find("type");
@@ -357,11 +357,11 @@ OrderedJson Object(const std::vector<NamedValue>& parameters) {
 
 }  // namespace
 
-OrError<FromExecutor> ParseFromExecutor(std::string_view line) {
+Result<FromExecutor> ParseFromExecutor(std::string_view line) {
   return Parse<FromExecutor, OrderedJson>(line);
 }
 
-OrError<FromRank> ParseFromRank(std::string_view line) { return Parse<FromRank, Json>(line); }
+Result<FromRank> ParseFromRank(std::string_view line) { return Parse<FromRank, Json>(line); }
 
 std::string ToLine(const Start& start) {
   OrderedJson json{{"type", "start"},
@@ -455,8 +455,8 @@ std::string MetricsProblem(const std::vector<std::pair<std::string, double>>& me
   return "";
 }
 
-OrError<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> value,
-                            int64_t last) {
+Result<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> value,
+                           int64_t last) {
   const std::string metric =
       "the metric " + Quote(time_attr) + ", in which the sweep measures time, ";
   if (!value) return Error{metric + "is not in the report"};

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "channel/or_error.h"
+#include "base/result.h"
 
 // The language of the worker channel (docs/worker-channel.md), in both directions.
 namespace attune::channel {
@@ -130,11 +130,11 @@ struct Done {};
 // here, where it can be blamed on who wrote it. The error names the field, its value and what it
 // must be, and quotes the beginning of the line.
 using FromExecutor = std::variant<Start, Rendezvous, Verdict, Yield, Unknown>;
-OrError<FromExecutor> ParseFromExecutor(std::string_view line);
+Result<FromExecutor> ParseFromExecutor(std::string_view line);
 
 using FromRank = std::variant<Rendezvous, Report, Logged, CheckpointSaved, Progress, Heartbeat,
                               ErrorText, Done, Unknown>;
-OrError<FromRank> ParseFromRank(std::string_view line);
+Result<FromRank> ParseFromRank(std::string_view line);
 
 // A line with its newline.
 std::string ToLine(const Start& start);
@@ -152,8 +152,7 @@ std::string ToLine(const Done& done);
 // The step of a report whose `time_attr` has this value, nullopt where it lacks that metric; `last`
 // is the step of the one before, and the answer where a report within the same unit of time is none
 // of its own.
-OrError<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> value,
-                            int64_t last);
+Result<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> value, int64_t last);
 
 // Why an executor refuses metrics, for their names or their number; empty if it takes them.
 std::string MetricsProblem(const std::vector<std::pair<std::string, double>>& metrics);

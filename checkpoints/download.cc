@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoints/descriptor.h"
 #include "checkpoints/manifest.h"
-#include "checkpoints/sha256.h"
 #include "checkpoints/worker.h"
+#include "system/sha256.h"
+#include "system/unique_fd.h"
 
 namespace attune::checkpoints {
 namespace {
@@ -44,7 +44,7 @@ Problem Failed(const std::string& what, const fs::path& path, int error) {
 }
 
 Problem Sync(const fs::path& folder) {
-  const Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened || fsync(opened.get()) != 0) return Failed("sync", folder, errno);
   return {};
 }
@@ -83,7 +83,7 @@ class Job {
     std::error_code failed;
     fs::create_directories(part_, failed);
     if (failed) return Failed("make", part_, failed.value());
-    const Descriptor folder(open(part_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const UniqueFd folder(open(part_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!folder) return Failed("open", part_, errno);
     if (Problem locked = Lock(folder.get()); !locked.ok()) return locked;
     if (Problem lacking = FetchAll(); !lacking.ok()) return lacking;
@@ -156,8 +156,8 @@ class Job {
     std::error_code failed;
     fs::create_directories(path.parent_path(), failed);
     if (failed) return Failed("make", path.parent_path(), failed.value());
-    const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-                               S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
+    const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                             S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
     if (!file) return Failed("write", path, errno);
     // What is there may be what a machine that died has left of it: then it is fetched anew.
     for (;;) {
@@ -257,8 +257,8 @@ class Job {
   Problem Finish() {
     const fs::path path = part_ / kManifestFile;
     {
-      const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                                 S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
+      const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                               S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
       if (!file) return Failed("write", path, errno);
       if (Problem written = Write(file.get(), path, manifest_text_, 0); !written.ok())
         return written;

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "checkpoints/piece.h"
-#include "checkpoints/sha256.h"
 #include "json/parse.h"
+#include "system/sha256.h"
 
 namespace attune::checkpoints {
 namespace {

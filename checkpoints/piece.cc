@@ -12,14 +12,13 @@ namespace attune::checkpoints {
 namespace {
 
 // Folder after folder, so that a link anywhere is refused. A pipe is not waited for.
-Descriptor OpenInside(const std::filesystem::path& folder, std::string_view name) {
-  Descriptor at(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+UniqueFd OpenInside(const std::filesystem::path& folder, std::string_view name) {
+  UniqueFd at(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   while (at) {
     const size_t slash = name.find('/');
     const std::string part(name.substr(0, slash));
     const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-    at = Descriptor(
-        openat(at.get(), part.c_str(), slash == name.npos ? flags : flags | O_DIRECTORY));
+    at = UniqueFd(openat(at.get(), part.c_str(), slash == name.npos ? flags : flags | O_DIRECTORY));
     if (slash == name.npos) break;
     name.remove_prefix(slash + 1);
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "checkpoints/descriptor.h"
+#include "system/unique_fd.h"
 
 namespace attune::checkpoints {
 
@@ -27,7 +27,7 @@ struct Piece {
 // A file of a checkpoint, to be read.
 struct OpenedFile {
   std::string error;  // empty when there is none; names the file
-  Descriptor file;
+  UniqueFd file;
   uint64_t bytes = 0;
 };
 

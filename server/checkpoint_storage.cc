@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "checkpoints/removal.h"
 #include "logging/log.h"
-#include "server/folder/whole_file.h"
+#include "system/files.h"
 
 namespace attune::server {
 namespace {

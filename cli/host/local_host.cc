@@ -127,7 +127,7 @@ std::string ReachableAddress(const std::string& host) {
 
 // `towards`: this host's address on the way to the server.
 Result<gang::HostAddress> ChooseAddress(const std::string& interface, const std::string& towards) {
-  gang::OrError<gang::HostAddress> chosen = agent::ChooseAddress(
+  Result<gang::HostAddress> chosen = agent::ChooseAddress(
       agent::InterfaceAddresses(), interface, {towards, agent::RouteTowards(kAnywhere)});
   if (!chosen.ok()) return Error{ErrorCode::kInvalid, chosen.error()};
   return std::move(chosen.value());
@@ -162,7 +162,7 @@ class LocalServer final : public RunningServer {
       if (!host.ok()) return host.error();
       agent.host = *std::move(host);
     }
-    gang::OrError<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
+    Result<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
     if (!started.ok()) return Error{ErrorCode::kInternal, "the executor: " + started.error()};
     agent_ = std::move(started.value());
     return {};
@@ -238,7 +238,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
             "name one with --interface"
           : "reached at " + host->address + " (" + host->interface + ")");
 
-  gang::OrError<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
+  Result<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
   if (!started.ok()) return Error{ErrorCode::kUnavailable, started.error()};
   agent::Agent& running = *started.value();
   const std::chrono::milliseconds grace(std::llround(options.grace_seconds * 1000));

@@ -137,7 +137,7 @@ FileSystemFacts FileSystemOf(const fs::path& path) {
                   std::string(std::strerror(errno));
     return facts;
   }
-  const gang::OrError<agent::FileSystem> disk = agent::ReadFileSystem(folder);
+  const Result<agent::FileSystem> disk = agent::ReadFileSystem(folder);
   if (!disk.ok()) {
     facts.fault = disk.error();
     return facts;

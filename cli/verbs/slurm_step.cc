@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "base/result.h"
-#include "executor/processes/own_program.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/pilot.h"
+#include "system/own_program.h"
 
 namespace attune::cli {
 namespace {
@@ -36,7 +36,7 @@ Result<std::unique_ptr<SlurmStep>> SlurmStep::Start(const std::filesystem::path&
   const std::filesystem::path data = std::filesystem::absolute(data_dir).lexically_normal();
   const std::filesystem::path place = data / "slurm";
   std::error_code error;
-  const slurm::PilotPlaces places{.program = gang::OwnProgram(),
+  const slurm::PilotPlaces places{.program = OwnProgram(),
                                   .server = server.rpc_target(),
                                   .token_file = data / "join",
                                   .data_dir = data,

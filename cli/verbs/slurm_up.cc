@@ -17,13 +17,13 @@
 #include "cli/text/numbers.h"
 #include "cli/verbs/verb.h"
 #include "cli/views/slurm_view.h"
-#include "executor/processes/own_program.h"
 #include "json/parse.h"
 #include "slurm/command.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/keeper.h"
 #include "slurm/pilot.h"
 #include "slurm/tools.h"
+#include "system/own_program.h"
 
 namespace attune::cli {
 namespace {
@@ -248,7 +248,7 @@ Status Prepare(const SlurmUpFlags& flags, const std::string& for_pilots, slurm::
       std::filesystem::absolute(flags.shared.empty() ? flags.server.data_dir : flags.shared)
           .lexically_normal();
   const std::filesystem::path place = fleet.shared / "slurm";
-  keeper.places.program = flags.program.empty() ? gang::OwnProgram() : flags.program;
+  keeper.places.program = flags.program.empty() ? OwnProgram() : flags.program;
   keeper.places.server = for_pilots;
   keeper.places.token_file = place / "join";
   keeper.places.data_dir = fleet.shared;

@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "cli/text/numbers.h"
 #include "cli/watch/event_data.h"
-#include "cli/watch/mailbox.h"
+#include "system/mailbox.h"
 
 namespace attune::cli {
 namespace {

@@ -18,10 +18,8 @@
 #include "executor/agent/host_lock.h"
 #include "executor/agent/log_reader.h"
 #include "executor/agent/machine.h"
-#include "executor/agent/mailbox.h"
 #include "executor/agent/messages.h"
 #include "executor/agent/pinned_channel.h"
-#include "executor/agent/random_word.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/preparation.h"
 #include "executor/gang/supervisor.h"
@@ -34,6 +32,8 @@
 #include "executor/transfer/direct_sender.h"
 #include "executor/transfer/remover.h"
 #include "executor/transfer/server_pieces.h"
+#include "system/mailbox.h"
+#include "system/random_word.h"
 #include "tls/certificate.h"
 
 namespace attune::agent {
@@ -109,7 +109,7 @@ HealthCheck HealthCheckOf(const AgentOptions& options) {
 
 // Of the data folder's disk; nothing where it does not say what it has.
 uint64_t DiskFreeMin(const AgentOptions& options) {
-  const gang::OrError<FileSystem> disk = ReadFileSystem(options.data_dir);
+  const Result<FileSystem> disk = ReadFileSystem(options.data_dir);
   return disk.ok() ? DiskFreeMin(options.health, disk.value()) : 0;
 }
 
@@ -127,7 +127,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   Impl(AgentOptions options, NameLock lock);
   ~Impl() override;
 
-  std::optional<gang::Error> Start();
+  std::optional<Error> Start();
   void Post(std::function<void()> work) { mailbox_.Post(std::move(work)); }
   AgentExit Wait() { return end_.get(); }
 
@@ -251,8 +251,8 @@ Agent::Impl::~Impl() {
   thread_.join();
 }
 
-std::optional<gang::Error> Agent::Impl::Start() {
-  gang::OrError<std::unique_ptr<gang::Supervisor>> supervisor = gang::Supervisor::Start(
+std::optional<Error> Agent::Impl::Start() {
+  Result<std::unique_ptr<gang::Supervisor>> supervisor = gang::Supervisor::Start(
       {.launcher_log_dir = folders_.Launchers(),
        .timing = options_.gang_timing,
        .launcher = options_.launcher,
@@ -266,7 +266,7 @@ std::optional<gang::Error> Agent::Impl::Start() {
           OnFact(fact);
         });
       });
-  if (!supervisor.ok()) return gang::Error{supervisor.error()};
+  if (!supervisor.ok()) return Error{supervisor.error()};
   supervisor_ = std::move(supervisor.value());
   fetcher_ = std::make_unique<CheckpointFetcher>(
       lock_.folder / "copies",
@@ -348,11 +348,11 @@ void Agent::Impl::OnClosed(const grpc::Status& status) {
   machine_.OnClosed(problem, TakeTime());
 }
 
-gang::OrError<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
+Result<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
   if (options.version.empty()) options.version = ATTUNE_VERSION;
   if (options.instance.empty()) options.instance = RandomWord();
-  gang::OrError<NameLock> lock = LockName(options.data_dir, options.name, TakeTime().wall_us);
-  if (!lock.ok()) return gang::Error{lock.error()};
+  Result<NameLock> lock = LockName(options.data_dir, options.name, TakeTime().wall_us);
+  if (!lock.ok()) return Error{lock.error()};
   auto impl = std::make_unique<Impl>(std::move(options), std::move(lock.value()));
   if (auto error = impl->Start()) return *std::move(error);
   return std::unique_ptr<Agent>(new Agent(std::move(impl)));

@@ -60,7 +60,7 @@ class Agent {
  public:
   // Takes the name's lock and starts; returns before the server has been reached.
   // REQUIRES: main called gang::MaybeRunGuard(); without, it is an error.
-  static gang::OrError<std::unique_ptr<Agent>> Start(AgentOptions options);
+  static Result<std::unique_ptr<Agent>> Start(AgentOptions options);
 
   // As Stop() and Wait().
   ~Agent();

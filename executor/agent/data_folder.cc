@@ -6,8 +6,8 @@
 #include <fstream>
 #include <system_error>
 
-#include "executor/agent/random_word.h"
-#include "executor/processes/write_whole.h"
+#include "system/files.h"
+#include "system/random_word.h"
 
 namespace attune::agent {
 namespace {
@@ -24,13 +24,13 @@ std::string ReadWord(const std::filesystem::path& path) {
 void WriteWord(const std::filesystem::path& path) {
   const std::string word = RandomWord();
   const std::filesystem::path draft = path.string() + "." + word;
-  if (!gang::WriteWhole(draft, word + "\n") && link(draft.c_str(), path.c_str()) != 0 &&
+  if (!WriteWhole(draft, word + "\n") && link(draft.c_str(), path.c_str()) != 0 &&
       errno == EEXIST && ReadWord(path).empty()) {
     [[maybe_unused]] const int replaced = rename(draft.c_str(), path.c_str());
   }
   unlink(draft.c_str());
   // A lost name would make another folder of this one, whose checkpoints are nobody's.
-  [[maybe_unused]] const auto unsynced = gang::SyncFolder(path.parent_path());
+  [[maybe_unused]] const auto unsynced = SyncFolder(path.parent_path());
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ std::string RouteTowards(const std::string& address) {
   to.sin_family = AF_INET;
   to.sin_port = htons(kAnyPort);
   if (inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1) return "";
-  const gang::UniqueFd datagrams(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const UniqueFd datagrams(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in local{};
   socklen_t size = sizeof local;
   if (!datagrams || connect(datagrams.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0 ||
@@ -66,9 +66,9 @@ std::string RouteTowards(const std::string& address) {
   return ToText(local.sin_addr);
 }
 
-gang::OrError<gang::HostAddress> ChooseAddress(const std::vector<InterfaceAddress>& addresses,
-                                               const std::string& wanted,
-                                               const std::vector<std::string>& routes) {
+Result<gang::HostAddress> ChooseAddress(const std::vector<InterfaceAddress>& addresses,
+                                        const std::string& wanted,
+                                        const std::vector<std::string>& routes) {
   const auto at = [&](const std::string& address) {
     return std::ranges::find(addresses, address, &InterfaceAddress::address);
   };
@@ -82,10 +82,9 @@ gang::OrError<gang::HostAddress> ChooseAddress(const std::vector<InterfaceAddres
     const auto loopback = std::ranges::find(addresses, true, &InterfaceAddress::is_loopback);
     if (IsLoopback(wanted) && loopback != addresses.end())
       return gang::HostAddress{wanted, loopback->interface};
-    return gang::Error{
-        "--interface: " + wanted +
-        " is neither an interface of this host nor the IPv4 address of one; it has " +
-        List(addresses)};
+    return Error{"--interface: " + wanted +
+                 " is neither an interface of this host nor the IPv4 address of one; it has " +
+                 List(addresses)};
   }
   for (const std::string& route : routes) {
     const auto found = at(route);

@@ -29,8 +29,8 @@ std::string RouteTowards(const std::string& address);
 // first of `routes` (local ends of routes, the likeliest first) that is an address of an interface
 // and no loopback's is taken, else the first address that is no loopback's; without any, the host
 // has none, and the result's address is empty.
-gang::OrError<gang::HostAddress> ChooseAddress(const std::vector<InterfaceAddress>& addresses,
-                                               const std::string& wanted,
-                                               const std::vector<std::string>& routes);
+Result<gang::HostAddress> ChooseAddress(const std::vector<InterfaceAddress>& addresses,
+                                        const std::string& wanted,
+                                        const std::vector<std::string>& routes);
 
 }  // namespace attune::agent

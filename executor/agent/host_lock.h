@@ -9,7 +9,7 @@
 namespace attune::agent {
 
 struct NameLock {
-  gang::UniqueFd fd;
+  UniqueFd fd;
   std::filesystem::path folder;  // what is kept of the name; absolute
   int64_t started_us = 0;        // v1::Hello::started_us
 };
@@ -23,7 +23,7 @@ constexpr int64_t StartAfter(int64_t previous_us, int64_t wall_us) {
 // Takes `<data>/executors/<name>/lock` for as long as the result lives, so that two executors of
 // one name cannot run on one data folder. The kernel gives it back however the process ends. When
 // the process started is kept beside it, for the next one.
-gang::OrError<NameLock> LockName(const std::filesystem::path& data, const std::string& name,
-                                 int64_t wall_us);
+Result<NameLock> LockName(const std::filesystem::path& data, const std::string& name,
+                          int64_t wall_us);
 
 }  // namespace attune::agent

@@ -11,7 +11,7 @@ v1::LogChunk ChunkOf(const gang::Folders& folders, const v1::LogRequest& request
   chunk.set_request(request.request());
   const std::filesystem::path log = gang::RankLog(folders.Attempt(FromProto(request.attempt())),
                                                   static_cast<int>(request.rank()));
-  gang::OrError<gang::LogPiece> piece = gang::ReadLog(log, request.offset(), request.limit_bytes());
+  Result<gang::LogPiece> piece = gang::ReadLog(log, request.offset(), request.limit_bytes());
   if (!piece.ok()) {
     chunk.set_error(gang::ValidUtf8(piece.error()));
     return chunk;

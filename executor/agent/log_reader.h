@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "attune/v1/executor.pb.h"
-#include "executor/agent/mailbox.h"
 #include "executor/gang/folders.h"
+#include "system/mailbox.h"
 
 namespace attune::agent {
 

@@ -388,7 +388,7 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
     gangs_.Cancel(attempt, gang::CancelReason::kUnwanted);
   }
   for (const v1::Assignment& assignment : actions.start) {
-    gang::OrError<gang::GangSpec> spec = ToSpec(assignment, folders_);
+    Result<gang::GangSpec> spec = ToSpec(assignment, folders_);
     if (spec.ok()) {
       spec.value().server = server_;
       sweeps_.insert(spec.value().attempt.sweep);

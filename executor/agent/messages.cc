@@ -7,7 +7,7 @@
 namespace attune::agent {
 namespace {
 
-gang::OrError<std::vector<gang::NamedValue>> ToConfig(const v1::Assignment& assignment) {
+Result<std::vector<gang::NamedValue>> ToConfig(const v1::Assignment& assignment) {
   std::vector<gang::NamedValue> config;
   for (const v1::NamedValue& entry : assignment.config()) {
     const v1::Value& value = entry.value();
@@ -25,9 +25,9 @@ gang::OrError<std::vector<gang::NamedValue>> ToConfig(const v1::Assignment& assi
         config.push_back({entry.name(), value.text()});
         break;
       case v1::Value::KIND_NOT_SET:
-        return gang::Error{"the value of '" + entry.name() +
-                           "' is of a kind that this executor does not know; is it older than its "
-                           "server?"};
+        return Error{"the value of '" + entry.name() +
+                     "' is of a kind that this executor does not know; is it older than its "
+                     "server?"};
     }
   }
   return config;
@@ -175,10 +175,9 @@ v1::AttemptRef ToProto(const gang::AttemptId& attempt) {
   return ref;
 }
 
-gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
-                                     const gang::Folders& folders) {
-  gang::OrError<std::vector<gang::NamedValue>> config = ToConfig(assignment);
-  if (!config.ok()) return gang::Error{config.error()};
+Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Folders& folders) {
+  Result<std::vector<gang::NamedValue>> config = ToConfig(assignment);
+  if (!config.ok()) return Error{config.error()};
 
   gang::GangSpec spec;
   spec.attempt = FromProto(assignment.attempt());

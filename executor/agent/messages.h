@@ -14,8 +14,7 @@ gang::AttemptId FromProto(const v1::AttemptRef& ref);
 v1::AttemptRef ToProto(const gang::AttemptId& attempt);
 
 // An error if the assignment says what this executor does not understand.
-gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
-                                     const gang::Folders& folders);
+Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Folders& folders);
 
 // What rank 0 is to be told; its step is 0 before the first verdict.
 gang::Verdict ToVerdict(const v1::Assignment& assignment);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/gang/facts.h"
-#include "executor/processes/spawn.h"
+#include "system/spawn.h"
 
 namespace attune::gang {
 

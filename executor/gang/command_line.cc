@@ -39,8 +39,8 @@ std::string Shortest(Number number) {
   return std::string(text.data(), end);
 }
 
-OrError<std::string> Lookup(std::string_view placeholder, const std::vector<NamedValue>& config,
-                            const std::filesystem::path& config_file) {
+Result<std::string> Lookup(std::string_view placeholder, const std::vector<NamedValue>& config,
+                           const std::filesystem::path& config_file) {
   if (placeholder == "config") return config_file.string();
   if (placeholder == "args" || placeholder.starts_with("args.")) {
     return Error{"${" + std::string(placeholder) +
@@ -58,9 +58,8 @@ OrError<std::string> Lookup(std::string_view placeholder, const std::vector<Name
                "${config} and ${param.NAME}, and $${ for a literal ${"};
 }
 
-OrError<std::string> ExpandArgument(std::string_view argument,
-                                    const std::vector<NamedValue>& config,
-                                    const std::filesystem::path& config_file) {
+Result<std::string> ExpandArgument(std::string_view argument, const std::vector<NamedValue>& config,
+                                   const std::filesystem::path& config_file) {
   std::string expanded;
   while (!argument.empty()) {
     const size_t open = argument.find("${");
@@ -75,7 +74,7 @@ OrError<std::string> ExpandArgument(std::string_view argument,
       return Error{"'" + std::string(argument.substr(open)) +
                    "' in the command lacks its closing }"};
     }
-    OrError<std::string> value =
+    Result<std::string> value =
         Lookup(argument.substr(open + 2, close - open - 2), config, config_file);
     if (!value.ok()) return value;
     expanded.append(argument.substr(0, open)).append(value.value());
@@ -108,9 +107,9 @@ bool UsesConfigFile(const std::vector<std::string>& command) {
   });
 }
 
-OrError<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& command,
-                                                const std::vector<NamedValue>& config,
-                                                const std::filesystem::path& config_file) {
+Result<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& command,
+                                               const std::vector<NamedValue>& config,
+                                               const std::filesystem::path& config_file) {
   if (command.empty()) return Error{"the command is empty"};
   std::vector<std::string> argv;
   for (const std::string& argument : command) {
@@ -123,7 +122,7 @@ OrError<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& 
       }
       continue;
     }
-    OrError<std::string> expanded = ExpandArgument(argument, config, config_file);
+    Result<std::string> expanded = ExpandArgument(argument, config, config_file);
     if (!expanded.ok()) return Error{expanded.error()};
     argv.push_back(std::move(expanded.value()));
   }

@@ -28,8 +28,8 @@ bool UsesConfigFile(const std::vector<std::string>& command);
 //   $${            a literal ${
 //
 // Anything else in ${ } is an error that quotes it.
-OrError<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& command,
-                                                const std::vector<NamedValue>& config,
-                                                const std::filesystem::path& config_file);
+Result<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& command,
+                                               const std::vector<NamedValue>& config,
+                                               const std::filesystem::path& config_file);
 
 }  // namespace attune::gang

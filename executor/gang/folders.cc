@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "executor/processes/write_whole.h"
+#include "system/files.h"
 
 namespace attune::gang {
 
@@ -34,7 +34,7 @@ fs::path Folders::Checkpoints(const AttemptId& attempt) const {
 
 fs::path Folders::Files(const AttemptId& attempt) const { return Trial(attempt) / "files"; }
 
-OrError<std::string> ReadOwner(const fs::path& sweep_dir) {
+Result<std::string> ReadOwner(const fs::path& sweep_dir) {
   const fs::path path = sweep_dir / "server";
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno == ENOENT) return std::string();
@@ -46,7 +46,7 @@ OrError<std::string> ReadOwner(const fs::path& sweep_dir) {
 }
 
 std::optional<Error> WriteOwner(const fs::path& sweep_dir, const std::string& word) {
-  const OrError<std::string> before = ReadOwner(sweep_dir);
+  const Result<std::string> before = ReadOwner(sweep_dir);
   if (before.ok() && before.value() == word) return std::nullopt;
   return WriteWhole(sweep_dir / "server", word);
 }
@@ -65,7 +65,7 @@ fs::path RankLog(const fs::path& attempt_dir, int rank) {
   return attempt_dir / ("rank-" + std::to_string(rank) + ".log");
 }
 
-OrError<UniqueFd> OpenLog(const fs::path& path) {
+Result<UniqueFd> OpenLog(const fs::path& path) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
   UniqueFd log(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
@@ -73,7 +73,7 @@ OrError<UniqueFd> OpenLog(const fs::path& path) {
   return log;
 }
 
-OrError<LogPiece> ReadLog(const fs::path& path, int64_t offset, uint32_t limit) {
+Result<LogPiece> ReadLog(const fs::path& path, int64_t offset, uint32_t limit) {
   const UniqueFd log(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!log || fstat(log.get(), &status) != 0) {
@@ -91,8 +91,7 @@ OrError<LogPiece> ReadLog(const fs::path& path, int64_t offset, uint32_t limit) 
 }
 
 std::string LogTail(const fs::path& path) {
-  OrError<LogPiece> piece =
-      ReadLog(path, -static_cast<int64_t>(kLogTailBytesMax), kLogTailBytesMax);
+  Result<LogPiece> piece = ReadLog(path, -static_cast<int64_t>(kLogTailBytesMax), kLogTailBytesMax);
   if (!piece.ok()) return {};
   std::string tail = std::move(piece.value().data);
   // Begin with a whole line where the piece holds one.

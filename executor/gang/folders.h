@@ -46,14 +46,14 @@ std::optional<std::filesystem::path> FetchedFolder(const GangSpec& spec);
 
 // Whose sweep a folder has files of, as the last one that has run some of it here: a word that its
 // server has said. Empty: nobody has.
-OrError<std::string> ReadOwner(const std::filesystem::path& sweep_dir);
+Result<std::string> ReadOwner(const std::filesystem::path& sweep_dir);
 std::optional<Error> WriteOwner(const std::filesystem::path& sweep_dir, const std::string& word);
 
 std::filesystem::path RankLog(const std::filesystem::path& attempt_dir, int rank);
 
 // Opens a log to append to, making its folder. Every rank appends with O_APPEND, so that lines of
 // processes that share a log never overwrite each other.
-OrError<UniqueFd> OpenLog(const std::filesystem::path& path);
+Result<UniqueFd> OpenLog(const std::filesystem::path& path);
 
 struct LogPiece {
   std::string data;
@@ -63,7 +63,7 @@ struct LogPiece {
 
 // Reads at most `limit` bytes (and never more than kLogReadBytesMax) from `offset`, which counts
 // from the end if negative. Offsets outside the file are moved to its nearest end.
-OrError<LogPiece> ReadLog(const std::filesystem::path& path, int64_t offset, uint32_t limit);
+Result<LogPiece> ReadLog(const std::filesystem::path& path, int64_t offset, uint32_t limit);
 
 // The last lines of a log, at most kLogTailBytesMax; empty if there are none.
 std::string LogTail(const std::filesystem::path& path);

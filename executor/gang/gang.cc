@@ -137,7 +137,7 @@ bool Gang::RankZeroWaits(const Report& report) const {
 // Rank 0 does not know of verdicts and goes on meanwhile; what it prints is read after the verdict.
 bool Gang::ReadLog() {
   while (phase_ == Phase::kRunning && !waiting_at_ && MayRead()) {
-    OrError<std::optional<Report>> next = log_reports_->Next();
+    Result<std::optional<Report>> next = log_reports_->Next();
     if (!next.ok()) {
       Fail(FailureKind::kProtocol, 0, next.error());
     } else if (next.value()) {

@@ -63,7 +63,7 @@ class Gang final : private Rank::Owner {
     // For the ranks and all that they start; null: there are none.
     std::function<std::unique_ptr<Cgroup>()> cgroup;
     // A launcher for the program, if it can have one.
-    std::function<OrError<WarmStart>(const LaunchedProgram& program)> launcher_for;
+    std::function<Result<WarmStart>(const LaunchedProgram& program)> launcher_for;
     FactSink facts;
     // Whether there is room for more facts now; null: always.
     std::function<bool()> may_read;
@@ -133,7 +133,7 @@ class Gang final : private Rank::Owner {
   std::optional<Outlets> Open(Rank& rank);  // null: the gang has failed
   void SpawnAll();
   void ForkOne(size_t index);
-  void OnForked(size_t index, OrError<Child> child);
+  void OnForked(size_t index, Result<Child> child);
   FailureKind KindOfUnforked() const;  // of a rank, by what its launcher has become
   void OnUnavailable(size_t index);
   void OnLauncherReport(Rank& rank, std::optional<ExitStatus> status);

@@ -24,7 +24,7 @@ LaunchedProgram ProgramOf(const Program& program, const Preparation& preparation
 }  // namespace
 
 void Gang::Start() {
-  OrError<Preparation> preparation = Prepare(spec_);
+  Result<Preparation> preparation = Prepare(spec_);
   if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error());
   preparation_ = std::move(preparation.value());
   if (spec_.Spans() && spec_.host.address.empty()) {
@@ -39,7 +39,7 @@ void Gang::Start() {
   }
 
   cgroup_ = services_.cgroup();
-  const OrError<WarmStart> warm = services_.launcher_for(ProgramOf(spec_.program, preparation_));
+  const Result<WarmStart> warm = services_.launcher_for(ProgramOf(spec_.program, preparation_));
   if (!warm.ok()) return Fail(FailureKind::kStart, -1, warm.error());
   built_on_sdk_ = warm.value().built_on_sdk;
   launcher_ = warm.value().launcher;
@@ -57,7 +57,7 @@ std::optional<Error> Gang::PrepareMeeting() {
     if (spec_.rendezvous->rank_zero) Meet(*spec_.rendezvous->rank_zero);
     return std::nullopt;
   }
-  OrError<HeldPort> port = HeldPort::Hold();
+  Result<HeldPort> port = HeldPort::Hold();
   if (!port.ok()) return Error{port.error()};
   port_ = std::move(port.value());
   if (spec_.Spans()) Emit(Shared());
@@ -86,8 +86,8 @@ EnvironmentChanges Gang::EnvironmentOf(const Rank& rank) const {
 }
 
 std::optional<Gang::Outlets> Gang::Open(Rank& rank) {
-  OrError<UniqueFd> channel = rank.OpenChannel();
-  OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
+  Result<UniqueFd> channel = rank.OpenChannel();
+  Result<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
   if (channel.ok() && log.ok()) return Outlets{std::move(channel.value()), std::move(log.value())};
   Fail(FailureKind::kHost, rank.slot().rank, channel.ok() ? log.error() : channel.error());
   return std::nullopt;
@@ -99,15 +99,15 @@ void Gang::SpawnAll() {
     if (!outlets) return;
     EnvironmentChanges environment = EnvironmentOf(*rank);
     environment.emplace_back("ATTUNE_CHANNEL_FD", std::to_string(kInheritedFd));
-    OrError<Child> child = Spawn({.program = preparation_.program,
-                                  .argv = preparation_.argv,
-                                  .environment = ProgramEnvironment(environment),
-                                  .working_directory = spec_.program.working_directory,
-                                  .output_fd = outlets->log.get(),
-                                  .inherited_fd = outlets->channel.get(),
-                                  .process_group = group_,
-                                  .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
-                                  .announce_fd = services_.guard.announce_fd()});
+    Result<Child> child = Spawn({.program = preparation_.program,
+                                 .argv = preparation_.argv,
+                                 .environment = ProgramEnvironment(environment),
+                                 .working_directory = spec_.program.working_directory,
+                                 .output_fd = outlets->log.get(),
+                                 .inherited_fd = outlets->channel.get(),
+                                 .process_group = group_,
+                                 .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
+                                 .announce_fd = services_.guard.announce_fd()});
     if (!child.ok()) return Fail(FailureKind::kStart, rank->slot().rank, child.error());
     Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
   }
@@ -125,7 +125,7 @@ void Gang::ForkOne(size_t index) {
       .process_group = group_,
       .channel = std::move(outlets->channel),
       .log = std::move(outlets->log),
-      .forked = [this, index](OrError<Child> child) { OnForked(index, std::move(child)); },
+      .forked = [this, index](Result<Child> child) { OnForked(index, std::move(child)); },
       .unavailable = [this, index] { OnUnavailable(index); },
       .exited = [this,
                  &rank](std::optional<ExitStatus> status) { OnLauncherReport(rank, status); }};
@@ -156,7 +156,7 @@ FailureKind Gang::KindOfUnforked() const {
   return launcher_->was_ready() ? FailureKind::kExit : FailureKind::kStart;
 }
 
-void Gang::OnForked(size_t index, OrError<Child> child) {
+void Gang::OnForked(size_t index, Result<Child> child) {
   --forks_pending_;
   if (!child.ok()) {
     Fail(KindOfUnforked(), ranks_[index]->slot().rank, child.error());

@@ -43,7 +43,7 @@ std::string Describe(const ExitStatus& status) {
 
 }  // namespace
 
-OrError<ProgramIdentity> Identify(const std::filesystem::path& program) {
+Result<ProgramIdentity> Identify(const std::filesystem::path& program) {
   struct stat status {};
   if (stat(program.c_str(), &status) != 0) {
     return Error{"cannot look at " + program.string() + ": " + std::strerror(errno)};
@@ -63,13 +63,13 @@ Launcher::Launcher(Loop& loop, Guard& guard, ProgramIdentity identity, LaunchedP
       program_(std::move(program)),
       options_(options) {}
 
-OrError<std::unique_ptr<Launcher>> Launcher::Start(
+Result<std::unique_ptr<Launcher>> Launcher::Start(
     Loop& loop, Guard& guard, std::unique_ptr<Cgroup> cgroup, const ProgramIdentity& identity,
     const LaunchedProgram& program, const std::filesystem::path& log, const Options& options) {
   std::unique_ptr<Launcher> launcher(new Launcher(loop, guard, identity, program, options));
-  OrError<UniqueFd> output = OpenLog(log);
+  Result<UniqueFd> output = OpenLog(log);
   if (!output.ok()) return Error{output.error()};
-  auto ends = channel::SocketPair(SOCK_SEQPACKET);
+  auto ends = SocketPair(SOCK_SEQPACKET);
   if (!ends.ok()) return Error{ends.error()};
   launcher->socket_ = std::move(ends.value().first);
   const UniqueFd theirs = std::move(ends.value().second);
@@ -81,14 +81,14 @@ OrError<std::unique_ptr<Launcher>> Launcher::Start(
     whole_environment.push_back(std::string(name) + "=" + std::string(value));
     launcher->not_of_ranks_.emplace_back(name, std::nullopt);
   }
-  OrError<Child> child = Spawn({.program = program.path,
-                                .argv = program.argv,
-                                .environment = std::move(whole_environment),
-                                .working_directory = program.working_directory,
-                                .output_fd = output.value().get(),
-                                .inherited_fd = theirs.get(),
-                                .cgroup = cgroup ? cgroup->descriptor() : -1,
-                                .announce_fd = guard.announce_fd()});
+  Result<Child> child = Spawn({.program = program.path,
+                               .argv = program.argv,
+                               .environment = std::move(whole_environment),
+                               .working_directory = program.working_directory,
+                               .output_fd = output.value().get(),
+                               .inherited_fd = theirs.get(),
+                               .cgroup = cgroup ? cgroup->descriptor() : -1,
+                               .announce_fd = guard.announce_fd()});
   if (!child.ok()) return Error{child.error()};
 
   Launcher* self = launcher.get();
@@ -123,7 +123,7 @@ bool Launcher::Fork(ForkRequest request) {
   fork.environment.insert(fork.environment.end(), request.environment.begin(),
                           request.environment.end());
   std::string packet = ToPacket(fork);
-  if (packet.size() > channel::kPacketBytesMax) return false;
+  if (packet.size() > kPacketBytesMax) return false;
   if (!death_.empty()) {
     loop_.Post(std::move(request.unavailable));
     return true;
@@ -144,8 +144,8 @@ void Launcher::SendPending() {
   for (auto& [id, pending] : pending_) {
     if (pending.sent) continue;
     ForkRequest& request = pending.request;
-    if (!channel::SendPacket(socket_.get(), pending.packet,
-                             {request.channel.get(), request.log.get()}, MSG_DONTWAIT)) {
+    if (!SendPacket(socket_.get(), pending.packet, {request.channel.get(), request.log.get()},
+                    MSG_DONTWAIT)) {
       blocked = true;  // or dead, which its pidfd will tell
       break;
     }
@@ -171,7 +171,7 @@ void Launcher::GiveUp(uint64_t request) {
 
 void Launcher::Receive() {
   while (death_.empty()) {
-    std::optional<channel::Packet> packet = channel::ReceivePacket(socket_.get(), MSG_DONTWAIT);
+    std::optional<Packet> packet = ReceivePacket(socket_.get(), MSG_DONTWAIT);
     if (!packet && errno == EAGAIN) break;
     if (!packet) {
       // Most likely it is ending, and its pidfd will soon tell how.
@@ -184,8 +184,8 @@ void Launcher::Receive() {
   if (death_.empty()) SendPending();
 }
 
-void Launcher::OnPacket(channel::Packet packet) {
-  OrError<channel::FromLauncher> message = channel::ParseFromLauncher(packet.bytes);
+void Launcher::OnPacket(Packet packet) {
+  Result<channel::FromLauncher> message = channel::ParseFromLauncher(packet.bytes);
   if (!message.ok()) return Die("sent " + message.error());
   if (const auto* ready = std::get_if<channel::Ready>(&message.value())) {
     if (ready->protocol != channel::kLauncherProtocol) {
@@ -222,7 +222,7 @@ void Launcher::OnForked(const channel::Forked& forked, UniqueFd pidfd) {
   }
   if (!pidfd) {
     // Its parent may have reaped it already, but then `exited` follows and this is not looked at.
-    pidfd = channel::OpenPidfd(pid);
+    pidfd = OpenPidfd(pid);
   }
   children_.emplace(pid, std::move(asked.exited));
   asked.forked(Child{pid, std::move(pidfd)});

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "channel/launcher.h"
-#include "channel/sockets.h"
 #include "executor/gang/words.h"
 #include "executor/processes/cgroup.h"
 #include "executor/processes/guard.h"
 #include "executor/processes/loop.h"
-#include "executor/processes/spawn.h"
+#include "system/sockets.h"
+#include "system/spawn.h"
 
 namespace attune::gang {
 
@@ -31,7 +31,7 @@ struct ProgramIdentity {
   auto operator<=>(const ProgramIdentity&) const = default;
 };
 
-OrError<ProgramIdentity> Identify(const std::filesystem::path& program);
+Result<ProgramIdentity> Identify(const std::filesystem::path& program);
 
 // What a program is started with. What main() does before it is a launcher may depend on all of it,
 // so launchers are kept apart by it.
@@ -59,7 +59,7 @@ class Launcher {
     UniqueFd channel;
     UniqueFd log;
     // Exactly one call of either, later than this function's return.
-    std::function<void(OrError<Child>)> forked;
+    std::function<void(Result<Child>)> forked;
     std::function<void()> unavailable;  // it was not asked: not ready in time, or dead before
     // After a successful `forked`, exactly once: how the child ended, or nothing when the launcher
     // died first; the child is then this process's to reap.
@@ -78,7 +78,7 @@ class Launcher {
   };
 
   // `cgroup` is for its own process; null: there is none.
-  static OrError<std::unique_ptr<Launcher>> Start(
+  static Result<std::unique_ptr<Launcher>> Start(
       Loop& loop, Guard& guard, std::unique_ptr<Cgroup> cgroup, const ProgramIdentity& identity,
       const LaunchedProgram& program, const std::filesystem::path& log, const Options& options);
   ~Launcher();
@@ -114,7 +114,7 @@ class Launcher {
   void SendPending();
   void GiveUp(uint64_t request);
   void Receive();
-  void OnPacket(channel::Packet packet);
+  void OnPacket(Packet packet);
   void OnForked(const channel::Forked& forked, UniqueFd pidfd);
   void OnExit();
   void Die(std::string why);

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <utility>
 
-#include "channel/sockets.h"
 #include "executor/gang/orphans.h"
 #include "executor/processes/process_group.h"
-#include "executor/processes/spawn.h"
+#include "system/sockets.h"
+#include "system/spawn.h"
 
 namespace attune::gang {
 namespace {
@@ -33,7 +33,7 @@ bool Leftovers::End(pid_t group, Cgroup* cgroup) {
   std::vector<pid_t> killed = KillOrphans();
   for (const pid_t member : LiveMembers(group)) killed.push_back(member);
   for (const pid_t pid : killed) {
-    if (UniqueFd pidfd = channel::OpenPidfd(pid)) Await(std::move(pidfd));
+    if (UniqueFd pidfd = OpenPidfd(pid)) Await(std::move(pidfd));
   }
   return dying_.empty() && !second_look_;
 }

@@ -17,7 +17,7 @@ std::string EndOf(const std::filesystem::path& log) {
   bool whole = true;  // it begins with a whole line
   for (auto offset = -static_cast<int64_t>(kLogSearchedBytesMax);
        text.size() < kLogSearchedBytesMax;) {
-    OrError<LogPiece> piece = ReadLog(log, offset, kLogReadBytesMax);
+    Result<LogPiece> piece = ReadLog(log, offset, kLogReadBytesMax);
     if (!piece.ok() || piece.value().data.empty()) break;
     LogPiece& read = piece.value();
     offset = static_cast<int64_t>(read.offset + read.data.size());

@@ -41,9 +41,9 @@ std::optional<Number> Parse(std::string_view text) {
 
 }  // namespace
 
-OrError<std::unique_ptr<LogReports>> LogReports::Open(Loop& loop, const std::filesystem::path& log,
-                                                      const Options& options,
-                                                      std::function<void()> more) {
+Result<std::unique_ptr<LogReports>> LogReports::Open(Loop& loop, const std::filesystem::path& log,
+                                                     const Options& options,
+                                                     std::function<void()> more) {
   UniqueFd file(open(log.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file || lseek(file.get(), 0, SEEK_END) < 0)
     return Error{"cannot read " + log.string() + ": " + std::strerror(errno)};
@@ -78,7 +78,7 @@ LogReports::LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const Option
 
 LogReports::~LogReports() = default;
 
-OrError<std::optional<Report>> LogReports::Next() {
+Result<std::optional<Report>> LogReports::Next() {
   at_end_ = false;
   for (size_t seen = 0; seen < kScanBytesMax;) {
     if (const auto line = NextLine()) {
@@ -124,7 +124,7 @@ bool LogReports::Fill() {
   return true;
 }
 
-OrError<std::optional<Report>> LogReports::Read(std::string_view line) {
+Result<std::optional<Report>> LogReports::Read(std::string_view line) {
   std::vector<re2::StringPiece> groups(pattern_->NumberOfCapturingGroups() + 1);
   if (!pattern_->Match({line.data(), line.size()}, 0, line.size(), RE2::UNANCHORED, groups.data(),
                        static_cast<int>(groups.size()))) {

@@ -39,14 +39,14 @@ class LogReports {
   };
 
   // Reads what is appended to `log` from now on; `more` is called when there is some.
-  static OrError<std::unique_ptr<LogReports>> Open(Loop& loop, const std::filesystem::path& log,
-                                                   const Options& options,
-                                                   std::function<void()> more);
+  static Result<std::unique_ptr<LogReports>> Open(Loop& loop, const std::filesystem::path& log,
+                                                  const Options& options,
+                                                  std::function<void()> more);
   ~LogReports();
 
   // The next report. Empty at the end of what was printed (is_at_end()), or after a turn's worth of
   // lines without one. An error quotes the line and says what is wrong with it.
-  OrError<std::optional<Report>> Next();
+  Result<std::optional<Report>> Next();
 
   bool is_at_end() const { return at_end_; }
 
@@ -62,7 +62,7 @@ class LogReports {
 
   std::optional<std::string_view> NextLine();
   bool Fill();
-  OrError<std::optional<Report>> Read(std::string_view line);
+  Result<std::optional<Report>> Read(std::string_view line);
 
   UniqueFd file_;
   UniqueFd changes_;

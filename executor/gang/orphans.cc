@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "channel/processes.h"
+#include "system/processes.h"
 
 namespace attune::gang {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 std::vector<pid_t> PossibleChildren() {
   const std::string self = std::to_string(getpid());
   std::ifstream file("/proc/self/task/" + self + "/children");
-  if (!file.is_open()) return channel::AllProcesses();
+  if (!file.is_open()) return AllProcesses();
   std::vector<pid_t> pids;
   pid_t pid = 0;
   while (file >> pid) pids.push_back(pid);
@@ -71,7 +71,7 @@ Orphans FindOrphans(const AttemptId& attempt, bool alone,
   Orphans orphans;
   for (const pid_t pid : PossibleChildren()) {
     if (is_known(pid)) continue;
-    const channel::ProcessState process = channel::StateOf(pid);
+    const ProcessState process = StateOf(pid);
     if (process.parent != getpid()) continue;
     if (process.is_dead) {
       // Children that this program made for other purposes stay in its own process group.

@@ -69,7 +69,7 @@ std::vector<int> VisibleGpus(const GangSpec& spec) {
 
 // The GPUs of the gang by the names that CUDA knows them by. Where this process was given some of
 // the host's only, a number counts among those.
-OrError<std::vector<std::string>> GpuNames(const GangSpec& spec) {
+Result<std::vector<std::string>> GpuNames(const GangSpec& spec) {
   const std::optional<std::vector<std::string>> given = GivenGpus();
   std::vector<std::string> names;
   for (const int gpu : VisibleGpus(spec)) {
@@ -94,9 +94,9 @@ std::optional<Error> MakePlace(const GangSpec& spec) {
                                               : std::nullopt;
 }
 
-OrError<Preparation> Prepare(const GangSpec& spec) {
+Result<Preparation> Prepare(const GangSpec& spec) {
   if (auto error = CheckSlots(spec)) return *std::move(error);
-  OrError<std::vector<std::string>> argv =
+  Result<std::vector<std::string>> argv =
       ExpandCommand(spec.program.command, spec.config, ConfigFile(spec));
   if (!argv.ok()) return Error{argv.error()};
   if (ToLine(StartOf(spec, spec.ranks[0])).size() > channel::kLineBytesMax) {
@@ -104,7 +104,7 @@ OrError<Preparation> Prepare(const GangSpec& spec) {
                  std::to_string(channel::kLineBytesMax) + " bytes"};
   }
   if (auto names = GpuNames(spec); !names.ok()) return Error{names.error()};
-  OrError<std::filesystem::path> program = LocateProgram(spec.program, argv.value()[0]);
+  Result<std::filesystem::path> program = LocateProgram(spec.program, argv.value()[0]);
   if (!program.ok()) return Error{program.error()};
   return Preparation{std::move(program.value()), std::move(argv.value())};
 }
@@ -191,7 +191,7 @@ std::optional<std::vector<std::string>> GivenGpus() {
   return names;
 }
 
-OrError<std::filesystem::path> LocateProgram(const Program& program, const std::string& name) {
+Result<std::filesystem::path> LocateProgram(const Program& program, const std::string& name) {
   const auto& environment = program.environment;
   const auto path = std::find_if(environment.rbegin(), environment.rend(),
                                  [](const auto& change) { return change.first == "PATH"; });

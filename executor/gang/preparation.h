@@ -8,7 +8,7 @@
 #include "channel/messages.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
-#include "executor/processes/spawn.h"
+#include "system/spawn.h"
 
 namespace attune::gang {
 
@@ -20,7 +20,7 @@ struct Preparation {
 
 // Finds the program, and what is said to it. An error is the reason why the gang cannot start, on
 // this host or another.
-OrError<Preparation> Prepare(const GangSpec& spec);
+Result<Preparation> Prepare(const GangSpec& spec);
 
 // Makes the folders that the gang writes to, and the file of its configuration if its command names
 // that one.
@@ -39,6 +39,6 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
 std::optional<std::vector<std::string>> GivenGpus();
 
 // The file that a program's command names, as a gang of it would run.
-OrError<std::filesystem::path> LocateProgram(const Program& program, const std::string& name);
+Result<std::filesystem::path> LocateProgram(const Program& program, const std::string& name);
 
 }  // namespace attune::gang

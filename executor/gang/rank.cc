@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 namespace attune::gang {
 namespace {
@@ -24,8 +24,8 @@ constexpr size_t kDrainBytesMax = 4 << 20;
 Rank::Rank(Loop& loop, RankSlot slot, Owner& owner)
     : loop_(loop), slot_(std::move(slot)), owner_(owner) {}
 
-OrError<UniqueFd> Rank::OpenChannel() {
-  auto ends = channel::SocketPair(SOCK_STREAM);
+Result<UniqueFd> Rank::OpenChannel() {
+  auto ends = SocketPair(SOCK_STREAM);
   if (!ends.ok()) return Error{ends.error()};
   channel_ = std::move(ends.value().first);
   return std::move(ends.value().second);
@@ -58,7 +58,7 @@ void Rank::Send(std::string_view line) {
 }
 
 void Rank::Flush() {
-  if (channel_) channel::SendSome(channel_.get(), unsent_);
+  if (channel_) SendSome(channel_.get(), unsent_);
   if (channel_watch_) loop_.Change(channel_watch_, unsent_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
@@ -84,7 +84,7 @@ void Rank::Read(size_t bytes_max) {
     spoken_ = true;
     std::string problem;
     while (const auto line = lines_.Next()) {
-      OrError<channel::FromRank> message = channel::ParseFromRank(*line);
+      Result<channel::FromRank> message = channel::ParseFromRank(*line);
       if (!message.ok()) {
         problem = message.error();
         break;

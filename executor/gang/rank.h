@@ -9,7 +9,7 @@
 #include "channel/messages.h"
 #include "executor/gang/spec.h"
 #include "executor/processes/loop.h"
-#include "executor/processes/spawn.h"
+#include "system/spawn.h"
 
 namespace attune::gang {
 
@@ -38,7 +38,7 @@ class Rank {
   Rank(Loop& loop, RankSlot slot, Owner& owner);
 
   // Makes the channel; returns the worker's end.
-  OrError<UniqueFd> OpenChannel();
+  Result<UniqueFd> OpenChannel();
 
   // REQUIRES: OpenChannel() succeeded.
   void Attach(Child child, Parent parent);

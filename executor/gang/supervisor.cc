@@ -30,7 +30,7 @@ bool IsPythonLauncher(const std::vector<std::string>& argv) {
 Supervisor::Supervisor(Options options, FactSink sink)
     : options_(std::move(options)), sink_(std::move(sink)) {}
 
-OrError<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink sink) {
+Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink sink) {
   std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(options), std::move(sink)));
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
     return Error{"this system cannot adopt orphaned processes (PR_SET_CHILD_SUBREAPER)"};
@@ -40,7 +40,7 @@ OrError<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink
   self->thread_ = std::thread([self, &started] {
     pthread_setname_np(pthread_self(), "attune-gangs");
     self->MakeCgroups();
-    OrError<std::unique_ptr<Guard>> guard =
+    Result<std::unique_ptr<Guard>> guard =
         Guard::Start(self->loop_, self->cgroups_ ? self->cgroups_->folder() : "");
     const bool ok = guard.ok();
     if (ok) self->guard_ = std::move(guard.value());
@@ -150,8 +150,8 @@ void Supervisor::RunGang(GangSpec spec) {
   gang.Start();
 }
 
-OrError<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
-  OrError<ProgramIdentity> identity = Identify(program.path);
+Result<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
+  Result<ProgramIdentity> identity = Identify(program.path);
   if (!identity.ok()) return Error{identity.error()};
   ForgetUselessLaunchers();
   const bool python = IsPythonLauncher(program.argv);

@@ -45,7 +45,7 @@ class Supervisor {
   };
 
   // REQUIRES: main called MaybeRunGuard(); without, it is an error.
-  static OrError<std::unique_ptr<Supervisor>> Start(Options options, FactSink sink);
+  static Result<std::unique_ptr<Supervisor>> Start(Options options, FactSink sink);
 
   // Cancels what runs, and returns when no process is left and the sink has been told.
   ~Supervisor();
@@ -83,7 +83,7 @@ class Supervisor {
   void MakeCgroups();
   std::unique_ptr<Cgroup> NewCgroup() { return cgroups_ ? cgroups_->Add() : nullptr; }
   void RunGang(GangSpec spec);
-  OrError<WarmStart> LauncherFor(const LaunchedProgram& program);
+  Result<WarmStart> LauncherFor(const LaunchedProgram& program);
   bool IsKnown(pid_t pid) const;
   void ForgetGang(const AttemptId& attempt);
   void ForgetUselessLaunchers();

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/result.h"
 #include "channel/messages.h"
-#include "executor/processes/words.h"
 
 // The words of the worker channel that are this folder's as well.
 namespace attune::gang {

@@ -34,9 +34,9 @@ void Add(const std::string& problem, HostHealth& health) {
 
 }  // namespace
 
-gang::OrError<FileSystem> ReadFileSystem(const std::filesystem::path& folder) {
+Result<FileSystem> ReadFileSystem(const std::filesystem::path& folder) {
   struct statvfs told {};
-  if (statvfs(folder.c_str(), &told) != 0) return gang::Error{std::strerror(errno)};
+  if (statvfs(folder.c_str(), &told) != 0) return Error{std::strerror(errno)};
   return FileSystem{.bytes = told.f_blocks * told.f_frsize,
                     .free_bytes = told.f_bavail * told.f_frsize,
                     .files = told.f_files,
@@ -73,7 +73,7 @@ HostHealth HealthCheck::Look(const std::function<void(std::string)>& begins) {
 
 void HealthCheck::LookAtDisk(HostHealth& health) {
   const std::string where = " (" + options_.data_dir.string() + ")";
-  const gang::OrError<FileSystem> read = options_.read_disk(options_.data_dir);
+  const Result<FileSystem> read = options_.read_disk(options_.data_dir);
   const bool is_judged = options_.limits.disk_free_bytes != 0;
   if (!read.ok()) {
     if (is_judged)

@@ -30,7 +30,7 @@ struct FileSystem {
   uint64_t free_files = 0;
 };
 
-gang::OrError<FileSystem> ReadFileSystem(const std::filesystem::path& folder);
+Result<FileSystem> ReadFileSystem(const std::filesystem::path& folder);
 
 // How much is to stay free on that file system, in bytes and in files, and of that memory.
 uint64_t DiskFreeMin(const HealthLimits& limits, const FileSystem& disk);
@@ -66,8 +66,7 @@ class HealthCheck {
     std::filesystem::path data_dir;
     HealthLimits limits;
     SystemRoots roots;
-    std::function<gang::OrError<FileSystem>(const std::filesystem::path&)> read_disk =
-        ReadFileSystem;
+    std::function<Result<FileSystem>(const std::filesystem::path&)> read_disk = ReadFileSystem;
   };
 
   HealthCheck(Options options, GpuHealth gpus)

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 // Calls `visit` with every cgroup folder from the root that is seen down to this process's own.
 template <typename Visit>
 void ForEachCgroup(const SystemRoots& roots, Visit visit) {
-  const gang::OrError<gang::OwnCgroup> own = gang::FindOwnCgroup(roots.proc);
+  const Result<gang::OwnCgroup> own = gang::FindOwnCgroup(roots.proc);
   if (!own.ok()) return;
   fs::path folder = own.value().mount;
   visit(folder);

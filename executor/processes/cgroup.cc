@@ -21,9 +21,9 @@
 #include <sstream>
 #include <utility>
 
-#include "channel/sockets.h"
-#include "executor/processes/spawn.h"
 #include "logging/log.h"
+#include "system/sockets.h"
+#include "system/spawn.h"
 
 namespace attune::gang {
 namespace {
@@ -104,7 +104,7 @@ struct Mount {
   std::string root;
 };
 
-OrError<Mount> FindMount(const fs::path& proc) {
+Result<Mount> FindMount(const fs::path& proc) {
   std::ifstream mounts(proc / "self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
     // `id parent device root point options [tags] - type source super`
@@ -151,8 +151,8 @@ std::optional<Error> TryOut(const Cgroup& cgroup) {
 
 }  // namespace
 
-OrError<OwnCgroup> FindOwnCgroup(const fs::path& proc) {
-  OrError<Mount> mount = FindMount(proc);
+Result<OwnCgroup> FindOwnCgroup(const fs::path& proc) {
+  Result<Mount> mount = FindMount(proc);
   if (!mount.ok()) return Error{mount.error()};
   const std::string own = ValueOf(Read(proc / "self/cgroup"), "0::");
   const std::string& root = mount.value().root;
@@ -187,7 +187,7 @@ std::vector<UniqueFd> Cgroup::Kill() {
     // Whoever forks faster than we read is stopped before the next look.
     if (!std::exchange(frozen_, true)) Write(folder_ / "cgroup.freeze", "1");
     for (const pid_t pid : members) {
-      UniqueFd pidfd = channel::OpenPidfd(pid);
+      UniqueFd pidfd = OpenPidfd(pid);
       // From here on the number is its own; was it when it was read?
       if (!pidfd || !Holds(pid)) continue;
       syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
@@ -202,8 +202,8 @@ std::vector<UniqueFd> Cgroup::Kill() {
   }
 }
 
-OrError<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
-  const OrError<OwnCgroup> found = FindOwnCgroup(options.proc);
+Result<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
+  const Result<OwnCgroup> found = FindOwnCgroup(options.proc);
   if (!found.ok()) return Error{found.error()};
   const fs::path own = found.value().folder();
   const std::string prefix = "attune-" + Hash(options.identity) + "-";
@@ -213,7 +213,7 @@ OrError<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
     return Error{"cannot make " + (own / prefix).string() + "…: " + Reason()};
   }
   std::unique_ptr<Cgroups> all(new Cgroups(folder));
-  OrError<std::unique_ptr<Cgroup>> first = all->AddOne();
+  Result<std::unique_ptr<Cgroup>> first = all->AddOne();
   if (!first.ok()) return Error{first.error()};
   if (auto error = TryOut(*first.value())) return *std::move(error);
   return all;
@@ -226,14 +226,14 @@ Cgroups::~Cgroups() {
 
 std::unique_ptr<Cgroup> Cgroups::Add() {
   RemoveLeft();
-  OrError<std::unique_ptr<Cgroup>> cgroup = AddOne();
+  Result<std::unique_ptr<Cgroup>> cgroup = AddOne();
   if (cgroup.ok()) return std::move(cgroup.value());
   logging::Warn("{}; what left its session and cleared its environment may be left behind",
                 cgroup.error());
   return nullptr;
 }
 
-OrError<std::unique_ptr<Cgroup>> Cgroups::AddOne() {
+Result<std::unique_ptr<Cgroup>> Cgroups::AddOne() {
   const fs::path folder = folder_ / std::to_string(next_++);
   if (mkdir(folder.c_str(), 0755) != 0) {
     return Error{"cannot make " + folder.string() + ": " + Reason()};

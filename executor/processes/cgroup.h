@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/processes/words.h"
+#include "base/result.h"
 
 namespace attune::gang {
 
@@ -22,7 +22,7 @@ struct OwnCgroup {
 };
 
 // An error says why it is in none. `proc` is /proc; a test has another one.
-OrError<OwnCgroup> FindOwnCgroup(const std::filesystem::path& proc);
+Result<OwnCgroup> FindOwnCgroup(const std::filesystem::path& proc);
 
 // One cgroup: what was started in it stays in it with all that it starts, whatever that does to its
 // environment, its session and its parents. Removed with this object, or soon after, once empty.
@@ -73,7 +73,7 @@ class Cgroups {
 
   // Kills first what earlier processes of this identity have left. An error says why there can be
   // none here.
-  static OrError<std::unique_ptr<Cgroups>> Make(const Options& options);
+  static Result<std::unique_ptr<Cgroups>> Make(const Options& options);
 
   ~Cgroups();
 
@@ -87,7 +87,7 @@ class Cgroups {
 
   explicit Cgroups(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  OrError<std::unique_ptr<Cgroup>> AddOne();
+  Result<std::unique_ptr<Cgroup>> AddOne();
   void Remove(const std::filesystem::path& folder);
   void RemoveLeft();
 

@@ -15,11 +15,11 @@
 #include <string>
 #include <string_view>
 
-#include "channel/sockets.h"
 #include "executor/processes/cgroup.h"
-#include "executor/processes/own_program.h"
 #include "executor/processes/process_group.h"
 #include "logging/log.h"
+#include "system/own_program.h"
+#include "system/sockets.h"
 
 namespace attune::gang {
 namespace {
@@ -94,12 +94,12 @@ void MaybeRunGuard(int argc, char** argv) {
   main_runs_guards = true;
 }
 
-OrError<std::unique_ptr<Guard>> Guard::Start(Loop& loop, std::filesystem::path cgroups) {
+Result<std::unique_ptr<Guard>> Guard::Start(Loop& loop, std::filesystem::path cgroups) {
   if (!main_runs_guards) {
     return Error{"gangs need their guard: call attune::gang::MaybeRunGuard() first in main"};
   }
   std::unique_ptr<Guard> guard(new Guard(loop, std::move(cgroups)));
-  const OrError<pid_t> pid = guard->Launch();
+  const Result<pid_t> pid = guard->Launch();
   if (!pid.ok()) return Error{"cannot start the process guard: " + pid.error()};
   return guard;
 }
@@ -111,12 +111,12 @@ Guard::~Guard() {
   if (child_.pidfd) waitid(P_PIDFD, static_cast<id_t>(child_.pidfd.get()), &info, WEXITED);
 }
 
-OrError<pid_t> Guard::Launch() {
-  auto ends = channel::SocketPair(SOCK_SEQPACKET);
+Result<pid_t> Guard::Launch() {
+  auto ends = SocketPair(SOCK_SEQPACKET);
   if (!ends.ok()) return Error{ends.error()};
   auto& [ours, theirs] = ends.value();
   // Its own session: neither Ctrl-C at a terminal nor a signal to our group may reach it.
-  OrError<Child> child =
+  Result<Child> child =
       Spawn({.program = OwnProgram(),
              .argv = {"attune-guard", std::string(kGuardArgument), cgroups_.string()},
              .environment = ProgramEnvironment({}),
@@ -172,7 +172,7 @@ void Guard::Restart() {
   // If guards die one after another, perhaps for lack of memory, there is a pause between them.
   const bool lived = ++restarts_ == 1 || Loop::Clock::now() - launched_ > kRestartPause;
   restart_ = loop_.After(lived ? Loop::Clock::duration{0} : kRestartPause, [this] {
-    const OrError<pid_t> pid = Launch();
+    const Result<pid_t> pid = Launch();
     if (pid.ok()) return;
     logging::Error("cannot restart the process guard: {}", pid.error());
     restart_ = loop_.After(kRestartPause, [this] { Restart(); });

@@ -9,9 +9,9 @@
 #include <set>
 #include <utility>
 
+#include "base/result.h"
 #include "executor/processes/loop.h"
-#include "executor/processes/spawn.h"
-#include "executor/processes/words.h"
+#include "system/spawn.h"
 
 namespace attune::gang {
 
@@ -32,7 +32,7 @@ class Guard {
  public:
   // REQUIRES: main called MaybeRunGuard(); without, it is an error.
   // `cgroups`, the folder of a Cgroups, is ended as well; empty: there is none.
-  static OrError<std::unique_ptr<Guard>> Start(Loop& loop, std::filesystem::path cgroups = {});
+  static Result<std::unique_ptr<Guard>> Start(Loop& loop, std::filesystem::path cgroups = {});
 
   // Ends the guard process, which kills the groups it still has.
   ~Guard();
@@ -52,7 +52,7 @@ class Guard {
  private:
   Guard(Loop& loop, std::filesystem::path cgroups) : loop_(loop), cgroups_(std::move(cgroups)) {}
 
-  OrError<pid_t> Launch();
+  Result<pid_t> Launch();
   template <typename Word>
   void Tell(Word word);
   void Restart();

@@ -27,7 +27,7 @@ int Bind(const UniqueFd& socket, Address address, in_port_t Address::*port) {
 
 // All addresses of the host, since a store listens on all: IPv6 with IPv4 in it, where there is
 // any.
-OrError<HeldPort> HeldPort::Hold() {
+Result<HeldPort> HeldPort::Hold() {
   int number = 0;
   UniqueFd held(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (held) {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "executor/processes/words.h"
+#include "base/result.h"
 
 namespace attune::gang {
 
@@ -13,7 +13,7 @@ namespace attune::gang {
 // addresses (SO_REUSEADDR) as servers do, c10d's store among them, gets it.
 class HeldPort {
  public:
-  static OrError<HeldPort> Hold();
+  static Result<HeldPort> Hold();
 
   int number() const { return number_; }
 

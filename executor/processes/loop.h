@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/processes/words.h"
+#include "base/result.h"
 
 namespace attune::gang {
 

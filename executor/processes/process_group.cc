@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "channel/processes.h"
+#include "system/processes.h"
 
 namespace attune::gang {
 
@@ -21,8 +21,8 @@ void ReapGroup(pid_t group) {
 std::vector<pid_t> LiveMembers(pid_t group) {
   std::vector<pid_t> members;
   if (kill(-group, 0) != 0 && errno == ESRCH) return members;
-  for (const pid_t pid : channel::AllProcesses()) {
-    const channel::ProcessState process = channel::StateOf(pid);
+  for (const pid_t pid : AllProcesses()) {
+    const ProcessState process = StateOf(pid);
     if (process.group == group && !process.is_dead) members.push_back(pid);
   }
   return members;

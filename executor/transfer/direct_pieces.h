@@ -38,7 +38,7 @@ class DirectPieces final : public PieceSource {
   const DirectTimeouts timeouts_;
 
   std::mutex mutex_;
-  gang::UniqueFd socket_;   // made and closed by the reader, under mutex_; of the first server
+  UniqueFd socket_;         // made and closed by the reader, under mutex_; of the first server
   bool cancelled_ = false;  // under mutex_
 
   // The reader's: what is on its way.

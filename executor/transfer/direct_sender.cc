@@ -56,7 +56,7 @@ DirectSender::DirectSender(gang::Folders folders, const std::string& address,
                            DirectTimeouts timeouts)
     : folders_(std::move(folders)), timeouts_(timeouts) {
   if (address.empty()) return;
-  gang::OrError<Listener> listener = Listen(address);
+  Result<Listener> listener = Listen(address);
   if (!listener.ok()) {
     logging::Warn("checkpoints go from here by the server alone: cannot listen at {}: {}", address,
                   listener.error());
@@ -79,7 +79,7 @@ DirectSender::~DirectSender() {
 
 void DirectSender::Accept() {
   for (;;) {
-    gang::UniqueFd socket(accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    UniqueFd socket(accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
     const int error = errno;
     {
       const std::lock_guard lock(mutex_);
@@ -92,7 +92,7 @@ void DirectSender::Accept() {
   }
 }
 
-void DirectSender::Admit(gang::UniqueFd socket) {
+void DirectSender::Admit(UniqueFd socket) {
   std::list<Reader> gone;
   const std::lock_guard lock(mutex_);
   for (auto reader = readers_.begin(); reader != readers_.end();) {

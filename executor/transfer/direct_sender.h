@@ -31,13 +31,13 @@ class DirectSender {
 
  private:
   struct Reader {
-    gang::UniqueFd socket;
+    UniqueFd socket;
     bool done = false;
     std::thread thread;
   };
 
   void Accept();
-  void Admit(gang::UniqueFd socket);
+  void Admit(UniqueFd socket);
   void Serve(int socket);
   bool Answer(int socket);
 

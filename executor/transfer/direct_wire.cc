@@ -10,12 +10,9 @@
 #include <optional>
 #include <random>
 
-#include "checkpoints/sha256.h"
+#include "system/sha256.h"
 
 namespace attune::agent {
-
-using checkpoints::HmacSha256;
-using checkpoints::IsHmacSha256;
 
 namespace {
 
@@ -73,23 +70,21 @@ void SetTimeouts(int socket, std::chrono::milliseconds receive, std::chrono::mil
   setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &sending, sizeof sending);
 }
 
-gang::OrError<Listener> Listen(const std::string& address) {
+Result<Listener> Listen(const std::string& address) {
   std::optional<sockaddr_in> at = Parse(address, 0);
-  if (!at) return gang::Error{address + " is no IPv4 address"};
+  if (!at) return Error{address + " is no IPv4 address"};
   Listener listener{NewSocket()};
   socklen_t size = sizeof *at;
   if (!listener.socket ||
       bind(listener.socket.get(), reinterpret_cast<const sockaddr*>(&*at), size) != 0 ||
       listen(listener.socket.get(), kBacklog) != 0 ||
       getsockname(listener.socket.get(), reinterpret_cast<sockaddr*>(&*at), &size) != 0)
-    return gang::Error{std::strerror(errno)};
+    return Error{std::strerror(errno)};
   listener.port = ntohs(at->sin_port);
   return listener;
 }
 
-gang::UniqueFd NewSocket() {
-  return gang::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-}
+UniqueFd NewSocket() { return UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
 bool Connect(int socket, const std::string& address, uint16_t port) {
   const std::optional<sockaddr_in> to = Parse(address, port);

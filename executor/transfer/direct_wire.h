@@ -35,13 +35,13 @@ void SetTimeouts(int socket, std::chrono::milliseconds receive, std::chrono::mil
 
 // Listens at a free port of the address (IPv4), and says which.
 struct Listener {
-  gang::UniqueFd socket;
+  UniqueFd socket;
   uint16_t port = 0;
 };
-gang::OrError<Listener> Listen(const std::string& address);
+Result<Listener> Listen(const std::string& address);
 
 // Begins a connection; Connect() makes it.
-gang::UniqueFd NewSocket();
+UniqueFd NewSocket();
 bool Connect(int socket, const std::string& address, uint16_t port);
 
 // Each end shows the other that it has the key, and the key stays where it is.

@@ -28,7 +28,7 @@ std::string Remover::Remove(const Removal& removal) {
   const bool is_there = fs::exists(folder, failed);
   if (failed) return failed.message();
   if (removal.owner && is_there) {
-    const gang::OrError<std::string> owner = gang::ReadOwner(folder);
+    const Result<std::string> owner = gang::ReadOwner(folder);
     if (!owner.ok()) return owner.error();
     if (owner.value() != *removal.owner) {
       logging::Warn("the {} stays: nothing in it says that it is of the server that has deleted it",

@@ -13,11 +13,11 @@
 #include <utility>
 
 #include "base/result.h"
-#include "checkpoints/sha256.h"
 #include "json/parse.h"
 #include "logging/log.h"
-#include "server/folder/random_word.h"
-#include "server/folder/whole_file.h"
+#include "system/files.h"
+#include "system/random_word.h"
+#include "system/sha256.h"
 #include "tls/join.h"
 
 namespace attune::server {
@@ -79,8 +79,7 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
   const bool is_new = !std::filesystem::exists(folder.database(), ignored);
   // Servers of earlier versions were known by a word made of their token.
   auto id = WordIn(path / "server-id", "word by which the server knows what is its own", [&] {
-    return is_new ? RandomWord()
-                  : checkpoints::Sha256::HexOf("storage of " + folder.token_).substr(0, 16);
+    return is_new ? RandomWord() : Sha256::HexOf("storage of " + folder.token_).substr(0, 16);
   });
   if (!id.ok()) return id.error();
   folder.id_ = std::move(id).value();

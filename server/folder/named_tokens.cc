@@ -10,11 +10,11 @@
 #include <cstring>
 
 #include "base/result.h"
-#include "checkpoints/sha256.h"
-#include "core/base/secret.h"
 #include "logging/log.h"
-#include "server/folder/random_word.h"
-#include "server/folder/whole_file.h"
+#include "system/files.h"
+#include "system/random_word.h"
+#include "system/secret.h"
+#include "system/sha256.h"
 
 namespace attune::server {
 namespace {
@@ -80,8 +80,8 @@ Result<std::string> NamedTokens::Create(const std::string& name, Role role) cons
     return Error{ErrorCode::kConflict,
                  name + " has a token: remove that first, with `attune token rm " + name + "`"};
   const std::string secret = RandomWord();
-  const Status written = WriteWhole(folder_ / name, std::string(ToString(role)) + ' ' +
-                                                        checkpoints::Sha256::HexOf(secret) + '\n');
+  const Status written =
+      WriteWhole(folder_ / name, std::string(ToString(role)) + ' ' + Sha256::HexOf(secret) + '\n');
   if (!written.ok()) return written.error();
   GiveToOwnerOf(folder_.parent_path(), folder_);
   GiveToOwnerOf(folder_.parent_path(), folder_ / name);
@@ -116,7 +116,7 @@ std::vector<NamedToken> NamedTokens::List() const {
 }
 
 std::optional<NamedToken> NamedTokens::Find(std::string_view secret) const {
-  const std::string digest = checkpoints::Sha256::HexOf(secret);
+  const std::string digest = Sha256::HexOf(secret);
   const std::lock_guard lock(mutex_);
   const auto change = ChangeOf(folder_);
   if (!change || change != read_) {

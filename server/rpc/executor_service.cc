@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/result.h"
-#include "core/base/secret.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/executor_stream.h"
+#include "system/secret.h"
 
 namespace attune::server {
 namespace {

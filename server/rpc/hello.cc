@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/base/secret.h"
 #include "core/log/joining.h"
 #include "core/state/state.h"
 #include "server/rpc/convert.h"
+#include "system/secret.h"
 
 namespace attune::server {
 namespace {

@@ -8,19 +8,17 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "channel/or_error.h"
-#include "channel/unique_fd.h"
+#include "base/result.h"
+#include "system/unique_fd.h"
 
 namespace attune::inline sdk::trainable {
-
-using channel::UniqueFd;
 
 // "what: strerror(errno)", as an exception.
 [[noreturn]] void ThrowErrno(const std::string& what);
 
 // The value, or the error as an exception that begins with `what`.
 template <typename T>
-T OrThrow(channel::OrError<T> result, const std::string& what) {
+T OrThrow(Result<T> result, const std::string& what) {
   if (!result.ok()) throw Error(what + ": " + result.error());
   return std::move(result.value());
 }

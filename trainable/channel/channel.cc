@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
 
@@ -172,7 +172,7 @@ void Channel::Write() {
 }
 
 void Channel::WriteSome() {
-  channel::SendSome(socket_.get(), outgoing_);  // should the peer be gone, the read side says so
+  SendSome(socket_.get(), outgoing_);  // should the peer be gone, the read side says so
   written_ = Clock::now();
   changed_.notify_all();
 }

@@ -1,4 +1,4 @@
-#include "trainable/checkpoints/manifest.h"
+#include "checkpoints/manifest.h"
 
 #include "attune/error.h"
 #include "json/parse.h"

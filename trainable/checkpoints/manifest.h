@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainable/checkpoints/sha256.h"
+#include "system/sha256.h"
 
 namespace attune::inline sdk::trainable {
 

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
+#include "system/sha256.h"
 #include "trainable/base/sockets.h"
-#include "trainable/checkpoints/sha256.h"
 
 namespace attune::inline sdk::trainable {
 namespace {

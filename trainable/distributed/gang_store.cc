@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -176,7 +176,7 @@ void GangStore::Send(std::string bytes, Clock::time_point deadline) {
                 " bytes; at most " + std::to_string(kStoreMessageBytesMax) + " are allowed");
   }
   while (true) {
-    channel::SendSome(socket_.get(), bytes);
+    SendSome(socket_.get(), bytes);
     if (bytes.empty()) return;
     // What has been sent of it cannot be taken back.
     if (!Poll(socket_, POLLOUT, deadline)) Lose("it takes no further request");

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -137,7 +137,7 @@ void StoreServer::Serve(Connection& connection) {
   if (connection.out.empty()) {
     Receive(connection);
   } else {
-    channel::SendSome(connection.socket.get(), connection.out);
+    SendSome(connection.socket.get(), connection.out);
   }
   try {
     while (!connection.is_closed && connection.out.empty()) {
@@ -288,7 +288,7 @@ void StoreServer::EndWait(Connection& connection) {
 void StoreServer::Reply(Connection& connection, const StoreMessage& request, StoreMessage answer) {
   answer.number = request.number;
   connection.out += ToBytes(answer);
-  channel::SendSome(connection.socket.get(), connection.out);
+  SendSome(connection.socket.get(), connection.out);
 }
 
 }  // namespace attune::inline sdk::trainable

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "channel/sockets.h"
+#include "system/sockets.h"
 #include "trainable/checkpoints/files.h"
 
 namespace attune::inline sdk::trainable {
@@ -32,7 +32,7 @@ bool MessageSocket::Send(const Message& message) {
   std::string packet(1, kHere);
   std::vector<int> descriptors;
   UniqueFd overflow;
-  if (message.bytes.size() < channel::kPacketBytesMax) {
+  if (message.bytes.size() < kPacketBytesMax) {
     packet += message.bytes;
   } else {
     packet[0] = kInFile;
@@ -41,13 +41,13 @@ bool MessageSocket::Send(const Message& message) {
     descriptors.push_back(overflow.get());
   }
   if (message.file) descriptors.push_back(message.file.get());
-  if (channel::SendPacket(socket_.get(), packet, descriptors, 0)) return true;
+  if (SendPacket(socket_.get(), packet, descriptors, 0)) return true;
   if (errno == EPIPE || errno == ECONNRESET) return false;
   ThrowErrno("driver");
 }
 
 std::optional<Message> MessageSocket::Receive() {
-  std::optional<channel::Packet> packet = channel::ReceivePacket(socket_.get(), 0);
+  std::optional<Packet> packet = ReceivePacket(socket_.get(), 0);
   if (!packet) {
     if (errno == 0 || errno == ECONNRESET) return std::nullopt;
     ThrowErrno("driver");
@@ -116,4 +116,4 @@ bool IsCode(std::uintptr_t address) {
              &address) == 1;
 }
 
-}  // namespace attune::sdk::trainable
+}  // namespace attune::inline sdk::trainable

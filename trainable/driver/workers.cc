@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "channel/processes.h"
-#include "channel/sockets.h"
+#include "system/processes.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -47,7 +47,7 @@ Workers::Workers(Options options)
   task.workers = static_cast<int>(options.starts.size());
   std::vector<UniqueFd> theirs;
   for (task.worker = 0; task.worker < task.workers; ++task.worker) {
-    auto [ours, other] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "driver");
+    auto [ours, other] = OrThrow(SocketPair(SOCK_SEQPACKET), "driver");
     sockets_.emplace_back(std::move(ours)).Send({.bytes = ToBytes(task), .file = {}});
     theirs.push_back(std::move(other));
   }
@@ -177,7 +177,7 @@ void Workers::EndStalled() {
     const Pulse& pulse = pulses_[worker];
     if (!pulse.owes || pulse.pid == 0) continue;
     anyone |= pulse.heard <= late;
-    const bool is_stopped = channel::StateOf(pulse.pid).is_stopped;
+    const bool is_stopped = StateOf(pulse.pid).is_stopped;
     if (culprit < 0 || (is_stopped && !stopped) ||
         (is_stopped == stopped && pulse.heard < pulses_[culprit].heard)) {
       culprit = worker;
@@ -199,4 +199,4 @@ void Workers::Blame(int worker, const std::string& cause) {
   Kill();
 }
 
-}  // namespace attune::sdk::trainable
+}  // namespace attune::inline sdk::trainable

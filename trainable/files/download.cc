@@ -22,8 +22,8 @@
 #include "attune/context.h"
 #include "attune/error.h"
 #include "attune/file_lock.h"
+#include "system/sha256.h"
 #include "trainable/base/sockets.h"
-#include "trainable/checkpoints/sha256.h"
 
 namespace attune::inline sdk {
 namespace {

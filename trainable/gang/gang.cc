@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -84,17 +84,17 @@ void Gang::Wait(int stop_fd) {
 void Gang::AskForNext() {
   if (forked_ == workers_.size() || give_up_at_) return;
   Worker& worker = workers_[forked_];
-  auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_STREAM), "worker channel");
+  auto [ours, theirs] = OrThrow(SocketPair(SOCK_STREAM), "worker channel");
   channel::Fork fork{.request = forked_, .argv = {"worker"}, .process_group = workers_[0].pid};
   fork.argv.insert(fork.argv.end(), args_.begin(), args_.end());
   const std::string packet = ToPacket(fork);
-  if (packet.size() > channel::kPacketBytesMax) {
+  if (packet.size() > kPacketBytesMax) {
     throw Error("the arguments after `--` are too long: " + std::to_string(packet.size()) +
-                " bytes, of at most " + std::to_string(channel::kPacketBytesMax));
+                " bytes, of at most " + std::to_string(kPacketBytesMax));
   }
   std::vector<int> descriptors = {theirs.get()};
   if (worker.driver) descriptors.push_back(worker.driver.get());
-  if (!channel::SendPacket(launcher_.socket(), packet, descriptors, 0) && errno != EPIPE &&
+  if (!SendPacket(launcher_.socket(), packet, descriptors, 0) && errno != EPIPE &&
       errno != ECONNRESET) {
     return Fail(worker, std::string("cannot be asked for: ") + std::strerror(errno));
   }
@@ -105,7 +105,7 @@ void Gang::AskForNext() {
 }
 
 void Gang::OnLauncher() {
-  std::optional<channel::Packet> packet = channel::ReceivePacket(launcher_.socket(), MSG_DONTWAIT);
+  std::optional<Packet> packet = ReceivePacket(launcher_.socket(), MSG_DONTWAIT);
   if (!packet && errno == EAGAIN) return;
   if (!packet) {
     // Workers die with it. What they have started is in their process group.
@@ -157,7 +157,7 @@ void Gang::OnExited(const channel::Exited& exited) {
 }
 
 void Gang::OnChannel(Worker& worker, short events) {
-  if ((events & POLLOUT) != 0) channel::SendSome(worker.channel.get(), worker.unsent);
+  if ((events & POLLOUT) != 0) SendSome(worker.channel.get(), worker.unsent);
   if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) Read(worker);
 }
 
@@ -187,7 +187,7 @@ bool Gang::Read(Worker& worker) {
 void Gang::Send(Worker& worker, const std::string& line) {
   if (!worker.channel) return;
   worker.unsent += line;
-  channel::SendSome(worker.channel.get(), worker.unsent);
+  SendSome(worker.channel.get(), worker.unsent);
 }
 
 void Gang::On(Worker& worker, const channel::Rendezvous& rendezvous) {
@@ -254,4 +254,4 @@ void Gang::TearDown(End end) {
   }
 }
 
-}  // namespace attune::sdk::trainable
+}  // namespace attune::inline sdk::trainable

@@ -15,8 +15,8 @@
 
 #include "attune/error.h"
 #include "channel/launcher.h"
-#include "channel/processes.h"
-#include "channel/sockets.h"
+#include "system/processes.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -38,8 +38,8 @@ void FlushOutput() {  // before a fork, because both processes would print what 
 // Kills and reaps all children, also those that this process, a subreaper, has adopted.
 void EndAllChildren() {
   do {
-    for (const pid_t pid : channel::AllProcesses()) {
-      if (channel::StateOf(pid).parent == getpid()) kill(pid, SIGKILL);
+    for (const pid_t pid : AllProcesses()) {
+      if (StateOf(pid).parent == getpid()) kill(pid, SIGKILL);
     }
     // One at a time: it may have left others behind.
   } while (waitpid(-1, nullptr, 0) > 0 || errno != ECHILD);
@@ -71,7 +71,7 @@ class LauncherProcess {
       if (polled[1].revents != 0) break;  // others may hold its end of the socket
       ReapEnded();
       if (polled[0].revents == 0) continue;
-      std::optional<channel::Packet> packet = channel::ReceivePacket(socket_.get(), 0);
+      std::optional<Packet> packet = ReceivePacket(socket_.get(), 0);
       if (!packet && errno == EMSGSIZE) throw Error("launcher: a packet exceeds 64 KiB");
       if (!packet) break;
       if (auto worker = Handle(std::move(*packet))) return worker;
@@ -89,11 +89,11 @@ class LauncherProcess {
 
   template <typename Message>
   void Send(const Message& message, const std::vector<int>& descriptors = {}) {
-    channel::SendPacket(socket_.get(), ToPacket(message), descriptors, 0);
+    SendPacket(socket_.get(), ToPacket(message), descriptors, 0);
   }
 
   // Nothing for a packet of an unknown type.
-  std::optional<ForkRequest> Parse(channel::Packet packet) const {
+  std::optional<ForkRequest> Parse(Packet packet) const {
     auto fork = OrThrow(channel::ParseFork(packet.bytes), "launcher: malformed `fork`");
     if (!fork) return std::nullopt;
     auto& descriptors = packet.descriptors;
@@ -109,7 +109,7 @@ class LauncherProcess {
   }
 
   // Returns a value in a forked worker, and nothing in the launcher and in a forked launcher.
-  std::optional<ForkedWorker> Handle(channel::Packet packet) {
+  std::optional<ForkedWorker> Handle(Packet packet) {
     const std::uint64_t number = channel::RequestOf(packet.bytes);
     try {
       std::optional<ForkRequest> request = Parse(std::move(packet));
@@ -127,7 +127,7 @@ class LauncherProcess {
       const pid_t group = request->fork.process_group;
       setpgid(pid, group);
       Child& child = children_[pid];
-      child = {channel::OpenPidfd(pid), group == 0 ? pid : group, request->is_for_launcher};
+      child = {OpenPidfd(pid), group == 0 ? pid : group, request->is_for_launcher};
       if (!child.pidfd) ThrowErrno("pidfd_open of process " + std::to_string(pid));
       Send(channel::Forked{.request = number, .pid = pid}, {child.pidfd.get()});
     } catch (const Error& error) {
@@ -252,8 +252,8 @@ std::optional<ForkedWorker> ServeLauncher(UniqueFd socket) {
 }
 
 std::variant<Launcher, ForkedWorker> Launcher::Fork(const sigset_t& worker_signals) {
-  auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "launcher");
-  const UniqueFd self = channel::OpenPidfd(getpid());
+  auto [ours, theirs] = OrThrow(SocketPair(SOCK_SEQPACKET), "launcher");
+  const UniqueFd self = OpenPidfd(getpid());
   if (!self) ThrowErrno("pidfd_open");
   FlushOutput();
   const pid_t pid = fork();
@@ -262,7 +262,7 @@ std::variant<Launcher, ForkedWorker> Launcher::Fork(const sigset_t& worker_signa
     ours.reset();
     return ServeOwnLauncher(std::move(theirs), worker_signals, self);
   }
-  UniqueFd pidfd = channel::OpenPidfd(pid);
+  UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) ThrowErrno("pidfd_open of process " + std::to_string(pid));
   return Launcher(pid, std::move(pidfd), std::move(ours));
 }
@@ -275,10 +275,10 @@ Launcher::~Launcher() {
 }
 
 Launcher Launcher::ForkLauncher() {
-  auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "launcher");
+  auto [ours, theirs] = OrThrow(SocketPair(SOCK_SEQPACKET), "launcher");
   const std::string request = ToPacket(channel::Fork{.argv = {kLauncherName}});
-  if (!channel::SendPacket(socket_.get(), request, {theirs.get()}, 0)) ThrowErrno("launcher");
-  auto answer = channel::ReceivePacket(socket_.get(), 0);
+  if (!SendPacket(socket_.get(), request, {theirs.get()}, 0)) ThrowErrno("launcher");
+  auto answer = ReceivePacket(socket_.get(), 0);
   if (!answer) throw Error("launcher: the process that attune::Init() has forked is gone");
   const auto message = OrThrow(channel::ParseFromLauncher(answer->bytes), "launcher");
   const auto* forked = std::get_if<channel::Forked>(&message);

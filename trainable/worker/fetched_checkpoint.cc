@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "attune/error.h"
+#include "checkpoints/manifest.h"
+#include "system/sha256.h"
 #include "trainable/checkpoints/files.h"
-#include "trainable/checkpoints/manifest.h"
 #include "trainable/checkpoints/mapped_file.h"
-#include "trainable/checkpoints/sha256.h"
 #include "trainable/checkpoints/unfinished.h"
 
 namespace attune::inline sdk::trainable {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/check.h"
-#include "core/base/secret.h"
 #include "core/log/event.h"
 #include "server/http/transport/problem.h"
+#include "system/secret.h"
 
 namespace attune::server {
 namespace {

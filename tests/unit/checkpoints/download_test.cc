@@ -11,7 +11,7 @@
 #include <map>
 #include <sstream>
 
-#include "checkpoints/sha256.h"
+#include "system/sha256.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::checkpoints {

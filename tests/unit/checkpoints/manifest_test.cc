@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "checkpoints/sha256.h"
+#include "system/sha256.h"
 
 namespace attune::checkpoints {
 namespace {

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "base/result.h"
-#include "cli/watch/mailbox.h"
+#include "system/mailbox.h"
 #include "tests/unit/cli/fake_server.h"
 
 namespace attune::cli {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "trainable/checkpoints/sha256.h"
+#include "system/sha256.h"
 
 namespace cifar10 {
 namespace {

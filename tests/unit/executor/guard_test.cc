@@ -7,7 +7,7 @@
 #include <array>
 #include <functional>
 
-#include "channel/sockets.h"
+#include "system/sockets.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {
@@ -113,7 +113,7 @@ TEST_F(GuardTest, DeadlinePassesAlthoughTheHostIsStopped) {
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(host), &info, WSTOPPED), 0);
   pid_t pid = 0;
   ASSERT_EQ(read(reader.get(), &pid, sizeof pid), ssize_t{sizeof pid});
-  const UniqueFd pidfd = channel::OpenPidfd(pid);
+  const UniqueFd pidfd = OpenPidfd(pid);
   ASSERT_TRUE(pidfd) << "nobody has reaped it";
   EXPECT_TRUE(WaitForEnd(pidfd.get()));
   kill(host, SIGKILL);

@@ -31,9 +31,9 @@ class HostHealthTest : public testing::Test {
     return {{.data_dir = "/data",
              .limits = limits,
              .roots = {.proc = dir_.path() / "proc"},
-             .read_disk = [this](const fs::path& folder) -> gang::OrError<FileSystem> {
+             .read_disk = [this](const fs::path& folder) -> Result<FileSystem> {
                EXPECT_EQ(folder, "/data");
-               if (!fault_.empty()) return gang::Error{fault_};
+               if (!fault_.empty()) return Error{fault_};
                return disk_;
              }},
             GpuHealth(0, std::nullopt)};
@@ -184,7 +184,7 @@ TEST_F(HostHealthTest, ADiskThatHangsIsTheProblemMeanwhile) {
   std::promise<void> hangs;
   std::promise<void> goes_on;
   HealthCheck check({.data_dir = "/data",
-                     .read_disk = [&](const fs::path&) -> gang::OrError<FileSystem> {
+                     .read_disk = [&](const fs::path&) -> Result<FileSystem> {
                        hangs.set_value();
                        goes_on.get_future().wait();
                        return disk_;

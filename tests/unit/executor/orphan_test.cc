@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <tuple>
 
-#include "channel/processes.h"
-#include "channel/sockets.h"
 #include "executor/processes/cgroup.h"
-#include "executor/processes/spawn.h"
+#include "system/processes.h"
+#include "system/sockets.h"
+#include "system/spawn.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {
@@ -69,8 +69,8 @@ class Host {
   }
 
   pid_t GuardPid() const {
-    for (const pid_t pid : channel::AllProcesses()) {
-      if (channel::StateOf(pid).parent != child_.pid) continue;
+    for (const pid_t pid : AllProcesses()) {
+      if (StateOf(pid).parent != child_.pid) continue;
       const std::string command = ReadFile("/proc/" + std::to_string(pid) + "/cmdline");
       if (command.starts_with("attune-guard")) return pid;
     }
@@ -131,7 +131,7 @@ class Orphans : public testing::TestWithParam<std::tuple<Means, const char*>> {
     std::vector<UniqueFd> pidfds;
     for (const pid_t pid : pids) {
       EXPECT_GT(pid, 1);
-      pidfds.push_back(channel::OpenPidfd(pid));
+      pidfds.push_back(OpenPidfd(pid));
       EXPECT_TRUE(pidfds.back());
     }
     return pidfds;
@@ -300,7 +300,7 @@ TEST_F(GangCgroups, DeadlineEndsAllThatIsInThemAndNothingThatStartsLater) {
     const GangSpec spec = Spec({worker, "nobody", "progress:0", "hang"});
     supervisor_->Run(spec);
     ASSERT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
-    const UniqueFd nobody = channel::OpenPidfd(NumberAfter(Log(spec), "nobody"));
+    const UniqueFd nobody = OpenPidfd(NumberAfter(Log(spec), "nobody"));
     ASSERT_TRUE(nobody);
     supervisor_->SetDeadline(SinceStart());
     EXPECT_TRUE(WaitForEnd(nobody.get()));
@@ -320,7 +320,7 @@ TEST_P(GangCgroupsOf, WhatAKilledHostAndItsKilledGuardLeaveEndsWithTheNextHost) 
   Host host(data, Means::kCgroups, {GetParam(), "nobody", "progress:0", "0/report:1", "hang"});
   host.AwaitReport();
   const pid_t nobody = NumberAfter(RankZeroLog(data), "nobody");
-  const UniqueFd pidfd = channel::OpenPidfd(nobody);
+  const UniqueFd pidfd = OpenPidfd(nobody);
   ASSERT_TRUE(pidfd);
   const pid_t guard = host.GuardPid();
   ASSERT_GT(guard, 1);
@@ -342,7 +342,7 @@ TEST_P(GangCgroupsOf, ALateGuardLeavesTheRanksOfTheNextHostAlone) {
   host.AwaitReport();
   const pid_t guard = host.GuardPid();
   ASSERT_GT(guard, 1);
-  const UniqueFd guard_end = channel::OpenPidfd(guard);
+  const UniqueFd guard_end = OpenPidfd(guard);
   ASSERT_TRUE(guard_end);
   kill(guard, SIGSTOP);
   host.Kill();

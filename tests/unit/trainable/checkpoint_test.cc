@@ -25,9 +25,9 @@
 #include <random>
 
 #include "attune/error.h"
+#include "system/sha256.h"
 #include "tests/unit/trainable/checkpoint_folder.h"
 #include "trainable/checkpoints/safetensors.h"
-#include "trainable/checkpoints/sha256.h"
 #include "trainable/checkpoints/unfinished.h"
 
 namespace attune::inline sdk::trainable {

@@ -21,10 +21,10 @@
 
 #include "attune/download.h"
 #include "attune/error.h"
-#include "channel/sockets.h"
+#include "system/sha256.h"
+#include "system/sockets.h"
 #include "tests/support/scratch_folder.h"
 #include "trainable/base/sockets.h"
-#include "trainable/checkpoints/sha256.h"
 
 namespace attune::inline sdk::trainable::testing {
 namespace {
@@ -57,7 +57,7 @@ std::string ReadFile(const std::filesystem::path& path) {
 class Server {
  public:
   explicit Server(const std::filesystem::path& file) {
-    auto [ours, theirs] = std::move(channel::SocketPair(SOCK_STREAM).value());
+    auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
     pid_ = fork();
     if (pid_ == 0) {
       DieWithParent(getppid());

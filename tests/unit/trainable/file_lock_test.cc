@@ -17,7 +17,7 @@
 
 #include "attune/error.h"
 #include "attune/file_lock.h"
-#include "channel/sockets.h"
+#include "system/sockets.h"
 #include "tests/support/scratch_folder.h"
 #include "trainable/base/sockets.h"
 
@@ -40,7 +40,7 @@ void Say(const UniqueFd& socket, const std::string& text) {
 class Holder {
  public:
   explicit Holder(const std::function<void()>& hold) {
-    auto [ours, theirs] = std::move(channel::SocketPair(SOCK_STREAM).value());
+    auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
     pid_ = fork();
     if (pid_ == 0) {
       hold();
@@ -124,7 +124,7 @@ TEST_F(FileLockTest, KillingItsHolderFreesIt) {
 TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
   std::optional<FileLock> lock;
   pid_t child = 0;
-  auto [ours, theirs] = std::move(channel::SocketPair(SOCK_STREAM).value());
+  auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
   Holder holder([&] {
     lock.emplace(path_, 0ms);
     child = fork();
@@ -150,7 +150,7 @@ TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
 
 TEST_F(FileLockTest, WhatItsHolderExecutedDoesNotKeepIt) {
   std::optional<FileLock> lock;
-  auto [ours, theirs] = std::move(channel::SocketPair(SOCK_STREAM).value());
+  auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
   const pid_t holder = fork();
   if (holder == 0) {
     lock.emplace(path_, 0ms);

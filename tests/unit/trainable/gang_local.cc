@@ -13,7 +13,7 @@
 
 #include "attune/context.h"
 #include "attune/main.h"
-#include "channel/unique_fd.h"
+#include "system/unique_fd.h"
 #include "tests/unit/trainable/gang_modes.h"
 #include "trainable/gang/gang.h"
 #include "trainable/worker/worker.h"

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "channel/processes.h"
+#include "system/processes.h"
 #include "tests/unit/trainable/gang_modes.h"
 
 namespace gang {
@@ -109,10 +109,10 @@ double HashOf(const attune::TensorMap& state) {
 
 // Processes that were forked by a launcher of this driver.
 std::vector<pid_t> Workers() {
-  const auto parent = [](pid_t pid) { return attune::channel::StateOf(pid).parent; };
+  const auto parent = [](pid_t pid) { return StateOf(pid).parent; };
   std::vector<pid_t> workers;
-  for (const pid_t pid : attune::channel::AllProcesses()) {
-    const auto state = attune::channel::StateOf(pid);
+  for (const pid_t pid : AllProcesses()) {
+    const auto state = StateOf(pid);
     if (!state.is_dead && state.parent > 1 && parent(parent(state.parent)) == getpid()) {
       workers.push_back(pid);
     }

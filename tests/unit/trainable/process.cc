@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 namespace attune::inline sdk::trainable::testing {
 namespace {
@@ -31,9 +31,7 @@ int Code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEX
 
 }  // namespace
 
-std::pair<UniqueFd, UniqueFd> ChannelPair() {
-  return std::move(channel::SocketPair(SOCK_STREAM).value());
-}
+std::pair<UniqueFd, UniqueFd> ChannelPair() { return std::move(SocketPair(SOCK_STREAM).value()); }
 
 bool ReadFrom(int fd, channel::LineReader& lines) {
   std::array<char, 1 << 14> bytes;
@@ -44,7 +42,7 @@ bool ReadFrom(int fd, channel::LineReader& lines) {
 
 void WriteLine(int fd, const nlohmann::json& message) {
   std::string line = message.dump() + "\n";
-  channel::SendSome(fd, line);
+  SendSome(fd, line);
   EXPECT_EQ(line, "") << "the socket is full";
 }
 
@@ -73,7 +71,7 @@ pid_t Spawn(const std::vector<std::string>& args, const Environment& environment
 }
 
 int Wait(pid_t pid) {
-  const UniqueFd pidfd = channel::OpenPidfd(pid);
+  const UniqueFd pidfd = OpenPidfd(pid);
   if (!Readable(pidfd.get(), Clock::now() + kPatience)) {
     ADD_FAILURE() << "process " << pid << " does not end";
     kill(pid, SIGKILL);

@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "channel/processes.h"
+#include "system/processes.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/trainable/process.h"
 
@@ -173,8 +173,8 @@ TEST(Standalone, RanksEndWithTheProcessThatForkedThem) {
   const Ended ended = RunByHand({"--workers", "2", "--config", "mode=hangs"}, {},
                                 [](pid_t pid, const std::string& line) {
                                   if (line != "hanging") return;
-                                  for (const pid_t each : channel::AllProcesses()) {
-                                    if (channel::StateOf(each).parent == pid) kill(each, SIGKILL);
+                                  for (const pid_t each : AllProcesses()) {
+                                    if (StateOf(each).parent == pid) kill(each, SIGKILL);
                                   }
                                 });
   EXPECT_EQ(ended.exit_code, 1);

@@ -6,14 +6,14 @@
 #include <condition_variable>
 
 #include "checkpoints/manifest.h"
-#include "checkpoints/sha256.h"
+#include "system/sha256.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::agent {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoints::Sha256;
+using Sha256;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

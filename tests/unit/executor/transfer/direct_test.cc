@@ -76,14 +76,14 @@ class DirectTest : public testing::Test {
   gang::FarCheckpoint Checkpoint() const { return Checkpoint({Server()}); }
 
   // A connection that has not said who it is.
-  gang::UniqueFd Dial() const {
-    gang::UniqueFd socket = NewSocket();
+  UniqueFd Dial() const {
+    UniqueFd socket = NewSocket();
     SetTimeouts(socket.get(), gang::kDeadline, gang::kDeadline);
     EXPECT_TRUE(Connect(socket.get(), kLoopback, sender_->port()));
     return socket;
   }
   // Whether the other end lets it go, once it has said all that it says.
-  static bool IsLetGo(const gang::UniqueFd& socket) {
+  static bool IsLetGo(const UniqueFd& socket) {
     char byte = 0;
     ssize_t count = 0;
     while ((count = recv(socket.get(), &byte, 1, 0)) > 0) {
@@ -136,7 +136,7 @@ TEST_F(DirectTest, WhoeverDoesNotKnowTheKeyIsNotRead) {
   auto listener = Listen(kLoopback);
   ASSERT_TRUE(listener.ok());
   const auto refused = std::async(std::launch::async, [&] {
-    const gang::UniqueFd socket(accept(listener.value().socket.get(), nullptr, nullptr));
+    const UniqueFd socket(accept(listener.value().socket.get(), nullptr, nullptr));
     return !GreetFetcher(socket.get(), RandomKey());
   });
   gang::PieceServer server = Server();
@@ -214,10 +214,10 @@ TEST_F(DirectTest, WhoeverDoesNotAnswerCostsAMomentAndOnce) {
 TEST_F(DirectTest, OneThatFallsSilentInTheMidstIsNotWaitedForLong) {
   auto listener = Listen(kLoopback);
   ASSERT_TRUE(listener.ok());
-  gang::UniqueFd socket;
+  UniqueFd socket;
   const std::string key = RandomKey();
   const auto answered = std::async(std::launch::async, [&] {
-    socket = gang::UniqueFd(accept(listener.value().socket.get(), nullptr, nullptr));
+    socket = UniqueFd(accept(listener.value().socket.get(), nullptr, nullptr));
     return GreetFetcher(socket.get(), key);
   });
   gang::FarCheckpoint checkpoint =
@@ -228,7 +228,7 @@ TEST_F(DirectTest, OneThatFallsSilentInTheMidstIsNotWaitedForLong) {
 }
 
 TEST_F(DirectTest, OnlySoManyReadAtOnce) {
-  std::vector<gang::UniqueFd> readers;
+  std::vector<UniqueFd> readers;
   for (size_t i = 0; i < kDirectReadersMax; ++i) {
     readers.push_back(Dial());
     ASSERT_TRUE(GreetSender(readers.back().get(), sender_->key()));
@@ -248,13 +248,13 @@ TEST_F(DirectTest, WhoeverDoesNotSayWhoHeIsIsLetGo) {
 
 TEST_F(DirectTest, WhoeverAsksForNothingMoreIsLetGo) {
   Start({.idle = milliseconds(10)});
-  const gang::UniqueFd socket = Dial();
+  const UniqueFd socket = Dial();
   ASSERT_TRUE(GreetSender(socket.get(), sender_->key()));
   EXPECT_TRUE(IsLetGo(socket));
 }
 
 TEST_F(DirectTest, TooLongAMessageIsNotRead) {
-  const gang::UniqueFd socket = Dial();
+  const UniqueFd socket = Dial();
   ASSERT_TRUE(GreetSender(socket.get(), sender_->key()));
   const std::string size = "\x7f\xff\xff\xff";
   ASSERT_EQ(send(socket.get(), size.data(), size.size(), MSG_NOSIGNAL), 4);
@@ -279,7 +279,7 @@ TEST_F(DirectTest, WhoeverIsCancelledGoesNoOtherWay) {
     return patient.Read(checkpoint, "state/total.json", 0, {}).piece.error;
   });
   // From here on it waits for what is never said.
-  const gang::UniqueFd socket(accept(silent.value().socket.get(), nullptr, nullptr));
+  const UniqueFd socket(accept(silent.value().socket.get(), nullptr, nullptr));
   patient.Cancel();
   EXPECT_EQ(reading.get(), "cancelled");
   EXPECT_THAT(by_server_.reads, IsEmpty());

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "checkpoints/sha256.h"
+#include "system/sha256.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::server {
@@ -44,7 +44,7 @@ TEST_F(DataFolderTest, ServersWithTheSameTokenAreNotTheSame) {
 TEST_F(DataFolderTest, OneOfAnEarlierVersionKeepsTheWordThatItsTokenGave) {
   Write("token", "secret\n");
   Write("attune.db", "");
-  const std::string derived = checkpoints::Sha256::HexOf("storage of secret").substr(0, 16);
+  const std::string derived = Sha256::HexOf("storage of secret").substr(0, 16);
   EXPECT_EQ(Id(), derived);
   Write("token", "another\n");
   EXPECT_EQ(Id(), derived);

@@ -1,11 +1,11 @@
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 
-namespace attune::channel {
+namespace attune {
 namespace {
 
 TEST(Sockets, WhatASocketDoesNotTakeIsKept) {
@@ -51,4 +51,4 @@ TEST(Sockets, PacketThatIsTooLongIsAnErrorAndNotItsBeginning) {
 }
 
 }  // namespace
-}  // namespace attune::channel
+}  // namespace attune

@@ -1,4 +1,4 @@
-#include "channel/processes.h"
+#include "system/processes.h"
 
 #include <charconv>
 #include <filesystem>
@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-namespace attune::channel {
+namespace attune {
 
 ProcessState StateOf(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -36,4 +36,4 @@ std::vector<pid_t> AllProcesses() {
   return pids;
 }
 
-}  // namespace attune::channel
+}  // namespace attune

@@ -1,4 +1,4 @@
-#include "executor/processes/write_whole.h"
+#include "system/files.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-namespace attune::gang {
+namespace attune {
 namespace {
 
 constexpr mode_t kReadableByAll = 0644;
@@ -43,4 +43,4 @@ std::optional<Error> SyncFolder(const std::filesystem::path& folder) {
   return Unwritten(folder);
 }
 
-}  // namespace attune::gang
+}  // namespace attune

@@ -1,8 +1,8 @@
-#include "checkpoints/sha256.h"
+#include "system/sha256.h"
 
 #include <gtest/gtest.h>
 
-namespace attune::checkpoints {
+namespace attune {
 namespace {
 
 std::string Hex(const std::string& bytes) {
@@ -21,4 +21,4 @@ TEST(HmacSha256, IsThatOfRfc4231) {
 }
 
 }  // namespace
-}  // namespace attune::checkpoints
+}  // namespace attune

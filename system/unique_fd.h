@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace attune::channel {
+namespace attune {
 
 // Owns a file descriptor.
 class UniqueFd {
@@ -32,4 +32,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace attune::channel
+}  // namespace attune

@@ -2,9 +2,9 @@
 
 #include <string>
 
-namespace attune::server {
+namespace attune {
 
 // A secret that nobody guesses: 48 hexadecimal digits, as the operating system gives them.
 std::string RandomWord();
 
-}  // namespace attune::server
+}  // namespace attune

@@ -1,10 +1,10 @@
-#include "executor/processes/own_program.h"
+#include "system/own_program.h"
 
 #include <errno.h>
 
 #include <system_error>
 
-namespace attune::gang {
+namespace attune {
 namespace {
 
 constexpr char kSelf[] = "/proc/self/exe";
@@ -20,4 +20,4 @@ std::filesystem::path OwnProgram() {
   return std::filesystem::exists(file, error) ? file : kSelf;
 }
 
-}  // namespace attune::gang
+}  // namespace attune

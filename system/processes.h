@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace attune::channel {
+namespace attune {
 
 // What the kernel says of a process.
 struct ProcessState {
@@ -16,4 +16,4 @@ struct ProcessState {
 ProcessState StateOf(pid_t pid);
 std::vector<pid_t> AllProcesses();
 
-}  // namespace attune::channel
+}  // namespace attune

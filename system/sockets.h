@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "channel/line_reader.h"
-#include "channel/or_error.h"
-#include "channel/unique_fd.h"
+#include "system/unique_fd.h"
 
-namespace attune::channel {
+namespace attune {
 
 // A connected pair of Unix sockets, close-on-exec: SOCK_STREAM or SOCK_SEQPACKET.
-OrError<std::pair<UniqueFd, UniqueFd>> SocketPair(int type);
+Result<std::pair<UniqueFd, UniqueFd>> SocketPair(int type);
 
 // A descriptor that polls readable once the process has ended; without one, errno says why.
 // REQUIRES: nobody else reaps the process meanwhile.
@@ -48,4 +48,4 @@ bool SendPacket(int socket, const std::string& bytes, const std::vector<int>& de
 // EMSGSIZE for a packet beyond kPacketBytesMax.
 std::optional<Packet> ReceivePacket(int socket, int flags);
 
-}  // namespace attune::channel
+}  // namespace attune

@@ -1,11 +1,11 @@
-#include "executor/processes/spawn.h"
+#include "system/spawn.h"
 
 #include <fcntl.h>
 #include <signal.h>
 
 #include "tests/unit/executor/harness.h"
 
-namespace attune::gang {
+namespace attune {
 namespace {
 
 using testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST(Spawn, FailedExecIsToldAndLeavesNoChild) {
 }
 
 }  // namespace
-}  // namespace attune::gang
+}  // namespace attune

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string_view>
 
-#include "executor/processes/words.h"
+#include "base/result.h"
 
-namespace attune::gang {
+namespace attune {
 
 // Writes a small file whole, in place of the one that may be there: whoever reads it sees one of
 // the two, also after a power cut. The path is absolute.
@@ -16,4 +16,4 @@ std::optional<Error> WriteWhole(const std::filesystem::path& path, std::string_v
 // see to that.
 std::optional<Error> SyncFolder(const std::filesystem::path& folder);
 
-}  // namespace attune::gang
+}  // namespace attune

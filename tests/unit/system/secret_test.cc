@@ -1,4 +1,4 @@
-#include "core/base/secret.h"
+#include "system/secret.h"
 
 #include <gtest/gtest.h>
 

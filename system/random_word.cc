@@ -1,4 +1,4 @@
-#include "server/folder/random_word.h"
+#include "system/random_word.h"
 
 #include <sys/random.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace attune::server {
+namespace attune {
 
 std::string RandomWord() {
   std::array<unsigned char, 24> bytes{};
@@ -20,4 +20,4 @@ std::string RandomWord() {
   return word;
 }
 
-}  // namespace attune::server
+}  // namespace attune

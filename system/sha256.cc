@@ -1,10 +1,10 @@
-#include "checkpoints/sha256.h"
+#include "system/sha256.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-namespace attune::checkpoints {
+namespace attune {
 
 struct Sha256::State {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
@@ -53,4 +53,4 @@ bool IsHmacSha256(std::string_view mac, std::string_view key, std::string_view t
   return mac.size() == known.size() && CRYPTO_memcmp(mac.data(), known.data(), known.size()) == 0;
 }
 
-}  // namespace attune::checkpoints
+}  // namespace attune

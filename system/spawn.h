@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "executor/processes/words.h"
+#include "base/result.h"
 
-namespace attune::gang {
+namespace attune {
 
 // The number under which a spawned process finds the one descriptor that it inherits.
 inline constexpr int kInheritedFd = 3;
@@ -42,7 +42,7 @@ struct SpawnRequest {
 // Starts a process that inherits stdin from /dev/null, the descriptors named in `request`, and
 // nothing else: no other descriptor, no blocked or ignored signal. Returns after its exec, or with
 // the reason why that failed.
-OrError<Child> Spawn(const SpawnRequest& request);
+Result<Child> Spawn(const SpawnRequest& request);
 
 // As fork(), with the child in the cgroup of this folder from its first instant; clone3(2). The
 // child may do nothing but system calls.
@@ -61,9 +61,9 @@ std::optional<ExitStatus> Reap(int pidfd);
 
 // The file that a command's first word names: a path relative to `working_directory`, or a name
 // looked up in PATH. Errors for what is missing, a folder, or not executable.
-OrError<std::filesystem::path> FindProgram(const std::string& name,
-                                           const std::filesystem::path& working_directory,
-                                           const std::string& path_variable);
+Result<std::filesystem::path> FindProgram(const std::string& name,
+                                          const std::filesystem::path& working_directory,
+                                          const std::string& path_variable);
 
 using EnvironmentChanges = std::vector<std::pair<std::string, std::string>>;
 
@@ -71,4 +71,4 @@ using EnvironmentChanges = std::vector<std::pair<std::string, std::string>>;
 // without another worker's channel), and `changes`, of which later ones win.
 std::vector<std::string> ProgramEnvironment(const EnvironmentChanges& changes);
 
-}  // namespace attune::gang
+}  // namespace attune

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace attune::checkpoints {
+namespace attune {
 
 // SHA-256 of bytes that come in parts.
 class Sha256 {
@@ -29,4 +29,4 @@ std::string HmacSha256(std::string_view key, std::string_view text);
 // it out byte by byte.
 bool IsHmacSha256(std::string_view mac, std::string_view key, std::string_view text);
 
-}  // namespace attune::checkpoints
+}  // namespace attune

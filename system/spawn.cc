@@ -1,4 +1,4 @@
-#include "executor/processes/spawn.h"
+#include "system/spawn.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -18,10 +18,10 @@
 #include <string_view>
 
 #include "channel/launcher.h"
-#include "channel/sockets.h"
 #include "logging/log.h"
+#include "system/sockets.h"
 
-namespace attune::gang {
+namespace attune {
 namespace {
 
 constexpr int kFirstScratchFd = 10;  // above every number that a child's descriptors end up at
@@ -155,7 +155,7 @@ Error SystemError(const std::string& what) { return Error{what + ": " + std::str
 
 }  // namespace
 
-OrError<Child> Spawn(const SpawnRequest& request) {
+Result<Child> Spawn(const SpawnRequest& request) {
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   std::array<int, 2> pipe_ends;
   if (!null || pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
@@ -209,7 +209,7 @@ OrError<Child> Spawn(const SpawnRequest& request) {
     return Error{Explain(request, failure)};
   }
   // Nobody else reaps the child, so its number is still its own.
-  UniqueFd pidfd = channel::OpenPidfd(pid);
+  UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) {
     const Error error = SystemError("pidfd_open");
     kill(pid, SIGKILL);
@@ -238,9 +238,9 @@ std::optional<ExitStatus> Reap(int pidfd) {
   return ExitStatus{.signal = info.si_status};
 }
 
-OrError<std::filesystem::path> FindProgram(const std::string& name,
-                                           const std::filesystem::path& working_directory,
-                                           const std::string& path_variable) {
+Result<std::filesystem::path> FindProgram(const std::string& name,
+                                          const std::filesystem::path& working_directory,
+                                          const std::string& path_variable) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (!working_directory.empty() && !fs::is_directory(working_directory, ignored)) {
@@ -296,4 +296,4 @@ std::vector<std::string> ProgramEnvironment(const EnvironmentChanges& changes) {
   return environment;
 }
 
-}  // namespace attune::gang
+}  // namespace attune

@@ -1,4 +1,4 @@
-#include "channel/sockets.h"
+#include "system/sockets.h"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace attune::channel {
+namespace attune {
 namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
@@ -16,7 +16,7 @@ constexpr size_t kDescriptorsMax = 4;
 
 }  // namespace
 
-OrError<std::pair<UniqueFd, UniqueFd>> SocketPair(int type) {
+Result<std::pair<UniqueFd, UniqueFd>> SocketPair(int type) {
   std::array<int, 2> ends;
   if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return Error{std::string("cannot make a pair of sockets: ") + std::strerror(errno)};
@@ -111,4 +111,4 @@ std::optional<Packet> ReceivePacket(int socket, int flags) {
   return packet;
 }
 
-}  // namespace attune::channel
+}  // namespace attune

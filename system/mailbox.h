@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace attune::agent {
+namespace attune {
 
 // Work that other threads hand to one.
 class Mailbox {
@@ -44,4 +44,4 @@ class Mailbox {
   std::vector<std::function<void()>> work_;  // under mutex_
 };
 
-}  // namespace attune::agent
+}  // namespace attune

@@ -1,8 +1,8 @@
-#include "executor/processes/write_whole.h"
+#include "system/files.h"
 
 #include "tests/unit/executor/harness.h"
 
-namespace attune::gang {
+namespace attune {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,4 +30,4 @@ TEST(WriteWhole, WhatCannotBeReplacedStaysAndIsNamed) {
 }
 
 }  // namespace
-}  // namespace attune::gang
+}  // namespace attune
