@@ -4,17 +4,18 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <random>
 #include <sstream>
 
 #include "base/result.h"
 #include "json/parse.h"
+#include "system/random_word.h"
 
 namespace attune::cli {
 namespace {
 
 constexpr size_t kDocumentBytesMax = 1 << 20;  // the server's limit of a body
 constexpr int64_t kLogSliceBytes = 1 << 20;
+constexpr size_t kKeyBytes = 16;  // of an idempotency key
 
 const std::string kSweeps = "/api/v1/sweeps";
 const std::string kExecutors = "/api/v1/executors";
@@ -28,13 +29,6 @@ Result<Json> JsonOf(const Result<Reply>& reply, std::string_view document = "") 
                  "the server's answer is not what an Attune server says; is --server right?"};
   }
   return json;
-}
-
-std::string RandomKey() {
-  std::random_device device;
-  std::ostringstream key;
-  for (int i = 0; i < 4; ++i) key << std::hex << device();
-  return key.str();
 }
 
 int64_t HeaderNumber(const Reply& reply, const std::string& name, int64_t fallback) {
@@ -205,7 +199,7 @@ Result<Json> Api::CreateSweep(const SweepDocument& document) {
   Request request{.path = kSweeps,
                   .query = {{"directory", document.directory().string()},
                             {"file", document.path.filename().string()}},
-                  .headers = {{"Idempotency-Key", RandomKey()}}};
+                  .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}};
   return JsonOf(client_.Post(request, document.text,
                              document.json() ? "application/json" : "application/yaml"),
                 document.path.string());
@@ -287,21 +281,21 @@ Result<checkpoints::Piece> Api::CheckpointContent(const CheckpointName& checkpoi
 
 Result<Json> Api::EnqueueTrial(const std::string& sweep, const Json& config) {
   if (!IsId(sweep)) return BadId(sweep);
-  return PostJson(
-      {.path = kSweeps + '/' + sweep + "/trials", .headers = {{"Idempotency-Key", RandomKey()}}},
-      {{"config", config}});
+  return PostJson({.path = kSweeps + '/' + sweep + "/trials",
+                   .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}},
+                  {{"config", config}});
 }
 
 Result<Json> Api::AskTrial(const std::string& sweep, const std::string& lease) {
   if (!IsId(sweep)) return BadId(sweep);
   return PostJson({.path = kSweeps + '/' + sweep + "/trials:ask",
-                   .headers = {{"Idempotency-Key", RandomKey()}}},
+                   .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}},
                   lease.empty() ? Json::object() : Json{{"lease", lease}});
 }
 
 Result<Json> Api::TellTrial(const TrialName& trial, const Json& body) {
   const Result<Reply> reply = client_.Post(
-      {.path = TrialPath(trial) + ":tell", .headers = {{"Idempotency-Key", RandomKey()}}},
+      {.path = TrialPath(trial) + ":tell", .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}},
       body.dump(), "application/json");
   if (reply.ok() && reply->status == 204) return Json::object();
   return JsonOf(reply);

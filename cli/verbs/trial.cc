@@ -6,9 +6,9 @@
 #include "cli/verbs/verb.h"
 #include "cli/views/trial_view.h"
 #include "cli/watch/log_follower.h"
-#include "cli/watch/mailbox.h"
 #include "cli/watch/model.h"
 #include "json/parse.h"
+#include "system/mailbox.h"
 
 namespace attune::cli {
 namespace {

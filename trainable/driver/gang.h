@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "channel/messages.h"
+#include "system/unique_fd.h"
 #include "trainable/driver/link.h"
 #include "trainable/driver/task.h"
 #include "trainable/start/local_gang.h"

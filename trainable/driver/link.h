@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk::trainable {

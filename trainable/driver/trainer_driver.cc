@@ -7,6 +7,7 @@
 
 #include "attune/error.h"
 #include "attune/torch_trainer.h"
+#include "system/unique_fd.h"
 #include "trainable/channel/messages.h"
 #include "trainable/driver/driver.h"
 #include "trainable/driver/gang.h"

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "attune/error.h"
+#include "system/processes.h"
 #include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <variant>
 
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 #include "trainable/start/launcher.h"
 #include "trainable/start/local_gang.h"

@@ -34,7 +34,7 @@ struct Local {
 void EndAllChildren() {
   do {
     for (const pid_t pid : AllProcesses()) {
-      if (StateOf(pid).parent == getpid()) kill(pid, SIGKILL);
+      if (ReadProcess(pid).parent == getpid()) kill(pid, SIGKILL);
     }
     // One at a time: it may have left others behind.
   } while (waitpid(-1, nullptr, 0) > 0 || errno != ECHILD);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "attune/error.h"
+#include "system/processes.h"
 #include "system/sockets.h"
 
 namespace attune::inline sdk::trainable {
@@ -203,7 +204,7 @@ bool LocalGang::Read(Rank& rank) {
   while (const auto line = rank.lines.Next()) {
     auto message = channel::ParseFromRank(*line);
     if (!message.ok()) {
-      problem = message.error();
+      problem = message.error().message;
       break;
     }
     if (events_.heard) events_.heard(IndexOf(rank), std::chrono::milliseconds(0));

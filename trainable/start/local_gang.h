@@ -13,6 +13,7 @@
 #include "channel/launcher.h"
 #include "channel/line_reader.h"
 #include "channel/messages.h"
+#include "system/unique_fd.h"
 #include "trainable/start/launcher.h"
 
 namespace attune::inline sdk::trainable {
