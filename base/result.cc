@@ -1,6 +1,6 @@
 #include "base/result.h"
 
-namespace attune {
+namespace attune::inline base {
 
 std::string_view Name(ErrorCode code) {
   switch (code) {
@@ -26,4 +26,4 @@ std::string_view Name(ErrorCode code) {
   return "unknown";
 }
 
-}  // namespace attune
+}  // namespace attune::inline base

@@ -8,7 +8,8 @@
 
 #include "base/check.h"
 
-namespace attune {
+// Inline, as is the SDK's namespace: each has an Error, and its own code finds its own.
+namespace attune::inline base {
 
 enum class ErrorCode {
   kInvalid,      // the request or the document is wrong; the same again is wrong again
@@ -92,4 +93,4 @@ class [[nodiscard]] Result<void> {
 
 using Status = Result<void>;
 
-}  // namespace attune
+}  // namespace attune::inline base

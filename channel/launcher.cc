@@ -26,11 +26,11 @@ T Get(const Json& json, const char* name, T fallback) {
 template <typename T, typename Read>
 Result<T> Parse(std::string_view packet, const Read& read) {
   const Json json = ParseJson<Json>(packet);
-  if (!json.is_object()) return Error{"a packet that is no JSON object: " + Quote(packet)};
+  if (!json.is_object()) return Invalid("a packet that is no JSON object: " + Quote(packet));
   try {
     return T{read(Get<std::string>(json, "type", ""), json)};
   } catch (const Json::exception& error) {
-    return Error{"a malformed packet, " + Quote(packet) + ": " + error.what()};
+    return Invalid("a malformed packet, " + Quote(packet) + ": " + error.what());
   }
 }
 

@@ -1,11 +1,16 @@
 #include "channel/line_reader.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 
 namespace attune::channel {
 namespace {
 
 constexpr size_t kQuotedBytes = 120;
+constexpr size_t kReadBytes = 64 * 1024;
 
 }  // namespace
 
@@ -31,6 +36,18 @@ std::optional<std::string_view> LineReader::Next() {
 std::string LineReader::TooLong() const {
   return "a line longer than " + std::to_string(kLineBytesMax) +
          " bytes: " + Quote(std::string_view(buffer_).substr(begin_));
+}
+
+std::optional<size_t> ReceiveSome(int socket, LineReader& lines) {
+  std::array<char, kReadBytes> bytes;
+  ssize_t count;
+  do {
+    count = recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0 && errno == EAGAIN) return 0;
+  if (count <= 0) return std::nullopt;
+  lines.Append({bytes.data(), static_cast<size_t>(count)});
+  return count;
 }
 
 std::string Quote(std::string_view line) {

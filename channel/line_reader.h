@@ -31,6 +31,10 @@ class LineReader {
   bool too_long_ = false;
 };
 
+// Reads once from a stream socket of any mode, without waiting, at most 64 KiB. How many bytes
+// came, 0 if none are there yet; empty at the end.
+std::optional<size_t> ReceiveSome(int socket, LineReader& lines);
+
 // The beginning of a line, fit to be quoted in a message.
 std::string Quote(std::string_view line);
 

@@ -313,17 +313,17 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
 template <typename Message, typename AnyJson>
 Result<Message> Parse(std::string_view line) {
   const auto json = ParseJson<AnyJson>(line);
-  if (!json.is_object()) return Error{"not a JSON object in UTF-8: " + Quote(line)};
+  if (!json.is_object()) return Invalid("not a JSON object in UTF-8: " + Quote(line));
   const auto type = json.find("type");
   if (type == json.end() || !type->is_string()) {
-    return Error{"a message without a string 'type': " + Quote(line)};
+    return Invalid("a message without a string 'type': " + Quote(line));
   }
   Fields fields(json);
   Message message = Unknown{};
   Read(type->template get<std::string>(), json, fields, message);
   if (!fields.problem().empty()) {
-    return Error{"a " + type->template get<std::string>() + " message whose " + fields.problem() +
-                 ": " + Quote(line)};
+    return Invalid("a " + type->template get<std::string>() + " message whose " + fields.problem() +
+                   ": " + Quote(line));
   }
   return message;
 }
@@ -459,14 +459,14 @@ Result<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> v
                            int64_t last) {
   const std::string metric =
       "the metric " + Quote(time_attr) + ", in which the sweep measures time, ";
-  if (!value) return Error{metric + "is not in the report"};
+  if (!value) return Invalid(metric + "is not in the report");
   if (!(*value >= 0 && *value <= static_cast<double>(kIntegerMax)))
-    return Error{metric + "is " + Dump(Number(*value)) +
-                 " and must be finite, at least 0 and exact"};
+    return Invalid(metric + "is " + Dump(Number(*value)) +
+                   " and must be finite, at least 0 and exact");
   const auto step = static_cast<int64_t>(*value);
   if (step >= last) return step;
-  return Error{metric + "is " + Dump(Number(*value)) + " after " + std::to_string(last) +
-               "; it must grow, and go on from there where the trial goes on from a checkpoint"};
+  return Invalid(metric + "is " + Dump(Number(*value)) + " after " + std::to_string(last) +
+                 "; it must grow, and go on from there where the trial goes on from a checkpoint");
 }
 
 std::string ToJson(const std::vector<NamedValue>& parameters) { return Line(Object(parameters)); }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "base/result.h"
 #include "checkpoints/piece.h"
 
 namespace attune::checkpoints {
@@ -16,22 +17,14 @@ struct DownloadSource {
   // Part of a file, from the offset on: as much as the source likes to give. Called by one thread
   // at a time. `memory` is what an earlier piece had, for this one's data: fresh memory costs as
   // much as copying.
-  std::function<Piece(const std::string& file, uint64_t offset, std::string memory)> read;
+  std::function<Result<Piece>(const std::string& file, uint64_t offset, std::string memory)> read;
 };
 
 struct Downloaded {
-  enum class Fault {
-    kNone,
-    kThere,    // `out` is there
-    kBusy,     // somebody else is at it
-    kFull,     // the disk is
-    kDenied,   // by the file system
-    kCorrupt,  // the source has something else than the digest says
-    kSource,   // it says why
-    kOther,
-  };
-  Fault fault = Fault::kNone;
-  std::string error;           // empty when there is none
+  // kConflict: `out` exists. kUnavailable: another process is downloading it. kStorageFull,
+  // kDenied: from the file system. kCorrupt: the source has something else than the digest says.
+  // Else the source's error.
+  Status status;
   std::filesystem::path part;  // where what has arrived stays meanwhile
   size_t files = 0;            // beside the manifest
   uint64_t bytes = 0;
@@ -43,7 +36,7 @@ struct Downloaded {
 // digest: whoever was cut off goes on there, in each file at the byte that it had. Nothing is
 // written outside of these two, whatever the source says.
 //
-// One that would leave less than `disk_free_bytes_min` of the disk free is not begun: kFull.
+// One that would leave less than `disk_free_bytes_min` of the disk free is not begun: kStorageFull.
 //
 // `progress` is told how much of how much is there.
 Downloaded Download(const DownloadSource& source, const std::filesystem::path& out,

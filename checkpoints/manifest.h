@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
+
 namespace attune::checkpoints {
 
 inline constexpr std::string_view kManifestFile = "manifest.json";
@@ -19,6 +21,9 @@ inline constexpr uint64_t kFilesBytesMax = (uint64_t{1} << 53) - 1;
 // no folder.
 bool IsDigest(std::string_view digest);
 
+// The digest of a checkpoint whose manifest is this text.
+std::string DigestOf(std::string_view manifest);
+
 struct Listed {
   uint64_t bytes = 0;
   std::string sha256;  // 64 hex digits
@@ -28,11 +33,16 @@ struct Listed {
 
 // manifest.json of a checkpoint's folder (docs/worker-channel.md).
 struct Manifest {
-  std::string error;                    // empty when there is none
+  int64_t step = 0;
+  int64_t time = 0;  // the step as the server counts it; another where a metric is its time
+  int world_size = 1;
   std::map<std::string, Listed> files;  // all but the manifest; NameFault() has no fault to find
 };
 
-// `digest`: that of the checkpoint, which the text has to have.
-Manifest ReadManifest(std::string_view text, std::string_view digest);
+std::string ToJson(const Manifest& manifest);
+
+// The manifest with this text. kCorrupt: it is malformed, or does not have the digest; an empty
+// digest is not compared.
+Result<Manifest> ReadManifest(std::string_view text, std::string_view digest);
 
 }  // namespace attune::checkpoints

@@ -25,8 +25,8 @@ UniqueFd OpenInside(const std::filesystem::path& folder, std::string_view name) 
   return at;
 }
 
-std::string Unreadable(const std::filesystem::path& path, const std::string& why) {
-  return "cannot read " + path.string() + ": " + why;
+Error Unreadable(const std::filesystem::path& path, const std::string& why) {
+  return {ErrorCode::kNotFound, "cannot read " + path.string() + ": " + why};
 }
 
 }  // namespace
@@ -44,37 +44,33 @@ std::string NameFault(std::string_view name) {
   }
 }
 
-OpenedFile OpenFile(const std::filesystem::path& folder, const std::string& name) {
+Result<OpenedFile> OpenFile(const std::filesystem::path& folder, const std::string& name) {
   if (const std::string fault = NameFault(name); !fault.empty())
-    return {.error = '"' + name.substr(0, kNameBytesMax) + "\" " + fault};
+    return Error{ErrorCode::kNotFound, '"' + name.substr(0, kNameBytesMax) + "\" " + fault};
   OpenedFile opened{.file = OpenInside(folder, name)};
   struct stat status {};
-  if (!opened.file || fstat(opened.file.get(), &status) != 0) {
-    opened.error =
-        Unreadable(folder / name, errno == ELOOP ? "it is a link, and links are not followed"
-                                                 : std::strerror(errno));
-  } else if (!S_ISREG(status.st_mode)) {
-    opened.error = Unreadable(folder / name, "it is no regular file");
-  }
+  if (!opened.file || fstat(opened.file.get(), &status) != 0)
+    return Unreadable(folder / name, errno == ELOOP ? "it is a link, and links are not followed"
+                                                    : std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return Unreadable(folder / name, "it is no regular file");
   opened.bytes = static_cast<uint64_t>(status.st_size);
   return opened;
 }
 
-Piece ReadPiece(const std::filesystem::path& folder, const std::string& name, uint64_t offset,
-                uint64_t limit) {
-  const OpenedFile opened = OpenFile(folder, name);
-  if (!opened.error.empty()) return {.error = opened.error};
-  Piece piece{.file_bytes = opened.bytes};
+Result<Piece> ReadPiece(const std::filesystem::path& folder, const std::string& name,
+                        uint64_t offset, uint64_t limit) {
+  const Result<OpenedFile> opened = OpenFile(folder, name);
+  if (!opened.ok()) return opened.error();
+  Piece piece{.file_bytes = opened->bytes};
   const uint64_t left = piece.file_bytes - std::min(offset, piece.file_bytes);
   piece.data.resize(std::min({limit, left, uint64_t{kPieceBytesMax}}));
   size_t read = 0;
   while (read < piece.data.size()) {
-    const ssize_t count = pread(opened.file.get(), piece.data.data() + read,
+    const ssize_t count = pread(opened->file.get(), piece.data.data() + read,
                                 piece.data.size() - read, static_cast<off_t>(offset + read));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return {.error = Unreadable(folder / name, std::strerror(errno))};
-    if (count == 0)
-      return {.error = Unreadable(folder / name, "it became shorter while it was read")};
+    if (count < 0) return Unreadable(folder / name, std::strerror(errno));
+    if (count == 0) return Unreadable(folder / name, "it became shorter while it was read");
     read += static_cast<size_t>(count);
   }
   return piece;

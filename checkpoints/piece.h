@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "system/unique_fd.h"
 
 namespace attune::checkpoints {
@@ -19,25 +20,23 @@ std::string NameFault(std::string_view name);
 
 // A part of a file.
 struct Piece {
-  std::string error;  // empty when there is none; names the file
-  std::string data;   // shorter than asked for only where the file ends
+  std::string data;  // shorter than asked for only where the file ends
   uint64_t file_bytes = 0;
 };
 
 // A file of a checkpoint, to be read.
 struct OpenedFile {
-  std::string error;  // empty when there is none; names the file
   UniqueFd file;
   uint64_t bytes = 0;
 };
 
-// Nothing but a regular file inside the folder is opened: no link is followed, neither the folder
-// itself nor a part of the name.
-OpenedFile OpenFile(const std::filesystem::path& folder, const std::string& name);
+// Opens a regular file inside the folder. Follows no link, neither the folder itself nor a part of
+// the name. kNotFound, with a message that names the file, for everything else.
+Result<OpenedFile> OpenFile(const std::filesystem::path& folder, const std::string& name);
 
 // Reads at most `limit` bytes, and never more than kPieceBytesMax, from `offset` on: none behind
 // the end. What may be read is what OpenFile() opens.
-Piece ReadPiece(const std::filesystem::path& folder, const std::string& name, uint64_t offset,
-                uint64_t limit);
+Result<Piece> ReadPiece(const std::filesystem::path& folder, const std::string& name,
+                        uint64_t offset, uint64_t limit);
 
 }  // namespace attune::checkpoints

@@ -24,7 +24,7 @@ import elf
 import wheel
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "attune.sh"
-LOADER = "attune-loader"  # as attune.sh and executor/processes/own_program.cc have it
+LOADER = "attune-loader"  # as attune.sh and system/own_program.cc have it
 # Nothing of the machine's C library is used, so the wheels ask for the oldest that pip knows. pip before 20.3
 # knows only the first name of each.
 PLATFORMS = {"x86_64": ["manylinux1_x86_64", "manylinux_2_5_x86_64"],

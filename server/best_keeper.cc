@@ -174,20 +174,20 @@ bool BestKeeper::Keep(SweepId sweep) {
 }
 
 bool BestKeeper::Bring(const CheckpointId& id, const std::string& digest) {
-  const auto read = [&](const std::string& file, uint64_t offset, const std::string&) {
-    if (Stopping()) return checkpoints::Piece{.error = "the server ends"};
+  const auto read = [&](const std::string& file, uint64_t offset,
+                        const std::string&) -> Result<checkpoints::Piece> {
+    if (Stopping()) return Error{ErrorCode::kUnavailable, "the server ends"};
     auto piece = source_.Read(id, file, offset, checkpoints::kPieceBytesMax);
-    if (!piece.ok()) return checkpoints::Piece{.error = piece.error().message};
+    if (!piece.ok()) return Error{ErrorCode::kUnavailable, piece.error().message};
     return checkpoints::Piece{.data = std::move(piece->data), .file_bytes = piece->file_bytes};
   };
   const Downloaded done = checkpoints::Download(
       {.name = ToString(id), .digest = digest, .read = read}, storage_.FolderOf(id), {});
-  if (done.fault == Downloaded::Fault::kNone || done.fault == Downloaded::Fault::kThere)
-    return true;
+  if (done.status.ok() || done.status.error().code == ErrorCode::kConflict) return true;
   if (Stopping()) return false;
   logging::Log(FailedBefore(id.trial.sweep) ? logging::Level::kDebug : logging::Level::kWarn,
                "the best checkpoint {} could not be copied to {}: {}", ToString(id),
-               storage_.path().string(), done.error);
+               storage_.path().string(), done.status.error().message);
   return false;
 }
 

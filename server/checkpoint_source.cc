@@ -57,9 +57,9 @@ fs::path CheckpointsOf(const fs::path& data, const TrialId& trial) {
 
 Result<Backend::CheckpointPiece> ReadFrom(const fs::path& folder, const std::string& file,
                                           uint64_t offset, uint32_t limit_bytes) {
-  checkpoints::Piece piece = checkpoints::ReadPiece(folder, file, offset, limit_bytes);
-  if (!piece.error.empty()) return Error{ErrorCode::kNotFound, std::move(piece.error)};
-  return Backend::CheckpointPiece{std::move(piece.data), piece.file_bytes};
+  Result<checkpoints::Piece> piece = checkpoints::ReadPiece(folder, file, offset, limit_bytes);
+  if (!piece.ok()) return piece.error();
+  return Backend::CheckpointPiece{std::move(piece->data), piece->file_bytes};
 }
 
 Error OutOfReach(const CheckpointId& id, const KeptRow& row, const Holders& holders) {

@@ -11,6 +11,7 @@
 #include "checkpoints/removal.h"
 #include "logging/log.h"
 #include "system/files.h"
+#include "system/system_error.h"
 
 namespace attune::server {
 namespace {
@@ -62,7 +63,7 @@ Result<CheckpointStorage> CheckpointStorage::Open(const fs::path& path, const st
          folder.string() +
              " holds checkpoints of another server; give each server a folder of its own"});
   if (known->empty()) {
-    if (Status marked = WriteWhole(mark, owner + "\n"); !marked.ok())
+    if (Status marked = WriteWhole(mark, owner + "\n", kPrivate); !marked.ok())
       return OfOption(marked.error());
   }
   return CheckpointStorage(folder);

@@ -1,58 +1,23 @@
 #include "slurm/fleet_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <fstream>
-#include <random>
-#include <sstream>
 #include <utility>
 
 #include "base/result.h"
 #include "json/parse.h"
+#include "system/files.h"
+#include "system/random_word.h"
 
 namespace attune::slurm {
 namespace {
 
 using Json = nlohmann::json;
 
-Error SystemError(const std::filesystem::path& file) {
-  const int number = errno;
-  return {number == ENOSPC || number == EDQUOT ? ErrorCode::kStorageFull : ErrorCode::kDenied,
-          "cannot write " + file.string() + ": " + std::strerror(number)};
-}
-
-std::string NewId() {
-  char text[9];
-  std::snprintf(text, sizeof text, "%08x", std::random_device{}());
-  return text;
-}
+constexpr size_t kIdBytes = 4;
 
 }  // namespace
-
-Status WriteWhole(const std::filesystem::path& file, const std::string& text) {
-  const std::filesystem::path temporary = file.string() + ".new";
-  const int out = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (out < 0) return SystemError(file);
-  const bool written =
-      write(out, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(out) == 0;
-  const Error error = SystemError(file);
-  close(out);
-  if (!written || rename(temporary.c_str(), file.c_str()) != 0) {
-    unlink(temporary.c_str());
-    return written ? SystemError(file) : error;
-  }
-  const int folder = open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    fsync(folder);
-    close(folder);
-  }
-  return {};
-}
 
 Result<FleetFolder> FleetFolder::Open(const std::filesystem::path& data_dir) {
   FleetFolder folder(std::filesystem::absolute(data_dir).lexically_normal() / "slurm");
@@ -69,27 +34,18 @@ Result<FleetFolder> FleetFolder::OpenOrBegin(const std::filesystem::path& data_d
   if (error)
     return Error{ErrorCode::kDenied,
                  "cannot make " + folder.path_.string() + ": " + error.message()};
-  if (Status saved = folder.Save({.id = NewId()}); !saved.ok()) return saved.error();
+  if (Status saved = folder.Save({.id = RandomWord(kIdBytes)}); !saved.ok()) return saved.error();
   return folder;
 }
 
-FleetFolder::FleetFolder(FleetFolder&& other) noexcept
-    : path_(std::move(other.path_)),
-      fleet_(std::move(other.fleet_)),
-      lock_(std::exchange(other.lock_, -1)) {}
-
-FleetFolder::~FleetFolder() {
-  if (lock_ >= 0) close(lock_);
-}
-
 Status FleetFolder::Lock() {
-  const std::filesystem::path file = path_ / "lock";
-  if (lock_ < 0) lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock_ < 0) return SystemError(file);
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0)
+  Result<UniqueFd> lock = LockFile(path_ / "lock", kPrivate);
+  if (!lock.ok() && lock.error().code == ErrorCode::kConflict)
     return Error{ErrorCode::kConflict, path_.string() +
                                            " is in use by another `attune slurm up`; `attune slurm "
                                            "down` ends it and its pilots"};
+  if (!lock.ok()) return lock.error();
+  lock_ = *std::move(lock);
   return Read();  // what the one before has written last
 }
 
@@ -124,13 +80,14 @@ Status FleetFolder::Save(Fleet fleet) {
                      {"next", fleet.next},
                      {"intents", fleet.intents},
                      {"shared", fleet.shared.string()}};
-  if (Status written = WriteWhole(path_ / "fleet.json", json.dump() + "\n"); !written.ok())
+  if (Status written = WriteWhole(path_ / "fleet.json", json.dump() + "\n", kPrivate);
+      !written.ok())
     return written;
   fleet_ = std::move(fleet);
   return {};
 }
 
-Status FleetFolder::AskToEnd() { return WriteWhole(path_ / "down", ""); }
+Status FleetFolder::AskToEnd() { return WriteWhole(path_ / "down", "", kPrivate); }
 
 bool FleetFolder::asked_to_end() const { return access((path_ / "down").c_str(), F_OK) == 0; }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "system/unique_fd.h"
 
 namespace attune::slurm {
 
@@ -29,10 +30,6 @@ class FleetFolder {
   // The same, or a new fleet.
   static Result<FleetFolder> OpenOrBegin(const std::filesystem::path& data_dir);
 
-  FleetFolder(FleetFolder&& other) noexcept;
-  FleetFolder& operator=(FleetFolder&&) = delete;
-  ~FleetFolder();
-
   // For as long as this lives. kConflict: another process has it.
   Status Lock();
 
@@ -53,10 +50,7 @@ class FleetFolder {
 
   std::filesystem::path path_;
   Fleet fleet_;
-  int lock_ = -1;
+  UniqueFd lock_;
 };
-
-// Written whole under a name of its own, synced and renamed; readable by its owner only.
-Status WriteWhole(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace attune::slurm

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "json/parse.h"
 #include "slurm/fleet_folder.h"
+#include "system/files.h"
 
 namespace attune::slurm {
 namespace {
@@ -121,7 +122,7 @@ Status HoursBook::Write() {
                      {"in_use", ToJson(hours_.in_use)},
                      {"unseen", ToJson(hours_.unseen)},
                      {"pilots", std::move(pilots)}};
-  if (Status status = WriteWhole(file_, json.dump() + "\n"); !status.ok()) return status;
+  if (Status status = WriteWhole(file_, json.dump() + "\n", kPrivate); !status.ok()) return status;
   written_ = true;
   written_at_ = std::chrono::steady_clock::now();
   return {};

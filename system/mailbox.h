@@ -2,46 +2,51 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 namespace attune {
 
-// Work that other threads hand to one.
+// Letters from many threads to one reader.
+template <class Letter>
 class Mailbox {
  public:
   using Clock = std::chrono::steady_clock;
 
-  void Post(std::function<void()> work) {
-    // Rung under the lock: once the work is done, this mailbox may be gone.
+  void Post(Letter letter) {
+    // Notified under the lock: once the letter is read, this mailbox may be gone.
     const std::lock_guard lock(mutex_);
-    work_.push_back(std::move(work));
-    arrived_.notify_one();
+    letters_.push_back(std::move(letter));
+    changed_.notify_one();
   }
 
-  // Waits for work until `deadline` and does all there is, in order.
-  void Run(Clock::time_point deadline) {
-    std::vector<std::function<void()>> work;
-    {
-      std::unique_lock lock(mutex_);
-      const auto ready = [this] { return !work_.empty(); };
-      // wait_until() would overflow on the end of time.
-      if (deadline == Clock::time_point::max()) {
-        arrived_.wait(lock, ready);
-      } else {
-        arrived_.wait_until(lock, deadline, ready);
-      }
-      work.swap(work_);
+  // Ends the reader's wait without a letter.
+  void Wake() {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+    changed_.notify_one();
+  }
+
+  // All letters there are, in order; waits until `deadline` for the first.
+  std::vector<Letter> TakeUntil(Clock::time_point deadline) {
+    std::unique_lock lock(mutex_);
+    const auto ready = [this] { return woken_ || !letters_.empty(); };
+    // wait_until() would overflow on the end of time.
+    if (deadline == Clock::time_point::max()) {
+      changed_.wait(lock, ready);
+    } else {
+      changed_.wait_until(lock, deadline, ready);
     }
-    for (const auto& each : work) each();
+    woken_ = false;
+    return std::exchange(letters_, {});
   }
 
  private:
   std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::vector<std::function<void()>> work_;  // under mutex_
+  std::condition_variable changed_;
+  bool woken_ = false;           // under mutex_
+  std::vector<Letter> letters_;  // under mutex_
 };
 
 }  // namespace attune

@@ -1,14 +1,20 @@
 #include "system/processes.h"
 
-#include <charconv>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
+#include "base/parse_number.h"
+
 namespace attune {
 
-ProcessState StateOf(pid_t pid) {
+ProcessState ReadProcess(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
   std::getline(file, stat);
@@ -29,11 +35,18 @@ std::vector<pid_t> AllProcesses() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename();
-    pid_t pid = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (parsed.ptr == name.data() + name.size()) pids.push_back(pid);
+    if (const auto pid = ParseNumber<pid_t>(name)) pids.push_back(*pid);
   }
   return pids;
+}
+
+UniqueFd OpenPidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+void DieWithParent(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it died before the call above
 }
 
 }  // namespace attune

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "system/unique_fd.h"
+
 namespace attune {
 
 // What the kernel says of a process.
@@ -13,7 +15,14 @@ struct ProcessState {
   bool is_dead = true;      // ended, and perhaps not reaped yet
   bool is_stopped = false;  // by a signal, or a debugger
 };
-ProcessState StateOf(pid_t pid);
+ProcessState ReadProcess(pid_t pid);
 std::vector<pid_t> AllProcesses();
+
+// A descriptor that polls readable once the process has ended; without one, errno says why.
+// REQUIRES: nobody else reaps the process meanwhile.
+UniqueFd OpenPidfd(pid_t pid);
+
+// In a freshly forked child: SIGKILL when the parent dies, also when it already has.
+void DieWithParent(pid_t parent);
 
 }  // namespace attune

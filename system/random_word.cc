@@ -2,22 +2,23 @@
 
 #include <sys/random.h>
 
-#include <array>
+#include <cerrno>
 
 #include "base/check.h"
+#include "system/hex.h"
 
 namespace attune {
 
-std::string RandomWord() {
-  std::array<unsigned char, 24> bytes{};
-  ATTUNE_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string word;
-  for (const unsigned char byte : bytes) {
-    word += kDigits[byte >> 4];
-    word += kDigits[byte & 15];
+std::string RandomBytes(size_t count) {
+  std::string bytes(count, '\0');
+  for (size_t filled = 0; filled < count;) {
+    const ssize_t came = getrandom(bytes.data() + filled, count - filled, 0);
+    ATTUNE_CHECK(came >= 0 || errno == EINTR);
+    if (came > 0) filled += static_cast<size_t>(came);
   }
-  return word;
+  return bytes;
 }
+
+std::string RandomWord(size_t bytes) { return ToHex(RandomBytes(bytes)); }
 
 }  // namespace attune

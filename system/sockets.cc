@@ -1,17 +1,18 @@
 #include "system/sockets.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
+#include "system/system_error.h"
+
 namespace attune {
 namespace {
 
-constexpr size_t kReadBytes = 64 * 1024;
 constexpr size_t kDescriptorsMax = 4;
 
 }  // namespace
@@ -19,13 +20,15 @@ constexpr size_t kDescriptorsMax = 4;
 Result<std::pair<UniqueFd, UniqueFd>> SocketPair(int type) {
   std::array<int, 2> ends;
   if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return Error{std::string("cannot make a pair of sockets: ") + std::strerror(errno)};
+    return SystemError("cannot make a pair of sockets", errno);
   }
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
-UniqueFd OpenPidfd(pid_t pid) {
-  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {
+  std::array<int, 2> ends;
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return SystemError("cannot make a pipe", errno);
+  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
 void SendSome(int socket, std::string& bytes) {
@@ -42,18 +45,6 @@ void SendSome(int socket, std::string& bytes) {
     }
   }
   bytes.erase(0, sent);
-}
-
-std::optional<size_t> ReceiveSome(int socket, LineReader& lines) {
-  std::array<char, kReadBytes> bytes;
-  ssize_t count;
-  do {
-    count = recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
-  } while (count < 0 && errno == EINTR);
-  if (count < 0 && errno == EAGAIN) return 0;
-  if (count <= 0) return std::nullopt;
-  lines.Append({bytes.data(), static_cast<size_t>(count)});
-  return count;
 }
 
 bool SendPacket(int socket, const std::string& bytes, const std::vector<int>& descriptors,

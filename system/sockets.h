@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "channel/line_reader.h"
 #include "system/unique_fd.h"
 
 namespace attune {
@@ -17,18 +16,12 @@ namespace attune {
 // A connected pair of Unix sockets, close-on-exec: SOCK_STREAM or SOCK_SEQPACKET.
 Result<std::pair<UniqueFd, UniqueFd>> SocketPair(int type);
 
-// A descriptor that polls readable once the process has ended; without one, errno says why.
-// REQUIRES: nobody else reaps the process meanwhile.
-UniqueFd OpenPidfd(pid_t pid);
+// The end to read and the end to write of a new pipe, close-on-exec.
+Result<std::pair<UniqueFd, UniqueFd>> MakePipe();
 
-// ---- lines, on a stream socket of any mode. Neither waits
-
-// Sends what the socket takes now, and removes it from `bytes`: all of it when nobody listens any
-// more, which then makes no difference.
+// On a stream socket of any mode. Does not wait. Sends what the socket takes now, and removes it
+// from `bytes`: all of it when nobody listens any more, which then makes no difference.
 void SendSome(int socket, std::string& bytes);
-
-// Reads once, at most 64 KiB. How many bytes came, 0 if none are there yet; empty at the end.
-std::optional<size_t> ReceiveSome(int socket, LineReader& lines);
 
 // ---- packets, on a seqpacket socket
 

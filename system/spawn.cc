@@ -10,16 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <string_view>
 
-#include "channel/launcher.h"
-#include "logging/log.h"
+#include "system/processes.h"
 #include "system/sockets.h"
+#include "system/system_error.h"
 
 namespace attune {
 namespace {
@@ -40,6 +38,7 @@ struct ChildPlan {
   const char* working_directory;  // null: stay
   int input_fd;
   int output_fd;
+  int error_fd;
   int inherited_fd;
   int announce_fd;
   int failure_fd;
@@ -93,10 +92,11 @@ void Place(const ChildPlan& plan, int fd, int number) {
   plan.failure_fd = Lift(plan, plan.failure_fd);
   const int input = Lift(plan, plan.input_fd);
   const int output = Lift(plan, plan.output_fd);
+  const int error = Lift(plan, plan.error_fd);
   const int inherited = Lift(plan, plan.inherited_fd);
   Place(plan, input, STDIN_FILENO);
   Place(plan, output, STDOUT_FILENO);
-  Place(plan, output, STDERR_FILENO);
+  Place(plan, error, STDERR_FILENO);
   // Whatever a library opened without close-on-exec stays here.
   const int first_closed = plan.inherited_fd >= 0 ? kInheritedFd + 1 : kInheritedFd;
   Place(plan, inherited, kInheritedFd);
@@ -141,27 +141,14 @@ std::string Explain(const SpawnRequest& request, const ChildFailure& failure) {
   return "cannot start " + request.program.string() + ": " + reason;
 }
 
-// Once: it would be said of every process.
-void SayWithoutCgroup(int error) {
-  static std::atomic_flag said;
-  if (said.test_and_set()) return;
-  logging::Warn(
-      "processes cannot be started in their cgroup ({}) and are started without; what "
-      "left its session and cleared its environment may be left behind",
-      std::strerror(error));
-}
-
-Error SystemError(const std::string& what) { return Error{what + ": " + std::strerror(errno)}; }
-
 }  // namespace
 
 Result<Child> Spawn(const SpawnRequest& request) {
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  std::array<int, 2> pipe_ends;
-  if (!null || pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
-    return SystemError("cannot start a process");
-  const UniqueFd failure_reader(pipe_ends[0]);
-  UniqueFd failure_writer(pipe_ends[1]);
+  if (!null) return SystemError("cannot start a process", errno);
+  auto failures = MakePipe();
+  if (!failures.ok()) return failures.error();
+  auto& [failure_reader, failure_writer] = *failures;
 
   const std::vector<char*> argv = Pointers(request.argv);
   const std::vector<char*> environment = Pointers(request.environment);
@@ -173,6 +160,7 @@ Result<Child> Spawn(const SpawnRequest& request) {
           request.working_directory.empty() ? nullptr : request.working_directory.c_str(),
       .input_fd = null.get(),
       .output_fd = request.output_fd,
+      .error_fd = request.error_fd >= 0 ? request.error_fd : request.output_fd,
       .inherited_fd = request.inherited_fd,
       .announce_fd = request.announce_fd,
       .failure_fd = failure_writer.get(),
@@ -196,27 +184,23 @@ Result<Child> Spawn(const SpawnRequest& request) {
     fork_error = errno;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (cgroup_error != 0) SayWithoutCgroup(cgroup_error);
-  if (pid < 0) {
-    errno = fork_error;
-    return SystemError("cannot start a process");
-  }
+  if (pid < 0) return SystemError("cannot start a process", fork_error);
 
   failure_writer.reset();
   ChildFailure failure;
   if (read(failure_reader.get(), &failure, sizeof failure) == sizeof failure) {
     waitpid(pid, nullptr, 0);
-    return Error{Explain(request, failure)};
+    return Invalid(Explain(request, failure));
   }
   // Nobody else reaps the child, so its number is still its own.
   UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) {
-    const Error error = SystemError("pidfd_open");
+    const Error error = SystemError("pidfd_open", errno);
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     return error;
   }
-  return Child{pid, std::move(pidfd)};
+  return Child{pid, std::move(pidfd), cgroup_error};
 }
 
 pid_t ForkInto(int cgroup) {
@@ -244,11 +228,11 @@ Result<std::filesystem::path> FindProgram(const std::string& name,
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (!working_directory.empty() && !fs::is_directory(working_directory, ignored)) {
-    return Error{"the working directory " + working_directory.string() +
-                 " does not exist or is no folder"};
+    return Invalid("the working directory " + working_directory.string() +
+                   " does not exist or is no folder");
   }
   const fs::path base = fs::absolute(working_directory.empty() ? "." : working_directory);
-  if (name.empty()) return Error{"the command's program is empty"};
+  if (name.empty()) return Invalid("the command's program is empty");
 
   if (name.find('/') == std::string::npos) {
     std::string_view rest = path_variable;
@@ -260,40 +244,23 @@ Result<std::filesystem::path> FindProgram(const std::string& name,
         return candidate;
       }
     }
-    return Error{"the program '" + name + "' is not in PATH (" + path_variable + "); write ./" +
-                 name + " for one in the working directory " + base.string()};
+    return Error{ErrorCode::kNotFound, "the program '" + name + "' is not in PATH (" +
+                                           path_variable + "); write ./" + name +
+                                           " for one in the working directory " + base.string()};
   }
 
   const fs::path program = (base / name).lexically_normal();
   if (!fs::exists(program, ignored)) {
-    return Error{"the program '" + name + "' does not exist: there is no " + program.string()};
+    return Error{ErrorCode::kNotFound,
+                 "the program '" + name + "' does not exist: there is no " + program.string()};
   }
   if (!fs::is_regular_file(program, ignored)) {
-    return Error{"the program " + program.string() + " is not a file"};
+    return Invalid("the program " + program.string() + " is not a file");
   }
   if (access(program.c_str(), X_OK) != 0) {
-    return Error{"the program " + program.string() + " is not executable; run chmod +x on it"};
+    return Invalid("the program " + program.string() + " is not executable; run chmod +x on it");
   }
   return program;
-}
-
-std::vector<std::string> ProgramEnvironment(const EnvironmentChanges& changes) {
-  std::map<std::string, std::string, std::less<>> variables;
-  for (char** each = environ; *each != nullptr; ++each) {
-    const std::string_view variable = *each;
-    const size_t equals = variable.find('=');
-    if (equals == std::string_view::npos) continue;
-    variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
-  }
-  for (const char* name :
-       {"ATTUNE_TOKEN", "ATTUNE_CHANNEL_FD", "ATTUNE_LAUNCHER_FD", channel::kCgroupVariable}) {
-    variables.erase(name);
-  }
-  for (const auto& [name, value] : changes) variables[name] = value;
-
-  std::vector<std::string> environment;
-  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
-  return environment;
 }
 
 }  // namespace attune

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "system/unique_fd.h"
 
 namespace attune {
 
@@ -18,6 +18,7 @@ inline constexpr int kInheritedFd = 3;
 struct Child {
   pid_t pid = 0;
   UniqueFd pidfd;
+  int cgroup_error = 0;  // errno, if it could not start in SpawnRequest::cgroup
 };
 
 struct SpawnRequest {
@@ -26,10 +27,11 @@ struct SpawnRequest {
   std::vector<std::string> environment;     // NAME=value
   std::filesystem::path working_directory;  // empty: the caller's
   int output_fd = -1;                       // becomes stdout and stderr; -1: the caller's
+  int error_fd = -1;                        // becomes stderr instead; -1: output_fd
   int inherited_fd = -1;                    // becomes kInheritedFd; -1: none
   pid_t process_group = 0;                  // to join; 0: a new one
   bool new_session = false;                 // instead of a process group
-  // A cgroup's folder to start in; where the kernel refuses that, and for -1, the caller's cgroup.
+  // A cgroup's folder to start in; if the kernel refuses that, and for -1, the caller's cgroup.
   int cgroup = -1;
   // SIGKILL when the calling *thread* ends: the kernel's parent-death signal is tied to the thread
   // that forked, not to its process. Call Spawn() from one that lives as long as its children may.
@@ -40,8 +42,8 @@ struct SpawnRequest {
 };
 
 // Starts a process that inherits stdin from /dev/null, the descriptors named in `request`, and
-// nothing else: no other descriptor, no blocked or ignored signal. Returns after its exec, or with
-// the reason why that failed.
+// nothing else: no other descriptor, no blocked or ignored signal. Returns after its exec.
+// Errors: kInvalid if the program cannot be run, and those of SystemError().
 Result<Child> Spawn(const SpawnRequest& request);
 
 // As fork(), with the child in the cgroup of this folder from its first instant; clone3(2). The
@@ -60,15 +62,9 @@ struct ExitStatus {
 std::optional<ExitStatus> Reap(int pidfd);
 
 // The file that a command's first word names: a path relative to `working_directory`, or a name
-// looked up in PATH. Errors for what is missing, a folder, or not executable.
+// looked up in PATH. kNotFound, kInvalid: it is missing, a folder, or not executable.
 Result<std::filesystem::path> FindProgram(const std::string& name,
                                           const std::filesystem::path& working_directory,
                                           const std::string& path_variable);
-
-using EnvironmentChanges = std::vector<std::pair<std::string, std::string>>;
-
-// This process's environment as a program of a sweep may see it (without the server's token and
-// without another worker's channel), and `changes`, of which later ones win.
-std::vector<std::string> ProgramEnvironment(const EnvironmentChanges& changes);
 
 }  // namespace attune

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "system/hex.h"
+
 namespace attune::tls {
 namespace {
 
@@ -103,13 +105,7 @@ std::optional<std::string> Fingerprint(std::string_view pem) {
   if (!certificate || X509_digest(certificate.get(), EVP_sha256(), digest.data(), &size) != 1) {
     return std::nullopt;
   }
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) {
-    hex += kDigits[digest[i] >> 4];
-    hex += kDigits[digest[i] & 15];
-  }
-  return hex;
+  return ToHex({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 }  // namespace attune::tls

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "system/sha256.h"
+
 namespace attune::tls {
 namespace {
 
@@ -9,7 +11,6 @@ constexpr std::string_view kPrefix = "sha256:";
 constexpr size_t kFingerprintDigits = 64;
 
 bool IsPrintable(char c) { return c > ' ' && c < '\x7f'; }
-bool IsHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 }  // namespace
 
@@ -23,9 +24,7 @@ std::optional<Join> ParseJoin(std::string_view text) {
   if (text.starts_with(kPrefix)) {
     text.remove_prefix(kPrefix.size());
     join.fingerprint = text.substr(0, kFingerprintDigits);
-    if (join.fingerprint.size() != kFingerprintDigits ||
-        !std::ranges::all_of(join.fingerprint, IsHex) ||
-        !text.substr(kFingerprintDigits).starts_with(':')) {
+    if (!IsSha256(join.fingerprint) || !text.substr(kFingerprintDigits).starts_with(':')) {
       return std::nullopt;
     }
     text.remove_prefix(kFingerprintDigits + 1);

@@ -6,17 +6,18 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <sstream>
 
 #include "base/result.h"
 #include "json/parse.h"
+#include "system/random_word.h"
 
 namespace attune::cli {
 namespace {
 
 constexpr size_t kDocumentBytesMax = 1 << 20;  // the server's limit of a body
 constexpr int64_t kLogSliceBytes = 1 << 20;
+constexpr size_t kKeyBytes = 16;  // of an idempotency key
 
 const std::string kSweeps = "/api/v1/sweeps";
 const std::string kExecutors = "/api/v1/executors";
@@ -76,13 +77,6 @@ Answer<List> GetAllPages(HttpClient& client, const std::string& path,
     AppendPage(all.document, std::move(page->document));
   } while (!all.next_page_token.empty());
   return all;
-}
-
-std::string RandomKey() {
-  std::random_device device;
-  std::ostringstream key;
-  for (int i = 0; i < 4; ++i) key << std::hex << device();
-  return key.str();
 }
 
 int64_t HeaderNumber(const Reply& reply, const std::string& name, int64_t fallback) {
@@ -245,7 +239,7 @@ Answer<rest::SweepDetail> Api::CreateSweep(const SweepDocument& document) {
   const Request request{.path = kSweeps,
                         .query = {{"directory", document.directory().string()},
                                   {"file", document.path.filename().string()}},
-                        .headers = {{"Idempotency-Key", RandomKey()}}};
+                        .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}};
   return ReadAnswer<rest::SweepDetail>(
       client_.Post(request, document.text,
                    document.json() ? "application/json" : "application/yaml"),
@@ -327,7 +321,7 @@ Answer<rest::TrialDetail> Api::EnqueueTrial(const std::string& sweep, const rest
   if (!IsId(sweep)) return BadId(sweep);
   return PostAnswer<rest::TrialDetail>(
       client_,
-      {.path = kSweeps + '/' + sweep + "/trials", .headers = {{"Idempotency-Key", RandomKey()}}},
+      {.path = kSweeps + '/' + sweep + "/trials", .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}},
       rest::ToJson(trial));
 }
 
@@ -335,13 +329,13 @@ Answer<rest::Offer> Api::AskTrial(const std::string& sweep, const rest::Ask& ask
   if (!IsId(sweep)) return BadId(sweep);
   return PostAnswer<rest::Offer>(client_,
                                  {.path = kSweeps + '/' + sweep + "/trials:ask",
-                                  .headers = {{"Idempotency-Key", RandomKey()}}},
+                                  .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}},
                                  rest::ToJson(ask));
 }
 
 Answer<rest::Verdict> Api::TellTrial(const TrialName& trial, const rest::Tell& tell) {
   const Result<Reply> reply = client_.Post(
-      {.path = TrialPath(trial) + ":tell", .headers = {{"Idempotency-Key", RandomKey()}}},
+      {.path = TrialPath(trial) + ":tell", .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}},
       Dump(rest::ToJson(tell)), "application/json");
   if (reply.ok() && reply->status == 204) return Parsed<rest::Verdict>{{}, Json::object()};
   return ReadAnswer<rest::Verdict>(reply);

@@ -129,7 +129,7 @@ std::string ReachableAddress(const std::string& host) {
 Result<gang::HostAddress> ChooseAddress(const std::string& interface, const std::string& towards) {
   Result<gang::HostAddress> chosen = agent::ChooseAddress(
       agent::InterfaceAddresses(), interface, {towards, agent::RouteTowards(kAnywhere)});
-  if (!chosen.ok()) return Error{ErrorCode::kInvalid, chosen.error()};
+  if (!chosen.ok()) return chosen.error();
   return std::move(chosen.value());
 }
 
@@ -163,7 +163,8 @@ class LocalServer final : public RunningServer {
       agent.host = *std::move(host);
     }
     Result<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
-    if (!started.ok()) return Error{ErrorCode::kInternal, "the executor: " + started.error()};
+    if (!started.ok())
+      return Error{ErrorCode::kInternal, "the executor: " + started.error().message};
     agent_ = std::move(started.value());
     return {};
   }
@@ -239,7 +240,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
           : "reached at " + host->address + " (" + host->interface + ")");
 
   Result<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
-  if (!started.ok()) return Error{ErrorCode::kUnavailable, started.error()};
+  if (!started.ok()) return Error{ErrorCode::kUnavailable, started.error().message};
   agent::Agent& running = *started.value();
   const std::chrono::milliseconds grace(std::llround(options.grace_seconds * 1000));
   const Interrupt::Subscription stop(interrupt, [&running, grace] {

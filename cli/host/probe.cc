@@ -79,7 +79,7 @@ MemoryFacts Memory() {
 CgroupFacts CgroupsOfHost() {
   CgroupFacts facts{.cpus = agent::DetectResources().cpus};
   const auto made = gang::Cgroups::Make({.identity = "doctor " + std::to_string(getpid())});
-  if (!made.ok()) facts.fault = made.error();
+  if (!made.ok()) facts.fault = made.error().message;
   return facts;
 }
 
@@ -139,7 +139,7 @@ FileSystemFacts FileSystemOf(const fs::path& path) {
   }
   const Result<agent::FileSystem> disk = agent::ReadFileSystem(folder);
   if (!disk.ok()) {
-    facts.fault = disk.error();
+    facts.fault = disk.error().message;
     return facts;
   }
   facts.bytes = disk.value().bytes;

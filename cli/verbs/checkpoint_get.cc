@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "checkpoints/download.h"
 #include "cli/text/numbers.h"
 #include "cli/text/width.h"
@@ -149,41 +150,35 @@ Result<Chosen> Choose(Api& api, const std::string& name, const CheckpointChoice&
 Result<checkpoints::Downloaded> Bring(Api& api, const CheckpointName& checkpoint,
                                       const std::string& digest, const std::string& folder,
                                       const std::function<void(uint64_t, uint64_t)>& progress) {
-  Error said;
+  std::optional<Error> said;
   const auto read = [&](const std::string& file, uint64_t offset, const std::string&) {
     Result<checkpoints::Piece> piece = api.CheckpointContent(checkpoint, file, offset);
-    if (piece.ok()) return *std::move(piece);
-    said = piece.error();
-    return checkpoints::Piece{.error = said.message};
+    if (!piece.ok()) said = piece.error();
+    return piece;
   };
   checkpoints::Downloaded done = checkpoints::Download(
       {.name = TextOf(checkpoint), .digest = digest, .read = read}, folder, progress);
-  using Fault = checkpoints::Downloaded::Fault;
+  if (done.status.ok()) return done;
+  Error error = done.status.error();
   const std::string stays = "\nwhat has arrived stays in " + done.part.string() +
                             ": the same command goes on from there; remove that folder if you "
                             "give up";
-  switch (done.fault) {
-    case Fault::kNone:
-      return done;
-    case Fault::kThere:
-      return Error{ErrorCode::kConflict, done.error + ": name another folder with --out DIR"};
-    case Fault::kBusy:
+  if (said) return Error{error.code, error.message + stays};
+  switch (error.code) {
+    case ErrorCode::kConflict:
+      return Error{error.code, error.message + ": name another folder with --out DIR"};
+    case ErrorCode::kUnavailable:
       return Error{ErrorCode::kConflict,
-                   done.error + ": wait for it, or name another folder with --out DIR"};
-    case Fault::kFull:
+                   error.message + ": wait for it, or name another folder with --out DIR"};
+    case ErrorCode::kStorageFull:
       return Error{
-          ErrorCode::kStorageFull,
-          done.error + ": free some room there, or choose another place with --out DIR" + stays};
-    case Fault::kDenied:
-      return Error{ErrorCode::kDenied, done.error + stays};
-    case Fault::kCorrupt:
-      return Error{ErrorCode::kCorrupt, done.error + (done.part.empty() ? "" : stays)};
-    case Fault::kSource:
-      return Error{said.code, done.error + stays};
-    case Fault::kOther:
-      break;
+          error.code,
+          error.message + ": free some room there, or choose another place with --out DIR" + stays};
+    case ErrorCode::kCorrupt:
+      return Error{error.code, error.message + (done.part.empty() ? "" : stays)};
+    default:
+      return Error{error.code, error.message + stays};
   }
-  return Error{ErrorCode::kUnavailable, done.error + stays};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/result.h"
 #include "cli/client/api.h"
 #include "cli/verbs/verb.h"
 

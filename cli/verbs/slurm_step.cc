@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/pilot.h"
+#include "system/files.h"
 #include "system/own_program.h"
 
 namespace attune::cli {
@@ -43,7 +44,7 @@ Result<std::unique_ptr<SlurmStep>> SlurmStep::Start(const std::filesystem::path&
                                   .logs = place / "logs"};
   std::filesystem::create_directories(places.logs, error);
   const std::filesystem::path script = place / "step.sh";
-  if (const Status written = slurm::WriteWhole(script, slurm::PilotScript(places, script));
+  if (const Status written = WriteWhole(script, slurm::PilotScript(places, script), kPrivate);
       !written.ok())
     return written.error();
   return std::unique_ptr<SlurmStep>(

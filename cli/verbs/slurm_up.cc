@@ -23,6 +23,7 @@
 #include "slurm/keeper.h"
 #include "slurm/pilot.h"
 #include "slurm/tools.h"
+#include "system/files.h"
 #include "system/own_program.h"
 
 namespace attune::cli {
@@ -102,7 +103,7 @@ Status ShareJoin(const SlurmUpFlags& flags, const std::filesystem::path& to) {
   if (!word.ok())
     return Error{word.error().code,
                  word.error().message + "\n--data-dir has to be the server's data folder"};
-  return slurm::WriteWhole(to, *word + "\n");
+  return WriteWhole(to, *word + "\n", kPrivate);
 }
 
 Requirements RequiredIn(const rest::Demand& demand) {
@@ -261,7 +262,7 @@ Status Prepare(const SlurmUpFlags& flags, const std::string& for_pilots, slurm::
                  "cannot make " + keeper.places.logs.string() + ": " + error.message()};
   if (Status shared = ShareJoin(flags, keeper.places.token_file); !shared.ok()) return shared;
   Status written =
-      slurm::WriteWhole(keeper.script, slurm::PilotScript(keeper.places, keeper.script));
+      WriteWhole(keeper.script, slurm::PilotScript(keeper.places, keeper.script), kPrivate);
   if (!written.ok()) return written;
   return folder.Save(std::move(fleet));
 }

@@ -44,10 +44,10 @@ class Watcher {
         options_.from_start ? std::optional<uint64_t>(0) : std::nullopt;
     const EventStream stream(
         api_.endpoint(), options_.sweep, after,
-        {.on_open = [this](bool gap) { mailbox_.Push(Opened{gap}); },
-         .on_event = [this](ServerEvent event) { mailbox_.Push(std::move(event)); },
-         .on_lost = [this](const Error& error) { mailbox_.Push(Lost{error}); },
-         .on_refused = [this](const Error& error) { mailbox_.Push(Refused{error}); }});
+        {.on_open = [this](bool gap) { mailbox_.Post(Opened{gap}); },
+         .on_event = [this](ServerEvent event) { mailbox_.Post(std::move(event)); },
+         .on_lost = [this](const Error& error) { mailbox_.Post(Lost{error}); },
+         .on_refused = [this](const Error& error) { mailbox_.Post(Refused{error}); }});
 
     const auto started = Clock::now();
     while (!Over(Clock::now())) {

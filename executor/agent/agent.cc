@@ -75,10 +75,10 @@ Now TakeTime() {
 
 // When the mailbox is to wake up: its clock stands still while the machine is suspended, but
 // whatever wakes the machine up wakes the mailbox late, never too early.
-Mailbox::Clock::time_point Wake(gang::BootClock::time_point at) {
-  if (at == Machine::kNever) return Mailbox::Clock::time_point::max();
+std::chrono::steady_clock::time_point Wake(gang::BootClock::time_point at) {
+  if (at == Machine::kNever) return std::chrono::steady_clock::time_point::max();
   const auto pause = std::max(at - gang::BootClock::now(), gang::BootClock::duration(0));
-  return Mailbox::Clock::now() + pause;
+  return std::chrono::steady_clock::now() + pause;
 }
 
 v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectSender& direct) {
@@ -127,7 +127,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   Impl(AgentOptions options, NameLock lock);
   ~Impl() override;
 
-  std::optional<Error> Start();
+  Status Start();
   void Post(std::function<void()> work) { mailbox_.Post(std::move(work)); }
   AgentExit Wait() { return end_.get(); }
 
@@ -186,7 +186,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   const std::optional<PinnedServer> pinned_;
   const std::unique_ptr<v1::Executors::Stub> stub_;
   DirectSender direct_sender_;
-  Mailbox mailbox_;
+  Mailbox<std::function<void()>> mailbox_;
   Machine machine_;
   std::unique_ptr<gang::Supervisor> supervisor_;
   FetchingGangs gangs_;
@@ -251,7 +251,7 @@ Agent::Impl::~Impl() {
   thread_.join();
 }
 
-std::optional<Error> Agent::Impl::Start() {
+Status Agent::Impl::Start() {
   Result<std::unique_ptr<gang::Supervisor>> supervisor = gang::Supervisor::Start(
       {.launcher_log_dir = folders_.Launchers(),
        .timing = options_.gang_timing,
@@ -266,7 +266,7 @@ std::optional<Error> Agent::Impl::Start() {
           OnFact(fact);
         });
       });
-  if (!supervisor.ok()) return Error{supervisor.error()};
+  if (!supervisor.ok()) return supervisor.error();
   supervisor_ = std::move(supervisor.value());
   fetcher_ = std::make_unique<CheckpointFetcher>(
       lock_.folder / "copies",
@@ -280,13 +280,13 @@ std::optional<Error> Agent::Impl::Start() {
     Post([] {});  // the thread asks what is new whenever it wakes up
   });
   thread_ = std::thread([this] { RunThread(); });
-  return std::nullopt;
+  return {};
 }
 
 void Agent::Impl::RunThread() {
   gang::BootClock::time_point deadline = machine_.Step(TakeTime());
   while (!machine_.done()) {
-    mailbox_.Run(Wake(deadline));
+    for (const auto& work : mailbox_.TakeUntil(Wake(deadline))) work();
     machine_.OnHealth(health_->Latest(gang::BootClock::now()));
     deadline = machine_.Step(TakeTime());
     outbox_full_ = machine_.is_full();
@@ -352,9 +352,9 @@ Result<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
   if (options.version.empty()) options.version = ATTUNE_VERSION;
   if (options.instance.empty()) options.instance = RandomWord();
   Result<NameLock> lock = LockName(options.data_dir, options.name, TakeTime().wall_us);
-  if (!lock.ok()) return Error{lock.error()};
+  if (!lock.ok()) return lock.error();
   auto impl = std::make_unique<Impl>(std::move(options), std::move(lock.value()));
-  if (auto error = impl->Start()) return *std::move(error);
+  if (Status started = impl->Start(); !started.ok()) return started.error();
   return std::unique_ptr<Agent>(new Agent(std::move(impl)));
 }
 

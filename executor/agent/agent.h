@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/result.h"
 #include "executor/agent/agent_exit.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"

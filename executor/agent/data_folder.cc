@@ -6,17 +6,17 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/result.h"
 #include "system/files.h"
 #include "system/random_word.h"
 
 namespace attune::agent {
 namespace {
 
-std::string ReadWord(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string word;
-  file >> word;
-  return word;
+// Empty if there is none, or it cannot be read.
+std::string WordIn(const std::filesystem::path& path) {
+  const Result<std::string> word = ReadWord(path);
+  return word.ok() ? *word : "";
 }
 
 // Whole or not at all, and in place of none but an empty one, which is all that a full disk or a
@@ -24,13 +24,13 @@ std::string ReadWord(const std::filesystem::path& path) {
 void WriteWord(const std::filesystem::path& path) {
   const std::string word = RandomWord();
   const std::filesystem::path draft = path.string() + "." + word;
-  if (!WriteWhole(draft, word + "\n") && link(draft.c_str(), path.c_str()) != 0 &&
-      errno == EEXIST && ReadWord(path).empty()) {
+  if (WriteWhole(draft, word + "\n", kReadableByAll).ok() &&
+      link(draft.c_str(), path.c_str()) != 0 && errno == EEXIST && WordIn(path).empty()) {
     [[maybe_unused]] const int replaced = rename(draft.c_str(), path.c_str());
   }
   unlink(draft.c_str());
   // A lost name would make another folder of this one, whose checkpoints are nobody's.
-  [[maybe_unused]] const auto unsynced = SyncFolder(path.parent_path());
+  [[maybe_unused]] const Status unsynced = SyncFolder(path.parent_path());
 }
 
 }  // namespace
@@ -41,10 +41,10 @@ std::string FolderIdentity(const std::filesystem::path& data) {
       std::filesystem::weakly_canonical(std::filesystem::absolute(data, failed), failed);
   std::filesystem::create_directories(folder, failed);
   const std::filesystem::path path = folder / "folder-id";
-  std::string word = ReadWord(path);
+  std::string word = WordIn(path);
   if (word.empty()) {
     WriteWord(path);
-    word = ReadWord(path);
+    word = WordIn(path);
   }
   return word.empty() ? "" : word + ":" + folder.string();
 }

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "executor/gang/words.h"
+#include "system/unique_fd.h"
 
 namespace attune::agent {
 namespace {
@@ -82,9 +83,9 @@ Result<gang::HostAddress> ChooseAddress(const std::vector<InterfaceAddress>& add
     const auto loopback = std::ranges::find(addresses, true, &InterfaceAddress::is_loopback);
     if (IsLoopback(wanted) && loopback != addresses.end())
       return gang::HostAddress{wanted, loopback->interface};
-    return Error{"--interface: " + wanted +
-                 " is neither an interface of this host nor the IPv4 address of one; it has " +
-                 List(addresses)};
+    return Invalid("--interface: " + wanted +
+                   " is neither an interface of this host nor the IPv4 address of one; it has " +
+                   List(addresses));
   }
   for (const std::string& route : routes) {
     const auto found = at(route);

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <string>
 
+#include "base/result.h"
 #include "executor/gang/words.h"
+#include "system/unique_fd.h"
 
 namespace attune::agent {
 

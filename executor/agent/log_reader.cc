@@ -1,5 +1,6 @@
 #include "executor/agent/log_reader.h"
 
+#include "base/result.h"
 #include "executor/agent/messages.h"
 #include "executor/gang/valid_utf8.h"
 
@@ -13,7 +14,7 @@ v1::LogChunk ChunkOf(const gang::Folders& folders, const v1::LogRequest& request
                                                   static_cast<int>(request.rank()));
   Result<gang::LogPiece> piece = gang::ReadLog(log, request.offset(), request.limit_bytes());
   if (!piece.ok()) {
-    chunk.set_error(gang::ValidUtf8(piece.error()));
+    chunk.set_error(gang::ValidUtf8(piece.error().message));
     return chunk;
   }
   chunk.set_data(std::move(piece.value().data));
@@ -26,7 +27,9 @@ v1::LogChunk ChunkOf(const gang::Folders& folders, const v1::LogRequest& request
 
 LogReader::LogReader(gang::Folders folders, Done done)
     : folders_(std::move(folders)), done_(std::move(done)), thread_([this] {
-        while (!stop_) mailbox_.Run(Mailbox::Clock::time_point::max());
+        while (!stop_)
+          for (const auto& work : mailbox_.TakeUntil(std::chrono::steady_clock::time_point::max()))
+            work();
       }) {}
 
 LogReader::~LogReader() {

@@ -25,7 +25,7 @@ class LogReader {
  private:
   const gang::Folders folders_;
   const Done done_;
-  Mailbox mailbox_;
+  Mailbox<std::function<void()>> mailbox_;
   bool stop_ = false;   // of the thread's
   std::thread thread_;  // last: it uses all of the above
 };

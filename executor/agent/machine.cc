@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/result.h"
 #include "executor/agent/messages.h"
 #include "executor/gang/valid_utf8.h"
 #include "logging/log.h"
@@ -395,7 +396,7 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
       gangs_.Run(std::move(spec.value()));
       continue;
     }
-    const gang::Failure failure{.kind = gang::FailureKind::kStart, .message = spec.error()};
+    const gang::Failure failure{.kind = gang::FailureKind::kStart, .message = spec.error().message};
     stillborn.push_back({FromProto(assignment.attempt()), now.wall_us,
                          gang::Ended{gang::Outcome::kFailed, failure}});
   }

@@ -25,9 +25,9 @@ Result<std::vector<gang::NamedValue>> ToConfig(const v1::Assignment& assignment)
         config.push_back({entry.name(), value.text()});
         break;
       case v1::Value::KIND_NOT_SET:
-        return Error{"the value of '" + entry.name() +
-                     "' is of a kind that this executor does not know; is it older than its "
-                     "server?"};
+        return Invalid("the value of '" + entry.name() +
+                       "' is of a kind that this executor does not know; is it older than its "
+                       "server?");
     }
   }
   return config;
@@ -177,7 +177,7 @@ v1::AttemptRef ToProto(const gang::AttemptId& attempt) {
 
 Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Folders& folders) {
   Result<std::vector<gang::NamedValue>> config = ToConfig(assignment);
-  if (!config.ok()) return Error{config.error()};
+  if (!config.ok()) return config.error();
 
   gang::GangSpec spec;
   spec.attempt = FromProto(assignment.attempt());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attune/v1/executor.pb.h"
+#include "base/result.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/spec.h"

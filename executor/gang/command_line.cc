@@ -43,19 +43,19 @@ Result<std::string> Lookup(std::string_view placeholder, const std::vector<Named
                            const std::filesystem::path& config_file) {
   if (placeholder == "config") return config_file.string();
   if (placeholder == "args" || placeholder.starts_with("args.")) {
-    return Error{"${" + std::string(placeholder) +
-                 "} in the command must be an argument of its own"};
+    return Invalid("${" + std::string(placeholder) +
+                   "} in the command must be an argument of its own");
   }
   if (placeholder.starts_with(kParam)) {
     const std::string_view name = placeholder.substr(kParam.size());
     const auto found = std::ranges::find(config, name, &NamedValue::name);
     if (found != config.end()) return ToText(found->value);
-    return Error{"${" + std::string(placeholder) + "} in the command: there is no parameter '" +
-                 std::string(name) + "'"};
+    return Invalid("${" + std::string(placeholder) + "} in the command: there is no parameter '" +
+                   std::string(name) + "'");
   }
-  return Error{"${" + std::string(placeholder) +
-               "} in the command is unknown; there are ${args}, ${args.flags}, ${args.plain}, "
-               "${config} and ${param.NAME}, and $${ for a literal ${"};
+  return Invalid("${" + std::string(placeholder) +
+                 "} in the command is unknown; there are ${args}, ${args.flags}, ${args.plain}, "
+                 "${config} and ${param.NAME}, and $${ for a literal ${");
 }
 
 Result<std::string> ExpandArgument(std::string_view argument, const std::vector<NamedValue>& config,
@@ -71,8 +71,8 @@ Result<std::string> ExpandArgument(std::string_view argument, const std::vector<
     }
     const size_t close = argument.find('}', open);
     if (close == std::string_view::npos) {
-      return Error{"'" + std::string(argument.substr(open)) +
-                   "' in the command lacks its closing }"};
+      return Invalid("'" + std::string(argument.substr(open)) +
+                     "' in the command lacks its closing }");
     }
     Result<std::string> value =
         Lookup(argument.substr(open + 2, close - open - 2), config, config_file);
@@ -110,7 +110,7 @@ bool UsesConfigFile(const std::vector<std::string>& command) {
 Result<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& command,
                                                const std::vector<NamedValue>& config,
                                                const std::filesystem::path& config_file) {
-  if (command.empty()) return Error{"the command is empty"};
+  if (command.empty()) return Invalid("the command is empty");
   std::vector<std::string> argv;
   for (const std::string& argument : command) {
     const auto all =
@@ -123,10 +123,10 @@ Result<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& c
       continue;
     }
     Result<std::string> expanded = ExpandArgument(argument, config, config_file);
-    if (!expanded.ok()) return Error{expanded.error()};
+    if (!expanded.ok()) return expanded.error();
     argv.push_back(std::move(expanded.value()));
   }
-  if (argv.empty()) return Error{"the command names no program"};
+  if (argv.empty()) return Invalid("the command names no program");
   return argv;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "executor/gang/words.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 namespace {

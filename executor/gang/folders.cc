@@ -9,12 +9,11 @@
 #include <cstring>
 
 #include "system/files.h"
+#include "system/system_error.h"
 
 namespace attune::gang {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kOwnerBytesMax = 256;
 
 Folders::Folders(const fs::path& data) : data_(fs::absolute(data).lexically_normal()) {}
 
@@ -34,21 +33,12 @@ fs::path Folders::Checkpoints(const AttemptId& attempt) const {
 
 fs::path Folders::Files(const AttemptId& attempt) const { return Trial(attempt) / "files"; }
 
-Result<std::string> ReadOwner(const fs::path& sweep_dir) {
-  const fs::path path = sweep_dir / "server";
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file && errno == ENOENT) return std::string();
-  std::string word(kOwnerBytesMax, '\0');
-  const ssize_t count = file ? read(file.get(), word.data(), word.size()) : -1;
-  if (count < 0) return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
-  word.resize(static_cast<size_t>(count));
-  return word;
-}
+Result<std::string> ReadOwner(const fs::path& sweep_dir) { return ReadWhole(sweep_dir / "server"); }
 
-std::optional<Error> WriteOwner(const fs::path& sweep_dir, const std::string& word) {
+Status WriteOwner(const fs::path& sweep_dir, const std::string& word) {
   const Result<std::string> before = ReadOwner(sweep_dir);
-  if (before.ok() && before.value() == word) return std::nullopt;
-  return WriteWhole(sweep_dir / "server", word);
+  if (before.ok() && before.value() == word) return {};
+  return WriteWhole(sweep_dir / "server", word, kReadableByAll);
 }
 
 std::string CheckpointFolder(int64_t step, uint32_t attempt) {
@@ -69,7 +59,7 @@ Result<UniqueFd> OpenLog(const fs::path& path) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
   UniqueFd log(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!log) return Error{"cannot open " + path.string() + ": " + std::strerror(errno)};
+  if (!log) return SystemError("cannot open " + path.string(), errno);
   return log;
 }
 
@@ -77,7 +67,7 @@ Result<LogPiece> ReadLog(const fs::path& path, int64_t offset, uint32_t limit) {
   const UniqueFd log(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!log || fstat(log.get(), &status) != 0) {
-    return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
+    return SystemError("cannot read " + path.string(), errno);
   }
   const int64_t size = status.st_size;
   const int64_t from = offset >= 0 ? std::min(offset, size) : std::max(offset, -size) + size;
@@ -85,7 +75,7 @@ Result<LogPiece> ReadLog(const fs::path& path, int64_t offset, uint32_t limit) {
   LogPiece piece{.offset = static_cast<uint64_t>(from), .file_bytes = static_cast<uint64_t>(size)};
   piece.data.resize(std::min<int64_t>(std::min(limit, kLogReadBytesMax), size - from));
   const ssize_t count = pread(log.get(), piece.data.data(), piece.data.size(), from);
-  if (count < 0) return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
+  if (count < 0) return SystemError("cannot read " + path.string(), errno);
   piece.data.resize(count);
   return piece;
 }

@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "base/result.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 
@@ -47,7 +49,7 @@ std::optional<std::filesystem::path> FetchedFolder(const GangSpec& spec);
 // Whose sweep a folder has files of, as the last one that has run some of it here: a word that its
 // server has said. Empty: nobody has.
 Result<std::string> ReadOwner(const std::filesystem::path& sweep_dir);
-std::optional<Error> WriteOwner(const std::filesystem::path& sweep_dir, const std::string& word);
+Status WriteOwner(const std::filesystem::path& sweep_dir, const std::string& word);
 
 std::filesystem::path RankLog(const std::filesystem::path& attempt_dir, int rank);
 

@@ -139,7 +139,7 @@ bool Gang::ReadLog() {
   while (phase_ == Phase::kRunning && !waiting_at_ && MayRead()) {
     Result<std::optional<Report>> next = log_reports_->Next();
     if (!next.ok()) {
-      Fail(FailureKind::kProtocol, 0, next.error());
+      Fail(FailureKind::kProtocol, 0, next.error().message);
     } else if (next.value()) {
       Take(*std::move(next.value()));
     } else if (log_reports_->is_at_end()) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "channel/messages.h"
 #include "executor/gang/blame.h"
 #include "executor/gang/facts.h"
@@ -18,9 +19,12 @@
 #include "executor/gang/rank.h"
 #include "executor/gang/spec.h"
 #include "executor/processes/cgroup.h"
+#include "executor/processes/environment.h"
 #include "executor/processes/guard.h"
 #include "executor/processes/held_port.h"
 #include "executor/processes/loop.h"
+#include "system/spawn.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 
@@ -127,7 +131,7 @@ class Gang final : private Rank::Owner {
   void On(Rank&, const channel::Unknown&) {}
 
   // Starting (gang_start.cc).
-  std::optional<Error> PrepareMeeting();
+  Status PrepareMeeting();
   SharedRendezvous Shared() const;
   EnvironmentChanges EnvironmentOf(const Rank& rank) const;
   std::optional<Outlets> Open(Rank& rank);  // null: the gang has failed

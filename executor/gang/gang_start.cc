@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/result.h"
 #include "executor/gang/command_line.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/gang.h"
+#include "executor/processes/cgroup.h"
+#include "executor/processes/environment.h"
+#include "system/spawn.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 namespace {
@@ -25,14 +30,16 @@ LaunchedProgram ProgramOf(const Program& program, const Preparation& preparation
 
 void Gang::Start() {
   Result<Preparation> preparation = Prepare(spec_);
-  if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error());
+  if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error().message);
   preparation_ = std::move(preparation.value());
   if (spec_.Spans() && spec_.host.address.empty()) {
     return Fail(FailureKind::kStart, -1,
                 "ranks of other hosts cannot reach this one; start its executor with --interface");
   }
-  if (auto error = MakePlace(spec_)) return Fail(FailureKind::kHost, -1, error->message);
-  if (auto error = PrepareMeeting()) return Fail(FailureKind::kHost, -1, error->message);
+  if (Status made = MakePlace(spec_); !made.ok())
+    return Fail(FailureKind::kHost, -1, made.error().message);
+  if (Status prepared = PrepareMeeting(); !prepared.ok())
+    return Fail(FailureKind::kHost, -1, prepared.error().message);
   Rank::Owner& owner = *this;
   for (const RankSlot& slot : spec_.ranks) {
     ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
@@ -40,7 +47,7 @@ void Gang::Start() {
 
   cgroup_ = services_.cgroup();
   const Result<WarmStart> warm = services_.launcher_for(ProgramOf(spec_.program, preparation_));
-  if (!warm.ok()) return Fail(FailureKind::kStart, -1, warm.error());
+  if (!warm.ok()) return Fail(FailureKind::kStart, -1, warm.error().message);
   built_on_sdk_ = warm.value().built_on_sdk;
   launcher_ = warm.value().launcher;
   if (launcher_) {
@@ -51,28 +58,28 @@ void Gang::Start() {
 }
 
 // What the ranks need to find each other by, and this gang to find what they print.
-std::optional<Error> Gang::PrepareMeeting() {
+Status Gang::PrepareMeeting() {
   if (!spec_.HasRankZero()) {
-    if (!spec_.rendezvous) return Error{"nobody has said where the gang meets"};
+    if (!spec_.rendezvous) return Invalid("nobody has said where the gang meets");
     if (spec_.rendezvous->rank_zero) Meet(*spec_.rendezvous->rank_zero);
-    return std::nullopt;
+    return {};
   }
   Result<HeldPort> port = HeldPort::Hold();
-  if (!port.ok()) return Error{port.error()};
+  if (!port.ok()) return port.error();
   port_ = std::move(port.value());
   if (spec_.Spans()) Emit(Shared());
-  if (spec_.program.report_pattern.empty()) return std::nullopt;
+  if (spec_.program.report_pattern.empty()) return {};
 
   const std::filesystem::path path = RankLog(spec_.attempt_dir, 0);
-  if (auto log = OpenLog(path); !log.ok()) return Error{log.error()};
+  if (auto log = OpenLog(path); !log.ok()) return log.error();
   auto reports = LogReports::Open(services_.loop, path,
                                   {.pattern = spec_.program.report_pattern,
                                    .time_attr = spec_.time_attr,
                                    .step = spec_.resume ? spec_.resume->step : 0},
                                   [this] { ReadLog(); });
-  if (!reports.ok()) return Error{reports.error()};
+  if (!reports.ok()) return reports.error();
   log_reports_ = std::move(reports.value());
-  return std::nullopt;
+  return {};
 }
 
 SharedRendezvous Gang::Shared() const {
@@ -89,7 +96,8 @@ std::optional<Gang::Outlets> Gang::Open(Rank& rank) {
   Result<UniqueFd> channel = rank.OpenChannel();
   Result<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
   if (channel.ok() && log.ok()) return Outlets{std::move(channel.value()), std::move(log.value())};
-  Fail(FailureKind::kHost, rank.slot().rank, channel.ok() ? log.error() : channel.error());
+  Fail(FailureKind::kHost, rank.slot().rank,
+       channel.ok() ? log.error().message : channel.error().message);
   return std::nullopt;
 }
 
@@ -108,7 +116,8 @@ void Gang::SpawnAll() {
                                  .process_group = group_,
                                  .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
                                  .announce_fd = services_.guard.announce_fd()});
-    if (!child.ok()) return Fail(FailureKind::kStart, rank->slot().rank, child.error());
+    if (!child.ok()) return Fail(FailureKind::kStart, rank->slot().rank, child.error().message);
+    WarnWithoutCgroup(*child);
     Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
   }
   AllStarted();
@@ -159,7 +168,7 @@ FailureKind Gang::KindOfUnforked() const {
 void Gang::OnForked(size_t index, Result<Child> child) {
   --forks_pending_;
   if (!child.ok()) {
-    Fail(KindOfUnforked(), ranks_[index]->slot().rank, child.error());
+    Fail(KindOfUnforked(), ranks_[index]->slot().rank, child.error().message);
     return ConcludeIfGone();
   }
   Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);

@@ -16,7 +16,11 @@
 
 #include "channel/launcher.h"
 #include "executor/gang/folders.h"
+#include "executor/processes/cgroup.h"
+#include "executor/processes/environment.h"
 #include "logging/log.h"
+#include "system/processes.h"
+#include "system/system_error.h"
 
 namespace attune::gang {
 namespace {
@@ -41,12 +45,14 @@ std::string Describe(const ExitStatus& status) {
                             : "left with exit code " + std::to_string(status.exit_code);
 }
 
+Error Unresponsive(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
+
 }  // namespace
 
 Result<ProgramIdentity> Identify(const std::filesystem::path& program) {
   struct stat status {};
   if (stat(program.c_str(), &status) != 0) {
-    return Error{"cannot look at " + program.string() + ": " + std::strerror(errno)};
+    return SystemError("cannot look at " + program.string(), errno);
   }
   return ProgramIdentity{
       .path = program,
@@ -68,9 +74,9 @@ Result<std::unique_ptr<Launcher>> Launcher::Start(
     const LaunchedProgram& program, const std::filesystem::path& log, const Options& options) {
   std::unique_ptr<Launcher> launcher(new Launcher(loop, guard, identity, program, options));
   Result<UniqueFd> output = OpenLog(log);
-  if (!output.ok()) return Error{output.error()};
+  if (!output.ok()) return output.error();
   auto ends = SocketPair(SOCK_SEQPACKET);
-  if (!ends.ok()) return Error{ends.error()};
+  if (!ends.ok()) return ends.error();
   launcher->socket_ = std::move(ends.value().first);
   const UniqueFd theirs = std::move(ends.value().second);
   EnvironmentChanges environment = program.environment;
@@ -89,7 +95,8 @@ Result<std::unique_ptr<Launcher>> Launcher::Start(
                                .inherited_fd = theirs.get(),
                                .cgroup = cgroup ? cgroup->descriptor() : -1,
                                .announce_fd = guard.announce_fd()});
-  if (!child.ok()) return Error{child.error()};
+  if (!child.ok()) return child.error();
+  WarnWithoutCgroup(*child);
 
   Launcher* self = launcher.get();
   self->cgroup_ = std::move(cgroup);
@@ -163,10 +170,10 @@ void Launcher::GiveUp(uint64_t request) {
   if (!pending) return;
   if (!pending.mapped().sent) return pending.mapped().request.unavailable();
   abandoned_.insert(request);
-  pending.mapped().request.forked(
-      Error{"the launcher of " + program_.path.string() + " (pid " + std::to_string(child_.pid) +
-            ") did not answer a fork request for " + std::to_string(options_.fork_timeout.count()) +
-            " ms; its log is " + log_.string()});
+  pending.mapped().request.forked(Unresponsive(
+      "the launcher of " + program_.path.string() + " (pid " + std::to_string(child_.pid) +
+      ") did not answer a fork request for " + std::to_string(options_.fork_timeout.count()) +
+      " ms; its log is " + log_.string()));
 }
 
 void Launcher::Receive() {
@@ -186,7 +193,7 @@ void Launcher::Receive() {
 
 void Launcher::OnPacket(Packet packet) {
   Result<channel::FromLauncher> message = channel::ParseFromLauncher(packet.bytes);
-  if (!message.ok()) return Die("sent " + message.error());
+  if (!message.ok()) return Die("sent " + message.error().message);
   if (const auto* ready = std::get_if<channel::Ready>(&message.value())) {
     if (ready->protocol != channel::kLauncherProtocol) {
       return Die("speaks launcher protocol " + std::to_string(ready->protocol) +
@@ -216,8 +223,8 @@ void Launcher::OnForked(const channel::Forked& forked, UniqueFd pidfd) {
   if (!answered) return;
   ForkRequest& asked = answered.mapped().request;
   if (pid <= 0 || !error.empty()) {
-    asked.forked(Error{"the launcher of " + program_.path.string() +
-                       " could not fork: " + (error.empty() ? "no reason given" : error)});
+    asked.forked(Unresponsive("the launcher of " + program_.path.string() +
+                              " could not fork: " + (error.empty() ? "no reason given" : error)));
     return;
   }
   if (!pidfd) {
@@ -251,7 +258,7 @@ void Launcher::Die(std::string why) {
   logging::Info("{}; its log is {}", death_, log_.string());
   for (auto& [id, pending] : std::exchange(pending_, {})) {
     if (pending.sent) {
-      pending.request.forked(Error{death_});
+      pending.request.forked(Unresponsive(death_));
     } else {
       pending.request.unavailable();
     }

@@ -11,13 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "channel/launcher.h"
 #include "executor/gang/words.h"
 #include "executor/processes/cgroup.h"
+#include "executor/processes/environment.h"
 #include "executor/processes/guard.h"
 #include "executor/processes/loop.h"
 #include "system/sockets.h"
 #include "system/spawn.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 

@@ -8,6 +8,7 @@
 
 #include "executor/gang/orphans.h"
 #include "executor/processes/process_group.h"
+#include "system/processes.h"
 #include "system/sockets.h"
 #include "system/spawn.h"
 

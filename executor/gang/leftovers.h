@@ -9,6 +9,7 @@
 #include "executor/gang/words.h"
 #include "executor/processes/cgroup.h"
 #include "executor/processes/loop.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 

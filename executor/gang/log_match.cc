@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/result.h"
 #include "executor/gang/folders.h"
 
 namespace attune::gang {

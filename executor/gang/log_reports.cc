@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "channel/line_reader.h"
+#include "system/system_error.h"
 
 namespace attune::gang {
 namespace {
@@ -46,16 +47,17 @@ Result<std::unique_ptr<LogReports>> LogReports::Open(Loop& loop, const std::file
                                                      std::function<void()> more) {
   UniqueFd file(open(log.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file || lseek(file.get(), 0, SEEK_END) < 0)
-    return Error{"cannot read " + log.string() + ": " + std::strerror(errno)};
+    return SystemError("cannot read " + log.string(), errno);
   UniqueFd changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!changes || inotify_add_watch(changes.get(), log.c_str(), IN_MODIFY) < 0) {
-    return Error{"cannot watch " + log.string() + " for reports: " + std::strerror(errno) +
-                 " (see the limits in /proc/sys/fs/inotify)"};
+    return Error{ErrorCode::kUnavailable, "cannot watch " + log.string() +
+                                              " for reports: " + std::strerror(errno) +
+                                              " (see the limits in /proc/sys/fs/inotify)"};
   }
   std::unique_ptr<LogReports> reports(
       new LogReports(loop, std::move(file), std::move(changes), options, std::move(more)));
   if (!reports->pattern_->ok()) {
-    return Error{"reports.pattern is no regular expression: " + reports->pattern_->error()};
+    return Invalid("reports.pattern is no regular expression: " + reports->pattern_->error());
   }
   return reports;
 }
@@ -131,8 +133,8 @@ Result<std::optional<Report>> LogReports::Read(std::string_view line) {
     return std::optional<Report>();
   }
   const auto wrong = [&](const std::string& name, std::string_view text, const char* wanted) {
-    return Error{"rank 0 printed " + channel::Quote(line) + ", where reports.pattern finds " +
-                 channel::Quote(text) + " as " + name + ", which is not " + wanted};
+    return Invalid("rank 0 printed " + channel::Quote(line) + ", where reports.pattern finds " +
+                   channel::Quote(text) + " as " + name + ", which is not " + wanted);
   };
   Report report{.step = step_ + 1};
   for (const auto& [name, number] : pattern_->NamedCapturingGroups()) {
@@ -159,7 +161,8 @@ Result<std::optional<Report>> LogReports::Read(std::string_view line) {
     const auto step = channel::StepOfTime(
         time_attr_, time == report.metrics.end() ? std::nullopt : std::optional(time->second),
         step_);
-    if (!step.ok()) return Error{"rank 0 printed " + channel::Quote(line) + ": " + step.error()};
+    if (!step.ok())
+      return Invalid("rank 0 printed " + channel::Quote(line) + ": " + step.error().message);
     if (step.value() == step_) return std::optional<Report>();
     report.step = step.value();
   }

@@ -9,9 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "channel/messages.h"
 #include "executor/gang/words.h"
 #include "executor/processes/loop.h"
+#include "system/unique_fd.h"
 
 namespace re2 {
 class RE2;

@@ -71,7 +71,7 @@ Orphans FindOrphans(const AttemptId& attempt, bool alone,
   Orphans orphans;
   for (const pid_t pid : PossibleChildren()) {
     if (is_known(pid)) continue;
-    const ProcessState process = StateOf(pid);
+    const ProcessState process = ReadProcess(pid);
     if (process.parent != getpid()) continue;
     if (process.is_dead) {
       // Children that this program made for other purposes stay in its own process group.

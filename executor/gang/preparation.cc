@@ -1,6 +1,7 @@
 #include "executor/gang/preparation.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -8,41 +9,41 @@
 #include "channel/line_reader.h"
 #include "executor/gang/command_line.h"
 #include "executor/gang/folders.h"
+#include "system/system_error.h"
 
 namespace attune::gang {
 namespace {
 
-std::optional<Error> CheckSlots(const GangSpec& spec) {
-  if (spec.ranks.empty()) return Error{"the assignment has no ranks for this host"};
+Status CheckSlots(const GangSpec& spec) {
+  if (spec.ranks.empty()) return Invalid("the assignment has no ranks for this host");
   if (!std::ranges::is_sorted(spec.ranks, {}, &RankSlot::rank))
-    return Error{"the assignment's ranks are not in order"};
+    return Invalid("the assignment's ranks are not in order");
   for (const RankSlot& slot : spec.ranks) {
     const auto same = [&](const RankSlot& other) { return other.rank == slot.rank; };
     if (slot.rank < 0 || slot.rank >= spec.world_size ||
         std::ranges::count_if(spec.ranks, same) != 1) {
-      return Error{"rank " + std::to_string(slot.rank) + " is not one of " +
-                   std::to_string(spec.world_size) + ", or is assigned twice"};
+      return Invalid("rank " + std::to_string(slot.rank) + " is not one of " +
+                     std::to_string(spec.world_size) + ", or is assigned twice");
     }
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> MakeFolders(const GangSpec& spec) {
+Status MakeFolders(const GangSpec& spec) {
   for (const std::filesystem::path& folder :
        {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir}) {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
-    if (failed) return Error{"cannot make " + folder.string() + ": " + failed.message()};
+    if (failed) return SystemError("cannot make " + folder.string(), failed.value());
   }
-  return spec.server.empty() ? std::nullopt : WriteOwner(spec.sweep_dir, spec.server);
+  return spec.server.empty() ? Status() : WriteOwner(spec.sweep_dir, spec.server);
 }
 
-std::optional<Error> WriteConfig(const std::filesystem::path& path,
-                                 const std::vector<NamedValue>& config) {
+Status WriteConfig(const std::filesystem::path& path, const std::vector<NamedValue>& config) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << channel::ToJson(config) << std::flush;
-  if (!file) return Error{"cannot write " + path.string()};
-  return std::nullopt;
+  if (!file) return SystemError("cannot write " + path.string(), errno);
+  return {};
 }
 
 std::filesystem::path ConfigFile(const GangSpec& spec) { return spec.attempt_dir / "config.json"; }
@@ -78,9 +79,9 @@ Result<std::vector<std::string>> GpuNames(const GangSpec& spec) {
     } else if (gpu >= 0 && gpu < std::ssize(*given)) {
       names.push_back((*given)[gpu]);
     } else {
-      return Error{"GPU " + std::to_string(gpu) + " was assigned, but this executor was given " +
-                   std::to_string(given->size()) + " (CUDA_VISIBLE_DEVICES=" +
-                   CommaSeparated(*given) + "); start it again, so that the server learns of it"};
+      return Invalid("GPU " + std::to_string(gpu) + " was assigned, but this executor was given " +
+                     std::to_string(given->size()) + " (CUDA_VISIBLE_DEVICES=" +
+                     CommaSeparated(*given) + "); start it again, so that the server learns of it");
     }
   }
   return names;
@@ -88,24 +89,24 @@ Result<std::vector<std::string>> GpuNames(const GangSpec& spec) {
 
 }  // namespace
 
-std::optional<Error> MakePlace(const GangSpec& spec) {
-  if (auto error = MakeFolders(spec)) return error;
+Status MakePlace(const GangSpec& spec) {
+  if (Status made = MakeFolders(spec); !made.ok()) return made;
   return UsesConfigFile(spec.program.command) ? WriteConfig(ConfigFile(spec), spec.config)
-                                              : std::nullopt;
+                                              : Status();
 }
 
 Result<Preparation> Prepare(const GangSpec& spec) {
-  if (auto error = CheckSlots(spec)) return *std::move(error);
+  if (Status sound = CheckSlots(spec); !sound.ok()) return sound.error();
   Result<std::vector<std::string>> argv =
       ExpandCommand(spec.program.command, spec.config, ConfigFile(spec));
-  if (!argv.ok()) return Error{argv.error()};
+  if (!argv.ok()) return argv.error();
   if (ToLine(StartOf(spec, spec.ranks[0])).size() > channel::kLineBytesMax) {
-    return Error{"the configuration is larger than a line of the worker channel, " +
-                 std::to_string(channel::kLineBytesMax) + " bytes"};
+    return Invalid("the configuration is larger than a line of the worker channel, " +
+                   std::to_string(channel::kLineBytesMax) + " bytes");
   }
-  if (auto names = GpuNames(spec); !names.ok()) return Error{names.error()};
+  if (auto names = GpuNames(spec); !names.ok()) return names.error();
   Result<std::filesystem::path> program = LocateProgram(spec.program, argv.value()[0]);
-  if (!program.ok()) return Error{program.error()};
+  if (!program.ok()) return program.error();
   return Preparation{std::move(program.value()), std::move(argv.value())};
 }
 

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "channel/messages.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
+#include "executor/processes/environment.h"
 #include "system/spawn.h"
 
 namespace attune::gang {
@@ -24,7 +26,7 @@ Result<Preparation> Prepare(const GangSpec& spec);
 
 // Makes the folders that the gang writes to, and the file of its configuration if its command names
 // that one.
-std::optional<Error> MakePlace(const GangSpec& spec);
+Status MakePlace(const GangSpec& spec);
 
 // What a rank is told first.
 channel::Start StartOf(const GangSpec& spec, const RankSlot& slot);

@@ -26,7 +26,7 @@ Rank::Rank(Loop& loop, RankSlot slot, Owner& owner)
 
 Result<UniqueFd> Rank::OpenChannel() {
   auto ends = SocketPair(SOCK_STREAM);
-  if (!ends.ok()) return Error{ends.error()};
+  if (!ends.ok()) return ends.error();
   channel_ = std::move(ends.value().first);
   return std::move(ends.value().second);
 }
@@ -86,7 +86,7 @@ void Rank::Read(size_t bytes_max) {
     while (const auto line = lines_.Next()) {
       Result<channel::FromRank> message = channel::ParseFromRank(*line);
       if (!message.ok()) {
-        problem = message.error();
+        problem = message.error().message;
         break;
       }
       owner_.OnMessage(*this, std::move(message.value()));

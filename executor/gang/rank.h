@@ -5,11 +5,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "channel/line_reader.h"
 #include "channel/messages.h"
 #include "executor/gang/spec.h"
 #include "executor/processes/loop.h"
 #include "system/spawn.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 

@@ -33,10 +33,11 @@ Supervisor::Supervisor(Options options, FactSink sink)
 Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink sink) {
   std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(options), std::move(sink)));
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-    return Error{"this system cannot adopt orphaned processes (PR_SET_CHILD_SUBREAPER)"};
+    return Error{ErrorCode::kUnavailable,
+                 "this system cannot adopt orphaned processes (PR_SET_CHILD_SUBREAPER)"};
   }
   Supervisor* self = supervisor.get();
-  std::promise<std::optional<Error>> started;
+  std::promise<Status> started;
   self->thread_ = std::thread([self, &started] {
     pthread_setname_np(pthread_self(), "attune-gangs");
     self->MakeCgroups();
@@ -44,12 +45,12 @@ Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink 
         Guard::Start(self->loop_, self->cgroups_ ? self->cgroups_->folder() : "");
     const bool ok = guard.ok();
     if (ok) self->guard_ = std::move(guard.value());
-    started.set_value(ok ? std::nullopt : std::optional(Error{guard.error()}));
+    started.set_value(ok ? Status() : guard.error());
     if (ok) self->loop_.Run();
   });
-  if (auto error = started.get_future().get()) {
+  if (const Status running = started.get_future().get(); !running.ok()) {
     self->thread_.join();
-    return *std::move(error);
+    return running.error();
   }
   return supervisor;
 }
@@ -64,7 +65,7 @@ void Supervisor::MakeCgroups() {
                   cgroups_->folder().string());
   } else {
     logging::Info("what ranks leave behind is found by its environment, not by cgroups: {}",
-                  cgroups.error());
+                  cgroups.error().message);
   }
 }
 
@@ -122,7 +123,7 @@ void Supervisor::Warm(Program program) {
                                        .argv = program.command,
                                        .environment = program.environment,
                                        .working_directory = program.working_directory});
-    if (!launcher.ok()) logging::Warn("{}", launcher.error());
+    if (!launcher.ok()) logging::Warn("{}", launcher.error().message);
   });
 }
 
@@ -152,7 +153,7 @@ void Supervisor::RunGang(GangSpec spec) {
 
 Result<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
   Result<ProgramIdentity> identity = Identify(program.path);
-  if (!identity.ok()) return Error{identity.error()};
+  if (!identity.ok()) return identity.error();
   ForgetUselessLaunchers();
   const bool python = IsPythonLauncher(program.argv);
   WarmStart start{.built_on_sdk = !python};
@@ -173,7 +174,7 @@ Result<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
   auto launcher = Launcher::Start(
       loop_, *guard_, NewCgroup(), identity.value(), program,
       options_.launcher_log_dir / (program.path.filename().string() + ".log"), options);
-  if (!launcher.ok()) return Error{launcher.error()};
+  if (!launcher.ok()) return launcher.error();
   start.launcher = launcher.value().get();
   launchers_.push_back({std::move(launcher.value()), Loop::Clock::now()});
   return start;

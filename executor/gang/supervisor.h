@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/result.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "system/system_error.h"
+
 namespace attune::agent {
 namespace {
 
@@ -36,7 +38,7 @@ void Add(const std::string& problem, HostHealth& health) {
 
 Result<FileSystem> ReadFileSystem(const std::filesystem::path& folder) {
   struct statvfs told {};
-  if (statvfs(folder.c_str(), &told) != 0) return Error{std::strerror(errno)};
+  if (statvfs(folder.c_str(), &told) != 0) return SystemError("statvfs", errno);
   return FileSystem{.bytes = told.f_blocks * told.f_frsize,
                     .free_bytes = told.f_bavail * told.f_frsize,
                     .files = told.f_files,
@@ -77,7 +79,7 @@ void HealthCheck::LookAtDisk(HostHealth& health) {
   const bool is_judged = options_.limits.disk_free_bytes != 0;
   if (!read.ok()) {
     if (is_judged)
-      Add("its disk does not say what it has left" + where + ": " + read.error(), health);
+      Add("its disk does not say what it has left" + where + ": " + read.error().message, health);
     return;
   }
   const FileSystem& disk = read.value();

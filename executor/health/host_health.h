@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/result.h"
 #include "executor/gang/words.h"
 #include "executor/health/gpu_health.h"
 #include "executor/health/host_resources.h"

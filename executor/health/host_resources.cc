@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "executor/gang/preparation.h"
 #include "executor/processes/cgroup.h"
 

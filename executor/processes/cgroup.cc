@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -22,8 +23,10 @@
 #include <utility>
 
 #include "logging/log.h"
+#include "system/processes.h"
 #include "system/sockets.h"
 #include "system/spawn.h"
+#include "system/system_error.h"
 
 namespace attune::gang {
 namespace {
@@ -45,8 +48,6 @@ std::string Read(const fs::path& file) {
   std::ifstream stream(file);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
-
-std::string Reason() { return std::strerror(errno); }
 
 // The value after `key` of a file of "key value" lines.
 std::string ValueOf(const std::string& text, const std::string& key) {
@@ -116,7 +117,7 @@ Result<Mount> FindMount(const fs::path& proc) {
     fields >> skipped >> skipped >> skipped >> mount.root >> mount.point;
     return mount;
   }
-  return Error{"no cgroup2 filesystem is mounted"};
+  return Error{ErrorCode::kUnavailable, "no cgroup2 filesystem is mounted"};
 }
 
 // FNV-1a: identities hold paths, which names of folders cannot.
@@ -139,29 +140,38 @@ void EndEarlier(const fs::path& parent, const std::string& prefix) {
 }
 
 // Whether processes can be started in it: kernels, containers and what encloses us may all object.
-std::optional<Error> TryOut(const Cgroup& cgroup) {
+Status TryOut(const Cgroup& cgroup) {
   const pid_t pid = ForkInto(cgroup.descriptor());
   if (pid == 0) _exit(0);
   if (pid < 0) {
-    return Error{"cannot start a process in " + cgroup.folder().string() + ": " + Reason()};
+    return SystemError("cannot start a process in " + cgroup.folder().string(), errno);
   }
   waitpid(pid, nullptr, 0);
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
 
+void WarnWithoutCgroup(const Child& child) {
+  static std::atomic_flag warned;
+  if (child.cgroup_error == 0 || warned.test_and_set()) return;
+  logging::Warn(
+      "processes cannot be started in their cgroup ({}) and are started without; what "
+      "left its session and cleared its environment may be left behind",
+      std::strerror(child.cgroup_error));
+}
+
 Result<OwnCgroup> FindOwnCgroup(const fs::path& proc) {
   Result<Mount> mount = FindMount(proc);
-  if (!mount.ok()) return Error{mount.error()};
+  if (!mount.ok()) return mount.error();
   const std::string own = ValueOf(Read(proc / "self/cgroup"), "0::");
   const std::string& root = mount.value().root;
   const std::string below = root == "/"                   ? own
                             : own.starts_with(root + "/") ? own.substr(root.size())
                                                           : "";
   if (own.empty() || own.find("/..") != std::string::npos || (below.empty() && own != root)) {
-    return Error{"the cgroup of this process, '" + own + "', is not in " +
-                 mount.value().point.string()};
+    return Error{ErrorCode::kUnavailable, "the cgroup of this process, '" + own + "', is not in " +
+                                              mount.value().point.string()};
   }
   return OwnCgroup{mount.value().point, fs::path(below).relative_path().lexically_normal()};
 }
@@ -204,18 +214,18 @@ std::vector<UniqueFd> Cgroup::Kill() {
 
 Result<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
   const Result<OwnCgroup> found = FindOwnCgroup(options.proc);
-  if (!found.ok()) return Error{found.error()};
+  if (!found.ok()) return found.error();
   const fs::path own = found.value().folder();
   const std::string prefix = "attune-" + Hash(options.identity) + "-";
   EndEarlier(own, prefix);
   std::string folder = own / (prefix + "XXXXXX");
   if (!mkdtemp(folder.data())) {
-    return Error{"cannot make " + (own / prefix).string() + "…: " + Reason()};
+    return SystemError("cannot make " + (own / prefix).string() + "…", errno);
   }
   std::unique_ptr<Cgroups> all(new Cgroups(folder));
   Result<std::unique_ptr<Cgroup>> first = all->AddOne();
-  if (!first.ok()) return Error{first.error()};
-  if (auto error = TryOut(*first.value())) return *std::move(error);
+  if (!first.ok()) return first.error();
+  if (Status usable = TryOut(*first.value()); !usable.ok()) return usable.error();
   return all;
 }
 
@@ -229,18 +239,19 @@ std::unique_ptr<Cgroup> Cgroups::Add() {
   Result<std::unique_ptr<Cgroup>> cgroup = AddOne();
   if (cgroup.ok()) return std::move(cgroup.value());
   logging::Warn("{}; what left its session and cleared its environment may be left behind",
-                cgroup.error());
+                cgroup.error().message);
   return nullptr;
 }
 
 Result<std::unique_ptr<Cgroup>> Cgroups::AddOne() {
   const fs::path folder = folder_ / std::to_string(next_++);
   if (mkdir(folder.c_str(), 0755) != 0) {
-    return Error{"cannot make " + folder.string() + ": " + Reason()};
+    return SystemError("cannot make " + folder.string(), errno);
   }
   UniqueFd descriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!descriptor || !Write(folder / "cgroup.type", "threaded")) {
-    const Error error{"cannot use " + folder.string() + " as a threaded cgroup: " + Reason()};
+    const Error error =
+        SystemError("cannot use " + folder.string() + " as a threaded cgroup", errno);
     rmdir(folder.c_str());
     return error;
   }

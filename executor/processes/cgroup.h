@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "system/spawn.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 
@@ -95,6 +97,10 @@ class Cgroups {
   int next_ = 1;
   std::vector<std::filesystem::path> left_;  // those whose last process was not quite gone
 };
+
+// Warns, once in the life of this process, if the child could not start in its cgroup: all others
+// will not either.
+void WarnWithoutCgroup(const Child& child);
 
 // Kills everything in the folder of a Cgroups, once, and leaves that as it was.
 void KillCgroups(const std::filesystem::path& folder);

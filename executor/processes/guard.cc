@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "executor/processes/cgroup.h"
+#include "executor/processes/environment.h"
 #include "executor/processes/process_group.h"
 #include "logging/log.h"
 #include "system/own_program.h"
@@ -96,11 +97,13 @@ void MaybeRunGuard(int argc, char** argv) {
 
 Result<std::unique_ptr<Guard>> Guard::Start(Loop& loop, std::filesystem::path cgroups) {
   if (!main_runs_guards) {
-    return Error{"gangs need their guard: call attune::gang::MaybeRunGuard() first in main"};
+    return Error{ErrorCode::kInternal,
+                 "gangs need their guard: call attune::gang::MaybeRunGuard() first in main"};
   }
   std::unique_ptr<Guard> guard(new Guard(loop, std::move(cgroups)));
   const Result<pid_t> pid = guard->Launch();
-  if (!pid.ok()) return Error{"cannot start the process guard: " + pid.error()};
+  if (!pid.ok())
+    return Error{pid.error().code, "cannot start the process guard: " + pid.error().message};
   return guard;
 }
 
@@ -113,7 +116,7 @@ Guard::~Guard() {
 
 Result<pid_t> Guard::Launch() {
   auto ends = SocketPair(SOCK_SEQPACKET);
-  if (!ends.ok()) return Error{ends.error()};
+  if (!ends.ok()) return ends.error();
   auto& [ours, theirs] = ends.value();
   // Its own session: neither Ctrl-C at a terminal nor a signal to our group may reach it.
   Result<Child> child =
@@ -123,7 +126,7 @@ Result<pid_t> Guard::Launch() {
              .inherited_fd = theirs.get(),
              .new_session = true,
              .dies_with_parent = false});
-  if (!child.ok()) return Error{child.error()};
+  if (!child.ok()) return child.error();
   launched_ = Loop::Clock::now();
   death_.Reset();
   const std::lock_guard lock(mutex_);
@@ -174,7 +177,7 @@ void Guard::Restart() {
   restart_ = loop_.After(lived ? Loop::Clock::duration{0} : kRestartPause, [this] {
     const Result<pid_t> pid = Launch();
     if (pid.ok()) return;
-    logging::Error("cannot restart the process guard: {}", pid.error());
+    logging::Error("cannot restart the process guard: {}", pid.error().message);
     restart_ = loop_.After(kRestartPause, [this] { Restart(); });
   });
 }

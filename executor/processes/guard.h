@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "executor/processes/loop.h"
 #include "system/spawn.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "system/system_error.h"
+
 namespace attune::gang {
 namespace {
 
@@ -42,8 +44,7 @@ Result<HeldPort> HeldPort::Hold() {
     }
   }
   if (number == 0) {
-    return Error{std::string("no TCP port is free for the gang's MASTER_PORT: ") +
-                 std::strerror(errno)};
+    return SystemError("no TCP port is free for the gang's MASTER_PORT", errno);
   }
   return HeldPort(std::move(held), number);
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
 

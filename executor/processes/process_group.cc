@@ -22,7 +22,7 @@ std::vector<pid_t> LiveMembers(pid_t group) {
   std::vector<pid_t> members;
   if (kill(-group, 0) != 0 && errno == ESRCH) return members;
   for (const pid_t pid : AllProcesses()) {
-    const ProcessState process = StateOf(pid);
+    const ProcessState process = ReadProcess(pid);
     if (process.group == group && !process.is_dead) members.push_back(pid);
   }
   return members;

@@ -35,6 +35,10 @@ uint64_t BytesIn(const fs::path& folder) {
   return bytes;
 }
 
+bool HasFailed(const Downloaded& done, ErrorCode code) {
+  return !done.status.ok() && done.status.error().code == code;
+}
+
 double Megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 void Remove(const fs::path& folder) {
@@ -131,18 +135,19 @@ Fetched CheckpointFetcher::Bring(Job job) {
   const auto begun = Clock::now();
   Transfer transfer;
   Downloaded done = Download(job, copy, transfer);
-  if (done.fault == Downloaded::Fault::kFull) {
+  if (HasFailed(done, ErrorCode::kStorageFull)) {
     Evict(0);
     done = Download(job, copy, transfer);
   }
-  if (done.fault == Downloaded::Fault::kCorrupt && !transfer.directly_from.empty()) {
-    logging::Warn("{}; once more, by the server", done.error);
+  if (HasFailed(done, ErrorCode::kCorrupt) && !transfer.directly_from.empty()) {
+    logging::Warn("{}; once more, by the server", done.status.error().message);
     job.checkpoint.servers.clear();
     done = Download(job, copy, transfer);
   }
-  if (done.fault != Downloaded::Fault::kNone && done.fault != Downloaded::Fault::kThere)
-    return {.error = "checkpoint " + name + " could not be brought here: " + done.error,
-            .is_final = transfer.is_final || done.fault == Downloaded::Fault::kCorrupt};
+  if (!done.status.ok() && !HasFailed(done, ErrorCode::kConflict))
+    return {.error =
+                "checkpoint " + name + " could not be brought here: " + done.status.error().message,
+            .is_final = transfer.is_final || HasFailed(done, ErrorCode::kCorrupt)};
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   logging::Info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s{}",
                 gang::ToString(job.attempt), name, Megabytes(done.bytes), Megabytes(done.fetched),
@@ -157,18 +162,19 @@ Fetched CheckpointFetcher::Bring(Job job) {
 
 Downloaded CheckpointFetcher::Download(Job& job, const fs::path& copy, Transfer& transfer) {
   auto heard = Clock::now();  // from the source, last
-  const auto read = [&](const std::string& file, uint64_t offset, std::string memory) {
+  const auto read = [&](const std::string& file, uint64_t offset,
+                        std::string memory) -> Result<checkpoints::Piece> {
     for (;;) {
-      if (IsAbandoned()) return checkpoints::Piece{.error = "nobody needs it any more"};
+      if (IsAbandoned()) return Unreadable("nobody needs it any more");
       PieceSource::Answer answer =
           source_.Read(job.checkpoint, file, offset, std::exchange(memory, {}));
       transfer.is_final = answer.is_final;
       if (!answer.directly_from.empty()) {
         transfer.directly_from = answer.directly_from;
-        if (file != checkpoints::kManifestFile) transfer.direct_bytes += answer.piece.data.size();
+        if (file != checkpoints::kManifestFile) transfer.direct_bytes += answer.piece->data.size();
       }
-      if (answer.piece.error.empty()) heard = Clock::now();
-      if (answer.piece.error.empty() || answer.is_final || Clock::now() - heard >= patience_)
+      if (answer.piece.ok()) heard = Clock::now();
+      if (answer.piece.ok() || answer.is_final || Clock::now() - heard >= patience_)
         return std::move(answer.piece);
       Pause();
     }

@@ -12,16 +12,20 @@
 #include <string>
 #include <thread>
 
+#include "base/result.h"
 #include "checkpoints/download.h"
 #include "executor/gang/spec.h"
 
 namespace attune::agent {
 
+// Why a piece cannot be read now.
+inline Error Unreadable(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
+
 // Where checkpoints of other executors are read.
 class PieceSource {
  public:
   struct Answer {
-    checkpoints::Piece piece;
+    Result<checkpoints::Piece> piece;
     bool is_final = false;      // its error will not pass: there is no such file
     std::string directly_from;  // the executor; empty: by the server
   };

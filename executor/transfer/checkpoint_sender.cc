@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/result.h"
 #include "checkpoints/piece.h"
 #include "executor/gang/valid_utf8.h"
 
@@ -19,11 +20,14 @@ v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointReque
     answer.set_error(gang::ValidUtf8('"' + request.folder() + "\" is no checkpoint's folder"));
     return answer;
   }
-  checkpoints::Piece piece =
+  Result<checkpoints::Piece> piece =
       checkpoints::ReadPiece(*folder, request.file(), request.offset(), request.limit_bytes());
-  answer.set_error(gang::ValidUtf8(piece.error));
-  answer.set_data(std::move(piece.data));
-  answer.set_file_bytes(piece.file_bytes);
+  if (!piece.ok()) {
+    answer.set_error(gang::ValidUtf8(piece.error().message));
+    return answer;
+  }
+  answer.set_data(std::move(piece->data));
+  answer.set_file_bytes(piece->file_bytes);
   return answer;
 }
 

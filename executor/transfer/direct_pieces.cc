@@ -26,7 +26,7 @@ PieceSource::Answer DirectPieces::Read(gang::FarCheckpoint& checkpoint, const st
     const std::string problem = ReadFrom(checkpoint, file, offset, piece);
     if (problem.empty()) return {.piece = std::move(piece), .directly_from = from};
     Disconnect();
-    if (IsCancelled()) return {.piece = {.error = "cancelled"}};
+    if (IsCancelled()) return {.piece = Unreadable("cancelled")};
     logging::Warn("checkpoint {} cannot be read directly from {}: {}",
                   gang::ToString(checkpoint.name), from, problem);
     checkpoint.servers.erase(checkpoint.servers.begin());

@@ -8,6 +8,7 @@
 #include "executor/gang/words.h"
 #include "executor/transfer/checkpoint_fetcher.h"
 #include "executor/transfer/direct_wire.h"
+#include "system/unique_fd.h"
 
 namespace attune::agent {
 

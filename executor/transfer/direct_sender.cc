@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "attune/v1/executor.pb.h"
+#include "base/result.h"
 #include "checkpoints/piece.h"
 #include "executor/gang/valid_utf8.h"
 #include "executor/transfer/checkpoint_sender.h"
@@ -25,9 +26,11 @@ namespace {
 constexpr size_t kSendBytesMax = 1 << 30;  // of a file at once
 constexpr std::chrono::milliseconds kPause{100};
 
-checkpoints::OpenedFile Open(const gang::Folders& folders, const v1::DirectRequest& request) {
+Result<checkpoints::OpenedFile> Open(const gang::Folders& folders,
+                                     const v1::DirectRequest& request) {
   const auto folder = FolderOf(folders, request.sweep(), request.trial(), request.folder());
-  if (!folder) return {.error = '"' + request.folder() + "\" is no checkpoint's folder"};
+  if (!folder)
+    return Error{ErrorCode::kNotFound, '"' + request.folder() + "\" is no checkpoint's folder"};
   return checkpoints::OpenFile(*folder, request.file());
 }
 
@@ -58,8 +61,7 @@ DirectSender::DirectSender(gang::Folders folders, const std::string& address,
   if (address.empty()) return;
   Result<Listener> listener = Listen(address);
   if (!listener.ok()) {
-    logging::Warn("checkpoints go from here by the server alone: cannot listen at {}: {}", address,
-                  listener.error());
+    logging::Warn("checkpoints go from here by the server alone: {}", listener.error().message);
     return;
   }
   listener_ = std::move(listener.value());
@@ -126,12 +128,15 @@ void DirectSender::Serve(int socket) {
 bool DirectSender::Answer(int socket) {
   v1::DirectRequest request;
   if (!ReceiveMessage(socket, request)) return false;
-  const checkpoints::OpenedFile opened = Open(folders_, request);
+  const Result<checkpoints::OpenedFile> opened = Open(folders_, request);
   v1::DirectAnswer answer;
-  answer.set_error(gang::ValidUtf8(opened.error));
-  answer.set_file_bytes(opened.bytes);
+  if (opened.ok()) {
+    answer.set_file_bytes(opened->bytes);
+  } else {
+    answer.set_error(gang::ValidUtf8(opened.error().message));
+  }
   if (!SendMessage(socket, answer)) return false;
-  return !opened.error.empty() || SendFile(socket, opened, request.offset());
+  return !opened.ok() || SendFile(socket, *opened, request.offset());
 }
 
 }  // namespace attune::agent

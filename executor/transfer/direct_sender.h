@@ -9,6 +9,7 @@
 
 #include "executor/gang/folders.h"
 #include "executor/transfer/direct_wire.h"
+#include "system/unique_fd.h"
 
 namespace attune::agent {
 

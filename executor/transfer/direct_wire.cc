@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <random>
 
+#include "base/result.h"
+#include "system/random_word.h"
 #include "system/sha256.h"
+#include "system/system_error.h"
 
 namespace attune::agent {
 
@@ -49,20 +51,13 @@ std::optional<std::string> ReceiveText(int socket, size_t count) {
   return bytes;
 }
 
-std::string Random(size_t count) {
-  std::random_device random;
-  std::string bytes(count, '\0');
-  for (char& byte : bytes) byte = static_cast<char>(random());
-  return bytes;
-}
-
 // What each end shows that it has the key of.
 std::string FetcherText(const std::string& nonces) { return "fetch" + nonces; }
 std::string SenderText(const std::string& nonces) { return "serve" + nonces; }
 
 }  // namespace
 
-std::string RandomKey() { return Random(kDirectKeyBytes); }
+std::string RandomKey() { return RandomBytes(kDirectKeyBytes); }
 
 void SetTimeouts(int socket, std::chrono::milliseconds receive, std::chrono::milliseconds send) {
   const timeval receiving = ToTimeval(receive), sending = ToTimeval(send);
@@ -72,14 +67,14 @@ void SetTimeouts(int socket, std::chrono::milliseconds receive, std::chrono::mil
 
 Result<Listener> Listen(const std::string& address) {
   std::optional<sockaddr_in> at = Parse(address, 0);
-  if (!at) return Error{address + " is no IPv4 address"};
+  if (!at) return Invalid(address + " is no IPv4 address");
   Listener listener{NewSocket()};
   socklen_t size = sizeof *at;
   if (!listener.socket ||
       bind(listener.socket.get(), reinterpret_cast<const sockaddr*>(&*at), size) != 0 ||
       listen(listener.socket.get(), kBacklog) != 0 ||
       getsockname(listener.socket.get(), reinterpret_cast<sockaddr*>(&*at), &size) != 0)
-    return Error{std::strerror(errno)};
+    return SystemError("cannot listen at " + address, errno);
   listener.port = ntohs(at->sin_port);
   return listener;
 }
@@ -94,7 +89,7 @@ bool Connect(int socket, const std::string& address, uint16_t port) {
 }
 
 bool GreetFetcher(int socket, std::string_view key) {
-  const std::string own = Random(kNonceBytes);
+  const std::string own = RandomBytes(kNonceBytes);
   if (!Send(socket, own)) return false;
   const auto theirs = ReceiveText(socket, kNonceBytes + kMacBytes);
   if (!theirs) return false;
@@ -106,7 +101,7 @@ bool GreetFetcher(int socket, std::string_view key) {
 bool GreetSender(int socket, std::string_view key) {
   const auto theirs = ReceiveText(socket, kNonceBytes);
   if (!theirs) return false;
-  const std::string own = Random(kNonceBytes);
+  const std::string own = RandomBytes(kNonceBytes);
   if (!Send(socket, own + HmacSha256(key, FetcherText(*theirs + own)))) return false;
   const auto mac = ReceiveText(socket, kMacBytes);
   return mac && IsHmacSha256(*mac, key, SenderText(*theirs + own));

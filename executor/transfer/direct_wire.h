@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "executor/gang/words.h"
+#include "system/unique_fd.h"
 
 namespace attune::agent {
 

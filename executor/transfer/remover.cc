@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/result.h"
 #include "checkpoints/removal.h"
 #include "logging/log.h"
 
@@ -29,7 +30,7 @@ std::string Remover::Remove(const Removal& removal) {
   if (failed) return failed.message();
   if (removal.owner && is_there) {
     const Result<std::string> owner = gang::ReadOwner(folder);
-    if (!owner.ok()) return owner.error();
+    if (!owner.ok()) return owner.error().message;
     if (owner.value() != *removal.owner) {
       logging::Warn("the {} stays: nothing in it says that it is of the server that has deleted it",
                     removal.name);

@@ -28,7 +28,7 @@ PieceSource::Answer ServerPieces::Read(gang::FarCheckpoint& checkpoint, const st
   call.set_deadline(std::chrono::system_clock::now() + kPieceTimeout);
   {
     const std::lock_guard lock(mutex_);
-    if (cancelled_) return {.piece = {.error = "cancelled"}};
+    if (cancelled_) return {.piece = Unreadable("cancelled")};
     calls_.insert(&call);
   }
   v1::CheckpointPiece piece;
@@ -38,10 +38,11 @@ PieceSource::Answer ServerPieces::Read(gang::FarCheckpoint& checkpoint, const st
     calls_.erase(&call);
   }
   if (!status.ok())
-    return {.piece = {.error = status.error_message().empty() ? "the server does not answer"
-                                                              : status.error_message()},
+    return {.piece = Unreadable(status.error_message().empty() ? "the server does not answer"
+                                                               : status.error_message()),
             .is_final = status.error_code() == grpc::StatusCode::NOT_FOUND};
-  return {.piece = {.data = std::move(*piece.mutable_data()), .file_bytes = piece.file_bytes()}};
+  return {.piece = checkpoints::Piece{.data = std::move(*piece.mutable_data()),
+                                      .file_bytes = piece.file_bytes()}};
 }
 
 void ServerPieces::Close() {

@@ -1,15 +1,8 @@
 #include "server/folder/data_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <fstream>
 #include <functional>
-#include <sstream>
 #include <utility>
 
 #include "base/result.h"
@@ -23,13 +16,6 @@
 namespace attune::server {
 namespace {
 
-std::string ReadFile(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // The word that a file of the folder holds, which is `what`; where there is none, `made` from now
 // on.
 Result<std::string> WordIn(const std::filesystem::path& file, const std::string& what,
@@ -38,7 +24,8 @@ Result<std::string> WordIn(const std::filesystem::path& file, const std::string&
   if (!known.ok()) return known.error();
   const std::string word = known->empty() ? made() : *known;
   if (known->empty()) {
-    if (Status written = WriteWhole(file, word + "\n"); !written.ok()) return written.error();
+    if (Status written = WriteWhole(file, word + "\n", kPrivate); !written.ok())
+      return written.error();
   }
   const auto join = tls::ParseJoin(word);
   if (join && join->token == word) return word;
@@ -48,7 +35,8 @@ Result<std::string> WordIn(const std::filesystem::path& file, const std::string&
 }
 
 std::string Holder(const std::filesystem::path& folder) {
-  const auto running = ParseJson<nlohmann::json>(ReadFile(folder / "server.json"));
+  const Result<std::string> text = ReadWhole(folder / "server.json");
+  const auto running = ParseJson<nlohmann::json>(text.ok() ? *text : "");
   if (!running.is_object()) return "";
   return " (process " + std::to_string(running.value("pid", 0)) + ", " +
          running.value("http", std::string()) + ")";
@@ -65,14 +53,14 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
         error == std::errc::no_space_on_device ? ErrorCode::kStorageFull : ErrorCode::kDenied,
         "cannot make the data folder " + path.string() + ": " + error.message() +
             "; give another with --data-dir"};
-  const int lock = open((path / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) return SystemError("cannot write to the data folder " + path.string(), errno);
-  DataFolder folder(path, lock);
-  if (flock(lock, LOCK_EX | LOCK_NB) != 0)
+  Result<UniqueFd> lock = LockFile(path / "lock", kPrivate);
+  if (!lock.ok() && lock.error().code == ErrorCode::kConflict)
     return Error{ErrorCode::kConflict, "the data folder " + path.string() +
                                            " is in use by another server" + Holder(path) +
                                            ": stop that one, or give another with --data-dir"};
-  auto token = WordIn(path / "token", "token", RandomWord);
+  if (!lock.ok()) return lock.error();
+  DataFolder folder(path, *std::move(lock));
+  auto token = WordIn(path / "token", "token", [] { return RandomWord(); });
   if (!token.ok()) return token.error();
   folder.token_ = std::move(token).value();
   std::error_code ignored;
@@ -89,28 +77,20 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
   return folder;
 }
 
-DataFolder::DataFolder(DataFolder&& other) noexcept
-    : path_(std::move(other.path_)),
-      lock_(std::exchange(other.lock_, -1)),
-      token_(std::move(other.token_)),
-      id_(std::move(other.id_)) {}
-
 DataFolder::~DataFolder() {
-  if (lock_ < 0) return;
-  if (!token_.empty()) unlink((path_ / "server.json").c_str());
-  close(lock_);
+  if (lock_ && !token_.empty()) unlink((path_ / "server.json").c_str());
 }
 
 Status DataFolder::Announce(const std::string& http_url, const std::string& rpc_target) {
   const nlohmann::json running = {{"pid", getpid()}, {"http", http_url}, {"rpc", rpc_target}};
-  return WriteWhole(path_ / "server.json", running.dump() + "\n");
+  return WriteWhole(path_ / "server.json", running.dump() + "\n", kPrivate);
 }
 
 Result<tls::Identity> DataFolder::Identity() const {
   const std::filesystem::path file = path_ / "tls.pem";
   if (std::filesystem::exists(file)) {
-    auto identity = tls::ParsePem(ReadFile(file));
-    if (identity) return *std::move(identity);
+    const Result<std::string> pem = ReadWhole(file);
+    if (auto identity = tls::ParsePem(pem.ok() ? *pem : "")) return *std::move(identity);
     return Error{ErrorCode::kCorrupt,
                  file.string() +
                      " cannot be read, or does not hold a certificate and its key: put the right "
@@ -119,12 +99,13 @@ Result<tls::Identity> DataFolder::Identity() const {
   }
   const auto made = tls::MakeIdentity();
   if (!made) return Error{ErrorCode::kInternal, "OpenSSL cannot make a certificate"};
-  if (Status written = WriteWhole(file, tls::ToPem(*made)); !written.ok()) return written.error();
+  if (Status written = WriteWhole(file, tls::ToPem(*made), kPrivate); !written.ok())
+    return written.error();
   return *made;
 }
 
 Status DataFolder::WriteJoin(const std::string& word) const {
-  return WriteWhole(path_ / "join", word + "\n");
+  return WriteWhole(path_ / "join", word + "\n", kPrivate);
 }
 
 }  // namespace attune::server

@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
+#include "system/unique_fd.h"
 #include "tls/certificate.h"
 
 namespace attune::server {
@@ -17,7 +19,7 @@ class DataFolder {
   // server holds it, kDenied or kStorageFull when it cannot be written.
   static Result<DataFolder> Open(const std::filesystem::path& path);
 
-  DataFolder(DataFolder&& other) noexcept;
+  DataFolder(DataFolder&&) noexcept = default;
   DataFolder& operator=(DataFolder&&) = delete;
   ~DataFolder();
 
@@ -38,10 +40,11 @@ class DataFolder {
   const std::string& id() const { return id_; }
 
  private:
-  DataFolder(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+  DataFolder(std::filesystem::path path, UniqueFd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::filesystem::path path_;
-  int lock_ = -1;
+  UniqueFd lock_;
   std::string token_;
   std::string id_;
 };

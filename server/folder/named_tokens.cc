@@ -15,6 +15,7 @@
 #include "system/random_word.h"
 #include "system/secret.h"
 #include "system/sha256.h"
+#include "system/system_error.h"
 
 namespace attune::server {
 namespace {
@@ -26,11 +27,10 @@ constexpr std::chrono::seconds kCoarseTime{2};  // of a file system's clock, at 
 constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
 // The actors of the server's own token, and of what nobody has asked for (core/log/event.h).
 constexpr std::array<std::string_view, 2> kReserved = {"admin", "attune"};
-constexpr std::string_view kUnfinished = ".new";  // of a file that is being written
 
 bool IsName(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytesMax && name.front() != '.' &&
-         !name.ends_with(kUnfinished) && name.find_first_not_of(kNameCharacters) == name.npos &&
+         name.find_first_not_of(kNameCharacters) == name.npos &&
          std::ranges::find(kReserved, name) == kReserved.end();
 }
 
@@ -68,10 +68,10 @@ NamedTokens::NamedTokens(const fs::path& data_dir) : folder_(data_dir / "tokens"
 
 Result<std::string> NamedTokens::Create(const std::string& name, Role role) const {
   if (!IsName(name))
-    return Error{ErrorCode::kInvalid,
-                 "`" + name + "` is no name for a token: at most " + std::to_string(kNameBytesMax) +
-                     " of a to z, 0 to 9, `-`, `_` and `.`, the first no dot, the end no `.new`; "
-                     "`admin` and `attune` are the server's own"};
+    return Error{ErrorCode::kInvalid, "`" + name + "` is no name for a token: at most " +
+                                          std::to_string(kNameBytesMax) +
+                                          " of a to z, 0 to 9, `-`, `_` and `.`, the first no dot; "
+                                          "`admin` and `attune` are the server's own"};
   std::error_code error;
   fs::create_directory(folder_, error);
   if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
@@ -80,8 +80,8 @@ Result<std::string> NamedTokens::Create(const std::string& name, Role role) cons
     return Error{ErrorCode::kConflict,
                  name + " has a token: remove that first, with `attune token rm " + name + "`"};
   const std::string secret = RandomWord();
-  const Status written =
-      WriteWhole(folder_ / name, std::string(ToString(role)) + ' ' + Sha256::HexOf(secret) + '\n');
+  const Status written = WriteWhole(
+      folder_ / name, std::string(ToString(role)) + ' ' + Sha256::HexOf(secret) + '\n', kPrivate);
   if (!written.ok()) return written.error();
   GiveToOwnerOf(folder_.parent_path(), folder_);
   GiveToOwnerOf(folder_.parent_path(), folder_ / name);

@@ -63,7 +63,7 @@ ROOMS = {
     # The service.
     "sweepfile": Room(ALGORITHMS_SEE + ("json",), ("yaml-cpp", "re2")),
     "proto": Room((), ("grpc", "protobuf")),
-    "tls": Room((), ("openssl",)),
+    "tls": Room(("system",), ("openssl",)),
     "checkpoints": Room(("system", "json")),
     "server/store": Room(
         ("core/*", "sweepfile", "json", "logging"), ("sqlite", "openssl", "zlib")
@@ -91,9 +91,9 @@ ROOMS = {
         ("grpc", "protobuf", "openssl"),
     ),
     "channel": Room(("system", "json")),
-    "executor/processes": Room(("system", "logging")),
+    "executor/processes": Room(("channel", "system", "logging")),
     "executor/gang": Room(("channel", "executor/processes", "system", "logging"), ("re2",)),
-    "executor/health": Room(("executor/gang", "executor/processes", "logging")),
+    "executor/health": Room(("executor/gang", "executor/processes", "system", "logging")),
     "executor/transfer": Room(
         ("executor/gang", "checkpoints", "proto", "system", "logging"), ("grpc", "protobuf")
     ),
@@ -124,7 +124,7 @@ ROOMS = {
         ("torch", "gloo"),
     ),
     "trainable/files": Room(
-        ("trainable/include", "trainable/base", "checkpoints", "system"), ("curl",)
+        ("trainable/include", "trainable/base", "system"), ("curl",)
     ),
     "trainable/precision": Room(("trainable/include",), ("torch",)),
     "trainable/worker": Room(

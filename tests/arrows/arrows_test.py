@@ -31,6 +31,9 @@ class Includes(unittest.TestCase):
         for file, include in (
             ("core/a.h", '"core/b.h"'),
             ("core/a.h", "<string>"),
+            ("core/log/a.h", '"base/result.h"'),
+            ("system/a.cc", '"base/result.h"'),
+            ("trainable/checkpoints/a.cc", '"system/files.h"'),
             ("searchers/a.cc", '"core/log/a.h"'),
             ("server/conductor/a.cc", '"server/store/a.h"'),
             ("server/rpc/a.cc", '"attune/v1/executor.grpc.pb.h"'),
@@ -48,6 +51,13 @@ class Includes(unittest.TestCase):
     def test_forbidden_arrows_are_faults(self):
         for file, include in (
             ("core/a.h", '"searchers/random.h"'),
+            ("base/a.h", '"core/base/ids.h"'),
+            ("base/a.h", "<thread>"),
+            ("system/a.cc", "<spdlog/spdlog.h>"),
+            ("system/a.cc", "<grpcpp/grpcpp.h>"),
+            ("core/brain/a.cc", '"system/files.h"'),
+            ("schedulers/a.cc", '"system/random_word.h"'),
+            ("trainable/include/attune/a.h", '"base/result.h"'),
             ("searchers/a.cc", '"core/state/state.h"'),
             ("core/log/a.h", '"core/algorithms/a.h"'),
             ("core/state/a.h", '"core/brain/a.h"'),
@@ -68,7 +78,7 @@ class Includes(unittest.TestCase):
             ("trainable/include/attune/a.h", '"trainable/channel/channel.h"'),
         ):
             with self.subTest(file=file, include=include):
-                self.assertIn(include.strip('"'), self.fault(file, include))
+                self.assertIn(include.strip('"<>'), self.fault(file, include))
 
     def test_forbidden_libraries_are_faults(self):
         for file, include in (

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       ATTUNE_CHECK(line->find('\n') == std::string_view::npos);
       const auto message = attune::channel::ParseFromRank(*line);
       if (!message.ok()) {
-        ATTUNE_CHECK(!message.error().empty());
+        ATTUNE_CHECK(!message.error().message.empty());
       } else if (const auto* report = std::get_if<attune::channel::Report>(&message.value())) {
         ATTUNE_CHECK(std::isfinite(report->seconds) && report->seconds >= 0 && report->step >= 1);
         ATTUNE_CHECK(std::ssize(report->metrics) <= attune::channel::kMetricsMax);

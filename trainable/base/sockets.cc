@@ -1,12 +1,10 @@
 #include "trainable/base/sockets.h"
 
 #include <poll.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -59,11 +57,6 @@ UniqueFd Connect(const sockaddr* address, socklen_t size, Clock::time_point dead
     }
     std::this_thread::sleep_for(kPause);
   }
-}
-
-void DieWithParent(pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the call above
 }
 
 }  // namespace attune::inline sdk::trainable

@@ -19,8 +19,8 @@ namespace attune::inline sdk::trainable {
 // The value, or the error as an exception that begins with `what`.
 template <typename T>
 T OrThrow(Result<T> result, const std::string& what) {
-  if (!result.ok()) throw Error(what + ": " + result.error());
-  return std::move(result.value());
+  if (!result.ok()) throw Error(what + ": " + result.error().message);
+  return *std::move(result);
 }
 
 using Clock = std::chrono::steady_clock;
@@ -33,8 +33,5 @@ bool Poll(const UniqueFd& socket, short events, Clock::time_point deadline);
 // be found in the next try. Without a connection, also at the deadline: none, and errno says why.
 // Throws Error where this process can have no socket, which is not the other's fault.
 UniqueFd Connect(const sockaddr* address, socklen_t size, Clock::time_point deadline);
-
-// In a freshly forked child: SIGKILL when the parent dies, also when it already has.
-void DieWithParent(pid_t parent);
 
 }  // namespace attune::inline sdk::trainable

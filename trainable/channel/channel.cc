@@ -148,7 +148,7 @@ void Channel::TakeLines() {
   while (const auto line = lines_.Next()) {
     auto message = channel::ParseFromExecutor(*line);
     if (!message.ok()) {
-      problem = message.error();
+      problem = message.error().message;
       break;
     }
     incoming_.push_back(std::move(message.value()));

@@ -14,6 +14,7 @@
 
 #include "attune/error.h"
 #include "channel/line_reader.h"
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 #include "trainable/channel/messages.h"
 

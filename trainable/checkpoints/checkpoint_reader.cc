@@ -6,6 +6,7 @@
 #include "attune/error.h"
 #include "checkpoints/manifest.h"
 #include "system/sha256.h"
+#include "trainable/base/sockets.h"
 #include "trainable/checkpoints/files.h"
 #include "trainable/checkpoints/mapped_file.h"
 #include "trainable/checkpoints/names.h"
@@ -25,7 +26,7 @@ std::string_view BytesOf(const at::Tensor& tensor) {
 
 }  // namespace
 
-struct CheckpointReader::Manifest : trainable::Manifest {};
+struct CheckpointReader::Manifest : checkpoints::Manifest {};
 
 // Tensors that lie in a file.
 struct CheckpointReader::View {
@@ -41,17 +42,13 @@ struct CheckpointReader::View {
 
 CheckpointReader::CheckpointReader(fs::path folder, std::string_view expected_digest)
     : folder_(std::move(folder)) {
-  const fs::path file = folder_ / trainable::kManifestFile;
+  const fs::path file = folder_ / checkpoints::kManifestFile;
   if (!fs::exists(file)) {
     throw Error(folder_.string() + ": not a checkpoint: it has no manifest.json");
   }
   const std::string json = trainable::ReadFile(file);
-  if (!expected_digest.empty() && "sha256:" + trainable::HexSha256(json) != expected_digest) {
-    throw Error(file.string() + ": its digest is not " + std::string(expected_digest) +
-                "; this is another checkpoint, or it was altered");
-  }
-  manifest_ =
-      std::make_shared<const Manifest>(Manifest{trainable::ParseManifest(json, file.string())});
+  manifest_ = std::make_shared<const Manifest>(Manifest{
+      trainable::OrThrow(checkpoints::ReadManifest(json, expected_digest), file.string())});
 }
 
 std::string CheckpointReader::File(std::string_view name, std::string_view ending) const {
@@ -111,7 +108,7 @@ std::unique_ptr<trainable::MappedFile> CheckpointReader::OpenFile(const std::str
   }
   const fs::path path = folder_ / file;
   auto mapped = std::make_unique<trainable::MappedFile>(path);
-  if (static_cast<std::int64_t>(mapped->bytes().size()) != listed->second.bytes) {
+  if (mapped->bytes().size() != listed->second.bytes) {
     throw Error(path.string() + ": has " + std::to_string(mapped->bytes().size()) +
                 " bytes, the manifest says " + std::to_string(listed->second.bytes));
   }

@@ -105,20 +105,21 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 CheckpointInfo CheckpointWriter::Commit() {
-  trainable::Manifest manifest{.step = step_, .time = time_, .world_size = world_size_};
+  checkpoints::Manifest manifest{.step = step_, .time = time_, .world_size = world_size_};
   CheckpointInfo info{.step = time_};
   for (const auto& entry : fs::directory_iterator(folder_)) {
     if (!entry.is_regular_file() || entry.is_symlink()) RefuseFolder(entry.path());
     trainable::SyncPath(entry.path());
-    const auto digest = trainable::DigestFile(entry.path());
-    info.bytes += digest.bytes;
-    manifest.files[entry.path().filename().string()] = digest;
+    const std::uint64_t bytes = entry.file_size();
+    info.bytes += static_cast<std::int64_t>(bytes);
+    manifest.files[entry.path().filename().string()] = {
+        bytes, trainable::OrThrow(Sha256::HexOfFile(entry.path()), "checkpoint")};
   }
   const std::string json = ToJson(manifest);
   info.bytes += static_cast<std::int64_t>(json.size());
-  info.digest = "sha256:" + trainable::HexSha256(json);
-  trainable::WriteFile(folder_ / trainable::kManifestFile, json);
-  trainable::SyncPath(folder_ / trainable::kManifestFile);
+  info.digest = checkpoints::DigestOf(json);
+  trainable::WriteFile(folder_ / checkpoints::kManifestFile, json);
+  trainable::SyncPath(folder_ / checkpoints::kManifestFile);
   fs::permissions(folder_, fs::perms(0755));  // mkdtemp made it private
   trainable::SyncPath(folder_);
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk::trainable {

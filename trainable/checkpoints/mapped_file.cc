@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "system/sha256.h"
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk::trainable {
@@ -40,10 +41,10 @@ std::string MappedFile::HexSha256() const {
   Sha256 sha;
   for (std::size_t i = 0; i < size_; i += kPieceBytes) {
     const std::string_view piece = bytes().substr(i, kPieceBytes);
-    sha.Update(piece.data(), piece.size());
+    sha.Add(piece);
     Release(piece);
   }
-  return sha.HexDigest();
+  return sha.Hex();
 }
 
 MappedFile::~MappedFile() {

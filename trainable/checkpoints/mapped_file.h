@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "system/sha256.h"
+
 namespace attune::inline sdk::trainable {
 
 // The bytes of a file, read only, by the system's page cache: they cost a process no memory of its

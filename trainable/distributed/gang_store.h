@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 #include "trainable/distributed/store_messages.h"
 

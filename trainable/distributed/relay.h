@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk::trainable {

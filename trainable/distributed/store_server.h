@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 #include "trainable/distributed/store_messages.h"
 

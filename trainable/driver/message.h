@@ -9,6 +9,7 @@
 #include "attune/context.h"
 #include "attune/error.h"
 #include "attune/main.h"
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk::trainable {
@@ -85,4 +86,4 @@ std::uintptr_t AddressOf(Function* function) {
   return reinterpret_cast<std::uintptr_t>(function);
 }
 
-}  // namespace attune::sdk::trainable
+}  // namespace attune::inline sdk::trainable

@@ -7,6 +7,7 @@
 
 #include "attune/error.h"
 #include "attune/torch_trainer.h"
+#include "system/unique_fd.h"
 #include "trainable/channel/messages.h"
 #include "trainable/driver/trainer_messages.h"
 #include "trainable/driver/trainer_state.h"

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "attune/checkpoint.h"
+#include "system/unique_fd.h"
 #include "trainable/driver/message.h"
 
 // What Training::State() gives, kept: as a file in memory, and as a checkpoint with a file for each

@@ -177,7 +177,7 @@ void Workers::EndStalled() {
     const Pulse& pulse = pulses_[worker];
     if (!pulse.owes || pulse.pid == 0) continue;
     anyone |= pulse.heard <= late;
-    const bool is_stopped = StateOf(pulse.pid).is_stopped;
+    const bool is_stopped = ReadProcess(pulse.pid).is_stopped;
     if (culprit < 0 || (is_stopped && !stopped) ||
         (is_stopped == stopped && pulse.heard < pulses_[culprit].heard)) {
       culprit = worker;

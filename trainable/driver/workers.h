@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "channel/messages.h"
+#include "system/unique_fd.h"
 #include "trainable/driver/message.h"
 #include "trainable/gang/gang.h"
 
@@ -84,4 +85,4 @@ class Workers {
 // A launcher for one more gang. Throws Error unless attune::Init() was called.
 Launcher ForkLauncher();
 
-}  // namespace attune::sdk::trainable
+}  // namespace attune::inline sdk::trainable

@@ -22,7 +22,9 @@
 #include "attune/context.h"
 #include "attune/error.h"
 #include "attune/file_lock.h"
+#include "system/files.h"
 #include "system/sha256.h"
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk {
@@ -50,7 +52,7 @@ std::string Shown(std::string url) {
 std::string CheckedHash(std::string_view sha256) {
   std::string lower(sha256);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (lower.size() != 64 || lower.find_first_not_of("0123456789abcdef") != std::string::npos) {
+  if (!IsSha256(lower)) {
     throw Error("Download: \"" + lower + "\" is not a SHA-256 of 64 hex digits; `sha256sum FILE` " +
                 "prints that of a file");
   }
@@ -79,7 +81,7 @@ struct Job {
 };
 
 std::string HashOf(const fs::path& file, const Job& job) {
-  return trainable::DigestFile(file, job.tick).sha256;
+  return trainable::OrThrow(Sha256::HexOfFile(file, job.tick), "Download");
 }
 
 // Whether the file is there. Throws attune::Error when another one is.
@@ -108,27 +110,17 @@ class Partial {
 
   // An errno, or 0.
   int Append(const char* data, std::size_t bytes) {
-    while (bytes > 0) {
-      const ssize_t written = write(fd_.get(), data, bytes);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return errno;
-      data += written;
-      bytes -= written;
-    }
-    return 0;
+    return WriteAt(fd_.get(), {data, bytes}, 0) ? 0 : errno;  // O_APPEND: at its end
   }
 
   int Clear() { return ftruncate(fd_.get(), 0) == 0 ? 0 : errno; }
 
   // Gives it its name, durably.
   void Commit() {
-    if (fsync(fd_.get()) != 0 || rename(job_.partial.c_str(), job_.path.c_str()) != 0) {
-      Refuse(errno);
+    if (const Status published = Publish(fd_.get(), job_.partial, job_.path); !published.ok()) {
+      unlink(job_.partial.c_str());
+      job_.Fail(published.error().message);
     }
-    const fs::path parent = job_.path.parent_path();
-    const trainable::UniqueFd folder(
-        open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!folder.valid() || fsync(folder.get()) != 0) Refuse(errno);
   }
 
   // Nothing is left behind: the disk may be full.
@@ -140,7 +132,7 @@ class Partial {
 
  private:
   const Job& job_;
-  trainable::UniqueFd fd_;
+  UniqueFd fd_;
 };
 
 // One request and its answer.

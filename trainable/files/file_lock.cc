@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "attune/error.h"
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk {
@@ -36,14 +37,14 @@ constexpr auto kLongestPause = 100ms;
 // its copy would hold the lock beyond the death of the process that took it.
 struct Descriptors {
   std::mutex mutex;
-  std::set<trainable::UniqueFd*> open;
+  std::set<UniqueFd*> open;
 };
 
 Descriptors& OfThisProcess() {
   static Descriptors* const descriptors = [] {
     pthread_atfork([] { OfThisProcess().mutex.lock(); }, [] { OfThisProcess().mutex.unlock(); },
                    [] {
-                     for (trainable::UniqueFd* fd : OfThisProcess().open) fd->reset();
+                     for (UniqueFd* fd : OfThisProcess().open) fd->reset();
                      OfThisProcess().open.clear();
                      OfThisProcess().mutex.unlock();
                    });
@@ -78,7 +79,7 @@ std::string Holder(int fd) {
 }  // namespace
 
 struct FileLock::State {
-  trainable::UniqueFd fd;
+  UniqueFd fd;
 
   explicit State(const std::filesystem::path& path) {
     const std::lock_guard guard(OfThisProcess().mutex);

@@ -168,7 +168,7 @@ bool Gang::Read(Worker& worker) {
   while (const auto line = worker.lines.Next()) {
     auto message = channel::ParseFromRank(*line);
     if (!message.ok()) {
-      problem = message.error();
+      problem = message.error().message;
       break;
     }
     if (events_.heard) events_.heard(IndexOf(worker), std::chrono::milliseconds(0));

@@ -12,6 +12,7 @@
 #include "channel/launcher.h"
 #include "channel/line_reader.h"
 #include "channel/messages.h"
+#include "system/unique_fd.h"
 #include "trainable/gang/launcher.h"
 
 namespace attune::inline sdk::trainable {
@@ -109,4 +110,4 @@ class Gang {
   End end_;
 };
 
-}  // namespace attune::sdk::trainable
+}  // namespace attune::inline sdk::trainable

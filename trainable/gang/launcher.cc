@@ -17,6 +17,7 @@
 #include "channel/launcher.h"
 #include "system/processes.h"
 #include "system/sockets.h"
+#include "system/spawn.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -39,7 +40,7 @@ void FlushOutput() {  // before a fork, because both processes would print what 
 void EndAllChildren() {
   do {
     for (const pid_t pid : AllProcesses()) {
-      if (StateOf(pid).parent == getpid()) kill(pid, SIGKILL);
+      if (ReadProcess(pid).parent == getpid()) kill(pid, SIGKILL);
     }
     // One at a time: it may have left others behind.
   } while (waitpid(-1, nullptr, 0) > 0 || errno != ECHILD);

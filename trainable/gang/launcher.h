@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk::trainable {
@@ -68,4 +69,4 @@ class Launcher {
   UniqueFd socket_;
 };
 
-}  // namespace attune::sdk::trainable
+}  // namespace attune::inline sdk::trainable

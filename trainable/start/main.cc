@@ -10,6 +10,7 @@
 #include <iostream>
 #include <optional>
 
+#include "system/unique_fd.h"
 #include "trainable/gang/launcher.h"
 #include "trainable/start/standalone.h"
 #include "trainable/start/standalone_options.h"

@@ -13,6 +13,7 @@
 
 #include "attune/checkpoint.h"
 #include "attune/error.h"
+#include "system/unique_fd.h"
 #include "trainable/channel/messages.h"
 #include "trainable/checkpoints/unfinished.h"
 #include "trainable/gang/gang.h"

@@ -116,7 +116,7 @@ struct Context::State {
       const auto moved = channel::StepOfTime(
           start.time_attr,
           found == metrics.end() ? std::nullopt : std::optional<double>(found->second), time);
-      if (!moved.ok()) throw Error("Report: " + moved.error());
+      if (!moved.ok()) throw Error("Report: " + moved.error().message);
       now = moved.value();
       if (now == time) return false;
     }

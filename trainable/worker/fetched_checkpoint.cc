@@ -8,7 +8,7 @@
 
 #include "attune/error.h"
 #include "checkpoints/manifest.h"
-#include "system/sha256.h"
+#include "trainable/base/sockets.h"
 #include "trainable/checkpoints/files.h"
 #include "trainable/checkpoints/mapped_file.h"
 #include "trainable/checkpoints/unfinished.h"
@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 constexpr std::size_t kHandOnBytes = 16 << 20;
 
 bool Has(const channel::Resume& resume) {
-  const fs::path file = resume.path / kManifestFile;
+  const fs::path file = resume.path / checkpoints::kManifestFile;
   std::error_code failed;
   return fs::exists(file, failed) &&
-         (resume.digest.empty() || "sha256:" + HexSha256(ReadFile(file)) == resume.digest);
+         (resume.digest.empty() || checkpoints::DigestOf(ReadFile(file)) == resume.digest);
 }
 
 // Collective: sends rank 0's file `from` to the ranks that have a file `to`.
@@ -55,9 +55,10 @@ FetchedCheckpoint::FetchedCheckpoint(const Start& start, ProcessGroups& groups)
   const std::vector<std::int64_t> there = groups.Gather(here ? 1 : 0);
   if (std::ranges::count(there, 0) == 0) return;
 
-  const std::string json =
-      groups.Broadcast(start.rank == 0 ? ReadFile(folder_ / kManifestFile) : std::string());
-  const Manifest manifest = ParseManifest(json, folder_.string());
+  const std::string json = groups.Broadcast(
+      start.rank == 0 ? ReadFile(folder_ / checkpoints::kManifestFile) : std::string());
+  const checkpoints::Manifest manifest =
+      OrThrow(checkpoints::ReadManifest(json, {}), folder_.string());
   const fs::path source = start.rank == 0 ? folder_ : fs::path();
   is_own_ = !here && start.local_rank == 0;
   if (!here) {
@@ -68,12 +69,17 @@ FetchedCheckpoint::FetchedCheckpoint(const Start& start, ProcessGroups& groups)
   if (is_own_) {
     RemoveUnfinished(start.checkpoint_dir, start.attempt);
     fs::create_directories(folder_);
-    WriteFile(folder_ / kManifestFile, json);
+    WriteFile(folder_ / checkpoints::kManifestFile, json);
   }
-  for (const auto& [name, digest] : manifest.files) {
+  for (const auto& [name, listed] : manifest.files) {
     std::optional<NewFile> file;
-    if (is_own_) file.emplace(folder_ / name);
-    Share(groups, source.empty() ? source : source / name, digest.bytes, file ? &*file : nullptr);
+    const fs::path copy = folder_ / name;
+    if (is_own_) {
+      fs::create_directories(copy.parent_path());
+      file.emplace(copy);
+    }
+    Share(groups, source.empty() ? source : source / name, static_cast<std::int64_t>(listed.bytes),
+          file ? &*file : nullptr);
   }
   groups.Barrier();
 }

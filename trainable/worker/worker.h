@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attune/main.h"
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk::trainable {
@@ -15,4 +16,4 @@ namespace attune::inline sdk::trainable {
 // The training code runs on a separate thread.
 int RunWorker(UniqueFd channel, std::vector<std::string> args, const Program& program);
 
-}  // namespace attune::sdk::trainable
+}  // namespace attune::inline sdk::trainable

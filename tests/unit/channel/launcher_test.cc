@@ -19,7 +19,7 @@ TEST(LauncherPackets, EachSurvivesARoundTrip) {
         ToPacket(Forked{.request = 7, .error = "no memory"}), ToPacket(Exited{4, 1, 0}),
         ToPacket(Exited{4, 0, 9})}) {
     const auto read = ParseFromLauncher(packet);
-    ASSERT_TRUE(read.ok()) << read.error();
+    ASSERT_TRUE(read.ok()) << read.error().message;
     std::visit(
         [&](const auto& each) {
           if constexpr (!std::is_same_v<std::decay_t<decltype(each)>, Unknown>) {
@@ -34,7 +34,7 @@ TEST(LauncherPackets, EachSurvivesARoundTrip) {
 
 TEST(LauncherPackets, MalformedForkStillHasANumberToAnswer) {
   const std::string packet = R"({"type": "fork", "request": 3, "argv": "no list"})";
-  EXPECT_THAT(ParseFork(packet).error(), HasSubstr("malformed"));
+  EXPECT_THAT(ParseFork(packet).error().message, HasSubstr("malformed"));
   EXPECT_EQ(RequestOf(packet), 3u);
   EXPECT_EQ(RequestOf("[]"), 0u);
 }

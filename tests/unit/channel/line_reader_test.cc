@@ -1,6 +1,9 @@
 #include "channel/line_reader.h"
 
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+
+#include "system/sockets.h"
 
 namespace attune::channel {
 namespace {
@@ -37,6 +40,18 @@ TEST(LineReader, LineThatIsTooLongIsQuotedAndNothingComesAfterIt) {
   EXPECT_FALSE(reader.Next());
   EXPECT_THAT(reader.TooLong(), testing::HasSubstr("a line longer than 1048576 bytes: 'xxx"));
   EXPECT_FALSE(reader.Next());
+}
+
+TEST(ReceiveSome, NothingYetIsNotTheEnd) {
+  auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
+  LineReader lines;
+  EXPECT_EQ(ReceiveSome(ours.get(), lines), 0u);
+  std::string line = "one\n";
+  SendSome(theirs.get(), line);
+  EXPECT_EQ(ReceiveSome(ours.get(), lines), 4u);
+  EXPECT_EQ(lines.Next(), "one");
+  theirs.reset();
+  EXPECT_EQ(ReceiveSome(ours.get(), lines), std::nullopt);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(Messages, UnknownFieldsAndTypesAreIgnored) {
 }
 
 TEST(Messages, FieldThatIsMissingOrWrongIsNamed) {
-  const auto error = [](const char* line) { return ParseFromRank(line).error(); };
+  const auto error = [](const char* line) { return ParseFromRank(line).error().message; };
   EXPECT_THAT(error(R"({"type":"progress"})"),
               HasSubstr("'step' is missing and must be an integer"));
   EXPECT_THAT(error(R"({"type":"progress","step":1.5})"), HasSubstr("'step' is '1.5' and must be"));
@@ -39,7 +39,7 @@ TEST(Messages, FieldThatIsMissingOrWrongIsNamed) {
   EXPECT_THAT(error("[1, 2]"), HasSubstr("not a JSON object in UTF-8"));
 }
 
-std::string Problem(const std::string& line) { return ParseFromRank(line).error(); }
+std::string Problem(const std::string& line) { return ParseFromRank(line).error().message; }
 
 std::string ReportText(const std::string& seconds, const std::string& metrics = "{}") {
   return R"({"type":"report","step":1,"seconds":)" + seconds + R"(,"metrics":)" + metrics + "}";
@@ -126,7 +126,7 @@ TEST(Messages, OfAKeyThatComesTwiceTheLastCounts) {
   const auto message =
       ParseFromRank(R"({"type":"heartbeat","type":"report","step":1,"step":2,"seconds":1,)"
                     R"("metrics":{"b":1,"a":2,"b":3}})");
-  ASSERT_TRUE(message.ok()) << message.error();
+  ASSERT_TRUE(message.ok()) << message.error().message;
   const auto& report = std::get<Report>(message.value());
   EXPECT_EQ(report.step, 2);
   EXPECT_THAT(report.metrics,
@@ -139,7 +139,7 @@ TEST(Messages, ConfigurationKeepsItsOrderAndALineBeginsWithItsType) {
   EXPECT_THAT(line, testing::StartsWith(R"({"type":"start",)"));
   EXPECT_THAT(ToLine(Report{.step = 1}), testing::StartsWith(R"({"type":"report",)"));
   const auto read = ParseFromExecutor(line);
-  ASSERT_TRUE(read.ok()) << read.error();
+  ASSERT_TRUE(read.ok()) << read.error().message;
   std::vector<std::string> names;
   for (const NamedValue& each : std::get<Start>(read.value()).parameters)
     names.push_back(each.name);
@@ -152,7 +152,7 @@ TEST(Messages, TextThatIsNotUtf8IsRefused) {
 }
 
 TEST(Messages, QuotedLineIsShortAndPrintable) {
-  const std::string quoted = ParseFromRank(std::string(5000, '\x01')).error();
+  const std::string quoted = ParseFromRank(std::string(5000, '\x01')).error().message;
   EXPECT_LT(quoted.size(), 200u);
   EXPECT_THAT(quoted, HasSubstr("????"));
 }
@@ -168,14 +168,15 @@ TEST(StepOfTime, IsTheValueRoundedDownAndNeverFallsBack) {
   EXPECT_EQ(StepOfTime("samples", 3.9, 3).value(), 3);
   EXPECT_EQ(StepOfTime("samples", 0.5, 0).value(), 0);
   const std::string metric = "the metric 'samples', in which the sweep measures time, ";
-  EXPECT_EQ(StepOfTime("samples", 2.9, 3).error(),
+  EXPECT_EQ(StepOfTime("samples", 2.9, 3).error().message,
             metric +
                 "is 2.9 after 3; it must grow, and go on from there where the trial goes on "
                 "from a checkpoint");
-  EXPECT_EQ(StepOfTime("samples", std::nullopt, 3).error(), metric + "is not in the report");
+  EXPECT_EQ(StepOfTime("samples", std::nullopt, 3).error().message,
+            metric + "is not in the report");
   for (const double value : {-1.0, 1e300, std::numeric_limits<double>::infinity(),
                              std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_THAT(StepOfTime("samples", value, 0).error(),
+    EXPECT_THAT(StepOfTime("samples", value, 0).error().message,
                 HasSubstr("and must be finite, at least 0 and exact"));
   }
 }
@@ -188,7 +189,9 @@ constexpr const char* kStart =
         "milestone": 3, "max_step": 27, "checkpoint_every": 0,
         "checkpoint_dir": "/data/checkpoints", "resume": {"step": 9, "path": "/data/step-9"}})";
 
-std::string RefusedByRank(const std::string& line) { return ParseFromExecutor(line).error(); }
+std::string RefusedByRank(const std::string& line) {
+  return ParseFromExecutor(line).error().message;
+}
 
 TEST(Messages, StartIsReadInFull) {
   const auto start = std::get<Start>(ParseFromExecutor(kStart).value());
@@ -230,14 +233,14 @@ TEST(Messages, StartMayBeAllZeroWhereThatMeansNone) {
   const auto start = ParseFromExecutor(
       R"({"type":"start","protocol":1,"rank":0,"world_size":1,"config":{},"cpus":0,"seed":0,
           "milestone":0,"max_step":0,"checkpoint_every":0,"trial":0,"checkpoint_dir":""})");
-  ASSERT_TRUE(start.ok()) << start.error();
+  ASSERT_TRUE(start.ok()) << start.error().message;
   EXPECT_EQ(std::get<Start>(start.value()).cpus, 0);
 }
 
 TEST(Messages, LastStepMayBeAsLargeAsASweepFileSays) {
   const std::string line = ToLine(Start{.milestone = INT64_MAX, .max_step = INT64_MAX});
   const auto start = ParseFromExecutor(line);
-  ASSERT_TRUE(start.ok()) << start.error();
+  ASSERT_TRUE(start.ok()) << start.error().message;
   EXPECT_EQ(std::get<Start>(start.value()).max_step, INT64_MAX);
 }
 
@@ -263,12 +266,12 @@ void ExpectRoundTrip(const Message& message) {
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   if constexpr (std::is_constructible_v<FromRank, Message>) {
     const auto read = ParseFromRank(std::string_view(line).substr(0, line.size() - 1));
-    ASSERT_TRUE(read.ok()) << read.error();
+    ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_EQ(ToLine(std::get<Message>(read.value())), line);
   }
   if constexpr (std::is_constructible_v<FromExecutor, Message>) {
     const auto read = ParseFromExecutor(std::string_view(line).substr(0, line.size() - 1));
-    ASSERT_TRUE(read.ok()) << read.error();
+    ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_EQ(ToLine(std::get<Message>(read.value())), line);
   }
 }
@@ -301,7 +304,7 @@ TEST(Messages, EachSurvivesARoundTrip) {
 
 TEST(Messages, ErrorTextIsReadableWhateverAnExceptionSays) {
   const auto message = ParseFromRank(ToLine(ErrorText{"a \xff"}));
-  ASSERT_TRUE(message.ok()) << message.error();
+  ASSERT_TRUE(message.ok()) << message.error().message;
   EXPECT_THAT(std::get<ErrorText>(message.value()).message, testing::StartsWith("a "));
 }
 

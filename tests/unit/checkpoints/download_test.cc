@@ -11,6 +11,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/result.h"
 #include "system/sha256.h"
 #include "tests/support/scratch_folder.h"
 
@@ -18,7 +19,6 @@ namespace attune::checkpoints {
 namespace {
 
 namespace fs = std::filesystem;
-using Fault = Downloaded::Fault;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -50,7 +50,8 @@ class DownloadTest : public ::testing::Test {
               std::to_string(text.size()) + R"(,"sha256":")" + Sha256::HexOf(text) + "\"}";
     }
     files_["manifest.json"] =
-        R"({"format":"attune-checkpoint/1","step":9,"files":{)" + list + extra + "}}";
+        R"({"format":"attune-checkpoint/1","step":9,"world_size":1,"files":{)" + list + extra +
+        "}}";
     digest_ = "sha256:" + Sha256::HexOf(files_["manifest.json"]);
   }
 
@@ -62,12 +63,12 @@ class DownloadTest : public ::testing::Test {
                                     const std::string&) { return ReadPiece(file, offset); }},
                     Out(), {}, disk_free_bytes_min);
   }
-  Piece ReadPiece(const std::string& file, uint64_t offset) {
-    if (pieces_left_-- <= 0) return {.error = "executor box is lost"};
+  Result<Piece> ReadPiece(const std::string& file, uint64_t offset) {
+    if (pieces_left_-- <= 0) return Error{ErrorCode::kNotFound, "executor box is lost"};
     if (file != "manifest.json") asked_.emplace_back(file, offset);
     const std::string& text = files_.at(file);
-    return {.data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
-            .file_bytes = text.size()};
+    return Piece{.data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
+                 .file_bytes = text.size()};
   }
 
   fs::path Out() const { return folder_ / "out"; }
@@ -89,7 +90,7 @@ class DownloadTest : public ::testing::Test {
 
 TEST_F(DownloadTest, BringsEveryFileAndLeavesNothingElse) {
   const auto done = Get();
-  ASSERT_EQ(done.error, "");
+  ASSERT_TRUE(done.status.ok()) << done.status.error().message;
   EXPECT_EQ(done.files, 3u);
   EXPECT_EQ(done.bytes, 3505u);
   EXPECT_EQ(done.fetched, 3505u);
@@ -100,15 +101,14 @@ TEST_F(DownloadTest, BringsEveryFileAndLeavesNothingElse) {
 TEST_F(DownloadTest, GoesOnAtTheByteWhereItWasCutOff) {
   pieces_left_ = 3;  // the manifest, and two of model.bin
   const auto cut = Get();
-  EXPECT_EQ(cut.fault, Fault::kSource);
-  EXPECT_EQ(cut.error, "executor box is lost");
+  EXPECT_EQ(cut.status.error(), (Error{ErrorCode::kNotFound, "executor box is lost"}));
   EXPECT_EQ(cut.part, Part());
   EXPECT_FALSE(fs::exists(Out()));
   EXPECT_EQ(fs::file_size(Part() / "model.bin"), 2 * kPieceBytes);
 
   pieces_left_ = 1000;
   const auto done = Get();
-  ASSERT_EQ(done.error, "");
+  ASSERT_TRUE(done.status.ok()) << done.status.error().message;
   EXPECT_THAT(asked_, ElementsAre(Pair("model.bin", 2000), Pair("model.bin", 3000),
                                   Pair("state/total.json", 0)));
   EXPECT_EQ(done.fetched, 1505u);
@@ -119,33 +119,34 @@ TEST_F(DownloadTest, WhatADeadMachineLeftOfAFileIsFetchedAnew) {
   fs::create_directories(Part());
   std::ofstream(Part() / "model.bin") << std::string(2500, '\0');
   const auto done = Get();
-  ASSERT_EQ(done.error, "");
+  ASSERT_TRUE(done.status.ok()) << done.status.error().message;
   EXPECT_EQ(Read(Out() / "model.bin"), files_["model.bin"]);
 }
 
 TEST_F(DownloadTest, WhatIsTooLongIsFetchedAnew) {
   fs::create_directories(Part());
   std::ofstream(Part() / "model.bin") << std::string(5000, 'm');
-  ASSERT_EQ(Get().error, "");
+  ASSERT_TRUE(Get().status.ok());
   EXPECT_EQ(Read(Out() / "model.bin"), files_["model.bin"]);
 }
 
 TEST_F(DownloadTest, AFileThatIsDamagedAtItsSourceIsNamed) {
   files_["model.bin"][1700] = 'x';
   const auto done = Get();
-  EXPECT_EQ(done.fault, Fault::kCorrupt);
-  EXPECT_THAT(done.error, HasSubstr("model.bin of checkpoint s1/17/2-900: its SHA-256"));
+  EXPECT_EQ(done.status.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(done.status.error().message,
+              HasSubstr("model.bin of checkpoint s1/17/2-900: its SHA-256"));
   EXPECT_FALSE(fs::exists(Out()));
   files_["model.bin"].pop_back();
-  EXPECT_THAT(Get().error, HasSubstr("it has 3502 bytes and not 3503"));
+  EXPECT_THAT(Get().status.error().message, HasSubstr("it has 3502 bytes and not 3503"));
 }
 
 TEST_F(DownloadTest, AManifestOfAnotherDigestIsRefused) {
   files_["manifest.json"] += " ";
-  EXPECT_THAT(Get().error, HasSubstr("its digest is sha256:"));
+  EXPECT_THAT(Get().status.error().message, HasSubstr("its digest is sha256:"));
   for (const char* none : {"", "sha256:", "sha256:0123456789abcdef"}) {
     digest_ = none;
-    EXPECT_THAT(Get().error, HasSubstr("is none")) << none;
+    EXPECT_THAT(Get().status.error().message, HasSubstr("is none")) << none;
   }
 }
 
@@ -153,7 +154,7 @@ TEST_F(DownloadTest, ANameThatLeadsOutOfTheFolderIsRefused) {
   const std::string entry = R"(":{"bytes":2,"sha256":")" + Sha256::HexOf("{}") + "\"}";
   for (const std::string name : {"../evil", "/tmp/evil", "state/../../evil"}) {
     MakeManifest(",\"" + name + entry);
-    EXPECT_THAT(Get().error, HasSubstr("is no file inside the folder")) << name;
+    EXPECT_THAT(Get().status.error().message, HasSubstr("is no file inside the folder")) << name;
     EXPECT_FALSE(fs::exists(folder_ / "evil"));
   }
 }
@@ -161,8 +162,8 @@ TEST_F(DownloadTest, ANameThatLeadsOutOfTheFolderIsRefused) {
 TEST_F(DownloadTest, AFolderThatIsThereIsLeftAlone) {
   fs::create_directories(Out());
   const auto done = Get();
-  EXPECT_EQ(done.fault, Fault::kThere);
-  EXPECT_THAT(done.error, HasSubstr("is there already"));
+  EXPECT_EQ(done.status.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(done.status.error().message, HasSubstr("is there already"));
   EXPECT_THAT(fs::directory_iterator(Out()) == fs::directory_iterator(), true);
   EXPECT_THAT(asked_, IsEmpty());
 }
@@ -171,24 +172,25 @@ TEST_F(DownloadTest, OfTwoAtOnceOneIsTurnedAway) {
   fs::create_directories(Part());
   const int other = open(Part().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(flock(other, LOCK_EX | LOCK_NB), 0);
-  EXPECT_THAT(Get().error, HasSubstr("somebody else is at it"));
+  EXPECT_EQ(Get().status.error().code, ErrorCode::kUnavailable);
   close(other);
-  EXPECT_EQ(Get().error, "");
+  EXPECT_TRUE(Get().status.ok());
 }
 
 TEST_F(DownloadTest, MoreThanTheDiskHoldsIsRefusedBeforeItIsFetched) {
   MakeManifest(R"(,"huge":{"bytes":1000000000000000,"sha256":")" + Sha256::HexOf("") + "\"}");
   const auto done = Get();
-  EXPECT_EQ(done.fault, Fault::kFull);
-  EXPECT_THAT(done.error, HasSubstr("needs 10000000000035"));
+  EXPECT_EQ(done.status.error().code, ErrorCode::kStorageFull);
+  EXPECT_THAT(done.status.error().message, HasSubstr("needs 10000000000035"));
   EXPECT_THAT(asked_, IsEmpty());
 }
 
 TEST_F(DownloadTest, OneThatWouldLeaveTooLittleFreeIsNotBegun) {
   constexpr uint64_t kMoreThanAnyDisk = uint64_t{1} << 60;
   const auto done = Get(kMoreThanAnyDisk);
-  EXPECT_EQ(done.fault, Fault::kFull);
-  EXPECT_THAT(done.error, HasSubstr(", of which 1152921504606846976 are to stay free"));
+  EXPECT_EQ(done.status.error().code, ErrorCode::kStorageFull);
+  EXPECT_THAT(done.status.error().message,
+              HasSubstr(", of which 1152921504606846976 are to stay free"));
   EXPECT_THAT(asked_, IsEmpty());
 }
 

@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+#include "base/result.h"
+
 namespace attune::checkpoints {
 namespace {
 
@@ -32,20 +34,19 @@ class PieceTest : public testing::Test {
 };
 
 TEST_F(PieceTest, IsReadFromItsOffsetToItsLimitOrTheEnd) {
-  const Piece middle = ReadPiece(folder_, "model.bin", 2, 3);
-  EXPECT_EQ(middle.error, "");
+  const Piece middle = ReadPiece(folder_, "model.bin", 2, 3).value();
   EXPECT_EQ(middle.data, "234");
   EXPECT_EQ(middle.file_bytes, 10u);
-  EXPECT_EQ(ReadPiece(folder_, "model.bin", 8, 100).data, "89");
-  EXPECT_EQ(ReadPiece(folder_, "model.bin", 10, 100).data, "");
-  EXPECT_EQ(ReadPiece(folder_, "model.bin", UINT64_MAX, UINT64_MAX).data, "");
-  EXPECT_EQ(ReadPiece(folder_, "state/total.json", 0, 100).data, "{}");
+  EXPECT_EQ(ReadPiece(folder_, "model.bin", 8, 100)->data, "89");
+  EXPECT_EQ(ReadPiece(folder_, "model.bin", 10, 100)->data, "");
+  EXPECT_EQ(ReadPiece(folder_, "model.bin", UINT64_MAX, UINT64_MAX)->data, "");
+  EXPECT_EQ(ReadPiece(folder_, "state/total.json", 0, 100)->data, "{}");
 }
 
 TEST_F(PieceTest, IsNeverLongerThanItMayBe) {
   Write(folder_ / "large", std::string(kPieceBytesMax + 1, 'x'));
-  EXPECT_EQ(ReadPiece(folder_, "large", 0, UINT64_MAX).data.size(), kPieceBytesMax);
-  EXPECT_EQ(ReadPiece(folder_, "large", kPieceBytesMax, UINT64_MAX).data, "x");
+  EXPECT_EQ(ReadPiece(folder_, "large", 0, UINT64_MAX)->data.size(), kPieceBytesMax);
+  EXPECT_EQ(ReadPiece(folder_, "large", kPieceBytesMax, UINT64_MAX)->data, "x");
 }
 
 TEST_F(PieceTest, NoNameLeadsOutOfTheFolder) {
@@ -56,9 +57,7 @@ TEST_F(PieceTest, NoNameLeadsOutOfTheFolder) {
         std::string("state/"), std::string("./model.bin"), std::string("a\0b", 3),
         std::string(kNameBytesMax + 1, 'a')}) {
     EXPECT_NE(NameFault(name), "") << name;
-    const Piece piece = ReadPiece(folder_, name, 0, 100);
-    EXPECT_NE(piece.error, "") << name;
-    EXPECT_EQ(piece.data, "") << name;
+    EXPECT_EQ(ReadPiece(folder_, name, 0, 100).error().code, ErrorCode::kNotFound) << name;
   }
   EXPECT_EQ(NameFault(std::string(kNameBytesMax, 'a')), "");
   EXPECT_EQ(NameFault("..a/b.."), "");
@@ -68,16 +67,17 @@ TEST_F(PieceTest, NoLinkIsFollowed) {
   fs::create_symlink(root_ / "token", folder_ / "link");
   fs::create_directory_symlink(root_, folder_ / "up");
   fs::create_directory_symlink(folder_, root_ / "step-4-attempt-1");
-  EXPECT_THAT(ReadPiece(folder_, "link", 0, 100).error, HasSubstr("links are not followed"));
-  EXPECT_NE(ReadPiece(folder_, "up/token", 0, 100).error, "");
-  EXPECT_NE(ReadPiece(root_ / "step-4-attempt-1", "model.bin", 0, 100).error, "");
+  EXPECT_THAT(ReadPiece(folder_, "link", 0, 100).error().message,
+              HasSubstr("links are not followed"));
+  EXPECT_FALSE(ReadPiece(folder_, "up/token", 0, 100).ok());
+  EXPECT_FALSE(ReadPiece(root_ / "step-4-attempt-1", "model.bin", 0, 100).ok());
 }
 
 TEST_F(PieceTest, OnlyRegularFilesAreRead) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(ReadPiece(folder_, "pipe", 0, 1).error, HasSubstr("no regular file"));
-  EXPECT_THAT(ReadPiece(folder_, "state", 0, 1).error, HasSubstr("no regular file"));
-  EXPECT_THAT(ReadPiece(folder_, "absent", 0, 1).error, HasSubstr("No such file"));
+  EXPECT_THAT(ReadPiece(folder_, "pipe", 0, 1).error().message, HasSubstr("no regular file"));
+  EXPECT_THAT(ReadPiece(folder_, "state", 0, 1).error().message, HasSubstr("no regular file"));
+  EXPECT_THAT(ReadPiece(folder_, "absent", 0, 1).error().message, HasSubstr("No such file"));
 }
 
 }  // namespace

@@ -19,13 +19,13 @@ using testing::HasSubstr;
 class Diary {
  public:
   EventStream::Handler Handler() {
-    return {.on_open = [this](bool gap) { words_.Push(gap ? "gap" : "open"); },
+    return {.on_open = [this](bool gap) { words_.Post(gap ? "gap" : "open"); },
             .on_event =
                 [this](const ServerEvent& event) {
-                  words_.Push(event.kind + ' ' + std::to_string(event.seq));
+                  words_.Post(event.kind + ' ' + std::to_string(event.seq));
                 },
-            .on_lost = [this](const Error&) { words_.Push("lost"); },
-            .on_refused = [this](const Error& error) { words_.Push("refused: " + error.message); }};
+            .on_lost = [this](const Error&) { words_.Post("lost"); },
+            .on_refused = [this](const Error& error) { words_.Post("refused: " + error.message); }};
   }
 
   // The next `count` words, or fewer if they do not come.

@@ -84,7 +84,7 @@ class Cifar10Archive : public Cifar10 {
 
   void FetchIt() {
     const std::string bytes = ReadFile(archive_);
-    Fetch(folder_, "file://" + archive_.string(), attune::trainable::HexSha256(bytes));
+    Fetch(folder_, "file://" + archive_.string(), attune::Sha256::HexOf(bytes));
   }
   std::vector<std::string> Names() const {
     std::vector<std::string> names;

@@ -28,7 +28,7 @@ class AgentTest : public testing::Test {
 
   void StartAgent() {
     auto agent = Agent::Start(Options());
-    ASSERT_TRUE(agent.ok()) << agent.error();
+    ASSERT_TRUE(agent.ok()) << agent.error().message;
     agent_ = std::move(agent.value());
   }
 
@@ -78,7 +78,7 @@ TEST_F(AgentTest, ADiskBelowItsLimitIsSaidAndHowMuchIsLeft) {
   AgentOptions options = Options();
   options.health.disk_free_bytes = uint64_t{1} << 60;
   auto agent = Agent::Start(std::move(options));
-  ASSERT_TRUE(agent.ok()) << agent.error();
+  ASSERT_TRUE(agent.ok()) << agent.error().message;
   agent_ = std::move(agent.value());
   server_.Welcome(60'000, 100);
   EXPECT_THAT(server_.NextHealth().problem(),
@@ -96,7 +96,7 @@ TEST_F(AgentTest, HelloSaysWhereOthersReadItsCheckpointsIfTheyReachIt) {
   AgentOptions options = Options();
   options.host = {.address = "127.0.0.1", .interface = "lo"};
   auto agent = Agent::Start(options);
-  ASSERT_TRUE(agent.ok()) << agent.error();
+  ASSERT_TRUE(agent.ok()) << agent.error().message;
   agent_ = std::move(agent.value());
   const v1::Hello hello = server_.NextHello();
   EXPECT_GT(hello.pieces_port(), 0u);
@@ -449,7 +449,8 @@ TEST_F(AgentTest, SecondExecutorOfTheSameNameIsRefused) {
   StartAgent();
   const auto second = Agent::Start(Options());
   ASSERT_FALSE(second.ok());
-  EXPECT_THAT(second.error(), HasSubstr("another executor named 'host-a' runs on this host"));
+  EXPECT_THAT(second.error().message,
+              HasSubstr("another executor named 'host-a' runs on this host"));
   agent_.reset();
   EXPECT_TRUE(Agent::Start(Options()).ok());
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include "system/spawn.h"
+
 namespace attune::gang {
 namespace {
 

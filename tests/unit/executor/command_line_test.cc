@@ -16,7 +16,7 @@ std::vector<std::string> Expand(std::vector<std::string> command) {
 }
 
 std::string ErrorOf(std::vector<std::string> command) {
-  return ExpandCommand(command, kConfig, "/attempt/config.json").error();
+  return ExpandCommand(command, kConfig, "/attempt/config.json").error().message;
 }
 
 TEST(CommandLine, ArgsBecomeOneArgumentForEachEntry) {

@@ -56,7 +56,7 @@ TEST_F(ReadLogTest, NeverReadsMoreThanTheLimit) {
 TEST_F(ReadLogTest, MissingLogIsNamed) {
   const auto piece = ReadLog(dir_.path() / "rank-7.log", 0, 10);
   ASSERT_FALSE(piece.ok());
-  EXPECT_THAT(piece.error(), testing::HasSubstr("rank-7.log"));
+  EXPECT_THAT(piece.error().message, testing::HasSubstr("rank-7.log"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "system/unique_fd.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {

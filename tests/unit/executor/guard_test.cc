@@ -7,7 +7,10 @@
 #include <array>
 #include <functional>
 
+#include "system/processes.h"
 #include "system/sockets.h"
+#include "system/spawn.h"
+#include "system/unique_fd.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {

@@ -126,7 +126,7 @@ class GangFixture : public testing::Test {
     options.launcher_log_dir = folders_.Launchers();
     if (options.cgroups.identity.empty()) options.cgroups.identity = dir_.path();
     auto supervisor = Supervisor::Start(std::move(options), facts_.Sink());
-    ASSERT_TRUE(supervisor.ok()) << supervisor.error();
+    ASSERT_TRUE(supervisor.ok()) << supervisor.error().message;
     supervisor_ = std::move(supervisor.value());
   }
 

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "system/unique_fd.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {
@@ -27,7 +28,7 @@ TEST(HeldPort, IsNobodyElsesButForAServerThatNamesIt) {
   std::set<int> numbers;
   for (int i = 0; i < 1000; ++i) {
     auto port = HeldPort::Hold();
-    ASSERT_TRUE(port.ok()) << port.error();
+    ASSERT_TRUE(port.ok()) << port.error().message;
     numbers.insert(port.value().number());
     ports.push_back(std::move(port.value()));
   }

@@ -16,7 +16,7 @@ std::string Chosen(const std::vector<InterfaceAddress>& addresses, const std::st
                    const std::vector<std::string>& routes) {
   const auto chosen = ChooseAddress(addresses, wanted, routes);
   return chosen.ok() ? chosen.value().interface + " " + chosen.value().address
-                     : "! " + chosen.error();
+                     : "! " + chosen.error().message;
 }
 
 TEST(HostAddress, TheRouteToTheServerIsTaken) {

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "base/result.h"
 #include "executor/health/health_watch.h"
 #include "tests/unit/executor/harness.h"
 
@@ -33,7 +34,7 @@ class HostHealthTest : public testing::Test {
              .roots = {.proc = dir_.path() / "proc"},
              .read_disk = [this](const fs::path& folder) -> Result<FileSystem> {
                EXPECT_EQ(folder, "/data");
-               if (!fault_.empty()) return Error{fault_};
+               if (!fault_.empty()) return Invalid(fault_);
                return disk_;
              }},
             GpuHealth(0, std::nullopt)};

@@ -99,7 +99,7 @@ TEST(HostLock, IsHeldUntilItsOwnerIsGone) {
   {
     const auto first = LockName(dir.path(), "a", 0);
     ASSERT_TRUE(first.ok());
-    EXPECT_THAT(LockName(dir.path(), "a", 0).error(), HasSubstr(std::to_string(getpid())));
+    EXPECT_THAT(LockName(dir.path(), "a", 0).error().message, HasSubstr(std::to_string(getpid())));
     EXPECT_TRUE(LockName(dir.path(), "b", 0).ok());
   }
   EXPECT_TRUE(LockName(dir.path(), "a", 0).ok());

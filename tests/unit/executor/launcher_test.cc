@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "executor/processes/environment.h"
+#include "system/unique_fd.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {

@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "system/unique_fd.h"
+
 namespace attune::gang {
 namespace {
 

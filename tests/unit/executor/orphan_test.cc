@@ -9,9 +9,11 @@
 #include <tuple>
 
 #include "executor/processes/cgroup.h"
+#include "executor/processes/environment.h"
 #include "system/processes.h"
 #include "system/sockets.h"
 #include "system/spawn.h"
+#include "system/unique_fd.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {
@@ -30,7 +32,7 @@ std::filesystem::path ProcFor(Means means) {
 std::string NoCgroups() {
   const TempDir dir;
   const auto cgroups = Cgroups::Make({.identity = dir.path()});
-  return cgroups.ok() ? "" : cgroups.error();
+  return cgroups.ok() ? "" : cgroups.error().message;
 }
 
 std::string NameOf(const testing::TestParamInfo<Means>& info) {
@@ -52,7 +54,7 @@ class Host {
                        .argv = argv,
                        .environment = ProgramEnvironment({}),
                        .output_fd = writer.get()});
-    EXPECT_TRUE(host.ok()) << host.error();
+    EXPECT_TRUE(host.ok()) << host.error().message;
     child_ = std::move(host.value());
     output_.reset(fdopen(ends[0], "r"));
   }
@@ -70,7 +72,7 @@ class Host {
 
   pid_t GuardPid() const {
     for (const pid_t pid : AllProcesses()) {
-      if (StateOf(pid).parent != child_.pid) continue;
+      if (ReadProcess(pid).parent != child_.pid) continue;
       const std::string command = ReadFile("/proc/" + std::to_string(pid) + "/cmdline");
       if (command.starts_with("attune-guard")) return pid;
     }
@@ -367,7 +369,7 @@ TEST(NoCgroups, ReasonIsNamed) {
   const auto why = [&](const std::string& mounts, const std::string& own) {
     WriteFile(dir.path() / "self/mountinfo", mounts);
     WriteFile(dir.path() / "self/cgroup", own);
-    return Cgroups::Make({.identity = "a", .proc = dir.path()}).error();
+    return Cgroups::Make({.identity = "a", .proc = dir.path()}).error().message;
   };
   const std::string plain = dir.path().string();
   const auto mount = [](const std::string& root, const std::string& point) {

@@ -24,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "system/sockets.h"
+
 namespace {
 
 using Json = nlohmann::ordered_json;

@@ -1,5 +1,4 @@
 #include "rest/contract.h"
-#include "base/result.h"
 
 #include <gmock/gmock.h>
 
@@ -8,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/result.h"
 #include "json/parse.h"
 
 namespace attune::rest {

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "slurm/fleet_folder.h"
+#include "system/files.h"
 
 namespace attune::slurm {
 namespace {
@@ -109,7 +110,7 @@ TEST_F(SlurmHours, PilotsThatSlurmHasForgottenAreForgottenAndTheirHoursKept) {
 }
 
 TEST_F(SlurmHours, AFileThatCannotBeReadIsNotCountedOver) {
-  ASSERT_TRUE(WriteWhole(folder_ / "hours.json", "{\"held\": 3}").ok());
+  ASSERT_TRUE(WriteWhole(folder_ / "hours.json", "{\"held\": 3}", kPrivate).ok());
   const auto book = HoursBook::Open(folder_);
   EXPECT_EQ(book.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(book.error().message, HasSubstr("delete it"));

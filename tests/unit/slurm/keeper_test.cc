@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/result.h"
+#include "system/files.h"
 #include "tests/unit/slurm/keeper_fixture.h"
 
 namespace attune::slurm {
@@ -398,7 +399,7 @@ TEST_F(SlurmKeeper, OnlyOneHasTheFolder) {
 }
 
 TEST_F(SlurmKeeper, AFolderThatCannotBeReadSaysWhatToDo) {
-  ASSERT_TRUE(WriteWhole(data_dir_ / "slurm/fleet.json", "{\"id\": 3").ok());
+  ASSERT_TRUE(WriteWhole(data_dir_ / "slurm/fleet.json", "{\"id\": 3", kPrivate).ok());
   const auto read = FleetFolder::OpenOrBegin(data_dir_);
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(read.error().message, HasSubstr("scancel"));

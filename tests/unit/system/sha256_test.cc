@@ -2,21 +2,46 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
+#include "system/hex.h"
+#include "tests/support/scratch_folder.h"
+
 namespace attune {
 namespace {
 
-std::string Hex(const std::string& bytes) {
-  std::string hex;
-  for (const char byte : bytes) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    hex += kDigits[static_cast<unsigned char>(byte) >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
+// SHA-256 of "abc" (FIPS 180-2, appendix B.1).
+constexpr char kHash[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+TEST(Sha256, IsThatOfTheStandard) {
+  Sha256 sha;
+  sha.Add("a");
+  sha.Add("");
+  sha.Add("bc");
+  EXPECT_EQ(sha.Hex(), kHash);
+  EXPECT_EQ(Sha256::HexOf("abc"), kHash);
+}
+
+TEST(Sha256, OfAFileIsThatOfItsBytes) {
+  const testing::ScratchFolder folder;
+  const std::string text(3 << 20, 'x');
+  std::ofstream(folder / "file") << text;
+  int ticks = 0;
+  EXPECT_EQ(Sha256::HexOfFile(folder / "file", [&] { ++ticks; }).value(), Sha256::HexOf(text));
+  EXPECT_GE(ticks, 3);
+  EXPECT_FALSE(Sha256::HexOfFile(folder / "absent").ok());
+}
+
+TEST(Sha256, Is64LowerCaseHexDigits) {
+  const std::string hash = kHash;
+  EXPECT_TRUE(IsSha256(hash));
+  for (const std::string& none : {hash.substr(1), hash + "0", "A" + hash.substr(1)})
+    EXPECT_FALSE(IsSha256(none)) << none;
 }
 
 TEST(HmacSha256, IsThatOfRfc4231) {
-  EXPECT_EQ(Hex(HmacSha256("Jefe", "what do ya want for nothing?")),
+  EXPECT_EQ(ToHex(HmacSha256("Jefe", "what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 

@@ -20,18 +20,6 @@ TEST(Sockets, WhatASocketDoesNotTakeIsKept) {
   EXPECT_EQ(unsent, "") << "nobody listens any more";
 }
 
-TEST(Sockets, NothingYetIsNotTheEnd) {
-  auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
-  LineReader lines;
-  EXPECT_EQ(ReceiveSome(ours.get(), lines), 0u);
-  std::string line = "one\n";
-  SendSome(theirs.get(), line);
-  EXPECT_EQ(ReceiveSome(ours.get(), lines), 4u);
-  EXPECT_EQ(lines.Next(), "one");
-  theirs.reset();
-  EXPECT_EQ(ReceiveSome(ours.get(), lines), std::nullopt);
-}
-
 TEST(Sockets, PacketsCarryDescriptors) {
   auto [ours, theirs] = std::move(SocketPair(SOCK_SEQPACKET).value());
   EXPECT_FALSE(ReceivePacket(ours.get(), MSG_DONTWAIT));

@@ -11,6 +11,7 @@
 #include <future>
 #include <thread>
 
+#include "system/unique_fd.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/trainable/process.h"
 #include "trainable/channel/channel.h"

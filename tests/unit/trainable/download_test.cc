@@ -21,8 +21,10 @@
 
 #include "attune/download.h"
 #include "attune/error.h"
+#include "system/processes.h"
 #include "system/sha256.h"
 #include "system/sockets.h"
+#include "system/unique_fd.h"
 #include "tests/support/scratch_folder.h"
 #include "trainable/base/sockets.h"
 
@@ -136,7 +138,7 @@ class DownloadTest : public ::testing::Test {
 
   const attune::testing::ScratchFolder folder_;
   const std::string content_ = Content();
-  const std::string hash_ = HexSha256(content_);
+  const std::string hash_ = Sha256::HexOf(content_);
   const std::filesystem::path source_ = folder_ / "source";
   const std::filesystem::path path_ = folder_ / "data/train.bin";
   const std::filesystem::path partial_ = path_.string() + ".partial";
@@ -319,7 +321,7 @@ TEST_F(DownloadTest, AnotherFileInItsPlaceIsLeftAlone) {
   std::filesystem::create_directories(path_.parent_path());
   WriteFile(path_, "my notes");
   EXPECT_THAT(ErrorOf("http://127.0.0.1:1/data", hash_),
-              AllOf(HasSubstr(path_.string() + " is there"), HasSubstr(HexSha256("my notes")),
+              AllOf(HasSubstr(path_.string() + " is there"), HasSubstr(Sha256::HexOf("my notes")),
                     HasSubstr(hash_), HasSubstr("delete it")));
   EXPECT_EQ(ReadFile(path_), "my notes");
 }

@@ -18,6 +18,7 @@
 #include "attune/error.h"
 #include "attune/file_lock.h"
 #include "system/sockets.h"
+#include "system/unique_fd.h"
 #include "tests/support/scratch_folder.h"
 #include "trainable/base/sockets.h"
 

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "attune/error.h"
+#include "system/unique_fd.h"
 #include "trainable/distributed/process_groups.h"
 #include "trainable/distributed/store_server.h"
 

@@ -14,6 +14,8 @@
 #include <optional>
 #include <utility>
 
+#include "system/spawn.h"
+#include "system/unique_fd.h"
 #include "tests/unit/trainable/process.h"
 
 namespace attune::inline sdk::trainable::testing {

@@ -13,7 +13,10 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "system/processes.h"
 #include "system/sockets.h"
+#include "system/spawn.h"
+#include "system/unique_fd.h"
 
 namespace attune::inline sdk::trainable::testing {
 namespace {

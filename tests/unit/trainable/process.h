@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "channel/line_reader.h"
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 // Running the gang program as real processes.

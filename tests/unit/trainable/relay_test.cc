@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "attune/error.h"
+#include "system/unique_fd.h"
 #include "trainable/base/sockets.h"
 
 namespace attune::inline sdk::trainable {

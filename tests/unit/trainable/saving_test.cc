@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "system/unique_fd.h"
 #include "tests/unit/trainable/process.h"
 
 namespace attune::inline sdk::trainable::testing {

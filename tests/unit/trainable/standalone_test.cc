@@ -174,7 +174,7 @@ TEST(Standalone, RanksEndWithTheProcessThatForkedThem) {
                                 [](pid_t pid, const std::string& line) {
                                   if (line != "hanging") return;
                                   for (const pid_t each : AllProcesses()) {
-                                    if (StateOf(each).parent == pid) kill(each, SIGKILL);
+                                    if (ReadProcess(each).parent == pid) kill(each, SIGKILL);
                                   }
                                 });
   EXPECT_EQ(ended.exit_code, 1);

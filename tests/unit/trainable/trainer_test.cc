@@ -143,7 +143,7 @@ TEST(TorchTrainer, NothingOutlivesADriverThatIsKilled) {
   EXPECT_EQ(ended.exit_code, 128 + SIGKILL);
   ASSERT_EQ(workers.size(), 2u);
   // All that held its output has ended, so they have, before the driver's child.
-  for (const pid_t pid : workers) EXPECT_TRUE(StateOf(pid).is_dead);
+  for (const pid_t pid : workers) EXPECT_TRUE(ReadProcess(pid).is_dead);
   EXPECT_LT(ended.took, std::chrono::seconds(15));
 }
 

@@ -13,7 +13,7 @@ namespace attune::agent {
 namespace {
 
 namespace fs = std::filesystem;
-using Sha256;
+
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -34,7 +34,7 @@ Stored Make(char letter) {
   Stored made;
   made.files["model.bin"] = std::string(kModelBytes, letter);
   made.files["manifest.json"] =
-      R"({"format":"attune-checkpoint/1","step":9,"files":{"model.bin":{"bytes":3000,"sha256":")" +
+      R"({"format":"attune-checkpoint/1","step":9,"world_size":1,"files":{"model.bin":{"bytes":3000,"sha256":")" +
       Sha256::HexOf(made.files["model.bin"]) + "\"}}}";
   made.digest = "sha256:" + Sha256::HexOf(made.files["manifest.json"]);
   return made;
@@ -51,18 +51,18 @@ class MadeUpSource final : public PieceSource {
     changed_.notify_all();
     if (stands_still_) {
       changed_.wait(lock, [this] { return !stands_still_; });
-      return {.piece = {.error = "cancelled"}};
+      return {.piece = Unreadable("cancelled")};
     }
     if (failures_ > 0) {
       --failures_;
-      return {.piece = {.error = "executor box is not connected"}, .is_final = is_final_};
+      return {.piece = Unreadable("executor box is not connected"), .is_final = is_final_};
     }
     const std::string& text = stored_.at(checkpoint.name.step).files.at(file);
     Answer answer{.piece = {.data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
                             .file_bytes = text.size()}};
     if (!checkpoint.servers.empty()) {
       answer.directly_from = "executor " + checkpoint.servers.front().executor;
-      if (file == "model.bin") answer.piece.data.front() = '!';
+      if (file == "model.bin") answer.piece->data.front() = '!';
     }
     return answer;
   }

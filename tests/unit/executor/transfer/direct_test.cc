@@ -5,6 +5,7 @@
 
 #include "executor/transfer/direct_pieces.h"
 #include "executor/transfer/direct_sender.h"
+#include "system/unique_fd.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::agent {
@@ -102,14 +103,14 @@ TEST_F(DirectTest, FilesComeWholeOverOneConnection) {
   std::string model;
   while (model.size() < kModelBytes) {
     const auto answer = pieces_.Read(checkpoint, "model.bin", model.size(), {});
-    ASSERT_EQ(answer.piece.error, "");
-    EXPECT_EQ(answer.piece.file_bytes, kModelBytes);
+    ASSERT_TRUE(answer.piece.ok());
+    EXPECT_EQ(answer.piece->file_bytes, kModelBytes);
     EXPECT_EQ(answer.directly_from, "executor a at 127.0.0.1");
-    model += answer.piece.data;
+    model += answer.piece->data;
   }
   EXPECT_EQ(model, Model());
-  EXPECT_EQ(pieces_.Read(checkpoint, "state/total.json", 0, {}).piece.data, "{}");
-  EXPECT_EQ(pieces_.Read(checkpoint, "empty", 0, {}).piece.file_bytes, 0u);
+  EXPECT_EQ(pieces_.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
+  EXPECT_EQ(pieces_.Read(checkpoint, "empty", 0, {}).piece->file_bytes, 0u);
   EXPECT_THAT(by_server_.reads, IsEmpty());
 }
 
@@ -117,7 +118,7 @@ TEST_F(DirectTest, AFileIsGoneOnWithAtTheByteThatIsAskedFor) {
   gang::FarCheckpoint checkpoint = Checkpoint();
   pieces_.Read(checkpoint, "model.bin", 0, {});
   const auto answer = pieces_.Read(checkpoint, "model.bin", kModelBytes - 7, {});
-  EXPECT_EQ(answer.piece.data, Model().substr(kModelBytes - 7));
+  EXPECT_EQ(answer.piece->data, Model().substr(kModelBytes - 7));
   EXPECT_NE(answer.directly_from, "");
 }
 
@@ -126,7 +127,7 @@ TEST_F(DirectTest, WhoeverHasAnotherKeyIsRefusedAndGoesByTheServer) {
   server.key = RandomKey();
   gang::FarCheckpoint checkpoint = Checkpoint({server});
   const auto answer = pieces_.Read(checkpoint, "state/total.json", 0, {});
-  EXPECT_EQ(answer.piece.data, "{}");
+  EXPECT_EQ(answer.piece->data, "{}");
   EXPECT_EQ(answer.directly_from, "");
   EXPECT_THAT(by_server_.reads, ElementsAre("state/total.json@0"));
   EXPECT_THAT(checkpoint.servers, IsEmpty()) << "it is asked once";
@@ -175,11 +176,11 @@ TEST_F(DirectTest, NothingOutsideOfACheckpointsFolderIsSent) {
 TEST_F(DirectTest, CutOffInTheMidstItGoesOnAtTheByteByTheServer) {
   fs::resize_file(Folder() / "model.bin", kMoreThanSocketsHold);
   gang::FarCheckpoint checkpoint = Checkpoint();
-  uint64_t had = pieces_.Read(checkpoint, "model.bin", 0, {}).piece.data.size();
+  uint64_t had = pieces_.Read(checkpoint, "model.bin", 0, {}).piece->data.size();
   sender_.reset();
   std::string next;
   for (;;) {
-    next = pieces_.Read(checkpoint, "model.bin", had, {}).piece.data;
+    next = pieces_.Read(checkpoint, "model.bin", had, {}).piece->data;
     if (!by_server_.reads.empty()) break;
     had += next.size();
   }
@@ -195,7 +196,7 @@ TEST_F(DirectTest, WhereNobodyListensTheServerIsAsked) {
   server.port = nobody.value().port;
   nobody.value().socket.reset();
   gang::FarCheckpoint checkpoint = Checkpoint({server});
-  EXPECT_EQ(pieces_.Read(checkpoint, "state/total.json", 0, {}).piece.data, "{}");
+  EXPECT_EQ(pieces_.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
   EXPECT_THAT(by_server_.reads, SizeIs(1));
 }
 
@@ -207,7 +208,7 @@ TEST_F(DirectTest, WhoeverDoesNotAnswerCostsAMomentAndOnce) {
   server.port = silent.value().port;
   gang::FarCheckpoint checkpoint = Checkpoint({server});
   DirectPieces hasty(by_server_, {.connect = milliseconds(20), .greeting = milliseconds(20)});
-  EXPECT_EQ(hasty.Read(checkpoint, "state/total.json", 0, {}).piece.data, "{}");
+  EXPECT_EQ(hasty.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
   EXPECT_THAT(checkpoint.servers, IsEmpty());
 }
 
@@ -223,7 +224,7 @@ TEST_F(DirectTest, OneThatFallsSilentInTheMidstIsNotWaitedForLong) {
   gang::FarCheckpoint checkpoint =
       Checkpoint({{.address = kLoopback, .port = listener.value().port, .key = key}});
   DirectPieces hasty(by_server_, {.piece = milliseconds(20)});
-  EXPECT_EQ(hasty.Read(checkpoint, "state/total.json", 0, {}).piece.data, "{}");
+  EXPECT_EQ(hasty.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
   EXPECT_THAT(by_server_.reads, SizeIs(1));
 }
 
@@ -276,7 +277,7 @@ TEST_F(DirectTest, WhoeverIsCancelledGoesNoOtherWay) {
   gang::FarCheckpoint checkpoint = Checkpoint({server});
   DirectPieces patient(by_server_, {.greeting = gang::kDeadline});
   auto reading = std::async(std::launch::async, [&] {
-    return patient.Read(checkpoint, "state/total.json", 0, {}).piece.error;
+    return patient.Read(checkpoint, "state/total.json", 0, {}).piece.error().message;
   });
   // From here on it waits for what is never said.
   const UniqueFd socket(accept(silent.value().socket.get(), nullptr, nullptr));

@@ -10,7 +10,9 @@ TEST(ServerPieces, WhatIsCancelledBeforeItIsAskedForIsNotAskedForUntilTheNextChe
   const auto stub = v1::Executors::NewStub(server.Channel());
   ServerPieces pieces(*stub, "a token");
   gang::FarCheckpoint checkpoint;
-  const auto error = [&] { return pieces.Read(checkpoint, "model.bin", 0, {}).piece.error; };
+  const auto error = [&] {
+    return pieces.Read(checkpoint, "model.bin", 0, {}).piece.error().message;
+  };
   const std::string asked = error();  // of a server that knows no checkpoints
   pieces.Cancel();
   EXPECT_EQ(error(), "cancelled");

@@ -54,8 +54,7 @@ TEST_F(NamedTokensTest, NoSecretIsKept) {
 }
 
 TEST_F(NamedTokensTest, NamesArePlainAndHaveOneTokenEach) {
-  for (const char* name :
-       {"", "admin", "attune", "Ada", "../token", "a/b", ".new", "ada.new", "a b"})
+  for (const char* name : {"", "admin", "attune", "Ada", "../token", "a/b", ".new", "a b"})
     EXPECT_EQ(tokens_.Create(name, Role::kViewer).error().code, ErrorCode::kInvalid) << name;
   EXPECT_TRUE(tokens_.Create("ada.l-1_x", Role::kViewer).ok());
   EXPECT_EQ(tokens_.Create("ada.l-1_x", Role::kAdmin).error().code, ErrorCode::kConflict);

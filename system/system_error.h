@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace attune {
+
+// `what` failed with this errno: kStorageFull for a full disk, kUnavailable where the system has
+// too little of something now, else kDenied. The message is "what: words of the errno".
+Error SystemError(const std::string& what, int number);
+
+}  // namespace attune
