@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "system/spawn.h"
 
 namespace attune::slurm {
 
@@ -41,7 +42,7 @@ class SystemCommands final : public Commands {
   void End();
 
  private:
-  Result<pid_t> Start(const std::string& file, char* const* argv, int out, int err);
+  Result<pid_t> Start(const SpawnRequest& request);
   int Await(pid_t child);
 
   std::chrono::milliseconds patience_;
