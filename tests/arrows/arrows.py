@@ -51,7 +51,7 @@ ROOMS = {
     "core/brain": Room(("core/*",), pure=True),
     "core": Room(pure=True),
     # The REST contract: generated structs, and how JSON becomes one of them.
-    "rest": Room(("core/base",), ("nlohmann",)),
+    "rest": Room((), ("nlohmann",)),
     "searchers/model": Room(ALGORITHMS_SEE, pure=True),
     "searchers/gaussian": Room(
         ALGORITHMS_SEE + ("searchers/model",), ("eigen", "lbfgspp"), pure=True
@@ -76,7 +76,7 @@ ROOMS = {
     "server/http/transport": Room(
         ("core/base", "rest", "server/store", "logging"), ("httplib", "openssl", "zlib")
     ),
-    "server/http/access": Room(("core/*", "rest", "server/folder", "server/http/transport")),
+    "server/http/access": Room(("core/*", "rest", "system", "server/folder", "server/http/transport")),
     "server/http/backend": Room(("core/*",)),
     "server/http/answers": Room(
         ("core/*", "rest", "sweepfile", "server/store", "server/http/transport", "server/http/backend", "json")
@@ -132,7 +132,7 @@ ROOMS = {
          "trainable/data", "trainable/distributed", "channel", "checkpoints", "system"),
         ("torch",),
     ),
-    "trainable/gang": Room(("trainable/include", "trainable/base", "channel")),
+    "trainable/gang": Room(("trainable/include", "trainable/base", "channel", "system")),
     "trainable/start": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
          "trainable/gang", "trainable/worker", "channel", "system"),
