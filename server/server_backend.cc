@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/result.h"
-#include "json/parse.h"
 
 namespace attune::server {
 
@@ -27,17 +26,16 @@ Result<Backend::LogSlice> ServerBackend::ReadLog(const AttemptId& attempt, int r
                                                  uint32_t limit_bytes) {
   const auto row = reader_.Attempt(attempt);
   if (!row.ok()) return row.error();
-  const auto ranks = ParseJson<nlohmann::json>(row->ranks);
-  if (ranks.is_array() && ranks.empty()) {
+  const std::vector<RankSlot>& ranks = row->ranks;
+  if (ranks.empty())
     return Error{ErrorCode::kNotFound,
-                 "attempt " + ToString(attempt) + " was asked for from outside, and has no log"};
-  }
-  if (!ranks.is_array() || rank < 0 || rank >= std::ssize(ranks))
+                 "attempt " + ToString(attempt) + " runs outside of Attune and has no log"};
+  if (rank < 0 || rank >= std::ssize(ranks))
     return Error{ErrorCode::kNotFound, "attempt " + ToString(attempt) + " has no rank " +
                                            std::to_string(rank) + ": its ranks are 0 to " +
                                            std::to_string(std::ssize(ranks) - 1)};
-  auto slice = executors_.ReadLog(ranks[static_cast<size_t>(rank)].value("executor", ""), attempt,
-                                  rank, offset, limit_bytes);
+  auto slice = executors_.ReadLog(ranks[static_cast<size_t>(rank)].executor, attempt, rank, offset,
+                                  limit_bytes);
   if (!slice.ok()) return slice.error();
   return LogSlice{std::move(slice->data), slice->offset, slice->file_bytes};
 }

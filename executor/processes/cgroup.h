@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "system/spawn.h"
+#include "system/spawn.h"
 #include "system/unique_fd.h"
 
 namespace attune::gang {

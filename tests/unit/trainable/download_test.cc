@@ -21,6 +21,7 @@
 
 #include "attune/download.h"
 #include "attune/error.h"
+#include "channel/line_reader.h"
 #include "system/processes.h"
 #include "system/sha256.h"
 #include "system/sockets.h"

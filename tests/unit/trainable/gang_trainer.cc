@@ -109,10 +109,10 @@ double HashOf(const attune::TensorMap& state) {
 
 // Processes that were forked by a launcher of this driver.
 std::vector<pid_t> Workers() {
-  const auto parent = [](pid_t pid) { return ReadProcess(pid).parent; };
+  const auto parent = [](pid_t pid) { return attune::ReadProcess(pid).parent; };
   std::vector<pid_t> workers;
-  for (const pid_t pid : AllProcesses()) {
-    const auto state = ReadProcess(pid);
+  for (const pid_t pid : attune::AllProcesses()) {
+    const auto state = attune::ReadProcess(pid);
     if (!state.is_dead && state.parent > 1 && parent(parent(state.parent)) == getpid()) {
       workers.push_back(pid);
     }

@@ -58,8 +58,9 @@ class MadeUpSource final : public PieceSource {
       return {.piece = Unreadable("executor box is not connected"), .is_final = is_final_};
     }
     const std::string& text = stored_.at(checkpoint.name.step).files.at(file);
-    Answer answer{.piece = {.data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
-                            .file_bytes = text.size()}};
+    Answer answer{.piece = checkpoints::Piece{
+                      .data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
+                      .file_bytes = text.size()}};
     if (!checkpoint.servers.empty()) {
       answer.directly_from = "executor " + checkpoint.servers.front().executor;
       if (file == "model.bin") answer.piece->data.front() = '!';

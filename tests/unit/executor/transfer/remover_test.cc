@@ -137,8 +137,8 @@ TEST_F(RemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
 
 TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
   MakeCheckpoint(1);
-  ASSERT_FALSE(gang::WriteOwner(folders_.Sweep(1), "theirs"));
-  ASSERT_FALSE(gang::WriteOwner(folders_.Sweep(1), "ours"));
+  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(1), "theirs").ok());
+  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(1), "ours").ok());
   gang::WriteFile(folders_.Sweep(1) / "notes.txt", "of anybody's");
   const fs::path other = folders_.Checkpoints({.sweep = 11, .trial = 3});
   fs::create_directories(other);
@@ -163,7 +163,7 @@ TEST_F(RemoverTest, WhatIsDiscardedGoesAndNobodyIsToldOfIt) {
 
 TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   for (const uint64_t sweep : {2, 3}) fs::create_directories(folders_.Sweep(sweep) / "trials");
-  ASSERT_FALSE(gang::WriteOwner(folders_.Sweep(2), "theirs"));
+  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(2), "theirs").ok());
   Want({}, {2, 3});
   EXPECT_EQ(NextRemoved(), -2);
   EXPECT_EQ(NextRemoved(), -3);
