@@ -6,7 +6,7 @@
 #include "core/state/placement.h"
 #include "json/parse.h"
 #include "server/store/format_time.h"
-#include "sweepfile/labels.h"
+#include "sweepfile/codec.h"
 
 namespace attune::server {
 namespace {
