@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/result.h"
 #include "checkpoints/piece.h"
 #include "json/parse.h"
 #include "system/sha256.h"

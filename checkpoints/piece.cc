@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/result.h"
+
 namespace attune::checkpoints {
 namespace {
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/result.h"
 #include "system/sockets.h"
 #include "system/spawn.h"
 #include "system/unique_fd.h"

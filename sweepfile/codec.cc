@@ -5,22 +5,19 @@
 #include <utility>
 
 #include "base/result.h"
+#include "sweepfile/document.h"
 #include "sweepfile/keys.h"
-#include "sweepfile/labels.h"
+#include "sweepfile/reader.h"
 #include "sweepfile/scalar.h"
-#include "sweepfile/spec_decoder.h"
+#include "sweepfile/spec_reader.h"
 
 namespace attune::sweepfile {
 namespace {
 
-Error Corrupt(const std::string& message) { return {ErrorCode::kCorrupt, message}; }
+// Whatever text an error quotes, the error itself stays UTF-8.
+constexpr auto kReplaceInvalid = Json::error_handler_t::replace;
 
-template <class T>
-Json ListToJson(const std::vector<T>& items) {
-  Json json = Json::array();
-  for (const T& item : items) json.push_back(item);
-  return json;
-}
+Error Corrupt(const std::string& message) { return {ErrorCode::kCorrupt, message}; }
 
 Json ValuesToJson(const std::vector<Value>& values) {
   Json json = Json::array();
@@ -73,12 +70,73 @@ Json SpaceToJson(const SearchSpace& space) {
   return json;
 }
 
+// ---- by the rows -----------------------------------------------------------------------------
+
+// The form of a member; null where it is absent.
+template <ScalarMember T>
+Json MemberToJson(const Key& key, const T& member) {
+  const std::optional<Value> value = ToValue(member);
+  if (!value) return nullptr;
+  // Such a number means that the key is not given: there is no default that it could be.
+  const auto* integer = std::get_if<int64_t>(&*value);
+  if (integer != nullptr && !key.fallback && !key.required && key.min &&
+      static_cast<double>(*integer) < *key.min)
+    return nullptr;
+  const bool in_words = key.type == KeyType::kDuration || key.type == KeyType::kSize;
+  return in_words ? Json(ValueText(key.type, *value)) : ToJson(*value);
+}
+Json MemberToJson(const Key&, const std::vector<std::string>& texts) { return texts; }
+Json MemberToJson(const Key&, const std::vector<SweepId>& sweeps) {
+  Json json = Json::array();
+  for (const SweepId sweep : sweeps) json.push_back(ToString(sweep));
+  return json;
+}
+Json MemberToJson(const Key&, const std::vector<std::pair<std::string, std::string>>& texts) {
+  Json json = Json::object();
+  for (const auto& [name, text] : texts) json[name] = text;
+  return json;
+}
+Json MemberToJson(const Key&, const Requirements& required) { return ToJson(required); }
+template <HasKeys T>
+Json KeysToJson(const T& owner);
+template <HasKeys T>
+Json MemberToJson(const Key&, const std::optional<T>& section) {
+  return section ? KeysToJson(*section) : Json();
+}
+template <HasKeys T>
+Json MemberToJson(const Key&, const std::vector<T>& items) {
+  Json json = IsEntry<T>() ? Json::object() : Json::array();
+  for (const T& item : items) {
+    if constexpr (IsEntry<T>()) {
+      json[EntryNameOf(item)] = KeysToJson(item);
+    } else {
+      json.push_back(KeysToJson(item));
+    }
+  }
+  return json;
+}
+
+void Add(const Key& key, std::string_view name, Json member, Json& map) {
+  if (member.is_null() || (!key.needs.empty() && !map.contains(key.needs))) return;
+  if (!key.replaces.empty()) map.erase(key.replaces);
+  map[std::string(name)] = std::move(member);
+}
+
+template <HasKeys T>
+Json KeysToJson(const T& owner) {
+  Json json = Json::object();
+  ForEachKey<T>([&](const auto& row) {
+    Add(row.key, row.key.name, MemberToJson(row.key, row.Of(owner)), json);
+  });
+  return json;
+}
+
+// ---- by hand ---------------------------------------------------------------------------------
+
 void AddObjectives(const SweepSpec& spec, Json& json) {
   Json metrics = Json::array();
   for (size_t i = 0; i < spec.objectives.size(); ++i) {
-    const Objective& objective = spec.objectives[i];
-    Json& metric = metrics.emplace_back(
-        Json{{"name", objective.metric}, {"mode", objective.mode == Mode::kMin ? "min" : "max"}});
+    Json& metric = metrics.emplace_back(KeysToJson(spec.objectives[i]));
     if (i < spec.stop.targets.size() && spec.stop.targets[i])
       metric["target"] = *spec.stop.targets[i];
   }
@@ -87,39 +145,50 @@ void AddObjectives(const SweepSpec& spec, Json& json) {
   } else {
     json["metrics"] = std::move(metrics);
   }
-  for (const Constraint& constraint : spec.constraints) {
-    Json& bounds = json["constraints"][constraint.metric] = Json::object();
-    if (constraint.min) bounds["min"] = *constraint.min;
-    if (constraint.max) bounds["max"] = *constraint.max;
-  }
-}
-
-void AddProgram(const Program& program, Json& json) {
-  json["command"] = ListToJson(program.command);
-  json["env"] = Json::object();
-  for (const auto& [name, value] : program.environment) json["env"][name] = value;
-  json["working_directory"] = program.working_directory;
-  if (!program.report_pattern.empty()) json["reports"] = {{"pattern", program.report_pattern}};
-}
-
-Json GangToJson(const GangSpec& gang) {
-  Json json = {{"workers", gang.workers},
-               {"cpus_per_worker", gang.per_worker.cpus},
-               {"gpus_per_worker",
-                gang.gpu_percent < 100 ? Json(GpusPerWorker(gang)) : Json(gang.per_worker.gpus)},
-               {"memory_per_worker", FormatSize(gang.per_worker.memory_bytes)},
-               {"placement", Name(gang.placement)}};
-  if (gang.min_workers > 0) {
-    json["min_workers"] = gang.min_workers;
-    json["grow_after"] = FormatDuration(gang.grow_after);
-    json["grow"] = Name(gang.grow);
-  }
-  if (!gang.required.empty()) json["requires"] = ToJson(gang.required);
-  return json;
 }
 
 void AddOptions(const AlgorithmSpec& algorithm, Json& json) {
   for (const auto& [name, value] : algorithm.options) json[name] = ToJson(value);
+}
+
+// A key that is no KeyRow.
+void AddByHand(const Key& key, const SweepSpec& spec, Json& json) {
+  if (key.name == "metrics") {
+    AddObjectives(spec, json);
+  } else if (key.name == "parameters") {
+    json[key.name] = SpaceToJson(spec.space);
+  } else if (key.name == "initial_points") {
+    json[key.name] = Json::array();
+    for (const Config& point : spec.initial_points) json[key.name].push_back(ToJson(point));
+  } else if (key.name == "searcher") {
+    AddOptions(spec.searcher, json[key.name]);
+  } else if (key.name == "scheduler") {
+    AddOptions(spec.scheduler, json[key.name]);
+  } else if (key.name == "resources.gpus_per_worker") {
+    const GangSpec& gang = spec.gang;
+    json["resources"]["gpus_per_worker"] =
+        gang.gpu_percent < 100 ? Json(GpusPerWorker(gang)) : Json(gang.per_worker.gpus);
+  } else if (key.fallback) {
+    json[key.name] = ToJson(*key.fallback);
+  }
+}
+
+// A tree as a text of this JSON gives, without places.
+Node ToNode(const Json& json) {
+  Node node;
+  if (json.is_object()) {
+    node.kind = Node::Kind::kMap;
+    for (const auto& [key, member] : json.items())
+      node.entries.push_back({key, {}, ToNode(member)});
+  } else if (json.is_array()) {
+    node.kind = Node::Kind::kList;
+    for (const Json& item : json) node.items.push_back(ToNode(item));
+  } else if (json.is_string()) {
+    node = {.kind = Node::Kind::kScalar, .text = json.get<std::string>(), .quoted = true};
+  } else if (!json.is_null()) {
+    node = {.kind = Node::Kind::kScalar, .text = json.dump()};
+  }
+  return node;
 }
 
 }  // namespace
@@ -200,74 +269,51 @@ Result<Metrics> MetricsFromJson(const Json& json) {
 }
 
 Json ToJson(const SweepSpec& spec) {
-  Json json = {{"apiVersion", "attune/v1"}, {"kind", "Sweep"}, {"name", spec.name}};
-  json["tags"] = ListToJson(spec.tags);
-  if (!spec.External()) AddProgram(spec.program, json);
-  AddObjectives(spec, json);
-  json["parameters"] = SpaceToJson(spec.space);
-  json["initial_points"] = Json::array();
-  for (const Config& point : spec.initial_points) json["initial_points"].push_back(ToJson(point));
-  json["searcher"] = {{"name", spec.searcher.name}, {"seed", spec.seed}};
-  AddOptions(spec.searcher, json["searcher"]);
-  json["warm_start"] = Json::array();
-  for (const SweepId sweep : spec.warm_start) json["warm_start"].push_back(ToString(sweep));
-  json["scheduler"] = {{"name", spec.scheduler.name}, {"max", spec.max_step.value}};
-  if (!spec.time_attr.empty()) json["scheduler"]["time_attr"] = spec.time_attr;
-  AddOptions(spec.scheduler, json["scheduler"]);
-  if (!spec.External()) json["resources"] = GangToJson(spec.gang);
-  json["max_concurrent_trials"] = spec.max_concurrent_trials;
-  json["priority"] = spec.priority;
-  if (!spec.External()) {
-    json["checkpoint"] = {{"every", spec.checkpoint.every.value},
-                          {"keep_last", spec.checkpoint.keep_last},
-                          {"keep_best", spec.checkpoint.keep_best}};
-  }
-  json["failure"] = {{"max_restarts", spec.failure.max_restarts},
-                     {"max_failed_trials", spec.failure.max_failed_trials},
-                     {"backoff", FormatDuration(spec.failure.backoff)},
-                     {"stall_timeout", FormatDuration(spec.failure.stall_timeout)}};
-  for (const LogPolicy& policy : spec.failure.on_log)
-    json["failure"]["on_log"].push_back(
-        {{"pattern", policy.pattern}, {"action", Name(policy.action)}});
-  json["stop"] = {{"max_trials", spec.stop.max_trials},
-                  {"max_time", FormatDuration(spec.stop.max_time)},
-                  {"max_gpu_hours", spec.stop.max_gpu_hours},
-                  {"patience", spec.stop.patience},
-                  {"max_trial_time", FormatDuration(spec.stop.max_trial_time)},
-                  {"trial_patience", spec.stop.trial_patience}};
-  if (spec.stop.plateau) json["stop"]["plateau"] = ToJson(*spec.stop.plateau);
-  if (!spec.stop.thresholds.empty()) json["stop"]["threshold"] = ToJson(spec.stop.thresholds);
-  if (spec.External()) {
-    json["failure"].erase("stall_timeout");
-    json["stop"].erase("max_gpu_hours");
-  }
-  return json;
-}
-
-Json ToJson(const Plateau& plateau) {
-  Json json = {{"metric", plateau.metric.metric},
-               {"mode", Name(plateau.metric.mode)},
-               {"patience", plateau.patience}};
-  if (plateau.std) {
-    json["std"] = *plateau.std;
-  } else {
-    json["min_delta"] = plateau.min_delta;
-  }
-  json["grace_period"] = plateau.grace_period.value;
-  return json;
-}
-
-Json ToJson(const std::vector<Threshold>& thresholds) {
   Json json = Json::object();
-  for (const Threshold& threshold : thresholds) {
-    Json& bounds = json[threshold.metric] = Json::object();
-    if (threshold.at_least) bounds["at_least"] = *threshold.at_least;
-    if (threshold.at_most) bounds["at_most"] = *threshold.at_most;
-    bounds["grace_period"] = threshold.grace_period.value;
-  }
+  ForEachRow<SweepSpec>([&]<RowKind kind, auto... path>(const Row<kind, path...>& row) {
+    if (row.key.of_program && spec.External()) return;
+    if constexpr (kind == RowKind::kKey) {
+      Json member = MemberToJson(row.key, row.Of(spec));
+      const KeyPlace place = PlaceOf(row.key);
+      if (member.is_null()) return;
+      Add(row.key, place.name, std::move(member),
+          place.section.empty() ? json : json[std::string(place.section)]);
+    } else {
+      AddByHand(row.key, spec, json);
+    }
+  });
   return json;
 }
 
-Result<SweepSpec> SpecFromJson(const Json& json) { return SpecDecoder(json).Decode(); }
+Json ToJson(const Requirements& required) {
+  Json json = Json::object();
+  for (const auto& [name, values] : required)
+    json[name] = values.size() == 1 ? Json(*values.begin()) : Json(values);
+  return json;
+}
+
+Json ToJson(const Plateau& plateau) { return KeysToJson(plateau); }
+
+Json ToJson(const std::vector<Threshold>& thresholds) { return MemberToJson({}, thresholds); }
+
+Result<SweepSpec> SpecFromJson(const Json& json) {
+  if (!json.is_object()) return Corrupt("spec of a sweep: no JSON object");
+  const Node root = ToNode(json);
+  std::vector<Fault> found;
+  Faults faults(found);
+  SpecReader reader(root, nullptr, faults);
+  if (!found.empty())
+    return Corrupt("spec of a sweep: " + found.front().path + ": " + Sentence(found.front()));
+  // The points lie in the space of the time when the sweep was created.
+  const auto points = json.find("initial_points");
+  if (points != json.end() && !points->is_array())
+    return Corrupt("spec of a sweep: initial_points are no list");
+  for (size_t i = 0; points != json.end() && i < points->size(); ++i) {
+    Result<Config> config = ConfigFromJson((*points)[i]);
+    if (!config.ok()) return Corrupt("spec of a sweep: initial_points: " + config.error().message);
+    reader.spec().initial_points.push_back(*std::move(config));
+  }
+  return std::move(reader.spec());
+}
 
 }  // namespace attune::sweepfile

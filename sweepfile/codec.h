@@ -27,12 +27,13 @@ Result<double> RealFromJson(const Json& json);
 // The sweep file with every default. ParseSweep reads its dump as well.
 Json ToJson(const SweepSpec& spec);
 
-// As in a sweep file's `stop`.
+// As in a sweep file's `resources.requires` and `stop`.
+Json ToJson(const Requirements& required);
 Json ToJson(const Plateau& plateau);
 Json ToJson(const std::vector<Threshold>& thresholds);
 
-// Reads what ToJson wrote, by any version that knew no other keys; kCorrupt with the place where it
-// is something else. For sweep files of people use ParseSweep.
+// Reads what ToJson wrote; a key that is missing has its default. kCorrupt with the place of what
+// cannot be read. For sweep files of people use ParseSweep.
 Result<SweepSpec> SpecFromJson(const Json& json);
 
 Result<SweepSpec> SpecFromJson(const nlohmann::json& sorted) = delete;

@@ -55,6 +55,9 @@ Document ReadDocument(std::string_view text);
 // The mark of the deepest node on the way to `place` that is there.
 Mark Locate(const Node& root, const Place& place);
 
+// ParseSweep of a text that has been read.
+Parsed ParseDocument(Document document, const ParseOptions& options);
+
 Fault MakeFault(const Place& place, Mark mark, std::string message, std::string suggestion = "");
 
 }  // namespace attune::sweepfile

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "sweepfile/scalar.h"
 
 namespace attune::sweepfile {
 namespace {
-
-constexpr int kMaxWorkers = 100'000;
-
-Value Text(std::string text) { return text; }
 
 Key OptionKey(const Option& option) {
   constexpr KeyType kTypes[] = {KeyType::kBoolean, KeyType::kInteger, KeyType::kReal,
@@ -25,20 +22,36 @@ Key OptionKey(const Option& option) {
   return key;
 }
 
-template <class Algorithm>
-std::vector<std::string> EntryNames(const std::vector<Entry<Algorithm>>& entries) {
-  std::vector<std::string> names;
-  for (const auto& entry : entries) names.push_back(entry.name);
-  return names;
-}
-
-template <class Algorithm>
-void AddOptions(const Entry<Algorithm>* entry, Section& section) {
-  if (entry == nullptr) return;
-  section.help = entry->help;
-  for (const Option& option : entry->options) {
-    if (section.Find(option.name) == nullptr) section.keys.push_back(OptionKey(option));
+// The file first, then the sections that its keys name with a point, then those of items and
+// entries.
+std::vector<Section> MakeSections() {
+  Section all = MakeSection<SweepSpec>();
+  std::vector<Section> sections{{.name = "", .help = all.help, .keys = {}, .any_of = {}}};
+  for (const FileSection& section : kFileSections) {
+    sections.push_back({.name = section.name, .help = section.help, .keys = {}, .any_of = {}});
+    if (section.needed != nullptr) sections.back().any_of = {section.needed};
   }
+  for (Key& key : all.keys) {
+    const KeyPlace place = PlaceOf(key);
+    Section& section = *std::ranges::find(sections, place.section, &Section::name);
+    std::vector<Key>& file = sections.front().keys;
+    if (section.keys.empty() && !section.name.empty())
+      file.push_back({.name = section.name,
+                      .type = KeyType::kSection,
+                      .help = section.help,
+                      .element = section.name,
+                      .of_program = true});
+    // A section is about the program if each of its keys is.
+    if (!section.name.empty() && !key.of_program)
+      std::ranges::find(file, section.name, &Key::name)->of_program = false;
+    key.name = std::string(place.name);
+    section.keys.push_back(std::move(key));
+  }
+  for (const Section* element :
+       {&ElementKeys<Objective>(), &ElementKeys<Constraint>(), &ElementKeys<LogPolicy>(),
+        &ElementKeys<Plateau>(), &ElementKeys<Threshold>(), &ParameterKeys(), &BoundsKeys()})
+    sections.push_back(*element);
+  return sections;
 }
 
 }  // namespace
@@ -56,358 +69,121 @@ std::vector<std::string> Section::Names() const {
   return names;
 }
 
-const Section& FileKeys() {
-  static const Section section{
-      .name = "",
-      .help = "The file",
-      .keys = {
-          {.name = "apiVersion",
-           .help = "Version of this format",
-           .fallback = Text("attune/v1"),
-           .one_of = {"attune/v1"}},
-          {.name = "kind",
-           .help = "What the file describes",
-           .fallback = Text("Sweep"),
-           .one_of = {"Sweep"}},
-          {.name = "name",
-           .help = "Name of the sweep, for people; need not be unique",
-           .fallback_words = "the file's name without its ending, or the folder's where that is "
-                             "`sweep`"},
-          {.name = "tags",
-           .type = KeyType::kTexts,
-           .help = "Words to find the sweep by",
-           .fallback_words = "none"},
-          {.name = "command",
-           .type = KeyType::kTexts,
-           .help = "The program and its arguments; a relative path with a `/` is looked for in the "
-                   "sweep file's folder, a bare name in `PATH`",
-           .fallback_words = "none: trials are asked for and told from outside"},
-          {.name = "env",
-           .type = KeyType::kTextMap,
-           .help = "Environment variables of every worker, beside the executor's own",
-           .fallback_words = "none"},
-          {.name = "working_directory",
-           .help =
-               "Where the program runs; a relative path is looked for in the sweep file's folder",
-           .fallback_words = "the sweep file's folder"},
-          {.name = "reports",
-           .type = KeyType::kSection,
-           .help = "How reports are read from the output of a program that makes none itself"},
-          {.name = "metric",
-           .type = KeyType::kSection,
-           .help = "What the sweep improves; this or `metrics` is needed"},
-          {.name = "metrics",
-           .type = KeyType::kSections,
-           .help = "Several metrics that the sweep improves together, each written as `metric` is; "
-                   "schedulers judge by the first",
-           .fallback_words = "`metric` alone"},
-          {.name = "constraints",
-           .type = KeyType::kMap,
-           .help = "Bounds of reported metrics: a report outside them is nobody's best",
-           .fallback_words = "none"},
-          {.name = "parameters",
-           .type = KeyType::kMap,
-           .help = "The search space: names and domains; {} is a single configuration",
-           .required = true},
-          {.name = "initial_points",
-           .type = KeyType::kConfigs,
-           .help = "Configurations to try first; what one leaves out is drawn at random",
-           .fallback_words = "none"},
-          {.name = "searcher", .type = KeyType::kSection, .help = "What proposes configurations"},
-          {.name = "warm_start",
-           .type = KeyType::kTexts,
-           .help = "Earlier sweeps, by id, whose results the searcher begins with; 16 at most",
-           .fallback_words = "none"},
-          {.name = "scheduler",
-           .type = KeyType::kSection,
-           .help = "What judges running trials and stops the bad ones"},
-          {.name = "resources", .type = KeyType::kSection, .help = "What one trial occupies"},
-          {.name = "max_concurrent_trials",
-           .type = KeyType::kInteger,
-           .help = "Trials that may run at the same time; 0: as many as fit",
-           .fallback = Integer(0),
-           .min = 0,
-           .max = kMaxInt},
-          {.name = "priority",
-           .type = KeyType::kInteger,
-           .help = "A sweep of a higher priority is served first",
-           .fallback = Integer(0),
-           .min = -kMaxPriority,
-           .max = kMaxPriority},
-          {.name = "checkpoint",
-           .type = KeyType::kSection,
-           .help = "When trials are saved, and which checkpoints stay"},
-          {.name = "failure", .type = KeyType::kSection, .help = "What follows a failure"},
-          {.name = "stop",
-           .type = KeyType::kSection,
-           .help = "When the sweep or a trial is over, by whichever limit comes first"},
-      }};
-  return section;
+KeyPlace PlaceOf(const Key& key) {
+  const std::string_view path = key.name;
+  const size_t point = path.find('.');
+  if (point == path.npos) return {"", path};
+  return {path.substr(0, point), path.substr(point + 1)};
 }
 
-const Section& ReportsKeys() {
-  static const Section section{
-      .name = "reports",
-      .help = "How reports are read from the output of a program that makes none itself",
-      .keys = {
-          {.name = "pattern",
-           .help = "A regular expression (RE2), looked for in each line that rank 0 prints; its "
-                   "named groups, `(?P<loss>…)`, are metrics and, if there is one, `step`",
-           .fallback_words = "none: the program reports over the worker channel"},
-      }};
-  return section;
+const Section& SectionNamed(std::string_view name) {
+  static const std::vector<Section> sections = MakeSections();
+  const auto found = std::ranges::find(sections, name, &Section::name);
+  ATTUNE_CHECK(found != sections.end());
+  return *found;
 }
 
-const Section& MetricKeys() {
-  static const Section section{
-      .name = "metric",
-      .help = "What the sweep improves",
-      .keys = {
-          {.name = "name", .help = "A metric that the program reports", .required = true},
-          {.name = "mode",
-           .help = "Whether smaller or larger is better",
-           .required = true,
-           .one_of = {"min", "max"},
-           .alias = "goal",
-           .synonyms = {{"minimize", "min"},
-                        {"minimise", "min"},
-                        {"maximize", "max"},
-                        {"maximise", "max"}}},
-          {.name = "target",
-           .type = KeyType::kReal,
-           .help = "The sweep is over when the metric is this good or better; where several have "
-                   "a target, when one report has reached them all",
-           .fallback_words = "none"},
-      }};
-  return section;
-}
-
-const Section& ConstraintKeys() {
-  static const Section section{
-      .name = "constraints.NAME",
-      .help = "Bounds of a metric that the program reports; one of them or both",
-      .keys = {
-          {.name = "min", .type = KeyType::kReal, .help = "At least this"},
-          {.name = "max", .type = KeyType::kReal, .help = "At most this"},
-      }};
-  return section;
-}
+const Section& FileKeys() { return SectionNamed(""); }
 
 const Section& ParameterKeys() {
   static const Section section{
       .name = "parameters.NAME",
       .help =
-          "One parameter: a range (`min` and `max`), a choice (`values`) or a constant (`value`)",
-      .keys = {
-          {.name = "min", .type = KeyType::kNumber, .help = "Smallest value, included"},
-          {.name = "max", .type = KeyType::kNumber, .help = "Largest value, included"},
-          {.name = "scale",
-           .help = "How a range is searched: evenly in the value or in its logarithm",
-           .fallback = Text("linear"),
-           .one_of = {"linear", "log"}},
-          {.name = "step",
-           .type = KeyType::kNumber,
-           .help = "Only min, min + step, … up to max are values",
-           .fallback_words = "1 for integers; none for floats"},
-          {.name = "type",
-           .help = "Whether numbers are integers or floats",
-           .fallback_words = "`int` where all of min, max and step are written as integers, else "
-                             "`float`",
-           .one_of = {"float", "int"}},
-          {.name = "values", .type = KeyType::kValues, .help = "The values to choose from"},
-          {.name = "value", .type = KeyType::kValue, .help = "The one value"},
-          {.name = "when",
-           .type = KeyType::kMap,
-           .help = "Other parameters and what each of them must be for this one to exist: a value, "
-                   "a list of values, or bounds",
-           .fallback_words = "it always exists"},
-      }};
+          "One parameter: a range (`min` and `max`), a choice (`values`) or a constant "
+          "(`value`)",
+      .keys = {{.name = "min", .type = KeyType::kNumber, .help = "Smallest value"},
+               {.name = "max", .type = KeyType::kNumber, .help = "Largest value"},
+               {.name = "scale",
+                .help = "Whether the searcher spreads values evenly over the range or over its "
+                        "logarithm",
+                .fallback = std::string("linear"),
+                .one_of = {"linear", "log"}},
+               {.name = "step",
+                .type = KeyType::kNumber,
+                .help = "The values are min, min + step, … up to max",
+                .fallback_words = "1 for integers; none for floats"},
+               {.name = "type",
+                .help = "Whether numbers are integers or floats",
+                .fallback_words = "`int` if min, max and step are all written as integers, else "
+                                  "`float`",
+                .one_of = {"float", "int"}},
+               {.name = "values",
+                .type = KeyType::kValues,
+                .help = "The values to choose from",
+                .most = kMaxListedValues,
+                .items = "values"},
+               {.name = "value", .type = KeyType::kValue, .help = "The only value"},
+               {.name = "when",
+                .type = KeyType::kMap,
+                .help =
+                    "The parameter exists only if these other parameters have a value, one of a "
+                    "list of values, or a value within bounds",
+                .fallback_words = "it always exists",
+                .example = "{optimizer: sgd}"}},
+      .any_of = {}};
   return section;
 }
 
 const Section& BoundsKeys() {
-  static const Section section{.name = "parameters.NAME.when.NAME",
-                               .help = "Bounds of another parameter; one of them or both",
-                               .keys = {
-                                   {.name = "gte", .type = KeyType::kReal, .help = "At least this"},
-                                   {.name = "lte", .type = KeyType::kReal, .help = "At most this"},
-                               }};
-  return section;
-}
-
-Section SearcherKeys(const Algorithms& algorithms) {
-  return {.name = "searcher",
-          .help = "What proposes configurations; further keys depend on `name`",
-          .keys = {{.name = "name",
-                    .help = "The algorithm",
-                    .fallback = Text("auto"),
-                    .one_of = EntryNames(algorithms.searchers())},
-                   {.name = "seed",
-                    .type = KeyType::kInteger,
-                    .help = "Seed of all that is random in the sweep; the same seed gives the same "
-                            "proposals",
-                    .fallback = Integer(0),
-                    .min = 0,
-                    .max = kMaxSeed}}};
-}
-
-Section SchedulerKeys(const Algorithms& algorithms) {
-  return {.name = "scheduler",
-          .help = "What judges running trials; further keys depend on `name`",
-          .keys = {{.name = "name",
-                    .help = "The algorithm; `none` is another name of `fifo`",
-                    .fallback = Text("fifo"),
-                    .one_of = EntryNames(algorithms.schedulers()),
-                    .synonyms = {{"none", "fifo"}}},
-                   {.name = "time_attr",
-                    .help = "A reported metric that grows, such as samples or tokens, to measure "
-                            "time in: every step in this file is its value, rounded down",
-                    .fallback_words = "steps are counted by the program"},
-                   {.name = "max",
-                    .type = KeyType::kInteger,
-                    .help = "Step at which a trial is complete; 0: the program ends itself",
-                    .fallback = Integer(0),
-                    .min = 0,
-                    .max = kMaxStep}}};
-}
-
-Section SearcherKeys(const Algorithms& algorithms, std::string_view name) {
-  Section section = SearcherKeys(algorithms);
-  AddOptions(algorithms.FindSearcher(name), section);
-  return section;
-}
-
-Section SchedulerKeys(const Algorithms& algorithms, std::string_view name) {
-  Section section = SchedulerKeys(algorithms);
-  AddOptions(algorithms.FindScheduler(name), section);
-  return section;
-}
-
-const Section& ResourcesKeys() {
   static const Section section{
-      .name = "resources",
-      .help = "What one trial occupies",
-      .keys = {
-          {.name = "workers",
-           .type = KeyType::kInteger,
-           .help = "Worker processes of a trial: the world size of its training",
-           .fallback = Integer(1),
-           .min = 1,
-           .max = kMaxWorkers},
-          {.name = "min_workers",
-           .type = KeyType::kInteger,
-           .help =
-               "With so few a trial starts, or goes on after a loss, where there is no room for "
-               "more",
-           .fallback_words = "workers",
-           .min = 1,
-           .max = kMaxWorkers},
-          {.name = "grow_after",
-           .type = KeyType::kDuration,
-           .help = "How long a trial runs with fewer than workers before it leaves at a checkpoint "
-                   "to go on with more; needs min_workers",
-           .fallback = Duration(GangSpec{}.grow_after),
-           .min = 0,
-           .max = kMaxDuration.value},
-          {.name = "cpus_per_worker",
-           .type = KeyType::kInteger,
-           .help = "CPU cores of each worker",
-           .fallback = Integer(1),
-           .min = 0,
-           .max = kMaxInt},
-          {.name = "grow",
-           .help =
-               "Of the trials that have fewer than `workers`, which one goes on with more where "
-               "there is room: the oldest, the one whose metric is best so far, or all of them "
-               "evenly",
-           .fallback = Text("oldest"),
-           .one_of = {"oldest", "best", "even"}},
-          {.name = "gpus_per_worker",
-           .type = KeyType::kNumber,
-           .help = "GPUs of each worker; of trials with one worker also a share of one, such as "
-                   "0.25, in hundredths: other trials have the rest",
-           .fallback = Integer(0),
-           .min = 0,
-           .max = kMaxInt},
-          {.name = "memory_per_worker",
-           .type = KeyType::kSize,
-           .help = "Memory set aside for each worker; 0B: not counted",
-           .fallback = Integer(0)},
-          {.name = "placement",
-           .help = "Where a trial goes when several hosts have room: where it fills best, or where "
-                   "most is free; over several only where none has room for all of it, and with "
-                   "one_host never",
-           .fallback = Text("pack"),
-           .one_of = {"pack", "spread", "one_host"}},
-          {.name = "requires",
-           .type = KeyType::kChoices,
-           .help =
-               "Labels of the executors that a trial runs on, each with the value or the values "
-               "that will do"},
-      }};
+      .name = "parameters.NAME.when.NAME",
+      .help = "Bounds of another parameter; give one or both",
+      .keys = {{.name = "gte", .type = KeyType::kReal, .help = "Smallest value"},
+               {.name = "lte", .type = KeyType::kReal, .help = "Largest value"}},
+      .any_of = {"gte", "lte"}};
   return section;
+}
+
+Section AlgorithmKeys(const Algorithms& algorithms, std::string_view name) {
+  Section section = SectionNamed(name);
+  section.help += "; further keys depend on `name`";
+  const auto add = [&](const auto& entries) {
+    for (const auto& entry : entries) section.keys.front().one_of.push_back(entry.name);
+  };
+  name == "searcher" ? add(algorithms.searchers()) : add(algorithms.schedulers());
+  return section;
+}
+
+Section AlgorithmKeys(const Algorithms& algorithms, std::string_view section,
+                      std::string_view name) {
+  Section keys = AlgorithmKeys(algorithms, section);
+  const auto add = [&](const auto* entry) {
+    if (entry == nullptr) return;
+    keys.help = entry->help;
+    for (const Option& option : entry->options) {
+      if (keys.Find(option.name) == nullptr) keys.keys.push_back(OptionKey(option));
+    }
+  };
+  section == "searcher" ? add(algorithms.FindSearcher(name)) : add(algorithms.FindScheduler(name));
+  return keys;
 }
 
 std::vector<Section> AllSections(const Algorithms& algorithms) {
-  return {FileKeys(),
-          ReportsKeys(),
-          MetricKeys(),
-          ConstraintKeys(),
-          ParameterKeys(),
-          BoundsKeys(),
-          SearcherKeys(algorithms),
-          SchedulerKeys(algorithms),
-          ResourcesKeys(),
-          CheckpointKeys(),
-          FailureKeys(),
-          LogPolicyKeys(),
-          StopKeys(),
-          PlateauKeys(),
-          ThresholdKeys()};
+  std::vector<Section> sections;
+  for (const char* name :
+       {"", "reports", "metric", "constraints.NAME", "parameters.NAME", "parameters.NAME.when.NAME",
+        "searcher", "scheduler", "resources", "checkpoint", "failure", "failure.on_log[]", "stop",
+        "stop.plateau", "stop.threshold.NAME"}) {
+    const std::string_view section = name;
+    const bool algorithm = section == "searcher" || section == "scheduler";
+    sections.push_back(algorithm ? AlgorithmKeys(algorithms, section) : SectionNamed(section));
+  }
+  return sections;
 }
 
 std::string_view Name(KeyType type) {
-  switch (type) {
-    case KeyType::kText:
-      return "text";
-    case KeyType::kInteger:
-      return "integer";
-    case KeyType::kReal:
-    case KeyType::kNumber:
-      return "number";
-    case KeyType::kBoolean:
-      return "true or false";
-    case KeyType::kDuration:
-      return "duration";
-    case KeyType::kSize:
-      return "size";
-    case KeyType::kValue:
-      return "value";
-    case KeyType::kTexts:
-      return "list of texts";
-    case KeyType::kValues:
-      return "list of values";
-    case KeyType::kTextMap:
-      return "map of texts";
-    case KeyType::kChoices:
-      return "map of texts or lists of texts";
-    case KeyType::kSection:
-    case KeyType::kMap:
-      return "map";
-    case KeyType::kSections:
-    case KeyType::kConfigs:
-      return "list of maps";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {
+      "text",          "integer",        "number",       "number",
+      "true or false", "duration",       "size",         "value",
+      "list of texts", "list of values", "map of texts", "map of texts or lists of texts",
+      "map",           "list of maps",   "map",          "list of maps"};
+  return kNames[static_cast<size_t>(type)];
 }
 
-std::string FallbackText(const Key& key) {
-  if (!key.fallback) return "";
-  if (key.type == KeyType::kDuration) {
-    return FormatDuration(Seconds{std::get<double>(*key.fallback)});
-  }
-  if (key.type == KeyType::kSize) return FormatSize(std::get<int64_t>(*key.fallback));
-  return FormatValue(*key.fallback);
+std::string ValueText(KeyType type, const Value& value) {
+  if (type == KeyType::kDuration) return FormatDuration(Seconds{std::get<double>(value)});
+  if (type == KeyType::kSize) return FormatSize(std::get<int64_t>(value));
+  return FormatValue(value);
 }
 
 }  // namespace attune::sweepfile

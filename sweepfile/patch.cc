@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "sweepfile/codec.h"
+#include "sweepfile/document.h"
 #include "sweepfile/keys.h"
-#include "sweepfile/parse_document.h"
 #include "sweepfile/reader.h"
 
 namespace attune::sweepfile {
@@ -51,8 +51,8 @@ void KeepOptions(const Node& patch, const Algorithms& algorithms, Node& into) {
   for (MapEntry& entry : into.entries) {
     const std::string name = NameIn(patch, entry.key);
     if (name.empty() || name == NameIn(into, entry.key)) continue;
-    if (entry.key == "searcher") KeepOptionsOf(SearcherKeys(algorithms, name), entry.value);
-    if (entry.key == "scheduler") KeepOptionsOf(SchedulerKeys(algorithms, name), entry.value);
+    if (entry.key == "searcher" || entry.key == "scheduler")
+      KeepOptionsOf(AlgorithmKeys(algorithms, entry.key, name), entry.value);
   }
 }
 

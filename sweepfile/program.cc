@@ -25,12 +25,10 @@ std::string WriteAbsolute(const ParseOptions& options) {
 
 bool IsAbsolute(const std::string& path) { return !path.empty() && path.front() == '/'; }
 
-void ReadCommand(const Fields& file, const ParseOptions& options, Program& program,
-                 Faults& faults) {
-  const Spot& spot = file.spot("command");
-  const size_t before = faults.count();
-  program.command = ReadTexts(spot, faults);
-  if (spot.node == nullptr || faults.count() != before) return;
+void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& program,
+                     Faults& faults) {
+  const bool list = spot.node->kind == Node::Kind::kList;
+  if (!list || program.command.size() != spot.node->items.size()) return;  // told already
   if (program.command.empty() || program.command.front().empty()) {
     faults.AtValue(spot, "is empty; name the program and its arguments");
     return;
@@ -57,8 +55,7 @@ void ReadCommand(const Fields& file, const ParseOptions& options, Program& progr
   }
 }
 
-void ReadEnvironment(const Spot& spot, Program& program, Faults& faults) {
-  program.environment = ReadTextMap(spot, faults);
+void CheckEnvironment(const Spot& spot, const Program& program, Faults& faults) {
   if (program.environment.size() > kMaxVariables) {
     faults.AtValue(spot, "more than " + std::to_string(kMaxVariables) + " variables");
     return;
@@ -107,18 +104,17 @@ void CheckPlaceholder(std::string_view text, bool whole_argument, const Spot& ar
 
 }  // namespace
 
-Program ReadProgram(const Fields& file, const ParseOptions& options, Faults& faults) {
-  Program program;
-  if (!file.Given("command")) return program;
-  ReadCommand(file, options, program, faults);
-  ReadEnvironment(file.spot("env"), program, faults);
+void CompleteProgram(const Fields& file, const ParseOptions& options, Program& program,
+                     Faults& faults) {
+  CompleteCommand(file.spot("command"), options, program, faults);
+  CheckEnvironment(file.spot("env"), program, faults);
 
   const Spot& spot = file.spot("working_directory");
-  const auto directory = file.Get<std::string>("working_directory");
+  std::string& directory = program.working_directory;
   if (IsAbsolute(directory)) {
-    program.working_directory = Absolute(directory, "/");
+    directory = Absolute(directory, "/");
   } else if (!options.directory.empty()) {
-    program.working_directory = Absolute(directory, options.directory);
+    directory = Absolute(directory, options.directory);
   } else {
     faults.AtValue(spot, (spot.node == nullptr
                               ? "missing: no folder of the file is known; "
@@ -126,7 +122,6 @@ Program ReadProgram(const Fields& file, const ParseOptions& options, Faults& fau
                                 "to; ") +
                              WriteAbsolute(options));
   }
-  return program;
 }
 
 void CheckPlaceholders(const Spot& command, const SearchSpace& space, Faults& faults) {

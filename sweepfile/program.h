@@ -9,9 +9,10 @@
 
 namespace attune::sweepfile {
 
-// The program of a file: `command`, `env` and `working_directory`, with paths made absolute. Empty
-// where the file has no `command`.
-Program ReadProgram(const Fields& file, const ParseOptions& options, Faults& faults);
+// Checks the program as it was read, and makes its paths absolute. REQUIRES: the file has a
+// command.
+void CompleteProgram(const Fields& file, const ParseOptions& options, Program& program,
+                     Faults& faults);
 
 // Placeholders of the command that the executor could not replace: unknown ones, parameters that
 // are not there, or not always.

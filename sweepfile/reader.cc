@@ -4,15 +4,16 @@
 #include <cctype>
 
 #include "base/result.h"
+#include "core/space/domain.h"
 #include "sweepfile/scalar.h"
 #include "sweepfile/suggest.h"
 
 namespace attune::sweepfile {
 namespace {
 
-std::string Join(const std::vector<std::string>& words) {
+std::string Join(const std::vector<std::string>& words, std::string_view between) {
   std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
   return text;
 }
 
@@ -23,12 +24,13 @@ std::string LowerFirst(std::string text) {
 
 // A key of another section that the writer may have meant: max_trials → stop.max_trials.
 std::string ElsewhereInFile(std::string_view key) {
-  for (const Section* section : {&FileKeys(), &ReportsKeys(), &MetricKeys(), &ResourcesKeys(),
-                                 &CheckpointKeys(), &FailureKeys(), &StopKeys(), &PlateauKeys()}) {
+  std::vector<const Section*> sections{&FileKeys(), &ElementKeys<Objective>(),
+                                       &ElementKeys<Plateau>()};
+  for (const FileSection& section : kFileSections) sections.push_back(&SectionNamed(section.name));
+  for (const Section* section : sections) {
     for (const Key& known : section->keys) {
-      if (known.name == key && known.name != "name") {
+      if (known.name == key && known.name != "name")
         return section->name + (section->name.empty() ? "" : ".") + known.name;
-      }
     }
   }
   return "";
@@ -39,7 +41,7 @@ void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry,
   if (faults.full()) return faults.Add(place, entry.mark, "unknown key");
   std::vector<std::string> known = section.Names();
   if (known.empty()) return faults.Add(place, entry.mark, "unknown key; there are none here");
-  const std::string names = Join(known);
+  const std::string names = Join(known, ", ");
   for (const Key& key : section.keys) {
     if (!key.alias.empty()) known.push_back(key.alias);
   }
@@ -49,64 +51,37 @@ void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry,
              meant);
 }
 
-std::string BoundText(const Key& key, double bound) {
-  if (key.type == KeyType::kDuration) return FormatDuration(Seconds{bound});
-  if (key.type == KeyType::kReal || key.type == KeyType::kNumber) return FormatReal(bound);
-  return std::to_string(static_cast<int64_t>(bound));
-}
-
-std::string ValueText(const Key& key, const Value& value) {
-  if (key.type == KeyType::kDuration) return FormatDuration(Seconds{std::get<double>(value)});
-  return FormatValue(value);
-}
-
 Status CheckBounds(const Key& key, const Value& value) {
-  double number = 0;
-  if (const auto* integer = std::get_if<int64_t>(&value)) {
-    number = static_cast<double>(*integer);
-  } else if (const auto* real = std::get_if<double>(&value)) {
-    number = *real;
-  } else {
-    return {};
-  }
-  if (key.min && number < *key.min) {
-    return Error{ErrorCode::kInvalid, ValueText(key, value) + " is below the smallest allowed, " +
-                                          BoundText(key, *key.min)};
-  }
-  if (key.max && number > *key.max) {
-    return Error{ErrorCode::kInvalid, ValueText(key, value) + " is above the largest allowed, " +
-                                          BoundText(key, *key.max)};
-  }
-  return {};
-}
-
-template <class T>
-Result<Value> Held(const Result<T>& result) {
-  if (!result.ok()) return result.error();
-  return Value(*result);
+  const std::optional<double> number = Number(value);
+  const bool below = number && key.min && *number < *key.min;
+  if (!below && !(number && key.max && *number > *key.max)) return {};
+  Value bound = below ? *key.min : *key.max;
+  if (std::holds_alternative<int64_t>(value)) bound = static_cast<int64_t>(std::get<double>(bound));
+  return Invalid(ValueText(key.type, value) +
+                 (below ? " is below the smallest" : " is above the largest") + " allowed, " +
+                 ValueText(key.type, bound));
 }
 
 Result<Value> ReadScalar(const Key& key, const Node& node) {
   switch (key.type) {
     case KeyType::kInteger:
-      return Held(ReadInteger(node));
+      return AsValue(ReadInteger(node));
     case KeyType::kReal:
-      return Held(ReadReal(node));
+      return AsValue(ReadReal(node));
     case KeyType::kNumber:
       return ReadNumber(node);
     case KeyType::kBoolean:
-      return Held(ReadBoolean(node));
+      return AsValue(ReadBoolean(node));
     case KeyType::kSize:
-      return Held(ReadSize(node));
+      return AsValue(ReadSize(node));
     case KeyType::kValue:
       return ReadValue(node);
     case KeyType::kDuration: {
       const Result<Seconds> duration = ReadDuration(node);
-      if (!duration.ok()) return duration.error();
-      return Value(duration->value);
+      return duration.ok() ? Result<Value>(duration->value) : duration.error();
     }
     default:
-      return Held(ReadText(node));
+      return AsValue(ReadText(node));
   }
 }
 
@@ -115,19 +90,42 @@ bool IsScalar(KeyType type) { return type <= KeyType::kValue; }
 // The word itself, or the one that it is a synonym of; a fault where it is not allowed.
 void CheckWord(const Key& key, const Spot& spot, Value& value, Faults& faults) {
   auto& text = std::get<std::string>(value);
-  for (const auto& [synonym, word] : key.synonyms) {
-    if (text == synonym) text = word;
-  }
   if (key.one_of.empty()) {
     const bool may_be_empty = key.fallback && std::get<std::string>(*key.fallback).empty();
     if (text.empty() && !may_be_empty) faults.AtValue(spot, "is empty; write a text");
     return;
   }
-  if (std::find(key.one_of.begin(), key.one_of.end(), text) != key.one_of.end()) return;
   std::vector<std::string> words = key.one_of;
-  for (const auto& [synonym, word] : key.synonyms) words.push_back(synonym);
+  for (const auto& [synonym, word] : key.synonyms) {
+    words.push_back(synonym);
+    if (text == synonym) text = word;
+  }
+  if (std::ranges::find(key.one_of, text) != key.one_of.end()) return;
   faults.AddMisspelt(spot.place, spot.ValueMark(),
-                     Describe(*spot.node) + " is not one of: " + Join(key.one_of), text, words);
+                     Describe(*spot.node) + " is not one of: " + Join(key.one_of, ", "), text,
+                     words);
+}
+
+// What the keys of a map say of each other.
+void CheckTogether(const Section& section, const Spot& spot, const Fields& fields, Faults& faults) {
+  const auto given = [&](const std::string& key) { return fields.Given(key); };
+  for (const Key& key : section.keys) {
+    if (key.required && !given(key.name)) {
+      std::string message = "missing: " + LowerFirst(key.help);
+      if (!key.one_of.empty()) message += ": " + Join(key.one_of, ", ");
+      faults.Add(spot.place.Key(key.name), spot.mark, message);
+    }
+    if (!key.needs.empty() && given(key.name) && !given(key.needs))
+      faults.AtValue(fields.spot(key.name),
+                     "means nothing without " + key.needs + "; give that too, or remove this");
+    if (!key.replaces.empty() && given(key.name) && given(key.replaces))
+      faults.AtValue(fields.spot(key.replaces),
+                     key.name + " is there as well; give the one or the other");
+  }
+  const bool map = spot.node != nullptr && spot.node->kind == Node::Kind::kMap;
+  if (map && !section.any_of.empty() && std::ranges::none_of(section.any_of, given))
+    faults.AtValue(spot, "says nothing; give " + Join(section.any_of, ", ") +
+                             (section.any_of.size() > 1 ? " or both" : ", or remove it"));
 }
 
 }  // namespace
@@ -210,50 +208,8 @@ Fields ReadSection(const Section& section, const Spot& spot, Faults& faults) {
     }
   }
 
-  for (const Key& key : section.keys) {
-    if (!key.required || fields.Given(key.name)) continue;
-    std::string message = "missing: " + LowerFirst(key.help);
-    if (!key.one_of.empty()) message += ": " + Join(key.one_of);
-    faults.Add(spot.place.Key(key.name), spot.mark, message);
-  }
+  CheckTogether(section, spot, fields, faults);
   return fields;
-}
-
-std::vector<std::string> ReadTexts(const Spot& spot, Faults& faults) {
-  std::vector<std::string> texts;
-  if (spot.node == nullptr) return texts;
-  if (spot.node->kind != Node::Kind::kList) {
-    faults.AtValue(spot, "expected a list of texts, found " + Describe(*spot.node) +
-                             (spot.node->kind == Node::Kind::kScalar ? "; write it in [ ]" : ""));
-    return texts;
-  }
-  for (size_t i = 0; i < spot.node->items.size(); ++i) {
-    const Result<std::string> text = ReadText(spot.node->items[i]);
-    if (text.ok()) {
-      texts.push_back(*text);
-    } else {
-      faults.AtValue(Item(spot, i), text.error().message);
-    }
-  }
-  return texts;
-}
-
-std::vector<std::pair<std::string, std::string>> ReadTextMap(const Spot& spot, Faults& faults) {
-  std::vector<std::pair<std::string, std::string>> texts;
-  if (spot.node == nullptr) return texts;
-  if (spot.node->kind != Node::Kind::kMap) {
-    faults.AtValue(spot, "expected a map of texts, found " + Describe(*spot.node));
-    return texts;
-  }
-  for (const MapEntry& entry : spot.node->entries) {
-    const Result<std::string> text = ReadText(entry.value);
-    if (text.ok()) {
-      texts.emplace_back(entry.key, *text);
-    } else {
-      faults.AtValue(Child(spot, entry), text.error().message);
-    }
-  }
-  return texts;
 }
 
 void CheckName(const Spot& spot, const std::string& name, Faults& faults) {

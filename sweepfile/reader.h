@@ -71,11 +71,6 @@ class Fields {
 
 Fields ReadSection(const Section& section, const Spot& spot, Faults& faults);
 
-// Lists and maps of scalars. Empty, with a fault, where the node is something else; empty without
-// one where it is left out.
-std::vector<std::string> ReadTexts(const Spot& spot, Faults& faults);
-std::vector<std::pair<std::string, std::string>> ReadTextMap(const Spot& spot, Faults& faults);
-
 // The name of a sweep or a metric, for people: a fault where it is too long or not one line.
 void CheckName(const Spot& spot, const std::string& name, Faults& faults);
 

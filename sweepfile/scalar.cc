@@ -135,8 +135,10 @@ Error Expected(std::string_view what, const Node& node) {
 
 bool IsScalar(const Node& node) { return node.kind == Node::Kind::kScalar; }
 
-bool QuotedNumber(const Node& node) {
-  return IsScalar(node) && node.quoted && IsNumeric(LookAt(node.text));
+Result<Value> ReadNumeric(std::string_view what, const Node& node) {
+  if (!IsScalar(node) || !IsNumeric(LookAt(node.text))) return Expected(what, node);
+  if (node.quoted) return Invalid(Expected(what, node).message + "; remove the quotes");
+  return ReadValue(node);
 }
 
 // The number at the front of `text`, which is cut off.
@@ -232,24 +234,10 @@ Result<bool> ReadBoolean(const Node& node) {
   return error;
 }
 
-Result<Value> ReadNumber(const Node& node) {
-  if (QuotedNumber(node)) {
-    return Invalid("expected a number, found " + Describe(node) + "; remove the quotes");
-  }
-  if (!IsScalar(node) || node.quoted || !IsNumeric(LookAt(node.text))) {
-    return Expected("a number", node);
-  }
-  return ReadValue(node);
-}
+Result<Value> ReadNumber(const Node& node) { return ReadNumeric("a number", node); }
 
 Result<int64_t> ReadInteger(const Node& node) {
-  if (QuotedNumber(node)) {
-    return Invalid("expected an integer, found " + Describe(node) + "; remove the quotes");
-  }
-  if (!IsScalar(node) || node.quoted || !IsNumeric(LookAt(node.text))) {
-    return Expected("an integer", node);
-  }
-  const Result<Value> number = ReadValue(node);
+  const Result<Value> number = ReadNumeric("an integer", node);
   if (!number.ok()) return number.error();
   if (const auto* integer = std::get_if<int64_t>(&*number)) return *integer;
   const double real = std::get<double>(*number);

@@ -26,6 +26,13 @@ Result<Value> ReadNumber(const Node& node);      // int64_t or a finite double
 Result<Seconds> ReadDuration(const Node& node);  // 500ms, 10s, 5m, 2h, 1d
 Result<int64_t> ReadSize(const Node& node);      // 512MiB, 16GiB, 2GB, 4096B
 
+// Such a result as one of any type.
+template <class T>
+Result<Value> AsValue(const Result<T>& result) {
+  if (!result.ok()) return result.error();
+  return Value(*result);
+}
+
 // As ReadDuration and ReadSize read them, exactly.
 std::string FormatDuration(Seconds duration);
 std::string FormatSize(int64_t bytes);

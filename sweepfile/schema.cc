@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/log/labels.h"
 #include "sweepfile/keys.h"
 #include "sweepfile/scalar.h"
 
@@ -41,7 +40,6 @@ Json TypeSchema(const Key& key) {
       return {{"type", "object"}, {"additionalProperties", {{"type", kAnyScalar}}}};
     case KeyType::kChoices:
       return {{"type", "object"},
-              {"maxProperties", kMaxLabels},
               {"additionalProperties",
                {{"anyOf",
                  {{{"type", kAnyScalar}},
@@ -64,8 +62,21 @@ Json Bound(double bound) {
   return bound;
 }
 
+Json SectionSchema(const Section& section);
+
 Json KeySchema(const Key& key) {
   Json schema = TypeSchema(key);
+  if (!key.element.empty()) {
+    const Json element = SectionSchema(SectionNamed(key.element));
+    if (key.type == KeyType::kSections) {
+      schema["items"] = element;
+    } else if (key.element.ends_with(".NAME")) {
+      schema["additionalProperties"] = element;
+    } else {
+      return element;
+    }
+  }
+  if (key.most > 0) schema[schema["type"] == "array" ? "maxItems" : "maxProperties"] = key.most;
   schema["description"] = key.help;
   if (!key.one_of.empty()) {
     schema["enum"] = key.one_of;
@@ -82,7 +93,7 @@ Json KeySchema(const Key& key) {
   if (key.max && number) schema["maximum"] = Bound(*key.max);
   if (key.fallback) {
     const bool in_words = key.type == KeyType::kDuration || key.type == KeyType::kSize;
-    schema["default"] = in_words ? Json(FallbackText(key)) : ToJson(*key.fallback);
+    schema["default"] = in_words ? Json(ValueText(key.type, *key.fallback)) : ToJson(*key.fallback);
   }
   return schema;
 }
@@ -105,6 +116,8 @@ Json SectionSchema(const Section& section) {
                          {{"required", Json::array({key.alias})}}};
     }
   }
+  for (const std::string& key : section.any_of)
+    schema["anyOf"].push_back({{"required", Json::array({key})}});
   return schema;
 }
 
@@ -127,22 +140,16 @@ Json ParametersSchema() {
           {"additionalProperties", parameter}};
 }
 
-// Of which at least one of two keys is there.
-Json OneOrBoth(const Section& section, const char* one, const char* other) {
-  Json schema = SectionSchema(section);
-  schema["anyOf"] = {{{"required", Json::array({one})}}, {{"required", Json::array({other})}}};
-  return schema;
-}
-
-// One alternative an algorithm, told apart by `name`. The default's may leave it out.
-template <class Entries, class KeysOf>
-Json AlgorithmSchema(const Section& common, const Entries& entries, KeysOf keys_of) {
+// One alternative for each algorithm, told apart by `name`. That of the default may leave it out.
+Json AlgorithmSchema(const Algorithms& algorithms, std::string_view section) {
+  const Section common = AlgorithmKeys(algorithms, section);
   Json schema = {{"type", "object"}, {"description", common.help}, {"oneOf", Json::array()}};
-  const Key* name = common.Find("name");
-  for (const auto& entry : entries) {
-    Json alternative = SectionSchema(keys_of(entry.name));
-    alternative["properties"]["name"] = {{"const", entry.name}, {"description", entry.help}};
-    if (Value(entry.name) != name->fallback) alternative["required"].push_back("name");
+  const Key& key = *common.Find("name");
+  for (const std::string& name : key.one_of) {
+    const Section keys = AlgorithmKeys(algorithms, section, name);
+    Json alternative = SectionSchema(keys);
+    alternative["properties"]["name"] = {{"const", name}, {"description", keys.help}};
+    if (Value(name) != key.fallback) alternative["required"].push_back("name");
     schema["oneOf"].push_back(std::move(alternative));
   }
   return schema;
@@ -176,7 +183,7 @@ std::string TypeCell(const Key& key) {
 
 std::string DefaultCell(const Key& key) {
   if (key.required) return "**required**";
-  if (key.fallback) return Code(FallbackText(key));
+  if (key.fallback) return Code(ValueText(key.type, *key.fallback));
   return key.type == KeyType::kSection ? "see below" : key.fallback_words;
 }
 
@@ -207,16 +214,15 @@ std::string Rows(const Section& section, const std::vector<std::string>& left_ou
   return rows;
 }
 
-template <class Entries, class KeysOf>
-std::string AlgorithmTables(const Section& common, const Entries& entries, KeysOf keys_of) {
+std::string AlgorithmTables(const Algorithms& algorithms, const Section& common) {
   std::string text;
-  for (const auto& entry : entries) {
-    const auto& synonyms = common.Find("name")->synonyms;
-    const bool synonym = std::any_of(synonyms.begin(), synonyms.end(),
-                                     [&](const auto& pair) { return pair.first == entry.name; });
+  const Key& key = *common.Find("name");
+  for (const std::string& name : key.one_of) {
+    const bool synonym =
+        std::ranges::any_of(key.synonyms, [&](const auto& pair) { return pair.first == name; });
     if (synonym) continue;
-    text += "\n`" + common.name + ": {name: " + entry.name + "}` — " + entry.help + ".";
-    const Section section = keys_of(entry.name);
+    const Section section = AlgorithmKeys(algorithms, common.name, name);
+    text += "\n`" + common.name + ": {name: " + name + "}` — " + section.help + ".";
     if (section.keys.size() > common.keys.size()) {
       text += "\n\n" + Rows(section, common.Names());
     } else {
@@ -233,31 +239,12 @@ Json SweepSchema(const Algorithms& algorithms) {
                  {"title", "Attune sweep file"}};
   schema.update(SectionSchema(FileKeys()));
   Json& properties = schema["properties"];
-  for (const Section* section : {&ReportsKeys(), &MetricKeys(), &ResourcesKeys(), &CheckpointKeys(),
-                                 &FailureKeys(), &StopKeys()}) {
-    properties[section->name] = SectionSchema(*section);
-  }
-  properties["metrics"].update(
-      {{"items", SectionSchema(MetricKeys())}, {"minItems", 1}, {"maxItems", kMaxObjectives}});
-  properties["failure"]["properties"]["on_log"].update(
-      {{"items", SectionSchema(LogPolicyKeys())}, {"maxItems", kMaxLogPolicies}});
-  properties["constraints"].update(
-      {{"additionalProperties", OneOrBoth(ConstraintKeys(), "min", "max")},
-       {"maxProperties", kMaxConstraints}});
-  Json& stop = properties["stop"]["properties"];
-  stop["plateau"] = SectionSchema(PlateauKeys());
-  stop["threshold"].update(
-      {{"additionalProperties", OneOrBoth(ThresholdKeys(), "at_least", "at_most")},
-       {"maxProperties", kMaxThresholds}});
+  properties["metrics"]["minItems"] = 1;
   schema["oneOf"] = {{{"required", Json::array({"metric"})}},
                      {{"required", Json::array({"metrics"})}}};
   properties["parameters"] = ParametersSchema();
-  properties["searcher"] =
-      AlgorithmSchema(SearcherKeys(algorithms), algorithms.searchers(),
-                      [&](const auto& name) { return SearcherKeys(algorithms, name); });
-  properties["scheduler"] =
-      AlgorithmSchema(SchedulerKeys(algorithms), algorithms.schedulers(),
-                      [&](const auto& name) { return SchedulerKeys(algorithms, name); });
+  for (const char* section : {"searcher", "scheduler"})
+    properties[section] = AlgorithmSchema(algorithms, section);
   return schema;
 }
 
@@ -267,14 +254,8 @@ std::string KeyReference(const Algorithms& algorithms) {
     text += section.name.empty() ? "### The file\n\n"
                                  : "### `" + section.name + "`\n\n" + section.help + ".\n\n";
     text += Rows(section);
-    if (section.name == "searcher") {
-      text += AlgorithmTables(section, algorithms.searchers(),
-                              [&](const auto& name) { return SearcherKeys(algorithms, name); });
-    }
-    if (section.name == "scheduler") {
-      text += AlgorithmTables(section, algorithms.schedulers(),
-                              [&](const auto& name) { return SchedulerKeys(algorithms, name); });
-    }
+    if (section.name == "searcher" || section.name == "scheduler")
+      text += AlgorithmTables(algorithms, section);
     text += "\n";
   }
   return text;

@@ -5,19 +5,12 @@
 #include "base/result.h"
 #include "core/space/domain.h"
 #include "core/space/draw.h"
+#include "sweepfile/keys.h"
+#include "sweepfile/members.h"
 #include "sweepfile/scalar.h"
 
 namespace attune::sweepfile {
 namespace {
-
-double Real(const Value& number) {
-  if (const auto* integer = std::get_if<int64_t>(&number)) return static_cast<double>(*integer);
-  return std::get<double>(number);
-}
-
-bool IsNumber(const Value& value) {
-  return std::holds_alternative<int64_t>(value) || std::holds_alternative<double>(value);
-}
 
 // A letter or _, then letters, digits, _, - and .: what can stand in --NAME=… and ${param.NAME}.
 bool IsParameterName(std::string_view name) {
@@ -76,8 +69,8 @@ class DomainReader {
       type = whole(min) && whole(max) && whole(step) ? "int" : "float";
     }
     if (type == "float") {
-      FloatDomain domain{.min = Real(*min), .max = Real(*max), .scale = scale};
-      if (step != nullptr) domain.step = Real(*step);
+      FloatDomain domain{.min = *Number(*min), .max = *Number(*max), .scale = scale};
+      if (step != nullptr) domain.step = Number(*step);
       return domain;
     }
     const auto low = Integer("min");
@@ -89,15 +82,7 @@ class DomainReader {
 
   std::optional<Domain> ReadChoice() {
     const Spot& list = fields_.spot("values");
-    if (list.node->kind != Node::Kind::kList) {
-      faults_.AtValue(list, "expected a list of values, found " + Describe(*list.node));
-      return std::nullopt;
-    }
-    if (list.node->items.size() > kMaxListedValues) {
-      faults_.AtValue(list, "has " + std::to_string(list.node->items.size()) + " values; at most " +
-                                std::to_string(kMaxListedValues) + " can be listed");
-      return std::nullopt;
-    }
+    if (!CheckItems(*ParameterKeys().Find("values"), list, faults_)) return std::nullopt;
     CategoricalDomain domain;
     bool complete = true;
     for (size_t i = 0; i < list.node->items.size(); ++i) {
@@ -108,12 +93,13 @@ class DomainReader {
     if (!complete) return std::nullopt;
 
     // One number with a point makes floats of them all: [0, 0.1] is one kind of thing.
-    const bool numbers = std::all_of(domain.values.begin(), domain.values.end(), IsNumber);
+    const bool numbers = std::all_of(domain.values.begin(), domain.values.end(),
+                                     [](const Value& v) { return Number(v).has_value(); });
     const bool reals = std::any_of(domain.values.begin(), domain.values.end(), [](const Value& v) {
       return std::holds_alternative<double>(v);
     });
     if (numbers && reals) {
-      for (Value& value : domain.values) value = Real(value);
+      for (Value& value : domain.values) value = *Number(value);
     }
     return domain;
   }
@@ -129,14 +115,7 @@ class DomainReader {
     const std::string type = fields_.Get<std::string>("type");
     Result<Value> value = [&]() -> Result<Value> {
       if (type.empty()) return ReadValue(*spot.node);
-      if (type == "float") {
-        const Result<double> real = ReadReal(*spot.node);
-        if (!real.ok()) return real.error();
-        return Value(*real);
-      }
-      const Result<int64_t> integer = ReadInteger(*spot.node);
-      if (!integer.ok()) return integer.error();
-      return Value(*integer);
+      return type == "float" ? AsValue(ReadReal(*spot.node)) : AsValue(ReadInteger(*spot.node));
     }();
     if (value.ok()) return *std::move(value);
     // A constant without a type was read, and told, by the table.
@@ -160,16 +139,8 @@ class DomainReader {
 
 // A scalar as the domain's values are: 1 is the text "1" where there is that text and no number 1.
 Result<Value> ReadFor(const Domain& domain, const Node& node) {
-  if (std::holds_alternative<FloatDomain>(domain)) {
-    const Result<double> real = ReadReal(node);
-    if (!real.ok()) return real.error();
-    return Value(*real);
-  }
-  if (std::holds_alternative<IntDomain>(domain)) {
-    const Result<int64_t> integer = ReadInteger(node);
-    if (!integer.ok()) return integer.error();
-    return Value(*integer);
-  }
+  if (std::holds_alternative<FloatDomain>(domain)) return AsValue(ReadReal(node));
+  if (std::holds_alternative<IntDomain>(domain)) return AsValue(ReadInteger(node));
   const Result<Value> value = ReadValue(node);
   const bool text = node.kind == Node::Kind::kScalar && Admit(domain, Value(node.text)).ok();
   if (text && !(value.ok() && Admit(domain, *value).ok())) return Value(node.text);
@@ -233,12 +204,7 @@ class SpaceReader {
   }
 
   void ReadWhen(Parameter& parameter, const Spot& when) {
-    if (when.node == nullptr) return;
-    if (when.node->kind != Node::Kind::kMap) {
-      faults_.AtValue(when,
-                      "expected a map such as {optimizer: sgd}, found " + Describe(*when.node));
-      return;
-    }
+    if (!CheckItems(*ParameterKeys().Find("when"), when, faults_)) return;
     for (const MapEntry& entry : when.node->entries) {
       const auto parent = std::find_if(parameters_.begin(), parameters_.end(),
                                        [&](const Parameter& p) { return p.name == entry.key; });
@@ -259,9 +225,6 @@ class SpaceReader {
       const Fields bounds = ReadSection(BoundsKeys(), spot, faults_);
       if (const Value* low = bounds.Find("gte")) condition.at_least = std::get<double>(*low);
       if (const Value* high = bounds.Find("lte")) condition.at_most = std::get<double>(*high);
-      if (!bounds.Given("gte") && !bounds.Given("lte")) {
-        faults_.AtValue(spot, "says nothing; give gte, lte or both");
-      }
     } else if (spot.node->kind == Node::Kind::kList) {
       if (spot.node->items.empty()) faults_.AtValue(spot, "is empty; list at least one value");
       if (spot.node->items.size() > kMaxListedValues) {
@@ -355,11 +318,7 @@ std::optional<Config> ReadConfig(const Spot& spot, const SearchSpace& space, Fau
 std::vector<Config> ReadInitialPoints(const Spot& points, const SearchSpace& space,
                                       Faults& faults) {
   std::vector<Config> configs;
-  if (points.node == nullptr) return configs;
-  if (points.node->kind != Node::Kind::kList) {
-    faults.AtValue(points, "expected a list of configurations, found " + Describe(*points.node));
-    return configs;
-  }
+  if (!CheckItems(*FileKeys().Find("initial_points"), points, faults)) return configs;
   for (size_t i = 0; i < points.node->items.size(); ++i) {
     std::optional<Config> config = ReadConfig(Item(points, i), space, faults);
     if (config) configs.push_back(*std::move(config));

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/result.h"
 #include "system/system_error.h"
 
 namespace attune {

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/check.h"
+#include "base/result.h"
 #include "system/hex.h"
 #include "system/system_error.h"
 #include "system/unique_fd.h"

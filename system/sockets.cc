@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/result.h"
 #include "system/system_error.h"
 
 namespace attune {

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/result.h"
 #include "system/processes.h"
 #include "system/sockets.h"
 #include "system/system_error.h"

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/result.h"
+
 namespace attune {
 namespace {
 

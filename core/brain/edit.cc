@@ -2,31 +2,42 @@
 
 #include <algorithm>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/result.h"
+#include "core/log/sweep_keys.h"
 
 namespace attune {
 namespace {
 
-std::string Text(int64_t value) { return std::to_string(value); }
-std::string Text(int value) { return std::to_string(value); }
-std::string Text(double value) { return FormatReal(value); }
-std::string Text(Seconds value) { return FormatShort(value.value) + " s"; }
-std::string Text(const std::string& text) { return text; }
+// ---- members as text, for people -------------------------------------------------------------
+
 std::string Text(const Value& value) { return FormatValue(value); }
-std::string Text(const Plateau& plateau) {
-  return "{" + plateau.metric.metric + ", patience " + Text(plateau.patience) +
-         (plateau.std ? ", std " + Text(*plateau.std) : ", min_delta " + Text(plateau.min_delta)) +
-         ", grace_period " + Text(plateau.grace_period.value) + "}";
+std::string Text(const std::string& text) { return text; }
+std::string Text(SweepId sweep) { return ToString(sweep); }
+std::string Text(const std::pair<std::string, std::string>& pair) {
+  return pair.first + "=" + pair.second;
 }
-std::string Text(const Threshold& threshold) {
-  return threshold.metric + (threshold.at_least ? " at least " + Text(*threshold.at_least) : "") +
-         (threshold.at_most ? " at most " + Text(*threshold.at_most) : "") + " from step " +
-         Text(threshold.grace_period.value);
+std::string Text(const Requirements& required) { return ToString(required); }
+template <ScalarMember T>
+std::string Text(const T& member) {
+  const std::optional<Value> value = ToValue(member);
+  if (!value) return "none";
+  if constexpr (std::is_same_v<T, Seconds>) return FormatShort(member.value) + " s";
+  return FormatValue(*value);
 }
-std::string Text(const LogPolicy& policy) {
-  return policy.pattern + ": " + std::string(Name(policy.action));
+template <HasKeys T>
+std::string Text(const T& owner) {
+  std::string text;
+  ForEachRow<T>([&]<RowKind kind, auto... path>(const Row<kind, path...>& row) {
+    if constexpr (kind == RowKind::kEntryName) text += row.Of(owner);
+    if constexpr (kind == RowKind::kKey) {
+      if (ToValue(row.Of(owner)))
+        text += (text.empty() ? "" : ", ") + row.key.name + " " + Text(row.Of(owner));
+    }
+  });
+  return "{" + text + "}";
 }
 template <class T>
 std::string Text(const std::optional<T>& value) {
@@ -44,8 +55,8 @@ class Comparison {
   Comparison(const SweepSpec& from, const SweepSpec& to) : from_(from), to_(to) {}
 
   Result<std::vector<std::string>> Run() {
-    CompareFixed();
-    CompareLimits();
+    CompareRows();
+    CompareMetrics();
     CompareSpace();
     CompareOptions("searcher", from_.searcher, to_.searcher);
     CompareOptions("scheduler", from_.scheduler, to_.scheduler);
@@ -71,52 +82,26 @@ class Comparison {
     if (!(from == to)) changes_.push_back(key + " " + Text(to));
   }
 
-  void CompareFixed() {
-    Fixed("command", from_.program.command, to_.program.command);
-    Fixed("env", from_.program.environment, to_.program.environment);
-    Fixed("working_directory", from_.program.working_directory, to_.program.working_directory);
-    Fixed("reports.pattern", from_.program.report_pattern, to_.program.report_pattern);
-    Fixed(from_.objectives.size() > 1 ? "metrics" : "metric", from_.objectives, to_.objectives);
-    Fixed("constraints", from_.constraints, to_.constraints);
-    Fixed("searcher.name", from_.searcher.name, to_.searcher.name);
-    Fixed("searcher.seed", from_.seed, to_.seed);
-    Fixed("scheduler.name", from_.scheduler.name, to_.scheduler.name);
-    Fixed("scheduler.time_attr", from_.time_attr, to_.time_attr);
-    Fixed("resources", from_.gang, to_.gang);
-    Fixed("checkpoint", from_.checkpoint, to_.checkpoint);
-    Fixed("warm_start", from_.warm_start, to_.warm_start);
+  void CompareRows() {
+    ForEachKey<SweepSpec>([this](const auto& row) {
+      const auto& from = row.Of(from_);
+      const auto& to = row.Of(to_);
+      if (from == to) return;
+      if (!row.key.editable) return Fault(row.key.name);
+      changes_.push_back(row.key.name + " " + Text(to));
+    });
+    Fixed("resources.gpus_per_worker", GpusPerWorker(from_.gang), GpusPerWorker(to_.gang));
   }
 
-  void CompareLimits() {
-    Free("name", from_.name, to_.name);
-    Free("tags", from_.tags, to_.tags);
-    Free("priority", from_.priority, to_.priority);
-    Free("max_concurrent_trials", from_.max_concurrent_trials, to_.max_concurrent_trials);
-    Free("scheduler.max", from_.max_step.value, to_.max_step.value);
-    const StopPolicy& old = from_.stop;
-    const StopPolicy& now = to_.stop;
-    Free("stop.max_trials", old.max_trials, now.max_trials);
-    Free("stop.max_time", old.max_time, now.max_time);
-    Free("stop.max_gpu_hours", old.max_gpu_hours, now.max_gpu_hours);
-    Free("stop.patience", old.patience, now.patience);
-    Free("stop.max_trial_time", old.max_trial_time, now.max_trial_time);
-    Free("stop.trial_patience", old.trial_patience, now.trial_patience);
-    Free("stop.plateau", old.plateau, now.plateau);
-    Free("stop.threshold", old.thresholds, now.thresholds);
+  void CompareMetrics() {
+    Fixed(from_.objectives.size() > 1 ? "metrics" : "metric", from_.objectives, to_.objectives);
     for (const std::string& metric : to_.ReportedMetrics()) CheckReported(metric);
     for (size_t i = 0; i < to_.objectives.size(); ++i) {
-      const auto at = [i](const StopPolicy& stop) {
+      const auto target = [i](const StopPolicy& stop) {
         return i < stop.targets.size() ? stop.targets[i] : std::nullopt;
       };
-      Free("target of " + to_.objectives[i].metric, at(old), at(now));
+      Free("target of " + to_.objectives[i].metric, target(from_.stop), target(to_.stop));
     }
-    const FailurePolicy& before = from_.failure;
-    const FailurePolicy& after = to_.failure;
-    Free("failure.max_restarts", before.max_restarts, after.max_restarts);
-    Free("failure.max_failed_trials", before.max_failed_trials, after.max_failed_trials);
-    Free("failure.backoff", before.backoff, after.backoff);
-    Free("failure.stall_timeout", before.stall_timeout, after.stall_timeout);
-    Free("failure.on_log", before.on_log, after.on_log);
   }
 
   // Programs that run need not report what they were not asked for.

@@ -6,9 +6,9 @@
 #include "base/result.h"
 #include "core/log/sweep_spec.h"
 
-// Changes of a sweep that has begun. Its name and tags, limits, priority, failure policy, targets,
-// the ranges and values of its parameters, and the options of its searcher and its scheduler may
-// change; whatever else its trials so far stand on may not.
+// Changes of a sweep that has begun. The row of a key says whether it may change
+// (core/log/sweep_keys.h). The ranges and values of parameters, and the options of the searcher and
+// the scheduler, may change as well.
 namespace attune {
 
 // What differs, for people: "stop.max_trials 200", "parameters.lr.max 0.1". The error names the

@@ -158,7 +158,11 @@ void Fields(A& archive, Like<A, Verdict>& verdict) {
   archive.Later("config", verdict.config);
 }
 
-// ---- the specification of a sweep; its JSON is the sweep file's (sweepfile/codec.h) ----------
+// ---- the specification of a sweep ------------------------------------------------------------
+
+// By its rows (sweep_keys.cc). Its JSON is the sweep file's (sweepfile/codec.h).
+void Fields(ArchiveWriter& archive, const SweepSpec& spec);
+void Fields(ArchiveReader& archive, SweepSpec& spec);
 
 template <class A>
 void Fields(A& archive, Like<A, FloatDomain>& domain) {
@@ -198,38 +202,8 @@ void Fields(A& archive, Like<A, Objective>& objective) {
   archive(objective.metric, objective.mode);
 }
 template <class A>
-void Fields(A& archive, Like<A, Constraint>& constraint) {
-  archive(constraint.metric, constraint.min, constraint.max);
-}
-template <class A>
 void Fields(A& archive, Like<A, Best>& best) {
   archive(best.trial, best.attempt, best.step, best.values);
-}
-template <class A>
-void Fields(A& archive, Like<A, AlgorithmSpec>& spec) {
-  archive(spec.name, spec.options);
-}
-template <class A>
-void Fields(A& archive, Like<A, Program>& program) {
-  archive(program.command, program.environment, program.working_directory, program.report_pattern);
-}
-template <class A>
-void Fields(A& archive, Like<A, GangSpec>& gang) {
-  archive(gang.workers, gang.min_workers, gang.grow_after, gang.grow, gang.per_worker,
-          gang.gpu_percent, gang.placement, gang.required);
-}
-template <class A>
-void Fields(A& archive, Like<A, CheckpointPolicy>& policy) {
-  archive(policy.every, policy.keep_last, policy.keep_best);
-}
-template <class A>
-void Fields(A& archive, Like<A, LogPolicy>& policy) {
-  archive(policy.pattern, policy.action);
-}
-template <class A>
-void Fields(A& archive, Like<A, FailurePolicy>& policy) {
-  archive(policy.max_restarts, policy.max_failed_trials, policy.backoff, policy.stall_timeout,
-          policy.on_log);
 }
 template <class A>
 void Fields(A& archive, Like<A, Plateau>& plateau) {
@@ -258,13 +232,6 @@ void Fields(A& archive, Like<A, StopPolicy>& policy) {
   archive.Listed("targets", "target", policy.targets);
   archive.Sparse("plateau", policy.plateau);
   archive.Sparse("thresholds", policy.thresholds);
-}
-template <class A>
-void Fields(A& archive, Like<A, SweepSpec>& spec) {
-  archive(spec.name, spec.tags, spec.program, spec.objectives, spec.constraints, spec.space,
-          spec.initial_points, spec.searcher, spec.seed, spec.scheduler, spec.time_attr,
-          spec.max_step, spec.gang, spec.max_concurrent_trials, spec.priority, spec.checkpoint,
-          spec.failure, spec.stop, spec.warm_start);
 }
 
 }  // namespace attune

@@ -1,8 +1,8 @@
 #include "core/log/sweep_spec.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 namespace attune {
@@ -10,37 +10,9 @@ namespace attune {
 namespace {
 
 template <class Choice>
-using ChoiceNames = std::array<std::pair<Choice, std::string_view>, 3>;  // in the order of the enum
-
-constexpr ChoiceNames<PlacementPolicy> kPlacementPolicies{{
-    {PlacementPolicy::kPack, "pack"},
-    {PlacementPolicy::kSpread, "spread"},
-    {PlacementPolicy::kOneHost, "one_host"},
-}};
-
-constexpr ChoiceNames<GrowthPolicy> kGrowthPolicies{{
-    {GrowthPolicy::kOldest, "oldest"},
-    {GrowthPolicy::kBest, "best"},
-    {GrowthPolicy::kEven, "even"},
-}};
-
-constexpr ChoiceNames<LogAction> kLogActions{{
-    {LogAction::kRetryElsewhere, "retry_elsewhere"},
-    {LogAction::kExcludeHost, "exclude_host"},
-    {LogAction::kFail, "fail"},
-}};
-
-template <class Choice>
-std::string_view NameOf(Choice choice, const ChoiceNames<Choice>& names) {
-  return names[static_cast<size_t>(choice)].second;
-}
-
-template <class Choice>
-std::optional<Choice> Named(std::string_view name, const ChoiceNames<Choice>& names) {
-  for (const auto& [choice, known] : names) {
-    if (known == name) return choice;
-  }
-  return std::nullopt;
+std::string_view NameOf(Choice choice, std::initializer_list<std::string_view> names) {
+  const auto index = static_cast<size_t>(choice);
+  return index < names.size() ? names.begin()[index] : "unknown";
 }
 
 }  // namespace
@@ -62,18 +34,13 @@ bool SetGpus(const Value& gpus, GangSpec& gang) {
   return true;
 }
 
-std::string_view Name(PlacementPolicy policy) { return NameOf(policy, kPlacementPolicies); }
-std::optional<PlacementPolicy> PlacementNamed(std::string_view name) {
-  return Named(name, kPlacementPolicies);
+std::string_view Name(PlacementPolicy policy) {
+  return NameOf(policy, {"pack", "spread", "one_host"});
 }
-
-std::string_view Name(GrowthPolicy policy) { return NameOf(policy, kGrowthPolicies); }
-std::optional<GrowthPolicy> GrowthNamed(std::string_view name) {
-  return Named(name, kGrowthPolicies);
+std::string_view Name(GrowthPolicy policy) { return NameOf(policy, {"oldest", "best", "even"}); }
+std::string_view Name(LogAction action) {
+  return NameOf(action, {"retry_elsewhere", "exclude_host", "fail"});
 }
-
-std::string_view Name(LogAction action) { return NameOf(action, kLogActions); }
-std::optional<LogAction> LogActionNamed(std::string_view name) { return Named(name, kLogActions); }
 
 std::vector<std::string> SweepSpec::ReportedMetrics() const {
   std::vector<std::string> metrics;

@@ -50,7 +50,6 @@ enum class PlacementPolicy {
 };
 
 std::string_view Name(PlacementPolicy policy);
-std::optional<PlacementPolicy> PlacementNamed(std::string_view name);
 
 // Which gang goes on with more workers where several have fewer than they would like to have.
 enum class GrowthPolicy {
@@ -60,7 +59,6 @@ enum class GrowthPolicy {
 };
 
 std::string_view Name(GrowthPolicy policy);
-std::optional<GrowthPolicy> GrowthNamed(std::string_view name);
 
 struct GangSpec {
   int workers = 1;      // world size
@@ -101,7 +99,6 @@ enum class LogAction {
 };
 
 std::string_view Name(LogAction action);
-std::optional<LogAction> LogActionNamed(std::string_view name);
 
 struct LogPolicy {
   std::string pattern;  // a regular expression (RE2), found anywhere in a line

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that a new kind of event cannot be half added: whatever is left out does not compile.
+"""Checks that a new kind of event or a new key cannot be half added: whatever is left out does not compile.
 
     omissions_test.py COMPILER [FLAG...]
 
@@ -32,6 +32,12 @@ CONSUMERS = {
 }
 EVERYWHERE = ["core/log/event.cc", "core/state/apply.cc", "server/store/event_codec.cc",
               "server/rpc/touched.cc", *CONSUMERS.values()]
+
+SPEC = "core/log/sweep_spec.h"
+KEYS = "core/log/sweep_keys.h"
+# What derives from the rows of the keys.
+EVERY_READER_OF_KEYS = ["core/log/sweep_keys.cc", "core/brain/edit.cc", "sweepfile/keys.cc", "sweepfile/spec_reader.cc",
+                        "sweepfile/codec.cc"]
 
 IGNORED = "Handled(kNoConsumer), Ignored(kEveryConsumer)"
 FIELDS = ', Field("note", &ToyHappened::note)'
@@ -128,6 +134,14 @@ class Omissions(unittest.TestCase):
             ignored = ignored.replace("Ignored(kNoConsumer)", f"Ignored({name})")
             cases.append(({path: replace(read(path), row, ignored)}, source, "there is code for the event"))
         self.check(cases)
+
+    def test_a_key_is_a_field_and_a_row(self):
+        field = {SPEC: replace(read(SPEC), "struct StopPolicy {\n", "struct StopPolicy {\n  int toys = 3;\n")}
+        above = "      KeyRow<&SweepSpec::stop, &StopPolicy::max_time>("
+        row = '      KeyRow<&SweepSpec::stop, &StopPolicy::toys>({.name = "stop.toys", .help = "Toys"}),\n'
+        complete = {**field, KEYS: replace(read(KEYS), above, row + above)}
+        self.check([(field, "core/log/sweep_keys.cc", "a field of StopPolicy has no row")] +
+                   [(complete, source, None) for source in EVERY_READER_OF_KEYS])
 
 
 if __name__ == "__main__":

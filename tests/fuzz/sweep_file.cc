@@ -4,9 +4,11 @@
 
 #include "base/check.h"
 #include "cli/algorithms.h"
+#include "sweepfile/codec.h"
 #include "sweepfile/sweepfile.h"
 
-// A text is refused with a place in it, or it means a sweep whose resolved form means the same.
+// A text is refused with a place in it, or it means a sweep whose resolved form and whose JSON mean
+// the same.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const attune::sweepfile::ParseOptions options{
       .directory = "/sweeps", .algorithms = &attune::cli::AllAlgorithms(), .program_exists = {}};
@@ -20,5 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto again =
       attune::sweepfile::ParseSweep(attune::sweepfile::ResolvedYaml(*parsed.spec), options);
   ATTUNE_CHECK(again.spec.has_value() && *again.spec == *parsed.spec);
+  using attune::sweepfile::Json;
+  const auto decoded =
+      attune::sweepfile::SpecFromJson(Json::parse(attune::sweepfile::ToJson(*parsed.spec).dump()));
+  ATTUNE_CHECK(decoded.ok() && *decoded == *parsed.spec);
   return 0;
 }

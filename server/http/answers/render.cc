@@ -8,7 +8,6 @@
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 #include "sweepfile/codec.h"
-#include "sweepfile/labels.h"
 
 namespace attune::server {
 namespace {

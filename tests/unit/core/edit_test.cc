@@ -1,7 +1,10 @@
 #include "core/brain/edit.h"
-#include "base/result.h"
 
+#include <random>
+
+#include "base/result.h"
 #include "core/brain/audit.h"
+#include "tests/support/draw_spec.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
@@ -10,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 class Edits : public BrainTest {
  protected:
@@ -49,6 +53,25 @@ TEST_F(Edits, SayWhatIsNewByTheKeysOfTheSweepFile) {
   EXPECT_THAT(*Changes(to, to), IsEmpty());
 }
 
+TEST_F(Edits, TheRowOfAKeySaysWhetherItMayChange) {
+  std::mt19937_64 random(20261127);
+  testing::MemberDraw draw(random);
+  SweepSpec from = Ranged();
+  from.objectives.clear();
+  for (const std::string& name : draw.MetricNames()) from.objectives.push_back(Minimise(name));
+  ForEachKey<SweepSpec>([&](const auto& row) {
+    SweepSpec to = from;
+    while (row.Of(to) == row.Of(from)) draw.Draw(row.key, row.Of(to));
+    const auto changes = Changes(from, to);
+    ASSERT_EQ(changes.ok(), row.key.editable) << row.key.name;
+    if (changes.ok()) {
+      EXPECT_THAT(*changes, ElementsAre(StartsWith(row.key.name + " ")));
+    } else {
+      EXPECT_THAT(changes.error().message, StartsWith(row.key.name + ": cannot change"));
+    }
+  });
+}
+
 TEST_F(Edits, WhatTrialsStandOnCannotChange) {
   SweepSpec to = Ranged();
   to.seed = 5;
@@ -70,7 +93,7 @@ TEST_F(Edits, WhatTrialsStandOnCannotChange) {
               })).message,
               HasSubstr("constraints: "));
   EXPECT_THAT(RefusedChange(with([](auto& s) { s.gang.workers = 7; })).message,
-              HasSubstr("resources: "));
+              HasSubstr("resources.workers: "));
   EXPECT_THAT(RefusedChange(with([](auto& s) { s.searcher.name = "grid"; })).message,
               HasSubstr("searcher.name: "));
   EXPECT_THAT(RefusedChange(with([](auto& s) {
@@ -95,7 +118,7 @@ TEST_F(Edits, TheSpecificationOfNowIsTheOneThatWasGiven) {
   const auto events = Do(With(spec));
   ASSERT_NE(Find<SweepEdited>(events), nullptr);
   EXPECT_THAT(Find<SweepEdited>(events)->changes,
-              ElementsAre("priority 4", "max_concurrent_trials 1"));
+              ElementsAre("max_concurrent_trials 1", "priority 4"));
   EXPECT_EQ(sweep().spec, spec);
   EXPECT_THAT(*brain.Execute(With(spec), Tick()), IsEmpty()) << "it is so already";
 }

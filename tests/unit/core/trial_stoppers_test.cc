@@ -146,8 +146,9 @@ TEST_F(TrialStoppers, ChangeWhileTheSweepRunsAndCountAnew) {
   const auto events = Do(EditSweep{.sweep = id(), .spec = spec, .seen = brain.state().last_seq});
   EXPECT_THAT(
       Find<SweepEdited>(events)->changes,
-      ::testing::ElementsAre("stop.plateau {score, patience 2, min_delta 0.0, grace_period 1}",
-                             "stop.threshold [score at most 0.1 from step 1]"));
+      ::testing::ElementsAre(
+          "stop.plateau {metric score, mode max, patience 2, min_delta 0.0, grace_period 1}",
+          "stop.threshold [{score, at_most 0.1, grace_period 1}]"));
   EXPECT_EQ(Judged(4, 0.4).kind, VerdictKind::kContinue);
   EXPECT_EQ(Judged(5, 0.4).kind, VerdictKind::kContinue);
   EXPECT_EQ(Judged(6, 0.4).kind, VerdictKind::kStop);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/result.h"
+#include "sweepfile/keys.h"
 #include "tests/unit/sweepfile/harness.h"
 
 namespace attune::sweepfile {
@@ -74,33 +75,25 @@ TEST(Codec, SpecsReturnAsTheyWere) {
   EXPECT_EQ(ToJson(*read).dump(), ToJson(spec).dump());
 }
 
-// What a release without the keys of today wrote.
-TEST(Codec, KeysThatOlderLogsLackHaveTheirDefaults) {
-  SweepSpec spec = FullSpec();
+TEST(Codec, KeysThatALogLacksHaveTheirDefaults) {
+  const SweepSpec spec = FullSpec();
+  for (const FileSection& section : kFileSections) {
+    const Json whole = ToJson(spec);
+    for (const Key& key : SectionNamed(section.name).keys) {
+      // The rest of its section needs such a key.
+      if (key.name == "min_workers" || key.name == "pattern") continue;
+      Json json = whole;
+      json[section.name].erase(key.name);
+      ASSERT_TRUE(SpecFromJson(json).ok()) << section.name << "." << key.name;
+    }
+  }
   Json json = ToJson(spec);
-  json.erase("priority");
-  json.erase("warm_start");
-  json["metric"].erase("target");
-  json["resources"].erase("placement");
-  json["resources"].erase("requires");
-  json["resources"].erase("min_workers");
-  json["resources"].erase("grow_after");
-  json["checkpoint"] = {{"every", 3}};
-  json["failure"].erase("backoff");
-  json["stop"] = {{"max_trials", 500}};
+  for (const char* key : {"priority", "warm_start", "checkpoint"}) json.erase(key);
   const Result<SweepSpec> read = SpecFromJson(json);
   ASSERT_TRUE(read.ok()) << read.error().message;
-
-  spec.priority = 0;
-  spec.warm_start = {};
-  spec.gang.placement = PlacementPolicy::kPack;
-  spec.gang.required = {};
-  spec.gang.min_workers = 0;
-  spec.gang.grow_after = GangSpec{}.grow_after;
-  spec.checkpoint = {.every = Step(3)};
-  spec.failure.backoff = FailurePolicy{}.backoff;
-  spec.stop = {.max_trials = 500};
-  EXPECT_EQ(*read, spec);
+  EXPECT_EQ(read->priority, 0);
+  EXPECT_EQ(read->warm_start, std::vector<SweepId>{});
+  EXPECT_EQ(read->checkpoint, CheckpointPolicy{});
 }
 
 TEST(Codec, LimitsOfTrialsReturn) {
@@ -216,8 +209,7 @@ TEST(Codec, DamagedSpecsAreErrors) {
     }
   }
   EXPECT_GT(damaged, 100);
-  for (const auto& [key, member] : whole.items()) {
-    if (key == "kind" || key == "priority" || key == "reports" || key == "warm_start") continue;
+  for (const char* key : {"metric", "parameters"}) {
     Json json = whole;
     json.erase(key);
     ASSERT_FALSE(SpecFromJson(json).ok()) << key;
@@ -279,6 +271,7 @@ TEST(ResolvedYaml, IsForPeople) {
             "metric:\n"
             "  name: loss\n"
             "  mode: min\n"
+            "constraints: {}\n"
             "parameters:\n"
             "  lr: {type: float, min: 0.1, max: 1.0, scale: linear}\n"
             "initial_points:\n"
@@ -296,6 +289,7 @@ TEST(ResolvedYaml, IsForPeople) {
             "  gpus_per_worker: 0\n"
             "  memory_per_worker: \"0B\"\n"
             "  placement: pack\n"
+            "  requires: {}\n"
             "max_concurrent_trials: 0\n"
             "priority: 0\n"
             "checkpoint:\n"
@@ -307,13 +301,15 @@ TEST(ResolvedYaml, IsForPeople) {
             "  max_failed_trials: 10\n"
             "  backoff: \"10s\"\n"
             "  stall_timeout: \"10m\"\n"
+            "  on_log: []\n"
             "stop:\n"
             "  max_trials: 4\n"
             "  max_time: \"0s\"\n"
             "  max_gpu_hours: 0.0\n"
             "  patience: 0\n"
             "  max_trial_time: \"0s\"\n"
-            "  trial_patience: 0\n");
+            "  trial_patience: 0\n"
+            "  threshold: {}\n");
 }
 
 }  // namespace

@@ -117,13 +117,14 @@ TEST(ParseSweep, ReadsTheMetricThatIsTime) {
 TEST(ParseSweep, FaultsOfMetricsAndConstraintsStandAtTheirKeys) {
   const std::string rest = "parameters: {lr: {min: 0.1, max: 1.0}}\nstop: {patience: 5}\n";
   const std::pair<const char*, const char*> cases[] = {
-      {"", "sweep.yaml:1:1: metric: missing: what the sweep improves\n"},
+      {"", "sweep.yaml:1:1: metric: missing: the metric that the sweep optimizes\n"},
       {"metric: {name: a, mode: min}\nmetrics: [{name: b, mode: min}]\n",
        "sweep.yaml:2:1: metrics: metric is there as well; put it first in metrics, and remove "
        "it\n"},
       {"metrics: []\n",
-       "sweep.yaml:1:1: metrics: expected a list such as [{name: loss, mode: min}], found an empty "
-       "list\n"},
+       "sweep.yaml:1:1: metrics: is empty; write a list such as [{name: loss, mode: min}]\n"},
+      {"metrics: {}\n",
+       "sweep.yaml:1:1: metrics: expected a list such as [{name: loss, mode: min}], found a map\n"},
       {"metrics: [{name: a, mode: min}, {name: a, mode: max}]\n",
        "sweep.yaml:1:40: metrics[1].name: a is there twice; name each metric once\n"},
       {"metrics: [{name: a, mode: min}, {name: b, mod: max}]\n",
@@ -149,7 +150,7 @@ TEST(ParseSweep, MetricsAndConstraintsAreLimited) {
     return file;
   };
   EXPECT_EQ(Spec(text(kMaxObjectives, kMaxConstraints)).objectives.size(), kMaxObjectives);
-  EXPECT_THAT(FaultsOf(text(kMaxObjectives + 1, 1)), HasSubstr("at most 8 can be improved"));
+  EXPECT_THAT(FaultsOf(text(kMaxObjectives + 1, 1)), HasSubstr("has more than 8 metrics"));
   EXPECT_THAT(FaultsOf(text(1, kMaxConstraints + 1)), HasSubstr("has more than 32 metrics"));
 }
 
@@ -255,8 +256,8 @@ TEST(ParseSweep, AGangNeverHasMoreThanItsWorkers) {
   EXPECT_EQ(FaultsOf(With("resources: {min_workers: 0}\n")),
             "sweep.yaml:5:26: resources.min_workers: 0 is below the smallest allowed, 1\n");
   EXPECT_EQ(FaultsOf(With("resources: {workers: 2, grow_after: 5m}\n")),
-            "sweep.yaml:5:37: resources.grow_after: is about trials that run with fewer than "
-            "workers; give min_workers, or remove this\n");
+            "sweep.yaml:5:37: resources.grow_after: means nothing without min_workers; give that "
+            "too, or remove this\n");
 }
 
 TEST(ParseSweep, UnknownAlgorithmIsToldOnceWithoutItsOptions) {
@@ -376,7 +377,7 @@ TEST(ParseSweep, WrongTypesSayWhatWasExpectedAndFound) {
       {"warm_start: s3", "expected a list"},
       {"warm_start: [x3]", "x3"},
       {"warm_start: [s3, s4, s3]", "s3 stands here twice"},
-      {"initial_points: {lr: 1}", "expected a list of configurations, found a map"},
+      {"initial_points: {lr: 1}", "expected a list such as [{lr: 0.1}], found a map"},
       {"initial_points: [1]", "initial_points[0]: expected a map"},
       {"failure: {stall_timeout: 10 minutes}", "units are ms, s, m, h and d"},
       {"failure: {stall_timeout: 100ms}", "0.1s is below the smallest allowed, 1s"},

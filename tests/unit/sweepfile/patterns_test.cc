@@ -1,5 +1,3 @@
-#include "sweepfile/patterns.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
-#include "sweepfile/reports.h"
-
+#include "sweepfile/keys.h"
 #include "tests/unit/sweepfile/harness.h"
 
 namespace attune::sweepfile {
@@ -37,7 +36,7 @@ TEST(Reports, AMetricThatCannotBeAGroupHasNoPattern) {
       "reports: {pattern: '(?P<step>.)'}\n";
   for (const char* name : {"val/loss", "step"}) {
     EXPECT_THAT(FaultsOf(rest + "metric: {name: " + name + ", mode: min}\n"),
-                HasSubstr(std::string("the metric ") + name + " cannot be a group's name"));
+                HasSubstr(std::string("the metric ") + name + " cannot be the name of a group"));
   }
 }
 

@@ -125,7 +125,7 @@ TEST(Parameters, ListedValuesAreLimited) {
   for (size_t i = 1; i < kMaxListedValues; ++i) values += ", " + std::to_string(i);
   Spec(WithParameters("  x: {values: [" + values + "]}\n"));
   EXPECT_THAT(FaultsOf(WithParameters("  x: {values: [" + values + ", z]}\n")),
-              HasSubstr("at most 1000 can be listed"));
+              HasSubstr("has more than 1000 values"));
 }
 
 TEST(When, HasThreeForms) {

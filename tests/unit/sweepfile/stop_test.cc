@@ -1,5 +1,4 @@
-#include "sweepfile/stop.h"
-
+#include "core/log/sweep_keys.h"
 #include "tests/unit/sweepfile/harness.h"
 
 namespace attune::sweepfile {
@@ -44,15 +43,15 @@ TEST(TrialStoppers, ThresholdsAreReadInTheirOrder) {
 TEST(TrialStoppers, FaultsStandAtTheirKeys) {
   const std::pair<const char*, const char*> cases[] = {
       {"plateau: {}",
-       "stop.plateau.patience: missing: reports one after another that bring nothing better\n"},
+       "stop.plateau.patience: missing: number of consecutive reports without an improvement\n"},
       {"plateau: {patience: 0}", "stop.plateau.patience: 0 is below the smallest allowed, 1"},
       {"plateau: {patience: 1, std: 0.1}",
-       "stop.plateau.patience: one value deviates from nothing; with std it is 2 at least\n"},
+       "stop.plateau.patience: one value has no deviation; with std, give 2 or more\n"},
       {"plateau: {patience: 2, min_delta: 0.1, std: 0.1}",
        "stop.plateau.min_delta: std is there as well; give the one or the other\n"},
       {"plateau: {patience: 2, metric: norm}",
-       "stop.plateau.metric: norm is no metric of the sweep's; say with mode whether smaller or "
-       "larger is better\n"},
+       "stop.plateau.metric: norm is not a metric of the sweep; give mode, to say whether smaller "
+       "or larger is better\n"},
       {"plateau: 5", "stop.plateau: expected a map, found the integer 5\n"},
       {"threshold: {loss: {}}",
        "stop.threshold.loss: says nothing; give at_least, at_most or both\n"},

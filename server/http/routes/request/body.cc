@@ -15,7 +15,6 @@ namespace attune::server {
 namespace {
 
 using sweepfile::Fields;
-using sweepfile::KeyType;
 using sweepfile::Section;
 using sweepfile::Spot;
 
@@ -59,10 +58,7 @@ const Section& ExtensionKeys() {
       .keys = {
           {.name = "max_trials", .type = KeyType::kInteger, .min = 0, .max = kMaxInt},
           {.name = "max_step", .type = KeyType::kInteger, .min = 1, .max = kMaxExact},
-          {.name = "max_time",
-           .type = KeyType::kDuration,
-           .min = 0,
-           .max = sweepfile::kMaxDuration.value},
+          {.name = "max_time", .type = KeyType::kDuration, .min = 0, .max = kMaxDuration.value},
           {.name = "max_gpu_hours", .type = KeyType::kReal, .min = 0},
       }};
   return section;
@@ -99,11 +95,11 @@ const Section& ContinueKeys() {
   return section;
 }
 
-sweepfile::Key LeaseKey() {
+Key LeaseKey() {
   return {.name = "lease",
           .type = KeyType::kDuration,
           .min = kShortestLeaseSeconds,
-          .max = sweepfile::kMaxDuration.value};
+          .max = kMaxDuration.value};
 }
 
 const Section& AskKeys() {
@@ -216,7 +212,7 @@ Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
     command.max_time = Seconds(fields.Get<double>("max_time"));
   if (fields.Find("max_gpu_hours") != nullptr)
     command.max_gpu_hours = fields.Get<double>("max_gpu_hours");
-  const auto is_given = [&](const sweepfile::Key& key) { return fields.Given(key.name); };
+  const auto is_given = [&](const Key& key) { return fields.Given(key.name); };
   if (std::ranges::none_of(ExtensionKeys().keys, is_given))
     Missing(body, "max_trials", "a limit: max_trials, max_step, max_time or max_gpu_hours");
   return body.Finish(command);

@@ -1,0 +1,97 @@
+#include "sweepfile/checks.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "sweepfile/keys.h"
+#include "sweepfile/scalar.h"
+
+namespace attune::sweepfile {
+namespace {
+
+// A key of the map at `spot`, there or not.
+Spot KeyIn(const Spot& spot, std::string_view name) {
+  const MapEntry* entry = spot.node == nullptr ? nullptr : spot.node->Find(name);
+  if (entry != nullptr) return Child(spot, *entry);
+  return {nullptr, spot.place.Key(name), spot.mark};
+}
+
+// A regular expression that a line of output is searched for; null, with a fault, where it is none.
+std::unique_ptr<RE2> ReadPattern(const Spot& spot, const std::string& text, Faults& faults) {
+  if (text.size() > kMaxPatternBytes) {
+    faults.AtValue(spot, "longer than " + std::to_string(kMaxPatternBytes) + " bytes");
+    return nullptr;
+  }
+  RE2::Options options;
+  options.set_log_errors(false);
+  auto pattern = std::make_unique<RE2>(text, options);
+  if (pattern->ok()) return pattern;
+  faults.AtValue(spot, "is no regular expression in the syntax of RE2: " + pattern->error());
+  return nullptr;
+}
+
+}  // namespace
+
+void CheckElement(const std::vector<Constraint>& constraints, const Spot& spot, Faults& faults) {
+  const auto& [metric, min, max] = constraints.back();
+  if (min && max && *min > *max)
+    faults.AtValue(KeyIn(spot, "max"), FormatReal(*max) + " is below min " + FormatReal(*min));
+}
+
+void CheckElement(const std::vector<Threshold>& thresholds, const Spot& spot, Faults& faults) {
+  const Threshold& threshold = thresholds.back();
+  if (threshold.at_least && threshold.at_most && *threshold.at_least <= *threshold.at_most)
+    faults.AtValue(KeyIn(spot, "at_least"),
+                   FormatReal(*threshold.at_least) + " is not above at_most " +
+                       FormatReal(*threshold.at_most) + ", so every value would end the trial");
+}
+
+void CheckElement(const std::vector<LogPolicy>& policies, const Spot& spot, Faults& faults) {
+  const std::string& text = policies.back().pattern;
+  const Spot pattern = KeyIn(spot, "pattern");
+  if (text.empty() || ReadPattern(pattern, text, faults) == nullptr) return;  // told already
+  if (std::ranges::count(policies, text, &LogPolicy::pattern) > 1)
+    faults.AtValue(pattern, "stands here twice; the first one would count");
+}
+
+void CompletePlateau(const Spot& spot, SweepSpec& spec, Faults& faults) {
+  Plateau& plateau = *spec.stop.plateau;
+  const Spot metric = KeyIn(spot, "metric");
+  const Spot mode = KeyIn(spot, "mode");
+  if (metric.node == nullptr) plateau.metric.metric = spec.objective().metric;
+  if (metric.node != nullptr) CheckName(metric, plateau.metric.metric, faults);
+  if (plateau.std && plateau.patience < 2)
+    faults.AtValue(KeyIn(spot, "patience"), "one value has no deviation; with std, give 2 or more");
+  if (mode.node != nullptr) return;
+  const auto known = std::ranges::find(spec.objectives, plateau.metric.metric, &Objective::metric);
+  plateau.metric.mode = known != spec.objectives.end() ? known->mode : Mode::kMin;
+  if (known == spec.objectives.end() && !plateau.std)
+    faults.AtValue(metric,
+                   plateau.metric.metric +
+                       " is not a metric of the sweep; give mode, to say whether smaller or "
+                       "larger is better");
+}
+
+void CheckReportPattern(const Spot& spot, const SweepSpec& spec, Faults& faults) {
+  const auto pattern = ReadPattern(spot, spec.program.report_pattern, faults);
+  if (pattern == nullptr) return;
+  const auto& groups = pattern->NamedCapturingGroups();
+  std::string names;
+  for (const auto& [name, number] : groups) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& metric : spec.ReportedMetrics()) {
+    const bool is_step = metric == "step";
+    if (metric.empty() || (groups.contains(metric) && !is_step)) continue;
+    const bool can_be = RE2::FullMatch(metric, R"([\pL\pN_]+)") && !is_step;
+    faults.AtValue(
+        spot, can_be
+                  ? "has no group (?P<" + metric + ">…) for the metric " + metric +
+                        (names.empty() ? "; it has none with a name" : "; it has " + names)
+                  : "the metric " + metric +
+                        " cannot be the name of a group, which consists of letters, digits and _ "
+                        "and is not step; rename the metric");
+  }
+}
+
+}  // namespace attune::sweepfile

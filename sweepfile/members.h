@@ -1,0 +1,77 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/log/sweep_keys.h"
+#include "sweepfile/checks.h"
+#include "sweepfile/keys.h"
+#include "sweepfile/reader.h"
+
+// Reads what the rows of core/log/sweep_keys.h say into the fields that they name.
+namespace attune::sweepfile {
+
+// Whether the node is what `key` says, a list or a map, and not too long; else a fault. False, with
+// no fault, where it is left out.
+bool CheckItems(const Key& key, const Spot& spot, Faults& faults);
+
+// Reads a list or a map of scalars. A faulty one stays empty, or lacks what is wrong.
+void ReadItems(const Key& key, const Spot& spot, std::vector<std::string>& texts, Faults& faults);
+void ReadItems(const Key& key, const Spot& spot, std::vector<SweepId>& sweeps, Faults& faults);
+void ReadItems(const Key& key, const Spot& spot,
+               std::vector<std::pair<std::string, std::string>>& texts, Faults& faults);
+void ReadItems(const Key& key, const Spot& spot, Requirements& required, Faults& faults);
+
+template <HasKeys T>
+Fields ReadKeys(const Spot& spot, T& owner, Faults& faults);
+
+template <HasKeys T>
+void ReadItems(const Key&, const Spot& spot, std::optional<T>& section, Faults& faults) {
+  if (spot.node != nullptr) ReadKeys(spot, section.emplace(), faults);
+}
+
+template <HasKeys T>
+void ReadItems(const Key& key, const Spot& spot, std::vector<T>& items, Faults& faults) {
+  if (!CheckItems(key, spot, faults)) return;
+  const auto read = [&](const Spot& item) {
+    ReadKeys(item, items.back(), faults);
+    CheckElement(items, item, faults);
+  };
+  for (const MapEntry& entry : spot.node->entries) {
+    items.emplace_back();
+    if constexpr (IsEntry<T>()) {
+      EntryNameOf(items.back()) = entry.key;
+      CheckName(Child(spot, entry), entry.key, faults);
+    }
+    read(Child(spot, entry));
+  }
+  for (size_t i = 0; i < spot.node->items.size(); ++i) {
+    items.emplace_back();
+    read(Item(spot, i));
+  }
+}
+
+// The member of the key that its section has read; it stays as it is where the file leaves it out.
+template <class T>
+void ReadMember(const Key& key, const Fields& fields, std::string_view name, T& member,
+                Faults& faults) {
+  if constexpr (!ScalarMember<T>) {
+    ReadItems(key, fields.spot(name), member, faults);
+  } else if (const Value* value = fields.Find(name)) {
+    FromValue(*value, member);
+  }
+}
+
+// A map whose keys are those of T.
+template <HasKeys T>
+Fields ReadKeys(const Spot& spot, T& owner, Faults& faults) {
+  Fields fields = ReadSection(ElementKeys<T>(), spot, faults);
+  ForEachKey<T>(
+      [&](const auto& row) { ReadMember(row.key, fields, row.key.name, row.Of(owner), faults); });
+  return fields;
+}
+
+}  // namespace attune::sweepfile
