@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Amount, Executor, PilotFleet } from '../../../web/src/api/types';
+import type { Amount, Executor, Fleet } from '../../../web/src/api/contract';
 import { smallWorld } from '../mock/scenarios';
 import { World } from '../mock/world';
 import { Harness } from './harness';
@@ -130,7 +130,7 @@ describe('the executors', () => {
 
 describe('the pilots', () => {
   const amount = (gpus: number): Amount => ({ nodes: gpus / 8, cpus: gpus * 4, gpus });
-  const fleet: PilotFleet = {
+  const fleet: Fleet = {
     fleet: '91c07ab2',
     system: 'Slurm',
     host: 'login1',

@@ -1,4 +1,4 @@
-import type { Replay, ReplayedCourse, TrialState } from '../../../web/src/api/types';
+import type { Replay, ReplayedOutcome, TrialState } from '../../../web/src/api/contract';
 
 const none: Record<TrialState, number> = {
   pending: 0,
@@ -10,7 +10,7 @@ const none: Record<TrialState, number> = {
   killed: 0,
 };
 
-function course(steps: number, value: number, changes: Partial<ReplayedCourse>): ReplayedCourse {
+function course(steps: number, value: number, changes: Partial<ReplayedOutcome>): ReplayedOutcome {
   return {
     slot_hours: steps / 10,
     cpu_hours: steps / 10,

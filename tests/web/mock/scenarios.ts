@@ -1,4 +1,4 @@
-import type { Config, Parameter, TrialDetail } from '../../../web/src/api/types';
+import type { Config, Parameter, TrialDetail } from '../../../web/src/api/contract';
 import { randomStream } from './random';
 import { World } from './world';
 

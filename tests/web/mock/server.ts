@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 
 import type { AttuneEvent } from '../../../web/src/api/events';
-import type { Problem, TrialDetail } from '../../../web/src/api/types';
+import type { Problem, TrialDetail } from '../../../web/src/api/contract';
 import { Refusal, deleteSweep, steer } from './steering';
 import { logKey, type World } from './world';
 

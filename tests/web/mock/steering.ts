@@ -1,4 +1,4 @@
-import type { Config, Problem, TrialDetail } from '../../../web/src/api/types';
+import type { Config, Problem, TrialDetail } from '../../../web/src/api/contract';
 import { isLive } from '../../../web/src/model/states';
 import type { World } from './world';
 

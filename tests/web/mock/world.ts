@@ -7,17 +7,17 @@ import type {
   Executor,
   Importance,
   LoggedPoint,
-  PilotFleet,
+  Fleet,
   Replay,
   Schedule,
   Sweep,
   SweepState,
   TrialDetail,
   TrialState,
-  WireCurve,
-  WireMetrics,
-  WireNumber,
-} from '../../../web/src/api/types';
+  Curve,
+  Metrics,
+  Real,
+} from '../../../web/src/api/contract';
 import { better, fromWire } from '../../../web/src/model/numbers';
 
 const drawn = { rule: 'random', from: [], results: 0, score: null, text: 'drawn at random' };
@@ -39,10 +39,10 @@ export class World {
   readonly schedules = new Map<string, Schedule>();
   readonly logged = new Map<string, LoggedPoint[]>();
   /** By sweep and trial, s1/3: whose checkpoints it has gone on from. */
-  readonly clones = new Map<string, WireCurve['clones']>();
+  readonly clones = new Map<string, Curve['clones']>();
   readonly events: AttuneEvent[] = [];
   executors: Executor[] = [];
-  pilots: PilotFleet[] = [];
+  pilots: Fleet[] = [];
   private readonly listeners = new Set<Listener>();
   private seconds = 0;
 
@@ -207,9 +207,9 @@ export class World {
     this.tell(['attempt_changed', attempt], this.moved(trial, 'running', ''));
   }
 
-  report(trial: TrialDetail, step: number, metrics: WireMetrics, seconds = step * 4.1): void {
+  report(trial: TrialDetail, step: number, metrics: Metrics, seconds = step * 4.1): void {
     const sweep = this.sweep(trial.sweep);
-    const value = metrics[sweep.metric.name] as WireNumber;
+    const value = metrics[sweep.metric.name] as Real;
     Object.assign(trial, { step, metrics, seconds });
     trial.history.push({
       step,
@@ -239,7 +239,7 @@ export class World {
   }
 
   /** What a trial logs between its reports. */
-  logMetrics(trial: TrialDetail, step: number, metrics: WireMetrics): void {
+  logMetrics(trial: TrialDetail, step: number, metrics: Metrics): void {
     const { sweep: id, number, attempts: attempt } = trial;
     const sweep = this.sweep(id);
     sweep.logged = [...new Set([...sweep.logged, ...Object.keys(metrics)])].sort();
@@ -422,7 +422,7 @@ export class World {
     return new Date(epochMs + this.seconds * 1000).toISOString().replace('Z', '000Z');
   }
 
-  private isBetter(sweep: Sweep, a: WireNumber, b: WireNumber): boolean {
+  private isBetter(sweep: Sweep, a: Real, b: Real): boolean {
     return better(sweep.metric.mode, fromWire(a), fromWire(b));
   }
 

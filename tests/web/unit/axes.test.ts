@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Parameter, Sweep, Trial } from '../../../web/src/api/types';
+import type { Parameter, Sweep, Trial } from '../../../web/src/api/contract';
 import {
   axesOf,
   axisReader,

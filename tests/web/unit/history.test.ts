@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Best, Sweep } from '../../../web/src/api/types';
+import type { Best, Sweep } from '../../../web/src/api/contract';
 import {
   bestLine,
   frontDots,

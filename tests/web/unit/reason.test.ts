@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Decision } from '../../../web/src/api/types';
+import type { Decision } from '../../../web/src/api/contract';
 import {
   attemptOutcome,
   beginning,

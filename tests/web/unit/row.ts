@@ -1,4 +1,4 @@
-import type { Trial } from '../../../web/src/api/types';
+import type { Trial } from '../../../web/src/api/contract';
 import { rowOf, type TrialRow } from '../../../web/src/model/sweep_model';
 
 /** A trial as the sweep's page has it. */

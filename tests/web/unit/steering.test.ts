@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { ApiError } from '../../../web/src/api/client';
-import type { Parameter } from '../../../web/src/api/types';
+import type { Parameter } from '../../../web/src/api/contract';
 import {
   durationText,
   extension,

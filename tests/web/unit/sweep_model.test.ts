@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { AttuneEvent } from '../../../web/src/api/events';
-import type { Sweep } from '../../../web/src/api/types';
+import type { Sweep } from '../../../web/src/api/contract';
 import { SweepModel } from '../../../web/src/model/sweep_model';
 import { curveOf } from '../../../web/src/model/trial_model';
 import { randomStream } from '../mock/random';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Metric, Trial } from '../../../web/src/api/types';
+import type { Metric, Trial } from '../../../web/src/api/contract';
 import {
   defaultSort,
   formatSort,

@@ -4,7 +4,7 @@ import type {
   Executor,
   Importance,
   LoggedPoint,
-  PilotFleet,
+  Fleet,
   Problem,
   Replay,
   Schedule,
@@ -12,7 +12,7 @@ import type {
   Sweep,
   Trial,
   TrialDetail,
-} from './types';
+} from './contract';
 
 /** The server answered a request with a problem, or did not answer (status 0). */
 export class ApiError extends Error {
@@ -140,8 +140,8 @@ export const api = {
   async executors(signal?: AbortSignal): Promise<Executor[]> {
     return (await getJson<{ executors: Executor[] }>('/executors', signal)).executors;
   },
-  async pilots(signal?: AbortSignal): Promise<PilotFleet[]> {
-    return (await getJson<{ fleets: PilotFleet[] }>('/pilots', signal)).fleets;
+  async pilots(signal?: AbortSignal): Promise<Fleet[]> {
+    return (await getJson<{ fleets: Fleet[] }>('/pilots', signal)).fleets;
   },
   steerExecutor(
     name: string,

@@ -7,8 +7,8 @@ import type {
   Sweep,
   SweepState,
   TrialState,
-  WireMetrics,
-} from './types';
+  Metrics,
+} from './contract';
 
 /** An event of the stream; see docs/rest-api.md. */
 interface EventBase {
@@ -79,14 +79,14 @@ export type TrialReported = TrialEventBase & {
   attempt: number;
   step: number;
   seconds: number;
-  metrics: WireMetrics;
+  metrics: Metrics;
 };
 export type MetricsLogged = TrialEventBase & {
   kind: 'metrics_logged';
   attempt: number;
   /** 2.25: a quarter of the way from step 2 to step 3. */
   step: number;
-  metrics: WireMetrics;
+  metrics: Metrics;
 };
 export type TrialDecided = TrialEventBase &
   Omit<Decision, 'time'> & {

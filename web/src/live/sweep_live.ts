@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
 import type { AttuneEvent } from '../api/events';
-import type { Trial } from '../api/types';
+import type { Trial } from '../api/contract';
 import { SweepModel } from '../model/sweep_model';
 import { explain, openStream } from './session';
 import { throttle } from './throttle';

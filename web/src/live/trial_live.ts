@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
 import type { AttuneEvent, MetricsLogged, TrialReported } from '../api/events';
-import type { LoggedPoint, Sweep, TrialDetail } from '../api/types';
+import type { LoggedPoint, Sweep, TrialDetail } from '../api/contract';
 import { appendReport } from '../model/trial_model';
 import { yieldingAfter, type Yielding } from '../model/yielding';
 import { explain, openStream } from './session';

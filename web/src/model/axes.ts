@@ -1,4 +1,4 @@
-import type { ConfigValue, Metric, Parameter, Sweep } from '../api/types';
+import type { ConfigValue, Metric, Parameter, Sweep } from '../api/contract';
 import { frameOf } from './curve';
 import { formatConfig, formatMetric, fromWire } from './numbers';
 import type { TrialRow } from './sweep_model';

@@ -1,4 +1,4 @@
-import type { Metric, Parameter } from '../api/types';
+import type { Metric, Parameter } from '../api/contract';
 import { compareByMode } from './numbers';
 import type { TrialRow } from './sweep_model';
 

@@ -1,4 +1,4 @@
-import type { Metric, WireCurve, WireNumber } from '../api/types';
+import type { Metric, Curve, Real } from '../api/contract';
 import { better, fromWire } from './numbers';
 
 /** After this step, a trial trains the weights that its donor had at the step. */
@@ -24,8 +24,8 @@ export class Curve {
   /** Which points were logged; parallel to `steps`. */
   private readonly logged: boolean[] = [];
 
-  static fromWire(wire: WireCurve): Curve {
-    const points = (steps: number[], values: WireNumber[]): Point[] =>
+  static fromWire(wire: Curve): Curve {
+    const points = (steps: number[], values: Real[]): Point[] =>
       steps.map((step, i) => ({ step, value: fromWire(values[i] ?? 'nan') }));
     const curve = Curve.of(
       points(wire.steps, wire.values),

@@ -1,4 +1,4 @@
-import type { TrialState } from '../api/types';
+import type { TrialState } from '../api/contract';
 import type { ColumnData, Value } from './columns';
 import { fromWire } from './numbers';
 import { trialStates } from './states';

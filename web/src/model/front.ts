@@ -1,8 +1,8 @@
-import type { Best, Sweep, WireMetrics } from '../api/types';
+import type { Best, Sweep, Metrics } from '../api/contract';
 import { better, compareByMode, fromWire } from './numbers';
 
 /** Whether a report counts: every metric of the sweep is finite and no constraint is violated. */
-export function isCounted(sweep: Sweep, metrics: WireMetrics): boolean {
+export function isCounted(sweep: Sweep, metrics: Metrics): boolean {
   const value = (name: string): number => fromWire(metrics[name] ?? 'nan');
   const within = Object.entries(sweep.constraints).every(
     ([name, { min, max }]) =>
@@ -14,7 +14,7 @@ export function isCounted(sweep: Sweep, metrics: WireMetrics): boolean {
 }
 
 /** Whether a report that counts would join the front: no known report is as good in every metric. */
-export function joinsFront(sweep: Sweep, metrics: WireMetrics): boolean {
+export function joinsFront(sweep: Sweep, metrics: Metrics): boolean {
   return !sweep.front.some((known) =>
     sweep.metrics.every(
       ({ name, mode }, i) =>

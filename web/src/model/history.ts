@@ -1,4 +1,4 @@
-import type { Metric, Sweep, TrialState, WireMetrics } from '../api/types';
+import type { Metric, Sweep, TrialState, Metrics } from '../api/contract';
 import { isCounted } from './front';
 import { better, fromWire } from './numbers';
 import { isLive } from './states';
@@ -74,7 +74,7 @@ export function frontDots(rows: Iterable<TrialRow>, sweep: Sweep): Dot[] {
   return dots;
 }
 
-function metricOf(metrics: WireMetrics, name: string): number | undefined {
+function metricOf(metrics: Metrics, name: string): number | undefined {
   const value = metrics[name];
   return value === undefined ? undefined : fromWire(value);
 }

@@ -1,4 +1,4 @@
-import type { Amount, Hours } from '../api/types';
+import type { Amount, Hours } from '../api/contract';
 
 const format = (hours: number): string => hours.toFixed(2);
 

@@ -1,4 +1,4 @@
-import type { Attempt, Decision, Metric, TrialDetail } from '../api/types';
+import type { Attempt, Decision, Metric, TrialDetail } from '../api/contract';
 import { formatMetric, fromWire } from './numbers';
 import type { TrialRow } from './sweep_model';
 import type { Yielding } from './yielding';

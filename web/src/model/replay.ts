@@ -1,4 +1,4 @@
-import type { Replay, ReplayedCourse, TrialEnd } from '../api/types';
+import type { Replay, ReplayedOutcome, TrialEnd } from '../api/contract';
 import { formatMetric, plural } from './numbers';
 import { formatDuration } from './time';
 
@@ -76,7 +76,7 @@ function endText({ state, step }: TrialEnd): string {
   return state === 'pending' ? 'not started' : `${state} ${step}`;
 }
 
-function formatBoth(replay: Replay, text: (course: ReplayedCourse) => string): string {
+function formatBoth(replay: Replay, text: (course: ReplayedOutcome) => string): string {
   const [worst, best] = [text(replay.if_worst), text(replay.if_best)];
   return worst === best ? worst : `${worst} … ${best}`;
 }

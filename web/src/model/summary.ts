@@ -1,4 +1,4 @@
-import type { Limits, Sweep, TrialState } from '../api/types';
+import type { Limits, Sweep, TrialState } from '../api/contract';
 import type { Axis } from './axes';
 import { brushText, type Brushes } from './brush';
 import type { Curve } from './curve';

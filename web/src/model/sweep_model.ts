@@ -5,7 +5,7 @@ import type {
   TrialDecided,
   TrialReported,
 } from '../api/events';
-import type { Curves, Sweep, Trial } from '../api/types';
+import type { Curves, Sweep, Trial } from '../api/contract';
 import { Curve } from './curve';
 import { isCounted, joinsFront } from './front';
 import { better, fromWire } from './numbers';

@@ -1,5 +1,5 @@
 import type { TrialReported } from '../api/events';
-import type { LoggedPoint, Metric, Schedule, Sweep, TrialDetail } from '../api/types';
+import type { LoggedPoint, Metric, Schedule, Sweep, TrialDetail } from '../api/contract';
 import { Curve, type Clone, type Point } from './curve';
 import { better, fromWire } from './numbers';
 

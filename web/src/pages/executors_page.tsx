@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Executor } from '../api/types';
+import type { Executor } from '../api/contract';
 import { executors, openStream } from '../live/session';
 import { formatBytes } from '../model/numbers';
 import { sentence } from '../model/reason';

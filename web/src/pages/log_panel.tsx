@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import type { TrialDetail } from '../api/types';
+import type { TrialDetail } from '../api/contract';
 import { LiveLog } from '../live/log_live';
 import { formatBytes } from '../model/numbers';
 import { place, setQuery } from '../router';

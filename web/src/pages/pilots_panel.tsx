@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Executor, Hours, Pilot, PilotFleet } from '../api/types';
+import type { Executor, Hours, Pilot, Fleet } from '../api/contract';
 import { explain } from '../live/session';
 import { hoursSentence } from '../model/pilots';
 import { sentence } from '../model/reason';
@@ -14,7 +14,7 @@ const refreshMs = 3000;
 
 /** The jobs that provide executors: their state, why they wait, and the hours that they cost. */
 export function PilotsPanel({ executors }: { executors: Executor[] }): JSX.Element | null {
-  const [fleets, setFleets] = useState<PilotFleet[]>([]);
+  const [fleets, setFleets] = useState<Fleet[]>([]);
   useEffect(() => {
     const abort = new AbortController();
     const read = (): void => {
@@ -37,7 +37,7 @@ export function PilotsPanel({ executors }: { executors: Executor[] }): JSX.Eleme
   );
 }
 
-function Fleet({ fleet, executors }: { fleet: PilotFleet; executors: Executor[] }): JSX.Element {
+function Fleet({ fleet, executors }: { fleet: Fleet; executors: Executor[] }): JSX.Element {
   const { nodes_min: min, nodes_max: max, nodes_per_pilot: size } = fleet;
   return (
     <section class="panel pilots" aria-label={`Pilots of ${fleet.system}`}>

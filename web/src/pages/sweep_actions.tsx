@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { api, type SweepVerb } from '../api/client';
-import type { Config, Sweep } from '../api/types';
+import type { Config, Sweep } from '../api/contract';
 import { isLive } from '../model/states';
 import { confirmation } from '../model/summary';
 import { navigate } from '../router';

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Best, Config, Sweep } from '../api/types';
+import type { Best, Config, Sweep } from '../api/contract';
 import { orderedFront } from '../model/front';
 import { formatConfig, formatCount, formatMetric, fromWire, plural } from '../model/numbers';
 import { leftStates, rungCounts, rungSummary, type RungCount } from '../model/rungs';

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import type { Config, Parameter, Sweep } from '../api/types';
+import type { Config, Parameter, Sweep } from '../api/contract';
 import { formatConfig } from '../model/numbers';
 import { isLive } from '../model/states';
 import {

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Sweep } from '../api/types';
+import type { Sweep } from '../api/contract';
 import { valuesText } from '../model/steering';
 import { DataTable } from '../ui/data_table';
 import { CopyButton } from '../ui/parts';

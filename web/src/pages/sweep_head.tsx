@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Sweep } from '../api/types';
+import type { Sweep } from '../api/contract';
 import { constraintsSummary } from '../model/front';
 import { formatCount } from '../model/numbers';
 import { sentence } from '../model/reason';

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 
-import type { Sweep } from '../api/types';
+import type { Sweep } from '../api/contract';
 import { LiveList } from '../live/list_live';
 import { formatMetric, fromWire } from '../model/numbers';
 import { countsSummary, workersText } from '../model/summary';

@@ -1,4 +1,4 @@
-import type { TrialState } from '../api/types';
+import type { TrialState } from '../api/contract';
 import { bestFirst, searchedParameters, type ColumnData, type Value } from '../model/columns';
 import { formatConfig, formatMetric } from '../model/numbers';
 import { trialSentence } from '../model/reason';

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import type { LoggedPoint, Schedule, Sweep, TrialDetail } from '../api/types';
+import type { LoggedPoint, Schedule, Sweep, TrialDetail } from '../api/contract';
 import { LiveTrial } from '../live/trial_live';
 import type { Clone } from '../model/curve';
 import { formatMetric, formatStep, fromWire, plural } from '../model/numbers';

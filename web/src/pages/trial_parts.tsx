@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Attempt, Decision, Metric, TrialDetail, WireNumber } from '../api/types';
+import type { Attempt, Decision, Metric, TrialDetail, Real } from '../api/contract';
 import { formatMetric, fromWire } from '../model/numbers';
 import {
   attemptOutcome,
@@ -59,7 +59,7 @@ const verdictState = {
 } as const;
 
 function decisionColumns(metric: Metric): TableColumn<Decision>[] {
-  const numberText = (value: WireNumber | null): string =>
+  const numberText = (value: Real | null): string =>
     value === null ? '' : formatMetric(fromWire(value));
   return [
     { label: 'step', numeric: true, cell: ({ step }) => step },

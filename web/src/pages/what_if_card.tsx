@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Replay, Sweep } from '../api/types';
+import type { Replay, Sweep } from '../api/contract';
 import { explain } from '../live/session';
 import { changedTrials, comparisons, unknownSentence, winnerSentence } from '../model/replay';
 import { trialUrl } from '../router';
