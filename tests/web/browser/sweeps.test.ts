@@ -112,11 +112,11 @@ describe('the executors', () => {
     const world = smallWorld();
     const [box, node] = world.executors as [Executor, Executor];
     world.executors = [
-      { ...box, state: 'unwell', problem: 'its disk has 0.2 GiB left (/data), less than 1.0 GiB' },
+      { ...box, state: 'unhealthy', problem: 'its disk has 0.2 GiB left (/data), less than 1.0 GiB' },
       {
         ...node,
-        state: 'set_aside',
-        set_aside: { until: '2026-11-22T10:00:00.000000Z', reason: '4 gangs of 4 trials failed' },
+        state: 'quarantine',
+        quarantine: { until: '2026-11-22T10:00:00.000000Z', reason: '4 gangs of 4 trials failed' },
       },
     ];
     const page = await harness.open(await harness.serve(world), '/executors');
@@ -163,8 +163,8 @@ describe('the pilots', () => {
         executors: [],
       },
     ],
-    hindrances: [{ sweep: '', text: '1 pilot is PENDING (QOSMaxGRESPerUser)' }],
-    hours: { held: amount(12), in_use: amount(9), idle: amount(3), unseen: amount(0) },
+    blockers: [{ sweep: '', text: '1 pilot is PENDING (QOSMaxGRESPerUser)' }],
+    hours: { held: amount(12), in_use: amount(9), idle: amount(3), unobserved: amount(0) },
     silent_seconds: 2,
     stale: false,
   };

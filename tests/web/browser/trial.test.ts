@@ -62,7 +62,7 @@ describe('a trial', () => {
   it('that the scheduler has paused says why, and what it waits for', async () => {
     const world = promotingWorld();
     const trial = world.trial('s1', 1);
-    trial.waiting = 'the scheduler has not promoted it';
+    trial.waiting_reason = 'the scheduler has not promoted it';
     const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/1');
     const why = page.getByTestId('why');
     await why.getByText('Paused at step 1: accuracy 0.5 is rank 2 of 2 at rung 1.').waitFor();

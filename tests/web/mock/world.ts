@@ -108,11 +108,11 @@ export class World {
         killed: 0,
       },
       best: null,
-      front: [],
+      pareto_front: [],
       logged: [],
       edited: null,
-      waiting: '',
-      stopping: '',
+      waiting_reason: '',
+      end_state: '',
       file: '',
       ...sweep,
     };
@@ -140,16 +140,16 @@ export class World {
       rationale: drawn,
       created: this.now(),
       ended: null,
-      attempts: 0,
+      attempt_count: 0,
       step: 0,
       milestone: 0,
       seconds: 0,
       metrics: {},
       best: null,
       checkpoint: null,
-      waiting: '',
+      waiting_reason: '',
       history: [],
-      attempts_list: [],
+      attempts: [],
       decisions: [],
       checkpoints: [],
     };
@@ -168,8 +168,8 @@ export class World {
   }
 
   start(trial: TrialDetail, executor = 'box'): void {
-    const number = trial.attempts + 1;
-    trial.attempts = number;
+    const number = trial.attempt_count + 1;
+    trial.attempt_count = number;
     const { workers } = this.sweep(trial.sweep);
     const ranks = Array.from({ length: workers }, (_, rank) => ({
       rank,
@@ -179,7 +179,7 @@ export class World {
       gpus: [],
     }));
     const moments = [this.now(), this.now(), this.now()];
-    trial.attempts_list.push({
+    trial.attempts.push({
       number,
       epoch: this.seq,
       state: 'running',
@@ -214,7 +214,7 @@ export class World {
     trial.history.push({
       step,
       time: this.now(),
-      attempt: trial.attempts,
+      attempt: trial.attempt_count,
       seconds,
       metrics,
     });
@@ -226,8 +226,8 @@ export class World {
       ...{ checkpoint: null, checkpoint_step: null },
     };
     if (sweep.best === null || this.isBetter(sweep, value, sweep.best.value)) sweep.best = told;
-    if (!sweep.front.some((known) => noWorse(sweep, known, told)))
-      sweep.front = [...sweep.front.filter((known) => !noWorse(sweep, told, known)), told];
+    if (!sweep.pareto_front.some((known) => noWorse(sweep, known, told)))
+      sweep.pareto_front = [...sweep.pareto_front.filter((known) => !noWorse(sweep, told, known)), told];
     this.emit('trial_reported', {
       sweep: sweep.id,
       trial: number,
@@ -240,7 +240,7 @@ export class World {
 
   /** What a trial logs between its reports. */
   logMetrics(trial: TrialDetail, step: number, metrics: Metrics): void {
-    const { sweep: id, number, attempts: attempt } = trial;
+    const { sweep: id, number, attempt_count: attempt } = trial;
     const sweep = this.sweep(id);
     sweep.logged = [...new Set([...sweep.logged, ...Object.keys(metrics)])].sort();
     this.emit('metrics_logged', { sweep: id, trial: number, attempt, step, metrics });
@@ -250,11 +250,11 @@ export class World {
   }
 
   checkpoint(trial: TrialDetail, bytes = 431_232): void {
-    const path = `/srv/attune/data/sweeps/${trial.sweep}/trials/${trial.number}/checkpoints/step-${trial.step}-attempt-${trial.attempts}`;
+    const path = `/srv/attune/data/sweeps/${trial.sweep}/trials/${trial.number}/checkpoints/step-${trial.step}-attempt-${trial.attempt_count}`;
     const digest = 'sha256:9f2c4a';
     const saved = {
       step: trial.step,
-      attempt: trial.attempts,
+      attempt: trial.attempt_count,
       path,
       digest,
       bytes,
@@ -289,7 +289,7 @@ export class World {
   }
 
   decide(trial: TrialDetail, decision: Omit<Decision, 'time' | 'attempt'>): void {
-    trial.decisions.push({ ...decision, attempt: trial.attempts, time: this.now() });
+    trial.decisions.push({ ...decision, attempt: trial.attempt_count, time: this.now() });
     const { sweep, number, milestone } = trial;
     const decided: Told = ['trial_decided', { sweep, trial: number, ...decision, milestone }];
     if (decision.verdict === 'pause')
@@ -319,7 +319,7 @@ export class World {
     const known = this.clones.get(`${sweep}/${number}`) ?? [];
     this.clones.set(`${sweep}/${number}`, [...known, { donor, step }]);
     const decision: Omit<Decision, 'time'> = {
-      ...{ attempt: trial.attempts, step: trial.step, verdict: 'exploit', rule: 'pbt' },
+      ...{ attempt: trial.attempt_count, step: trial.step, verdict: 'exploit', rule: 'pbt' },
       reason: `clones trial ${donor} of step ${step} at step ${trial.step}`,
       ...{ rung: null, value: null, cutoff: null, rank: null, peers: null },
     };
@@ -327,7 +327,7 @@ export class World {
     const { config } = trial;
     const told = { sweep, trial: number, ...decision, milestone: 0, config };
     this.emit('trial_decided', { ...told, donor, donor_step: step });
-    const attempt = trial.attempts_list.at(-1);
+    const attempt = trial.attempts.at(-1);
     if (attempt) Object.assign(attempt, { state: 'ended', outcome: 'paused', ended: this.now() });
     this.change(trial, 'pending', `goes on as a clone of trial ${donor}`);
     this.start(trial);
@@ -337,7 +337,7 @@ export class World {
     trial.state = state;
     trial.reason = reason;
     const over = state !== 'running' && state !== 'pending';
-    const attempt = trial.attempts_list.at(-1);
+    const attempt = trial.attempts.at(-1);
     if (over && attempt && attempt.state !== 'ended') {
       attempt.state = 'ended';
       attempt.outcome = state === 'completed' ? 'finished' : state;
@@ -350,12 +350,12 @@ export class World {
 
   changeSweep(id: string, state: SweepState, reason: string): void {
     const sweep = this.sweep(id);
-    Object.assign(sweep, { state, reason, stopping: '', ended: null });
+    Object.assign(sweep, { state, reason, end_state: '', ended: null });
     if (state !== 'running' && state !== 'paused') sweep.ended = this.now();
-    this.emit('sweep_changed', { sweep: id, state, reason, stopping: '' });
+    this.emit('sweep_changed', { sweep: id, state, reason, end_state: '' });
   }
 
-  stopSweep(id: string, stopping: SweepState, reason: string): void {
+  stopSweep(id: string, end_state: SweepState, reason: string): void {
     Object.assign(this.sweep(id), { stopping, reason });
     this.emit('sweep_changed', { sweep: id, state: null, reason, stopping });
   }
@@ -388,7 +388,7 @@ export class World {
   }
 
   log(trial: TrialDetail, rank: number, text: string): void {
-    const key = logKey(trial.sweep, trial.number, trial.attempts, rank);
+    const key = logKey(trial.sweep, trial.number, trial.attempt_count, rank);
     this.logs.set(key, (this.logs.get(key) ?? '') + text);
   }
 

@@ -63,7 +63,7 @@ describe('why a trial is in its state', () => {
       state: 'pending',
       milestone: 0,
       step: 0,
-      waiting: 'waits for its turn',
+      waiting_reason: 'waits for its turn',
     } as const;
     expect(trialSentence({ ...pending, reason: '' })).toBe('Waits for its turn.');
     expect(trialSentence({ ...pending, reason: 'its sweep was resumed' })).toBe(

@@ -146,7 +146,7 @@ describe('the filter', () => {
     best: 0.412,
     step: 3,
     seconds: 90,
-    attempts: 2,
+    attempt_count: 2,
   };
   const trial = row(17, changes);
   const columns = columnsOf([changes]);

@@ -32,7 +32,7 @@ export type SweepChanged = EventBase & {
   /** Null: unchanged. */
   state: SweepState | null;
   reason: string;
-  stopping: Sweep['stopping'];
+  end_state: Sweep['stopping'];
 };
 export type SweepExtended = EventBase & {
   kind: 'sweep_extended';

@@ -101,7 +101,7 @@ export class LiveTrial {
         event.kind === 'sweep_deleted'
       )
         rare = true;
-      if (trial?.waiting && !isMeasured(event)) rare = true;
+      if (trial?.waiting_reason && !isMeasured(event)) rare = true;
       if ('trial' in event && event.trial !== this.number) continue;
       this.yielding.value = yieldingAfter(event, this.yielding.peek());
       if (!('trial' in event)) continue;

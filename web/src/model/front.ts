@@ -15,7 +15,7 @@ export function isCounted(sweep: Sweep, metrics: Metrics): boolean {
 
 /** Whether a report that counts would join the front: no known report is as good in every metric. */
 export function joinsFront(sweep: Sweep, metrics: Metrics): boolean {
-  return !sweep.front.some((known) =>
+  return !sweep.pareto_front.some((known) =>
     sweep.metrics.every(
       ({ name, mode }, i) =>
         !better(mode, fromWire(metrics[name] ?? 'nan'), fromWire(known.values[i] ?? 'nan')),
@@ -26,7 +26,7 @@ export function joinsFront(sweep: Sweep, metrics: Metrics): boolean {
 /** The front, sorted by the first metric with the best first. */
 export function orderedFront(sweep: Sweep): Best[] {
   const { mode } = sweep.metric;
-  return [...sweep.front].sort((a, b) => compareByMode(mode, fromWire(a.value), fromWire(b.value)));
+  return [...sweep.pareto_front].sort((a, b) => compareByMode(mode, fromWire(a.value), fromWire(b.value)));
 }
 
 /** "latency_ms ≤ 20, recall 0.5 … 1". */

@@ -53,7 +53,7 @@ export function historyDots(rows: Iterable<TrialRow>, sweep: Sweep, along: Along
  * reports there, which may be several.
  */
 export function frontDots(rows: Iterable<TrialRow>, sweep: Sweep): Dot[] {
-  const onFront = new Set(sweep.front.map(({ trial }) => trial));
+  const onFront = new Set(sweep.pareto_front.map(({ trial }) => trial));
   const shown = new Map<number, TrialRow>();
   const dots: Dot[] = [];
   for (const row of rows) {

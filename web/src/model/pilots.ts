@@ -9,11 +9,11 @@ export function hoursSentence(hours: Hours): string {
   const unit: keyof Amount = hours.held.gpus > 0 ? 'gpus' : 'nodes';
   const held = hours.held[unit];
   const used = hours.in_use[unit];
-  const unseen = hours.unseen[unit];
+  const unobserved = hours.unobserved[unit];
   return [
     `${unit === 'gpus' ? 'GPU-hours' : 'Node-hours'}: ${format(held)} held`,
     `${format(used)} in use (${Math.round((100 * used) / held)} %)`,
     `${format(hours.idle[unit])} idle`,
-    ...(unseen > 0 ? [`${format(unseen)} while no keeper looked`] : []),
+    ...(unobserved > 0 ? [`${format(unobserved)} while no keeper looked`] : []),
   ].join(', ');
 }

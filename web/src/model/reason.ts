@@ -9,7 +9,7 @@ export function trialSentence(
     Partial<Pick<TrialRow, 'waiting' | 'yielding'>>,
 ): string {
   if (trial.yielding) return yieldingSentence(trial.yielding);
-  const told = `${sentence(trial.reason)} ${sentence(trial.waiting ?? '')}`.trim();
+  const told = `${sentence(trial.reason)} ${sentence(trial.waiting_reason ?? '')}`.trim();
   if (told) return told;
   switch (trial.state) {
     case 'pending':
@@ -113,8 +113,8 @@ export function beginning(
 }
 
 /** How each attempt of a trial began. */
-export function beginnings(trial: Pick<TrialDetail, 'attempts_list' | 'decisions'>): string[] {
-  return trial.attempts_list.map((_, i, all) => beginning(all[i - 1], trial));
+export function beginnings(trial: Pick<TrialDetail, 'attempts' | 'decisions'>): string[] {
+  return trial.attempts.map((_, i, all) => beginning(all[i - 1], trial));
 }
 
 /** Capitalises the first letter and adds a full stop; changes nothing else. */

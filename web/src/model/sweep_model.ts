@@ -70,7 +70,7 @@ export class SweepModel {
     let stale = false;
     for (const event of events) {
       if (event.kind === 'executor_changed') {
-        stale ||= this.sweep.waiting !== '';
+        stale ||= this.sweep.waiting_reason !== '';
         this.resetWaiting();
         this.seq = Math.max(this.seq, event.seq);
         continue;
@@ -99,7 +99,7 @@ export class SweepModel {
           ...this.sweep,
           state: event.state ?? this.sweep.state,
           reason: event.reason,
-          stopping: event.stopping,
+          end_state: event.end_state,
         };
         if (event.state !== null) this.resetWaiting();
         for (const [number, { yielding }] of this.trials)
@@ -107,7 +107,7 @@ export class SweepModel {
         return true;
       case 'sweep_extended': {
         const { max_trials, max_step, limits } = event;
-        this.sweep = { ...this.sweep, max_trials, max_step, limits, reason: '', stopping: '' };
+        this.sweep = { ...this.sweep, max_trials, max_step, limits, reason: '', end_state: '' };
         return true;
       }
       case 'sweep_edited': {
@@ -116,7 +116,7 @@ export class SweepModel {
         this.sweep = {
           ...this.sweep,
           ...{ name, max_trials, max_step, priority, max_concurrent_trials, limits, edited },
-          ...{ reason: '', stopping: '' as const },
+          ...{ reason: '', end_state: '' as const },
         };
         return true;
       }
@@ -131,7 +131,7 @@ export class SweepModel {
           reason: event.reason,
           config: event.config ?? row.config,
           ended: isLive(event.state) ? null : event.time,
-          waiting: event.not_before ? `waits until ${formatClock(event.not_before)}` : '',
+          waiting_reason: event.not_before ? `waits until ${formatClock(event.not_before)}` : '',
         }));
         this.takeClone(event);
         this.takeYielding(event.trial, event);
@@ -156,7 +156,7 @@ export class SweepModel {
       case 'attempt_changed':
         this.update(event.trial, (row) => ({
           ...row,
-          attempts: Math.max(row.attempts, event.attempt),
+          attempts: Math.max(row.attempt_count, event.attempt),
         }));
         return true;
       case 'checkpoint_saved':
@@ -234,7 +234,7 @@ export class SweepModel {
     const waiting = this.sweep.state === 'paused' ? 'its sweep is paused' : '';
     for (const [number, row] of this.trials) {
       const waits = row.state === 'pending' || row.state === 'paused';
-      if (waits && row.waiting !== waiting) this.trials.set(number, { ...row, waiting });
+      if (waits && row.waiting_reason !== waiting) this.trials.set(number, { ...row, waiting });
     }
   }
 
@@ -264,14 +264,14 @@ function newRow(event: Extract<AttuneEvent, { kind: 'trial_created' }>): TrialRo
     origin: event.origin,
     created: event.time,
     ended: null,
-    attempts: 0,
+    attempt_count: 0,
     step: 0,
     milestone: 0,
     seconds: 0,
     metrics: {},
     best: undefined,
     checkpoint: null,
-    waiting: '',
+    waiting_reason: '',
     yielding: undefined,
   };
 }

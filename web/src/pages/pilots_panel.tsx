@@ -55,7 +55,7 @@ function Fleet({ fleet, executors }: { fleet: Fleet; executors: Executor[] }): J
             pilots, and this table may be outdated.
           </p>
         ) : (
-          fleet.hindrances.map(({ sweep, text }) => (
+          fleet.blockers.map(({ sweep, text }) => (
             <p class="warn" key={sweep + text}>
               {sweep && <b>{sweep} </b>}
               {sentence(text)}

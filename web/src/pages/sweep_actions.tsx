@@ -39,7 +39,7 @@ export function SweepActions({
   const close = (): void => setAsked(undefined);
   const name = sweep.name || sweep.id;
   const live = isLive(sweep.state);
-  const starts = live && !sweep.stopping;
+  const starts = live && !sweep.end_state;
   return (
     <>
       <div class="page-head">

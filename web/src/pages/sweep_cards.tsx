@@ -61,7 +61,7 @@ export function BestCard({ sweep }: { sweep: Sweep }): JSX.Element {
 export function FrontCard({ sweep }: { sweep: Sweep }): JSX.Element {
   const front = orderedFront(sweep);
   return (
-    <section class="panel card" aria-labelledby="front-title" data-testid="front">
+    <section class="panel card" aria-labelledby="front-title" data-testid="pareto_front">
       <h2 id="front-title">Pareto front</h2>
       {front.length === 0 ? (
         <p class="muted">No report counts yet.</p>

@@ -24,20 +24,20 @@ export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void })
         <StateLabel state={sweep.state} large />
         {sweep.reason && <span class="muted head-reason">{sentence(sweep.reason)}</span>}
       </SweepActions>
-      {sweep.stopping && (
+      {sweep.end_state && (
         <p class="notice" role="status">
           <Icon name="hourglass" />
           <span>
-            <b>Ending.</b> No new trial starts. The sweep ends as {sweep.stopping} when its running
+            <b>Ending.</b> No new trial starts. The sweep ends as {sweep.end_state} when its running
             trials have ended.
           </span>
         </p>
       )}
-      {sweep.waiting && (
+      {sweep.waiting_reason && (
         <p class="notice" role="status">
           <Icon name="hourglass" />
           <span>
-            <b>Waiting.</b> {sentence(sweep.waiting)}
+            <b>Waiting.</b> {sentence(sweep.waiting_reason)}
           </span>
         </p>
       )}

@@ -36,7 +36,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
     j: () => sweep && number + 1 < countTrials(sweep.trials) && navigate(trialUrl(id, number + 1)),
     k: () => number > 0 && navigate(trialUrl(id, number - 1)),
   });
-  const parts = useSchedule(id, number, trial?.attempts ?? 0);
+  const parts = useSchedule(id, number, trial?.attempt_count ?? 0);
   if (live?.error.value && !trial) return <Trouble error={live.error.value} />;
   if (!live || !trial || !sweep) return <Loading what={`trial ${number} of ${id}`} />;
   return (
@@ -58,7 +58,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
       </div>
       <Decisions trial={trial} metric={sweep.metric} />
       <Attempts trial={trial} />
-      {trial.attempts_list.some((attempt) => attempt.ranks.length > 0) && (
+      {trial.attempts.some((attempt) => attempt.ranks.length > 0) && (
         <LogPanel trial={trial} reports={live.reports.value} />
       )}
     </>
@@ -109,7 +109,7 @@ function TrialHead({
         </Fact>
         <Fact name="Trained">{formatDuration(trial.seconds)}</Fact>
         <Fact name="Attempts">
-          {trial.attempts}
+          {trial.attempt_count}
           {history !== '' && <span class="muted"> · {history}</span>}
         </Fact>
         <Fact name="Created">

@@ -89,8 +89,8 @@ export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
   return (
     <section class="panel card" aria-labelledby="attempts-title" data-testid="attempts">
       <h2 id="attempts-title">Attempts</h2>
-      {trial.attempts_list.length === 0 && <p class="muted">It has not started yet.</p>}
-      {trial.attempts_list.map((attempt, index) => (
+      {trial.attempts.length === 0 && <p class="muted">It has not started yet.</p>}
+      {trial.attempts.map((attempt, index) => (
         <AttemptCard key={attempt.number} attempt={attempt} why={begun[index] ?? ''} />
       ))}
     </section>
