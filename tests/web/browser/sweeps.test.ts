@@ -112,10 +112,10 @@ describe('the executors', () => {
     const world = smallWorld();
     const [box, node] = world.executors as [Executor, Executor];
     world.executors = [
-      { ...box, state: 'unhealthy', problem: 'its disk has 0.2 GiB left (/data), less than 1.0 GiB' },
+      { ...box, state: 'unhealthy', health_problem: 'its disk has 0.2 GiB left (/data), less than 1.0 GiB' },
       {
         ...node,
-        state: 'quarantine',
+        state: 'quarantined',
         quarantine: { until: '2026-11-22T10:00:00.000000Z', reason: '4 gangs of 4 trials failed' },
       },
     ];
@@ -146,8 +146,8 @@ describe('the pilots', () => {
         state: 'RUNNING',
         reason: '',
         nodes: 2,
-        node: 'g[17-18]',
-        ends: '2026-11-22T20:14:02',
+        node_list: 'g[17-18]',
+        end_time: '2026-11-22T20:14:02',
         ran_seconds: 754,
         executors: ['box'],
       },
@@ -157,15 +157,15 @@ describe('the pilots', () => {
         state: 'PENDING',
         reason: 'QOSMaxGRESPerUser',
         nodes: 2,
-        node: '',
-        ends: 'N/A',
+        node_list: '',
+        end_time: 'N/A',
         ran_seconds: 0,
         executors: [],
       },
     ],
     blockers: [{ sweep: '', text: '1 pilot is PENDING (QOSMaxGRESPerUser)' }],
-    hours: { held: amount(12), in_use: amount(9), idle: amount(3), unobserved: amount(0) },
-    silent_seconds: 2,
+    hours: { allocated: amount(12), in_use: amount(9), idle: amount(3), unobserved: amount(0) },
+    seconds_since_report: 2,
     stale: false,
   };
 
@@ -192,7 +192,7 @@ describe('the pilots', () => {
 
   it('are old news once their keeper is silent', async () => {
     const world = smallWorld();
-    world.pilots = [{ ...fleet, stale: true, silent_seconds: 120 }];
+    world.pilots = [{ ...fleet, stale: true, seconds_since_report: 120 }];
     const page = await harness.open(await harness.serve(world), '/executors');
     await page.getByText('Their keeper has been silent for 2 min 00 s').waitFor();
     expect(await page.getByText('1 pilot is PENDING').count()).toBe(0);

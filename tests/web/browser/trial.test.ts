@@ -94,7 +94,7 @@ describe('a trial', () => {
 
   it('says nothing of a rank where nobody was ranked', async () => {
     const world = smallWorld();
-    const facts = { rung: null, value: 0.6, cutoff: null, rank: 0, peers: 0 };
+    const facts = { rung: 0, value: 0.6, cutoff: null, rank: 0, peers: 0 };
     world.decide(world.trial('s1', 9), {
       ...{ step: 9, verdict: 'stop', reason: 'reached step 9, the last', rule: 'max_step' },
       ...facts,

@@ -12,6 +12,7 @@ const none: Record<TrialState, number> = {
 
 function course(steps: number, value: number, changes: Partial<ReplayedOutcome>): ReplayedOutcome {
   return {
+    peak_slots: 2,
     slot_hours: steps / 10,
     cpu_hours: steps / 10,
     gpu_hours: 0,
@@ -30,6 +31,9 @@ function course(steps: number, value: number, changes: Partial<ReplayedOutcome>)
 export function smallReplay(): Replay {
   const end = (state: TrialState, step: number, reason = '') => ({ state, step, reason });
   return {
+    sweep: 's1',
+    stop: {},
+    start_seconds: 0,
     metric: 'accuracy',
     slots: 2,
     scheduler: { name: 'hyperband' },

@@ -116,11 +116,11 @@ export function smallWorld(): World {
       memory_free_bytes: 12_000_000_000,
       running: [{ sweep: 's1', trial: 9, attempt: 1, ranks: [0, 1] }],
       drain: null,
-      problem: null,
+      health_problem: null,
       quarantine: null,
       disk_free_bytes: 52_428_800_000,
       memory_available_bytes: 9_663_676_416,
-      silent_seconds: 1.5,
+      seconds_since_heartbeat: 1.5,
     },
     {
       name: 'node-7',
@@ -135,11 +135,11 @@ export function smallWorld(): World {
       memory_free_bytes: 0,
       running: [],
       drain: null,
-      problem: null,
+      health_problem: null,
       quarantine: null,
       disk_free_bytes: null,
       memory_available_bytes: null,
-      silent_seconds: null,
+      seconds_since_heartbeat: null,
     },
   ];
   world.addSweep({

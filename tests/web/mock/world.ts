@@ -1,7 +1,6 @@
 import type { AttuneEvent, EventKind } from '../../../web/src/api/events';
 import type {
   Best,
-  Checkpoint,
   Config,
   Decision,
   Executor,
@@ -10,8 +9,9 @@ import type {
   Fleet,
   Replay,
   Schedule,
-  Sweep,
+  SweepDetail,
   SweepState,
+  TrialCheckpoint,
   TrialDetail,
   TrialState,
   Curve,
@@ -28,7 +28,7 @@ type Listener = (event: AttuneEvent, lastOfFact: boolean) => void;
 
 /** What the mock server serves. Every change appends an event, as the conductor does. */
 export class World {
-  readonly sweeps = new Map<string, Sweep>();
+  readonly sweeps = new Map<string, SweepDetail>();
   readonly trials = new Map<string, TrialDetail[]>();
   readonly logs = new Map<string, string>();
   /** By metric. */
@@ -63,8 +63,8 @@ export class World {
     );
   }
 
-  addSweep(sweep: Partial<Sweep> & { id: string }): Sweep {
-    const made: Sweep = {
+  addSweep(sweep: Partial<SweepDetail> & { id: string }): SweepDetail {
+    const made: SweepDetail = {
       name: sweep.id,
       state: 'running',
       reason: '',
@@ -109,7 +109,7 @@ export class World {
       },
       best: null,
       pareto_front: [],
-      logged: [],
+      logged_metrics: [],
       edited: null,
       waiting_reason: '',
       end_state: '',
@@ -219,10 +219,10 @@ export class World {
       metrics,
     });
     if (trial.best === null || this.isBetter(sweep, value, trial.best)) trial.best = value;
-    const { number, attempts, config } = trial;
-    const values = sweep.metrics.map(({ name }) => metrics[name] ?? 'nan');
+    const { number, attempt_count, config } = trial;
+    const values = sweep.metrics.map(({ name }) => fromWire(metrics[name] ?? 'nan'));
     const told: Best = {
-      ...{ trial: number, step, value, values, config, metrics },
+      ...{ trial: number, step, value: fromWire(value), values, config, metrics },
       ...{ checkpoint: null, checkpoint_step: null },
     };
     if (sweep.best === null || this.isBetter(sweep, value, sweep.best.value)) sweep.best = told;
@@ -231,7 +231,7 @@ export class World {
     this.emit('trial_reported', {
       sweep: sweep.id,
       trial: number,
-      attempt: attempts,
+      attempt: attempt_count,
       step,
       seconds,
       metrics,
@@ -242,7 +242,7 @@ export class World {
   logMetrics(trial: TrialDetail, step: number, metrics: Metrics): void {
     const { sweep: id, number, attempt_count: attempt } = trial;
     const sweep = this.sweep(id);
-    sweep.logged = [...new Set([...sweep.logged, ...Object.keys(metrics)])].sort();
+    sweep.logged_metrics = [...new Set([...sweep.logged_metrics, ...Object.keys(metrics)])].sort();
     this.emit('metrics_logged', { sweep: id, trial: number, attempt, step, metrics });
     const key = `${id}/${number}`;
     const point = { seq: this.seq, time: this.now(), attempt, step, metrics };
@@ -288,8 +288,8 @@ export class World {
     this.emit('trial_yielding', { sweep, trial: number, verdict, reason });
   }
 
-  decide(trial: TrialDetail, decision: Omit<Decision, 'time' | 'attempt'>): void {
-    trial.decisions.push({ ...decision, attempt: trial.attempt_count, time: this.now() });
+  decide(trial: TrialDetail, decision: Omit<Decision, 'time' | 'attempt' | 'policy'>): void {
+    trial.decisions.push({ ...decision, policy: 0, attempt: trial.attempt_count, time: this.now() });
     const { sweep, number, milestone } = trial;
     const decided: Told = ['trial_decided', { sweep, trial: number, ...decision, milestone }];
     if (decision.verdict === 'pause')
@@ -303,10 +303,10 @@ export class World {
 
   /** What the scheduler has paused goes on. */
   promote(trial: TrialDetail, reason: string): void {
-    const { attempts, step } = trial;
+    const { attempt_count, step } = trial;
     const verdict: Decision = {
-      ...{ attempt: attempts, step, verdict: 'promote', rule: 'asha', reason, time: this.now() },
-      ...{ rung: null, value: null, cutoff: null, rank: null, peers: null },
+      ...{ attempt: attempt_count, step, verdict: 'promote', rule: 'asha', reason, time: this.now() },
+      ...{ rung: 0, value: null, cutoff: null, rank: 0, peers: 0, policy: 0 },
     };
     trial.decisions.push(verdict);
     this.change(trial, 'pending', reason);
@@ -321,7 +321,7 @@ export class World {
     const decision: Omit<Decision, 'time'> = {
       ...{ attempt: trial.attempt_count, step: trial.step, verdict: 'exploit', rule: 'pbt' },
       reason: `clones trial ${donor} of step ${step} at step ${trial.step}`,
-      ...{ rung: null, value: null, cutoff: null, rank: null, peers: null },
+      ...{ rung: 0, value: null, cutoff: null, rank: 0, peers: 0, policy: 0 },
     };
     trial.decisions.push({ ...decision, time: this.now() });
     const { config } = trial;
@@ -356,8 +356,8 @@ export class World {
   }
 
   stopSweep(id: string, end_state: SweepState, reason: string): void {
-    Object.assign(this.sweep(id), { stopping, reason });
-    this.emit('sweep_changed', { sweep: id, state: null, reason, stopping });
+    Object.assign(this.sweep(id), { end_state, reason });
+    this.emit('sweep_changed', { sweep: id, state: null, reason, end_state });
   }
 
   extend(id: string, limits: { max_trials?: number; max_step?: number }): void {
@@ -366,7 +366,7 @@ export class World {
     this.emit('sweep_extended', { sweep: id, max_trials, max_step, limits: sweep.limits });
   }
 
-  edit(id: string, change: Partial<Sweep>, changes: string[]): void {
+  edit(id: string, change: Partial<SweepDetail>, changes: string[]): void {
     const sweep = Object.assign(this.sweep(id), change);
     const { name, max_trials, max_step, priority, max_concurrent_trials, limits } = sweep;
     sweep.edited = { time: this.now(), actor: 'admin', changes };
@@ -392,7 +392,7 @@ export class World {
     this.logs.set(key, (this.logs.get(key) ?? '') + text);
   }
 
-  sweep(id: string): Sweep {
+  sweep(id: string): SweepDetail {
     const sweep = this.sweeps.get(id);
     if (!sweep) throw new Error(`the mock has no sweep ${id}`);
     return sweep;
@@ -404,7 +404,7 @@ export class World {
     return trials;
   }
 
-  private saved(trial: TrialDetail, attempt: number, step: number): Checkpoint {
+  private saved(trial: TrialDetail, attempt: number, step: number): TrialCheckpoint {
     const found = trial.checkpoints.find((each) => each.attempt === attempt && each.step === step);
     if (!found) throw new Error(`the mock has no checkpoint ${attempt}-${step}`);
     return found;
@@ -422,7 +422,7 @@ export class World {
     return new Date(epochMs + this.seconds * 1000).toISOString().replace('Z', '000Z');
   }
 
-  private isBetter(sweep: Sweep, a: Real, b: Real): boolean {
+  private isBetter(sweep: SweepDetail, a: Real, b: Real): boolean {
     return better(sweep.metric.mode, fromWire(a), fromWire(b));
   }
 
@@ -448,7 +448,7 @@ export class World {
 }
 
 // Whether one report is as good as another in all metrics.
-function noWorse({ metrics }: Sweep, one: Best, other: Best): boolean {
+function noWorse({ metrics }: SweepDetail, one: Best, other: Best): boolean {
   return metrics.every(
     ({ mode }, i) =>
       !better(mode, fromWire(other.values[i] ?? 'nan'), fromWire(one.values[i] ?? 'nan')),

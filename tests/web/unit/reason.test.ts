@@ -24,11 +24,11 @@ describe('what an attempt goes on as', () => {
     verdict,
     reason: '',
     rule,
-    rung: null,
+    rung: 0,
     value: null,
     cutoff: null,
-    rank: null,
-    peers: null,
+    rank: 0,
+    peers: 0,
   });
   const after = (outcome: 'paused' | 'failed', ...decisions: Decision[]): string =>
     beginning({ number: 1, outcome }, { decisions });
@@ -118,11 +118,11 @@ describe('a decision', () => {
   it('leaves out what it does not know', () => {
     const bare = {
       ...decision,
-      rung: null,
+      rung: 0,
       value: null,
       cutoff: null,
-      rank: null,
-      peers: null,
+      rank: 0,
+      peers: 0,
     };
     expect(decisionSentence(bare, accuracy)).toBe('Stopped at step 3.');
     expect(decisionSentence({ ...decision, value: 'nan' }, accuracy)).toContain('accuracy NaN');

@@ -278,7 +278,7 @@ describe('what events cannot tell', () => {
     world.stopSweep('s1', 'stopped', 'stopped on request');
     model.apply(since(world, model));
     const stopping = { reason: 'stopped on request', end_state: 'stopped' };
-    expect(model.sweep).toMatchObject({ state: 'paused', ...end_state });
+    expect(model.sweep).toMatchObject({ state: 'paused', ...stopping });
     world.extend('s1', { max_trials: 40, max_step: 27 });
     model.apply(since(world, model));
     expect(model.sweep).toMatchObject({ max_trials: 40, max_step: 27, end_state: '' });

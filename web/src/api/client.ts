@@ -8,8 +8,12 @@ import type {
   Problem,
   Replay,
   Schedule,
-  Steered,
+  SteeredCheckpoint,
+  SteeredExecutor,
+  SteeredSweep,
+  SteeredTrial,
   Sweep,
+  SweepDetail,
   Trial,
   TrialDetail,
 } from './contract';
@@ -22,6 +26,11 @@ export class ApiError extends Error {
   get status(): number {
     return this.problem.status;
   }
+}
+
+/** A problem that the page itself finds. */
+export function localProblem(title: string, status: number): Problem {
+  return { type: 'about:blank', title, status, detail: '' };
 }
 
 // Lists each error of a request body with its place: "config.lr: expected a number".
@@ -44,14 +53,14 @@ async function request(path: string, init?: RequestInit): Promise<Response> {
     response = await fetch(base + path, { credentials: 'same-origin', ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new ApiError({ title: 'The server does not answer', status: 0, detail: '' });
+    throw new ApiError(localProblem('The server does not answer', 0));
   }
   if (response.ok) return response;
   throw new ApiError(await readProblem(response));
 }
 
 async function readProblem(response: Response): Promise<Problem> {
-  const fallback = { title: `The server answered ${response.status}`, status: response.status };
+  const fallback = localProblem(`The server answered ${response.status}`, response.status);
   try {
     const problem = (await response.json()) as Partial<Problem>;
     return { ...fallback, ...problem, status: response.status };
@@ -101,7 +110,7 @@ export const api = {
   sweeps(onPage: (sweeps: Sweep[]) => void, signal?: AbortSignal): Promise<void> {
     return pages('/sweeps', 100, 'sweeps', onPage, signal);
   },
-  sweep(id: string, signal?: AbortSignal): Promise<Sweep> {
+  sweep(id: string, signal?: AbortSignal): Promise<SweepDetail> {
     return getJson(sweepPath(id), signal);
   },
   trials(id: string, onPage: (trials: Trial[]) => void, signal?: AbortSignal): Promise<void> {
@@ -147,10 +156,10 @@ export const api = {
     name: string,
     verb: 'drain' | 'resume',
     body: object = {},
-  ): Promise<Steered<Executor>> {
+  ): Promise<SteeredExecutor> {
     return postJson(`/executors/${encodeURIComponent(name)}:${verb}`, body);
   },
-  steerSweep(id: string, verb: SweepVerb, body: object = {}): Promise<Steered<Sweep>> {
+  steerSweep(id: string, verb: SweepVerb, body: object = {}): Promise<SteeredSweep> {
     return postJson(`${sweepPath(id)}:${verb}`, body);
   },
   async deleteSweep(id: string): Promise<{ effect: string }> {
@@ -165,7 +174,7 @@ export const api = {
     number: number,
     verb: TrialVerb,
     body: object = {},
-  ): Promise<Steered<TrialDetail>> {
+  ): Promise<SteeredTrial> {
     return postJson(`${sweepPath(id)}/trials/${number}:${verb}`, body);
   },
   pinCheckpoint(
@@ -173,7 +182,7 @@ export const api = {
     number: number,
     at: { attempt: number; step: number },
     pinned: boolean,
-  ): Promise<Steered<TrialDetail>> {
+  ): Promise<SteeredCheckpoint> {
     const checkpoint = `${sweepPath(id)}/trials/${number}/checkpoints/${at.attempt}-${at.step}`;
     return postJson(`${checkpoint}:${pinned ? 'pin' : 'unpin'}`, {});
   },

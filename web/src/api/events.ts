@@ -32,7 +32,7 @@ export type SweepChanged = EventBase & {
   /** Null: unchanged. */
   state: SweepState | null;
   reason: string;
-  end_state: Sweep['stopping'];
+  end_state: Sweep['end_state'];
 };
 export type SweepExtended = EventBase & {
   kind: 'sweep_extended';
@@ -89,7 +89,7 @@ export type MetricsLogged = TrialEventBase & {
   metrics: Metrics;
 };
 export type TrialDecided = TrialEventBase &
-  Omit<Decision, 'time'> & {
+  Omit<Decision, 'time' | 'policy'> & {
     kind: 'trial_decided';
     milestone: number;
     donor?: number;

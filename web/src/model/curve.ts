@@ -1,11 +1,8 @@
-import type { Metric, Curve, Real } from '../api/contract';
+import type { Clone, Curve as WireCurve, Metric, Real } from '../api/contract';
 import { better, fromWire } from './numbers';
 
-/** After this step, a trial trains the weights that its donor had at the step. */
-export interface Clone {
-  donor: number;
-  step: number;
-}
+/** After its step, a trial trains the weights that its donor had at the step. */
+export type { Clone };
 
 export interface Point {
   step: number;
@@ -24,7 +21,7 @@ export class Curve {
   /** Which points were logged; parallel to `steps`. */
   private readonly logged: boolean[] = [];
 
-  static fromWire(wire: Curve): Curve {
+  static fromWire(wire: WireCurve): Curve {
     const points = (steps: number[], values: Real[]): Point[] =>
       steps.map((step, i) => ({ step, value: fromWire(values[i] ?? 'nan') }));
     const curve = Curve.of(

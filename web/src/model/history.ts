@@ -114,7 +114,7 @@ export interface FrontPoint extends Point {
 }
 
 /** The reports of the front in the first two metrics, sorted by the first. */
-export function frontPoints({ front }: Pick<Sweep, 'front'>): FrontPoint[] {
+export function frontPoints({ pareto_front: front }: Pick<Sweep, 'pareto_front'>): FrontPoint[] {
   return front
     .map(({ trial, step, values }) => ({
       number: trial,

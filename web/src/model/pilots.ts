@@ -5,9 +5,9 @@ const format = (hours: number): string => hours.toFixed(2);
 /** "GPU-hours: 12.00 held, 10.10 in use (84 %), 1.90 idle"; node-hours without GPUs. Empty before the
     first hour. */
 export function hoursSentence(hours: Hours): string {
-  if (hours.held.nodes === 0) return '';
-  const unit: keyof Amount = hours.held.gpus > 0 ? 'gpus' : 'nodes';
-  const held = hours.held[unit];
+  if (hours.allocated.nodes === 0) return '';
+  const unit: keyof Amount = hours.allocated.gpus > 0 ? 'gpus' : 'nodes';
+  const held = hours.allocated[unit];
   const used = hours.in_use[unit];
   const unobserved = hours.unobserved[unit];
   return [

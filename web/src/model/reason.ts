@@ -6,7 +6,7 @@ import type { Yielding } from './yielding';
 /** Why a trial is in its state, as one sentence: the server's reason if there is one. */
 export function trialSentence(
   trial: Pick<TrialRow, 'state' | 'reason' | 'milestone' | 'step'> &
-    Partial<Pick<TrialRow, 'waiting' | 'yielding'>>,
+    Partial<Pick<TrialRow, 'waiting_reason' | 'yielding'>>,
 ): string {
   if (trial.yielding) return yieldingSentence(trial.yielding);
   const told = `${sentence(trial.reason)} ${sentence(trial.waiting_reason ?? '')}`.trim();
@@ -67,10 +67,8 @@ export function decisionSentence(decision: Decision, metric: Metric): string {
   const facts: string[] = [];
   if (decision.value !== null)
     facts.push(`${metric.name} ${formatMetric(fromWire(decision.value))}`);
-  if (decision.rank !== null && decision.peers !== null) {
-    facts.push(`is rank ${decision.rank} of ${decision.peers}`);
-  }
-  if (decision.rung !== null) facts.push(`at rung ${decision.rung}`);
+  if (decision.peers > 0) facts.push(`is rank ${decision.rank} of ${decision.peers}`);
+  if (decision.rung > 0) facts.push(`at rung ${decision.rung}`);
   if (decision.cutoff !== null) facts.push(`(cutoff ${formatMetric(fromWire(decision.cutoff))})`);
   const start = `${verdictPast[decision.verdict]} at step ${decision.step}`;
   return facts.length > 0 ? `${start}: ${facts.join(' ')}.` : `${start}.`;

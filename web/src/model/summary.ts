@@ -35,7 +35,7 @@ export function historySummary(
   along: Along,
 ): string {
   const several = sweep.metrics.length > 1;
-  const { best, front, metrics } = sweep;
+  const { best, pareto_front: front, metrics } = sweep;
   const parts: string[] = [];
   if (several) {
     const more = metrics.length > 2 ? `, of all ${metrics.length} metrics` : '';

@@ -5,7 +5,7 @@ import type {
   TrialDecided,
   TrialReported,
 } from '../api/events';
-import type { Curves, Sweep, Trial } from '../api/contract';
+import type { Curves, SweepDetail, Trial } from '../api/contract';
 import { Curve } from './curve';
 import { isCounted, joinsFront } from './front';
 import { better, fromWire } from './numbers';
@@ -14,14 +14,15 @@ import { formatClock } from './time';
 import { yieldingAfter, type Yielding } from './yielding';
 
 /** A trial for the page of a sweep, with its numbers parsed. */
-export interface TrialRow extends Omit<Trial, 'best'> {
+export interface TrialRow extends Omit<Trial, 'best' | 'seconds'> {
+  seconds: number;
   best: number | undefined;
   yielding: Yielding | undefined;
 }
 
 export function rowOf(trial: Trial): TrialRow {
   const best = trial.best === null ? undefined : fromWire(trial.best);
-  return { ...trial, best, yielding: undefined };
+  return { ...trial, best, seconds: fromWire(trial.seconds), yielding: undefined };
 }
 
 /**
@@ -40,14 +41,14 @@ export class SweepModel {
   private readonly snapshotSeq: number;
 
   constructor(
-    public sweep: Sweep,
+    public sweep: SweepDetail,
     trials: Iterable<Trial>,
     curves: Curves,
     /** The metric that the curves show. */
     readonly curveMetric: string,
   ) {
     this.seq = this.snapshotSeq = curves.seq;
-    this.metricNames = new Set([sweep.metric.name, ...sweep.logged]);
+    this.metricNames = new Set([sweep.metric.name, ...sweep.logged_metrics]);
     for (const trial of trials) {
       this.trials.set(trial.number, rowOf(trial));
       for (const name of Object.keys(trial.metrics)) this.metricNames.add(name);
@@ -57,13 +58,13 @@ export class SweepModel {
   }
 
   /** Takes a newer snapshot of the sweep. The model keeps its counts of trials, which are newer. */
-  refresh(sweep: Sweep): void {
+  refresh(sweep: SweepDetail): void {
     this.sweep = sweep;
     this.recount();
   }
 
   /**
-   * Returns whether to read the sweep again: only the server knows all of what changed (`waiting`, the
+   * Returns whether to read the sweep again: only the server knows all of what changed (`waiting_reason`, the
    * best trial's checkpoint, times).
    */
   apply(events: readonly AttuneEvent[]): boolean {
@@ -156,7 +157,7 @@ export class SweepModel {
       case 'attempt_changed':
         this.update(event.trial, (row) => ({
           ...row,
-          attempts: Math.max(row.attempt_count, event.attempt),
+          attempt_count: Math.max(row.attempt_count, event.attempt),
         }));
         return true;
       case 'checkpoint_saved':
@@ -203,8 +204,8 @@ export class SweepModel {
       best: {
         trial: event.trial,
         step: event.step,
-        value: event.metrics[metric.name] ?? 'nan',
-        values: this.sweep.metrics.map((each) => event.metrics[each.name] ?? 'nan'),
+        value,
+        values: this.sweep.metrics.map((each) => fromWire(event.metrics[each.name] ?? 'nan')),
         config: this.trials.get(event.trial)?.config ?? {},
         metrics: event.metrics,
         checkpoint: null,
@@ -229,12 +230,13 @@ export class SweepModel {
     this.update(number, (row) => ({ ...row, yielding: yieldingAfter(event, row.yielding) }));
   }
 
-  // `waiting` of a trial was read with the trial, and no event reports its changes.
+  // `waiting_reason` of a trial was read with the trial, and no event reports its changes.
   private resetWaiting(): void {
-    const waiting = this.sweep.state === 'paused' ? 'its sweep is paused' : '';
+    const waiting_reason = this.sweep.state === 'paused' ? 'its sweep is paused' : '';
     for (const [number, row] of this.trials) {
       const waits = row.state === 'pending' || row.state === 'paused';
-      if (waits && row.waiting_reason !== waiting) this.trials.set(number, { ...row, waiting });
+      if (waits && row.waiting_reason !== waiting_reason)
+        this.trials.set(number, { ...row, waiting_reason });
     }
   }
 

@@ -89,8 +89,8 @@ const stateClasses: Record<Executor['state'], string> = {
   online: 'state state-completed',
   draining: 'state state-paused',
   drained: 'state state-paused',
-  unwell: 'state state-failed',
-  quarantine: 'state state-paused',
+  unhealthy: 'state state-failed',
+  quarantined: 'state state-paused',
   lost: 'state state-failed',
 };
 
@@ -163,13 +163,13 @@ function executorColumns(
 }
 
 function State({ executor }: { executor: Executor }): JSX.Element {
-  const { state, drain, problem, quarantine } = executor;
+  const { state, drain, health_problem, quarantine } = executor;
   return (
     <>
       <span class={stateClasses[state]}>
-        <span class="dot" /> {state.replace('_', ' ')}
+        <span class="dot" /> {state}
       </span>
-      {[drain?.reason, problem, quarantine?.reason].map(
+      {[drain?.reason, health_problem, quarantine?.reason].map(
         (reason) =>
           reason && (
             <div class="muted executor-reason" key={reason}>

@@ -50,7 +50,7 @@ export function LineageCard({
 }
 
 /** The parts of a trial's schedule; empty before the second attempt. Only a new attempt changes it. */
-export function useSchedule(sweep: string, number: number, attempt_count: number): Schedule['schedule'] {
+export function useSchedule(sweep: string, number: number, attempts: number): Schedule['schedule'] {
   const [parts, setParts] = useState<Schedule['schedule']>([]);
   useEffect(() => {
     const abort = new AbortController();

@@ -51,7 +51,7 @@ function Fleet({ fleet, executors }: { fleet: Fleet; executors: Executor[] }): J
         </div>
         {fleet.stale ? (
           <p class="warn" role="status">
-            Their keeper has been silent for {formatDuration(fleet.silent_seconds)}: it submits no
+            Their keeper has been silent for {formatDuration(fleet.seconds_since_report)}: it submits no
             pilots, and this table may be outdated.
           </p>
         ) : (
@@ -101,7 +101,7 @@ function pilotColumns(executors: readonly Executor[]): TableColumn<Pilot>[] {
         </>
       ),
     },
-    { label: 'nodes', class: 'mono', cell: ({ node, nodes }) => node || nodes },
+    { label: 'nodes', class: 'mono', cell: ({ node_list, nodes }) => node_list || nodes },
     { label: 'executors', cell: (pilot) => `${pilot.executors.length} of ${pilot.nodes}` },
     { label: 'GPUs in use', cell: (pilot) => useOf(pilot, 'gpus', 'gpus_free') },
     { label: 'CPUs in use', cell: (pilot) => useOf(pilot, 'cpus', 'cpus_free') },
@@ -112,7 +112,7 @@ function pilotColumns(executors: readonly Executor[]): TableColumn<Pilot>[] {
     {
       label: 'ends',
       class: 'mono',
-      cell: ({ ends }) => (ends && ends !== 'N/A' ? ends.replace('T', ' ') : '–'),
+      cell: ({ end_time: ends }) => (ends && ends !== 'N/A' ? ends.replace('T', ' ') : '–'),
     },
   ];
 }

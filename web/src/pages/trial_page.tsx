@@ -49,7 +49,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
         <div class="side">
           <section class="panel card" aria-labelledby="config-title">
             <h2 id="config-title">Configuration</h2>
-            <ConfigList config={trial.config} order={sweep.parameters?.map((each) => each.name)} />
+            <ConfigList config={trial.config} order={sweep.parameters.map((each) => each.name)} />
             <Origin trial={trial} />
           </section>
           <LineageCard trial={trial} parts={parts} />
@@ -107,7 +107,7 @@ function TrialHead({
           {trial.step}
           {sweep.max_step > 0 && <span class="muted"> of {sweep.max_step}</span>}
         </Fact>
-        <Fact name="Trained">{formatDuration(trial.seconds)}</Fact>
+        <Fact name="Trained">{formatDuration(fromWire(trial.seconds))}</Fact>
         <Fact name="Attempts">
           {trial.attempt_count}
           {history !== '' && <span class="muted"> · {history}</span>}

@@ -78,7 +78,7 @@ function Answer({ sweep, replay }: { sweep: string; replay: Replay }): JSX.Eleme
         columns={[
           { label: '', cell: (row) => row.name },
           { label: 'recorded', cell: (row) => row.recorded },
-          { label: replay.scheduler.name, cell: (row) => row.replayed },
+          { label: String(replay.scheduler.name), cell: (row) => row.replayed },
         ]}
         rows={comparisons(replay)}
         rowKey={(row) => row.name}
