@@ -112,7 +112,11 @@ describe('the executors', () => {
     const world = smallWorld();
     const [box, node] = world.executors as [Executor, Executor];
     world.executors = [
-      { ...box, state: 'unhealthy', health_problem: 'its disk has 0.2 GiB left (/data), less than 1.0 GiB' },
+      {
+        ...box,
+        state: 'unhealthy',
+        health_problem: 'its disk has 0.2 GiB left (/data), less than 1.0 GiB',
+      },
       {
         ...node,
         state: 'quarantined',
@@ -122,7 +126,7 @@ describe('the executors', () => {
     const page = await harness.open(await harness.serve(world), '/executors');
     await page.getByText('Its disk has 0.2 GiB left (/data), less than 1.0 GiB.').waitFor();
     await page.getByText('4 gangs of 4 trials failed.').waitFor();
-    await page.getByText('set aside', { exact: false }).first().waitFor();
+    await page.getByText('quarantined', { exact: false }).first().waitFor();
     await page.getByRole('button', { name: 'Resume node-7' }).waitFor();
     expect(await page.locator('.strip').textContent()).toContain('(2 out of service)');
   });

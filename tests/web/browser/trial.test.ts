@@ -40,6 +40,7 @@ describe('a trial', () => {
     const world = smallWorld();
     world.clone(world.trial('s1', 9), 3, 3);
     world.schedules.set('s1/9', {
+      ...{ sweep: 's1', trial: 9, step: 3, best: null, file: '' },
       schedule: [
         { step: 0, trial: 3, config: { lr: 0.1 } },
         { step: 3, trial: 9, config: { lr: 0.12 } },

@@ -166,7 +166,12 @@ export class MockServer {
   private log(trial: TrialDetail, url: URL, response: ServerResponse): void {
     const ask = (name: string, otherwise: number): number =>
       Number(url.searchParams.get(name) ?? otherwise);
-    const key = logKey(trial.sweep, trial.number, ask('attempt', trial.attempt_count), ask('rank', 0));
+    const key = logKey(
+      trial.sweep,
+      trial.number,
+      ask('attempt', trial.attempt_count),
+      ask('rank', 0),
+    );
     const bytes = Buffer.from(this.world.logs.get(key) ?? '');
     const wanted = ask('offset', -65536);
     const offset = Math.min(bytes.length, wanted < 0 ? Math.max(0, bytes.length + wanted) : wanted);

@@ -28,8 +28,9 @@ export function steer(world: World, id: string, rest: string, verb: string, body
 }
 
 function enqueue(world: World, id: string, config: Config): TrialDetail {
-  const missing = world.sweep(id).parameters
-    .filter(({ name, type }) => type !== 'constant' && !(name in config))
+  const missing = world
+    .sweep(id)
+    .parameters.filter(({ name, type }) => type !== 'constant' && !(name in config))
     .map(({ name }) => ({
       ...{ pointer: `/config/${name}`, line: 0, column: 0 },
       message: 'has no value; give it one',

@@ -227,7 +227,10 @@ export class World {
     };
     if (sweep.best === null || this.isBetter(sweep, value, sweep.best.value)) sweep.best = told;
     if (!sweep.pareto_front.some((known) => noWorse(sweep, known, told)))
-      sweep.pareto_front = [...sweep.pareto_front.filter((known) => !noWorse(sweep, told, known)), told];
+      sweep.pareto_front = [
+        ...sweep.pareto_front.filter((known) => !noWorse(sweep, told, known)),
+        told,
+      ];
     this.emit('trial_reported', {
       sweep: sweep.id,
       trial: number,
@@ -289,7 +292,12 @@ export class World {
   }
 
   decide(trial: TrialDetail, decision: Omit<Decision, 'time' | 'attempt' | 'policy'>): void {
-    trial.decisions.push({ ...decision, policy: 0, attempt: trial.attempt_count, time: this.now() });
+    trial.decisions.push({
+      ...decision,
+      policy: 0,
+      attempt: trial.attempt_count,
+      time: this.now(),
+    });
     const { sweep, number, milestone } = trial;
     const decided: Told = ['trial_decided', { sweep, trial: number, ...decision, milestone }];
     if (decision.verdict === 'pause')
@@ -305,7 +313,14 @@ export class World {
   promote(trial: TrialDetail, reason: string): void {
     const { attempt_count, step } = trial;
     const verdict: Decision = {
-      ...{ attempt: attempt_count, step, verdict: 'promote', rule: 'asha', reason, time: this.now() },
+      ...{
+        attempt: attempt_count,
+        step,
+        verdict: 'promote',
+        rule: 'asha',
+        reason,
+        time: this.now(),
+      },
       ...{ rung: 0, value: null, cutoff: null, rank: 0, peers: 0, policy: 0 },
     };
     trial.decisions.push(verdict);

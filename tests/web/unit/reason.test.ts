@@ -29,6 +29,7 @@ describe('what an attempt goes on as', () => {
     cutoff: null,
     rank: 0,
     peers: 0,
+    policy: 0,
   });
   const after = (outcome: 'paused' | 'failed', ...decisions: Decision[]): string =>
     beginning({ number: 1, outcome }, { decisions });
@@ -107,6 +108,7 @@ describe('a decision', () => {
     cutoff: 0.781,
     rank: 9,
     peers: 11,
+    policy: 0,
   };
 
   it('is put into words from its numbers', () => {

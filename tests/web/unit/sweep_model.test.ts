@@ -52,9 +52,9 @@ describe('a sweep kept current by events', () => {
     expect([...model.curves]).toEqual([...later.curves]);
     expect(model.sweep.trials).toEqual(later.sweep.trials);
     for (const [number, row] of later.trials) {
-      const { state, reason, step, best, seconds, metrics, config, attempts } = row;
+      const { state, reason, step, best, seconds, metrics, config, attempt_count } = row;
       expect(model.trials.get(number)).toMatchObject({
-        ...{ state, reason, step, best, seconds, metrics, config, attempts },
+        ...{ state, reason, step, best, seconds, metrics, config, attempt_count },
       });
     }
     expect(model.sweep.best?.value).toBe(later.sweep.best?.value);
@@ -304,7 +304,10 @@ describe('what events cannot tell', () => {
     world.yield(running, 'pause', 'saved and left: its sweep was paused');
     model.apply(since(world, model));
     expect(of(running)).toMatchObject({ waiting_reason: '', yielding: { verdict: 'pause' } });
-    expect(of(pending)).toMatchObject({ waiting_reason: 'its sweep is paused', yielding: undefined });
+    expect(of(pending)).toMatchObject({
+      waiting_reason: 'its sweep is paused',
+      yielding: undefined,
+    });
     world.changeSweep('s1', 'running', '');
     model.apply(since(world, model));
     expect(of(running)).toMatchObject({ waiting_reason: '', yielding: undefined });

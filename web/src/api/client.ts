@@ -8,7 +8,6 @@ import type {
   Problem,
   Replay,
   Schedule,
-  SteeredCheckpoint,
   SteeredExecutor,
   SteeredSweep,
   SteeredTrial,
@@ -182,7 +181,7 @@ export const api = {
     number: number,
     at: { attempt: number; step: number },
     pinned: boolean,
-  ): Promise<SteeredCheckpoint> {
+  ): Promise<SteeredTrial> {
     const checkpoint = `${sweepPath(id)}/trials/${number}/checkpoints/${at.attempt}-${at.step}`;
     return postJson(`${checkpoint}:${pinned ? 'pin' : 'unpin'}`, {});
   },

@@ -26,7 +26,9 @@ export function joinsFront(sweep: Sweep, metrics: Metrics): boolean {
 /** The front, sorted by the first metric with the best first. */
 export function orderedFront(sweep: Sweep): Best[] {
   const { mode } = sweep.metric;
-  return [...sweep.pareto_front].sort((a, b) => compareByMode(mode, fromWire(a.value), fromWire(b.value)));
+  return [...sweep.pareto_front].sort((a, b) =>
+    compareByMode(mode, fromWire(a.value), fromWire(b.value)),
+  );
 }
 
 /** "latency_ms ≤ 20, recall 0.5 … 1". */

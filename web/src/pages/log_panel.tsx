@@ -20,8 +20,7 @@ export function LogPanel({
 }): JSX.Element | null {
   const { query } = place.value;
   const wanted = Number(query.get('attempt') ?? trial.attempt_count);
-  const attempt =
-    trial.attempts.find((each) => each.number === wanted) ?? trial.attempts.at(-1);
+  const attempt = trial.attempts.find((each) => each.number === wanted) ?? trial.attempts.at(-1);
   if (!attempt) return null;
   const ranks = attempt.ranks.map((each) => each.rank);
   const rank = Math.min(Number(query.get('rank') ?? 0), Math.max(0, ranks.length - 1));

@@ -51,8 +51,8 @@ function Fleet({ fleet, executors }: { fleet: Fleet; executors: Executor[] }): J
         </div>
         {fleet.stale ? (
           <p class="warn" role="status">
-            Their keeper has been silent for {formatDuration(fleet.seconds_since_report)}: it submits no
-            pilots, and this table may be outdated.
+            Their keeper has been silent for {formatDuration(fleet.seconds_since_report)}: it
+            submits no pilots, and this table may be outdated.
           </p>
         ) : (
           fleet.blockers.map(({ sweep, text }) => (

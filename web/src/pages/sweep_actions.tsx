@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { api, type SweepVerb } from '../api/client';
-import type { Config, Sweep } from '../api/contract';
+import type { Config, SweepDetail } from '../api/contract';
 import { isLive } from '../model/states';
 import { confirmation } from '../model/summary';
 import { navigate } from '../router';
@@ -16,7 +16,7 @@ export function SweepActions({
   onActed,
   children,
 }: {
-  sweep: Sweep;
+  sweep: SweepDetail;
   onActed(): void;
   children: ComponentChildren;
 }): JSX.Element {

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Sweep } from '../api/contract';
+import type { Sweep, SweepDetail } from '../api/contract';
 import { constraintsSummary } from '../model/front';
 import { formatCount } from '../model/numbers';
 import { sentence } from '../model/reason';
@@ -12,7 +12,13 @@ import { Icon, StateLabel } from '../ui/icons';
 import { Fact, StateBar, When } from '../ui/parts';
 import { SweepActions } from './sweep_actions';
 
-export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void }): JSX.Element {
+export function SweepHead({
+  sweep,
+  onActed,
+}: {
+  sweep: SweepDetail;
+  onActed(): void;
+}): JSX.Element {
   return (
     <>
       <nav class="crumbs" aria-label="Breadcrumb">

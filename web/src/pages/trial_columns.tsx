@@ -95,7 +95,7 @@ export function trialColumns(model: SweepModel, colorBy: ColorBy): Column[] {
       widthPx: 108,
       numeric: true,
     },
-    ...searchedParameters(parameters, rows).map((name) => parameterColumn(name, rows)),
+    ...searchedParameters(parameters).map((name) => parameterColumn(name, rows)),
     {
       key: 'reason',
       label: 'reason',
