@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
-import type { Config, Sweep } from '../../../web/src/api/types';
+import type { Config, Sweep } from '../../../web/src/api/contract';
 import { brush, Harness, rowNumbers } from './harness';
 
 const binary = process.env.ATTUNE_BINARY;

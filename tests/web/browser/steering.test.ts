@@ -231,7 +231,7 @@ describe('a trial', () => {
   it('says what it waits for', async () => {
     const world = smallWorld();
     const trial = world.addTrial('s1', { lr: 0.1 });
-    trial.waiting = 'needs 8 GPUs; 6 are free on box';
+    trial.waiting_reason = 'needs 8 GPUs; 6 are free on box';
     const server = await harness.serve(world);
     const page = await harness.open(server, `/sweeps/s1/trials/${trial.number}`);
     await page.getByText('Needs 8 GPUs; 6 are free on box.').waitFor();

@@ -67,7 +67,7 @@ describe('several metrics', () => {
 
   it('have no front before a report counts', async () => {
     const world = frontWorld();
-    world.sweep('s1').front = [];
+    world.sweep('s1').pareto_front = [];
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     await page.getByTestId('front').getByText('No report counts yet.').waitFor();
     await page.getByText('maximise accuracy, minimise latency_ms').waitFor();
@@ -390,7 +390,7 @@ describe('the rest of the page', () => {
     await page
       .getByText('Trial 0 needs 8 GPUs; executor box has none and node-7 is lost.')
       .waitFor();
-    world.sweep('s3').waiting = '';
+    world.sweep('s3').waiting_reason = '';
     world.start(world.trial('s3', 0));
     await page.getByText('Trial 0 needs 8 GPUs').waitFor({ state: 'detached' });
   });

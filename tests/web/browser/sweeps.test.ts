@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Amount, Executor, PilotFleet } from '../../../web/src/api/types';
+import type { Amount, Executor, Fleet } from '../../../web/src/api/contract';
 import { smallWorld } from '../mock/scenarios';
 import { World } from '../mock/world';
 import { Harness } from './harness';
@@ -112,17 +112,21 @@ describe('the executors', () => {
     const world = smallWorld();
     const [box, node] = world.executors as [Executor, Executor];
     world.executors = [
-      { ...box, state: 'unwell', problem: 'its disk has 0.2 GiB left (/data), less than 1.0 GiB' },
+      {
+        ...box,
+        state: 'unhealthy',
+        health_problem: 'its disk has 0.2 GiB left (/data), less than 1.0 GiB',
+      },
       {
         ...node,
-        state: 'set_aside',
-        set_aside: { until: '2026-11-22T10:00:00.000000Z', reason: '4 gangs of 4 trials failed' },
+        state: 'quarantined',
+        quarantine: { until: '2026-11-22T10:00:00.000000Z', reason: '4 gangs of 4 trials failed' },
       },
     ];
     const page = await harness.open(await harness.serve(world), '/executors');
     await page.getByText('Its disk has 0.2 GiB left (/data), less than 1.0 GiB.').waitFor();
     await page.getByText('4 gangs of 4 trials failed.').waitFor();
-    await page.getByText('set aside', { exact: false }).first().waitFor();
+    await page.getByText('quarantined', { exact: false }).first().waitFor();
     await page.getByRole('button', { name: 'Resume node-7' }).waitFor();
     expect(await page.locator('.strip').textContent()).toContain('(2 out of service)');
   });
@@ -130,7 +134,7 @@ describe('the executors', () => {
 
 describe('the pilots', () => {
   const amount = (gpus: number): Amount => ({ nodes: gpus / 8, cpus: gpus * 4, gpus });
-  const fleet: PilotFleet = {
+  const fleet: Fleet = {
     fleet: '91c07ab2',
     system: 'Slurm',
     host: 'login1',
@@ -146,8 +150,8 @@ describe('the pilots', () => {
         state: 'RUNNING',
         reason: '',
         nodes: 2,
-        node: 'g[17-18]',
-        ends: '2026-11-22T20:14:02',
+        node_list: 'g[17-18]',
+        end_time: '2026-11-22T20:14:02',
         ran_seconds: 754,
         executors: ['box'],
       },
@@ -157,15 +161,15 @@ describe('the pilots', () => {
         state: 'PENDING',
         reason: 'QOSMaxGRESPerUser',
         nodes: 2,
-        node: '',
-        ends: 'N/A',
+        node_list: '',
+        end_time: 'N/A',
         ran_seconds: 0,
         executors: [],
       },
     ],
-    hindrances: [{ sweep: '', text: '1 pilot is PENDING (QOSMaxGRESPerUser)' }],
-    hours: { held: amount(12), in_use: amount(9), idle: amount(3), unseen: amount(0) },
-    silent_seconds: 2,
+    blockers: [{ sweep: '', text: '1 pilot is PENDING (QOSMaxGRESPerUser)' }],
+    hours: { allocated: amount(12), in_use: amount(9), idle: amount(3), unobserved: amount(0) },
+    seconds_since_report: 2,
     stale: false,
   };
 
@@ -192,7 +196,7 @@ describe('the pilots', () => {
 
   it('are old news once their keeper is silent', async () => {
     const world = smallWorld();
-    world.pilots = [{ ...fleet, stale: true, silent_seconds: 120 }];
+    world.pilots = [{ ...fleet, stale: true, seconds_since_report: 120 }];
     const page = await harness.open(await harness.serve(world), '/executors');
     await page.getByText('Their keeper has been silent for 2 min 00 s').waitFor();
     expect(await page.getByText('1 pilot is PENDING').count()).toBe(0);

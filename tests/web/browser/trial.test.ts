@@ -40,6 +40,7 @@ describe('a trial', () => {
     const world = smallWorld();
     world.clone(world.trial('s1', 9), 3, 3);
     world.schedules.set('s1/9', {
+      ...{ sweep: 's1', trial: 9, step: 3, best: null, file: '' },
       schedule: [
         { step: 0, trial: 3, config: { lr: 0.1 } },
         { step: 3, trial: 9, config: { lr: 0.12 } },
@@ -62,7 +63,7 @@ describe('a trial', () => {
   it('that the scheduler has paused says why, and what it waits for', async () => {
     const world = promotingWorld();
     const trial = world.trial('s1', 1);
-    trial.waiting = 'the scheduler has not promoted it';
+    trial.waiting_reason = 'the scheduler has not promoted it';
     const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/1');
     const why = page.getByTestId('why');
     await why.getByText('Paused at step 1: accuracy 0.5 is rank 2 of 2 at rung 1.').waitFor();
@@ -94,7 +95,7 @@ describe('a trial', () => {
 
   it('says nothing of a rank where nobody was ranked', async () => {
     const world = smallWorld();
-    const facts = { rung: null, value: 0.6, cutoff: null, rank: 0, peers: 0 };
+    const facts = { rung: 0, value: 0.6, cutoff: null, rank: 0, peers: 0 };
     world.decide(world.trial('s1', 9), {
       ...{ step: 9, verdict: 'stop', reason: 'reached step 9, the last', rule: 'max_step' },
       ...facts,

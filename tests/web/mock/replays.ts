@@ -1,4 +1,4 @@
-import type { Replay, ReplayedCourse, TrialState } from '../../../web/src/api/types';
+import type { Replay, ReplayedOutcome, TrialState } from '../../../web/src/api/contract';
 
 const none: Record<TrialState, number> = {
   pending: 0,
@@ -10,8 +10,9 @@ const none: Record<TrialState, number> = {
   killed: 0,
 };
 
-function course(steps: number, value: number, changes: Partial<ReplayedCourse>): ReplayedCourse {
+function course(steps: number, value: number, changes: Partial<ReplayedOutcome>): ReplayedOutcome {
   return {
+    peak_slots: 2,
     slot_hours: steps / 10,
     cpu_hours: steps / 10,
     gpu_hours: 0,
@@ -20,7 +21,7 @@ function course(steps: number, value: number, changes: Partial<ReplayedCourse>):
     trials: none,
     best: { trial: 0, step: 9, value },
     regret: 0,
-    keeps_winner: true,
+    keeps_best_trial: true,
     reason: '',
     ...changes,
   };
@@ -30,35 +31,38 @@ function course(steps: number, value: number, changes: Partial<ReplayedCourse>):
 export function smallReplay(): Replay {
   const end = (state: TrialState, step: number, reason = '') => ({ state, step, reason });
   return {
+    sweep: 's1',
+    stop: {},
+    start_seconds: 0,
     metric: 'accuracy',
     slots: 2,
     scheduler: { name: 'hyperband' },
     recorded_scheduler: { name: 'asha' },
     unknown: 1,
     recorded: { ...course(21, 0.9, {}), best: { trial: 1, step: 9, value: 0.9 } },
-    if_worst: course(13, 0.85, { regret: 0.05, keeps_winner: false }),
-    if_best: course(19, 0.85, { regret: 0.05, keeps_winner: false }),
+    worst_case: course(13, 0.85, { regret: 0.05, keeps_best_trial: false }),
+    best_case: course(19, 0.85, { regret: 0.05, keeps_best_trial: false }),
     trials: [
       {
         number: 0,
         unknown: false,
         recorded: { state: 'completed', step: 9 },
-        if_worst: end('completed', 9),
-        if_best: end('completed', 9),
+        worst_case: end('completed', 9),
+        best_case: end('completed', 9),
       },
       {
         number: 1,
         unknown: false,
         recorded: { state: 'completed', step: 9 },
-        if_worst: end('stopped', 1, 'stopped at step 1: rank 2 of 3'),
-        if_best: end('stopped', 1, 'stopped at step 1: rank 2 of 3'),
+        worst_case: end('stopped', 1, 'stopped at step 1: rank 2 of 3'),
+        best_case: end('stopped', 1, 'stopped at step 1: rank 2 of 3'),
       },
       {
         number: 2,
         unknown: true,
         recorded: { state: 'stopped', step: 3 },
-        if_worst: end('stopped', 3),
-        if_best: end('completed', 9),
+        worst_case: end('stopped', 3),
+        best_case: end('completed', 9),
       },
     ],
   };

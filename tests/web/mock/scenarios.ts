@@ -1,4 +1,4 @@
-import type { Config, Parameter, TrialDetail } from '../../../web/src/api/types';
+import type { Config, Parameter, TrialDetail } from '../../../web/src/api/contract';
 import { randomStream } from './random';
 import { World } from './world';
 
@@ -113,14 +113,14 @@ export function smallWorld(): World {
       gpus: 0,
       gpus_free: 0,
       memory_bytes: 25_165_824_000,
-      memory_free: 12_000_000_000,
+      memory_free_bytes: 12_000_000_000,
       running: [{ sweep: 's1', trial: 9, attempt: 1, ranks: [0, 1] }],
       drain: null,
-      problem: null,
-      set_aside: null,
+      health_problem: null,
+      quarantine: null,
       disk_free_bytes: 52_428_800_000,
       memory_available_bytes: 9_663_676_416,
-      silent_seconds: 1.5,
+      seconds_since_heartbeat: 1.5,
     },
     {
       name: 'node-7',
@@ -132,14 +132,14 @@ export function smallWorld(): World {
       gpus: 4,
       gpus_free: 0,
       memory_bytes: 270_582_939_648,
-      memory_free: 0,
+      memory_free_bytes: 0,
       running: [],
       drain: null,
-      problem: null,
-      set_aside: null,
+      health_problem: null,
+      quarantine: null,
       disk_free_bytes: null,
       memory_available_bytes: null,
-      silent_seconds: null,
+      seconds_since_heartbeat: null,
     },
   ];
   world.addSweep({
@@ -162,7 +162,7 @@ export function smallWorld(): World {
     min_workers: 8,
     max_trials: 40,
     rungs: [],
-    waiting: 'trial 0 needs 8 GPUs; executor box has none and node-7 is lost',
+    waiting_reason: 'trial 0 needs 8 GPUs; executor box has none and node-7 is lost',
   });
   world.addTrial('s3', { lr: 0.01 });
 
@@ -178,7 +178,7 @@ export function smallWorld(): World {
   const failed = world.addTrial('s1', { ...drawConfig(random), lr: 0.48 });
   world.start(failed);
   world.report(failed, 1, { accuracy: 'nan', loss: 'inf' });
-  const failure = failed.attempts_list[0];
+  const failure = failed.attempts[0];
   if (failure) {
     failure.failure =
       'rank 1 was killed by signal 9 (SIGKILL)\nepoch 1 done\nallocating 12 GiB for activations\nKilled';

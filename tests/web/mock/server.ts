@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 
 import type { AttuneEvent } from '../../../web/src/api/events';
-import type { Problem, TrialDetail } from '../../../web/src/api/types';
+import type { Problem, TrialDetail } from '../../../web/src/api/contract';
 import { Refusal, deleteSweep, steer } from './steering';
 import { logKey, type World } from './world';
 
@@ -126,7 +126,7 @@ export class MockServer {
       const {
         rationale: _r,
         history: _h,
-        attempts_list: _a,
+        attempts: _a,
         decisions: _d,
         checkpoints: _c,
         ...short
@@ -166,7 +166,12 @@ export class MockServer {
   private log(trial: TrialDetail, url: URL, response: ServerResponse): void {
     const ask = (name: string, otherwise: number): number =>
       Number(url.searchParams.get(name) ?? otherwise);
-    const key = logKey(trial.sweep, trial.number, ask('attempt', trial.attempts), ask('rank', 0));
+    const key = logKey(
+      trial.sweep,
+      trial.number,
+      ask('attempt', trial.attempt_count),
+      ask('rank', 0),
+    );
     const bytes = Buffer.from(this.world.logs.get(key) ?? '');
     const wanted = ask('offset', -65536);
     const offset = Math.min(bytes.length, wanted < 0 ? Math.max(0, bytes.length + wanted) : wanted);

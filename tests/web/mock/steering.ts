@@ -1,4 +1,4 @@
-import type { Config, Problem, TrialDetail } from '../../../web/src/api/types';
+import type { Config, Problem, TrialDetail } from '../../../web/src/api/contract';
 import { isLive } from '../../../web/src/model/states';
 import type { World } from './world';
 
@@ -28,9 +28,13 @@ export function steer(world: World, id: string, rest: string, verb: string, body
 }
 
 function enqueue(world: World, id: string, config: Config): TrialDetail {
-  const missing = (world.sweep(id).parameters ?? [])
-    .filter(({ name, type }) => type !== 'constant' && !(name in config))
-    .map(({ name }) => ({ pointer: `/config/${name}`, message: 'has no value; give it one' }));
+  const missing = world
+    .sweep(id)
+    .parameters.filter(({ name, type }) => type !== 'constant' && !(name in config))
+    .map(({ name }) => ({
+      ...{ pointer: `/config/${name}`, line: 0, column: 0 },
+      message: 'has no value; give it one',
+    }));
   if (missing.length > 0) throw new Refusal(422, `${missing.length} things are wrong`, missing);
   return world.addTrial(id, config);
 }

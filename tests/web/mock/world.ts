@@ -1,23 +1,23 @@
 import type { AttuneEvent, EventKind } from '../../../web/src/api/events';
 import type {
   Best,
-  Checkpoint,
   Config,
   Decision,
   Executor,
   Importance,
   LoggedPoint,
-  PilotFleet,
+  Fleet,
   Replay,
   Schedule,
-  Sweep,
+  SweepDetail,
   SweepState,
+  TrialCheckpoint,
   TrialDetail,
   TrialState,
-  WireCurve,
-  WireMetrics,
-  WireNumber,
-} from '../../../web/src/api/types';
+  Curve,
+  Metrics,
+  Real,
+} from '../../../web/src/api/contract';
 import { better, fromWire } from '../../../web/src/model/numbers';
 
 const drawn = { rule: 'random', from: [], results: 0, score: null, text: 'drawn at random' };
@@ -28,7 +28,7 @@ type Listener = (event: AttuneEvent, lastOfFact: boolean) => void;
 
 /** What the mock server serves. Every change appends an event, as the conductor does. */
 export class World {
-  readonly sweeps = new Map<string, Sweep>();
+  readonly sweeps = new Map<string, SweepDetail>();
   readonly trials = new Map<string, TrialDetail[]>();
   readonly logs = new Map<string, string>();
   /** By metric. */
@@ -39,10 +39,10 @@ export class World {
   readonly schedules = new Map<string, Schedule>();
   readonly logged = new Map<string, LoggedPoint[]>();
   /** By sweep and trial, s1/3: whose checkpoints it has gone on from. */
-  readonly clones = new Map<string, WireCurve['clones']>();
+  readonly clones = new Map<string, Curve['clones']>();
   readonly events: AttuneEvent[] = [];
   executors: Executor[] = [];
-  pilots: PilotFleet[] = [];
+  pilots: Fleet[] = [];
   private readonly listeners = new Set<Listener>();
   private seconds = 0;
 
@@ -63,8 +63,8 @@ export class World {
     );
   }
 
-  addSweep(sweep: Partial<Sweep> & { id: string }): Sweep {
-    const made: Sweep = {
+  addSweep(sweep: Partial<SweepDetail> & { id: string }): SweepDetail {
+    const made: SweepDetail = {
       name: sweep.id,
       state: 'running',
       reason: '',
@@ -108,11 +108,11 @@ export class World {
         killed: 0,
       },
       best: null,
-      front: [],
-      logged: [],
+      pareto_front: [],
+      logged_metrics: [],
       edited: null,
-      waiting: '',
-      stopping: '',
+      waiting_reason: '',
+      end_state: '',
       file: '',
       ...sweep,
     };
@@ -140,16 +140,16 @@ export class World {
       rationale: drawn,
       created: this.now(),
       ended: null,
-      attempts: 0,
+      attempt_count: 0,
       step: 0,
       milestone: 0,
       seconds: 0,
       metrics: {},
       best: null,
       checkpoint: null,
-      waiting: '',
+      waiting_reason: '',
       history: [],
-      attempts_list: [],
+      attempts: [],
       decisions: [],
       checkpoints: [],
     };
@@ -168,8 +168,8 @@ export class World {
   }
 
   start(trial: TrialDetail, executor = 'box'): void {
-    const number = trial.attempts + 1;
-    trial.attempts = number;
+    const number = trial.attempt_count + 1;
+    trial.attempt_count = number;
     const { workers } = this.sweep(trial.sweep);
     const ranks = Array.from({ length: workers }, (_, rank) => ({
       rank,
@@ -179,7 +179,7 @@ export class World {
       gpus: [],
     }));
     const moments = [this.now(), this.now(), this.now()];
-    trial.attempts_list.push({
+    trial.attempts.push({
       number,
       epoch: this.seq,
       state: 'running',
@@ -207,31 +207,34 @@ export class World {
     this.tell(['attempt_changed', attempt], this.moved(trial, 'running', ''));
   }
 
-  report(trial: TrialDetail, step: number, metrics: WireMetrics, seconds = step * 4.1): void {
+  report(trial: TrialDetail, step: number, metrics: Metrics, seconds = step * 4.1): void {
     const sweep = this.sweep(trial.sweep);
-    const value = metrics[sweep.metric.name] as WireNumber;
+    const value = metrics[sweep.metric.name] as Real;
     Object.assign(trial, { step, metrics, seconds });
     trial.history.push({
       step,
       time: this.now(),
-      attempt: trial.attempts,
+      attempt: trial.attempt_count,
       seconds,
       metrics,
     });
     if (trial.best === null || this.isBetter(sweep, value, trial.best)) trial.best = value;
-    const { number, attempts, config } = trial;
-    const values = sweep.metrics.map(({ name }) => metrics[name] ?? 'nan');
+    const { number, attempt_count, config } = trial;
+    const values = sweep.metrics.map(({ name }) => fromWire(metrics[name] ?? 'nan'));
     const told: Best = {
-      ...{ trial: number, step, value, values, config, metrics },
+      ...{ trial: number, step, value: fromWire(value), values, config, metrics },
       ...{ checkpoint: null, checkpoint_step: null },
     };
     if (sweep.best === null || this.isBetter(sweep, value, sweep.best.value)) sweep.best = told;
-    if (!sweep.front.some((known) => noWorse(sweep, known, told)))
-      sweep.front = [...sweep.front.filter((known) => !noWorse(sweep, told, known)), told];
+    if (!sweep.pareto_front.some((known) => noWorse(sweep, known, told)))
+      sweep.pareto_front = [
+        ...sweep.pareto_front.filter((known) => !noWorse(sweep, told, known)),
+        told,
+      ];
     this.emit('trial_reported', {
       sweep: sweep.id,
       trial: number,
-      attempt: attempts,
+      attempt: attempt_count,
       step,
       seconds,
       metrics,
@@ -239,10 +242,10 @@ export class World {
   }
 
   /** What a trial logs between its reports. */
-  logMetrics(trial: TrialDetail, step: number, metrics: WireMetrics): void {
-    const { sweep: id, number, attempts: attempt } = trial;
+  logMetrics(trial: TrialDetail, step: number, metrics: Metrics): void {
+    const { sweep: id, number, attempt_count: attempt } = trial;
     const sweep = this.sweep(id);
-    sweep.logged = [...new Set([...sweep.logged, ...Object.keys(metrics)])].sort();
+    sweep.logged_metrics = [...new Set([...sweep.logged_metrics, ...Object.keys(metrics)])].sort();
     this.emit('metrics_logged', { sweep: id, trial: number, attempt, step, metrics });
     const key = `${id}/${number}`;
     const point = { seq: this.seq, time: this.now(), attempt, step, metrics };
@@ -250,11 +253,11 @@ export class World {
   }
 
   checkpoint(trial: TrialDetail, bytes = 431_232): void {
-    const path = `/srv/attune/data/sweeps/${trial.sweep}/trials/${trial.number}/checkpoints/step-${trial.step}-attempt-${trial.attempts}`;
+    const path = `/srv/attune/data/sweeps/${trial.sweep}/trials/${trial.number}/checkpoints/step-${trial.step}-attempt-${trial.attempt_count}`;
     const digest = 'sha256:9f2c4a';
     const saved = {
       step: trial.step,
-      attempt: trial.attempts,
+      attempt: trial.attempt_count,
       path,
       digest,
       bytes,
@@ -288,8 +291,13 @@ export class World {
     this.emit('trial_yielding', { sweep, trial: number, verdict, reason });
   }
 
-  decide(trial: TrialDetail, decision: Omit<Decision, 'time' | 'attempt'>): void {
-    trial.decisions.push({ ...decision, attempt: trial.attempts, time: this.now() });
+  decide(trial: TrialDetail, decision: Omit<Decision, 'time' | 'attempt' | 'policy'>): void {
+    trial.decisions.push({
+      ...decision,
+      policy: 0,
+      attempt: trial.attempt_count,
+      time: this.now(),
+    });
     const { sweep, number, milestone } = trial;
     const decided: Told = ['trial_decided', { sweep, trial: number, ...decision, milestone }];
     if (decision.verdict === 'pause')
@@ -303,10 +311,17 @@ export class World {
 
   /** What the scheduler has paused goes on. */
   promote(trial: TrialDetail, reason: string): void {
-    const { attempts, step } = trial;
+    const { attempt_count, step } = trial;
     const verdict: Decision = {
-      ...{ attempt: attempts, step, verdict: 'promote', rule: 'asha', reason, time: this.now() },
-      ...{ rung: null, value: null, cutoff: null, rank: null, peers: null },
+      ...{
+        attempt: attempt_count,
+        step,
+        verdict: 'promote',
+        rule: 'asha',
+        reason,
+        time: this.now(),
+      },
+      ...{ rung: 0, value: null, cutoff: null, rank: 0, peers: 0, policy: 0 },
     };
     trial.decisions.push(verdict);
     this.change(trial, 'pending', reason);
@@ -319,15 +334,15 @@ export class World {
     const known = this.clones.get(`${sweep}/${number}`) ?? [];
     this.clones.set(`${sweep}/${number}`, [...known, { donor, step }]);
     const decision: Omit<Decision, 'time'> = {
-      ...{ attempt: trial.attempts, step: trial.step, verdict: 'exploit', rule: 'pbt' },
+      ...{ attempt: trial.attempt_count, step: trial.step, verdict: 'exploit', rule: 'pbt' },
       reason: `clones trial ${donor} of step ${step} at step ${trial.step}`,
-      ...{ rung: null, value: null, cutoff: null, rank: null, peers: null },
+      ...{ rung: 0, value: null, cutoff: null, rank: 0, peers: 0, policy: 0 },
     };
     trial.decisions.push({ ...decision, time: this.now() });
     const { config } = trial;
     const told = { sweep, trial: number, ...decision, milestone: 0, config };
     this.emit('trial_decided', { ...told, donor, donor_step: step });
-    const attempt = trial.attempts_list.at(-1);
+    const attempt = trial.attempts.at(-1);
     if (attempt) Object.assign(attempt, { state: 'ended', outcome: 'paused', ended: this.now() });
     this.change(trial, 'pending', `goes on as a clone of trial ${donor}`);
     this.start(trial);
@@ -337,7 +352,7 @@ export class World {
     trial.state = state;
     trial.reason = reason;
     const over = state !== 'running' && state !== 'pending';
-    const attempt = trial.attempts_list.at(-1);
+    const attempt = trial.attempts.at(-1);
     if (over && attempt && attempt.state !== 'ended') {
       attempt.state = 'ended';
       attempt.outcome = state === 'completed' ? 'finished' : state;
@@ -350,14 +365,14 @@ export class World {
 
   changeSweep(id: string, state: SweepState, reason: string): void {
     const sweep = this.sweep(id);
-    Object.assign(sweep, { state, reason, stopping: '', ended: null });
+    Object.assign(sweep, { state, reason, end_state: '', ended: null });
     if (state !== 'running' && state !== 'paused') sweep.ended = this.now();
-    this.emit('sweep_changed', { sweep: id, state, reason, stopping: '' });
+    this.emit('sweep_changed', { sweep: id, state, reason, end_state: '' });
   }
 
-  stopSweep(id: string, stopping: SweepState, reason: string): void {
-    Object.assign(this.sweep(id), { stopping, reason });
-    this.emit('sweep_changed', { sweep: id, state: null, reason, stopping });
+  stopSweep(id: string, end_state: SweepState, reason: string): void {
+    Object.assign(this.sweep(id), { end_state, reason });
+    this.emit('sweep_changed', { sweep: id, state: null, reason, end_state });
   }
 
   extend(id: string, limits: { max_trials?: number; max_step?: number }): void {
@@ -366,7 +381,7 @@ export class World {
     this.emit('sweep_extended', { sweep: id, max_trials, max_step, limits: sweep.limits });
   }
 
-  edit(id: string, change: Partial<Sweep>, changes: string[]): void {
+  edit(id: string, change: Partial<SweepDetail>, changes: string[]): void {
     const sweep = Object.assign(this.sweep(id), change);
     const { name, max_trials, max_step, priority, max_concurrent_trials, limits } = sweep;
     sweep.edited = { time: this.now(), actor: 'admin', changes };
@@ -388,11 +403,11 @@ export class World {
   }
 
   log(trial: TrialDetail, rank: number, text: string): void {
-    const key = logKey(trial.sweep, trial.number, trial.attempts, rank);
+    const key = logKey(trial.sweep, trial.number, trial.attempt_count, rank);
     this.logs.set(key, (this.logs.get(key) ?? '') + text);
   }
 
-  sweep(id: string): Sweep {
+  sweep(id: string): SweepDetail {
     const sweep = this.sweeps.get(id);
     if (!sweep) throw new Error(`the mock has no sweep ${id}`);
     return sweep;
@@ -404,7 +419,7 @@ export class World {
     return trials;
   }
 
-  private saved(trial: TrialDetail, attempt: number, step: number): Checkpoint {
+  private saved(trial: TrialDetail, attempt: number, step: number): TrialCheckpoint {
     const found = trial.checkpoints.find((each) => each.attempt === attempt && each.step === step);
     if (!found) throw new Error(`the mock has no checkpoint ${attempt}-${step}`);
     return found;
@@ -422,7 +437,7 @@ export class World {
     return new Date(epochMs + this.seconds * 1000).toISOString().replace('Z', '000Z');
   }
 
-  private isBetter(sweep: Sweep, a: WireNumber, b: WireNumber): boolean {
+  private isBetter(sweep: SweepDetail, a: Real, b: Real): boolean {
     return better(sweep.metric.mode, fromWire(a), fromWire(b));
   }
 
@@ -448,7 +463,7 @@ export class World {
 }
 
 // Whether one report is as good as another in all metrics.
-function noWorse({ metrics }: Sweep, one: Best, other: Best): boolean {
+function noWorse({ metrics }: SweepDetail, one: Best, other: Best): boolean {
   return metrics.every(
     ({ mode }, i) =>
       !better(mode, fromWire(other.values[i] ?? 'nan'), fromWire(one.values[i] ?? 'nan')),

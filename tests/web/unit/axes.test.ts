@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Parameter, Sweep, Trial } from '../../../web/src/api/types';
+import type { Parameter, SweepDetail, Trial } from '../../../web/src/api/contract';
 import {
   axesOf,
   axisReader,
@@ -22,7 +22,7 @@ const parameters: Parameter[] = [
   { name: 'batch', type: 'constant', value: 128 },
 ];
 
-const sweepOf = (changes: Partial<Sweep> = {}): Sweep =>
+const sweepOf = (changes: Partial<SweepDetail> = {}): SweepDetail =>
   new World().addSweep({ id: 's1', parameters, ...changes });
 
 const trial = (number: number, config: Trial['config'], best: Trial['best']) =>

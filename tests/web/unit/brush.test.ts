@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Parameter } from '../../../web/src/api/types';
+import type { Parameter } from '../../../web/src/api/contract';
 import { axesOf, type Axis } from '../../../web/src/model/axes';
 import {
   absentOnly,

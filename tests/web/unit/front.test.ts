@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Best, Sweep } from '../../../web/src/api/types';
+import type { Best, Sweep } from '../../../web/src/api/contract';
 import {
   constraintsSummary,
   isCounted,
@@ -31,7 +31,7 @@ function sweepOfTwo(): Sweep {
       { name: 'latency', mode: 'min', target: null },
     ],
     constraints: { latency: { min: null, max: 20 } },
-    front: [report(3, 0.7, 5), report(4, 0.9, 15)],
+    pareto_front: [report(3, 0.7, 5), report(4, 0.9, 15)],
   });
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Best, Sweep } from '../../../web/src/api/types';
+import type { Best, Sweep } from '../../../web/src/api/contract';
 import {
   bestLine,
   frontDots,
@@ -99,7 +99,7 @@ describe('several metrics', () => {
       { name: 'latency', mode: 'min', target: null },
     ],
     constraints: { latency: { min: null, max: 20 } },
-    front: [best(2, 0.9, 15), best(1, 0.7, 5), best(1, 0.8, 9)],
+    pareto_front: [best(2, 0.9, 15), best(1, 0.7, 5), best(1, 0.8, 9)],
   });
 
   it('have a dot for the newest report of each trial, and one for each report on the front', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Decision } from '../../../web/src/api/types';
+import type { Decision } from '../../../web/src/api/contract';
 import {
   attemptOutcome,
   beginning,
@@ -24,11 +24,12 @@ describe('what an attempt goes on as', () => {
     verdict,
     reason: '',
     rule,
-    rung: null,
+    rung: 0,
     value: null,
     cutoff: null,
-    rank: null,
-    peers: null,
+    rank: 0,
+    peers: 0,
+    policy: 0,
   });
   const after = (outcome: 'paused' | 'failed', ...decisions: Decision[]): string =>
     beginning({ number: 1, outcome }, { decisions });
@@ -63,7 +64,7 @@ describe('why a trial is in its state', () => {
       state: 'pending',
       milestone: 0,
       step: 0,
-      waiting: 'waits for its turn',
+      waiting_reason: 'waits for its turn',
     } as const;
     expect(trialSentence({ ...pending, reason: '' })).toBe('Waits for its turn.');
     expect(trialSentence({ ...pending, reason: 'its sweep was resumed' })).toBe(
@@ -107,6 +108,7 @@ describe('a decision', () => {
     cutoff: 0.781,
     rank: 9,
     peers: 11,
+    policy: 0,
   };
 
   it('is put into words from its numbers', () => {
@@ -118,11 +120,11 @@ describe('a decision', () => {
   it('leaves out what it does not know', () => {
     const bare = {
       ...decision,
-      rung: null,
+      rung: 0,
       value: null,
       cutoff: null,
-      rank: null,
-      peers: null,
+      rank: 0,
+      peers: 0,
     };
     expect(decisionSentence(bare, accuracy)).toBe('Stopped at step 3.');
     expect(decisionSentence({ ...decision, value: 'nan' }, accuracy)).toContain('accuracy NaN');

@@ -30,9 +30,9 @@ describe('a replay', () => {
     expect(winnerSentence(replay)).toBe(
       'The replay loses the winner, trial 1, at step 1; the best is then worse by 0.05000.',
     );
-    replay.if_best.keeps_winner = true;
+    replay.best_case.keeps_best_trial = true;
     expect(winnerSentence(replay)).toContain('depends on values that were not recorded');
-    replay.if_worst.keeps_winner = true;
+    replay.worst_case.keeps_best_trial = true;
     expect(winnerSentence(replay)).toBe('The replay keeps the winner, trial 1.');
   });
 

@@ -1,4 +1,4 @@
-import type { Trial } from '../../../web/src/api/types';
+import type { Trial } from '../../../web/src/api/contract';
 import { rowOf, type TrialRow } from '../../../web/src/model/sweep_model';
 
 /** A trial as the sweep's page has it. */
@@ -17,14 +17,14 @@ export function wireTrial(number: number, changes: Partial<Trial> = {}): Trial {
     origin: 'random',
     created: '2026-11-21T10:00:00.000000Z',
     ended: null,
-    attempts: 1,
+    attempt_count: 1,
     step: 0,
     milestone: 0,
     seconds: 0,
     metrics: {},
     best: null,
     checkpoint: null,
-    waiting: '',
+    waiting_reason: '',
     ...changes,
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { TrialState } from '../../../web/src/api/types';
+import type { TrialState } from '../../../web/src/api/contract';
 import {
   beginningsSummary,
   cloneNote,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { ApiError } from '../../../web/src/api/client';
-import type { Parameter } from '../../../web/src/api/types';
+import { ApiError, localProblem } from '../../../web/src/api/client';
+import type { Parameter } from '../../../web/src/api/contract';
 import {
   durationText,
   extension,
@@ -83,16 +83,17 @@ describe('a configuration that is typed', () => {
 describe('a refusal', () => {
   it('names each place that was wrong', () => {
     const errors = [
-      { pointer: '/config/lr', message: 'has no value; give it one' },
-      { pointer: '', message: 'unknown key' },
+      { pointer: '/config/lr', line: 0, column: 0, message: 'has no value; give it one' },
+      { pointer: '', line: 0, column: 0, message: 'unknown key' },
     ];
-    const refused = new ApiError({ title: 'Wrong', status: 422, detail: '2 things', errors });
+    const refused = new ApiError({ ...localProblem('Wrong', 422), errors });
     expect(refused.message).toBe('config.lr: has no value; give it one\nunknown key');
   });
 
   it('is the detail where there is one, else the title', () => {
-    expect(new ApiError({ title: 'Conflict', status: 409, detail: 'ended' }).message).toBe('ended');
-    expect(new ApiError({ title: 'Conflict', status: 409 }).message).toBe('Conflict');
+    const conflict = localProblem('Conflict', 409);
+    expect(new ApiError({ ...conflict, detail: 'ended' }).message).toBe('ended');
+    expect(new ApiError(conflict).message).toBe('Conflict');
   });
 });
 

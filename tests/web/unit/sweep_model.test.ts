@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { AttuneEvent } from '../../../web/src/api/events';
-import type { Sweep } from '../../../web/src/api/types';
+import type { Sweep } from '../../../web/src/api/contract';
 import { SweepModel } from '../../../web/src/model/sweep_model';
 import { curveOf } from '../../../web/src/model/trial_model';
 import { randomStream } from '../mock/random';
@@ -52,9 +52,9 @@ describe('a sweep kept current by events', () => {
     expect([...model.curves]).toEqual([...later.curves]);
     expect(model.sweep.trials).toEqual(later.sweep.trials);
     for (const [number, row] of later.trials) {
-      const { state, reason, step, best, seconds, metrics, config, attempts } = row;
+      const { state, reason, step, best, seconds, metrics, config, attempt_count } = row;
       expect(model.trials.get(number)).toMatchObject({
-        ...{ state, reason, step, best, seconds, metrics, config, attempts },
+        ...{ state, reason, step, best, seconds, metrics, config, attempt_count },
       });
     }
     expect(model.sweep.best?.value).toBe(later.sweep.best?.value);
@@ -90,7 +90,7 @@ describe('a sweep kept current by events', () => {
     const trial = world.addTrial('s1', { lr: 0.1 });
     world.start(trial);
     for (const event of since(world, model)) model.apply([event]);
-    expect(model.trials.get(0)).toMatchObject({ state: 'running', attempts: 1 });
+    expect(model.trials.get(0)).toMatchObject({ state: 'running', attempt_count: 1 });
 
     world.report(trial, 1, { accuracy: 0.7 });
     const facts = { rule: 'asha', rung: 1, value: 0.7, cutoff: 0.8, rank: 2, peers: 2 };
@@ -101,7 +101,7 @@ describe('a sweep kept current by events', () => {
 
     world.promote(trial, 'promoted at rung 1');
     model.apply(since(world, model));
-    expect(model.trials.get(0)).toMatchObject({ state: 'running', attempts: 2 });
+    expect(model.trials.get(0)).toMatchObject({ state: 'running', attempt_count: 2 });
   });
 
   it('bears trials that are newer than the curves they came with', () => {
@@ -267,9 +267,9 @@ describe('what events cannot tell', () => {
     const stale = structuredClone(world.sweep('s1'));
     world.change(world.trial('s1', 9), 'completed', 'reached step 9, the last');
     model.apply(since(world, model));
-    model.refresh({ ...stale, waiting: 'trial 11 needs 2 CPUs' });
+    model.refresh({ ...stale, waiting_reason: 'trial 11 needs 2 CPUs' });
     expect(model.sweep.trials.running).toBe(1);
-    expect(model.sweep.waiting).toBe('trial 11 needs 2 CPUs');
+    expect(model.sweep.waiting_reason).toBe('trial 11 needs 2 CPUs');
   });
 
   it('keeps its state while it is stopping, and takes new limits', () => {
@@ -277,11 +277,11 @@ describe('what events cannot tell', () => {
     world.changeSweep('s1', 'paused', 'paused on request');
     world.stopSweep('s1', 'stopped', 'stopped on request');
     model.apply(since(world, model));
-    const stopping = { reason: 'stopped on request', stopping: 'stopped' };
+    const stopping = { reason: 'stopped on request', end_state: 'stopped' };
     expect(model.sweep).toMatchObject({ state: 'paused', ...stopping });
     world.extend('s1', { max_trials: 40, max_step: 27 });
     model.apply(since(world, model));
-    expect(model.sweep).toMatchObject({ max_trials: 40, max_step: 27, stopping: '' });
+    expect(model.sweep).toMatchObject({ max_trials: 40, max_step: 27, end_state: '' });
   });
 
   it('takes what an edit changes, and says who made it', () => {
@@ -303,12 +303,15 @@ describe('what events cannot tell', () => {
     world.changeSweep('s1', 'paused', 'paused on request');
     world.yield(running, 'pause', 'saved and left: its sweep was paused');
     model.apply(since(world, model));
-    expect(of(running)).toMatchObject({ waiting: '', yielding: { verdict: 'pause' } });
-    expect(of(pending)).toMatchObject({ waiting: 'its sweep is paused', yielding: undefined });
+    expect(of(running)).toMatchObject({ waiting_reason: '', yielding: { verdict: 'pause' } });
+    expect(of(pending)).toMatchObject({
+      waiting_reason: 'its sweep is paused',
+      yielding: undefined,
+    });
     world.changeSweep('s1', 'running', '');
     model.apply(since(world, model));
-    expect(of(running)).toMatchObject({ waiting: '', yielding: undefined });
-    expect(of(pending)).toMatchObject({ waiting: '', yielding: undefined });
+    expect(of(running)).toMatchObject({ waiting_reason: '', yielding: undefined });
+    expect(of(pending)).toMatchObject({ waiting_reason: '', yielding: undefined });
   });
 
   it('keeps that a trial ends at its next report until it does', () => {
@@ -338,12 +341,12 @@ describe('what events cannot tell', () => {
 
   it('forgets what a trial waited for when an executor comes', () => {
     const world = smallWorld();
-    world.addTrial('s1', { lr: 1 }).waiting = 'needs 8 GPUs; 6 are free on box';
+    world.addTrial('s1', { lr: 1 }).waiting_reason = 'needs 8 GPUs; 6 are free on box';
     const model = snapshot(world, 's1');
-    expect(model.trials.get(11)?.waiting).toContain('8 GPUs');
+    expect(model.trials.get(11)?.waiting_reason).toContain('8 GPUs');
     const [joined] = [{ kind: 'executor_changed', seq: world.seq + 1 } as AttuneEvent];
     model.apply([joined]);
-    expect(model.trials.get(11)?.waiting).toBe('');
+    expect(model.trials.get(11)?.waiting_reason).toBe('');
   });
 
   it('says until when a failed trial waits', () => {
@@ -359,6 +362,6 @@ describe('what events cannot tell', () => {
       not_before: '2026-11-21T10:05:00.000000Z',
     } as AttuneEvent;
     model.apply([...since(world, model), requeued]);
-    expect(model.trials.get(trial.number)?.waiting).toMatch(/^waits until 2026-11-2\d /);
+    expect(model.trials.get(trial.number)?.waiting_reason).toMatch(/^waits until 2026-11-2\d /);
   });
 });

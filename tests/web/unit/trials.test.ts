@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Metric, Trial } from '../../../web/src/api/types';
+import type { Metric, Trial } from '../../../web/src/api/contract';
 import {
   defaultSort,
   formatSort,
@@ -20,8 +20,9 @@ const lowest = { name: 'loss', mode: 'min' } as const;
 
 function columnsOf(trials: readonly Partial<Trial>[], metric: Metric = highest): Column[] {
   const world = new World();
-  const sweep = world.addSweep({ id: 's1', metric });
-  delete sweep.parameters;
+  const names = new Set(trials.flatMap(({ config }) => Object.keys(config ?? {})));
+  const parameters = [...names].map((name) => ({ name, type: 'float' as const }));
+  const sweep = world.addSweep({ id: 's1', metric, parameters });
   const all = trials.map((changes, number) => wireTrial(number, changes));
   const curves = { metric: metric.name, seq: 0, trials: [] };
   return trialColumns(new SweepModel(sweep, all, curves, metric.name), 'trial');
@@ -133,7 +134,7 @@ describe('columns', () => {
       { name: 'batch', type: 'constant', value: 128 },
       { name: 'lr', type: 'float' },
     ] as const;
-    expect(searchedParameters(parameters, [])).toEqual(['width', 'lr']);
+    expect(searchedParameters(parameters)).toEqual(['width', 'lr']);
   });
 });
 
@@ -146,7 +147,7 @@ describe('the filter', () => {
     best: 0.412,
     step: 3,
     seconds: 90,
-    attempts: 2,
+    attempt_count: 2,
   };
   const trial = row(17, changes);
   const columns = columnsOf([changes]);

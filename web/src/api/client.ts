@@ -4,15 +4,18 @@ import type {
   Executor,
   Importance,
   LoggedPoint,
-  PilotFleet,
+  Fleet,
   Problem,
   Replay,
   Schedule,
-  Steered,
+  SteeredExecutor,
+  SteeredSweep,
+  SteeredTrial,
   Sweep,
+  SweepDetail,
   Trial,
   TrialDetail,
-} from './types';
+} from './contract';
 
 /** The server answered a request with a problem, or did not answer (status 0). */
 export class ApiError extends Error {
@@ -22,6 +25,11 @@ export class ApiError extends Error {
   get status(): number {
     return this.problem.status;
   }
+}
+
+/** A problem that the page itself finds. */
+export function localProblem(title: string, status: number): Problem {
+  return { type: 'about:blank', title, status, detail: '' };
 }
 
 // Lists each error of a request body with its place: "config.lr: expected a number".
@@ -44,14 +52,14 @@ async function request(path: string, init?: RequestInit): Promise<Response> {
     response = await fetch(base + path, { credentials: 'same-origin', ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new ApiError({ title: 'The server does not answer', status: 0, detail: '' });
+    throw new ApiError(localProblem('The server does not answer', 0));
   }
   if (response.ok) return response;
   throw new ApiError(await readProblem(response));
 }
 
 async function readProblem(response: Response): Promise<Problem> {
-  const fallback = { title: `The server answered ${response.status}`, status: response.status };
+  const fallback = localProblem(`The server answered ${response.status}`, response.status);
   try {
     const problem = (await response.json()) as Partial<Problem>;
     return { ...fallback, ...problem, status: response.status };
@@ -101,7 +109,7 @@ export const api = {
   sweeps(onPage: (sweeps: Sweep[]) => void, signal?: AbortSignal): Promise<void> {
     return pages('/sweeps', 100, 'sweeps', onPage, signal);
   },
-  sweep(id: string, signal?: AbortSignal): Promise<Sweep> {
+  sweep(id: string, signal?: AbortSignal): Promise<SweepDetail> {
     return getJson(sweepPath(id), signal);
   },
   trials(id: string, onPage: (trials: Trial[]) => void, signal?: AbortSignal): Promise<void> {
@@ -140,17 +148,17 @@ export const api = {
   async executors(signal?: AbortSignal): Promise<Executor[]> {
     return (await getJson<{ executors: Executor[] }>('/executors', signal)).executors;
   },
-  async pilots(signal?: AbortSignal): Promise<PilotFleet[]> {
-    return (await getJson<{ fleets: PilotFleet[] }>('/pilots', signal)).fleets;
+  async pilots(signal?: AbortSignal): Promise<Fleet[]> {
+    return (await getJson<{ fleets: Fleet[] }>('/pilots', signal)).fleets;
   },
   steerExecutor(
     name: string,
     verb: 'drain' | 'resume',
     body: object = {},
-  ): Promise<Steered<Executor>> {
+  ): Promise<SteeredExecutor> {
     return postJson(`/executors/${encodeURIComponent(name)}:${verb}`, body);
   },
-  steerSweep(id: string, verb: SweepVerb, body: object = {}): Promise<Steered<Sweep>> {
+  steerSweep(id: string, verb: SweepVerb, body: object = {}): Promise<SteeredSweep> {
     return postJson(`${sweepPath(id)}:${verb}`, body);
   },
   async deleteSweep(id: string): Promise<{ effect: string }> {
@@ -165,7 +173,7 @@ export const api = {
     number: number,
     verb: TrialVerb,
     body: object = {},
-  ): Promise<Steered<TrialDetail>> {
+  ): Promise<SteeredTrial> {
     return postJson(`${sweepPath(id)}/trials/${number}:${verb}`, body);
   },
   pinCheckpoint(
@@ -173,7 +181,7 @@ export const api = {
     number: number,
     at: { attempt: number; step: number },
     pinned: boolean,
-  ): Promise<Steered<TrialDetail>> {
+  ): Promise<SteeredTrial> {
     const checkpoint = `${sweepPath(id)}/trials/${number}/checkpoints/${at.attempt}-${at.step}`;
     return postJson(`${checkpoint}:${pinned ? 'pin' : 'unpin'}`, {});
   },

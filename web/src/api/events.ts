@@ -7,8 +7,8 @@ import type {
   Sweep,
   SweepState,
   TrialState,
-  WireMetrics,
-} from './types';
+  Metrics,
+} from './contract';
 
 /** An event of the stream; see docs/rest-api.md. */
 interface EventBase {
@@ -32,7 +32,7 @@ export type SweepChanged = EventBase & {
   /** Null: unchanged. */
   state: SweepState | null;
   reason: string;
-  stopping: Sweep['stopping'];
+  end_state: Sweep['end_state'];
 };
 export type SweepExtended = EventBase & {
   kind: 'sweep_extended';
@@ -79,17 +79,17 @@ export type TrialReported = TrialEventBase & {
   attempt: number;
   step: number;
   seconds: number;
-  metrics: WireMetrics;
+  metrics: Metrics;
 };
 export type MetricsLogged = TrialEventBase & {
   kind: 'metrics_logged';
   attempt: number;
   /** 2.25: a quarter of the way from step 2 to step 3. */
   step: number;
-  metrics: WireMetrics;
+  metrics: Metrics;
 };
 export type TrialDecided = TrialEventBase &
-  Omit<Decision, 'time'> & {
+  Omit<Decision, 'time' | 'policy'> & {
     kind: 'trial_decided';
     milestone: number;
     donor?: number;

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
 import type { AttuneEvent } from '../api/events';
-import type { Sweep } from '../api/types';
+import type { Sweep } from '../api/contract';
 import { Curve, bestSoFar } from '../model/curve';
 import { explain, openStream } from './session';
 import { throttle } from './throttle';

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import { ApiError, api } from '../api/client';
 import { PageStream, type StreamOptions, type StreamState } from '../api/stream';
 import type { AttuneEvent } from '../api/events';
-import type { Executor } from '../api/types';
+import type { Executor } from '../api/contract';
 import { throttle } from './throttle';
 
 /** State that all pages share: whether the browser is signed in, the stream, the executors. */

@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals';
 
-import { ApiError, api } from '../api/client';
+import { ApiError, api, localProblem } from '../api/client';
 import type { AttuneEvent } from '../api/events';
-import type { Trial } from '../api/types';
+import type { Trial } from '../api/contract';
 import { SweepModel } from '../model/sweep_model';
 import { explain, openStream } from './session';
 import { throttle } from './throttle';
@@ -36,7 +36,7 @@ export class LiveSweep {
     this.closeStream?.();
   }
 
-  /** Reads the sweep again, because no event reports `waiting` and the best trial's checkpoint. */
+  /** Reads the sweep again, because no event reports `waiting_reason` and the best trial's checkpoint. */
   readonly refreshHeader = throttle(headerRefreshMs, async () => {
     if (this.abort.signal.aborted) return;
     try {
@@ -97,7 +97,7 @@ export class LiveSweep {
   private end(): void {
     this.close();
     const title = 'This sweep was deleted';
-    this.error.value = new ApiError({ title, status: 404, detail: '' });
+    this.error.value = new ApiError(localProblem(title, 404));
   }
 
   private bump(): void {

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
 import type { AttuneEvent, MetricsLogged, TrialReported } from '../api/events';
-import type { LoggedPoint, Sweep, TrialDetail } from '../api/types';
+import type { LoggedPoint, SweepDetail, TrialDetail } from '../api/contract';
 import { appendReport } from '../model/trial_model';
 import { yieldingAfter, type Yielding } from '../model/yielding';
 import { explain, openStream } from './session';
@@ -15,7 +15,7 @@ const refreshMs = 500;
  * checkpoints) cause a new read, because their events contain less than the trial.
  */
 export class LiveTrial {
-  readonly sweep = signal<Sweep | undefined>(undefined);
+  readonly sweep = signal<SweepDetail | undefined>(undefined);
   readonly trial = signal<TrialDetail | undefined>(undefined);
   readonly error = signal<ApiError | undefined>(undefined);
   /** Values logged between reports. */
@@ -93,7 +93,7 @@ export class LiveTrial {
     const logged: LoggedPoint[] = [];
     let rare = false;
     for (const event of events) {
-      // `waiting` of a trial changes with its sweep, with executors and with other trials.
+      // `waiting_reason` of a trial changes with its sweep, with executors and with other trials.
       if (
         event.kind === 'sweep_changed' ||
         event.kind === 'sweep_extended' ||
@@ -101,7 +101,7 @@ export class LiveTrial {
         event.kind === 'sweep_deleted'
       )
         rare = true;
-      if (trial?.waiting && !isMeasured(event)) rare = true;
+      if (trial?.waiting_reason && !isMeasured(event)) rare = true;
       if ('trial' in event && event.trial !== this.number) continue;
       this.yielding.value = yieldingAfter(event, this.yielding.peek());
       if (!('trial' in event)) continue;
@@ -114,7 +114,7 @@ export class LiveTrial {
     for (const name of logged.flatMap(({ metrics }) => Object.keys(metrics))) {
       if (this.namesSeen.has(name)) continue;
       this.namesSeen.add(name);
-      rare ||= !this.sweep.peek()?.logged.includes(name);
+      rare ||= !this.sweep.peek()?.logged_metrics.includes(name);
     }
     if (trial !== this.trial.peek()) {
       this.trial.value = trial;

@@ -1,4 +1,4 @@
-import type { ConfigValue, Metric, Parameter, Sweep } from '../api/types';
+import type { ConfigValue, Metric, Parameter, Sweep, SweepDetail } from '../api/contract';
 import { frameOf } from './curve';
 import { formatConfig, formatMetric, fromWire } from './numbers';
 import type { TrialRow } from './sweep_model';
@@ -23,8 +23,12 @@ export interface Axis {
 }
 
 /** The searched parameters in the order of the sweep, then the metrics. */
-export function axesOf(sweep: Sweep, rows: readonly TrialRow[], logarithmic: boolean): Axis[] {
-  const searched = (sweep.parameters ?? []).filter((each) => each.type !== 'constant');
+export function axesOf(
+  sweep: SweepDetail,
+  rows: readonly TrialRow[],
+  logarithmic: boolean,
+): Axis[] {
+  const searched = sweep.parameters.filter((each) => each.type !== 'constant');
   const axes = searched.map((parameter) => parameterAxis(parameter, rows));
   const metrics = sweep.metrics.map((metric) => metricAxis(metric, sweep, rows, logarithmic));
   return [...axes, ...metrics];
@@ -34,14 +38,15 @@ function parameterAxis(parameter: Parameter, rows: readonly TrialRow[]): Axis {
   const { name, type, values, scale } = parameter;
   const found = rows.map((row) => row.config[name]).filter((value) => value !== undefined);
   const base = { key: `config.${name}`, name, mode: undefined, lane: found.length < rows.length };
-  if (type === 'categorical' || type === 'bool') {
-    const listed = [...new Set([...(values ?? (type === 'bool' ? [false, true] : [])), ...found])];
+  if (type === 'categorical') {
+    const listed = [...new Set([...(values ?? []), ...found])];
     return { ...base, kind: 'listed', whole: true, min: 0, max: listed.length - 1, values: listed };
   }
   // Trials may lie outside if the range was edited since.
   const numbers = found.map(Number).filter(Number.isFinite);
-  const min = numbers.reduce((least, value) => Math.min(least, value), parameter.min ?? Infinity);
-  const max = numbers.reduce((most, value) => Math.max(most, value), parameter.max ?? -Infinity);
+  const [lower, upper] = [Number(parameter.min ?? Infinity), Number(parameter.max ?? -Infinity)];
+  const min = numbers.reduce((least, value) => Math.min(least, value), lower);
+  const max = numbers.reduce((most, value) => Math.max(most, value), upper);
   const kind = scale === 'log' && min > 0 ? 'log' : 'linear';
   return { ...base, kind, whole: type === 'int', ...ends(min, max), values: [] };
 }

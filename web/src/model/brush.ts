@@ -1,6 +1,6 @@
 import { axisReader, formatAt, valueAt, type Axis } from './axes';
 import type { Predicate } from './filter';
-import type { Sweep } from '../api/types';
+import type { Sweep } from '../api/contract';
 
 /** A part of an axis: values from `low` to `high`, and with `absent` also trials without a value. */
 export interface Brush {

@@ -1,4 +1,4 @@
-import type { Metric, Parameter } from '../api/types';
+import type { Metric, Parameter } from '../api/contract';
 import { compareByMode } from './numbers';
 import type { TrialRow } from './sweep_model';
 
@@ -80,14 +80,6 @@ function compareNatural(a: Value, b: Value): number {
 }
 
 /** The parameters that get a column: all except constants, in the order of the sweep file. */
-export function searchedParameters(
-  parameters: readonly Parameter[] | undefined,
-  trials: Iterable<TrialRow>,
-): string[] {
-  if (parameters) {
-    return parameters.filter((each) => each.type !== 'constant').map((each) => each.name);
-  }
-  const names = new Set<string>();
-  for (const trial of trials) for (const name of Object.keys(trial.config)) names.add(name);
-  return [...names];
+export function searchedParameters(parameters: readonly Parameter[]): string[] {
+  return parameters.filter((each) => each.type !== 'constant').map((each) => each.name);
 }

@@ -1,11 +1,8 @@
-import type { Metric, WireCurve, WireNumber } from '../api/types';
+import type { Clone, Curve as WireCurve, Metric, Real } from '../api/contract';
 import { better, fromWire } from './numbers';
 
-/** After this step, a trial trains the weights that its donor had at the step. */
-export interface Clone {
-  donor: number;
-  step: number;
-}
+/** After its step, a trial trains the weights that its donor had at the step. */
+export type { Clone };
 
 export interface Point {
   step: number;
@@ -25,7 +22,7 @@ export class Curve {
   private readonly logged: boolean[] = [];
 
   static fromWire(wire: WireCurve): Curve {
-    const points = (steps: number[], values: WireNumber[]): Point[] =>
+    const points = (steps: number[], values: Real[]): Point[] =>
       steps.map((step, i) => ({ step, value: fromWire(values[i] ?? 'nan') }));
     const curve = Curve.of(
       points(wire.steps, wire.values),

@@ -1,4 +1,4 @@
-import type { TrialState } from '../api/types';
+import type { TrialState } from '../api/contract';
 import type { ColumnData, Value } from './columns';
 import { fromWire } from './numbers';
 import { trialStates } from './states';
@@ -56,7 +56,7 @@ function isState(word: string): word is TrialState {
 function valueReader(name: string, columns: readonly ColumnData[]): (trial: TrialRow) => Value {
   const column = columns.find(({ key, label }) => name === label || name === key);
   if (column) return (trial) => column.value(trial);
-  if (name === 'attempts') return (trial) => trial.attempts;
+  if (name === 'attempts') return (trial) => trial.attempt_count;
   return ({ config, metrics }) => {
     const metric = metrics[name];
     return config[name] ?? (metric === undefined ? undefined : fromWire(metric));

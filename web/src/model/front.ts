@@ -1,8 +1,8 @@
-import type { Best, Sweep, WireMetrics } from '../api/types';
+import type { Best, Sweep, Metrics } from '../api/contract';
 import { better, compareByMode, fromWire } from './numbers';
 
 /** Whether a report counts: every metric of the sweep is finite and no constraint is violated. */
-export function isCounted(sweep: Sweep, metrics: WireMetrics): boolean {
+export function isCounted(sweep: Sweep, metrics: Metrics): boolean {
   const value = (name: string): number => fromWire(metrics[name] ?? 'nan');
   const within = Object.entries(sweep.constraints).every(
     ([name, { min, max }]) =>
@@ -14,8 +14,8 @@ export function isCounted(sweep: Sweep, metrics: WireMetrics): boolean {
 }
 
 /** Whether a report that counts would join the front: no known report is as good in every metric. */
-export function joinsFront(sweep: Sweep, metrics: WireMetrics): boolean {
-  return !sweep.front.some((known) =>
+export function joinsFront(sweep: Sweep, metrics: Metrics): boolean {
+  return !sweep.pareto_front.some((known) =>
     sweep.metrics.every(
       ({ name, mode }, i) =>
         !better(mode, fromWire(metrics[name] ?? 'nan'), fromWire(known.values[i] ?? 'nan')),
@@ -26,7 +26,9 @@ export function joinsFront(sweep: Sweep, metrics: WireMetrics): boolean {
 /** The front, sorted by the first metric with the best first. */
 export function orderedFront(sweep: Sweep): Best[] {
   const { mode } = sweep.metric;
-  return [...sweep.front].sort((a, b) => compareByMode(mode, fromWire(a.value), fromWire(b.value)));
+  return [...sweep.pareto_front].sort((a, b) =>
+    compareByMode(mode, fromWire(a.value), fromWire(b.value)),
+  );
 }
 
 /** "latency_ms ≤ 20, recall 0.5 … 1". */

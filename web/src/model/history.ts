@@ -1,4 +1,4 @@
-import type { Metric, Sweep, TrialState, WireMetrics } from '../api/types';
+import type { Metric, Sweep, TrialState, Metrics } from '../api/contract';
 import { isCounted } from './front';
 import { better, fromWire } from './numbers';
 import { isLive } from './states';
@@ -53,7 +53,7 @@ export function historyDots(rows: Iterable<TrialRow>, sweep: Sweep, along: Along
  * reports there, which may be several.
  */
 export function frontDots(rows: Iterable<TrialRow>, sweep: Sweep): Dot[] {
-  const onFront = new Set(sweep.front.map(({ trial }) => trial));
+  const onFront = new Set(sweep.pareto_front.map(({ trial }) => trial));
   const shown = new Map<number, TrialRow>();
   const dots: Dot[] = [];
   for (const row of rows) {
@@ -74,7 +74,7 @@ export function frontDots(rows: Iterable<TrialRow>, sweep: Sweep): Dot[] {
   return dots;
 }
 
-function metricOf(metrics: WireMetrics, name: string): number | undefined {
+function metricOf(metrics: Metrics, name: string): number | undefined {
   const value = metrics[name];
   return value === undefined ? undefined : fromWire(value);
 }
@@ -114,7 +114,7 @@ export interface FrontPoint extends Point {
 }
 
 /** The reports of the front in the first two metrics, sorted by the first. */
-export function frontPoints({ front }: Pick<Sweep, 'front'>): FrontPoint[] {
+export function frontPoints({ pareto_front: front }: Pick<Sweep, 'pareto_front'>): FrontPoint[] {
   return front
     .map(({ trial, step, values }) => ({
       number: trial,

@@ -1,7 +1,7 @@
-import type { ConfigValue, Metric, WireNumber } from '../api/types';
+import type { ConfigValue, Metric, Real } from '../api/contract';
 
 /** Parses a number of the API, which sends NaN and infinities as words. */
-export function fromWire(value: WireNumber): number {
+export function fromWire(value: Real): number {
   switch (value) {
     case 'nan':
       return NaN;

@@ -1,19 +1,19 @@
-import type { Amount, Hours } from '../api/types';
+import type { Amount, Hours } from '../api/contract';
 
 const format = (hours: number): string => hours.toFixed(2);
 
 /** "GPU-hours: 12.00 held, 10.10 in use (84 %), 1.90 idle"; node-hours without GPUs. Empty before the
     first hour. */
 export function hoursSentence(hours: Hours): string {
-  if (hours.held.nodes === 0) return '';
-  const unit: keyof Amount = hours.held.gpus > 0 ? 'gpus' : 'nodes';
-  const held = hours.held[unit];
+  if (hours.allocated.nodes === 0) return '';
+  const unit: keyof Amount = hours.allocated.gpus > 0 ? 'gpus' : 'nodes';
+  const held = hours.allocated[unit];
   const used = hours.in_use[unit];
-  const unseen = hours.unseen[unit];
+  const unobserved = hours.unobserved[unit];
   return [
     `${unit === 'gpus' ? 'GPU-hours' : 'Node-hours'}: ${format(held)} held`,
     `${format(used)} in use (${Math.round((100 * used) / held)} %)`,
     `${format(hours.idle[unit])} idle`,
-    ...(unseen > 0 ? [`${format(unseen)} while no keeper looked`] : []),
+    ...(unobserved > 0 ? [`${format(unobserved)} while no keeper looked`] : []),
   ].join(', ');
 }

@@ -1,4 +1,4 @@
-import type { Attempt, Decision, Metric, TrialDetail } from '../api/types';
+import type { Attempt, Decision, Metric, TrialDetail } from '../api/contract';
 import { formatMetric, fromWire } from './numbers';
 import type { TrialRow } from './sweep_model';
 import type { Yielding } from './yielding';
@@ -6,10 +6,10 @@ import type { Yielding } from './yielding';
 /** Why a trial is in its state, as one sentence: the server's reason if there is one. */
 export function trialSentence(
   trial: Pick<TrialRow, 'state' | 'reason' | 'milestone' | 'step'> &
-    Partial<Pick<TrialRow, 'waiting' | 'yielding'>>,
+    Partial<Pick<TrialRow, 'waiting_reason' | 'yielding'>>,
 ): string {
   if (trial.yielding) return yieldingSentence(trial.yielding);
-  const told = `${sentence(trial.reason)} ${sentence(trial.waiting ?? '')}`.trim();
+  const told = `${sentence(trial.reason)} ${sentence(trial.waiting_reason ?? '')}`.trim();
   if (told) return told;
   switch (trial.state) {
     case 'pending':
@@ -67,10 +67,8 @@ export function decisionSentence(decision: Decision, metric: Metric): string {
   const facts: string[] = [];
   if (decision.value !== null)
     facts.push(`${metric.name} ${formatMetric(fromWire(decision.value))}`);
-  if (decision.rank !== null && decision.peers !== null) {
-    facts.push(`is rank ${decision.rank} of ${decision.peers}`);
-  }
-  if (decision.rung !== null) facts.push(`at rung ${decision.rung}`);
+  if (decision.peers > 0) facts.push(`is rank ${decision.rank} of ${decision.peers}`);
+  if (decision.rung > 0) facts.push(`at rung ${decision.rung}`);
   if (decision.cutoff !== null) facts.push(`(cutoff ${formatMetric(fromWire(decision.cutoff))})`);
   const start = `${verdictPast[decision.verdict]} at step ${decision.step}`;
   return facts.length > 0 ? `${start}: ${facts.join(' ')}.` : `${start}.`;
@@ -113,8 +111,8 @@ export function beginning(
 }
 
 /** How each attempt of a trial began. */
-export function beginnings(trial: Pick<TrialDetail, 'attempts_list' | 'decisions'>): string[] {
-  return trial.attempts_list.map((_, i, all) => beginning(all[i - 1], trial));
+export function beginnings(trial: Pick<TrialDetail, 'attempts' | 'decisions'>): string[] {
+  return trial.attempts.map((_, i, all) => beginning(all[i - 1], trial));
 }
 
 /** Capitalises the first letter and adds a full stop; changes nothing else. */

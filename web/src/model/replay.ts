@@ -1,4 +1,4 @@
-import type { Replay, ReplayedCourse, TrialEnd } from '../api/types';
+import type { Replay, ReplayedOutcome, TrialEnd } from '../api/contract';
 import { formatMetric, plural } from './numbers';
 import { formatDuration } from './time';
 
@@ -36,14 +36,14 @@ export function comparisons(replay: Replay): Comparison[] {
 
 /** Whether the replay keeps the winner, and the cost if it does not. */
 export function winnerSentence(replay: Replay): string {
-  const { recorded, if_worst, if_best, trials } = replay;
+  const { recorded, worst_case, best_case, trials } = replay;
   const number = recorded.best?.trial ?? 0;
-  if (if_worst.keeps_winner && if_best.keeps_winner)
+  if (worst_case.keeps_best_trial && best_case.keeps_best_trial)
     return `The replay keeps the winner, trial ${number}.`;
   const regret = formatBoth(replay, ({ regret }) => (regret === null ? '–' : formatMetric(regret)));
-  if (if_worst.keeps_winner !== if_best.keeps_winner)
+  if (worst_case.keeps_best_trial !== best_case.keeps_best_trial)
     return `Whether the replay keeps the winner, trial ${number}, depends on values that were not recorded; without it the best is worse by ${regret}.`;
-  const step = trials[number]?.if_worst.step ?? 0;
+  const step = trials[number]?.worst_case.step ?? 0;
   return `The replay loses the winner, trial ${number}, at step ${step}; the best is then worse by ${regret}.`;
 }
 
@@ -62,12 +62,12 @@ export interface Changed {
 
 /** The trials that end in another state or step, or may do so. */
 export function changedTrials(replay: Replay): Changed[] {
-  return replay.trials.flatMap(({ number, unknown, recorded, if_worst, if_best }) => {
+  return replay.trials.flatMap(({ number, unknown, recorded, worst_case, best_case }) => {
     const was = `${recorded.state} ${recorded.step}`;
-    const [worst, best] = [endText(if_worst), endText(if_best)];
+    const [worst, best] = [endText(worst_case), endText(best_case)];
     const replayed = (worst === best ? worst : `${worst} … ${best}`) + (unknown ? ' ?' : '');
     // The reason of an unknown trial would rest on invented values.
-    const why = unknown ? `recorded up to step ${recorded.step}` : if_worst.reason;
+    const why = unknown ? `recorded up to step ${recorded.step}` : worst_case.reason;
     return replayed === was ? [] : [{ number, recorded: was, replayed, why }];
   });
 }
@@ -76,7 +76,7 @@ function endText({ state, step }: TrialEnd): string {
   return state === 'pending' ? 'not started' : `${state} ${step}`;
 }
 
-function formatBoth(replay: Replay, text: (course: ReplayedCourse) => string): string {
-  const [worst, best] = [text(replay.if_worst), text(replay.if_best)];
+function formatBoth(replay: Replay, text: (course: ReplayedOutcome) => string): string {
+  const [worst, best] = [text(replay.worst_case), text(replay.best_case)];
   return worst === best ? worst : `${worst} … ${best}`;
 }

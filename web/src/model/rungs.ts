@@ -1,4 +1,4 @@
-import type { Sweep, TrialState } from '../api/types';
+import type { Sweep, TrialState } from '../api/contract';
 import type { Clone } from './curve';
 import { formatCount, plural } from './numbers';
 import { countStates, isLive } from './states';

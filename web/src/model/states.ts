@@ -1,4 +1,4 @@
-import type { SweepState, TrialState } from '../api/types';
+import type { SweepState, TrialState } from '../api/contract';
 
 // In the order of tables: states that have not ended come first.
 const noTrials: Record<TrialState, number> = {

@@ -1,4 +1,4 @@
-import type { Config, ConfigValue, Parameter, Sweep } from '../api/types';
+import type { Config, ConfigValue, Parameter, Sweep } from '../api/contract';
 import { formatConfig } from './numbers';
 
 // The text that users type into dialogs, and the requests made from it.

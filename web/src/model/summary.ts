@@ -1,4 +1,4 @@
-import type { Limits, Sweep, TrialState } from '../api/types';
+import type { Limits, Sweep, TrialState } from '../api/contract';
 import type { Axis } from './axes';
 import { brushText, type Brushes } from './brush';
 import type { Curve } from './curve';
@@ -35,7 +35,7 @@ export function historySummary(
   along: Along,
 ): string {
   const several = sweep.metrics.length > 1;
-  const { best, front, metrics } = sweep;
+  const { best, pareto_front: front, metrics } = sweep;
   const parts: string[] = [];
   if (several) {
     const more = metrics.length > 2 ? `, of all ${metrics.length} metrics` : '';

@@ -5,7 +5,7 @@ import type {
   TrialDecided,
   TrialReported,
 } from '../api/events';
-import type { Curves, Sweep, Trial } from '../api/types';
+import type { Curves, SweepDetail, Trial } from '../api/contract';
 import { Curve } from './curve';
 import { isCounted, joinsFront } from './front';
 import { better, fromWire } from './numbers';
@@ -14,14 +14,15 @@ import { formatClock } from './time';
 import { yieldingAfter, type Yielding } from './yielding';
 
 /** A trial for the page of a sweep, with its numbers parsed. */
-export interface TrialRow extends Omit<Trial, 'best'> {
+export interface TrialRow extends Omit<Trial, 'best' | 'seconds'> {
+  seconds: number;
   best: number | undefined;
   yielding: Yielding | undefined;
 }
 
 export function rowOf(trial: Trial): TrialRow {
   const best = trial.best === null ? undefined : fromWire(trial.best);
-  return { ...trial, best, yielding: undefined };
+  return { ...trial, best, seconds: fromWire(trial.seconds), yielding: undefined };
 }
 
 /**
@@ -40,14 +41,14 @@ export class SweepModel {
   private readonly snapshotSeq: number;
 
   constructor(
-    public sweep: Sweep,
+    public sweep: SweepDetail,
     trials: Iterable<Trial>,
     curves: Curves,
     /** The metric that the curves show. */
     readonly curveMetric: string,
   ) {
     this.seq = this.snapshotSeq = curves.seq;
-    this.metricNames = new Set([sweep.metric.name, ...sweep.logged]);
+    this.metricNames = new Set([sweep.metric.name, ...sweep.logged_metrics]);
     for (const trial of trials) {
       this.trials.set(trial.number, rowOf(trial));
       for (const name of Object.keys(trial.metrics)) this.metricNames.add(name);
@@ -57,20 +58,20 @@ export class SweepModel {
   }
 
   /** Takes a newer snapshot of the sweep. The model keeps its counts of trials, which are newer. */
-  refresh(sweep: Sweep): void {
+  refresh(sweep: SweepDetail): void {
     this.sweep = sweep;
     this.recount();
   }
 
   /**
-   * Returns whether to read the sweep again: only the server knows all of what changed (`waiting`, the
+   * Returns whether to read the sweep again: only the server knows all of what changed (`waiting_reason`, the
    * best trial's checkpoint, times).
    */
   apply(events: readonly AttuneEvent[]): boolean {
     let stale = false;
     for (const event of events) {
       if (event.kind === 'executor_changed') {
-        stale ||= this.sweep.waiting !== '';
+        stale ||= this.sweep.waiting_reason !== '';
         this.resetWaiting();
         this.seq = Math.max(this.seq, event.seq);
         continue;
@@ -99,7 +100,7 @@ export class SweepModel {
           ...this.sweep,
           state: event.state ?? this.sweep.state,
           reason: event.reason,
-          stopping: event.stopping,
+          end_state: event.end_state,
         };
         if (event.state !== null) this.resetWaiting();
         for (const [number, { yielding }] of this.trials)
@@ -107,7 +108,7 @@ export class SweepModel {
         return true;
       case 'sweep_extended': {
         const { max_trials, max_step, limits } = event;
-        this.sweep = { ...this.sweep, max_trials, max_step, limits, reason: '', stopping: '' };
+        this.sweep = { ...this.sweep, max_trials, max_step, limits, reason: '', end_state: '' };
         return true;
       }
       case 'sweep_edited': {
@@ -116,7 +117,7 @@ export class SweepModel {
         this.sweep = {
           ...this.sweep,
           ...{ name, max_trials, max_step, priority, max_concurrent_trials, limits, edited },
-          ...{ reason: '', stopping: '' as const },
+          ...{ reason: '', end_state: '' as const },
         };
         return true;
       }
@@ -131,7 +132,7 @@ export class SweepModel {
           reason: event.reason,
           config: event.config ?? row.config,
           ended: isLive(event.state) ? null : event.time,
-          waiting: event.not_before ? `waits until ${formatClock(event.not_before)}` : '',
+          waiting_reason: event.not_before ? `waits until ${formatClock(event.not_before)}` : '',
         }));
         this.takeClone(event);
         this.takeYielding(event.trial, event);
@@ -156,7 +157,7 @@ export class SweepModel {
       case 'attempt_changed':
         this.update(event.trial, (row) => ({
           ...row,
-          attempts: Math.max(row.attempts, event.attempt),
+          attempt_count: Math.max(row.attempt_count, event.attempt),
         }));
         return true;
       case 'checkpoint_saved':
@@ -203,8 +204,8 @@ export class SweepModel {
       best: {
         trial: event.trial,
         step: event.step,
-        value: event.metrics[metric.name] ?? 'nan',
-        values: this.sweep.metrics.map((each) => event.metrics[each.name] ?? 'nan'),
+        value,
+        values: this.sweep.metrics.map((each) => fromWire(event.metrics[each.name] ?? 'nan')),
         config: this.trials.get(event.trial)?.config ?? {},
         metrics: event.metrics,
         checkpoint: null,
@@ -229,12 +230,13 @@ export class SweepModel {
     this.update(number, (row) => ({ ...row, yielding: yieldingAfter(event, row.yielding) }));
   }
 
-  // `waiting` of a trial was read with the trial, and no event reports its changes.
+  // `waiting_reason` of a trial was read with the trial, and no event reports its changes.
   private resetWaiting(): void {
-    const waiting = this.sweep.state === 'paused' ? 'its sweep is paused' : '';
+    const waiting_reason = this.sweep.state === 'paused' ? 'its sweep is paused' : '';
     for (const [number, row] of this.trials) {
       const waits = row.state === 'pending' || row.state === 'paused';
-      if (waits && row.waiting !== waiting) this.trials.set(number, { ...row, waiting });
+      if (waits && row.waiting_reason !== waiting_reason)
+        this.trials.set(number, { ...row, waiting_reason });
     }
   }
 
@@ -264,14 +266,14 @@ function newRow(event: Extract<AttuneEvent, { kind: 'trial_created' }>): TrialRo
     origin: event.origin,
     created: event.time,
     ended: null,
-    attempts: 0,
+    attempt_count: 0,
     step: 0,
     milestone: 0,
     seconds: 0,
     metrics: {},
     best: undefined,
     checkpoint: null,
-    waiting: '',
+    waiting_reason: '',
     yielding: undefined,
   };
 }

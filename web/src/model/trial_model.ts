@@ -1,5 +1,5 @@
 import type { TrialReported } from '../api/events';
-import type { LoggedPoint, Metric, Schedule, Sweep, TrialDetail } from '../api/types';
+import type { LoggedPoint, Metric, Schedule, Sweep, TrialDetail } from '../api/contract';
 import { Curve, type Clone, type Point } from './curve';
 import { better, fromWire } from './numbers';
 
@@ -22,7 +22,7 @@ export function appendReport(
   return {
     ...trial,
     step,
-    seconds: Math.max(trial.seconds, seconds),
+    seconds: Math.max(fromWire(trial.seconds), seconds),
     metrics,
     best: improves ? judged : trial.best,
     history: [...trial.history, { attempt, step, seconds, time, metrics }],
@@ -34,7 +34,7 @@ export function appendReport(
 export function metricNames(trial: TrialDetail, sweep: Sweep): string[] {
   const names = new Set([sweep.metric.name]);
   for (const point of trial.history) for (const name of Object.keys(point.metrics)) names.add(name);
-  return [...names, ...sweep.logged.filter((name) => !names.has(name))];
+  return [...names, ...sweep.logged_metrics.filter((name) => !names.has(name))];
 }
 
 type Measured = Pick<LoggedPoint, 'step' | 'metrics'>;

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Checkpoint, TrialDetail } from '../api/types';
+import type { Checkpoint, TrialDetail } from '../api/contract';
 import { formatBytes } from '../model/numbers';
 import { sentence } from '../model/reason';
 import { Confirm } from '../ui/dialog';

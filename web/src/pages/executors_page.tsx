@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Executor } from '../api/types';
+import type { Executor } from '../api/contract';
 import { executors, openStream } from '../live/session';
 import { formatBytes } from '../model/numbers';
 import { sentence } from '../model/reason';
@@ -89,8 +89,8 @@ const stateClasses: Record<Executor['state'], string> = {
   online: 'state state-completed',
   draining: 'state state-paused',
   drained: 'state state-paused',
-  unwell: 'state state-failed',
-  set_aside: 'state state-paused',
+  unhealthy: 'state state-failed',
+  quarantined: 'state state-paused',
   lost: 'state state-failed',
 };
 
@@ -112,9 +112,9 @@ function executorColumns(
     },
     {
       label: 'memory in use',
-      cell: ({ state, memory_bytes, memory_free, disk_free_bytes: disk }) => (
+      cell: ({ state, memory_bytes, memory_free_bytes, disk_free_bytes: disk }) => (
         <>
-          <Use state={state} all={memory_bytes} free={memory_free} format={formatBytes} />
+          <Use state={state} all={memory_bytes} free={memory_free_bytes} format={formatBytes} />
           {state !== 'lost' && disk !== null && (
             <div class="muted">{formatBytes(disk)} of disk free</div>
           )}
@@ -146,7 +146,7 @@ function executorColumns(
     {
       label: <span class="visually-hidden">actions</span>,
       cell: (executor) => {
-        const closed = executor.drain ?? executor.set_aside;
+        const closed = executor.drain ?? executor.quarantine;
         return (
           <button
             type="button"
@@ -163,13 +163,13 @@ function executorColumns(
 }
 
 function State({ executor }: { executor: Executor }): JSX.Element {
-  const { state, drain, problem, set_aside } = executor;
+  const { state, drain, health_problem, quarantine } = executor;
   return (
     <>
       <span class={stateClasses[state]}>
-        <span class="dot" /> {state.replace('_', ' ')}
+        <span class="dot" /> {state}
       </span>
-      {[drain?.reason, problem, set_aside?.reason].map(
+      {[drain?.reason, health_problem, quarantine?.reason].map(
         (reason) =>
           reason && (
             <div class="muted executor-reason" key={reason}>

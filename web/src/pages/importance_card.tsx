@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Importance, Sweep } from '../api/types';
+import type { Importance, Sweep } from '../api/contract';
 import { explain } from '../live/session';
 import { throttle } from '../live/throttle';
 import { plural } from '../model/numbers';

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Schedule, TrialDetail } from '../api/types';
+import type { Schedule, TrialDetail } from '../api/contract';
 import { explain } from '../live/session';
 import { formatConfig } from '../model/numbers';
 import { trialUrl } from '../router';

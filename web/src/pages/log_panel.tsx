@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import type { TrialDetail } from '../api/types';
+import type { TrialDetail } from '../api/contract';
 import { LiveLog } from '../live/log_live';
 import { formatBytes } from '../model/numbers';
 import { place, setQuery } from '../router';
@@ -19,9 +19,8 @@ export function LogPanel({
   reports: number;
 }): JSX.Element | null {
   const { query } = place.value;
-  const wanted = Number(query.get('attempt') ?? trial.attempts);
-  const attempt =
-    trial.attempts_list.find((each) => each.number === wanted) ?? trial.attempts_list.at(-1);
+  const wanted = Number(query.get('attempt') ?? trial.attempt_count);
+  const attempt = trial.attempts.find((each) => each.number === wanted) ?? trial.attempts.at(-1);
   if (!attempt) return null;
   const ranks = attempt.ranks.map((each) => each.rank);
   const rank = Math.min(Number(query.get('rank') ?? 0), Math.max(0, ranks.length - 1));
@@ -41,11 +40,11 @@ export function LogPanel({
             </button>
           ))}
         </div>
-        {trial.attempts_list.length > 1 && (
+        {trial.attempts.length > 1 && (
           <Pick
             label="attempt"
             value={String(attempt.number)}
-            options={trial.attempts_list.map((each) => String(each.number))}
+            options={trial.attempts.map((each) => String(each.number))}
             onChange={(chosen) => setQuery({ attempt: chosen })}
           />
         )}

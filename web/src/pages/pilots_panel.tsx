@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Executor, Hours, Pilot, PilotFleet } from '../api/types';
+import type { Executor, Hours, Pilot, Fleet } from '../api/contract';
 import { explain } from '../live/session';
 import { hoursSentence } from '../model/pilots';
 import { sentence } from '../model/reason';
@@ -14,7 +14,7 @@ const refreshMs = 3000;
 
 /** The jobs that provide executors: their state, why they wait, and the hours that they cost. */
 export function PilotsPanel({ executors }: { executors: Executor[] }): JSX.Element | null {
-  const [fleets, setFleets] = useState<PilotFleet[]>([]);
+  const [fleets, setFleets] = useState<Fleet[]>([]);
   useEffect(() => {
     const abort = new AbortController();
     const read = (): void => {
@@ -37,7 +37,7 @@ export function PilotsPanel({ executors }: { executors: Executor[] }): JSX.Eleme
   );
 }
 
-function Fleet({ fleet, executors }: { fleet: PilotFleet; executors: Executor[] }): JSX.Element {
+function Fleet({ fleet, executors }: { fleet: Fleet; executors: Executor[] }): JSX.Element {
   const { nodes_min: min, nodes_max: max, nodes_per_pilot: size } = fleet;
   return (
     <section class="panel pilots" aria-label={`Pilots of ${fleet.system}`}>
@@ -51,11 +51,11 @@ function Fleet({ fleet, executors }: { fleet: PilotFleet; executors: Executor[] 
         </div>
         {fleet.stale ? (
           <p class="warn" role="status">
-            Their keeper has been silent for {formatDuration(fleet.silent_seconds)}: it submits no
-            pilots, and this table may be outdated.
+            Their keeper has been silent for {formatDuration(fleet.seconds_since_report)}: it
+            submits no pilots, and this table may be outdated.
           </p>
         ) : (
-          fleet.hindrances.map(({ sweep, text }) => (
+          fleet.blockers.map(({ sweep, text }) => (
             <p class="warn" key={sweep + text}>
               {sweep && <b>{sweep} </b>}
               {sentence(text)}
@@ -101,7 +101,7 @@ function pilotColumns(executors: readonly Executor[]): TableColumn<Pilot>[] {
         </>
       ),
     },
-    { label: 'nodes', class: 'mono', cell: ({ node, nodes }) => node || nodes },
+    { label: 'nodes', class: 'mono', cell: ({ node_list, nodes }) => node_list || nodes },
     { label: 'executors', cell: (pilot) => `${pilot.executors.length} of ${pilot.nodes}` },
     { label: 'GPUs in use', cell: (pilot) => useOf(pilot, 'gpus', 'gpus_free') },
     { label: 'CPUs in use', cell: (pilot) => useOf(pilot, 'cpus', 'cpus_free') },
@@ -112,7 +112,7 @@ function pilotColumns(executors: readonly Executor[]): TableColumn<Pilot>[] {
     {
       label: 'ends',
       class: 'mono',
-      cell: ({ ends }) => (ends && ends !== 'N/A' ? ends.replace('T', ' ') : '–'),
+      cell: ({ end_time: ends }) => (ends && ends !== 'N/A' ? ends.replace('T', ' ') : '–'),
     },
   ];
 }

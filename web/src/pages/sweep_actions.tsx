@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { api, type SweepVerb } from '../api/client';
-import type { Config, Sweep } from '../api/types';
+import type { Config, SweepDetail } from '../api/contract';
 import { isLive } from '../model/states';
 import { confirmation } from '../model/summary';
 import { navigate } from '../router';
@@ -16,7 +16,7 @@ export function SweepActions({
   onActed,
   children,
 }: {
-  sweep: Sweep;
+  sweep: SweepDetail;
   onActed(): void;
   children: ComponentChildren;
 }): JSX.Element {
@@ -39,7 +39,7 @@ export function SweepActions({
   const close = (): void => setAsked(undefined);
   const name = sweep.name || sweep.id;
   const live = isLive(sweep.state);
-  const starts = live && !sweep.stopping;
+  const starts = live && !sweep.end_state;
   return (
     <>
       <div class="page-head">

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Best, Config, Sweep } from '../api/types';
+import type { Best, Config, Sweep, SweepDetail } from '../api/contract';
 import { orderedFront } from '../model/front';
 import { formatConfig, formatCount, formatMetric, fromWire, plural } from '../model/numbers';
 import { leftStates, rungCounts, rungSummary, type RungCount } from '../model/rungs';
@@ -10,7 +10,7 @@ import { DataTable, type TableColumn } from '../ui/data_table';
 import { CopyButton } from '../ui/parts';
 
 /** The best configuration so far, with its checkpoint. */
-export function BestCard({ sweep }: { sweep: Sweep }): JSX.Element {
+export function BestCard({ sweep }: { sweep: SweepDetail }): JSX.Element {
   const { best, metric } = sweep;
   if (!best) {
     return (
@@ -37,7 +37,7 @@ export function BestCard({ sweep }: { sweep: Sweep }): JSX.Element {
           {others.map(([name, value]) => `${name} ${formatMetric(fromWire(value))}`).join(' · ')}
         </p>
       )}
-      <ConfigList config={best.config} order={sweep.parameters?.map((each) => each.name)} />
+      <ConfigList config={best.config} order={sweep.parameters.map((each) => each.name)} />
       {best.checkpoint ? (
         <div class="path">
           <span class="small muted">

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import type { Config, Parameter, Sweep } from '../api/types';
+import type { Config, ConfigValue, Parameter, Sweep, SweepDetail } from '../api/contract';
 import { formatConfig } from '../model/numbers';
 import { isLive } from '../model/states';
 import {
@@ -73,13 +73,12 @@ export function EnqueueDialog({
   onYes,
   onClose,
 }: {
-  sweep: Sweep;
+  sweep: SweepDetail;
   onYes(config: Config): Promise<string>;
   onClose(): void;
 }): JSX.Element {
   const [best] = useState(sweep.best);
-  const parameters = sweep.parameters ?? [];
-  const searched = parameters.filter((parameter) => parameter.type !== 'constant');
+  const searched = sweep.parameters.filter((parameter) => parameter.type !== 'constant');
   return (
     <Dialog
       title="Enqueue a configuration"
@@ -111,6 +110,8 @@ function ParameterField({
   value: string;
 }): JSX.Element {
   const { name, values, type, min, max, step } = parameter;
+  const number = (bound: ConfigValue | undefined): number | undefined =>
+    bound === undefined ? undefined : Number(bound);
   if (values) {
     return (
       <Field label={name} hint="">
@@ -130,9 +131,9 @@ function ParameterField({
       <input
         name={name}
         type="number"
-        min={min}
-        max={max}
-        step={type === 'int' ? step : 'any'}
+        min={number(min)}
+        max={number(max)}
+        step={type === 'int' ? number(step) : 'any'}
         defaultValue={value}
       />
     </Field>

@@ -1,21 +1,21 @@
 import type { JSX } from 'preact';
 
-import type { Sweep } from '../api/types';
+import type { SweepDetail } from '../api/contract';
 import { valuesText } from '../model/steering';
 import { DataTable } from '../ui/data_table';
 import { CopyButton } from '../ui/parts';
 
 /** The sweep file as it was sent, and its search space. */
-export function SweepFile({ sweep }: { sweep: Sweep }): JSX.Element {
+export function SweepFile({ sweep }: { sweep: SweepDetail }): JSX.Element {
   return (
     <div class="file-page">
       <section class="panel card" aria-labelledby="file-title">
         <div class="card-head">
           <h2 id="file-title">Sweep file</h2>
-          <CopyButton text={sweep.file ?? ''} what="sweep file" />
+          <CopyButton text={sweep.file} what="sweep file" />
         </div>
         <pre class="code" tabIndex={0}>
-          {sweep.file ?? ''}
+          {sweep.file}
         </pre>
       </section>
       <section class="panel card" aria-labelledby="space-title">
@@ -26,7 +26,7 @@ export function SweepFile({ sweep }: { sweep: Sweep }): JSX.Element {
             { label: 'type', class: 'muted', cell: ({ type }) => type },
             { label: 'values', cell: valuesText },
           ]}
-          rows={sweep.parameters ?? []}
+          rows={sweep.parameters}
           rowKey={({ name }) => name}
         />
       </section>

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Sweep } from '../api/types';
+import type { Sweep, SweepDetail } from '../api/contract';
 import { constraintsSummary } from '../model/front';
 import { formatCount } from '../model/numbers';
 import { sentence } from '../model/reason';
@@ -12,7 +12,13 @@ import { Icon, StateLabel } from '../ui/icons';
 import { Fact, StateBar, When } from '../ui/parts';
 import { SweepActions } from './sweep_actions';
 
-export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void }): JSX.Element {
+export function SweepHead({
+  sweep,
+  onActed,
+}: {
+  sweep: SweepDetail;
+  onActed(): void;
+}): JSX.Element {
   return (
     <>
       <nav class="crumbs" aria-label="Breadcrumb">
@@ -24,20 +30,20 @@ export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void })
         <StateLabel state={sweep.state} large />
         {sweep.reason && <span class="muted head-reason">{sentence(sweep.reason)}</span>}
       </SweepActions>
-      {sweep.stopping && (
+      {sweep.end_state && (
         <p class="notice" role="status">
           <Icon name="hourglass" />
           <span>
-            <b>Ending.</b> No new trial starts. The sweep ends as {sweep.stopping} when its running
+            <b>Ending.</b> No new trial starts. The sweep ends as {sweep.end_state} when its running
             trials have ended.
           </span>
         </p>
       )}
-      {sweep.waiting && (
+      {sweep.waiting_reason && (
         <p class="notice" role="status">
           <Icon name="hourglass" />
           <span>
-            <b>Waiting.</b> {sentence(sweep.waiting)}
+            <b>Waiting.</b> {sentence(sweep.waiting_reason)}
           </span>
         </p>
       )}

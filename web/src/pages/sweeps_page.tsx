@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 
-import type { Sweep } from '../api/types';
+import type { Sweep } from '../api/contract';
 import { LiveList } from '../live/list_live';
 import { formatMetric, fromWire } from '../model/numbers';
 import { countsSummary, workersText } from '../model/summary';
@@ -139,13 +139,13 @@ function SweepRow({
       </th>
       <td>
         <StateLabel state={sweep.state} />
-        {sweep.stopping && (
-          <div class="waiting-small" title={`it ends as ${sweep.stopping}`}>
+        {sweep.end_state && (
+          <div class="waiting-small" title={`it ends as ${sweep.end_state}`}>
             <Icon name="hourglass" /> ending
           </div>
         )}
-        {sweep.waiting && (
-          <div class="waiting-small" title={sweep.waiting}>
+        {sweep.waiting_reason && (
+          <div class="waiting-small" title={sweep.waiting_reason}>
             <Icon name="hourglass" /> waiting
           </div>
         )}

@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { api, type TrialVerb } from '../api/client';
-import type { Sweep, TrialDetail } from '../api/types';
+import type { Sweep, TrialDetail } from '../api/contract';
 import { isLive } from '../model/states';
 import { Confirm, Dialog, Field } from '../ui/dialog';
 import { useSteering } from './steering';

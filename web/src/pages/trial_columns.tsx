@@ -1,4 +1,4 @@
-import type { TrialState } from '../api/types';
+import type { TrialState } from '../api/contract';
 import { bestFirst, searchedParameters, type ColumnData, type Value } from '../model/columns';
 import { formatConfig, formatMetric } from '../model/numbers';
 import { trialSentence } from '../model/reason';
@@ -95,7 +95,7 @@ export function trialColumns(model: SweepModel, colorBy: ColorBy): Column[] {
       widthPx: 108,
       numeric: true,
     },
-    ...searchedParameters(parameters, rows).map((name) => parameterColumn(name, rows)),
+    ...searchedParameters(parameters).map((name) => parameterColumn(name, rows)),
     {
       key: 'reason',
       label: 'reason',

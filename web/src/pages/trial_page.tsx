@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import type { LoggedPoint, Schedule, Sweep, TrialDetail } from '../api/types';
+import type { LoggedPoint, Schedule, Sweep, TrialDetail } from '../api/contract';
 import { LiveTrial } from '../live/trial_live';
 import type { Clone } from '../model/curve';
 import { formatMetric, formatStep, fromWire, plural } from '../model/numbers';
@@ -36,7 +36,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
     j: () => sweep && number + 1 < countTrials(sweep.trials) && navigate(trialUrl(id, number + 1)),
     k: () => number > 0 && navigate(trialUrl(id, number - 1)),
   });
-  const parts = useSchedule(id, number, trial?.attempts ?? 0);
+  const parts = useSchedule(id, number, trial?.attempt_count ?? 0);
   if (live?.error.value && !trial) return <Trouble error={live.error.value} />;
   if (!live || !trial || !sweep) return <Loading what={`trial ${number} of ${id}`} />;
   return (
@@ -49,7 +49,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
         <div class="side">
           <section class="panel card" aria-labelledby="config-title">
             <h2 id="config-title">Configuration</h2>
-            <ConfigList config={trial.config} order={sweep.parameters?.map((each) => each.name)} />
+            <ConfigList config={trial.config} order={sweep.parameters.map((each) => each.name)} />
             <Origin trial={trial} />
           </section>
           <LineageCard trial={trial} parts={parts} />
@@ -58,7 +58,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
       </div>
       <Decisions trial={trial} metric={sweep.metric} />
       <Attempts trial={trial} />
-      {trial.attempts_list.some((attempt) => attempt.ranks.length > 0) && (
+      {trial.attempts.some((attempt) => attempt.ranks.length > 0) && (
         <LogPanel trial={trial} reports={live.reports.value} />
       )}
     </>
@@ -107,9 +107,9 @@ function TrialHead({
           {trial.step}
           {sweep.max_step > 0 && <span class="muted"> of {sweep.max_step}</span>}
         </Fact>
-        <Fact name="Trained">{formatDuration(trial.seconds)}</Fact>
+        <Fact name="Trained">{formatDuration(fromWire(trial.seconds))}</Fact>
         <Fact name="Attempts">
-          {trial.attempts}
+          {trial.attempt_count}
           {history !== '' && <span class="muted"> · {history}</span>}
         </Fact>
         <Fact name="Created">

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Attempt, Decision, Metric, TrialDetail, WireNumber } from '../api/types';
+import type { Attempt, Decision, Metric, TrialDetail, Real } from '../api/contract';
 import { formatMetric, fromWire } from '../model/numbers';
 import {
   attemptOutcome,
@@ -59,7 +59,7 @@ const verdictState = {
 } as const;
 
 function decisionColumns(metric: Metric): TableColumn<Decision>[] {
-  const numberText = (value: WireNumber | null): string =>
+  const numberText = (value: Real | null): string =>
     value === null ? '' : formatMetric(fromWire(value));
   return [
     { label: 'step', numeric: true, cell: ({ step }) => step },
@@ -89,8 +89,8 @@ export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
   return (
     <section class="panel card" aria-labelledby="attempts-title" data-testid="attempts">
       <h2 id="attempts-title">Attempts</h2>
-      {trial.attempts_list.length === 0 && <p class="muted">It has not started yet.</p>}
-      {trial.attempts_list.map((attempt, index) => (
+      {trial.attempts.length === 0 && <p class="muted">It has not started yet.</p>}
+      {trial.attempts.map((attempt, index) => (
         <AttemptCard key={attempt.number} attempt={attempt} why={begun[index] ?? ''} />
       ))}
     </section>

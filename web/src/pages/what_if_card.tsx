@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Replay, Sweep } from '../api/types';
+import type { Replay, Sweep } from '../api/contract';
 import { explain } from '../live/session';
 import { changedTrials, comparisons, unknownSentence, winnerSentence } from '../model/replay';
 import { trialUrl } from '../router';
@@ -78,7 +78,7 @@ function Answer({ sweep, replay }: { sweep: string; replay: Replay }): JSX.Eleme
         columns={[
           { label: '', cell: (row) => row.name },
           { label: 'recorded', cell: (row) => row.recorded },
-          { label: replay.scheduler.name, cell: (row) => row.replayed },
+          { label: String(replay.scheduler.name), cell: (row) => row.replayed },
         ]}
         rows={comparisons(replay)}
         rowKey={(row) => row.name}

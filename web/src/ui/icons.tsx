@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { TrialState } from '../api/types';
+import type { TrialState } from '../api/contract';
 
 /** One shape per state, so that no state depends on colour alone. */
 const stateShapes: Record<TrialState, JSX.Element> = {

@@ -1,4 +1,4 @@
-import type { TrialState } from '../api/types';
+import type { TrialState } from '../api/contract';
 
 /** A mark on a plot: an SVG path in a box from -1 to 1, filled or stroked. */
 export interface Mark {

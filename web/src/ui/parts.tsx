@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 
 import type { ApiError } from '../api/client';
-import type { TrialState } from '../api/types';
+import type { TrialState } from '../api/contract';
 import { formatCount } from '../model/numbers';
 import { countsSummary } from '../model/summary';
 import { countTrials, trialStates } from '../model/states';
