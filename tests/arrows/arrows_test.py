@@ -70,7 +70,7 @@ class Includes(unittest.TestCase):
             ("executor/agent/a.cc", '"core/base/ids.h"'),
             ("executor/transfer/a.cc", '"executor/agent/a.h"'),
             ("executor/health/a.cc", '"executor/agent/a.h"'),
-            ("trainable/worker/a.cc", '"base/result.h"'),
+            ("trainable/worker/a.cc", '"core/base/ids.h"'),
             ("trainable/distributed/a.cc", '"trainable/worker/worker.h"'),
             ("trainable/channel/a.cc", '"trainable/checkpoints/manifest.h"'),
             ("cli/a.cc", '"attune/main.h"'),
