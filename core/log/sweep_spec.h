@@ -29,8 +29,8 @@ struct Program {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
   std::string working_directory;  // absolute
-  // A regular expression (RE2): lines of rank 0's output that are reports, with its named groups as
-  // metrics and `step`. Empty: the program reports by itself.
+  // A regular expression (RE2). Lines of rank 0's output that match it are reports; its named
+  // groups are the metrics and `step`. Empty: the program reports by itself.
   std::string report_pattern;
   bool operator==(const Program&) const = default;
 };
@@ -44,31 +44,31 @@ struct Resources {
 
 // Where a gang goes when several executors have room.
 enum class PlacementPolicy {
-  kPack,     // where it fills best, so that large holes stay whole
-  kSpread,   // where most is free, so that gangs share a host as little as possible
-  kOneHost,  // as kPack, and never on several
+  kPack,     // on the one with the least free, so that large holes stay whole
+  kSpread,   // on the one with the most free, so that gangs seldom share a host
+  kOneHost,  // as kPack, but never on several hosts
 };
 
 std::string_view Name(PlacementPolicy policy);
 
-// Which gang goes on with more workers where several have fewer than they would like to have.
+// Which gang gets more workers first, if several have fewer than they ask for.
 enum class GrowthPolicy {
   kOldest,
-  kBest,  // of the trial whose first objective is best so far
-  kEven,  // the smallest, and no gang has more than its share of what the sweep can have
+  kBest,  // the gang of the trial whose first objective is best so far
+  kEven,  // the smallest; no gang gets more than an even share of what the sweep can have
 };
 
 std::string_view Name(GrowthPolicy policy);
 
 struct GangSpec {
   int workers = 1;      // world size
-  int min_workers = 0;  // it starts with so few where there is no room for more; 0: with all or not
-  // Of an attempt with fewer than `workers`, since it was decided on: only then may it give way to
-  // one with more, because to start anew costs time.
+  int min_workers = 0;  // it may start with this many if there is no room for more; 0: with all
+  // How long an attempt with fewer than `workers` runs before one with more may replace it, because
+  // a restart costs time.
   Seconds grow_after{60};
   GrowthPolicy grow = GrowthPolicy::kOldest;
   Resources per_worker{.cpus = 1};
-  int gpu_percent = 100;  // below 100: its one worker takes so much of one GPU (per_worker.gpus: 1)
+  int gpu_percent = 100;  // below 100: the share of one GPU for its one worker (per_worker.gpus: 1)
   PlacementPolicy placement = PlacementPolicy::kPack;
   Requirements required;  // labels of the executors that it runs on
   bool operator==(const GangSpec&) const = default;
@@ -79,11 +79,11 @@ inline double GpusPerWorker(const GangSpec& gang) {
   return gang.per_worker.gpus * gang.gpu_percent / 100.0;
 }
 
-// As gpus_per_worker of a sweep file has them. False: neither whole nor hundredths of one.
+// Sets what gpus_per_worker of a sweep file says. False: neither whole nor hundredths of one GPU.
 bool SetGpus(const Value& gpus, GangSpec& gang);
 
-// Which checkpoints are made and which stay. Beside what the policy keeps, a checkpoint stays while
-// something refers to it: a trial that will go on from it, a clone, the sweep's best, a person.
+// When trials save checkpoints, and which of them stay. A checkpoint also stays while something
+// refers to it: a trial that will continue from it, a clone, the sweep's best, or a user.
 struct CheckpointPolicy {
   Step every{0};      // 0: at milestones and at the end
   int keep_last = 1;  // newest ones of each trial; at least 1 while it can go on
@@ -91,35 +91,35 @@ struct CheckpointPolicy {
   bool operator==(const CheckpointPolicy&) const = default;
 };
 
-// What follows where a rank has failed and something stands in a log of its gang.
+// What follows if a rank failed and a line of its gang's logs matches a pattern.
 enum class LogAction {
-  kRetryElsewhere,  // the trial goes on on other executors, at no cost
-  kExcludeHost,     // and so does the sweep
-  kFail,            // the trial has failed: it would do so again
+  kRetryElsewhere,  // the trial continues on other executors, and the restart does not count
+  kExcludeHost,     // the sweep as well uses other executors only
+  kFail,            // the trial has failed, because it would fail again
 };
 
 std::string_view Name(LogAction action);
 
 struct LogPolicy {
-  std::string pattern;  // a regular expression (RE2), found anywhere in a line
+  std::string pattern;  // a regular expression (RE2) that matches anywhere in a line
   LogAction action = LogAction::kFail;
   bool operator==(const LogPolicy&) const = default;
 };
 
 struct FailurePolicy {
-  int max_restarts = 3;           // of a trial, after failures of its own
+  int max_restarts = 3;           // of a trial, after its own failures
   int max_failed_trials = 10;     // one more, and the sweep fails
-  Seconds backoff{10};            // before the first restart, doubled for each further one
-  Seconds stall_timeout{600};     // a rank silent for longer has failed
-  std::vector<LogPolicy> on_log;  // the first that is found counts
+  Seconds backoff{10};            // before the first restart; doubles with each further one
+  Seconds stall_timeout{600};     // a rank that is silent for longer has failed
+  std::vector<LogPolicy> on_log;  // the first that matches counts
   bool operator==(const FailurePolicy&) const = default;
 };
 
-// A trial is over when a metric has come to rest: when none of its last `patience` reports was
-// better than the best before them by more than min_delta, or, where there is a standard deviation,
-// when that of their values is no larger.
+// Ends a trial when a metric no longer changes: none of its last `patience` reports was better than
+// the best before them by more than min_delta. With `std`: the standard deviation of their values
+// is at most `std`.
 struct Plateau {
-  Objective metric;  // that of the sweep, or any other that is reported
+  Objective metric;  // a metric of the sweep, or any other that the program reports
   int patience = 1;  // in reports
   double min_delta = 0;
   std::optional<double> std;  // population standard deviation, in units of the metric
@@ -127,7 +127,7 @@ struct Plateau {
   bool operator==(const Plateau&) const = default;
 };
 
-// A trial is over when a metric has come to a bound; one of them or both. NaN comes to none.
+// Ends a trial when a metric reaches a bound; one of them is set or both. NaN reaches none.
 struct Threshold {
   std::string metric;
   std::optional<double> at_least;
@@ -136,61 +136,61 @@ struct Threshold {
   bool operator==(const Threshold&) const = default;
 };
 
-// When a sweep or a trial is over. Of each, 0 means: no such limit.
+// When a sweep or a trial ends. 0 means no such limit.
 struct StopPolicy {
-  int max_trials = 0;         // without it, until the searcher has no more
+  int max_trials = 0;         // 0: until the searcher has no more
   Seconds max_time{0};        // of the sweep, while it is not paused
   double max_gpu_hours = 0;   // of all its gangs
-  int patience = 0;           // trials that end in a row while no better report comes
+  int patience = 0;           // consecutive trials that end without a better report
   Seconds max_trial_time{0};  // training time of a trial
-  int trial_patience = 0;     // reports of a trial in a row that are its best in no objective
-  // Of the objectives, in their order: the sweep is over when one report has reached each one that
-  // is there. Nothing stands for those after the last.
+  int trial_patience = 0;     // consecutive reports of a trial that are its best in no objective
+  // The targets of the objectives, in their order: the sweep ends when one report has reached all
+  // of them. The list ends with the last target that is set.
   std::vector<std::optional<double>> targets;
   std::optional<Plateau> plateau;
   std::vector<Threshold> thresholds;
   bool operator==(const StopPolicy&) const = default;
 };
 
-// A sweep, complete: every default is filled in. What a sweep file resolves to.
+// A complete sweep: every default is filled in. A sweep file resolves to it.
 struct SweepSpec {
   std::string name;
   std::vector<std::string> tags;
   Program program;
   std::vector<Objective> objectives = std::vector<Objective>(1);  // at least one
-  std::vector<Constraint> constraints;  // a report that violates one is nobody's best
+  std::vector<Constraint> constraints;  // a report that violates one never counts as the best
   SearchSpace space;
   std::vector<Config> initial_points;  // tried first, in this order
   AlgorithmSpec searcher;
   uint64_t seed = 0;  // below 2^53
   AlgorithmSpec scheduler;
-  // The metric that time is measured in: a report's step is its value, rounded down, and so are all
-  // steps of the sweep. Empty: steps are counted by the program.
+  // The metric that measures time: the step of a report is its value, rounded down, and so are all
+  // steps of the sweep. Empty: the program counts the steps.
   std::string time_attr;
   Step max_step{0};  // a trial that reaches it is complete; 0: the program ends itself
   GangSpec gang;
   int max_concurrent_trials = 0;  // 0: as many as fit
-  int priority = 0;               // a sweep of a higher one is served first
+  int priority = 0;               // sweeps with a higher one get resources first
   CheckpointPolicy checkpoint;
   FailurePolicy failure;
   StopPolicy stop;
-  std::vector<SweepId> warm_start;  // earlier sweeps, whose results its searcher begins with
+  std::vector<SweepId> warm_start;  // earlier sweeps; the searcher starts with their results
 
-  // The first one: what a scheduler judges unless it says otherwise.
+  // The first one. Schedulers judge by it unless they say otherwise.
   const Objective& objective() const { return objectives.front(); }
 
-  // The metrics that each report has: those of the objectives, of the constraints, of the limits,
-  // then the one that time is measured in.
+  // The metrics that each report must have: those of the objectives, the constraints and the
+  // limits, then the one that measures time.
   std::vector<std::string> ReportedMetrics() const;
 
-  // Without a program trials are asked for and told from outside.
+  // Without a program, another program asks for trials and reports their results.
   bool External() const { return program.command.empty(); }
 
   bool operator==(const SweepSpec&) const = default;
 };
 
-// The step that a value of `time_attr` stands for; nullopt: none, because it is below 1, or too
-// large to be exact, or no number.
+// The step that a value of `time_attr` means; nullopt for a value that is below 1, too large to be
+// exact, or no number.
 std::optional<Step> StepOfTime(double value);
 
 }  // namespace attune
