@@ -23,7 +23,8 @@ Message AnswerOf(const std::function<void(Packer& result)>& call) {
 }
 
 // The next call and its arguments; false when the driver is gone.
-bool Receive(MessageSocket& driver, std::uintptr_t& function, std::shared_ptr<const Message>& args) {
+bool Receive(MessageSocket& driver, std::uintptr_t& function,
+             std::shared_ptr<const Message>& args) {
   args.reset();
   std::optional<Message> message = driver.Receive();
   if (!message) return false;

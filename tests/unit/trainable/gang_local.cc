@@ -21,9 +21,9 @@
 namespace gang {
 namespace {
 
+using attune::trainable::ForkedWorker;
 using attune::trainable::Gang;
 using attune::trainable::Launcher;
-using attune::trainable::ForkedWorker;
 
 // Sums what each rank knows; of three ranks, the last fails.
 void Train(attune::Context& context) {
@@ -39,8 +39,8 @@ void RunOne(Launcher& launcher, int world_size, std::vector<std::string> args = 
   }
   double counted = 0;
   Gang local(launcher, std::move(ranks), std::move(args),
-                  {.report = [&](const auto& report) { counted = report.metrics[0].second; },
-                   .checkpoint = {}});
+             {.report = [&](const auto& report) { counted = report.metrics[0].second; },
+              .checkpoint = {}});
   const Gang::End end = local.Run(/*stop_fd=*/-1);
   if (end.outcome == Gang::End::Outcome::kFinished) {
     std::cout << "a gang of " << counted << " finished" << std::endl;
