@@ -128,7 +128,7 @@ describe('extending', () => {
     await page.getByRole('button', { name: 'Extend…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Extend fashion-mnist' });
     await dialog.getByText('The sweep has ended; it will run again.').waitFor();
-    await dialog.getByLabel('Trials in all').fill('40');
+    await dialog.getByLabel('Trials in total').fill('40');
     await dialog.getByLabel('Time').fill('2h');
     await dialog.getByRole('button', { name: 'Extend' }).click();
     await page.locator('.page-head .state').getByText('running').waitFor();

@@ -8,6 +8,7 @@ import type {
   SweepState,
   TrialState,
   Metrics,
+  Real,
 } from './contract';
 
 /** An event of the stream; see docs/rest-api.md. */
@@ -78,7 +79,7 @@ export type TrialReported = TrialEventBase & {
   kind: 'trial_reported';
   attempt: number;
   step: number;
-  seconds: number;
+  seconds: Real;
   metrics: Metrics;
 };
 export type MetricsLogged = TrialEventBase & {

@@ -176,7 +176,7 @@ export class SweepModel {
     this.update(event.trial, (row) => ({
       ...row,
       step: event.step,
-      seconds: event.seconds,
+      seconds: fromWire(event.seconds),
       metrics: event.metrics,
       best: bestOf(mode, row.best, value),
     }));

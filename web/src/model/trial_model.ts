@@ -22,7 +22,7 @@ export function appendReport(
   return {
     ...trial,
     step,
-    seconds: Math.max(fromWire(trial.seconds), seconds),
+    seconds: Math.max(fromWire(trial.seconds), fromWire(seconds)),
     metrics,
     best: improves ? judged : trial.best,
     history: [...trial.history, { attempt, step, seconds, time, metrics }],
