@@ -138,7 +138,7 @@ TEST_F(Steer, CloneCreatesTheSweepWithItsSettings) {
   EXPECT_EQ(resolved.code, ExitCode::kSuccess) << resolved.err;
   EXPECT_THAT(created, HasSubstr("name: wider\n"));
   EXPECT_THAT(created, HasSubstr("max_trials: 40\n"));
-  EXPECT_THAT(created, HasSubstr("\"/home/ada/mnist/train\""));
+  EXPECT_THAT(created, HasSubstr("command: [/home/ada/mnist/train]\n"));
 }
 
 TEST_F(Steer, CloneNamesTheKeyThatWasMeantAndCreatesNothing) {

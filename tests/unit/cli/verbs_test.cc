@@ -53,7 +53,7 @@ TEST(Arguments, TheWordThatIsWrongIsNamedWithTheOneThatWasMeant) {
       {{"sweep", "crate"},
        "attune: there is no verb `crate` of `attune sweep`; did you mean `create`?\n"},
       {{"executor", "drian", "box"},
-       "attune: not expected: `drian` (did you mean `drain`?), `box`\n"},
+       "attune: there is no verb `drian` of `attune executor`; did you mean `drain`?\n"},
       {{"sweep", "list", "--shape", "--sever=x"},
        "attune: not expected: `--shape`, `--sever=x` (did you mean `--server`?)\n"},
       {{"--colour", "sweep", "list", "s1"}, "attune: not expected: `--colour`, `s1`\n"},
