@@ -147,7 +147,7 @@ TEST_F(WorkerChannelCheckpoints, AResumeFromAnotherCheckpointThanTheServerMeansI
   }
   const std::string other = "sha256:" + std::string(64, 'a');
   FakeGang digest(1, {{"resume", {{"step", 4}, {"path", path}, {"digest", other}}}});
-  EXPECT_THAT(digest.Await(0, "error")["message"], HasSubstr("its digest is not " + other));
+  EXPECT_THAT(digest.Await(0, "error")["message"], HasSubstr(" and not " + other));
   FakeGang step(1, {{"resume", {{"step", 3}, {"path", path}}}});
   EXPECT_THAT(step.Await(0, "error")["message"],
               HasSubstr("is a checkpoint of step 4, the trial goes on from step 3"));
