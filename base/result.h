@@ -8,24 +8,25 @@
 
 #include "base/check.h"
 
-// Inline, as is the SDK's namespace: each has an Error, and its own code finds its own.
+// The namespace is inline, so that `attune::Error` names this Error. The SDK has another one, in
+// attune::sdk.
 namespace attune::inline base {
 
 enum class ErrorCode {
-  kInvalid,      // the request or the document is wrong; the same again is wrong again
+  kInvalid,      // the request or the document is wrong; a retry fails again
   kNotFound,     // no such sweep, trial, file, name
-  kConflict,     // not in this state: already ended, already there, held by another process
+  kConflict,     // the state does not allow it: already ended, exists, held by another process
   kDenied,       // no token, a wrong one, or no permission
-  kUnavailable,  // not now: a peer is away or the server is starting
-  kStorageFull,  // nothing can be made durable
-  kUnsynced,  // a sync failed: only the next start can say what is on the disk, so end the process
-  kCorrupt,   // what was read back is not what was written
-  kInternal,  // ours; says what to report
+  kUnavailable,  // try again later: a peer is away or the server is starting
+  kStorageFull,  // nothing can be stored
+  kUnsynced,  // a sync failed: only the next start knows what is on the disk, so end the process
+  kCorrupt,   // stored data differs from the data that was written
+  kInternal,  // a fault of Attune; the message says what to report
 };
 
 std::string_view Name(ErrorCode code);
 
-// An operating error. `message` names the thing, what is wrong with it and what to do.
+// An error at run time. `message` names the thing, what is wrong with it and what to do.
 struct Error {
   ErrorCode code;
   std::string message;
@@ -36,7 +37,7 @@ struct Error {
 // An Error of code kInvalid.
 inline Error Invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
 
-// A value or an Error. Asking a Result for what it does not hold is a broken invariant.
+// A value or an Error. Reading the one that it does not hold is a broken invariant.
 template <class T>
 class [[nodiscard]] Result {
  public:

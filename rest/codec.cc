@@ -1,5 +1,6 @@
 #include "rest/codec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -21,7 +22,7 @@ const Json& Place::Find(const char* name) const {
 }
 
 std::string Place::Path() const {
-  if (parent_ == nullptr) return "the answer";
+  if (parent_ == nullptr) return "the document";
   const std::string parent = parent_->parent_ == nullptr ? "" : parent_->Path();
   if (name_ == nullptr) return parent + "[" + std::to_string(index_) + "]";
   return parent + (parent.empty() ? "" : ".") + name_;
@@ -58,6 +59,28 @@ void Read(const Place& place, Real& value) {
   }
 }
 
+void CheckBounds(const Place& place, double value, const Bounds& bounds) {
+  if (bounds.min && !(value >= *bounds.min))
+    place.Fail("a number of " + Json(*bounds.min).dump() + " or more");
+  if (bounds.max && !(value <= *bounds.max))
+    place.Fail("a number of " + Json(*bounds.max).dump() + " or less");
+}
+
+void CheckBounds(const Place& place, const std::string& value, const Bounds& bounds) {
+  // Bytes that continue a character of UTF-8 begin with the bits 10.
+  const auto length = static_cast<size_t>(
+      std::ranges::count_if(value, [](char byte) { return (byte & 0xC0) != 0x80; }));
+  if (length < bounds.min_length)
+    place.Fail("a text of " + std::to_string(bounds.min_length) + " or more characters");
+  if (length > bounds.max_length)
+    place.Fail("a text of " + std::to_string(bounds.max_length) + " or fewer characters");
+}
+
+void CheckItems(const Place& place, size_t items, const Bounds& bounds) {
+  if (items > bounds.max_items)
+    place.Fail("a list of " + std::to_string(bounds.max_items) + " or fewer elements");
+}
+
 void Read(const Place& place, std::string& value) {
   if (!place.json().is_string()) place.Fail("a text");
   value = place.json().get<std::string>();
@@ -83,12 +106,11 @@ void Read(const Place& place, double& value) {
   value = place.json().get<double>();
 }
 
-Status Guarded(const Json& json, void (*read)(const Place& place, void* into), void* into) {
+Status TryRead(const Json& json, void (*read)(const Place& place, void* into), void* into) {
   try {
     read(Place(json), into);
   } catch (const Unexpected& unexpected) {
-    return Error{ErrorCode::kInternal,
-                 unexpected.message + ": server and program may be of different versions"};
+    return Invalid(unexpected.message);
   }
   return {};
 }

@@ -3,11 +3,13 @@
 // How the generated structs of rest/contract.h are written as JSON and read from it.
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,15 @@ struct ProblemRow {
   const char* type;
   int status;
   const char* title;
+};
+
+// The bounds that a schema sets for a number, a text or a list.
+struct Bounds {
+  std::optional<double> min = {};
+  std::optional<double> max = {};
+  size_t min_length = 0;                                   // of a text, in characters
+  size_t max_length = std::numeric_limits<size_t>::max();  // of a text or the texts of a list
+  size_t max_items = std::numeric_limits<size_t>::max();   // of a list
 };
 
 // A value of a document that is being read, and where it is, for messages.
@@ -167,6 +178,31 @@ void Get(const Place& place, const char* name, Absent<T>& value) {
   if (place.Has(name)) Get(place, name, value.emplace());
 }
 
+void CheckBounds(const Place& place, double value, const Bounds& bounds);
+void CheckBounds(const Place& place, const std::string& value, const Bounds& bounds);
+void CheckItems(const Place& place, size_t items, const Bounds& bounds);
+template <class T>
+void CheckBounds(const Place& place, const std::vector<T>& values, const Bounds& bounds) {
+  CheckItems(place, values.size(), bounds);
+  if constexpr (std::is_same_v<T, std::string>) {
+    for (size_t i = 0; i < values.size(); ++i)
+      place.Element(i, [&](const Place& element) { CheckBounds(element, values[i], bounds); });
+  }
+}
+
+template <class T>
+void Get(const Place& place, const char* name, T& value, const Bounds& bounds) {
+  place.Member(name, [&](const Place& member) {
+    Read(member, value);
+    CheckBounds(member, value, bounds);
+  });
+}
+
+template <class T>
+void Get(const Place& place, const char* name, Absent<T>& value, const Bounds& bounds) {
+  if (place.Has(name)) Get(place, name, value.emplace(), bounds);
+}
+
 template <class T>
 Json ToJson(const T& value) {
   Json json;
@@ -175,14 +211,14 @@ Json ToJson(const T& value) {
 }
 
 // Calls `read`; returns the error if it failed.
-Status Guarded(const Json& json, void (*read)(const Place& place, void* into), void* into);
+Status TryRead(const Json& json, void (*read)(const Place& place, void* into), void* into);
 
-// Reads a struct of the contract. Members that it does not know are ignored. kInternal: the
-// document is not one; the message names the member.
+// Reads a struct of the contract. Members that it does not know are ignored. kInvalid: the document
+// does not have the form that the contract describes; the message names the member.
 template <class T>
 Result<T> Parse(const Json& json) {
   T value;
-  const Status status = Guarded(
+  const Status status = TryRead(
       json, [](const Place& place, void* into) { Read(place, *static_cast<T*>(into)); }, &value);
   if (!status.ok()) return status.error();
   return value;

@@ -3,7 +3,6 @@
 
     generate.py cpp CONTRACT FOLDER     FOLDER/rest/contract.h, contract.cc and openapi.cc: C++ structs and the document
     generate.py ts CONTRACT FILE        TypeScript interfaces
-    generate.py python CONTRACT FILE    TypedDicts, as a stub file
     generate.py page CONTRACT FILE      the tables of FILE (docs/rest-api.md), between its markers
     generate.py page --check CONTRACT FILE    exits with 1 if these tables are out of date
 
@@ -22,6 +21,9 @@ CPP_KEYWORDS = {"continue", "default", "delete", "new", "operator", "register", 
 # The keywords that a member's schema may have. Any other one is usually the end of an unquoted description with a comma.
 KEYWORDS = {"$ref", "additionalProperties", "default", "description", "enum", "format", "items", "maxItems", "maxLength",
             "maximum", "minItems", "minLength", "minimum", "oneOf", "pattern", "type"}
+# Keywords of schemas that rest/codec.h checks, and its names for them, in their order.
+BOUNDS = {"minimum": "min", "maximum": "max", "minLength": "min_length", "maxLength": "max_length",
+          "maxItems": "max_items"}
 NOTE = "Made from docs/openapi.yaml by rest/generate.py. Do not edit."
 
 
@@ -172,6 +174,13 @@ class Cpp(Language):
         return member + "_" if member in CPP_KEYWORDS else member
 
     @staticmethod
+    def bounds(schema):
+        """The last argument of Get, if the schema of a member has bounds."""
+        keywords = {**schema.get("items", {}), **schema}  # texts of a list
+        found = [f".{name} = {keywords[keyword]}" for keyword, name in BOUNDS.items() if keyword in keywords]
+        return f", Bounds{{{', '.join(found)}}}" if found else ""
+
+    @staticmethod
     def default(name):
         return {"int64_t": " = 0", "uint64_t": " = 0", "double": " = 0", "bool": " = false"}.get(name, "")
 
@@ -209,7 +218,8 @@ class Cpp(Language):
             lines += [f"  Put(json, {quoted(member)}, value.{self.name(member)});" for member, _, _ in members]
             lines += ["}", "", f"void Read(const Place& place, {name}& value) {{"]
             lines.append(f"  Read(place, static_cast<{base}&>(value));" if base else "  place.ExpectObject();")
-            lines += [f"  Get(place, {quoted(member)}, value.{self.name(member)});" for member, _, _ in members]
+            lines += [f"  Get(place, {quoted(member)}, value.{self.name(member)}{self.bounds(each)});"
+                      for member, each, _ in members]
             lines += ["}", ""]
         lines += ["}  // namespace attune::rest", ""]
         return "\n".join(lines)
@@ -273,54 +283,6 @@ class TypeScript(Language):
         if "oneOf" in schema:
             return " | ".join(self.plain(each) for each in schema["oneOf"])
         return self.plain(schema)
-
-
-class Python(Language):
-    SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-
-    def scalar(self, schema):
-        return self.SCALARS[schema["type"]]
-
-    def real(self):
-        return "float"  # the client converts "nan", "inf" and "-inf"
-
-    def any(self, schema):
-        if "additionalProperties" in schema:
-            return self.map(self.type(schema["additionalProperties"]))
-        return "Union[float, int, str, bool]" if "oneOf" in schema else self.map("Any")
-
-    def enum(self, values):
-        return f"Literal[{', '.join(quoted(value) for value in values)}]"
-
-    def nullable(self, name):
-        return f"Optional[{name}]"
-
-    def list(self, name):
-        return f"List[{name}]"
-
-    def map(self, name):
-        return f"Dict[str, {name}]"
-
-    def text(self):
-        lines = [f"# {NOTE}", "from typing import Any, Dict, List, Literal, Optional, TypedDict, Union", "",
-                 "from typing_extensions import NotRequired", ""]
-        for name in self.contract.in_order():
-            schema = self.contract.structs[name]
-            base = self.contract.base(schema)
-            members = self.contract.members(name)
-            if any(member == "from" for member, _, _ in members):  # a keyword
-                entries = ", ".join(f"{quoted(member)}: {self.member(each, required)}"
-                                    for member, each, required in members)
-                lines += [f"{name} = TypedDict({quoted(name)}, {{{entries}}})", ""]
-                continue
-            lines.append(f"class {name}({base or 'TypedDict'}):")
-            lines += [f"    {member}: {self.member(each, required)}" for member, each, required in members]
-            lines.append("")
-        return "\n".join(lines)
-
-    def member(self, schema, required):
-        name = self.type(schema)
-        return name if required else f"NotRequired[{name}]"
 
 
 class Page(Language):
@@ -459,7 +421,7 @@ def page(contract, path, check):
 def main(arguments):
     check = "--check" in arguments
     arguments = [each for each in arguments if each != "--check"]
-    if len(arguments) != 3 or arguments[0] not in ("cpp", "ts", "python", "page"):
+    if len(arguments) != 3 or arguments[0] not in ("cpp", "ts", "page"):
         sys.exit(__doc__)
     what, source, target = arguments
     try:
@@ -472,7 +434,7 @@ def main(arguments):
         elif what == "page":
             page(contract, target, check)
         else:
-            write(target, {"ts": TypeScript, "python": Python}[what](contract).text())
+            write(target, TypeScript(contract).text())
     except ContractError as error:
         sys.exit(f"generate.py: {error}")
 

@@ -12,7 +12,7 @@
 
 namespace attune::schedulers {
 
-// Limits how far trials climb for now, as in PASHA (Bohdal et al., "PASHA: Efficient HPO and NAS
+// Limits how far trials may climb at the moment, as in PASHA (Bohdal et al., "PASHA: Efficient HPO and NAS
 // with progressive resource allocation", ICLR 2023, §4). The first limit is the second rung. The
 // next rung opens when the trials at the highest open rung do not rank there as they did at the
 // rung before. Ranks are soft: at each place of the order there must be a trial whose value at the

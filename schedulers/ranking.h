@@ -11,7 +11,7 @@
 
 namespace attune::schedulers {
 
-// Decides how the trials at a rung are ranked, and how far trials may climb for now. The base class
+// Decides how the trials at a rung are ranked, and how far trials may climb at the moment. The base class
 // ranks trials by the values that they reported and lets them climb the whole ladder.
 //
 // Costs are values of which small is better. A value that is not finite is the worst.
@@ -44,7 +44,7 @@ class Ranking {
   virtual Score ScoreOf(TrialNumber, size_t /*rung*/, double cost) const { return {cost}; }
   // No trial is promoted before this number of trials is recorded, if more can be created.
   virtual size_t TrialsMin() const { return 0; }
-  // The rung from which no trial continues for now, and the reason.
+  // The rung from which no trial continues at the moment, and the reason.
   virtual Step Limit() const { return Step(std::numeric_limits<int64_t>::max()); }
   virtual std::string LimitReason() const { return ""; }
 

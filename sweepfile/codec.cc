@@ -292,10 +292,6 @@ Json ToJson(const Requirements& required) {
   return json;
 }
 
-Json ToJson(const Plateau& plateau) { return KeysToJson(plateau); }
-
-Json ToJson(const std::vector<Threshold>& thresholds) { return MemberToJson({}, thresholds); }
-
 Result<SweepSpec> SpecFromJson(const Json& json) {
   if (!json.is_object()) return Corrupt("spec of a sweep: no JSON object");
   const Node root = ToNode(json);

@@ -29,9 +29,6 @@ Json ToJson(const SweepSpec& spec);
 
 // As in a sweep file's `resources.requires` and `stop`.
 Json ToJson(const Requirements& required);
-Json ToJson(const Plateau& plateau);
-Json ToJson(const std::vector<Threshold>& thresholds);
-
 // Reads what ToJson wrote; a key that is missing has its default. kCorrupt with the place of what
 // cannot be read. For sweep files of people use ParseSweep.
 Result<SweepSpec> SpecFromJson(const Json& json);

@@ -35,8 +35,10 @@ Answer<T> ReadAnswer(const Result<Reply>& reply, std::string_view file = "") {
   if (!document.is_object()) return NotAttune();
   Result<T> value = rest::Parse<T>(document);
   if (!value.ok()) {
-    return Error{value.error().code,
-                 value.error().message + "\ncompare them with `attune version`"};
+    return Error{ErrorCode::kInternal,
+                 "the server's answer does not follow the contract: " + value.error().message +
+                     "\nserver and program may be of different versions: compare them with "
+                     "`attune version`"};
   }
   return Parsed<T>{*std::move(value), std::move(document)};
 }
@@ -319,10 +321,10 @@ Result<checkpoints::Piece> Api::CheckpointContent(const CheckpointName& checkpoi
 
 Answer<rest::TrialDetail> Api::EnqueueTrial(const std::string& sweep, const rest::NewTrial& trial) {
   if (!IsId(sweep)) return BadId(sweep);
-  return PostAnswer<rest::TrialDetail>(
-      client_,
-      {.path = kSweeps + '/' + sweep + "/trials", .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}},
-      rest::ToJson(trial));
+  return PostAnswer<rest::TrialDetail>(client_,
+                                       {.path = kSweeps + '/' + sweep + "/trials",
+                                        .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}},
+                                       rest::ToJson(trial));
 }
 
 Answer<rest::Offer> Api::AskTrial(const std::string& sweep, const rest::Ask& ask) {

@@ -19,6 +19,10 @@ std::optional<rest::Real> RenderReal(const std::optional<double>& value) {
   return std::nullopt;
 }
 
+std::map<std::string, rest::Real> RenderMetrics(const Metrics& metrics) {
+  return {metrics.begin(), metrics.end()};
+}
+
 rest::Checkpoint RenderFiles(const CheckpointRow& row) {
   return {.step = row.step.value,
           .attempt = row.attempt,
@@ -44,7 +48,7 @@ rest::Best RenderBest(const BestTrial& best) {
           .step = best.step.value,
           .value = best.values.front(),
           .values = best.values,
-          .config = RenderConfig(best.config),
+          .config = sweepfile::ToJson(best.config),
           .metrics = RenderMetrics(best.metrics),
           .checkpoint = best.checkpoint,
           .checkpoint_step = best.checkpoint_step};
@@ -176,12 +180,6 @@ std::optional<int64_t> KnownBytes(int64_t bytes) {
 
 }  // namespace
 
-Json RenderConfig(const Config& config) { return sweepfile::ToJson(config); }
-
-std::map<std::string, rest::Real> RenderMetrics(const Metrics& metrics) {
-  return {metrics.begin(), metrics.end()};
-}
-
 std::vector<int64_t> RenderSteps(const std::vector<Step>& steps) {
   std::vector<int64_t> rendered;
   for (const Step step : steps) rendered.push_back(step.value);
@@ -272,7 +270,7 @@ rest::Trial RenderTrial(const TrialRow& row, const std::string& waiting_reason) 
           .number = row.id.number.value,
           .state = row.state,
           .reason = row.reason,
-          .config = RenderConfig(row.config),
+          .config = sweepfile::ToJson(row.config),
           .origin = row.origin,
           .created = row.created,
           .ended = row.ended,
@@ -305,8 +303,8 @@ rest::TrialDetail RenderDetail(const TrialDetail& detail, const std::string& wai
 }
 
 rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, bool stored) {
-  return {{RenderFiles(row.checkpoint)}, ToString(sweep), row.trial.value,
-          row.executor,                  RenderReal(row.best), stored};
+  return {{RenderFiles(row.checkpoint)}, ToString(sweep), row.trial.value, row.executor,
+          RenderReal(row.best),          stored};
 }
 
 rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row, bool stored) {
@@ -315,8 +313,7 @@ rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row,
 
 rest::Explanation RenderExplanation(const TrialRow& trial,
                                     const std::optional<Explanation>& explanation) {
-  rest::Explanation rendered{.origin = trial.origin,
-                             .rationale = RenderRationale(trial.rationale)};
+  rest::Explanation rendered{.origin = trial.origin, .rationale = RenderRationale(trial.rationale)};
   if (!explanation) return rendered;
   rendered.decision = RenderDecision(explanation->decision);
   rendered.policy = ParseJsonOrThrow<Json>(explanation->policy);

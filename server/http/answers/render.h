@@ -41,9 +41,6 @@ std::string CurvesToText(const std::string& metric, const Curves& curves);
 rest::Demand RenderDemand(const Demand& demand);
 rest::Executor RenderExecutor(const Backend::ExecutorStatus& status);
 
-// {"lr": 0.1} as JSON.
-rest::Json RenderConfig(const Config& config);
 rest::TrialCounts RenderCounts(const std::map<std::string, int64_t, std::less<>>& counts);
-std::map<std::string, rest::Real> RenderMetrics(const Metrics& metrics);
 
 }  // namespace attune::server

@@ -69,7 +69,7 @@ TEST(Contract, NamesAMissingMember) {
   const auto read = Parse<ExecutorList>(json);
 
   ASSERT_FALSE(read.ok());
-  EXPECT_EQ(read.error().code, ErrorCode::kInternal);
+  EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(read.error().message, HasSubstr("executors[0] has no member state"));
 }
 
@@ -81,6 +81,25 @@ TEST(Contract, NamesAMemberOfAnotherType) {
 
   ASSERT_FALSE(read.ok());
   EXPECT_THAT(read.error().message, HasSubstr("target is not a number"));
+}
+
+TEST(Contract, NamesAMemberOutsideItsBounds) {
+  const auto negative = Parse<Amount>({{"nodes", 0}, {"cpus", -0.5}, {"gpus", 1}});
+  const auto at_bound = Parse<DrainRequest>({{"reason", std::string(1000, 'x')}});
+  const auto too_long = Parse<DrainRequest>({{"reason", std::string(1001, 'x')}});
+
+  ASSERT_FALSE(negative.ok());
+  EXPECT_THAT(negative.error().message, HasSubstr("cpus is not a number of 0"));
+  EXPECT_TRUE(at_bound.ok());
+  ASSERT_FALSE(too_long.ok());
+  EXPECT_THAT(too_long.error().message, HasSubstr("reason is not a text of 1000 or fewer"));
+}
+
+TEST(Contract, CountsCharactersAndNotBytes) {
+  std::string umlauts;
+  for (int i = 0; i < 1000; ++i) umlauts += "ä";
+
+  EXPECT_TRUE(Parse<DrainRequest>({{"reason", umlauts}}).ok());
 }
 
 TEST(Contract, ServesItselfAsJson) {

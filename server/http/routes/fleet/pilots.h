@@ -14,7 +14,6 @@ namespace attune::server {
 
 // The most fleets that are kept. The fleet with the oldest report is forgotten first.
 inline constexpr size_t kFleetsMax = 16;
-inline constexpr size_t kPilotsMax = 10'000;  // of a fleet
 
 // The newest report of each manager of pilots. Any thread.
 class Pilots {

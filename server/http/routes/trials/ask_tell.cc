@@ -9,9 +9,9 @@
 #include "core/brain/next_trial.h"
 #include "server/http/answers/answers.h"
 #include "server/http/answers/refusal.h"
-#include "server/http/answers/render.h"
 #include "server/http/routes/request/query.h"
 #include "server/http/transport/problem.h"
+#include "sweepfile/codec.h"
 
 namespace attune::server {
 namespace {
@@ -21,7 +21,7 @@ rest::Offer RenderOffer(std::string_view state, const SweepSpec& spec, const Att
                         const Config& config, Step last) {
   const TrialNumber trial = fact.attempt.trial.number;
   rest::Offer offer{.state = std::string(state), .trial = trial.value};
-  offer.config = RenderConfig(config);
+  offer.config = sweepfile::ToJson(config);
   offer.attempt = fact.attempt.number;
   offer.epoch = static_cast<int64_t>(fact.epoch.value);
   offer.seed = SeedOf(spec, trial);

@@ -81,9 +81,9 @@ TEST_F(PilotsAnswers, NothingElseThatAReportSaysIsKept) {
 TEST_F(PilotsAnswers, RefuseWhatIsNoReportAndSayWhere) {
   EXPECT_EQ(Tell("what").status, 400);
   EXPECT_EQ(Tell("").status, 400);
-  EXPECT_THAT(Refused(Json::array()), HasSubstr("the answer is not an object"));
+  EXPECT_THAT(Refused(Json::array()), HasSubstr("the document is not an object"));
   EXPECT_THAT(Refused(Json::object()), HasSubstr("has no member fleet"));
-  EXPECT_THAT(Refused(Report("")), HasSubstr("fleet is empty"));
+  EXPECT_THAT(Refused(Report("")), HasSubstr("fleet is not a text of 1 or more characters"));
   Json report = Report();
   report["pilots"][0]["nodes"] = "two";
   EXPECT_THAT(Refused(report), HasSubstr("pilots[0].nodes is not an integer"));
@@ -92,10 +92,10 @@ TEST_F(PilotsAnswers, RefuseWhatIsNoReportAndSayWhere) {
   EXPECT_THAT(Refused(report), HasSubstr("pilots[0].executors[0] is not a text"));
   report = Report();
   report["hours"]["idle"]["gpus"] = -1;
-  EXPECT_THAT(Refused(report), HasSubstr("hours is negative"));
+  EXPECT_THAT(Refused(report), HasSubstr("hours.idle.gpus is not a number of 0.0 or more"));
   report = Report();
   report["host"] = std::string(5'000, 'x');
-  EXPECT_THAT(Refused(report), HasSubstr("host is longer than 4096 bytes"));
+  EXPECT_THAT(Refused(report), HasSubstr("host is not a text of 4096 or fewer characters"));
   EXPECT_EQ(Fleets(), Json::array());
 }
 
