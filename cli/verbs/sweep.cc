@@ -124,12 +124,12 @@ struct SweepCloneFlags : SweepNameFlags {
   void AddTo(CLI::App& verb) {
     verb.add_option("--set", settings,
                     "a key of the sweep file and its new value in YAML, such as "
-                    "parameters.lr.max=0.1; null takes the key away; again for each")
+                    "parameters.lr.max=0.1; null removes the key; may be repeated")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    verb.add_option("--name", name, "of the new sweep; that of the old one when absent")
+    verb.add_option("--name", name, "name of the new sweep; the old one's when absent")
         ->type_name("NAME");
-    verb.add_flag("--dry-run", dry_run, "print the file of the new sweep, and create none");
+    verb.add_flag("--dry-run", dry_run, "print the file of the new sweep without creating it");
     SweepNameFlags::AddTo(verb);
   }
 };

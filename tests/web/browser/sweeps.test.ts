@@ -187,7 +187,7 @@ describe('the pilots', () => {
     await panel.getByRole('rowheader', { name: 'attune-91c07ab2-2' }).waitFor();
     const text = await panel.textContent();
     expect(text).toContain('1 pilot is PENDING (QOSMaxGRESPerUser).');
-    expect(text).toContain('GPU-hours: 12.00 held, 9.00 in use (75 %), 3.00 idle');
+    expect(text).toContain('GPU-hours: 12.00 allocated, 9.00 in use (75 %), 3.00 idle');
     const row = await panel.locator('tbody tr').first().textContent();
     expect(row).toContain('1 of 2');
     expect(row).toContain('4 of 8');
