@@ -14,8 +14,8 @@ namespace attune::slurm {
 // numbers are, and which pilots may be on their way to Slurm.
 //
 //   fleet.json   the above, replaced as a whole and synced
-//   lock         held by the one keeper
-//   down         the keeper is to end
+//   lock         held by the one manager
+//   down         the manager is to end
 class FleetFolder {
  public:
   struct Fleet {
@@ -37,7 +37,7 @@ class FleetFolder {
   // Durable once it returns.
   Status Save(Fleet fleet);
 
-  // A keeper sees that it is to end, and ends; asked before Lock(), it frees the way.
+  // A manager sees that it is to end, and ends; asked before Lock(), it frees the way.
   Status AskToEnd();
   bool asked_to_end() const;
   void ForgetAsked();

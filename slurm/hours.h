@@ -23,12 +23,12 @@ struct Amount {
 struct Hours {
   Amount held;    // by pilots, from their start to their end, joined or not
   Amount in_use;  // of that: by gangs, as it was at each look
-  Amount unseen;  // of that: while no keeper looked; nobody knows
+  Amount unseen;  // of that: while no manager looked; nobody knows
   Amount idle() const;
 };
 
 // Counts them, in `DATA-DIR/slurm/hours.json`. How long a job has run Slurm says, and how much of
-// it was counted is written in the same file: a keeper that dies, whenever, counts nothing twice
+// it was counted is written in the same file: a manager that dies, whenever, counts nothing twice
 // and loses nothing but the use of its last seconds.
 class HoursBook {
  public:

@@ -15,7 +15,7 @@
 #include "slurm/command.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/hours.h"
-#include "slurm/keeper.h"
+#include "slurm/manager.h"
 #include "slurm/tools.h"
 
 namespace attune::cli {
@@ -23,8 +23,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// For the keeper to notice that it is to end, in the middle of a call of Slurm's tools.
-constexpr std::chrono::seconds kKeeperEnds{60};
+// For the manager to notice that it is to end, in the middle of a call of Slurm's tools.
+constexpr std::chrono::seconds kManagerEnds{60};
 constexpr std::chrono::seconds kAskedFirst{15};  // then pilots are cancelled
 constexpr std::chrono::seconds kPilotsEnd{120};
 
@@ -51,10 +51,10 @@ struct SlurmLogsFlags {
   }
 };
 
-// The keeper, if one runs, ends; nobody submits from then on.
+// The manager, if one runs, ends; nobody submits from then on.
 Status TakeOver(slurm::FleetFolder& folder) {
   if (Status asked = folder.AskToEnd(); !asked.ok()) return asked;
-  for (const Clock::time_point until = Clock::now() + kKeeperEnds;;) {
+  for (const Clock::time_point until = Clock::now() + kManagerEnds;;) {
     const Status locked = folder.Lock();
     if (locked.ok() || locked.error().code != ErrorCode::kConflict || Clock::now() > until)
       return locked;
@@ -62,7 +62,7 @@ Status TakeOver(slurm::FleetFolder& folder) {
   }
 }
 
-// What pilots had between their keeper's last look and their end.
+// What pilots had between their manager's last look and their end.
 Status CountLast(slurm::Tools& tools, const slurm::FleetFolder& folder) {
   auto hours = slurm::HoursBook::Open(folder.path());
   if (!hours.ok()) return hours.error();
@@ -142,7 +142,7 @@ std::string InUse(const slurm::Job& job, const Executors& executors) {
 // The server's facts about a fleet.
 struct Seen {
   Executors executors;
-  std::optional<rest::Fleet> keeper;  // the keeper's last report; nullopt: it has made none
+  std::optional<rest::Fleet> manager;  // the manager's last report; nullopt: it has made none
 };
 
 Result<Seen> AskServer(const ServerChoice& server, const std::string& fleet) {
@@ -151,24 +151,24 @@ Result<Seen> AskServer(const ServerChoice& server, const std::string& fleet) {
   Api api(*endpoint);
   auto executors = api.Executors();
   if (!executors.ok()) return executors.error();
-  Seen seen{.executors = std::move(executors->executors), .keeper = std::nullopt};
+  Seen seen{.executors = std::move(executors->executors), .manager = std::nullopt};
   const auto pilots = api.Pilots();
   if (!pilots.ok()) return pilots.error();
   for (const rest::Fleet& each : pilots->fleets)
-    if (each.fleet == fleet) seen.keeper = each;
+    if (each.fleet == fleet) seen.manager = each;
   return seen;
 }
 
 // Who keeps the pilots, and why waiting gangs get none.
-void PrintKeeper(const std::optional<rest::Fleet>& keeper, Console& console) {
-  if (!keeper.has_value()) return console.err.Print("no keeper has reported to this server");
-  if (keeper->stale) {
-    const auto silent = static_cast<int64_t>(keeper->seconds_since_report);
-    return console.err.Print("the keeper on " + Clean(keeper->host) + " has been silent for " +
+void PrintManager(const std::optional<rest::Fleet>& manager, Console& console) {
+  if (!manager.has_value()) return console.err.Print("no manager has reported to this server");
+  if (manager->stale) {
+    const auto silent = static_cast<int64_t>(manager->seconds_since_report);
+    return console.err.Print("the manager on " + Clean(manager->host) + " has been silent for " +
                              std::to_string(silent) +
                              " s: nobody submits pilots; `attune slurm up` does");
   }
-  for (const rest::Blocker& each : keeper->blockers) {
+  for (const rest::Blocker& each : manager->blockers) {
     console.err.Print((each.sweep.empty() ? "" : "sweep " + each.sweep + ": ") + Clean(each.text));
   }
 }
@@ -207,7 +207,7 @@ ExitCode ShowStatus(const ClientFlags& flags, Console& console) {
     console.out.Print(Dump({{"fleet", fleet},
                             {"pilots", std::move(pilots)},
                             {"hours", rest::ToJson(MakeHours(hours->hours()))},
-                            {"keeper", rest::ToJson(seen.keeper)}},
+                            {"manager", rest::ToJson(seen.manager)}},
                            2));
     return ExitCode::kSuccess;
   }
@@ -217,7 +217,7 @@ ExitCode ShowStatus(const ClientFlags& flags, Console& console) {
     console.out.PrintLines(table.Lines(console.out.style(), console.out.width()));
   }
   for (const std::string& line : HoursLines(hours->hours())) console.out.Print(line);
-  if (answer.ok()) PrintKeeper(seen.keeper, console);
+  if (answer.ok()) PrintManager(seen.manager, console);
   return ExitCode::kSuccess;
 }
 

@@ -20,7 +20,7 @@
 #include "json/parse.h"
 #include "slurm/command.h"
 #include "slurm/fleet_folder.h"
-#include "slurm/keeper.h"
+#include "slurm/manager.h"
 #include "slurm/pilot.h"
 #include "slurm/tools.h"
 #include "system/files.h"
@@ -161,7 +161,7 @@ Result<slurm::Situation> Look(Api& api, const Labels& labels) {
 }
 
 // A round after each pause, until a person ends it here or there.
-void Keep(slurm::Keeper& keeper, const slurm::FleetFolder& folder, std::chrono::milliseconds poll,
+void Keep(slurm::Manager& manager, const slurm::FleetFolder& folder, std::chrono::milliseconds poll,
           Console& console) {
   std::mutex mutex;
   std::condition_variable woken;
@@ -174,7 +174,7 @@ void Keep(slurm::Keeper& keeper, const slurm::FleetFolder& folder, std::chrono::
   while (!console.interrupt.requested() && !folder.asked_to_end()) {
     const Clock::time_point now = Clock::now();
     if (now >= next) {
-      keeper.Step(now);
+      manager.Step(now);
       next = Clock::now() + poll;
     }
     woken.wait_until(lock, std::min(next, Clock::now() + kSlurmPollPeriod));
@@ -183,7 +183,7 @@ void Keep(slurm::Keeper& keeper, const slurm::FleetFolder& folder, std::chrono::
 
 struct Checked {
   slurm::Limits limits;
-  slurm::Keeper::Options keeper;
+  slurm::Manager::Options manager;
   std::chrono::milliseconds poll;
   Labels labels;
 };
@@ -212,57 +212,57 @@ Result<Checked> Check(const SlurmUpFlags& flags, slurm::Tools& tools) {
   const Result<Labels> labels = ReadLabels(flags.labels);
   if (!labels.ok()) return labels.error();
   Checked checked{.limits = *limits, .poll = *poll, .labels = *labels};
-  slurm::Keeper::Options& keeper = checked.keeper;
-  keeper.pilot = {.nodes = flags.nodes_per_pilot,
-                  .partition = flags.partition,
-                  .account = flags.account,
-                  .qos = flags.qos,
-                  .gres = flags.gres,
-                  .time = flags.time,
-                  .cpus = flags.cpus,
-                  .memory = flags.memory,
-                  .more = flags.more};
+  slurm::Manager::Options& manager = checked.manager;
+  manager.pilot = {.nodes = flags.nodes_per_pilot,
+                   .partition = flags.partition,
+                   .account = flags.account,
+                   .qos = flags.qos,
+                   .gres = flags.gres,
+                   .time = flags.time,
+                   .cpus = flags.cpus,
+                   .memory = flags.memory,
+                   .more = flags.more};
   const auto partition = tools.Find(flags.partition);
   if (!partition.ok()) return partition.error();
-  if (Status wrong = slurm::Check(keeper.pilot, *partition); !wrong.ok()) return wrong.error();
-  const Status allowed = tools.Check(slurm::SbatchOptions(keeper.pilot, {}, "attune-check"));
+  if (Status wrong = slurm::Check(manager.pilot, *partition); !wrong.ok()) return wrong.error();
+  const Status allowed = tools.Check(slurm::SbatchOptions(manager.pilot, {}, "attune-check"));
   if (!allowed.ok())
     return Error{allowed.error().code,
                  "Slurm would refuse these pilots: " + allowed.error().message +
                      "\nnothing was submitted; `sinfo`, `sacctmgr show assoc user=$USER` and "
                      "`sbatch --test-only` show what it accepts"};
-  keeper.room = slurm::RoomOf(keeper.pilot, *partition);
-  keeper.limits = *limits;
-  keeper.limits.nodes_per_pilot = flags.nodes_per_pilot;
+  manager.room = slurm::RoomOf(manager.pilot, *partition);
+  manager.limits = *limits;
+  manager.limits.nodes_per_pilot = flags.nodes_per_pilot;
   // Whole nodes are no more than there are.
-  if (!flags.cpus) keeper.limits.nodes_max = std::min(limits->nodes_max, partition->nodes);
-  keeper.idle = *idle;
-  keeper.places.labels = flags.labels;
-  keeper.places.give_up = std::chrono::ceil<std::chrono::seconds>(*give_up);
+  if (!flags.cpus) manager.limits.nodes_max = std::min(limits->nodes_max, partition->nodes);
+  manager.idle = *idle;
+  manager.places.labels = flags.labels;
+  manager.places.give_up = std::chrono::ceil<std::chrono::seconds>(*give_up);
   return checked;
 }
 
 Status Prepare(const SlurmUpFlags& flags, const std::string& for_pilots, slurm::FleetFolder& folder,
-               slurm::Keeper::Options& keeper) {
+               slurm::Manager::Options& manager) {
   slurm::FleetFolder::Fleet fleet = folder.fleet();
   fleet.shared =
       std::filesystem::absolute(flags.shared.empty() ? flags.server.data_dir : flags.shared)
           .lexically_normal();
   const std::filesystem::path place = fleet.shared / "slurm";
-  keeper.places.program = flags.program.empty() ? OwnProgram() : flags.program;
-  keeper.places.server = for_pilots;
-  keeper.places.token_file = place / "join";
-  keeper.places.data_dir = fleet.shared;
-  keeper.places.logs = place / "logs";
-  keeper.script = place / "pilot.sh";
+  manager.places.program = flags.program.empty() ? OwnProgram() : flags.program;
+  manager.places.server = for_pilots;
+  manager.places.token_file = place / "join";
+  manager.places.data_dir = fleet.shared;
+  manager.places.logs = place / "logs";
+  manager.script = place / "pilot.sh";
   std::error_code error;
-  std::filesystem::create_directories(keeper.places.logs, error);
+  std::filesystem::create_directories(manager.places.logs, error);
   if (error)
     return Error{ErrorCode::kDenied,
-                 "cannot make " + keeper.places.logs.string() + ": " + error.message()};
-  if (Status shared = ShareJoin(flags, keeper.places.token_file); !shared.ok()) return shared;
+                 "cannot make " + manager.places.logs.string() + ": " + error.message()};
+  if (Status shared = ShareJoin(flags, manager.places.token_file); !shared.ok()) return shared;
   Status written =
-      WriteWhole(keeper.script, slurm::PilotScript(keeper.places, keeper.script), kPrivate);
+      WriteWhole(manager.script, slurm::PilotScript(manager.places, manager.script), kPrivate);
   if (!written.ok()) return written;
   return folder.Save(std::move(fleet));
 }
@@ -301,7 +301,7 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
   console.host.log_to(console.err, LogLevel::kInfo);
   Result<Reached> server = Reach(flags, console);
   if (!server.ok()) return Fail(console, server.error());
-  slurm::Keeper::Options& options = checked->keeper;
+  slurm::Manager::Options& options = checked->manager;
   if (Status ready = Prepare(flags, server->for_pilots, *folder, options); !ready.ok())
     return Fail(console, ready.error());
   console.err.Print("page       " + LoginUrl(server->endpoint));
@@ -323,16 +323,16 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
                          .limits = options.limits};
   const auto say = [&](const std::string& text) { console.err.Print(text); };
   std::string said;
-  const auto show = [&](const slurm::KeeperView& view) {
+  const auto show = [&](const slurm::ManagerView& view) {
     const Status told = api.ReportPilots(MakeReport(facts, view));
     const std::string text =
         told.ok() ? "" : "the server refuses the report of pilots: " + told.error().message;
     if (!text.empty() && text != said) say(text);
     said = text;
   };
-  slurm::Keeper keeper(
+  slurm::Manager manager(
       tools, *folder, *hours, options, [&] { return Look(api, checked->labels); }, say, show);
-  Keep(keeper, *folder, checked->poll, console);
+  Keep(manager, *folder, checked->poll, console);
   if (const Status written = hours->Write(); !written.ok()) say(written.error().message);
   console.err.Print(folder->asked_to_end()
                         ? "ended by `attune slurm down`"

@@ -53,7 +53,7 @@ std::vector<std::string> HoursLines(const slurm::Hours& hours) {
   return {Line("node", hours, &slurm::Amount::nodes), Line("CPU", hours, &slurm::Amount::cpus)};
 }
 
-rest::FleetReport MakeReport(const FleetFacts& facts, const slurm::KeeperView& view) {
+rest::FleetReport MakeReport(const FleetFacts& facts, const slurm::ManagerView& view) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   rest::FleetReport report{.fleet = facts.fleet,

@@ -5,18 +5,18 @@
 
 #include "rest/contract.h"
 #include "slurm/hours.h"
-#include "slurm/keeper.h"
+#include "slurm/manager.h"
 
 namespace attune::cli {
 
-// What a fleet reports to the server in addition to what its keeper sees.
+// What a fleet reports to the server in addition to what its manager sees.
 struct FleetFacts {
   std::string fleet;
   std::string partition;
   double poll_seconds = 0;
   slurm::Limits limits;
 };
-rest::FleetReport MakeReport(const FleetFacts& facts, const slurm::KeeperView& view);
+rest::FleetReport MakeReport(const FleetFacts& facts, const slurm::ManagerView& view);
 
 // Without its executors.
 rest::Pilot MakePilot(const slurm::Job& job);

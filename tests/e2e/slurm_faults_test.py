@@ -50,11 +50,11 @@ class Faults(Pilots):
         def comes_up():
             self.look_after_nodes()
             try:
-                self.keeper = self.up("--server", f"http://127.0.0.1:{self.ports[0]}", own=False)
+                self.manager = self.up("--server", f"http://127.0.0.1:{self.ports[0]}", own=False)
                 return True
             except AssertionError:
                 return False
-        self.until(comes_up, "no keeper")
+        self.until(comes_up, "no manager")
 
     # ---- what fails; each takes back what would not come back by itself
 
@@ -111,8 +111,8 @@ class Faults(Pilots):
         time.sleep(self.draw.uniform(0, 2 * LEASE_S))
         self.serve_and_keep()
 
-    def the_keeper_is_killed(self):
-        self.keeper.kill()
+    def the_manager_is_killed(self):
+        self.manager.kill()
         time.sleep(self.draw.uniform(0, 2))
         self.keep()
 
@@ -130,7 +130,7 @@ class Faults(Pilots):
                  self.a_pilots_time_runs_out, self.a_pilot_is_preempted,
                  self.all_processes_of_a_pilot_are_killed, self.a_node_goes_down_and_comes_back,
                  self.a_nodes_link_is_cut_and_heals, self.slurms_controller_is_killed,
-                 self.the_server_is_killed, self.the_keeper_is_killed]
+                 self.the_server_is_killed, self.the_manager_is_killed]
         began, done = time.monotonic(), collections.Counter()
         for fault in range(FAULTS):
             # Each kind comes once before any comes twice.
@@ -156,7 +156,7 @@ class Faults(Pilots):
 
     def scene(self):
         """Who is where, for the reader of a failure."""
-        lines = [f"keeper {self.keeper.popen.poll()}, server {self.server.popen.poll()}"]
+        lines = [f"manager {self.manager.popen.poll()}, server {self.server.popen.poll()}"]
         for trial in self.get("/sweeps/s1/trials")["trials"]:
             if trial["state"] != "completed":
                 detail = self.get(f"/sweeps/s1/trials/{trial['number']}")
@@ -164,7 +164,7 @@ class Faults(Pilots):
                              f"{detail['attempts'][-1:]}")
         lines += [str(executor) for executor in self.get("/executors")["executors"]]
         lines += [f"{name} {job}" for name, job in self.jobs().items()]
-        return "\n".join([*lines, "keeper:", *self.keeper.stderr[-20:]])
+        return "\n".join([*lines, "manager:", *self.manager.stderr[-20:]])
 
     def check_trials(self):
         trials = self.check_histories_are_whole()

@@ -109,13 +109,13 @@ class Pilots(EndToEnd):
         self.addCleanup(self._end_jobs)
 
     def _end_jobs(self):
-        for process in self.processes:  # a keeper would submit again
+        for process in self.processes:  # a manager would submit again
             process.kill()
         cluster.run("scancel", "-u", "root")
         self.until(lambda: not self.jobs(), "jobs are left")
 
     def until(self, condition, what, patience_s=PATIENCE_S):
-        """Slurm and a keeper tell nobody what they do: they are asked."""
+        """Slurm and a manager tell nobody what they do: they are asked."""
         deadline = time.monotonic() + patience_s
         while not (value := condition()):
             if time.monotonic() > deadline:
@@ -397,7 +397,7 @@ class SeveralNodes(Pilots):
         self.goes_on(cut, why="")
         self.assertEqual(sorted(self.ever().items())[0][1], "NODE_FAIL")
 
-    def test_a_keeper_that_comes_after_finds_it_and_down_ends_it(self):
+    def test_a_manager_that_comes_after_finds_it_and_down_ends_it(self):
         self.serve()
         arguments = ["slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "2..3",
                      "--nodes-per-pilot", 2, "--time", 10, "--poll", "100ms", "--idle", "1s"]
@@ -477,7 +477,7 @@ class Eyes(Pilots):
         self.assertIn("1 pilot is PENDING (BeginTime)", err)
 
     def test_a_refusal_is_said_where_it_is_waited_for(self):
-        # The partition takes no more jobs once the keeper runs.
+        # The partition takes no more jobs once the manager runs.
         up = self.up()
         self.addCleanup(cluster.run, "scontrol", "update", "partition=main", "state=up")
         cluster.run("scontrol", "update", "partition=main", "state=drain")
@@ -490,7 +490,7 @@ class Eyes(Pilots):
         _, _, err = self.attune("slurm", "status", "--data-dir", self.data)
         self.assertIn(words, err)
 
-    def test_hours_are_those_that_pilots_ran_over_a_keepers_death_too(self):
+    def test_hours_are_those_that_pilots_ran_over_a_managers_death_too(self):
         self.serve()
         gate = self.close_gate(2)
         arguments = ["slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "2..3", "--time", 10,
@@ -523,14 +523,14 @@ class Eyes(Pilots):
         self.assertRegex(out, r"GPU-hours allocated 0\.\d\d: 0\.00 in use, ")
         gate.close()
 
-    def test_a_keeper_that_is_gone_is_said_to_be(self):
+    def test_a_manager_that_is_gone_is_said_to_be(self):
         self.serve()
         up = self.start("slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "1..1", "--poll",
                         "100ms")
         self.until(lambda: self.get("/pilots")["fleets"], "the server has not heard")
         self.assertFalse(self.fleet()["stale"])
         up.kill()
-        self.until(lambda: self.fleet()["stale"], "a dead keeper is not stale")
+        self.until(lambda: self.fleet()["stale"], "a dead manager is not stale")
         self.assertGreater(self.fleet()["seconds_since_report"], 15)
         _, _, err = self.attune("slurm", "status", "--data-dir", self.data)
         self.assertRegex(err, r"has been silent for \d+ s: nobody submits pilots")
@@ -603,7 +603,7 @@ class Allocation(Pilots):
         self.assertFalse(self.data.exists())
 
 
-class Keeper(Pilots):
+class Manager(Pilots):
     def test_killed_at_any_moment_it_submits_nothing_twice(self):
         seed = int(os.environ.get("ATTUNE_SEED", time.time_ns()))
         print(f"ATTUNE_SEED={seed}")
@@ -630,7 +630,7 @@ class Keeper(Pilots):
         self.completed()
         self.until(lambda: not self.jobs(), "pilots are left")
 
-    def test_down_leaves_no_job_and_no_keeper(self):
+    def test_down_leaves_no_job_and_no_manager(self):
         up = self.up(nodes="2..3")
         self.until(lambda: len(self.online()) == 2, "two pilots")
         began = time.monotonic()

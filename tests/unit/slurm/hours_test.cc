@@ -68,7 +68,7 @@ TEST_F(SlurmHours, AJobThatWaitsHoldsNothing) {
   EXPECT_EQ(book.hours().held.nodes, 0);
 }
 
-TEST_F(SlurmHours, AKeeperThatDiesCountsNothingTwiceAndLosesNoTime) {
+TEST_F(SlurmHours, AManagerThatDiesCountsNothingTwiceAndLosesNoTime) {
   {
     HoursBook book = Open();
     Count(book, Ran(10), {Node(0, 0)});

@@ -140,7 +140,7 @@ TEST(SlurmPlan, PilotsOfSeveralNodesAreCountedByTheirNodes) {
   EXPECT_EQ(Make({Gangs(1000, 1)}, {}, {}, {0, 8, 3}).submit, 2) << "a third would be nine nodes";
   EXPECT_EQ(Make({Gangs(1000, 1)}, {}, {{"a", 4}}, {0, 8, 4}).submit, 1);
   EXPECT_EQ(Make({Gangs(1000, 1)}, {}, {{"a", 2}}, {0, 5, 2}).submit, 1)
-      << "of another size, from a keeper before";
+      << "of another size, from a manager before";
 }
 
 TEST(SlurmPlan, TheMinimumIsRoundedUpToPilotsAndNeverAboveTheMaximum) {

@@ -194,11 +194,11 @@ describe('the pilots', () => {
     expect(row).toContain('12 min 34 s');
   });
 
-  it('are old news once their keeper is silent', async () => {
+  it('are old news once their manager is silent', async () => {
     const world = smallWorld();
     world.pilots = [{ ...fleet, stale: true, seconds_since_report: 120 }];
     const page = await harness.open(await harness.serve(world), '/executors');
-    await page.getByText('Their keeper has been silent for 2 min 00 s').waitFor();
+    await page.getByText('Their manager has been silent for 2 min 00 s').waitFor();
     expect(await page.getByText('1 pilot is PENDING').count()).toBe(0);
   });
 });

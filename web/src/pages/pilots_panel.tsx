@@ -9,7 +9,7 @@ import { sentence } from '../model/reason';
 import { formatDuration } from '../model/time';
 import { DataTable, type TableColumn } from '../ui/data_table';
 
-/** Keepers of pilots report every few seconds, and no event announces it. */
+/** Managers of pilots report every few seconds, and no event announces it. */
 const refreshMs = 3000;
 
 /** The jobs that provide executors: their state, why they wait, and the hours that they cost. */
@@ -51,7 +51,7 @@ function Fleet({ fleet, executors }: { fleet: Fleet; executors: Executor[] }): J
         </div>
         {fleet.stale ? (
           <p class="warn" role="status">
-            Their keeper has been silent for {formatDuration(fleet.seconds_since_report)}: it
+            Their manager has been silent for {formatDuration(fleet.seconds_since_report)}: it
             submits no pilots, and this table may be outdated.
           </p>
         ) : (

@@ -52,7 +52,7 @@ class PilotsAnswers : public testing::Test {
   Pilots pilots_;
 };
 
-TEST_F(PilotsAnswers, AreWhatTheirKeeperSaidLast) {
+TEST_F(PilotsAnswers, AreWhatTheirManagerSaidLast) {
   EXPECT_EQ(Fleets(), Json::array());
   EXPECT_EQ(Tell(Report().dump()).status, 200);
   Json next = Report();

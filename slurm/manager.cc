@@ -1,4 +1,4 @@
-#include "slurm/keeper.h"
+#include "slurm/manager.h"
 
 #include <algorithm>
 #include <utility>
@@ -26,8 +26,8 @@ Crew CrewOf(const Situation& situation, const std::string& pilot) {
 
 }  // namespace
 
-Keeper::Keeper(Tools& tools, FleetFolder& folder, HoursBook& hours, Options options, Look look,
-               Say say, Show show)
+Manager::Manager(Tools& tools, FleetFolder& folder, HoursBook& hours, Options options, Look look,
+                 Say say, Show show)
     : tools_(tools),
       folder_(folder),
       hours_(hours),
@@ -36,7 +36,7 @@ Keeper::Keeper(Tools& tools, FleetFolder& folder, HoursBook& hours, Options opti
       say_(std::move(say)),
       show_(std::move(show)) {}
 
-void Keeper::Step(Clock::time_point now) {
+void Manager::Step(Clock::time_point now) {
   const Result<Situation> situation = LookAtServer();
   if (!situation.ok())
     return Once("server", "the server cannot be asked: " + situation.error().message);
@@ -54,7 +54,7 @@ void Keeper::Step(Clock::time_point now) {
   show_(view_);
 }
 
-void Keeper::Act(const Situation& situation, Clock::time_point now) {
+void Manager::Act(const Situation& situation, Clock::time_point now) {
   Result<std::vector<Job>> jobs = tools_.Jobs(PilotPrefix(folder_.fleet().id));
   if (!jobs.ok()) return Once("squeue", "Slurm cannot be asked: " + jobs.error().message);
   Once("squeue", "");
@@ -77,7 +77,7 @@ void Keeper::Act(const Situation& situation, Clock::time_point now) {
 
 // What stands between those that wait and pilots: what cannot be asked or written, Slurm's refusal,
 // and what it says about those that have not joined.
-std::vector<Hindrance> Keeper::Hindrances(Clock::time_point now) const {
+std::vector<Hindrance> Manager::Hindrances(Clock::time_point now) const {
   std::vector<Hindrance> hindrances;
   for (const char* about : {"squeue", "save", "silent"}) {
     const auto said = said_.find(about);
@@ -98,7 +98,7 @@ std::vector<Hindrance> Keeper::Hindrances(Clock::time_point now) const {
   return hindrances;
 }
 
-Result<Situation> Keeper::LookAtServer() {
+Result<Situation> Manager::LookAtServer() {
   Result<Situation> situation = look_();
   if (!situation.ok()) return situation;
   for (Host& host : situation->hosts) host.pilot = PilotOf(folder_.fleet().id, host.name);
@@ -106,8 +106,8 @@ Result<Situation> Keeper::LookAtServer() {
 }
 
 // What the queue says about what is known; false: it cannot be written down.
-bool Keeper::Reconcile(const std::vector<Job>& jobs, const Situation& situation,
-                       Clock::time_point now) {
+bool Manager::Reconcile(const std::vector<Job>& jobs, const Situation& situation,
+                        Clock::time_point now) {
   FleetFolder::Fleet fleet = folder_.fleet();
   for (const int64_t number : fleet.intents) intents_.emplace(number, now);
   for (const Job& job : jobs) {
@@ -154,7 +154,7 @@ bool Keeper::Reconcile(const std::vector<Job>& jobs, const Situation& situation,
 
 // One that ended by itself before its executor ever joined is a fault that the next one would have,
 // too.
-void Keeper::NoteEnded(const Job& job, Clock::time_point now) {
+void Manager::NoteEnded(const Job& job, Clock::time_point now) {
   if (!ended_.insert(job.name).second || first_) return;
   const auto known = known_.find(job.name);
   const bool joined = known != known_.end() && known->second.joined;
@@ -166,7 +166,7 @@ void Keeper::NoteEnded(const Job& job, Clock::time_point now) {
   say_(job.name + " has ended: " + job.state + (asked ? ", as nobody needed it" : ""));
 }
 
-std::vector<Pilot> Keeper::Pilots(const std::vector<Job>& jobs, Clock::time_point now) const {
+std::vector<Pilot> Manager::Pilots(const std::vector<Job>& jobs, Clock::time_point now) const {
   std::vector<Pilot> pilots;
   for (const Job& job : jobs) {
     if (job.phase() == Phase::kEnded || !PilotNumber(folder_.fleet().id, job.name)) continue;
@@ -184,14 +184,14 @@ std::vector<Pilot> Keeper::Pilots(const std::vector<Job>& jobs, Clock::time_poin
 }
 
 // As the last one that joined says it: Slurm may give more than was asked for.
-Room Keeper::PilotRoom(const Situation& situation) const {
+Room Manager::PilotRoom(const Situation& situation) const {
   Room room = options_.room;
   for (const Host& host : situation.hosts)
     if (!host.pilot.empty()) room = host.total;
   return room;
 }
 
-void Keeper::Submit(int pilots, Clock::time_point now) {
+void Manager::Submit(int pilots, Clock::time_point now) {
   for (int i = 0; i < pilots; ++i) {
     FleetFolder::Fleet fleet = folder_.fleet();
     const int64_t number = fleet.next++;
@@ -216,8 +216,8 @@ void Keeper::Submit(int pilots, Clock::time_point now) {
   }
 }
 
-void Keeper::LetGo(const std::vector<Job>& jobs, const Situation& situation, const Plan& plan,
-                   Clock::time_point now) {
+void Manager::LetGo(const std::vector<Job>& jobs, const Situation& situation, const Plan& plan,
+                    Clock::time_point now) {
   int alive = 0;  // nodes
   std::vector<std::pair<int64_t, const Job*>> unneeded;
   for (const Job& job : jobs) {
@@ -256,7 +256,7 @@ void Keeper::LetGo(const std::vector<Job>& jobs, const Situation& situation, con
 }
 
 // Asks it to leave.
-void Keeper::Release(const Job& job, const std::string& why, Clock::time_point now) {
+void Manager::Release(const Job& job, const std::string& why, Clock::time_point now) {
   say_("letting " + job.name + " go: " + why);
   known_.at(job.name).asked = now;
   const bool runs = job.phase() == Phase::kRunning;
@@ -265,7 +265,7 @@ void Keeper::Release(const Job& job, const std::string& why, Clock::time_point n
 }
 
 // Ends what has been asked for too long.
-void Keeper::Insist(const Job& job, Clock::time_point now) {
+void Manager::Insist(const Job& job, Clock::time_point now) {
   std::optional<Clock::time_point>& asked = known_.at(job.name).asked;
   if (now - *asked < kLeavePatience) return;
   asked = now;
@@ -274,7 +274,7 @@ void Keeper::Insist(const Job& job, Clock::time_point now) {
 }
 
 // Of a pilot that has run for a while and has not joined: what may be wrong with it. Else empty.
-std::string Keeper::Silent(const Job& job) const {
+std::string Manager::Silent(const Job& job) const {
   const auto known = known_.find(job.name);
   if (known == known_.end() || known->second.joined || known->second.asked) return "";
   if (job.phase() != Phase::kRunning || job.ran <= kJoinPatience) return "";
@@ -282,11 +282,11 @@ std::string Keeper::Silent(const Job& job) const {
          "? Its log is " + LogsOf(job);
 }
 
-std::string Keeper::LogsOf(const Job& job) const {
+std::string Manager::LogsOf(const Job& job) const {
   return (options_.places.logs / (job.name + (job.nodes > 1 ? ".*" : ".log"))).string();
 }
 
-void Keeper::Refused(const std::string& words, Clock::time_point now) {
+void Manager::Refused(const std::string& words, Clock::time_point now) {
   const std::chrono::seconds pause =
       std::min(kRefusedPauseMax, kRefusedPause * (1 << std::min(refusals_, 6)));
   ++refusals_;
@@ -296,7 +296,7 @@ void Keeper::Refused(const std::string& words, Clock::time_point now) {
 }
 
 // Says it if it is another text than the last about this; an empty one is not said.
-void Keeper::Once(const std::string& what, const std::string& text) {
+void Manager::Once(const std::string& what, const std::string& text) {
   std::string& last = said_[what];
   if (last == text) return;
   last = text;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "slurm/keeper.h"
+#include "slurm/manager.h"
 #include "tests/unit/slurm/recorded.h"
 
 namespace attune::slurm {
@@ -23,9 +23,9 @@ inline constexpr Room kRoom{.cpus = 16};
 
 // A cluster that does as it is told, a server whose gangs wait, and a clock that moves when it is
 // told to.
-class SlurmKeeper : public testing::Test {
+class SlurmManager : public testing::Test {
  protected:
-  SlurmKeeper() {
+  SlurmManager() {
     std::string name = (std::filesystem::temp_directory_path() / "attune-slurm-XXXXXX").string();
     data_dir_ = mkdtemp(name.data());
     slurm_.answers["sbatch"] = [this](const auto& argv) { return Sbatch(argv); };
@@ -33,34 +33,34 @@ class SlurmKeeper : public testing::Test {
     slurm_.answers["scancel"] = [this](const auto& argv) { return Scancel(argv); };
     Begin();
   }
-  ~SlurmKeeper() override { std::filesystem::remove_all(data_dir_); }
+  ~SlurmManager() override { std::filesystem::remove_all(data_dir_); }
 
-  // A keeper on what the one before has left, which was killed.
+  // A manager on what the one before has left, which was killed.
   void Begin() {
-    keeper_.reset();
+    manager_.reset();
     folder_.reset();
     folder_ = std::make_unique<FleetFolder>(*FleetFolder::OpenOrBegin(data_dir_));
     ASSERT_TRUE(folder_->Lock().ok());
     hours_ = std::make_unique<HoursBook>(*HoursBook::Open(folder_->path()));
-    keeper_ = std::make_unique<Keeper>(
+    manager_ = std::make_unique<Manager>(
         tools_, *folder_, *hours_,
-        Keeper::Options{.pilot = {.partition = "main"},
-                        .places = {.server = "login:7071", .logs = "/logs"},
-                        .script = "/pilot.sh",
-                        .room = kRoom,
-                        .limits = limits_,
-                        .idle = seconds(300)},
+        Manager::Options{.pilot = {.partition = "main"},
+                         .places = {.server = "login:7071", .logs = "/logs"},
+                         .script = "/pilot.sh",
+                         .room = kRoom,
+                         .limits = limits_,
+                         .idle = seconds(300)},
         [this]() -> Result<Situation> {
           if (server_away_) return Error{ErrorCode::kUnavailable, "nobody answers"};
           return situation_;
         },
         [this](const std::string& text) { said_.push_back(text); },
-        [this](const KeeperView& view) { view_ = view; });
+        [this](const ManagerView& view) { view_ = view; });
   }
 
   void Step(seconds later = seconds(0)) {
     now_ += later;
-    keeper_->Step(now_);
+    manager_->Step(now_);
   }
 
   void Want(int gangs, int workers) {
@@ -142,11 +142,11 @@ class SlurmKeeper : public testing::Test {
   int last_job_ = 100;
   std::vector<std::string> cancelled_;
   std::vector<std::string> said_;
-  KeeperView view_;
+  ManagerView view_;
   std::unique_ptr<FleetFolder> folder_;
   std::unique_ptr<HoursBook> hours_;
-  std::unique_ptr<Keeper> keeper_;
-  Keeper::Clock::time_point now_{seconds(1000)};
+  std::unique_ptr<Manager> manager_;
+  Manager::Clock::time_point now_{seconds(1000)};
 };
 
 }  // namespace attune::slurm

@@ -1,11 +1,11 @@
-#include "slurm/keeper.h"
+#include "slurm/manager.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/result.h"
 #include "system/files.h"
-#include "tests/unit/slurm/keeper_fixture.h"
+#include "tests/unit/slurm/manager_fixture.h"
 
 namespace attune::slurm {
 namespace {
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST_F(SlurmKeeper, SubmitsWhatWaitsOnceAndUpToTheLimit) {
+TEST_F(SlurmManager, SubmitsWhatWaitsOnceAndUpToTheLimit) {
   Step();
   EXPECT_EQ(InQueue(), 0);
   Want(1, 2);
@@ -32,7 +32,7 @@ TEST_F(SlurmKeeper, SubmitsWhatWaitsOnceAndUpToTheLimit) {
   EXPECT_EQ(InQueue(), 3);
 }
 
-TEST_F(SlurmKeeper, AKilledOneIsFollowedByOneThatSubmitsNothingAgain) {
+TEST_F(SlurmManager, AKilledOneIsFollowedByOneThatSubmitsNothingAgain) {
   Want(1, 2);
   Step();
   Begin();
@@ -44,7 +44,7 @@ TEST_F(SlurmKeeper, AKilledOneIsFollowedByOneThatSubmitsNothingAgain) {
   EXPECT_EQ(InQueue(), 3);
 }
 
-TEST_F(SlurmKeeper, WhatWasOnItsWayWhenItDiedIsBelievedForAWhileAndThenNot) {
+TEST_F(SlurmManager, WhatWasOnItsWayWhenItDiedIsBelievedForAWhileAndThenNot) {
   sbatch_hangs_ = true;
   Want(1, 1);
   Step();
@@ -61,7 +61,7 @@ TEST_F(SlurmKeeper, WhatWasOnItsWayWhenItDiedIsBelievedForAWhileAndThenNot) {
   EXPECT_THAT(folder_->fleet().intents, IsEmpty()) << "the queue knows it";
 }
 
-TEST_F(SlurmKeeper, AnIntentThatCameAfterAllIsAdopted) {
+TEST_F(SlurmManager, AnIntentThatCameAfterAllIsAdopted) {
   sbatch_hangs_ = true;
   Want(1, 1);
   Step();
@@ -73,14 +73,14 @@ TEST_F(SlurmKeeper, AnIntentThatCameAfterAllIsAdopted) {
   EXPECT_EQ(InQueue(), 1);
 }
 
-TEST_F(SlurmKeeper, NumbersThatTheQueueKnowsAreNotUsedAgain) {
+TEST_F(SlurmManager, NumbersThatTheQueueKnowsAreNotUsedAgain) {
   queue_[Name(41)] = {.id = "7", .name = Name(41), .state = "RUNNING"};
   Want(2, 1);
   Step();
   EXPECT_TRUE(queue_.contains(Name(42)));
 }
 
-TEST_F(SlurmKeeper, RefusalsAreSaidAndPausesGrow) {
+TEST_F(SlurmManager, RefusalsAreSaidAndPausesGrow) {
   refusal_ = "sbatch: error: Batch job submission failed: Invalid qos specification";
   Want(3, 1);
   Step();
@@ -99,7 +99,7 @@ TEST_F(SlurmKeeper, RefusalsAreSaidAndPausesGrow) {
   EXPECT_EQ(InQueue(), 3);
 }
 
-TEST_F(SlurmKeeper, PilotsThatEndBeforeTheyJoinAreNotSubmittedInALoop) {
+TEST_F(SlurmManager, PilotsThatEndBeforeTheyJoinAreNotSubmittedInALoop) {
   Want(1, 1);
   Step();
   End(1, "FAILED");
@@ -120,7 +120,7 @@ TEST_F(SlurmKeeper, PilotsThatEndBeforeTheyJoinAreNotSubmittedInALoop) {
   EXPECT_EQ(InQueue(), 4) << "one that had joined is replaced at once";
 }
 
-TEST_F(SlurmKeeper, APilotOfWhichNobodyNeedsAnythingIsLetGo) {
+TEST_F(SlurmManager, APilotOfWhichNobodyNeedsAnythingIsLetGo) {
   Want(2, 1);
   Step();
   Join(1, 0);
@@ -144,7 +144,7 @@ TEST_F(SlurmKeeper, APilotOfWhichNobodyNeedsAnythingIsLetGo) {
   EXPECT_THAT(said_.back(), HasSubstr("as nobody needed it"));
 }
 
-TEST_F(SlurmKeeper, IdlenessIsCountedAnewOnceSomebodyNeedsIt) {
+TEST_F(SlurmManager, IdlenessIsCountedAnewOnceSomebodyNeedsIt) {
   Want(1, 1);
   Step();
   Join(1);
@@ -159,7 +159,7 @@ TEST_F(SlurmKeeper, IdlenessIsCountedAnewOnceSomebodyNeedsIt) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmKeeper, WhatStillWaitsInTheQueueIsCancelledWhenNobodyNeedsItAnyMore) {
+TEST_F(SlurmManager, WhatStillWaitsInTheQueueIsCancelledWhenNobodyNeedsItAnyMore) {
   Want(1, 1);
   Step();
   Want(0, 0);
@@ -168,7 +168,7 @@ TEST_F(SlurmKeeper, WhatStillWaitsInTheQueueIsCancelledWhenNobodyNeedsItAnyMore)
   EXPECT_THAT(slurm_.runs.back(), ElementsAre("scancel", "101"));
 }
 
-TEST_F(SlurmKeeper, OneThatIsAwayIsNotIdleAndAfterAWhileNoRoomEither) {
+TEST_F(SlurmManager, OneThatIsAwayIsNotIdleAndAfterAWhileNoRoomEither) {
   Want(1, 1);
   Step();
   Join(1, 0);
@@ -186,7 +186,7 @@ TEST_F(SlurmKeeper, OneThatIsAwayIsNotIdleAndAfterAWhileNoRoomEither) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmKeeper, AnotherIsSubmittedBeforeOneEndsThatIsAtWork) {
+TEST_F(SlurmManager, AnotherIsSubmittedBeforeOneEndsThatIsAtWork) {
   Want(1, 1);
   Step();
   Join(1, 0);
@@ -206,7 +206,7 @@ TEST_F(SlurmKeeper, AnotherIsSubmittedBeforeOneEndsThatIsAtWork) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmKeeper, NobodyFollowsOneThatEndsIdle) {
+TEST_F(SlurmManager, NobodyFollowsOneThatEndsIdle) {
   Want(1, 1);
   Step();
   Join(1);
@@ -220,7 +220,7 @@ TEST_F(SlurmKeeper, NobodyFollowsOneThatEndsIdle) {
   EXPECT_EQ(InQueue(), 2) << "what waits does not count on it either";
 }
 
-TEST_F(SlurmKeeper, TheMinimumStays) {
+TEST_F(SlurmManager, TheMinimumStays) {
   limits_ = {2, 3};
   Begin();
   Step();
@@ -232,7 +232,7 @@ TEST_F(SlurmKeeper, TheMinimumStays) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmKeeper, APilotOfSeveralNodesIsOneThing) {
+TEST_F(SlurmManager, APilotOfSeveralNodesIsOneThing) {
   limits_ = {0, 4, 2};
   Begin();
   Want(1, 2);
@@ -257,7 +257,7 @@ TEST_F(SlurmKeeper, APilotOfSeveralNodesIsOneThing) {
   EXPECT_THAT(said_.back(), HasSubstr("as nobody needed it"));
 }
 
-TEST_F(SlurmKeeper, AfterAKeepersDeathPilotsOfSeveralNodesAreKnownByTheirNodes) {
+TEST_F(SlurmManager, AfterAManagersDeathPilotsOfSeveralNodesAreKnownByTheirNodes) {
   limits_ = {0, 4, 2};
   Begin();
   Want(1, 2);
@@ -269,7 +269,7 @@ TEST_F(SlurmKeeper, AfterAKeepersDeathPilotsOfSeveralNodesAreKnownByTheirNodes) 
   EXPECT_EQ(InQueue(), 3) << "two nodes are taken, two are left";
 }
 
-TEST_F(SlurmKeeper, WhatIsLeftOfAPilotIsLetGoOnceNothingRunsThere) {
+TEST_F(SlurmManager, WhatIsLeftOfAPilotIsLetGoOnceNothingRunsThere) {
   limits_ = {0, 4, 2};
   Begin();
   Want(1, 2);
@@ -290,7 +290,7 @@ TEST_F(SlurmKeeper, WhatIsLeftOfAPilotIsLetGoOnceNothingRunsThere) {
   EXPECT_THAT(said_.back(), HasSubstr("1 of its 2 executors have gone"));
 }
 
-TEST_F(SlurmKeeper, APilotOfWhichAPartNeverJoinsIsARefusal) {
+TEST_F(SlurmManager, APilotOfWhichAPartNeverJoinsIsARefusal) {
   limits_ = {0, 2, 2};
   Begin();
   Want(1, 2);
@@ -302,7 +302,7 @@ TEST_F(SlurmKeeper, APilotOfWhichAPartNeverJoinsIsARefusal) {
   EXPECT_THAT(said_.back(), AllOf(HasSubstr("/logs/" + Name(1) + ".*"), HasSubstr("in 10 s")));
 }
 
-TEST_F(SlurmKeeper, ADrainedExecutorThatStillWorksKeepsItsPilot) {
+TEST_F(SlurmManager, ADrainedExecutorThatStillWorksKeepsItsPilot) {
   Want(1, 1);
   Step();
   Join(1, 0);
@@ -313,7 +313,7 @@ TEST_F(SlurmKeeper, ADrainedExecutorThatStillWorksKeepsItsPilot) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmKeeper, NothingIsDoneWhileServerOrQueueCannotBeAsked) {
+TEST_F(SlurmManager, NothingIsDoneWhileServerOrQueueCannotBeAsked) {
   Want(1, 1);
   server_away_ = true;
   Step();
@@ -327,7 +327,7 @@ TEST_F(SlurmKeeper, NothingIsDoneWhileServerOrQueueCannotBeAsked) {
   EXPECT_THAT(said_.back(), HasSubstr("Unable to contact slurm controller"));
 }
 
-TEST_F(SlurmKeeper, AGangThatCannotBeIsSaidOnce) {
+TEST_F(SlurmManager, AGangThatCannotBeIsSaidOnce) {
   Want(1, 4);
   Step();
   Step(seconds(5));
@@ -337,7 +337,7 @@ TEST_F(SlurmKeeper, AGangThatCannotBeIsSaidOnce) {
   EXPECT_EQ(view_.hindrances[0].sweep, "s1");
 }
 
-TEST_F(SlurmKeeper, WhoAsksIsToldSlurmsOwnWords) {
+TEST_F(SlurmManager, WhoAsksIsToldSlurmsOwnWords) {
   Want(3, 1);
   Step();
   Join(1);
@@ -359,7 +359,7 @@ TEST_F(SlurmKeeper, WhoAsksIsToldSlurmsOwnWords) {
   EXPECT_EQ(view_.jobs.size(), 3u) << "as it was seen last";
 }
 
-TEST_F(SlurmKeeper, ARefusalIsShownForAsLongAsNothingIsTried) {
+TEST_F(SlurmManager, ARefusalIsShownForAsLongAsNothingIsTried) {
   refusal_ = "sbatch: error: Invalid account or account/partition combination specified";
   Want(1, 1);
   Step();
@@ -372,7 +372,7 @@ TEST_F(SlurmKeeper, ARefusalIsShownForAsLongAsNothingIsTried) {
   EXPECT_THAT(view_.hindrances, ElementsAre(Hindrance{"", "1 pilot is PENDING"}));
 }
 
-TEST_F(SlurmKeeper, APilotThatDoesNotJoinIsNamedWithItsLog) {
+TEST_F(SlurmManager, APilotThatDoesNotJoinIsNamedWithItsLog) {
   Want(1, 1);
   Step();
   queue_.at(Name(1)).state = "RUNNING";
@@ -390,15 +390,15 @@ TEST_F(SlurmKeeper, APilotThatDoesNotJoinIsNamedWithItsLog) {
   EXPECT_THAT(view_.hindrances, IsEmpty());
 }
 
-TEST_F(SlurmKeeper, OnlyOneHasTheFolder) {
+TEST_F(SlurmManager, OnlyOneHasTheFolder) {
   auto other = FleetFolder::Open(data_dir_);
   EXPECT_EQ(other->Lock().error().code, ErrorCode::kConflict);
-  keeper_.reset();
+  manager_.reset();
   folder_.reset();
   EXPECT_TRUE(other->Lock().ok());
 }
 
-TEST_F(SlurmKeeper, AFolderThatCannotBeReadSaysWhatToDo) {
+TEST_F(SlurmManager, AFolderThatCannotBeReadSaysWhatToDo) {
   ASSERT_TRUE(WriteWhole(data_dir_ / "slurm/fleet.json", "{\"id\": 3", kPrivate).ok());
   const auto read = FleetFolder::OpenOrBegin(data_dir_);
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
@@ -406,7 +406,7 @@ TEST_F(SlurmKeeper, AFolderThatCannotBeReadSaysWhatToDo) {
   EXPECT_EQ(FleetFolder::Open(data_dir_ / "elsewhere").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(SlurmKeeper, AllAreAskedAndThenEnded) {
+TEST_F(SlurmManager, AllAreAskedAndThenEnded) {
   Want(2, 1);
   Step();
   Join(1);

@@ -20,11 +20,11 @@ namespace attune::slurm {
 // What the server says: what waits, and who is there.
 struct Situation {
   std::vector<Wanted> wanted;
-  std::vector<Host> hosts;  // executors that are connected; the keeper knows their pilots
+  std::vector<Host> hosts;  // executors that are connected; the manager knows their pilots
 };
 
 // What a round has seen, for people.
-struct KeeperView {
+struct ManagerView {
   std::vector<Job> jobs;  // of the fleet, those included that have ended a short while ago
   std::vector<Host> hosts;
   Hours hours;
@@ -33,12 +33,12 @@ struct KeeperView {
 
 // Keeps as many pilots as what waits needs: one look after the other at the server and at Slurm.
 // Nothing but numbers and intents is remembered over its own death; all else Slurm knows.
-class Keeper {
+class Manager {
  public:
   using Clock = std::chrono::steady_clock;
   using Look = std::function<Result<Situation>()>;
   using Say = std::function<void(const std::string&)>;
-  using Show = std::function<void(const KeeperView&)>;
+  using Show = std::function<void(const ManagerView&)>;
 
   struct Options {
     PilotOptions pilot;
@@ -66,10 +66,10 @@ class Keeper {
   static constexpr std::chrono::seconds kRefusedPause{10};
   static constexpr std::chrono::seconds kRefusedPauseMax{600};
 
-  // All outlive the keeper; `show` is called in each round in which the server could be asked.
+  // All outlive the manager; `show` is called in each round in which the server could be asked.
   // REQUIRES: `folder` is locked.
-  Keeper(Tools& tools, FleetFolder& folder, HoursBook& hours, Options options, Look look, Say say,
-         Show show);
+  Manager(Tools& tools, FleetFolder& folder, HoursBook& hours, Options options, Look look, Say say,
+          Show show);
 
   // One round: looks, submits, lets go. What it cannot do now is said, once, and tried again in a
   // later round.
@@ -113,7 +113,7 @@ class Keeper {
   std::map<int64_t, Clock::time_point> intents_;  // since
   std::set<std::string> ended_;                   // pilots whose end was taken note of
   std::map<std::string, std::string> said_;       // about what, what was said last
-  KeeperView view_;                               // of this round
+  ManagerView view_;                              // of this round
   std::vector<Hindrance> impossible_;             // gangs, by the last plan
   std::string refusal_;                           // the last one's words
   int refusals_ = 0;                              // in a row
