@@ -143,7 +143,12 @@ void Prepare(const Start& start, const Program& program, const std::vector<std::
   }
   if (start.device == "cpu") return;
 #ifdef ATTUNE_CUDA
-  c10::cuda::set_device(c10::Device(start.device).index());
+  const int device = c10::Device(start.device).index();
+  if (const int gpus = c10::cuda::device_count(); device >= gpus) {
+    throw Error("device " + start.device + ": there is no such GPU; this process can use " +
+                std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs"));
+  }
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
 #else
   throw Error("device " + start.device + ": this program was built without CUDA (ATTUNE_CUDA)");
 #endif

@@ -46,7 +46,9 @@ TEST_F(Cuda, WorkersTrainOverNccl) {
 }
 
 TEST_F(Cuda, AGpuThatIsNotThereFailsTheRank) {
-  EXPECT_THAT(Train(gpus_ + 1).output, HasSubstr("rank " + std::to_string(gpus_) + " failed"));
+  EXPECT_THAT(Train(gpus_ + 1).output,
+              AllOf(HasSubstr("rank " + std::to_string(gpus_) + " failed"),
+                    HasSubstr("device cuda:" + std::to_string(gpus_) + ": there is no such GPU")));
 }
 
 }  // namespace
