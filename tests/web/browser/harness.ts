@@ -104,6 +104,7 @@ export async function brush(
   to: number,
   moves = 4,
 ): Promise<void> {
+  await grip.hover({ trial: true }); // waits until the axis no longer moves
   const box = await grip.boundingBox();
   if (!box) throw new Error('the axis has no size');
   const x = box.x + box.width / 2;
