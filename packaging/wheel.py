@@ -39,7 +39,7 @@ def write(folder, platforms, files):
     stem = f"{about['name'].replace('-', '_')}-{about['version']}"
     info, data = f"{stem}.dist-info", f"{stem}.data"
     packed = {f"attune/{source.name}": (source.read_bytes(), False)
-              for source in sorted((PACKAGE / "attune").glob("*.py"))}
+              for source in sorted((PACKAGE / "attune").iterdir()) if source.suffix in (".py", ".pyi", ".typed")}
     for path, file in files.items():
         packed[f"{data}/scripts/{path[4:]}" if path.startswith("bin/") else f"{data}/data/{path}"] = file
     for name in about["license-files"]:

@@ -3,6 +3,7 @@
 
     generate.py cpp CONTRACT FOLDER     FOLDER/rest/contract.h, contract.cc and openapi.cc: C++ structs and the document
     generate.py ts CONTRACT FILE        TypeScript interfaces
+    generate.py python CONTRACT FILE    Python types, as a stub
     generate.py page CONTRACT FILE      the tables of FILE (docs/rest-api.md), between its markers
     generate.py page --check CONTRACT FILE    exits with 1 if these tables are out of date
 
@@ -10,6 +11,7 @@ The head of docs/openapi.yaml lists the conventions that this script relies on.
 """
 
 import json
+import keyword
 import pathlib
 import re
 import sys
@@ -285,6 +287,51 @@ class TypeScript(Language):
         return self.plain(schema)
 
 
+class Python(Language):
+    SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+
+    def scalar(self, schema):
+        return self.SCALARS[schema["type"]]
+
+    def real(self):
+        return "float"  # attune.client converts "nan", "inf" and "-inf"
+
+    def any(self, schema):
+        if "additionalProperties" in schema:
+            return self.map(self.type(schema["additionalProperties"]))
+        return " | ".join(self.type(each) for each in schema["oneOf"]) if "oneOf" in schema else self.map("Any")
+
+    def enum(self, values):
+        return f"Literal[{', '.join(quoted(value) for value in values)}]"
+
+    def nullable(self, name):
+        return f"{name} | None"
+
+    def list(self, name):
+        return f"list[{name}]"
+
+    def map(self, name):
+        return f"dict[str, {name}]"
+
+    def text(self):
+        lines = [f"# {NOTE}", "from typing import Any, Literal, TypedDict", "from typing_extensions import NotRequired", ""]
+        for name in self.contract.in_order():
+            schema = self.contract.structs[name]
+            members = [(member, self.member(each, required)) for member, each, required in self.contract.members(name)]
+            if any(keyword.iskeyword(member) for member, _ in members):
+                entries = ", ".join(f"{quoted(member)}: {kind}" for member, kind in members)
+                lines += [f"{name} = TypedDict({quoted(name)}, {{{entries}}})", ""]
+                continue
+            lines.append(f"class {name}({self.contract.base(schema) or 'TypedDict'}):")
+            lines += comment(schema.get("description"), "    # ")
+            lines += [f"    {member}: {kind}" for member, kind in members] + [""]
+        return "\n".join(lines)
+
+    def member(self, schema, required):
+        name = self.type(schema)
+        return name if required else f"NotRequired[{name}]"
+
+
 class Page(Language):
     """Types as the tables of the page write them."""
 
@@ -421,7 +468,7 @@ def page(contract, path, check):
 def main(arguments):
     check = "--check" in arguments
     arguments = [each for each in arguments if each != "--check"]
-    if len(arguments) != 3 or arguments[0] not in ("cpp", "ts", "page"):
+    if len(arguments) != 3 or arguments[0] not in ("cpp", "ts", "python", "page"):
         sys.exit(__doc__)
     what, source, target = arguments
     try:
@@ -434,7 +481,8 @@ def main(arguments):
         elif what == "page":
             page(contract, target, check)
         else:
-            write(target, TypeScript(contract).text())
+            language = {"ts": TypeScript, "python": Python}[what]
+            write(target, language(contract).text())
     except ContractError as error:
         sys.exit(f"generate.py: {error}")
 

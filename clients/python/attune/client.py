@@ -10,9 +10,12 @@ and those without a program, whose trials are asked for and told about:
 
     best = sweep.run(lambda trial: train(trial.config["lr"]), workers=4)
 
-What methods return is the JSON of docs/rest-api.md, in which metrics are numbers, also NaN and infinities.
-What is refused, or cannot be asked, raises Error. All is for any thread. docs/python.md tells the story.
+Methods return the JSON of docs/rest-api.md; their types have its members. Metrics are floats, also NaN and infinity.
+If the server refuses a request or does not answer, Error is raised. You can use every object from any thread. See
+docs/python.md for a guide.
 """
+
+from __future__ import annotations
 
 import attune._distribution  # first: it may refuse
 
@@ -25,6 +28,7 @@ import pathlib
 import threading
 import time
 import traceback
+import typing
 import urllib.parse
 
 from attune import function
@@ -32,6 +36,10 @@ from attune._channel import ERROR_CHARACTERS_MAX
 from attune._rest import Error, Rest, find_own, find_server
 from attune._serve import Serving
 from attune._trial import numbers, short_seed, spoken
+
+if typing.TYPE_CHECKING:
+    from attune._contract import Best, Curve, LoggedPoint, Offer, SteeredSweep, SweepDetail, TrialDetail, Verdict
+    from attune._contract import Trial as TrialRow
 
 __all__ = ["Error", "LocalServer", "Server", "Sweep", "Trial"]
 
@@ -53,36 +61,38 @@ class Server:
     def __init__(self, server=None, token=None, token_file=None, data_dir="attune-data", patience=60):
         self._rest = Rest(functools.partial(find_server, server, token, token_file, _absolute(data_dir)), patience)
 
-    def create(self, sweep, directory=None, train=None):
-        """A new Sweep, of a sweep file's path, its text (several lines, or beginning with `{`), or a dict of
-        what it would say.
+    def create(self, sweep: str | os.PathLike[str] | dict[str, typing.Any],
+               directory: str | os.PathLike[str] | None = None,
+               train: typing.Callable[..., typing.Any] | None = None) -> Sweep:
+        """Creates a Sweep from the path of a sweep file, its text (several lines, or JSON), or a dict.
 
-        `directory` is what relative paths in it mean: the file's own folder, or else the current one.
+        Relative paths in the sweep start at `directory`: by default the folder of the file, or the current folder.
 
-        `train`, with a dict that has no command, is a function of a module or script that executors can import,
-        too: each rank of a trial calls `train(config)`, as `attune.function` says.
+        `train` is a function that each rank of a trial calls as `train(config)`. It needs a dict without a command,
+        and a module or script that executors can import; see `attune.function`.
         """
         if train is not None:
             sweep = _of_function(sweep, train)
-        query, document = {}, ""
+        query: dict[str, typing.Any] = {}
+        document = ""
         if hasattr(sweep, "items"):
             text = json.dumps(sweep, indent=2, allow_nan=False, default=os.fspath)
         elif isinstance(sweep, str) and ("\n" in sweep or sweep.lstrip().startswith("{")):
             text, document = sweep, "<text>"
         else:
             path = pathlib.Path(sweep)
-            text, document, query["file"] = path.read_text(), path, path.name
+            text, document, query["file"] = path.read_text(), str(path), path.name
             directory = directory or path.absolute().parent
         query["directory"] = pathlib.Path(directory or ".").absolute()
         answer = self._rest.post("/sweeps", text.encode(), query, "application/yaml", document)
         return Sweep(self._rest, answer)
 
-    def sweep(self, id):
+    def sweep(self, id: str) -> Sweep:
         """The Sweep `id`, such as "s1"."""
         return Sweep(self._rest, self._rest.get(_path(id)))
 
-    def sweeps(self):
-        """All of them, the newest first."""
+    def sweeps(self) -> list[Sweep]:
+        """All sweeps, the newest first."""
         return [Sweep(self._rest, each) for each in self._rest.pages("/sweeps", "sweeps")]
 
 
@@ -160,7 +170,7 @@ class LocalServer(Server):
 class Sweep:
     """A sweep of a server's: `id`, `name`, and `metric`, the name of the first one that it improves."""
 
-    def __init__(self, rest, answer):
+    def __init__(self, rest: Rest, answer: SweepDetail):
         self._rest, self._path = rest, _path(answer["id"])
         self.id, self.name, self.metric = answer["id"], answer["name"], answer["metric"]["name"]
         self._time_attr = answer["time_attr"]
@@ -168,33 +178,35 @@ class Sweep:
     def __repr__(self):
         return f"<Sweep {self.id} {self.name}>"
 
-    def get(self):
-        """All that the server says of it now: `state`, `trials`, `best` …"""
-        answer = self._rest.get(self._path)
+    def get(self) -> SweepDetail:
+        """The sweep as it is now: `state`, `trials`, `best` and more."""
+        answer: SweepDetail = self._rest.get(self._path)
         for report in [answer["best"], *answer["pareto_front"]]:
             _read_metrics(report)
         return answer
 
-    def best(self):
+    def best(self) -> Best | None:
         """The best report, with `trial`, `step`, `value`, `config`, `metrics`, `checkpoint`; or None."""
         return self.get()["best"]
 
-    def trials(self):
-        """All of them as they are now, by number."""
+    def trials(self) -> list[TrialRow]:
+        """All trials as they are now, in order of their numbers."""
         return [_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials")]
 
-    def trial(self, number):
-        """One of them, with its `history`, `attempts`, `decisions` and `checkpoints`."""
-        answer = self._rest.get(f"{self._path}/trials/{number}")
+    def trial(self, number: int) -> TrialDetail:
+        """One trial, with its `history`, `attempts`, `decisions` and `checkpoints`."""
+        answer: TrialDetail = self._rest.get(f"{self._path}/trials/{number}")
         for report in [answer, *answer["history"]]:
             _read_metrics(report)
         return answer
 
-    def logged(self, number, after=0):
-        """What a trial has logged between reports, in order: `seq`, `time`, `attempt`, `step`, `metrics`; with
-        `after`, behind that `seq`."""
+    def logged(self, number: int, after: int = 0) -> typing.Iterator[LoggedPoint]:
+        """The values that a trial logged between reports, in order: `seq`, `time`, `attempt`, `step`, `metrics`.
+
+        `after` is a `seq`; only later points are returned.
+        """
         while True:
-            points = self._rest.get(f"{self._path}/trials/{number}/logged", after=after,
+            points: list[LoggedPoint] = self._rest.get(f"{self._path}/trials/{number}/logged", after=after,
                                     limit=_POINTS_MAX)["logged"]
             for point in points:
                 yield _read_metrics(point)
@@ -202,20 +214,22 @@ class Sweep:
                 return
             after = points[-1]["seq"]
 
-    def curves(self, metric=None):
-        """What was reported or logged of a metric, else of the sweep's own: a dict of `number`, `steps`, `values`,
-        `clones`, and where something was logged of it `logged_steps` and `logged_values`, a trial."""
-        trials = self._rest.get(self._path + "/curves", metric=metric or self.metric)["trials"]
+    def curves(self, metric: str | None = None) -> list[Curve]:
+        """The values of a metric over steps, for each trial; by default of the metric that the sweep improves.
+
+        `steps` and `values` were reported, `logged_steps` and `logged_values` were logged between reports.
+        """
+        trials: list[Curve] = self._rest.get(self._path + "/curves", metric=metric or self.metric)["trials"]
         for trial in trials:
-            for values in ("values", "logged_values"):
-                if values in trial:
-                    trial[values] = [float(value) for value in trial[values]]
+            trial["values"] = [float(value) for value in trial["values"]]
+            if "logged_values" in trial:
+                trial["logged_values"] = [float(value) for value in trial["logged_values"]]
         return trials
 
-    def wait(self, timeout=None):
-        """Returns what get() says once the sweep has ended; looks each second.
+    def wait(self, timeout: float | None = None) -> SweepDetail:
+        """Waits until the sweep has ended and returns get(). It asks the server each second.
 
-        Raises Error if it has failed or was killed, TimeoutError if it goes on after `timeout` seconds.
+        Raises Error if the sweep failed or was killed, and TimeoutError if it still runs after `timeout` seconds.
         """
         for _ in moments(timeout):
             answer = self.get()
@@ -227,46 +241,47 @@ class Sweep:
             raise Error(f"sweep {self.id} has ended as {answer['state']}: {answer['reason']}")
         return answer
 
-    def pause(self):
-        """Running trials save a checkpoint and leave at their next report; returns what follows, in words."""
+    def pause(self) -> str:
+        """Pauses: running trials save a checkpoint and leave at their next report. Returns the effect as a sentence."""
         return self._steer("pause")
 
-    def resume(self):
-        """Goes on; what left with the pause is first."""
+    def resume(self) -> str:
+        """Resumes. Trials that left because of the pause start first."""
         return self._steer("resume")
 
-    def stop(self):
-        """Running trials finish, and none starts."""
+    def stop(self) -> str:
+        """Stops: running trials finish, and no other trial starts."""
         return self._steer("stop")
 
-    def kill(self):
-        """Every trial ends now."""
+    def kill(self) -> str:
+        """Kills: every trial ends now."""
         return self._steer("kill")
 
-    def delete(self):
-        """Of the sweep, which has ended, nothing stays: no trial, checkpoint, log or file."""
+    def delete(self) -> None:
+        """Deletes a sweep that has ended, with its trials, checkpoints, logs and files."""
         self._rest.delete(self._path)
 
-    def _steer(self, verb):
-        return self._rest.post(f"{self._path}:{verb}")["effect"]
+    def _steer(self, verb: str) -> str:
+        answer: SteeredSweep = self._rest.post(f"{self._path}:{verb}")
+        return answer["effect"]
 
     # ---- ask and tell, of a sweep without a program
 
-    def ask(self, lease=None, wait=True):
-        """The next Trial, or None when the sweep has ended.
+    def ask(self, lease: str | None = None, wait: bool = True) -> Trial | None:
+        """Returns the next Trial, or None if the sweep has ended.
 
-        While there is none to be had, since others have to end before, waits for one, or with `wait=False`
-        returns None. When nothing is told of a trial for as long as its `lease` ("10m"; else an hour), it
-        goes to another asker.
+        If no trial is available until others have ended, it waits, or returns None with `wait=False`. If nothing is
+        told about a trial for the duration of its `lease` ("10m"; default: an hour), another program gets it.
         """
         return self._ask(lease, lambda: not wait)
 
-    def run(self, objective, workers=1, lease=None):
-        """Asks for trials, calls `objective(trial)` and tells, until the sweep has ended; returns its best().
+    def run(self, objective: typing.Callable[[Trial], typing.Any], workers: int = 1,
+            lease: str | None = None) -> Best | None:
+        """Asks for trials and calls `objective(trial)` for each, until the sweep has ended. Returns best().
 
-        `objective` returns its metrics by name, or the value of the sweep's one metric, as the report of the
-        step behind the last; or None where it has reported by itself. What it raises is the trial's failure.
-        So many `workers` do this at once, each on a thread; one does on the caller's. Raises as wait() does.
+        `objective` returns a dict of metrics, or the value of the sweep's only metric; it is reported for the next
+        step. It returns None if it has reported by itself. If it raises, the trial fails. `workers` trials run at the
+        same time, each on a thread; a single worker uses the caller's thread. Raises the errors of wait().
         """
         over = threading.Event()
         if workers == 1:
@@ -281,13 +296,14 @@ class Sweep:
         self.wait()
         return self.best()
 
-    def _ask(self, lease, gives_up):
+    def _ask(self, lease: str | None, gives_up: typing.Callable[[], bool]) -> Trial | None:
         for _ in moments():
-            answer = self._rest.post(self._path + "/trials:ask", {"lease": lease} if lease else {})
+            answer: Offer = self._rest.post(self._path + "/trials:ask", {"lease": lease} if lease else {})
             if answer["trial"] is not None:
                 return Trial(self._rest, self._path, answer)
             if answer["state"] not in GOES_ON or gives_up():
                 return None
+        return None
 
     def _work(self, objective, lease, over):
         try:
@@ -315,7 +331,7 @@ class Trial:
     and goes on behind it or begins anew. `verdict` and `reason` are what was decided last.
     """
 
-    def __init__(self, rest, sweep, answer):
+    def __init__(self, rest: Rest, sweep: str, answer: Offer):
         self._rest, self._path = rest, f"{sweep}/trials/{answer['trial']}"
         self.number, self.config = answer["trial"], answer["config"]
         self.attempt, self.epoch, self.seed = answer["attempt"], answer["epoch"], short_seed(answer["seed"])
@@ -324,9 +340,12 @@ class Trial:
         self.verdict, self.reason = "continue", ""
         self._began = time.monotonic()
 
-    def report(self, step, metrics):
-        """Says how good it is at `step` (None where the sweep counts in a metric); whether it goes on."""
-        body = {"metrics": {name: spoken(value) for name, value in numbers(metrics).items()},
+    def report(self, step: int | None, metrics: dict[str, float]) -> bool:
+        """Reports metrics at a step. Returns whether the trial continues.
+
+        `step` is None if the sweep counts steps in a metric (`time_attr`).
+        """
+        body: dict[str, typing.Any] = {"metrics": {name: spoken(value) for name, value in numbers(metrics).items()},
                 "seconds": time.monotonic() - self._began}
         if step is not None:
             body["step"] = step
@@ -337,33 +356,33 @@ class Trial:
             self.milestone = answer["milestone"]
         return self.verdict == "continue"
 
-    def progress(self):
-        """Says that it still runs, which renews its lease; whether it goes on."""
+    def progress(self) -> bool:
+        """Says that the trial still runs, which renews its lease. Returns whether the trial continues."""
         self._tell({"state": "running"})
         return self.verdict == "continue"
 
-    def complete(self):
-        """It is done. Nothing is to be said of one that was told not to go on."""
+    def complete(self) -> None:
+        """Says that the trial is complete. Does nothing if the server has decided that it does not continue."""
         self._end({"state": "completed"})
 
-    def fail(self, message=""):
-        """It has failed, and is offered again, as `failure` in the sweep file says."""
+    def fail(self, message: str = "") -> None:
+        """Says that the trial failed. The server offers it again, as `failure` in the sweep file says."""
         # Lone surrogates, as in names of files that are no UTF-8, are no text to the server.
         message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
         self._end({"state": "failed", "message": message})
 
-    def _end(self, body):
+    def _end(self, body: dict[str, typing.Any]) -> None:
         if self.verdict == "continue":
             self._tell(body)
             self.verdict = "stop"
 
-    def _tell(self, body):
+    def _tell(self, body: dict[str, typing.Any]) -> Verdict | None:
         try:
             return self._rest.post(self._path + ":tell", {"epoch": self.epoch, **body})
         except Error as error:
             if error.status != 409:
                 raise
-            trial = self._rest.get(self._path)
+            trial: TrialDetail = self._rest.get(self._path)
             if trial["state"] in GOES_ON:
                 raise  # it is another asker's now
             self.verdict, self.reason = "stop", trial["reason"]  # a person's doing
@@ -389,8 +408,8 @@ def _path(id):
     return "/sweeps/" + urllib.parse.quote(id, safe="")
 
 
-def _read_metrics(report):
-    """JSON has neither NaN nor infinities, but "nan", "inf" and "-inf"."""
+def _read_metrics(report: typing.Any) -> typing.Any:
+    """Converts the metrics to floats. JSON has neither NaN nor infinity; the API writes "nan", "inf" and "-inf"."""
     if report:
         report["metrics"] = {name: float(value) for name, value in report["metrics"].items()}
     return report

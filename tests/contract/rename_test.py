@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Checks that a member of the REST contract cannot be renamed in one place only.
+
+    rename_test.py COMPILER NODE
+
+A copy of the contract calls `Sweep.best` by another name. Its users are then checked against what is generated from the
+copy: the server and the command line by the compiler, the page by tsc, the Python client by mypy.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOLS = ROOT / ".deps/python-tools"
+CONTRACT = ROOT / "docs/openapi.yaml"
+COMPILER = NODE = None
+
+
+def renamed_contract(path):
+    document = yaml.safe_load(CONTRACT.read_text(encoding="utf-8"))
+    sweep = document["components"]["schemas"]["Sweep"]
+    sweep["properties"]["best_report"] = sweep["properties"].pop("best")
+    sweep["required"] = ["best_report" if member == "best" else member for member in sweep["required"]]
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+def generate(language, contract, target):
+    subprocess.run([sys.executable, ROOT / "rest/generate.py", language, contract, target], check=True)
+
+
+def run(command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+
+
+def check_cpp(folder, contract, source):
+    generate("cpp", contract, folder)
+    return run([COMPILER, "-std=c++20", "-fsyntax-only", "-w", f"-I{folder}", f"-I{ROOT}", ROOT / source])
+
+
+def check_page(folder, contract):
+    web = folder / "web"
+    shutil.copytree(ROOT / "web/src", web / "src")
+    shutil.copy(ROOT / "web/tsconfig.json", web)
+    (web / "node_modules").symlink_to(ROOT / "web/node_modules")
+    generate("ts", contract, web / "src/api/contract.ts")
+    return run([NODE, web / "node_modules/typescript/bin/tsc", "--noEmit", "-p", web])
+
+
+def check_python(folder, contract):
+    package = folder / "python"
+    shutil.copytree(ROOT / "clients/python/attune", package / "attune", ignore=shutil.ignore_patterns("__pycache__"))
+    generate("python", contract, package / "attune/_contract.pyi")
+    return run([sys.executable, "-m", "mypy", "--check-untyped-defs", "--follow-imports=silent", "--no-incremental",
+                "-m", "attune.client"], cwd=package, env={**os.environ, "PYTHONPATH": str(TOOLS)})
+
+
+USERS = {
+    "the server": lambda *at: check_cpp(*at, "server/http/answers/render.cc"),
+    "the command line": lambda *at: check_cpp(*at, "cli/views/sweep_view.cc"),
+    "the page": check_page,
+    "the Python client": check_python,
+}
+
+
+def check(user, contract):
+    with tempfile.TemporaryDirectory() as folder:
+        return USERS[user](pathlib.Path(folder), contract)
+
+
+class Rename(unittest.TestCase):
+    def test_a_renamed_member_is_an_error_for_every_user(self):
+        with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
+            contract = pathlib.Path(folder, "openapi.yaml")
+            renamed_contract(contract)
+            for user, result in zip(USERS, pool.map(lambda user: check(user, contract), USERS)):
+                with self.subTest(user):
+                    self.assertNotEqual(result.returncode, 0)
+                    self.assertRegex(result.stdout, r"error.*\bbest\b")
+
+    def test_the_python_client_has_the_types_of_the_contract(self):
+        result = check("the Python client", CONTRACT)
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+
+if __name__ == "__main__":
+    COMPILER, NODE = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1])

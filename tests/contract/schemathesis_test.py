@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Sends requests that Schemathesis makes up from the contract to a running server, and checks the answers.
+
+ATTUNE_SEED is the seed, ATTUNE_EXAMPLES the number of requests for each operation.
+"""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+
+from support import EndToEnd, sweep  # noqa: E402
+
+TOOLS = ROOT / ".deps/python-tools"
+SEED = os.environ.get("ATTUNE_SEED", "1")
+EXAMPLES = os.environ.get("ATTUNE_EXAMPLES", "30")
+CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conformance",
+          "response_headers_conformance", "response_schema_conformance"]
+STREAMS = ["/api/v1/events"]  # answers that do not end
+ASKED = 30  # sweeps whose trials are asked for; requests stop and delete some of them
+
+# Names that exist. Most requests use one of them, because the others get no further than a 404.
+NAMES = {
+    "path.sweep": [f"s{number}" for number in range(1, ASKED + 2)],
+    "path.trial": [0, 1, 2],
+    "path.checkpoint": ["1-1", "1-2", "1-4"],
+    "query.file": ["manifest.json"],
+    "path.executor": [socket.gethostname()],
+}
+
+
+def config():
+    lines = []
+    for name, values in NAMES.items():
+        lines += [f'[dictionaries."{name}"]', f"values = {json.dumps(values)}",
+                  f'[parameters."{name}"]', f'dictionary = "{name}"', "probability = 0.9"]
+    return "\n".join(lines) + "\n"
+
+
+class Schemathesis(EndToEnd):
+    def test_the_server_answers_as_the_contract_says(self):
+        # No executor runs beside the server, so no command of a made-up sweep is ever started.
+        self.assertEqual(self.run_sweep(self.write(sweep(stop={"max_trials": 3}))).wait(), 0)
+        server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        server.await_stderr(r"http://")
+        self.create_sweeps()
+        address = json.loads((self.data / "server.json").read_text())["http"]
+        token = (self.data / "token").read_text().strip()
+        file = self.write(config(), "schemathesis.toml")
+        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", file, "run", address + "/api/v1/openapi.json", "--url", address,
+                   "--header", f"Authorization: Bearer {token}", "--checks", ",".join(CHECKS), "--seed", SEED,
+                   "--max-examples", EXAMPLES, "--phases", "examples,fuzzing", "--generation-database", "none",
+                   "--no-color"]
+        for path in STREAMS:
+            command += ["--exclude-path", path]
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder,
+                                env={**os.environ, "PYTHONPATH": str(TOOLS)})
+        self.assertEqual(result.returncode, 0, f"seed {SEED}:\n{result.stdout}")
+
+    def create_sweeps(self):
+        spec = sweep(scheduler={"name": "fifo", "max": 4})
+        for key in ("command", "resources", "checkpoint"):
+            del spec[key]
+        for number in range(2, ASKED + 2):
+            for path, body in (("/sweeps", spec), (f"/sweeps/s{number}/trials:ask", {}), (f"/sweeps/s{number}/trials:ask", {})):
+                status, answer = self.request("/api/v1" + path, "POST", json.dumps(body).encode())
+                self.assertIn(status, (200, 201), answer)
+
+
+if __name__ == "__main__":
+    unittest.main()
