@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/result.h"
+#include "base/version.h"
 #include "benchmarks/arguments.h"
 #include "benchmarks/bench_sweep.h"
 #include "schedulers/register.h"
@@ -175,7 +176,7 @@ class Reporter {
     v1::FromExecutor message;
     v1::Hello& hello = *message.mutable_hello();
     hello.set_token("secret");
-    hello.set_protocol(v1::PROTOCOL_CURRENT);
+    hello.set_format(kFormat);
     hello.set_name("bench");
     hello.set_instance("1");
     hello.mutable_resources()->set_cpus(kTrials + kTrialsThoughtOfMax);

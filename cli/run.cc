@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/version.h"
 #include "cli/verbs/completion.h"
 #include "cli/verbs/verb.h"
-#include "cli/version.h"
 #include "sweepfile/suggest.h"
 
 namespace attune::cli {

@@ -252,8 +252,8 @@ void Pbt::AddMember(const Fact& fact) {
   }
 }
 
-// Older logs name no checkpoints of a trial that starts again: none can be cloned, though some were
-// not dropped.
+// The record of a trial that is reopened lists the checkpoints that still exist. The others were
+// deleted while the trial had ended, so nothing can be cloned from them.
 void Pbt::ForgetAllBut(const TrialRecord& record) {
   std::vector<CheckpointId> gone;
   for (const auto& [number, member] : members_) {

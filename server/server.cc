@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/result.h"
+#include "base/version.h"
 #include "server/best_keeper.h"
 #include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"
@@ -106,7 +107,7 @@ struct Server::Parts {
     auto http_started = HttpServer::Start({.host = options.host,
                                            .port = options.http_port,
                                            .token = folder.token(),
-                                           .version = ATTUNE_VERSION,
+                                           .version = kVersion,
                                            .https = options.https,
                                            .backend = &backend,
                                            .reader = reader.get(),

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/version.h"
 #include "cli/text/numbers.h"
-#include "cli/version.h"
 
 namespace attune::cli {
 namespace {

@@ -1,6 +1,6 @@
-#include "cli/version.h"
 #include "base/result.h"
 
+#include "base/version.h"
 #include "cli/json.h"
 #include "cli/verbs/verb.h"
 

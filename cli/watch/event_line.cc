@@ -25,13 +25,6 @@ std::string AttemptChanged(const EventData& data) {
   return failure.empty() ? line : line + ": " + failure;
 }
 
-std::string Extent(const SweepModel& sweep) {
-  std::string text = sweep.max_trials() > 0 ? std::to_string(sweep.max_trials()) + " trials"
-                                            : "no limit of trials";
-  if (sweep.max_step() > 0) text += " of " + std::to_string(sweep.max_step()) + " steps";
-  return text;
-}
-
 std::string ExecutorChanged(const EventData& data) {
   const std::string name = "executor " + data.executor;
   const auto with_reason = [&](const std::string& change) {
@@ -79,8 +72,6 @@ std::string EventLine(const ServerEvent& event, const SweepModel& sweep) {
   if (event.kind == "sweep_changed") {
     line = WithReason("sweep " + sweep.id(),
                       sweep.end_state().empty() ? sweep.state() : "is ending", sweep.reason());
-  } else if (event.kind == "sweep_extended") {
-    line = "sweep " + sweep.id() + " extended: " + Extent(sweep);
   } else if (event.kind == "sweep_edited") {
     line = "sweep " + sweep.id() + " edited by " + data.actor + ": " + JoinWithCommas(data.changes);
   } else if (event.kind == "executor_changed") {

@@ -69,7 +69,7 @@ void SweepModel::Apply(const ServerEvent& event) {
     end_state_ = data.end_state;
     return;
   }
-  if (event.kind == "sweep_extended" || event.kind == "sweep_edited") {
+  if (event.kind == "sweep_edited") {
     max_trials_ = data.max_trials;
     max_step_ = data.max_step;
     end_state_.clear();

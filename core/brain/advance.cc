@@ -8,7 +8,7 @@
 #include "core/brain/contention.h"
 #include "core/brain/decide.h"
 #include "core/brain/next_trial.h"
-#include "core/brain/set_aside.h"
+#include "core/brain/quarantine.h"
 #include "core/state/retention.h"
 #include "core/state/stoppers.h"
 
@@ -174,7 +174,7 @@ std::optional<Time> Due(const State& state, Time now) {
   }
   for (const auto& [name, executor] : state.executors) {
     if (Forgettable(executor)) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
-    if (executor.aside) consider(executor.aside->until);
+    if (executor.quarantine) consider(executor.quarantine->until);
   }
   return first;
 }

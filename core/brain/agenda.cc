@@ -120,8 +120,9 @@ void Agenda::TakeExecutor(const State& state, const std::string& name) {
       present_.emplace(name, *present);
     }
   }
-  aside_.erase(name);
-  if (known && executor->second.aside) aside_.emplace(name, executor->second.aside->until);
+  quarantined_.erase(name);
+  if (known && executor->second.quarantine)
+    quarantined_.emplace(name, executor->second.quarantine->until);
   if (const auto since = lost_at_.find(name); since != lost_at_.end()) {
     lost_.erase({since->second, name});
     lost_at_.erase(since);
@@ -225,7 +226,7 @@ std::optional<Time> Agenda::Due(const State& state, Time now) const {
     if (time > now) break;
   }
   if (!lost_.empty()) consider(Time{lost_.begin()->first.us + kForgetLostAfterUs});
-  for (const auto& [name, until] : aside_) consider(until);
+  for (const auto& [name, until] : quarantined_) consider(until);
   return first;
 }
 

@@ -106,10 +106,10 @@ class Agenda {
   // Since when, and which: those lost first come first.
   const std::set<std::pair<Time, std::string>>& Lost() const { return lost_; }
 
-  // ---- executors that are set aside ---------------------------------------------------------
+  // ---- executors in quarantine ----------------------------------------------------------------
 
   // Until when.
-  const std::map<std::string, Time>& Aside() const { return aside_; }
+  const std::map<std::string, Time>& Quarantined() const { return quarantined_; }
 
  private:
   void TakeAll(const State& state);
@@ -164,7 +164,7 @@ class Agenda {
 
   std::set<std::pair<Time, std::string>> lost_;
   std::map<std::string, Time> lost_at_;
-  std::map<std::string, Time> aside_;
+  std::map<std::string, Time> quarantined_;
 };
 
 // As Advance of a state alone, and at no greater cost than what has changed. REQUIRES: the agenda

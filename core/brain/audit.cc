@@ -50,13 +50,6 @@ std::string Text(const Config& config) {
   return text;
 }
 
-// Whether the proposal has the next number. In logs older than the count of proposals, each has the
-// number of its trial.
-bool HasNextNumber(const Sweep& sweep, const TrialCreated& created) {
-  return *created.proposal == sweep.next_proposal ||
-         created.proposal->value == created.trial.number.value;
-}
-
 bool HasSweep(const State& state, SweepId sweep, Needs needs) {
   const bool was_created = sweep <= state.last_sweep;
   const bool is_live = state.Find(sweep) != nullptr;
@@ -127,7 +120,7 @@ bool IsConsistent(const State& state, const ExecutorForgotten& forgotten) {
 
 // Checks the number of a proposal.
 std::optional<std::string> CheckNumber(const Sweep& sweep, const TrialCreated& created) {
-  if (created.proposal && !HasNextNumber(sweep, created))
+  if (created.proposal && *created.proposal != sweep.next_proposal)
     return "trial " + ToString(created.trial) + " is recorded as proposal " +
            std::to_string(created.proposal->value) + "; the next one is " +
            std::to_string(sweep.next_proposal.value);

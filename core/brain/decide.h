@@ -40,7 +40,7 @@ using Reachable = std::function<Reach(const std::string& executor)>;
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now);
 
 // When, after `now`, time alone will make something follow: a backoff, a budget, a lease or the
-// time of an executor set aside ends, a gang may grow, a lost executor is forgotten. nullopt:
+// quarantine of an executor ends, a gang may grow, a lost executor is forgotten. nullopt:
 // never.
 std::optional<Time> Due(const State& state, Time now);
 

@@ -124,7 +124,7 @@ Status DecideResume(const State& state, const ResumeExecutor& command, Facts& fa
   const bool excluded = std::ranges::any_of(state.sweeps, [&](const auto& entry) {
     return ExcludedFrom(state, entry.second).contains(command.name);
   });
-  if (known->second.drain || known->second.aside || excluded)
+  if (known->second.drain || known->second.quarantine || excluded)
     facts.push_back(ExecutorResumed{command.name});
   return {};
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/random.h"
-#include "core/brain/set_aside.h"
+#include "core/brain/quarantine.h"
 #include "core/state/stoppers.h"
 
 namespace attune {
@@ -342,7 +342,7 @@ class Recorder {
     if (policy != nullptr && policy->action == LogAction::kExcludeHost &&
         !ExcludedFrom(state_, sweep_).contains(failure.executor))
       facts_.push_back(ExecutorExcluded{sweep_.id, failure.executor, Found(failure)});
-    SetAsideIfItKeepsFailing(state_, trial_.id, failure.executor, now_, facts_);
+    QuarantineIfItKeepsFailing(state_, trial_.id, failure.executor, now_, facts_);
   }
 
   // its log says "CUDA error: …" (failure.on_log: CUDA error|ECC)

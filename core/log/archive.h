@@ -25,13 +25,11 @@
 //   template <class A> void Fields(A& archive, Like<A, Report>& report) {
 //     archive("step", report.step);
 //     archive("metrics", report.metrics);
-//     archive.Later("waits", report.waits);
+//     archive.Sparse("waits", report.waits);
 //   }
 //
-// Where names are kept, a plain field must be there; one that came Later keeps what its struct
-// says, or a fallback that is given, when an older payload lacks it; a Sparse one is absent while
-// it is what T{} is. Listed: a list that older payloads have as one value of another name, or null.
-// Row: the sweep or the trial that the row of the log names, not its payload.
+// Names are kept in JSON only. A plain field is always there. A Sparse field is left out while it
+// equals T{}. Row is the sweep or the trial that the row of the log names, not its payload.
 // What only snapshots hold needs no names: archive(report.step, report.metrics).
 namespace attune {
 
@@ -52,20 +50,8 @@ class ArchiveWriter {
     Write(value);
   }
   template <class T>
-  void Later(const char*, const T& value) {
-    Write(value);
-  }
-  template <class T>
-  void Later(const char*, const T& value, const T& /*fallback*/) {
-    Write(value);
-  }
-  template <class T>
   void Sparse(const char*, const T& value) {
     Write(value);
-  }
-  template <class T>
-  void Listed(const char*, const char* /*older*/, const std::vector<T>& items) {
-    Write(items);
   }
   template <class Id>
   void Row(const Id& id) {
@@ -136,20 +122,8 @@ class ArchiveReader {
     Read(value);
   }
   template <class T>
-  void Later(const char*, T& value) {
-    Read(value);
-  }
-  template <class T>
-  void Later(const char*, T& value, const T& /*fallback*/) {
-    Read(value);
-  }
-  template <class T>
   void Sparse(const char*, T& value) {
     Read(value);
-  }
-  template <class T>
-  void Listed(const char*, const char* /*older*/, std::vector<T>& items) {
-    Read(items);
   }
   template <class Id>
   void Row(Id& id) {

@@ -142,7 +142,7 @@ struct DrainExecutor {
   bool now = false;
 };
 
-// Also one that was set aside, or that sweeps have excluded.
+// Also one in quarantine, or that sweeps have excluded.
 struct ResumeExecutor {
   std::string name;
 };

@@ -166,9 +166,4 @@ const std::string* ExecutorOf(const Fact& fact) {
   return PartOfSubject(fact, [](const auto& id) { return ExecutorIn(id); });
 }
 
-std::optional<ProposalNumber> UncountedProposal(const TrialCreated& fact) {
-  if (fact.origin == kInitialPoints || fact.origin == kEnqueued) return std::nullopt;
-  return ProposalNumber(fact.trial.number.value);
-}
-
 }  // namespace attune

@@ -119,25 +119,6 @@ struct Field {
   }
 };
 
-// A member that older payloads lack. The event keeps its default then, or `fallback(event)`.
-template <class Member, class Fallback = std::nullptr_t>
-struct Later {
-  const char* name;
-  Member member;
-  Fallback fallback;
-  constexpr Later(const char* its_name, Member its_member, Fallback its_fallback = nullptr)
-      : name(its_name), member(its_member), fallback(its_fallback) {}
-
-  template <class A, class T>
-  void Visit(A& archive, T& event) const {
-    if constexpr (std::is_same_v<Fallback, std::nullptr_t>) {
-      archive.Later(name, std::invoke(member, event));
-    } else {
-      archive.Later(name, std::invoke(member, event), fallback(event));
-    }
-  }
-};
-
 // A member that the payload omits while it equals T{}.
 template <class Member>
 struct Sparse {

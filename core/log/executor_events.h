@@ -90,7 +90,7 @@ struct ExecutorDrained {
                Sparse("now", &ExecutorDrained::now));
 };
 
-// A user resumed an executor that was drained, set aside or excluded by a sweep.
+// A user resumed an executor that was drained, quarantined or excluded by a sweep.
 struct ExecutorResumed {
   std::string name;
 
@@ -112,19 +112,19 @@ struct ExecutorHealth {
 };
 
 // Gangs kept failing on the executor, so nothing more starts there for a while.
-struct ExecutorSetAside {
+struct ExecutorQuarantined {
   std::string name;
   std::string reason;
   Time until;
 
   static constexpr auto kRow =
-      EventRow({"executor_set_aside", Needs::kExecutor, kNoExecutor, Handled(kStream | kTables),
+      EventRow({"executor_quarantined", Needs::kExecutor, kNoExecutor, Handled(kStream | kTables),
                 Ignored(kSummary | kCurves | kAudit)},
-               &ExecutorSetAside::name, Field("reason", &ExecutorSetAside::reason),
-               Field("until_us", &ExecutorSetAside::until));
+               &ExecutorQuarantined::name, Field("reason", &ExecutorQuarantined::reason),
+               Field("until_us", &ExecutorQuarantined::until));
 };
 
-// An executor that was set aside may run gangs again.
+// A quarantine ended: the executor may run gangs again.
 struct ExecutorReadmitted {
   std::string name;
   std::string reason;

@@ -59,7 +59,7 @@ void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
   archive("attempt", kept.attempt);
   archive("executor", kept.executor);
   archive.Sparse("folder", kept.folder);
-  archive.Listed("values", "value", kept.values);
+  archive("values", kept.values);
   archive("pinned", kept.pinned);
   archive.Sparse("unreported", kept.unreported);
 }
@@ -90,7 +90,7 @@ void Fields(A& archive, Like<A, Report>& report) {
   archive("step", report.step);
   archive("seconds", report.seconds);
   archive("metrics", report.metrics);
-  archive.Later("waits", report.waits);
+  archive.Sparse("waits", report.waits);
 }
 template <class A>
 void Fields(A& archive, Like<A, Failure>& failure) {
@@ -153,9 +153,9 @@ void Fields(A& archive, Like<A, Verdict>& verdict) {
   if (verdict.kind != VerdictKind::kExploit) return;
   archive.Row(verdict.donor.trial.sweep);
   archive("donor", verdict.donor.trial.number);
-  archive.Later("donor_attempt", verdict.donor.attempt);
-  archive.Later("donor_step", verdict.donor.step);
-  archive.Later("config", verdict.config);
+  archive("donor_attempt", verdict.donor.attempt);
+  archive("donor_step", verdict.donor.step);
+  archive("config", verdict.config);
 }
 
 // ---- the specification of a sweep ------------------------------------------------------------
@@ -229,7 +229,7 @@ void Fields(A& archive, Like<A, StopPolicy>& policy) {
   archive("patience", policy.patience);
   archive("max_trial_seconds", policy.max_trial_time);
   archive("trial_patience", policy.trial_patience);
-  archive.Listed("targets", "target", policy.targets);
+  archive("targets", policy.targets);
   archive.Sparse("plateau", policy.plateau);
   archive.Sparse("thresholds", policy.thresholds);
 }

@@ -15,7 +15,7 @@
 // Events of a sweep and its search.
 namespace attune {
 
-// The first token of a server, and the owner of sweeps in logs that name none.
+// The name of a server's first token.
 inline constexpr std::string_view kAdmin = "admin";
 
 // A user submitted a sweep.
@@ -33,7 +33,7 @@ struct SweepCreated {
       &SweepCreated::sweep, Field("spec", &SweepCreated::spec),
       Field("source", &SweepCreated::source),
       Field("idempotency_key", &SweepCreated::idempotency_key),
-      Later("owner", &SweepCreated::owner), Sparse("warm_start", &SweepCreated::warm_start));
+      Field("owner", &SweepCreated::owner), Sparse("warm_start", &SweepCreated::warm_start));
 };
 
 // Nothing starts any more, and running trials yield at their next report.
@@ -55,19 +55,6 @@ struct SweepResumed {
       EventRow({"sweep_resumed", Needs::kSweep, kGangs, Handled(kStream | kTables | kSummary),
                 Ignored(kCurves | kAudit)},
                &SweepResumed::sweep);
-};
-
-// New limits of a sweep. Only older logs have it; SweepEdited replaced it.
-struct SweepExtended {
-  SweepId sweep;
-  StopPolicy stop;
-  Step max_step{0};
-
-  static constexpr auto kRow =
-      EventRow({"sweep_extended", Needs::kSweep, kGangs, Handled(kStream | kTables),
-                Ignored(kSummary | kCurves | kAudit)},
-               &SweepExtended::sweep, Field("stop", &SweepExtended::stop),
-               Field("max_step", &SweepExtended::max_step));
 };
 
 // A user changed a sweep. `spec` is complete and holds from now on.

@@ -20,9 +20,6 @@ namespace attune {
 inline constexpr std::string_view kInitialPoints = "initial_points";
 inline constexpr std::string_view kEnqueued = "enqueued";
 
-struct TrialCreated;
-std::optional<ProposalNumber> UncountedProposal(const TrialCreated& fact);
-
 // A trial exists from now on and waits for an attempt.
 struct TrialCreated {
   TrialId trial;
@@ -32,8 +29,8 @@ struct TrialCreated {
   // The number of the searcher's proposal, which also seeds its random draws. Null if the searcher
   // did not propose the trial.
   std::optional<ProposalNumber> proposal = {};
-  std::optional<EventSeq> thought = {};            // the ProposalBegun that it answers
-  std::optional<Boxed<Rationale>> rationale = {};  // null in older logs
+  std::optional<EventSeq> thought = {};  // the ProposalBegun that it answers
+  std::optional<Boxed<Rationale>> rationale = {};
 
   static constexpr auto kRow = EventRow(
       {"trial_created", Needs::kSweep, kNoExecutor,
@@ -41,8 +38,8 @@ struct TrialCreated {
       &TrialCreated::trial, Field("config", &TrialCreated::config),
       Field("origin", &TrialCreated::origin),
       Sparse("idempotency_key", &TrialCreated::idempotency_key),
-      Later("proposal", &TrialCreated::proposal, &UncountedProposal),
-      Sparse("thought", &TrialCreated::thought), Sparse("rationale", &TrialCreated::rationale));
+      Field("proposal", &TrialCreated::proposal), Sparse("thought", &TrialCreated::thought),
+      Sparse("rationale", &TrialCreated::rationale));
 };
 
 // A trial that had ended waits for another attempt.
@@ -67,7 +64,7 @@ struct TrialReported {
 
   static constexpr auto kRow =
       EventRow({"trial_reported", Needs::kLiveAttempt, kNoExecutor,
-                Handled(kStream | kTables | kSummary | kCurves), Ignored(kAudit), Version(2)},
+                Handled(kStream | kTables | kSummary | kCurves), Ignored(kAudit)},
                &TrialReported::attempt, Inline(&TrialReported::report));
 };
 
@@ -139,7 +136,7 @@ struct TrialRequeued {
       EventRow({"trial_requeued", Needs::kTrial, kNoExecutor, Handled(kStream | kTables),
                 Ignored(kSummary | kCurves | kAudit)},
                &TrialRequeued::trial, Field("reason", &TrialRequeued::reason),
-               Later("not_before_us", &TrialRequeued::not_before),
+               Field("not_before_us", &TrialRequeued::not_before),
                Sparse("avoided", &TrialRequeued::avoided));
 };
 

@@ -15,7 +15,6 @@ class Applier {
   void operator()(const SweepCreated& fact);
   void operator()(const SweepPaused& fact);
   void operator()(const SweepResumed& fact);
-  void operator()(const SweepExtended& fact);
   void operator()(const SweepEdited& fact);
   void operator()(const SweepReopened& fact);
   void operator()(const SweepStopping& fact);
@@ -58,7 +57,7 @@ class Applier {
   void operator()(const ExecutorDrained& fact);
   void operator()(const ExecutorResumed& fact);
   void operator()(const ExecutorHealth& fact);
-  void operator()(const ExecutorSetAside& fact);
+  void operator()(const ExecutorQuarantined& fact);
   void operator()(const ExecutorReadmitted& fact);
   void operator()(const ExecutorExcluded& fact);
   void operator()(const ExecutorForgotten& fact);

@@ -41,13 +41,6 @@ void Applier::operator()(const SweepResumed& fact) {
   }
 }
 
-void Applier::operator()(const SweepExtended& fact) {
-  SweepSpec spec = SweepAt(fact.sweep).spec;
-  spec.stop = fact.stop;
-  spec.max_step = fact.max_step;
-  Edit(fact.sweep, std::move(spec));
-}
-
 void Applier::operator()(const SweepEdited& fact) { Edit(fact.sweep, *fact.spec); }
 
 void Applier::operator()(const SweepReopened& fact) {
@@ -160,7 +153,7 @@ void Applier::operator()(const ExecutorLost& fact) {
   executor.lost = true;
   executor.lost_at = now_;
   executor.problem.clear();
-  executor.aside.reset();
+  executor.quarantine.reset();
   const auto folder = state_.folders.find(executor.folder);
   if (folder != state_.folders.end()) {
     folder->second.erase(fact.name);
@@ -178,7 +171,7 @@ void Applier::operator()(const ExecutorDrained& fact) {
 void Applier::operator()(const ExecutorResumed& fact) {
   Executor& executor = state_.executors.at(fact.name);
   executor.drain.reset();
-  executor.aside.reset();
+  executor.quarantine.reset();
   executor.luck = {};
   for (auto& [id, sweep] : state_.sweeps) {
     if (sweep.excluded.erase(fact.name) > 0 && !state_.touched.all)
@@ -193,16 +186,16 @@ void Applier::operator()(const ExecutorHealth& fact) {
   Touch(fact.name);
 }
 
-void Applier::operator()(const ExecutorSetAside& fact) {
+void Applier::operator()(const ExecutorQuarantined& fact) {
   Executor& executor = state_.executors.at(fact.name);
-  executor.aside = Aside{.until = fact.until, .reason = fact.reason};
+  executor.quarantine = Quarantine{.until = fact.until, .reason = fact.reason};
   executor.luck.failed.clear();
   ++executor.luck.times;
   Touch(fact.name);
 }
 
 void Applier::operator()(const ExecutorReadmitted& fact) {
-  state_.executors.at(fact.name).aside.reset();
+  state_.executors.at(fact.name).quarantine.reset();
   Touch(fact.name);
 }
 

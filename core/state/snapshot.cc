@@ -68,8 +68,8 @@ void Fields(A& archive, Like<A, Drain>& drain) {
   archive(drain.since, drain.reason, drain.now);
 }
 template <class A>
-void Fields(A& archive, Like<A, Aside>& aside) {
-  archive(aside.until, aside.reason);
+void Fields(A& archive, Like<A, Quarantine>& quarantine) {
+  archive(quarantine.until, quarantine.reason);
 }
 template <class A>
 void Fields(A& archive, Like<A, Luck>& luck) {
@@ -78,7 +78,7 @@ void Fields(A& archive, Like<A, Luck>& luck) {
 template <class A>
 void Fields(A& archive, Like<A, Executor>& executor) {
   archive(executor.name, executor.instance, executor.incarnation, executor.address, executor.folder,
-          executor.lost, executor.lost_at, executor.drain, executor.problem, executor.aside,
+          executor.lost, executor.lost_at, executor.drain, executor.problem, executor.quarantine,
           executor.luck, executor.host, executor.attempts);
 }
 template <class A>
@@ -99,7 +99,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 24;
+constexpr uint32_t kForm = 1;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

@@ -84,7 +84,7 @@ std::optional<Time> MayGrowFrom(const SweepSpec& spec, const Attempt& attempt) {
 std::string WhyClosed(const Executor& executor) {
   if (executor.drain) return "drained";
   if (!executor.problem.empty()) return executor.problem;
-  return executor.aside ? "set aside: " + executor.aside->reason : "";
+  return executor.quarantine ? "quarantined: " + executor.quarantine->reason : "";
 }
 
 const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure) {

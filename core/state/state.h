@@ -203,7 +203,7 @@ struct Drain {
 };
 
 // Nothing more starts on an executor for a while, since its gangs keep failing.
-struct Aside {
+struct Quarantine {
   Time until;
   std::string reason;
 };
@@ -215,7 +215,7 @@ struct Luck {
   // Whose failures there are the newest, and nothing went well since; at most kFailuresKept.
   std::vector<TrialId> failed;
   bool worked = false;  // since the last of them one has made its first step, or left well
-  int times = 0;        // it was set aside, and nothing went well since
+  int times = 0;        // quarantines since something went well
 };
 
 struct Executor {
@@ -228,7 +228,7 @@ struct Executor {
   Time lost_at;
   std::optional<Drain> drain;  // of whatever process has the name
   std::string problem;         // that it says it has itself (ExecutorHealth)
-  std::optional<Aside> aside;
+  std::optional<Quarantine> quarantine;
   Luck luck;
   Host host;                          // what is free of it
   std::map<Epoch, TrialId> attempts;  // that hold slots here
@@ -244,7 +244,7 @@ Seconds NeedsOf(const Sweep& sweep);
 
 // Whether a gang can be placed on it, while it can be reached.
 inline bool TakesGangs(const Executor& executor) {
-  return !executor.lost && !executor.drain && executor.problem.empty() && !executor.aside;
+  return !executor.lost && !executor.drain && executor.problem.empty() && !executor.quarantine;
 }
 
 // What stands for the data folder that an executor keeps its files in: what it says, or its name.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "attune/v1/executor.grpc.pb.h"
+#include "base/version.h"
 #include "executor/agent/backoff.h"
 #include "executor/agent/connection.h"
 #include "executor/agent/data_folder.h"
@@ -85,7 +86,7 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectS
   v1::Hello hello;
   hello.set_token(options.token);
   hello.set_version(options.version);
-  hello.set_protocol(v1::PROTOCOL_CURRENT);
+  hello.set_format(kFormat);
   hello.set_name(options.name);
   hello.set_instance(options.instance);
   hello.set_started_us(started_us);
@@ -349,7 +350,7 @@ void Agent::Impl::OnClosed(const grpc::Status& status) {
 }
 
 Result<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
-  if (options.version.empty()) options.version = ATTUNE_VERSION;
+  if (options.version.empty()) options.version = kVersion;
   if (options.instance.empty()) options.instance = RandomWord();
   Result<NameLock> lock = LockName(options.data_dir, options.name, TakeTime().wall_us);
   if (!lock.ok()) return lock.error();

@@ -168,7 +168,7 @@ void Machine::On(const v1::Welcome& welcome) {
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
   heartbeat_at_ = hello_sent_ + heartbeat_;  // where it was long on its way, at once
   RenewLease(hello_sent_);
-  if (was_unwell_) told_problem_.reset();
+  if (was_unhealthy_) told_problem_.reset();
   reconciler_.ForgetRevision();
   outbox_.Rewind();
   resend_at_ = kNever;
@@ -269,7 +269,7 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
     message.mutable_goodbye()->set_stays(true);
   } else if (health_.problem != told_problem_) {
     told_problem_ = health_.problem;
-    was_unwell_ = true;
+    was_unhealthy_ = true;
     message.mutable_health()->set_problem(gang::ValidUtf8(*told_problem_));
   } else if (now.boot >= heartbeat_at_) {
     heartbeat_at_ = now.boot + heartbeat_;

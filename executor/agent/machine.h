@@ -195,7 +195,7 @@ class Machine {
   HostHealth health_;
   // What the server knows; null: whether it has heard the last word about a problem is not known.
   std::optional<std::string> told_problem_ = "";
-  bool was_unwell_ = false;
+  bool was_unhealthy_ = false;
   std::deque<v1::LogRequest> log_requests_;
   bool reading_log_ = false;
   bool nobody_waits_ = false;              // for the log that is being read

@@ -26,8 +26,7 @@ Result<std::vector<gang::NamedValue>> ToConfig(const v1::Assignment& assignment)
         break;
       case v1::Value::KIND_NOT_SET:
         return Invalid("the value of '" + entry.name() +
-                       "' is of a kind that this executor does not know; is it older than its "
-                       "server?");
+                       "' is of a kind that this executor does not know");
     }
   }
   return config;

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <functional>
 #include <utility>
 
 #include "base/result.h"
@@ -10,19 +9,17 @@
 #include "logging/log.h"
 #include "system/files.h"
 #include "system/random_word.h"
-#include "system/sha256.h"
 #include "tls/join.h"
 
 namespace attune::server {
 namespace {
 
-// The word that a file of the folder holds, which is `what`; where there is none, `made` from now
-// on.
-Result<std::string> WordIn(const std::filesystem::path& file, const std::string& what,
-                           const std::function<std::string()>& made) {
+// Reads a word from a file of the folder. If the file is absent, writes a random word. `what`
+// describes the word.
+Result<std::string> WordIn(const std::filesystem::path& file, const std::string& what) {
   const auto known = ReadWord(file);
   if (!known.ok()) return known.error();
-  const std::string word = known->empty() ? made() : *known;
+  const std::string word = known->empty() ? RandomWord() : *known;
   if (known->empty()) {
     if (Status written = WriteWhole(file, word + "\n", kPrivate); !written.ok())
       return written.error();
@@ -60,18 +57,15 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
                                            ": stop that one, or give another with --data-dir"};
   if (!lock.ok()) return lock.error();
   DataFolder folder(path, *std::move(lock));
-  auto token = WordIn(path / "token", "token", [] { return RandomWord(); });
+  auto token = WordIn(path / "token", "token");
   if (!token.ok()) return token.error();
   folder.token_ = std::move(token).value();
   std::error_code ignored;
-  const bool is_new = !std::filesystem::exists(folder.database(), ignored);
-  // Servers of earlier versions were known by a word made of their token.
-  auto id = WordIn(path / "server-id", "word by which the server knows what is its own", [&] {
-    return is_new ? RandomWord() : Sha256::HexOf("storage of " + folder.token_).substr(0, 16);
-  });
+  auto id = WordIn(path / "server-id", "word by which the server knows what is its own");
   if (!id.ok()) return id.error();
   folder.id_ = std::move(id).value();
-  if (is_new && std::filesystem::exists(path / "sweeps", ignored))
+  if (!std::filesystem::exists(folder.database(), ignored) &&
+      std::filesystem::exists(path / "sweeps", ignored))
     logging::Warn("{} has no database and begins anew; what an earlier one knew of {} is lost",
                   path.string(), (path / "sweeps").string());
   return folder;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/version.h"
 #include "core/log/joining.h"
 #include "core/state/state.h"
 #include "server/rpc/convert.h"
@@ -13,11 +14,11 @@
 namespace attune::server {
 namespace {
 
-std::string OtherProtocol(const v1::Hello& hello) {
-  return "the executor is of release " + (hello.version().empty() ? "?" : hello.version()) +
-         " and speaks protocol " + std::to_string(hello.protocol()) +
-         ", this server is of release " + ATTUNE_VERSION + " and speaks protocol " +
-         std::to_string(v1::PROTOCOL_CURRENT) + ": install the same release on both";
+std::string OtherFormat(const v1::Hello& hello) {
+  return "the executor has version " + (hello.version().empty() ? "?" : hello.version()) +
+         " of Attune, which speaks format " + std::to_string(hello.format()) +
+         "; this server has version " + kVersion + ", which speaks format " +
+         std::to_string(kFormat) + ": install the same version on both";
 }
 
 // As long as it likes where it says so, or has years.
@@ -41,8 +42,7 @@ std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, const std::string& to
     return MakeRefusal(v1::Refusal::BAD_TOKEN,
                        "the token is not this server's: give the content of DATA-DIR/join with "
                        "--token-file");
-  if (hello.protocol() != v1::PROTOCOL_CURRENT)
-    return MakeRefusal(v1::Refusal::VERSION, OtherProtocol(hello));
+  if (hello.format() != kFormat) return MakeRefusal(v1::Refusal::VERSION, OtherFormat(hello));
   if (const Status sound = CheckJoin(JoinOf(hello)); !sound.ok())
     return MakeRefusal(v1::Refusal::BAD_HELLO, sound.error().message);
   return std::nullopt;

@@ -20,13 +20,11 @@ struct Patience {
   size_t requests_max = 0;
   std::chrono::seconds longest;
   const char* readers;  // who waits, for people: "readers of logs"
-  const char* hint;     // behind what is said where no answer comes
 };
 
-inline constexpr Patience kLogPatience{64, std::chrono::seconds(5), "readers of logs", ""};
+inline constexpr Patience kLogPatience{64, std::chrono::seconds(5), "readers of logs"};
 // The answer of each has in memory as much as a piece has.
-inline constexpr Patience kPiecePatience{16, std::chrono::seconds(25), "readers of checkpoints",
-                                         "; is it of an older version?"};
+inline constexpr Patience kPiecePatience{16, std::chrono::seconds(25), "readers of checkpoints"};
 
 // What executors were asked for and have not brought yet. `Answer`: a message with the number of
 // its request, and with an error where the executor cannot bring it. Any thread.
@@ -66,7 +64,7 @@ class Requests {
     if (came.gone) return unavailable("executor " + executor + " has gone before it answered");
     if (!came.answer)
       return unavailable("executor " + executor + " did not answer within " +
-                         std::to_string(patience_.longest.count()) + " s" + patience_.hint);
+                         std::to_string(patience_.longest.count()) + " s");
     if (!came.answer->error().empty())
       return Error{ErrorCode::kNotFound, "executor " + executor + ": " + came.answer->error()};
     return *std::move(came.answer);

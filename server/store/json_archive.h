@@ -38,20 +38,8 @@ class JsonWriter {
     object_[name] = Of(value);
   }
   template <class T>
-  void Later(const char* name, const T& value) {
-    (*this)(name, value);
-  }
-  template <class T>
-  void Later(const char* name, const T& value, const T& /*fallback*/) {
-    (*this)(name, value);
-  }
-  template <class T>
   void Sparse(const char* name, const T& value) {
     if (!(value == T{})) (*this)(name, value);
-  }
-  template <class T>
-  void Listed(const char* name, const char* /*older*/, const std::vector<T>& items) {
-    (*this)(name, items);
   }
   template <class Id>
   void Row(const Id&) {}
@@ -120,23 +108,13 @@ class JsonReader {
     Read(object_.at(name), value);
   }
   template <class T>
-  void Later(const char* name, T& value) {
-    if (const auto found = object_.find(name); found != object_.end()) Read(*found, value);
-  }
-  template <class T>
-  void Later(const char* name, T& value, const T& fallback) {
-    value = fallback;
-    Later(name, value);
-  }
-  template <class T>
   void Sparse(const char* name, T& value) {
-    Later(name, value, T{});
-  }
-  template <class T>
-  void Listed(const char* name, const char* older, std::vector<T>& items) {
-    if (object_.contains(name)) return (*this)(name, items);
-    items.clear();
-    if (const Json& item = object_.at(older); !item.is_null()) Read(item, items.emplace_back());
+    const auto found = object_.find(name);
+    if (found == object_.end()) {
+      value = T{};
+    } else {
+      Read(*found, value);
+    }
   }
   void Row(SweepId& sweep) {
     if (!row_.sweep) Refuse("the row names no sweep");

@@ -146,19 +146,6 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepR
                   fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const SweepExtended& fact) {
-  auto spec = SpecOf(transaction, fact.sweep);
-  if (!spec.ok()) return transaction.Fail(spec.error());
-  spec->stop = fact.stop;
-  spec->max_step = fact.max_step;
-  const Json written = sweepfile::ToJson(*spec);
-  transaction.Run(
-      "UPDATE sweeps SET max_trials = ?, max_step = ?, spec = ?, reason = '' WHERE sweep = ?",
-      fact.stop.max_trials, fact.max_step.value, Dump(written), fact.sweep.value);
-  SetPolicy(transaction, event.seq, fact.sweep, written);
-}
-
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEdited& fact) {
   const SweepSpec& spec = *fact.spec;
   const Json written = sweepfile::ToJson(spec);
@@ -419,8 +406,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       " address = excluded.address, instance = excluded.instance,"
       " incarnation = excluded.incarnation, cpus = excluded.cpus, gpus = excluded.gpus,"
       " memory_bytes = excluded.memory_bytes, joined = excluded.joined, lost = NULL,"
-      " labels = excluded.labels, problem = NULL, set_aside_until = NULL,"
-      " set_aside_reason = NULL",
+      " labels = excluded.labels, health_problem = NULL, quarantine_until = NULL,"
+      " quarantine_reason = NULL",
       fact.name, fact.address, fact.instance, fact.incarnation.value, fact.resources.cpus,
       fact.resources.gpus, fact.resources.memory_bytes, FormatTime(event.time),
       Dump(Json(fact.labels)));
@@ -435,33 +422,34 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorResumed& fact) {
   transaction.Run(
-      "UPDATE executors SET drained = NULL, drain_reason = NULL, set_aside_until = NULL,"
-      " set_aside_reason = NULL WHERE name = ?",
+      "UPDATE executors SET drained = NULL, drain_reason = NULL, quarantine_until = NULL,"
+      " quarantine_reason = NULL WHERE name = ?",
       fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorHealth& fact) {
-  transaction.Run("UPDATE executors SET problem = nullif(?, '') WHERE name = ?", fact.problem,
-                  fact.name);
+  transaction.Run("UPDATE executors SET health_problem = nullif(?, '') WHERE name = ?",
+                  fact.problem, fact.name);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorSetAside& fact) {
-  transaction.Run("UPDATE executors SET set_aside_until = ?, set_aside_reason = ? WHERE name = ?",
+void Projection::On(sqlite::Transaction& transaction, const Event&,
+                    const ExecutorQuarantined& fact) {
+  transaction.Run("UPDATE executors SET quarantine_until = ?, quarantine_reason = ? WHERE name = ?",
                   FormatTime(fact.until), fact.reason, fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&,
                     const ExecutorReadmitted& fact) {
   transaction.Run(
-      "UPDATE executors SET set_aside_until = NULL, set_aside_reason = NULL WHERE name = ?",
+      "UPDATE executors SET quarantine_until = NULL, quarantine_reason = NULL WHERE name = ?",
       fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const ExecutorLost& fact) {
   transaction.Run(
-      "UPDATE executors SET state = 'lost', reason = ?, lost = ?, problem = NULL,"
-      " set_aside_until = NULL, set_aside_reason = NULL WHERE name = ?",
+      "UPDATE executors SET state = 'lost', reason = ?, lost = ?, health_problem = NULL,"
+      " quarantine_until = NULL, quarantine_reason = NULL WHERE name = ?",
       fact.reason, FormatTime(event.time), fact.name);
 }
 

@@ -57,7 +57,6 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const SweepCreated& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepPaused& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepResumed& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SweepExtended& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepEdited& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepStopping& fact);
@@ -86,7 +85,7 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorDrained& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorResumed& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorHealth& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorSetAside& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorQuarantined& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorReadmitted& fact);
 
   std::set<std::string, std::less<>>& LoggedMetricsOf(sqlite::Transaction& transaction,

@@ -1,92 +1,77 @@
 #include "server/store/schema.h"
 
-#include <array>
+#include <optional>
+#include <string_view>
 
 #include "base/result.h"
+#include "base/version.h"
+#include "core/base/mark.h"
 #include "server/store/projection.h"
+#include "server/store/tables.h"
 
 namespace attune::server {
 namespace {
 
-// Each brings the log from the version of its index to the next. The tables for people need no
-// migration: they are made anew from the log after every change of the schema.
-constexpr std::array kMigrations = {
-    // 1: the log.
-    R"sql(
-      CREATE TABLE events (
-        seq     INTEGER PRIMARY KEY,
-        sweep   INTEGER,
-        trial   INTEGER,
-        time    INTEGER NOT NULL,
-        kind    TEXT    NOT NULL,
-        version INTEGER NOT NULL,
-        payload TEXT    NOT NULL
-      );
-      CREATE INDEX events_reports ON events (sweep, trial) WHERE kind = 'trial_reported';
-    )sql",
-    // 2: snapshots; reports are indexed by a table that is derived like the others.
-    R"sql(
-      DROP INDEX events_reports;
-      CREATE TABLE snapshots (
-        seq     INTEGER PRIMARY KEY,
-        payload BLOB    NOT NULL
-      );
-    )sql",
-    // 3: snapshots in parts, since a value of SQLite's ends at a gigabyte.
-    R"sql(
-      DROP TABLE snapshots;
-      CREATE TABLE snapshots (
-        seq     INTEGER NOT NULL,
-        part    INTEGER NOT NULL,
-        payload BLOB    NOT NULL,
-        UNIQUE (seq, part)
-      );
-    )sql",
-    // 4: who made an event happen; NULL: the service itself, or the log does not say.
-    R"sql(
-      ALTER TABLE events ADD COLUMN actor TEXT;
-    )sql",
-    // 5: what is left of ended sweeps, beside the snapshots that name it. `until`: the first
-    // snapshot that does not.
-    R"sql(
-      CREATE TABLE ended_sweeps (
-        sweep   INTEGER NOT NULL,
-        mark    INTEGER NOT NULL,
-        payload BLOB    NOT NULL,
-        until   INTEGER,
-        UNIQUE (sweep, mark)
-      );
-    )sql",
-    // 6: nothing of the log; why trials have their configurations stands in the tables for people.
-    "SELECT 1",
-    // 7: likewise; what sweeps have taken of earlier ones.
-    "SELECT 1",
-    // 8: likewise; labels of executors, and which are drained.
-    "SELECT 1",
-    // 9: likewise; who has cloned whom.
-    "SELECT 1",
-    // 10: likewise; which executors are not well, or were set aside.
-    "SELECT 1",
-    // 11: likewise; by which policy a verdict was given.
-    "SELECT 1",
-    // 12: likewise; why trials were promoted.
-    "SELECT 1",
-    // 13: likewise; sweeps that are deleted.
-    "SELECT 1",
-    // 14: likewise; what trials log between reports.
-    "SELECT 1",
+// The log and what is kept with it. Everything else derives from the log (tables.h).
+// - `actor` made the event happen; it is null if the service did.
+// - Snapshots lie in parts, because a value of SQLite ends at a gigabyte.
+// - `ended_sweeps` has the states of ended sweeps. `until` is the first snapshot that does not need
+//   the row.
+// - `written_by` has one row: the version of Attune that wrote the file last, and the form of the
+//   tables that derive from the log. Every format has this table, so that a program can name the
+//   version that wrote a newer format.
+constexpr std::string_view kLogSql = R"sql(
+  CREATE TABLE events (
+    seq     INTEGER PRIMARY KEY,
+    sweep   INTEGER,
+    trial   INTEGER,
+    time    INTEGER NOT NULL,
+    kind    TEXT    NOT NULL,
+    version INTEGER NOT NULL,
+    payload TEXT    NOT NULL,
+    actor   TEXT
+  );
+  CREATE TABLE snapshots (
+    seq     INTEGER NOT NULL,
+    part    INTEGER NOT NULL,
+    payload BLOB    NOT NULL,
+    UNIQUE (seq, part)
+  );
+  CREATE TABLE ended_sweeps (
+    sweep   INTEGER NOT NULL,
+    mark    INTEGER NOT NULL,
+    payload BLOB    NOT NULL,
+    until   INTEGER,
+    UNIQUE (sweep, mark)
+  );
+  CREATE TABLE written_by (
+    version TEXT    NOT NULL,
+    tables  INTEGER NOT NULL
+  );
+)sql";
+
+struct Writer {
+  std::string version;
+  int64_t tables = 0;
+  bool operator==(const Writer&) const = default;
 };
 
-Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {
-  return connection.Number("PRAGMA " + name);
+Writer ThisProgram() { return {kVersion, static_cast<int64_t>(Mark(TablesSql() + ViewsSql()))}; }
+
+// The row of `written_by`; empty if there is none. `schema` is `main` or `log`.
+Writer ReadWriter(sqlite::Connection& connection, const std::string& schema) {
+  sqlite::Rows rows = connection.Query("SELECT version, tables FROM " + schema + ".written_by");
+  return rows.Next() ? Writer{std::string(rows.Text(0)), rows.Integer(1)} : Writer{};
 }
 
-Error Newer(const std::string& path, int64_t version) {
-  return {ErrorCode::kCorrupt,
-          path + " has schema version " + std::to_string(version) +
-              ", which is newer than the version " + std::to_string(SchemaVersion()) +
-              " that this program knows: start the Attune that wrote it, or one released later, or "
-              "choose another data folder"};
+Error OtherFormat(const std::string& path, int64_t format, const std::string& version) {
+  const std::string writer =
+      version.empty() ? "a development version of Attune" : "Attune " + version;
+  return {ErrorCode::kCorrupt, path + " has format " + std::to_string(format) + ", written by " +
+                                   writer + "; this is Attune " + kVersion +
+                                   ", which reads format " + std::to_string(kFormat) + ": start " +
+                                   (version.empty() ? "the version that wrote it" : writer) +
+                                   " or a newer one, or choose another data folder"};
 }
 
 Error NotOurs(const std::string& path) {
@@ -97,30 +82,50 @@ Error NotOurs(const std::string& path) {
 
 }  // namespace
 
-int64_t SchemaVersion() { return static_cast<int64_t>(kMigrations.size()); }
-
-Status Migrate(sqlite::Connection& connection, const std::string& path,
-               const OnProgress& progress) {
+Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
+                     const OnProgress& progress) {
   sqlite::Transaction transaction(connection, sqlite::Transaction::Kind::kWrite);
   if (!transaction.status().ok()) return transaction.status();
-  const auto application = Pragma(connection, "application_id");
+  const auto application = connection.Number("PRAGMA application_id");
   if (!application.ok()) return application.error();
-  const auto version = Pragma(connection, "user_version");
-  if (!version.ok()) return version.error();
+  const auto format = connection.Number("PRAGMA user_version");
+  if (!format.ok()) return format.error();
   const auto tables = connection.Number("SELECT count(*) FROM sqlite_schema");
   if (!tables.ok()) return tables.error();
 
-  const bool fresh = *application == 0 && *version == 0 && *tables == 0;
-  if (!fresh && *application != kApplicationId) return NotOurs(path);
-  if (*version > SchemaVersion()) return Newer(path, *version);
-  if (*version == SchemaVersion()) return transaction.Commit();
-
-  for (int64_t next = *version; next < SchemaVersion(); ++next)
-    transaction.Execute(kMigrations[static_cast<size_t>(next)]);
-  transaction.Execute("PRAGMA application_id = " + std::to_string(kApplicationId));
-  transaction.Execute("PRAGMA user_version = " + std::to_string(SchemaVersion()));
-  Projection().Rebuild(transaction, progress);
+  const bool is_new = *application == 0 && *format == 0 && *tables == 0;
+  if (is_new) {
+    transaction.Execute(std::string(kLogSql));
+    transaction.Execute("PRAGMA application_id = " + std::to_string(kApplicationId));
+    transaction.Execute("PRAGMA user_version = " + std::to_string(kFormat));
+    if (!transaction.status().ok()) return transaction.status();
+  } else if (*application != kApplicationId) {
+    return NotOurs(path);
+  }
+  const Writer writer = ReadWriter(connection, "main");
+  if (!is_new && *format != kFormat) return OtherFormat(path, *format, writer.version);
+  const Writer program = ThisProgram();
+  if (writer.tables != program.tables) Projection().Rebuild(transaction, progress);
+  if (writer != program) {
+    transaction.Run("DELETE FROM written_by");
+    transaction.Run("INSERT INTO written_by (version, tables) VALUES (?, ?)", program.version,
+                    program.tables);
+  }
   return transaction.Commit();
+}
+
+Status CheckSchema(sqlite::Connection& connection, const std::string& path) {
+  const auto application = connection.Number("PRAGMA log.application_id");
+  if (!application.ok()) return application.error();
+  if (*application != kApplicationId) return NotOurs(path);
+  const auto format = connection.Number("PRAGMA log.user_version");
+  if (!format.ok()) return format.error();
+  const Writer writer = ReadWriter(connection, "log");
+  if (*format != kFormat) return OtherFormat(path, *format, writer.version);
+  if (writer.tables == ThisProgram().tables) return {};
+  return Error{ErrorCode::kCorrupt, path + " has the tables of Attune " + writer.version +
+                                        "; this is Attune " + kVersion +
+                                        ": start `attune serve` on it once, which rebuilds them"};
 }
 
 }  // namespace attune::server

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.h"
 #include "server/store/event_log.h"
@@ -8,15 +9,17 @@
 
 namespace attune::server {
 
-// "Attn": how `file` and we tell an Attune database from any other SQLite file.
+// "Attn" in ASCII. It tells `file` and Attune a database of Attune from any other SQLite file.
 inline constexpr int64_t kApplicationId = 0x4174746e;
 
-// What this program reads and writes: the number of migrations there are.
-int64_t SchemaVersion();
+// Creates the tables of a new database, in one transaction. Rebuilds the tables that derive from
+// the log if another version of Attune gave them another form. Errors: kCorrupt if the file is
+// damaged, belongs to another program or has another format; the message says which, and what to
+// do. `progress` is told about the rebuild; it may be empty.
+Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
+                     const OnProgress& progress);
 
-// Makes a new database, or brings an older one forward, in one transaction. kCorrupt when the file
-// is damaged, of another program or of a newer Attune; the message says which and what to do.
-// `progress` is told of making the tables anew; it may be empty.
-Status Migrate(sqlite::Connection& connection, const std::string& path, const OnProgress& progress);
+// Checks that a database which is attached as `log` has the format and the tables of this program.
+Status CheckSchema(sqlite::Connection& connection, const std::string& path);
 
 }  // namespace attune::server

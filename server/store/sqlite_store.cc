@@ -71,7 +71,7 @@ Status Prepare(sqlite::Connection& connection, const std::string& path,
         connection.Execute("PRAGMA max_page_count = " + std::to_string(options.max_pages));
     if (!set.ok()) return set;
   }
-  return Migrate(connection, path, options.progress);
+  return PrepareSchema(connection, path, options.progress);
 }
 
 }  // namespace

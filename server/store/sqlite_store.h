@@ -29,9 +29,9 @@ class SqliteStore final : public EventStore {
     OnProgress progress;  // of making the tables anew, which may take a minute; may be empty
   };
 
-  // Makes the file when it is absent, and brings an older one forward. Errors: kCorrupt (damaged,
-  // not Attune's, newer), kDenied (may not be read or written), kConflict (locked by another
-  // process), kStorageFull. Each message names the file and the remedy.
+  // Creates the file if it is absent. Errors: kCorrupt (damaged, not Attune's, another format),
+  // kDenied (may not be read or written), kConflict (locked by another process), kStorageFull. Each
+  // message names the file and the remedy.
   static Result<std::unique_ptr<SqliteStore>> Open(const std::string& path, Options options);
   static Result<std::unique_ptr<SqliteStore>> Open(const std::string& path) {
     return Open(path, Options());

@@ -217,9 +217,9 @@ std::string TablesSql() {
     labels       TEXT    NOT NULL DEFAULT '{}',
     drained      TEXT,
     drain_reason TEXT,
-    problem      TEXT,
-    set_aside_until  TEXT,
-    set_aside_reason TEXT
+    health_problem    TEXT,
+    quarantine_until  TEXT,
+    quarantine_reason TEXT
   ) WITHOUT ROWID;
 
   CREATE TABLE front (
@@ -278,10 +278,8 @@ std::string ViewsSql() {
 
   CREATE VIEW reports AS
     SELECT seq, sweep, trial, time,
-           payload ->> iif(version = 1, '$.attempt', '$[0]') AS attempt,
-           payload ->> iif(version = 1, '$.step', '$[1]') AS step,
-           payload ->> iif(version = 1, '$.seconds', '$[2]') AS seconds,
-           payload -> iif(version = 1, '$.metrics', '$[3]') AS metrics
+           payload ->> '$[0]' AS attempt, payload ->> '$[1]' AS step, payload ->> '$[2]' AS seconds,
+           payload -> '$[3]' AS metrics
     FROM report_events;
 )sql";
 }

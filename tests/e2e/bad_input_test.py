@@ -169,16 +169,17 @@ class Surroundings(EndToEnd):
         self.assertEqual(code, 1)
         self.assertIn(port, err)
 
-    def test_a_database_of_a_newer_version(self):
+    def test_a_database_of_another_format(self):
         self.assertEqual(self.run_sweep(self.write(sweep(stop={"max_trials": 1}))).wait(), 0)
         database = sqlite3.connect(self.data / "attune.db")
         with database:
+            database.execute("UPDATE written_by SET version = '9.8.7'")
             database.execute("PRAGMA user_version = 9999")
         database.close()
         code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         self.assertEqual(code, 1)
-        self.assertIn("newer", err)
-        self.assertIn("9999", err)
+        self.assertIn("format 9999, written by Attune 9.8.7", err)
+        self.assertIn("this is Attune", err)
 
     def test_a_database_that_is_none(self):
         self.data.mkdir()

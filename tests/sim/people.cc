@@ -73,7 +73,7 @@ void People::Tidy() {
     if (sweep.state == SweepState::kPaused) Insist(ResumeSweep{id});
   }
   for (const auto& [name, executor] : books_.executors) {
-    if (executor.drained || executor.aside || !executor.excluded.empty())
+    if (executor.drained || executor.quarantined || !executor.excluded.empty())
       Insist(ResumeExecutor{name});
   }
 }

@@ -174,7 +174,7 @@ void World::ScheduleFaults() {
     });
   });
   Often(faults_.host_ails, [this] {
-    WithSomeExecutor([](Host& executor) { executor.SetUnwell(!executor.unwell()); });
+    WithSomeExecutor([](Host& executor) { executor.SetUnhealthy(!executor.unhealthy()); });
   });
   Often(faults_.disk_full, [this] {
     disk_.SetFull(true);
@@ -202,7 +202,7 @@ void World::Quiet() {
   for (const auto& executor : executors_) {
     if (executor->frozen()) executor->Thaw();
     if (!executor->up() && !IsGone(*executor)) Start(*executor);
-    if (executor->up() && executor->unwell()) executor->SetUnwell(false);
+    if (executor->up() && executor->unhealthy()) executor->SetUnhealthy(false);
   }
   people_.Tidy();
   over_ = timeline_.now().us > plan_.quiet_at_us && Over();

@@ -26,20 +26,8 @@ class Filler {
     Fill(value);
   }
   template <class T>
-  void Later(const char*, T& value) {
-    Fill(value);
-  }
-  template <class T>
-  void Later(const char*, T& value, const T& /*fallback*/) {
-    Fill(value);
-  }
-  template <class T>
   void Sparse(const char*, T& value) {
     Fill(value);
-  }
-  template <class T>
-  void Listed(const char*, const char* /*older*/, std::vector<T>& items) {
-    Fill(items);
   }
   void Row(SweepId& sweep) { sweep = SweepId(1); }
   void Row(TrialId& trial) { trial = {SweepId(1), TrialNumber(2)}; }

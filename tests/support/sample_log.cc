@@ -190,7 +190,6 @@ std::vector<Fact> OtherFacts() {
   return {
       SweepEnded{sweep, SweepState::kStopped, "stopped on request"},
       SweepReopened{sweep, "for 8 more trials"},
-      SweepExtended{sweep, stop, Step(27)},
       SweepPaused{sweep, "by a person"},
       SweepResumed{sweep},
       TrialReopened{record, Step(12), true, "by a person"},

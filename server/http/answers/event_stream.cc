@@ -38,12 +38,6 @@ class Translator {
         {{"state", nullptr}, {"reason", fact.reason}, {"end_state", Name(fact.outcome)}});
   }
 
-  void operator()(const SweepExtended& fact) {
-    Add("sweep_extended", {{"max_trials", fact.stop.max_trials},
-                           {"max_step", fact.max_step.value},
-                           {"limits", rest::ToJson(RenderLimits(fact.stop))}});
-  }
-
   void operator()(const SweepEdited& fact) {
     Add("sweep_edited", {{"name", fact.spec->name},
                          {"max_trials", fact.spec->stop.max_trials},
@@ -185,7 +179,7 @@ class Translator {
         {{"executor", fact.name}, {"state", nullptr}, {"health_problem", fact.problem}});
   }
 
-  void operator()(const ExecutorSetAside& fact) {
+  void operator()(const ExecutorQuarantined& fact) {
     Add("executor_changed", {{"executor", fact.name},
                              {"state", nullptr},
                              {"quarantined", true},

@@ -407,9 +407,9 @@ rest::Executor RenderExecutor(const Backend::ExecutorStatus& status) {
                       .reason = status.drain->reason,
                       .now = status.drain->now};
   if (!status.problem.empty()) executor.health_problem = status.problem;
-  if (status.aside)
-    executor.quarantine = {.until = FormatTime(status.aside->until),
-                           .reason = status.aside->reason};
+  if (status.quarantine)
+    executor.quarantine = {.until = FormatTime(status.quarantine->until),
+                           .reason = status.quarantine->reason};
   return executor;
 }
 

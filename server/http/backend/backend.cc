@@ -8,7 +8,7 @@ Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
   const bool online = !executor.lost && silent_seconds;
   const char* there = executor.drain ? executor.attempts.empty() ? "drained" : "draining"
                       : !executor.problem.empty() ? "unhealthy"
-                      : executor.aside            ? "quarantined"
+                      : executor.quarantine       ? "quarantined"
                                                   : "online";
   Backend::ExecutorStatus status{.name = executor.name,
                                  .state = online ? there : "lost",
@@ -18,7 +18,7 @@ Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
                                  .labels = host.labels,
                                  .drain = executor.drain,
                                  .problem = executor.problem,
-                                 .aside = executor.aside,
+                                 .quarantine = executor.quarantine,
                                  .silent_seconds = silent_seconds};
   for (const auto& [epoch, id] : executor.attempts) {
     const Attempt& live = *state.Find(id)->live;

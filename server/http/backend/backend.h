@@ -48,14 +48,14 @@ class Backend {
     };
 
     std::string name;
-    std::string state;  // online, draining, drained, unwell, set_aside, lost
+    std::string state;  // online, draining, drained, unhealthy, quarantined, lost
     std::string address;
     Resources total;
     Resources free;
     Labels labels;
     std::optional<Drain> drain;
     std::string problem;  // that it says it has; empty: none
-    std::optional<Aside> aside;
+    std::optional<Quarantine> quarantine;
     // As it says itself, whatever slots are taken; 0: not known.
     int64_t disk_free_bytes = 0;
     int64_t memory_free_bytes = 0;

@@ -46,25 +46,6 @@ std::string Escaped(const std::string& path) {
   return escaped;
 }
 
-Status CheckVersion(Connection& connection, const std::string& path) {
-  const auto application = connection.Number("PRAGMA log.application_id");
-  if (!application.ok()) return Damaged(path, application.error());
-  std::error_code unknown;
-  if (*application == 0 && fs::file_size(path, unknown) == 0)
-    return Error{ErrorCode::kCorrupt, path + " is empty: `attune serve` makes its tables"};
-  if (*application != kApplicationId)
-    return Error{ErrorCode::kCorrupt, path + " is a database of another program, not Attune's"};
-  const auto version = connection.Number("PRAGMA log.user_version");
-  if (!version.ok()) return Damaged(path, version.error());
-  if (*version == SchemaVersion()) return {};
-  return Error{
-      ErrorCode::kCorrupt,
-      path + " has schema version " + std::to_string(*version) + " and this program has version " +
-          std::to_string(SchemaVersion()) +
-          (*version < SchemaVersion() ? ": start `attune serve` on it once, which brings it forward"
-                                      : ": use the Attune that wrote it")};
-}
-
 Status Copy(Connection& from, const std::string& to) {
   auto target = Connection::Open(to, Connection::Mode::kReadWriteCreate, kLockTimeoutMs);
   if (!target.ok()) return target.error();
@@ -98,7 +79,12 @@ Result<std::unique_ptr<Connection>> OpenBeside(const std::string& path) {
   const std::string uri = "file:" + Escaped(fs::absolute(path).string()) + "?mode=ro";
   if (Status attached = (*connection)->Run("ATTACH ? AS log", uri); !attached.ok())
     return Damaged(path, attached.error());
-  if (Status known = CheckVersion(**connection, path); !known.ok()) return known.error();
+  if (fs::file_size(path, error) == 0)
+    return Error{ErrorCode::kCorrupt, path + " is empty: `attune serve` makes its tables"};
+  if (Status known = CheckSchema(**connection, path); !known.ok())
+    return known.error().code == ErrorCode::kCorrupt && known.error().message.starts_with(path)
+               ? known.error()
+               : Damaged(path, known.error());
   return connection;
 }
 

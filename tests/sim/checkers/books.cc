@@ -48,14 +48,6 @@ class Recorder {
   }
   void operator()(const SweepPaused& fact) { Rest(Of(fact.sweep), SweepState::kPaused); }
   void operator()(const SweepResumed& fact) { Run(Of(fact.sweep)); }
-  void operator()(const SweepExtended& fact) {
-    SweepBook& sweep = Of(fact.sweep);
-    sweep.spec.stop = fact.stop;
-    sweep.spec.max_step = fact.max_step;
-    sweep.stopping.reset();
-    sweep.exhausted = false;
-    sweep.thinks.reset();
-  }
   void operator()(const SweepEdited& fact) {
     SweepBook& sweep = Of(fact.sweep);
     sweep.spec = *fact.spec;
@@ -274,24 +266,28 @@ class Recorder {
   void operator()(const ExecutorDrained& fact) { books_.executors[fact.name].drained = true; }
   void operator()(const ExecutorResumed& fact) {
     ExecutorBook& executor = books_.executors[fact.name];
-    executor.drained = executor.aside = false;
+    executor.drained = executor.quarantined = false;
     executor.excluded.clear();
     for (auto& [id, sweep] : books_.sweeps) {
       for (auto& [number, trial] : sweep.trials) trial.avoided.erase(fact.name);
     }
   }
   void operator()(const ExecutorHealth& fact) {
-    books_.executors[fact.name].unwell = !fact.problem.empty();
+    books_.executors[fact.name].unhealthy = !fact.problem.empty();
   }
-  void operator()(const ExecutorSetAside& fact) { books_.executors[fact.name].aside = true; }
-  void operator()(const ExecutorReadmitted& fact) { books_.executors[fact.name].aside = false; }
+  void operator()(const ExecutorQuarantined& fact) {
+    books_.executors[fact.name].quarantined = true;
+  }
+  void operator()(const ExecutorReadmitted& fact) {
+    books_.executors[fact.name].quarantined = false;
+  }
   void operator()(const ExecutorExcluded& fact) {
     books_.executors[fact.name].excluded.insert(fact.sweep);
   }
   void operator()(const ExecutorLost& fact) {
     ExecutorBook& executor = books_.executors[fact.name];
     executor.lost = true;
-    executor.unwell = executor.aside = false;
+    executor.unhealthy = executor.quarantined = false;
   }
   void operator()(const ExecutorForgotten& fact) { books_.executors.erase(fact.name); }
 

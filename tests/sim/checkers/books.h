@@ -101,8 +101,8 @@ struct ExecutorBook {
   Labels labels;
   bool lost = false;
   bool drained = false;
-  bool unwell = false;
-  bool aside = false;
+  bool unhealthy = false;
+  bool quarantined = false;
   std::set<SweepId> excluded;  // from these
   bool ends = false;           // it has only so much time, and may have too little for a gang
 };

@@ -43,11 +43,6 @@ class Idleness final : public Checker {
     }
     if (std::holds_alternative<SweepReopened>(event.fact)) mind.over = false;
     if (mind.over) return;
-    if (const auto* extended = std::get_if<SweepExtended>(&event.fact)) {
-      mind.spec.stop = extended->stop;
-      mind.spec.max_step = extended->max_step;
-      mind.scheduler->Adapt(mind.spec);
-    }
     if (const auto* edited = std::get_if<SweepEdited>(&event.fact)) {
       mind.spec = *edited->spec;
       TestAlgorithms().Complete(mind.spec);
@@ -115,7 +110,8 @@ class Idleness final : public Checker {
   std::map<std::string, Room> Rooms() const {
     std::map<std::string, Room> rooms;
     for (const auto& [name, executor] : books_.executors) {
-      const bool closed = executor.lost || executor.drained || executor.unwell || executor.aside;
+      const bool closed =
+          executor.lost || executor.drained || executor.unhealthy || executor.quarantined;
       // One that is to end may have too little time left.
       if (!closed && !executor.ends && IsThere(name)) rooms[name] = {executor.resources, &executor};
     }

@@ -44,7 +44,6 @@ class Lifecycle final : public Checker {
   }
   void On(const SweepPaused& fact) { Expect(fact.sweep, SweepState::kRunning, "is paused"); }
   void On(const SweepResumed& fact) { Expect(fact.sweep, SweepState::kPaused, "is resumed"); }
-  void On(const SweepExtended& fact) { Open(fact.sweep, "is extended"); }
   void On(const SweepEdited& fact) { Open(fact.sweep, "is edited"); }
   void On(const SweepReopened& fact) {
     const SweepBook* sweep = books_.Find(fact.sweep);

@@ -80,9 +80,9 @@ class Slots final : public Checker {
       const auto found = books_.executors.find(slot.executor);
       if (found == books_.executors.end()) continue;
       const ExecutorBook& executor = found->second;
-      const char* why = executor.drained  ? "is drained"
-                        : executor.unwell ? "is unwell"
-                        : executor.aside  ? "is set aside"
+      const char* why = executor.drained       ? "is drained"
+                        : executor.unhealthy   ? "is unhealthy"
+                        : executor.quarantined ? "is quarantined"
                         : executor.excluded.contains(fact.attempt.trial.sweep)
                             ? "its sweep excludes"
                             : nullptr;

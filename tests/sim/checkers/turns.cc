@@ -95,7 +95,7 @@ class Turns final : public Checker {
       const ExecutorBook& executor = books_.executors.at(name);
       const Resources& each = sweep->spec.gang.per_worker;
       const Resources& room = executor.resources;
-      if (executor.lost || executor.drained || executor.unwell || executor.aside ||
+      if (executor.lost || executor.drained || executor.unhealthy || executor.quarantined ||
           executor.excluded.contains(fact.sweep) || executor.ends ||
           workers * each.cpus > room.cpus || workers * each.gpus > room.gpus ||
           workers * each.memory_bytes > room.memory_bytes)

@@ -38,10 +38,6 @@ struct Teller {
     return ToString(f.sweep) + " paused" + Why(f.reason);
   }
   std::string operator()(const SweepResumed& f) const { return ToString(f.sweep) + " resumed"; }
-  std::string operator()(const SweepExtended& f) const {
-    return ToString(f.sweep) + " extended: max_trials " + Text(f.stop.max_trials) + ", max_step " +
-           Text(f.max_step);
-  }
   std::string operator()(const SweepEdited& f) const {
     std::string text;
     for (const std::string& change : f.changes) text += (text.empty() ? "" : ", ") + change;
@@ -164,10 +160,10 @@ struct Teller {
   }
   std::string operator()(const ExecutorResumed& f) const { return f.name + " resumed"; }
   std::string operator()(const ExecutorHealth& f) const {
-    return f.name + (f.problem.empty() ? " is well" : " is unwell" + Why(f.problem));
+    return f.name + (f.problem.empty() ? " is well" : " is unhealthy" + Why(f.problem));
   }
-  std::string operator()(const ExecutorSetAside& f) const {
-    return f.name + " set aside" + Why(f.reason);
+  std::string operator()(const ExecutorQuarantined& f) const {
+    return f.name + " quarantined" + Why(f.reason);
   }
   std::string operator()(const ExecutorReadmitted& f) const {
     return f.name + " readmitted" + Why(f.reason);

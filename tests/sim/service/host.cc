@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/version.h"
 #include "executor/agent/host_lock.h"
 
 namespace attune::sim {
@@ -61,7 +62,7 @@ void Host::Start(int64_t lives_us) {
 
 v1::Hello Host::Hello() const {
   v1::Hello hello;
-  hello.set_protocol(v1::PROTOCOL_CURRENT);
+  hello.set_format(kFormat);
   hello.set_name(name_);
   hello.set_instance(name_ + "#" + std::to_string(process_));
   hello.set_started_us(started_us_);
@@ -86,7 +87,7 @@ void Host::Exit() {
   machine_.reset();
   gangs_.reset();
   facts_.clear();
-  step_soon_ = frozen_ = leaving_ = unwell_ = false;
+  step_soon_ = frozen_ = leaving_ = unhealthy_ = false;
   step_at_ = agent::Machine::kNever;
   removals_.clear();
   sweep_removals_.clear();
@@ -125,9 +126,9 @@ void Host::Thaw() {
   if (process == process_) Step();
 }
 
-void Host::SetUnwell(bool unwell) {
-  unwell_ = unwell;
-  machine_->OnHealth({.problem = unwell ? "its disk is full" : ""});
+void Host::SetUnhealthy(bool unhealthy) {
+  unhealthy_ = unhealthy;
+  machine_->OnHealth({.problem = unhealthy ? "its disk is full" : ""});
   Step();
 }
 

@@ -28,12 +28,12 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void Leave(std::chrono::milliseconds grace);
   void Freeze();  // nothing on this host moves until Thaw
   void Thaw();
-  void SetUnwell(bool unwell);  // whether it says that it has a problem
+  void SetUnhealthy(bool unhealthy);  // whether it says that it has a problem
 
   bool up() const { return machine_ != nullptr; }
   bool frozen() const { return frozen_; }
   bool leaving() const { return leaving_; }
-  bool unwell() const { return unwell_; }
+  bool unhealthy() const { return unhealthy_; }
   uint64_t process() const { return process_; }  // counts them
   std::optional<StreamId> stream() const { return stream_; }
   const std::string& name() const { return name_; }
@@ -79,7 +79,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   uint64_t said_seq_ = 0;
 
   bool leaving_ = false;
-  bool unwell_ = false;
+  bool unhealthy_ = false;
   bool frozen_ = false;
   Time frozen_at_;
   int64_t slept_us_ = 0;                              // that its clock has missed

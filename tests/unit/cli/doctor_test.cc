@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/version.h"
 #include "cli/doctor/checks.h"
-#include "cli/version.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"
 

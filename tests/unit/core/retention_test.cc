@@ -334,29 +334,6 @@ TEST_F(Retention, AndSoItIsOnceItsSweepHasEnded) {
   EXPECT_EQ(Find<CheckpointDropped>(Do(PinCheckpoint{pinned, false})), nullptr) << "once";
 }
 
-// As older versions went on from what a trial had saved before it began anew.
-TEST_F(Retention, WhatALogSaysThatAnAttemptGoesOnFromIsNotDropped) {
-  SweepSpec spec = Spec(1, 0);
-  spec.stop.max_trials = 2;
-  Create(spec);
-  Train(1, 1, 5);
-  Train(0, 3, 0.1);
-  const auto kept = trial(0).checkpoints;
-  const Epoch epoch = trial(0).live->epoch;
-  Do(KillTrial{Id(0)});
-  Finish(0);
-  const auto replay = [&](Fact fact) {
-    brain.Replay({EventSeq(brain.state().last_seq.value + 1), Tick(), std::move(fact)});
-  };
-  replay(TrialReopened{.record = RecordOf(0, Step(3), kept), .from_start = true});
-  replay(AttemptAssigned{.attempt = {Id(0), 2},
-                         .epoch = Epoch(epoch.value + 100),
-                         .ranks = {{.executor = "box", .cpus = 1}},
-                         .resume = kept.front().ref});
-  EXPECT_THAT(brain.Advance(Tick()), IsEmpty());
-  EXPECT_THAT(Kept(0), ElementsAre(3));
-}
-
 TEST_F(Retention, OfAStepThatWasTrainedTwiceOnlyTheBestAttemptsStays) {
   Create(Spec(1, 0));
   Train(0, 4, 5);

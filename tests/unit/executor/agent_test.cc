@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/version.h"
 #include "executor/agent/messages.h"
 #include "tests/unit/executor/fake_server.h"
 
@@ -71,7 +72,7 @@ TEST_F(AgentTest, HelloSaysWhoItIs) {
   EXPECT_EQ(hello.address(), "10.0.0.1");
   EXPECT_EQ(hello.resources().cpus(), 4u);
   EXPECT_FALSE(hello.version().empty());
-  EXPECT_EQ(hello.protocol(), v1::PROTOCOL_CURRENT);
+  EXPECT_EQ(hello.format(), kFormat);
 }
 
 TEST_F(AgentTest, ADiskBelowItsLimitIsSaidAndHowMuchIsLeft) {

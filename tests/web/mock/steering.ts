@@ -55,10 +55,9 @@ function steerSweep(world: World, id: string, verb: string, body: Body): object 
     effect = 'it goes on';
   } else if (verb === 'extend') {
     if (sweep.ended !== null) world.changeSweep(id, 'running', 'extended on request');
-    world.extend(id, body);
-    effect = `now ${Object.entries(body)
-      .map((each) => each.join(' '))
-      .join(', ')}`;
+    const changes = Object.entries(body).map((each) => each.join(' '));
+    world.edit(id, body, changes);
+    effect = `now ${changes.join(', ')}`;
   } else if (verb === 'stop') {
     world.stopSweep(id, 'stopped', 'the sweep was stopped on request');
     effect = `${running.length} running trials will finish, and nothing else starts`;

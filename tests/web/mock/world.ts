@@ -375,12 +375,6 @@ export class World {
     this.emit('sweep_changed', { sweep: id, state: null, reason, end_state });
   }
 
-  extend(id: string, limits: { max_trials?: number; max_step?: number }): void {
-    const sweep = Object.assign(this.sweep(id), limits);
-    const { max_trials, max_step } = sweep;
-    this.emit('sweep_extended', { sweep: id, max_trials, max_step, limits: sweep.limits });
-  }
-
   edit(id: string, change: Partial<SweepDetail>, changes: string[]): void {
     const sweep = Object.assign(this.sweep(id), change);
     const { name, max_trials, max_step, priority, max_concurrent_trials, limits } = sweep;

@@ -279,7 +279,7 @@ describe('what events cannot tell', () => {
     model.apply(since(world, model));
     const stopping = { reason: 'stopped on request', end_state: 'stopped' };
     expect(model.sweep).toMatchObject({ state: 'paused', ...stopping });
-    world.extend('s1', { max_trials: 40, max_step: 27 });
+    world.edit('s1', { max_trials: 40, max_step: 27 }, ['stop.max_trials 40']);
     model.apply(since(world, model));
     expect(model.sweep).toMatchObject({ max_trials: 40, max_step: 27, end_state: '' });
   });

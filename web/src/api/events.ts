@@ -35,12 +35,6 @@ export type SweepChanged = EventBase & {
   reason: string;
   end_state: Sweep['end_state'];
 };
-export type SweepExtended = EventBase & {
-  kind: 'sweep_extended';
-  max_trials: number;
-  max_step: number;
-  limits: Limits;
-};
 export type SweepEdited = EventBase & {
   kind: 'sweep_edited';
   name: string;
@@ -139,7 +133,6 @@ export type ExecutorChanged = Omit<EventBase, 'sweep'> & {
 export type AttuneEvent =
   | SweepCreated
   | SweepChanged
-  | SweepExtended
   | SweepEdited
   | SweepDeleted
   | TrialCreated
@@ -159,7 +152,6 @@ export type EventKind = AttuneEvent['kind'];
 export const eventKinds: readonly EventKind[] = [
   'sweep_created',
   'sweep_changed',
-  'sweep_extended',
   'sweep_edited',
   'sweep_deleted',
   'trial_created',

@@ -96,7 +96,6 @@ export class LiveTrial {
       // `waiting_reason` of a trial changes with its sweep, with executors and with other trials.
       if (
         event.kind === 'sweep_changed' ||
-        event.kind === 'sweep_extended' ||
         event.kind === 'sweep_edited' ||
         event.kind === 'sweep_deleted'
       )

@@ -106,11 +106,6 @@ export class SweepModel {
         for (const [number, { yielding }] of this.trials)
           if (yielding) this.takeYielding(number, event);
         return true;
-      case 'sweep_extended': {
-        const { max_trials, max_step, limits } = event;
-        this.sweep = { ...this.sweep, max_trials, max_step, limits, reason: '', end_state: '' };
-        return true;
-      }
       case 'sweep_edited': {
         const { name, max_trials, max_step, priority, max_concurrent_trials, limits } = event;
         const edited = { time: event.time, actor: event.actor, changes: event.changes };

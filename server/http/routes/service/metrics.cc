@@ -65,8 +65,8 @@ constexpr std::array<std::string_view, 6> kSweepStates{"running", "paused", "com
                                                        "stopped", "failed", "killed"};
 constexpr std::array<std::string_view, 7> kTrialStates{"pending", "running", "paused", "completed",
                                                        "stopped", "failed",  "killed"};
-constexpr std::array<std::string_view, 6> kExecutorStates{"online", "draining",  "drained",
-                                                          "unwell", "set_aside", "lost"};
+constexpr std::array<std::string_view, 6> kExecutorStates{"online",    "draining",    "drained",
+                                                          "unhealthy", "quarantined", "lost"};
 
 void AddExecutors(Text& text, const std::vector<Backend::ExecutorStatus>& executors) {
   std::map<std::string, int64_t> by_state;

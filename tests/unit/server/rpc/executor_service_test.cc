@@ -71,15 +71,15 @@ TEST_F(ExecutorServiceTest, AWrongTokenIsRefused) {
   EXPECT_TRUE(store.events.empty());
 }
 
-TEST_F(ExecutorServiceTest, AnotherProtocolIsRefusedWithBothReleasesAndTheRemedy) {
+TEST_F(ExecutorServiceTest, AnotherFormatIsRefusedWithBothVersionsAndTheRemedy) {
   v1::Hello hello = FakeExecutor::Hello("box", "a");
   hello.set_version("0.0.1");
-  hello.set_protocol(0);
+  hello.set_format(0);
   FakeExecutor executor(rpc->LocalChannel(), hello);
   const auto refusal = executor.Await(v1::ToExecutor::kRefusal).refusal();
   EXPECT_EQ(refusal.code(), v1::Refusal::VERSION);
-  EXPECT_THAT(refusal.message(), HasSubstr("release 0.0.1 and speaks protocol 0"));
-  EXPECT_THAT(refusal.message(), HasSubstr("install the same release"));
+  EXPECT_THAT(refusal.message(), HasSubstr("version 0.0.1 of Attune, which speaks format 0"));
+  EXPECT_THAT(refusal.message(), HasSubstr("install the same version"));
   EXPECT_TRUE(store.events.empty());
 }
 

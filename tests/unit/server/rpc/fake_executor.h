@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attune/v1/executor.grpc.pb.h"
+#include "base/version.h"
 
 namespace attune::server {
 
@@ -29,7 +30,7 @@ class FakeExecutor {
   static v1::Hello Hello(const std::string& name, const std::string& instance,
                          const std::string& token = "secret") {
     v1::Hello hello;
-    hello.set_protocol(v1::PROTOCOL_CURRENT);
+    hello.set_format(kFormat);
     hello.set_token(token);
     hello.set_name(name);
     hello.set_instance(instance);

@@ -123,7 +123,7 @@ class HealthTest : public SessionsTest {
   std::string Problem() { return server->state().executors.at("box").problem; }
 };
 
-TEST_F(HealthTest, OnOneThatSaysItIsUnwellNothingIsPlaced) {
+TEST_F(HealthTest, OnOneThatSaysItIsUnhealthyNothingIsPlaced) {
   const auto link = server->Join("box");
   Say(*link, "its disk is full");
   Create();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/version.h"
 #include "server/conductor/conductor_machine.h"
 #include "server/rpc/sessions.h"
 #include "tests/support/memory_store.h"
@@ -52,7 +53,7 @@ class FakeLink final : public ExecutorLink {
 inline v1::Hello MakeHello(const std::string& name, const std::string& instance,
                            int64_t started_us = 0) {
   v1::Hello hello;
-  hello.set_protocol(v1::PROTOCOL_CURRENT);
+  hello.set_format(kFormat);
   hello.set_token("secret");
   hello.set_name(name);
   hello.set_instance(instance);

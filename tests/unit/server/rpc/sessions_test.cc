@@ -193,11 +193,11 @@ TEST_F(SessionsTest, AConnectionIsClosedWhereItsFirstWordIsNotHello) {
   v1::Goodbye goodbye;
   goodbye.set_stays(true);
   server->sessions.OnGoodbye(leaving->id, goodbye);
-  const auto unwell = opened();
-  server->sessions.OnHealth(unwell->id, {});
+  const auto unhealthy = opened();
+  server->sessions.OnHealth(unhealthy->id, {});
   const auto other = opened();
   EXPECT_EQ(server->sessions.OnOther(other->id), "");
-  for (const FakeLink* link : {leaving.get(), unwell.get(), other.get()}) {
+  for (const FakeLink* link : {leaving.get(), unhealthy.get(), other.get()}) {
     EXPECT_TRUE(link->closed);
     EXPECT_EQ(link->reads, 0);
   }

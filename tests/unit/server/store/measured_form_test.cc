@@ -27,7 +27,7 @@ std::string Written(const TrialReported& fact) {
 
 Result<Fact> Read(const std::string& payload) {
   return Decode({.kind = "trial_reported",
-                 .version = 2,
+                 .version = 1,
                  .sweep = SweepId(1),
                  .trial = TrialNumber(2),
                  .payload = payload});

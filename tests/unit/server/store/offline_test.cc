@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/result.h"
+#include "base/version.h"
 #include "server/store/offline/check.h"
 #include "server/store/offline/export.h"
 #include "server/store/sqlite_store.h"
@@ -116,11 +117,20 @@ TEST_F(Offline, WhatIsNotThereAndWhatIsNotOursIsSaid) {
   EXPECT_EQ(CheckDatabase(folder_ / "text.db").error().code, ErrorCode::kCorrupt);
 }
 
-TEST_F(Offline, AnOlderFileIsToBeBroughtForwardFirst) {
-  Execute("PRAGMA user_version = 1");
+TEST_F(Offline, TablesOfAnotherVersionAreToBeRebuiltFirst) {
+  Execute("UPDATE written_by SET version = '0.0.9', tables = 1");
   const auto findings = CheckDatabase(path_);
   ASSERT_FALSE(findings.ok());
+  EXPECT_THAT(findings.error().message, HasSubstr("has the tables of Attune 0.0.9"));
   EXPECT_THAT(findings.error().message, HasSubstr("start `attune serve` on it once"));
+}
+
+TEST_F(Offline, AnotherFormatIsRefusedWithBothVersions) {
+  Execute("UPDATE written_by SET version = '9.8.7'; PRAGMA user_version = 9");
+  const auto findings = CheckDatabase(path_);
+  ASSERT_FALSE(findings.ok());
+  EXPECT_THAT(findings.error().message, HasSubstr("format 9, written by Attune 9.8.7"));
+  EXPECT_THAT(findings.error().message, HasSubstr(std::string("this is Attune ") + kVersion));
 }
 
 TEST_F(Offline, DecisionsOfWhatIsNotThereAreNotFound) {

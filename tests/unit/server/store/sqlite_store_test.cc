@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/version.h"
 #include "server/store/event_codec.h"
 #include "server/store/reader.h"
 #include "server/store/schema.h"
@@ -156,14 +157,11 @@ TEST(SqliteStore, AllThatIsMeasuredIsFoundWhetherItIsIndexedYetOrNot) {
   EXPECT_EQ(Tables(path), before);
 }
 
-TEST(SqliteStore, TheViewOfReportsReadsBothForms) {
+TEST(SqliteStore, TheViewOfReportsHasAColumnForEachMember) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   auto store = OpenOrDie(path);
   ASSERT_TRUE(store->Append(SampleLog().events()).ok());
-  Execute(path,
-          "UPDATE events SET version = 1, payload ="
-          R"( '{"attempt":1,"step":1,"seconds":1.5,"metrics":{"accuracy":0.5}}' WHERE seq = 7)");
   auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
   sqlite::Rows rows = connection->Query(
       "SELECT attempt, step, seconds, metrics ->> '$.accuracy' FROM reports"
@@ -185,17 +183,27 @@ TEST(SqliteStore, AGapInTheLogIsFoundOnReading) {
   EXPECT_THAT(read.error().message, HasSubstr("from event 4 to 6"));
 }
 
-TEST(SqliteStore, ANewerFileIsRefusedWithBothVersionsAndTheRemedy) {
+TEST(SqliteStore, AnotherFormatIsRefusedWithBothVersionsAndTheRemedy) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   OpenOrDie(path).reset();
-  Execute(path, "PRAGMA user_version = 99");
+  Execute(path, "UPDATE written_by SET version = '9.8.7'; PRAGMA user_version = 99");
   const auto opened = SqliteStore::Open(path);
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(opened.error().message, HasSubstr("schema version 99"));
-  EXPECT_THAT(opened.error().message, HasSubstr("version " + std::to_string(SchemaVersion())));
-  EXPECT_THAT(opened.error().message, HasSubstr("start the Attune that wrote it"));
+  EXPECT_THAT(opened.error().message, HasSubstr("format 99, written by Attune 9.8.7"));
+  EXPECT_THAT(opened.error().message, HasSubstr(std::string("this is Attune ") + kVersion));
+  EXPECT_THAT(opened.error().message, HasSubstr("start Attune 9.8.7 or a newer one"));
+}
+
+TEST(SqliteStore, AFormatWhoseWriterIsUnknownIsRefused) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  OpenOrDie(path).reset();
+  Execute(path, "DROP TABLE written_by; PRAGMA user_version = 14");
+  const auto opened = SqliteStore::Open(path);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error().message, HasSubstr("format 14, written by a development version"));
 }
 
 TEST(SqliteStore, WhatIsNoDatabaseIsRefused) {
@@ -424,13 +432,16 @@ TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
   append(ExecutorResumed{"den"});
   EXPECT_EQ(count("drained IS NULL AND drain_reason IS NULL"), 1);
   append(ExecutorHealth{"den", "its disk is full"});
-  append(ExecutorSetAside{"den", "gangs fail there", Time{60'000'000}});
-  EXPECT_EQ(count("problem = 'its disk is full' AND set_aside_reason = 'gangs fail there' AND"
-                  " set_aside_until = '1970-01-01T00:01:00.000000Z'"),
-            1);
+  append(ExecutorQuarantined{"den", "gangs fail there", Time{60'000'000}});
+  EXPECT_EQ(
+      count("health_problem = 'its disk is full' AND quarantine_reason = 'gangs fail there' AND"
+            " quarantine_until = '1970-01-01T00:01:00.000000Z'"),
+      1);
   append(ExecutorHealth{"den", ""});
   append(ExecutorReadmitted{"den", "its time is over"});
-  EXPECT_EQ(count("problem IS NULL AND set_aside_until IS NULL AND set_aside_reason IS NULL"), 1);
+  EXPECT_EQ(
+      count("health_problem IS NULL AND quarantine_until IS NULL AND quarantine_reason IS NULL"),
+      1);
 }
 
 TEST(SqliteStore, AReaderThatStaysForLongHoldsUpNoAppend) {

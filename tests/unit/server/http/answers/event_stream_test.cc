@@ -139,13 +139,6 @@ TEST_F(Translation, ASweepsStateAndHowItWillEnd) {
             R"(sweep_changed {"state":null,"reason":"on request","end_state":"killed"})");
 }
 
-TEST_F(Translation, AnExtensionTellsTheLimits) {
-  EXPECT_EQ(Of(SweepExtended{sweep_, {.max_trials = 40, .max_time = Seconds(60)}, Step(27)}),
-            R"(sweep_extended {"max_trials":40,"max_step":27,"limits":{"target":null,)"
-            R"("max_time":60.0,"max_gpu_hours":0.0,"patience":0,"max_trial_time":0.0,)"
-            R"("trial_patience":0,"plateau":null,"threshold":{}}})");
-}
-
 TEST_F(Translation, AnEditTellsWhatChangedAndWhoDidIt) {
   SweepSpec spec = SampleSpec();
   spec.priority = 3;

@@ -1,6 +1,6 @@
-"""Makes tests/data/logs/*.db.gz with the `attune` of ATTUNE_BUILD_DIR: see README.md here.
+"""Makes the databases in this folder with the `attune` of ATTUNE_BUILD_DIR. See README.md here.
 
-    ATTUNE_BUILD_DIR=build python3 tests/data/logs/make.py PREFIX
+    ATTUNE_BUILD_DIR=build python3 tests/data/format-1/make.py
 """
 
 import gzip
@@ -25,7 +25,7 @@ class Logs(EndToEnd):
     def setUp(self):
         super().setUp()
         self.executors = {}
-        shutil.copy(WORKER[1], self.folder)  # the log shall not name whoever made it
+        shutil.copy(WORKER[1], self.folder)  # so that the log names no folder of the checkout
 
     def sweep(self, **changes):
         return any_sweep(**{"command": ["/usr/bin/python3", str(self.folder / "worker.py")],
@@ -75,7 +75,7 @@ class Logs(EndToEnd):
         database.execute("VACUUM")
         rows = database.execute("SELECT kind, count(*) FROM events GROUP BY kind").fetchall()
         database.close()
-        target = HERE / f"{PREFIX}-{name}.db.gz"
+        target = HERE / f"{name}.db.gz"
         with open(self.data / "attune.db", "rb") as source, \
                 gzip.GzipFile(target, "wb", 9, mtime=0) as out:
             shutil.copyfileobj(source, out)
@@ -86,7 +86,7 @@ class Logs(EndToEnd):
         self.executor("box")
         gate = self.close_gate(2)
         self.create(name="asha", initial_points=[{"x": 0.9}], stop={"max_trials": 9},
-                    tags=["old", "log"])
+                    tags=["golden", "log"])
         self.await_kind("trial_reported", sweep="s1", trial=1, step=1)
         self.post("/sweeps/s1/trials", {"config": {"x": 0.25}}, "enqueued-1")
         self.steer("sweep", "pause", "s1")
@@ -139,16 +139,15 @@ class Logs(EndToEnd):
         self.post("/sweeps/s1/trials", {"config": {"x": 0.75}}, "enqueued-a")
         for number in range(7):
             asked = json.loads(self.steer("ask", "s1", "-o", "json"))
+            tell = ["tell", f"s1/{asked['trial']}", "--epoch", asked["epoch"]]
+            if number == 5:
+                self.steer(*tell, "--failed", "--message", "it was too hot")
+                continue
             for step in range(1, 5):
                 value = "nan" if number == 2 else str(asked["config"]["x"] * step)
-                out = json.loads(self.steer(
-                    "tell", f"s1/{asked['trial']}", "--epoch", asked["epoch"],
-                    "--step", step, "-m", f"score={value}", "-o", "json"))
-                if number == 5 or out["verdict"] != "continue":
+                out = json.loads(self.steer(*tell, "--step", step, "-m", f"score={value}", "-o", "json"))
+                if out["verdict"] != "continue":
                     break
-            if number == 5:
-                self.steer("tell", f"s1/{asked['trial']}", "--epoch", asked["epoch"], "--failed",
-                           "--message", "it was too hot")
         server.interrupt()
         server.wait()
         self.keep("asked")
@@ -173,5 +172,4 @@ class Logs(EndToEnd):
 
 
 if __name__ == "__main__":
-    PREFIX = sys.argv.pop(1)
     unittest.main()

@@ -1,4 +1,4 @@
-#include "core/brain/set_aside.h"
+#include "core/brain/quarantine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 namespace attune {
 
-void SetAsideIfItKeepsFailing(const State& state, const TrialId& trial, const std::string& executor,
-                              Time now, Facts& facts) {
+void QuarantineIfItKeepsFailing(const State& state, const TrialId& trial,
+                                const std::string& executor, Time now, Facts& facts) {
   const auto known = state.executors.find(executor);
   if (known == state.executors.end() || !TakesGangs(known->second)) return;
   const Luck& luck = known->second.luck;
@@ -21,21 +21,22 @@ void SetAsideIfItKeepsFailing(const State& state, const TrialId& trial, const st
   };
   const auto other = std::ranges::find_if(state.executors, does_well);
   if (other == state.executors.end()) return;
-  const double seconds = std::min(kSetAside.value * std::exp2(luck.times), kSetAsideMax.value);
+  const double seconds = std::min(kQuarantine.value * std::exp2(luck.times), kQuarantineMax.value);
   const std::string what = luck.times > 0 ? "a gang failed there again"
                                           : std::to_string(failures) + " gangs of " +
                                                 std::to_string(trials.size()) +
                                                 " trials failed there in a row";
-  facts.push_back(ExecutorSetAside{executor,
-                                   what + ", while they do well on " + other->first +
-                                       "; tried again after " + FormatShort(seconds) + " s",
-                                   Time{now.us + static_cast<int64_t>(seconds * 1e6)}});
+  facts.push_back(ExecutorQuarantined{executor,
+                                      what + ", while they do well on " + other->first +
+                                          "; tried again after " + FormatShort(seconds) + " s",
+                                      Time{now.us + static_cast<int64_t>(seconds * 1e6)}});
 }
 
 void Readmit(const State& state, Time now, const Agenda& agenda, Facts& facts) {
-  if (agenda.Aside().empty()) return;
-  const auto first = std::ranges::min_element(
-      agenda.Aside(), {}, [](const auto& entry) { return std::tuple(entry.second, entry.first); });
+  if (agenda.Quarantined().empty()) return;
+  const auto first = std::ranges::min_element(agenda.Quarantined(), {}, [](const auto& entry) {
+    return std::tuple(entry.second, entry.first);
+  });
   const bool others = std::ranges::any_of(
       state.executors, [](const auto& entry) { return TakesGangs(entry.second); });
   if (first->second <= now) {

@@ -1,4 +1,4 @@
-#include "core/brain/set_aside.h"
+#include "core/brain/quarantine.h"
 
 #include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
@@ -38,13 +38,13 @@ class UnfitHosts : public BrainTest {
   void SayHealthOf(const std::string& name, const std::string& problem) {
     Do(SayHealth{name, executor(name).incarnation, problem});
   }
-  // Sets box aside, for the first time.
+  // Quarantines box for the first time.
   void Break() {
     Join("den", {.cpus = 2});
     Create(Gangs());
     DoWellOn("den");
     for (size_t i = 0; i < kFailuresInARow; ++i) FailOn("box");
-    ASSERT_TRUE(executor("box").aside);
+    ASSERT_TRUE(executor("box").quarantine);
   }
 };
 
@@ -77,24 +77,24 @@ TEST_F(UnfitHosts, OfAnEarlierProcessAProblemSaysNothing) {
   EXPECT_EQ(executor("box").problem, "");
 }
 
-TEST_F(UnfitHosts, OneWhoseGangsKeepFailingIsSetAsideWhileAnotherDoesWell) {
+TEST_F(UnfitHosts, OneWhoseGangsKeepFailingIsQuarantinedWhileAnotherDoesWell) {
   Break();
-  EXPECT_EQ(executor("box").aside->reason,
+  EXPECT_EQ(executor("box").quarantine->reason,
             "4 gangs of 4 trials failed there in a row, while they do well on den; tried again "
             "after 60 s");
   EXPECT_EQ(On("box"), std::nullopt);
   EXPECT_TRUE(On("den"));
 }
 
-TEST_F(UnfitHosts, ItIsTriedAgainAndSetAsideForTwiceAsLongByOneFailure) {
+TEST_F(UnfitHosts, ItIsTriedAgainAndQuarantinedForTwiceAsLongByOneFailure) {
   Break();
   Wait(59);
   EXPECT_EQ(On("box"), std::nullopt);
   Wait(1.1);
   ASSERT_TRUE(On("box"));
   FailOn("box");
-  ASSERT_TRUE(executor("box").aside);
-  EXPECT_THAT(executor("box").aside->reason, HasSubstr("tried again after 120 s"));
+  ASSERT_TRUE(executor("box").quarantine);
+  EXPECT_THAT(executor("box").quarantine->reason, HasSubstr("tried again after 120 s"));
 }
 
 TEST_F(UnfitHosts, WhatGoesWellThereClearsItsRecord) {
@@ -104,13 +104,13 @@ TEST_F(UnfitHosts, WhatGoesWellThereClearsItsRecord) {
   Report(well, 1, 0.9);
   Finish(well);
   for (size_t i = 0; i + 1 < kFailuresInARow; ++i) FailOn("box");
-  EXPECT_FALSE(executor("box").aside);
+  EXPECT_FALSE(executor("box").quarantine);
   FailOn("box");
-  EXPECT_TRUE(executor("box").aside);
+  EXPECT_TRUE(executor("box").quarantine);
   EXPECT_EQ(executor("box").luck.times, 1);
 }
 
-TEST_F(UnfitHosts, AProgramThatFailsEverywhereSetsNobodyAside) {
+TEST_F(UnfitHosts, AProgramThatFailsEverywhereQuarantinesNoExecutor) {
   Join("den", {.cpus = 2});
   Create(Gangs());
   Report(0, 1, 0.9);
@@ -118,8 +118,8 @@ TEST_F(UnfitHosts, AProgramThatFailsEverywhereSetsNobodyAside) {
     FailOn("box");
     FailOn("den");
   }
-  EXPECT_FALSE(executor("box").aside);
-  EXPECT_FALSE(executor("den").aside);
+  EXPECT_FALSE(executor("box").quarantine);
+  EXPECT_FALSE(executor("den").quarantine);
 }
 
 TEST_F(UnfitHosts, NorDoesOneTrialThatKeepsFailing) {
@@ -129,13 +129,13 @@ TEST_F(UnfitHosts, NorDoesOneTrialThatKeepsFailing) {
   Create(spec);
   DoWellOn("den");
   for (int i = 0; i < 6; ++i) FailOn("box");
-  EXPECT_FALSE(executor("box").aside);
+  EXPECT_FALSE(executor("box").quarantine);
 }
 
 TEST_F(UnfitHosts, TheLastOneThatIsLeftIsTriedAgainAtOnce) {
   Break();
   Lose("den");
-  EXPECT_FALSE(executor("box").aside);
+  EXPECT_FALSE(executor("box").quarantine);
   EXPECT_TRUE(On("box"));
 }
 
@@ -144,7 +144,7 @@ TEST_F(UnfitHosts, APersonMayResumeIt) {
   EXPECT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
   EXPECT_TRUE(On("box"));
   FailOn("box");
-  EXPECT_FALSE(executor("box").aside) << "its record begins anew";
+  EXPECT_FALSE(executor("box").quarantine) << "its record begins anew";
 }
 
 TEST_F(UnfitHosts, ASnapshotKeepsAllOfIt) {
@@ -153,7 +153,7 @@ TEST_F(UnfitHosts, ASnapshotKeepsAllOfIt) {
   SayHealthOf("den", "hot");
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
-  EXPECT_EQ(loaded.executors.at("box").aside->until, executor("box").aside->until);
+  EXPECT_EQ(loaded.executors.at("box").quarantine->until, executor("box").quarantine->until);
   EXPECT_EQ(loaded.executors.at("box").luck.times, 1);
   EXPECT_EQ(loaded.executors.at("den").problem, "hot");
 }

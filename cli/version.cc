@@ -1,7 +1,0 @@
-#include "cli/version.h"
-
-namespace attune::cli {
-
-const char* const kVersion = ATTUNE_VERSION;
-
-}  // namespace attune::cli
