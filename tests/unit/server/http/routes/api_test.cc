@@ -485,5 +485,15 @@ TEST_F(ApiTest, MetricsAreInPrometheusForm) {
     EXPECT_THAT(answer->body, HasSubstr(line));
 }
 
+TEST_F(ApiTest, MetricsCountExecutorsInEveryState) {
+  for (const char* name : {"full", "broken"})
+    backend_.Add(ExecutorJoined{.name = name, .incarnation = Incarnation(7)});
+  backend_.Add(ExecutorHealth{"full", "its disk is full"});
+  backend_.Add(ExecutorQuarantined{"broken", "gangs fail there", Time{kSampleStart}});
+  const std::string metrics = client_->Get("/api/v1/metrics")->body;
+  for (const char* state : {"online", "unhealthy", "quarantined"})
+    EXPECT_THAT(metrics, HasSubstr("attune_executors{state=\"" + std::string(state) + "\"} 1.0\n"));
+}
+
 }  // namespace
 }  // namespace attune::server
