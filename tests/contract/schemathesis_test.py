@@ -45,18 +45,19 @@ def config():
 
 class Schemathesis(EndToEnd):
     def test_the_server_answers_as_the_contract_says(self):
-        # No executor runs beside the server, so no command of a made-up sweep is ever started.
         self.assertEqual(self.run_sweep(self.write(sweep(stop={"max_trials": 3}))).wait(), 0)
-        server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        last = self.rows("SELECT max(seq) FROM events")[0][0]
+        server = self.start("serve", "--with-executor", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         server.await_stderr(r"http://")
+        self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "online", last)
         self.create_sweeps()
         address = json.loads((self.data / "server.json").read_text())["http"]
         token = (self.data / "token").read_text().strip()
         file = self.write(config(), "schemathesis.toml")
-        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", file, "run", address + "/api/v1/openapi.json", "--url", address,
-                   "--header", f"Authorization: Bearer {token}", "--checks", ",".join(CHECKS), "--seed", SEED,
-                   "--max-examples", EXAMPLES, "--phases", "examples,fuzzing", "--generation-database", "none",
-                   "--no-color"]
+        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", file, "run",
+                   address + "/api/v1/openapi.json", "--url", address, "--header", f"Authorization: Bearer {token}",
+                   "--checks", ",".join(CHECKS), "--seed", SEED, "--max-examples", EXAMPLES,
+                   "--phases", "examples,fuzzing", "--generation-database", "none", "--no-color"]
         for path in STREAMS:
             command += ["--exclude-path", path]
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder,
@@ -68,9 +69,13 @@ class Schemathesis(EndToEnd):
         for key in ("command", "resources", "checkpoint"):
             del spec[key]
         for number in range(2, ASKED + 2):
-            for path, body in (("/sweeps", spec), (f"/sweeps/s{number}/trials:ask", {}), (f"/sweeps/s{number}/trials:ask", {})):
-                status, answer = self.request("/api/v1" + path, "POST", json.dumps(body).encode())
-                self.assertIn(status, (200, 201), answer)
+            self.post("/sweeps", spec)
+            for _ in range(2):
+                self.post(f"/sweeps/s{number}/trials:ask", {})
+
+    def post(self, path, body):
+        status, answer = self.request("/api/v1" + path, "POST", json.dumps(body).encode())
+        self.assertIn(status, (200, 201), answer)
 
 
 if __name__ == "__main__":

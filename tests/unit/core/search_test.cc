@@ -85,22 +85,6 @@ TEST_F(SearchTest, TheAuditAsksForNoRationaleWhereTheLogHasNone) {
   EXPECT_EQ(Audited(), "");
 }
 
-TEST_F(SearchTest, ALogFromBeforeProposalsWereCountedGoesOnAfterItsLastNumber) {
-  Create(SpecOf("counting"));
-  for (Event& event : log) {  // as it is read: with an enqueued trial 0 in front
-    if (auto* created = std::get_if<TrialCreated>(&event.fact)) {
-      const bool first = created->trial.number == TrialNumber(0);
-      created->proposal = first ? std::nullopt : std::optional(ProposalNumber(1));
-      if (first) created->origin = std::string(kEnqueued);
-      created->config = {{"x", first ? int64_t{500} : int64_t{1}}};
-    }
-  }
-  EXPECT_EQ(Audited(), "");
-  Brain again(algorithms, [](const std::string&) { return true; });
-  for (const Event& event : log) again.Replay(event);
-  EXPECT_EQ(again.state().Find(id())->next_proposal, ProposalNumber(2));
-}
-
 TEST_F(SearchTest, ASearcherThatWaitsIsAskedAgainWhenItsSweepHasMoved) {
   Join("large", {.cpus = 8});
   Create(SpecOf("pairs"));

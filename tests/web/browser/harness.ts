@@ -96,6 +96,25 @@ export function pointsOf(world: World, sweep: string): number {
   return world.trialsOf(sweep).reduce((sum, trial) => sum + trial.history.length, 0);
 }
 
+interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+/** Waits until an element no longer moves, and returns its box. */
+export async function settledBox(locator: Locator): Promise<Box> {
+  let box: Box | undefined;
+  const isSettled = async (): Promise<boolean> => {
+    const before = box;
+    box = (await locator.boundingBox()) ?? undefined;
+    return box !== undefined && JSON.stringify(box) === JSON.stringify(before);
+  };
+  await expect.poll(isSettled, { timeout: 20_000 }).toBe(true);
+  return box as Box;
+}
+
 /** Drags along an axis, between shares of its height from above. */
 export async function brush(
   page: Page,
@@ -104,9 +123,7 @@ export async function brush(
   to: number,
   moves = 4,
 ): Promise<void> {
-  await grip.hover({ trial: true }); // waits until the axis no longer moves
-  const box = await grip.boundingBox();
-  if (!box) throw new Error('the axis has no size');
+  const box = await settledBox(grip);
   const x = box.x + box.width / 2;
   await page.mouse.move(x, box.y + from * box.height);
   await page.mouse.down();
@@ -116,8 +133,7 @@ export async function brush(
 
 /** Moves the mouse down a drawing, at a share of its width, until it says what is under it. */
 export async function pointAtFirst(page: Page, drawing: Locator, column: number): Promise<void> {
-  const box = await drawing.boundingBox();
-  if (!box) throw new Error('the drawing has no size');
+  const box = await settledBox(drawing);
   for (let y = box.y + 4; y < box.y + box.height; y += 10) {
     await page.mouse.move(box.x + column * box.width, y);
     if ((await page.locator('.plot-tip').count()) > 0) return;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { smallReplay } from '../mock/replays';
 import { frontWorld, largeWorld, pauseAt, promotingWorld, smallWorld } from '../mock/scenarios';
-import { Harness, pointsOf, rowNumbers, waitForPoints } from './harness';
+import { Harness, pointsOf, rowNumbers, settledBox, waitForPoints } from './harness';
 
 const harness = new Harness();
 
@@ -260,8 +260,7 @@ describe('the learning curves', () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1?state=running');
     await page.locator('[data-testid=curves][data-lines="2"]').waitFor();
-    const over = await page.locator('.u-over').boundingBox();
-    if (!over) throw new Error('the chart has no size');
+    const over = await settledBox(page.locator('.u-over'));
     // Only trial 9 has a second step: its line passes somewhere through this column.
     const column = over.x + over.width * 0.15;
     for (let y = over.y; y < over.y + over.height; y += 12) {

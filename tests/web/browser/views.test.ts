@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 
 import { conditionalWorld, frontWorld, largeWorld } from '../mock/scenarios';
-import { brush, Harness, pointAtFirst, rowNumbers } from './harness';
+import { brush, Harness, pointAtFirst, rowNumbers, settledBox } from './harness';
 
 const harness = new Harness();
 
@@ -145,9 +145,8 @@ describe('parallel coordinates', () => {
   it('have brushes that are moved', async () => {
     const page = await openParallel('/sweeps/s1?view=parallel&brush=config.lr~0.002~0.009');
     await strands(page, 7, 3).waitFor();
-    const span = await page.locator('.brush').boundingBox();
-    const axis = await grip(page, 'config.lr').boundingBox();
-    if (!span || !axis) throw new Error('the brush has no size');
+    const span = await settledBox(page.locator('.brush'));
+    const axis = await settledBox(grip(page, 'config.lr'));
     const middle = (span.y + span.height / 2 - axis.y) / axis.height;
     await brush(page, grip(page, 'config.lr'), middle, middle - 0.45);
     await strands(page, 7, 2).waitFor();

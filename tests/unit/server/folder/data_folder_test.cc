@@ -8,7 +8,6 @@
 #include <string>
 
 #include "base/result.h"
-#include "system/sha256.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::server {
@@ -38,16 +37,6 @@ TEST_F(DataFolderTest, ServersWithTheSameTokenAreNotTheSame) {
   const attune::testing::ScratchFolder other;
   std::ofstream(other / "token") << "secret\n";
   EXPECT_NE(Id(), DataFolder::Open(other.path()).value().id());
-}
-
-// What its storage and its executors' folders are marked with.
-TEST_F(DataFolderTest, OneOfAnEarlierVersionKeepsTheWordThatItsTokenGave) {
-  Write("token", "secret\n");
-  Write("attune.db", "");
-  const std::string derived = Sha256::HexOf("storage of secret").substr(0, 16);
-  EXPECT_EQ(Id(), derived);
-  Write("token", "another\n");
-  EXPECT_EQ(Id(), derived);
 }
 
 TEST_F(DataFolderTest, AWordWithBlanksIsRefusedAndNamed) {
