@@ -66,19 +66,6 @@ void AddClone(sqlite::Transaction& transaction, EventSeq seq, const TrialId& tri
                   cloned.ref.step.value);
 }
 
-Result<SweepSpec> SpecOf(sqlite::Transaction& transaction, SweepId sweep) {
-  sqlite::Rows rows =
-      transaction.connection().Query("SELECT spec FROM sweeps WHERE sweep = ?", sweep.value);
-  if (!rows.Next()) {
-    if (!rows.status().ok()) return rows.status().error();
-    return Error{ErrorCode::kInternal,
-                 "the log extends sweep " + ToString(sweep) + " but has not created it"};
-  }
-  auto spec = sweepfile::SpecFromJson(ParseJson<Json>(rows.Text(0)));
-  if (!spec.ok()) return Error{ErrorCode::kInternal, spec.error().message};
-  return spec;
-}
-
 std::string ObjectivesToJson(const SweepSpec& spec) {
   Json json = Json::array();
   for (const Objective& objective : spec.objectives)

@@ -118,13 +118,18 @@ class OnAarch64(Installed, System):
 
 
 class Files(System):
-    def test_setuptools_makes_the_same_metadata(self):
+    def test_setuptools_packs_the_same_files_and_metadata(self):
         said = self.run_in(MAKE_ENVIRONMENT + "cp -rL /package copy\npip wheel --quiet --no-deps --wheel-dir . ./copy\n"
-                           "python3 -m zipfile -e attune_hpo-*.whl made\ncat made/*.dist-info/METADATA\n",
+                           "python3 -m zipfile -e attune_hpo-*.whl made\n(cd made && ls attune)\n"
+                           "echo ----\ncat made/*.dist-info/METADATA\n",
                            f"{ROOT / 'clients/python'}:/package", f"{ROOT / 'LICENSE'}:/LICENSE")
         with zipfile.ZipFile(next(PACKAGES.glob("*-none-any.whl"))) as packed:
             name, = (name for name in packed.namelist() if name.endswith("/METADATA"))
             ours = email.message_from_bytes(packed.read(name))
+            files = [name.split("/")[1] for name in packed.namelist() if name.startswith("attune/")]
+        listed, _, said = said.partition("----\n")
+        self.assertEqual(sorted(listed.split()), sorted(files))
+        self.assertIn("_contract.pyi", files)
         theirs = email.message_from_string(said)
         for metadata in ours, theirs:
             del metadata["Metadata-Version"], metadata["Dynamic"]
