@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 DEMO_DATA := build/demo-data
 
 .DEFAULT_GOAL := build
-.PHONY: setup-tests build demo test sim sanitize cuda bench package test-long reference format lint setup clean help
+.PHONY: setup-tests setup-long build demo test sim sanitize cuda bench package test-long reference format lint setup clean help
 
 build: setup-tests ## Build everything
 	@scripts/build
@@ -40,7 +40,7 @@ bench: setup-tests ## Build for release and run the benchmarks
 package: ## Pack attune as archives, wheels and Debian packages, in build-release/packages/
 	@packaging/pack $(ARCH)
 
-test-long: setup-tests ## Run the slow tests, as root: packages on bare systems, also aarch64; many seeds
+test-long: setup-long ## Run the slow tests, as root: packages on bare systems, also aarch64; many seeds
 	@packaging/pack x86_64 aarch64
 	@scripts/build sim
 	@scripts/progress.py ctest ctest --test-dir build -C long -L long --output-on-failure $(if $(TESTS),-R '$(TESTS)')
@@ -59,6 +59,9 @@ setup: ## Install what Attune is built from (silent if nothing is missing)
 
 setup-tests: ## Install that and what the tests need (silent if nothing is missing)
 	@scripts/setup tests
+
+setup-long:
+	@scripts/setup long
 
 clean: ## Remove what make built
 	@rm -rf build build-debug build-release build-asan build-tsan build-cuda build-cuda-objects build-aarch64 build-chroots
