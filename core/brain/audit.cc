@@ -17,17 +17,13 @@ namespace attune {
 
 namespace {
 
-// Whether the facts are of one kind and have the same content, bit for bit.
-bool AreSame(const Fact& a, const Fact& b) {
-  if (a.index() != b.index()) return false;
-  return std::visit(
-      [&]<class T>(const T& fact) {
-        ArchiveWriter one, other;
-        one(fact);
-        other(std::get<T>(b));
-        return one.Take() == other.Take();
-      },
-      a);
+// Whether two values are the same bit for bit. Unlike ==, it says so of two NaNs too.
+template <class T>
+bool AreSame(const T& a, const T& b) {
+  ArchiveWriter one, other;
+  one(a);
+  other(b);
+  return one.Take() == other.Take();
 }
 
 // The part of a decision that people read.
@@ -183,7 +179,8 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
   if (again == nullptr || again->config != created.config)
     return recorded + Text(created.config) + here + " proposes " +
            (again != nullptr ? Text(again->config) : "nothing");
-  if (!created.rationale || **created.rationale == again->rationale) return std::nullopt;
+  if (!created.rationale || AreSame<Rationale>(**created.rationale, again->rationale))
+    return std::nullopt;
   return recorded + "the reason \"" + (*created.rationale)->text + '"' + here + " says \"" +
          again->rationale.text + '"';
 }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -64,6 +66,12 @@ class ArchiveWriter {
   requires std::is_arithmetic_v<T> || std::is_enum_v<T>
   void Write(const T& value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  // All NaNs become one: the log's JSON keeps neither the sign nor the payload of a NaN, so values
+  // that differ only in these are the same.
+  void Write(const double& value) {
+    const double written = std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
+    bytes_.append(reinterpret_cast<const char*>(&written), sizeof(written));
   }
   void Write(const std::string& text) {
     Write(text.size());

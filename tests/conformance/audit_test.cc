@@ -1,0 +1,51 @@
+#include <array>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "core/brain/audit.h"
+#include "server/store/event_codec.h"
+#include "tests/conformance/whole_sweep.h"
+
+// The audit accepts what every scheduler decides, read back from the log, whatever was reported.
+namespace attune::conformance {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Values whose means and differences may be NaN, of either sign.
+double Diverging(uint32_t trial, int64_t step, const Config&) {
+  constexpr std::array kValues = {kInf, -kInf, 1.0, std::numeric_limits<double>::quiet_NaN(), 0.5};
+  return kValues[(trial + (step > 3 ? 1 : 0)) % kValues.size()];
+}
+
+Event ReadBack(const Event& event) {
+  const server::EncodedFact encoded = server::Encode(event.fact);
+  return {event.seq, event.time,
+          server::Decode({.kind = encoded.kind,
+                          .version = encoded.version,
+                          .sweep = encoded.sweep,
+                          .trial = encoded.trial,
+                          .payload = encoded.payload})
+              .value(),
+          event.actor};
+}
+
+class Audit : public testing::TestWithParam<std::string> {};
+
+TEST_P(Audit, DecisionsOnDivergingTrialsAreDerivedAgain) {
+  const Algorithms algorithms = AllAlgorithms();
+  Auditor auditor(algorithms);
+  int verdicts = 0;
+  for (const Event& event : WholeSweep({.scheduler = GetParam(), .loss = Diverging}).log()) {
+    EXPECT_EQ(auditor.Next(ReadBack(event)), std::nullopt) << "event " << event.seq.value;
+    if (std::holds_alternative<TrialDecided>(event.fact)) ++verdicts;
+  }
+  if (GetParam() != "fifo") EXPECT_GT(verdicts, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedulers, Audit, testing::ValuesIn(SchedulerNames()),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace attune::conformance
