@@ -10,7 +10,7 @@
 namespace attune::checkpoints {
 namespace {
 
-constexpr std::string_view kFormat = "attune-checkpoint/1";
+constexpr std::string_view kManifestFormat = "attune-checkpoint/1";
 
 std::string FaultOf(const std::string& name, const Listed& listed) {
   if (const std::string fault = NameFault(name); !fault.empty()) return fault;
@@ -21,8 +21,8 @@ std::string FaultOf(const std::string& name, const Listed& listed) {
 Error Malformed(std::string why) { return {ErrorCode::kCorrupt, std::move(why)}; }
 
 Result<Manifest> Read(const nlohmann::json& json) {
-  if (const auto format = json.at("format").get<std::string>(); format != kFormat)
-    return Malformed("its format \"" + format + "\" is not " + std::string(kFormat));
+  if (const auto format = json.at("format").get<std::string>(); format != kManifestFormat)
+    return Malformed("its format \"" + format + "\" is not " + std::string(kManifestFormat));
   Manifest manifest{.step = json.at("step").get<int64_t>(),
                     .world_size = json.at("world_size").get<int>()};
   manifest.time = json.value("time", manifest.step);
@@ -56,7 +56,7 @@ std::string ToJson(const Manifest& manifest) {
   nlohmann::json files = nlohmann::json::object();
   for (const auto& [name, listed] : manifest.files)
     files[name] = {{"bytes", listed.bytes}, {"sha256", listed.sha256}};
-  nlohmann::json json{{"format", kFormat},
+  nlohmann::json json{{"format", kManifestFormat},
                       {"step", manifest.step},
                       {"world_size", manifest.world_size},
                       {"files", std::move(files)}};

@@ -294,12 +294,15 @@ class Python(Language):
         return self.SCALARS[schema["type"]]
 
     def real(self):
-        return "float"  # attune.client converts "nan", "inf" and "-inf"
+        return "Real"
+
+    def named(self, name):
+        return {"Metrics": "dict[str, float]"}.get(name) or super().named(name)  # attune.client converts them
 
     def any(self, schema):
         if "additionalProperties" in schema:
             return self.map(self.type(schema["additionalProperties"]))
-        return " | ".join(self.type(each) for each in schema["oneOf"]) if "oneOf" in schema else self.map("Any")
+        return "Any" if "oneOf" in schema else self.map("Any")
 
     def enum(self, values):
         return f"Literal[{', '.join(quoted(value) for value in values)}]"
@@ -314,11 +317,15 @@ class Python(Language):
         return f"dict[str, {name}]"
 
     def text(self):
-        lines = [f"# {NOTE}", "from typing import Any, Literal, TypedDict", "from typing_extensions import NotRequired", ""]
+        lines = [f"# {NOTE}", "from typing import Any, Literal, TypedDict", "from typing_extensions import NotRequired", "",
+                 '# A number, or the text for a number that JSON cannot express.',
+                 'Real = float | Literal["nan", "inf", "-inf"]', ""]
         for name in self.contract.in_order():
             schema = self.contract.structs[name]
             members = [(member, self.member(each, required)) for member, each, required in self.contract.members(name)]
             if any(keyword.iskeyword(member) for member, _ in members):
+                if self.contract.base(schema):
+                    raise ContractError(f"{name}: Python cannot extend a struct by a member that is a keyword")
                 entries = ", ".join(f"{quoted(member)}: {kind}" for member, kind in members)
                 lines += [f"{name} = TypedDict({quoted(name)}, {{{entries}}})", ""]
                 continue

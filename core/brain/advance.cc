@@ -152,7 +152,7 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
     if (!facts.empty()) return facts;
     agenda.Rest(state, *sweep, now);
   }
-  Readmit(state, now, agenda, facts);
+  EndQuarantine(state, now, agenda, facts);
   if (facts.empty()) StartGang(state, reachable, now, agenda, facts);
   if (facts.empty()) ForgetLost(state, now, agenda, facts);
   return facts;

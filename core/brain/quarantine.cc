@@ -32,7 +32,7 @@ void QuarantineIfItKeepsFailing(const State& state, const TrialId& trial,
                                       Time{now.us + static_cast<int64_t>(seconds * 1e6)}});
 }
 
-void Readmit(const State& state, Time now, const Agenda& agenda, Facts& facts) {
+void EndQuarantine(const State& state, Time now, const Agenda& agenda, Facts& facts) {
   if (agenda.Quarantined().empty()) return;
   const auto first = std::ranges::min_element(agenda.Quarantined(), {}, [](const auto& entry) {
     return std::tuple(entry.second, entry.first);
@@ -40,9 +40,9 @@ void Readmit(const State& state, Time now, const Agenda& agenda, Facts& facts) {
   const bool others = std::ranges::any_of(
       state.executors, [](const auto& entry) { return TakesGangs(entry.second); });
   if (first->second <= now) {
-    facts.push_back(ExecutorReadmitted{first->first, "its time is over"});
+    facts.push_back(ExecutorQuarantineEnded{first->first, "its time is over"});
   } else if (!others) {
-    facts.push_back(ExecutorReadmitted{first->first, "no other executor takes gangs"});
+    facts.push_back(ExecutorQuarantineEnded{first->first, "no other executor takes gangs"});
   }
 }
 

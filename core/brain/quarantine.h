@@ -24,6 +24,6 @@ void QuarantineIfItKeepsFailing(const State& state, const TrialId& trial,
                                 const std::string& executor, Time now, Facts& facts);
 
 // Ends a quarantine whose time is over. If no executor takes gangs, ends the oldest one at once.
-void Readmit(const State& state, Time now, const Agenda& agenda, Facts& facts);
+void EndQuarantine(const State& state, Time now, const Agenda& agenda, Facts& facts);
 
 }  // namespace attune

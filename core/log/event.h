@@ -30,7 +30,7 @@ using AnyFact =
                  CheckpointDropped, CheckpointRemoved, AttemptPartEnded, AttemptEnded,
                  TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined,
                  ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth,
-                 ExecutorQuarantined, ExecutorReadmitted, ExecutorExcluded, ExecutorForgotten>;
+                 ExecutorQuarantined, ExecutorQuarantineEnded, ExecutorExcluded, ExecutorForgotten>;
 
 template <class T>
 concept FactKind =

@@ -78,27 +78,17 @@ struct Ignored {
   constexpr explicit Ignored(Consumers consumers) : by(consumers) {}
 };
 
-// The version of an event's form in the log.
-struct Version {
-  int number;
-  constexpr explicit Version(int its_number) : number(its_number) {}
-};
-
 struct EventInfo {
   std::string_view kind;  // its name in the log
-  int version;
+  int version = 1;        // of its form in the log
   Needs needs;
   Touches touches;
   Consumers consumers;
 
   // Every consumer either handles an event or ignores it, so that nobody forgets to decide.
   consteval EventInfo(std::string_view its_kind, Needs its_needs, Touches its_touches,
-                      Handled handled, Ignored ignored, Version its_version = Version(1))
-      : kind(its_kind),
-        version(its_version.number),
-        needs(its_needs),
-        touches(its_touches),
-        consumers(handled.by) {
+                      Handled handled, Ignored ignored)
+      : kind(its_kind), needs(its_needs), touches(its_touches), consumers(handled.by) {
     if ((handled.by & ignored.by) != 0 || (handled.by | ignored.by) != kEveryConsumer)
       throw "a consumer neither handles nor ignores the event, or does both";
   }

@@ -125,14 +125,14 @@ struct ExecutorQuarantined {
 };
 
 // A quarantine ended: the executor may run gangs again.
-struct ExecutorReadmitted {
+struct ExecutorQuarantineEnded {
   std::string name;
   std::string reason;
 
   static constexpr auto kRow =
-      EventRow({"executor_readmitted", Needs::kExecutor, kNoExecutor, Handled(kStream | kTables),
-                Ignored(kSummary | kCurves | kAudit)},
-               &ExecutorReadmitted::name, Field("reason", &ExecutorReadmitted::reason));
+      EventRow({"executor_quarantine_ended", Needs::kExecutor, kNoExecutor,
+                Handled(kStream | kTables), Ignored(kSummary | kCurves | kAudit)},
+               &ExecutorQuarantineEnded::name, Field("reason", &ExecutorQuarantineEnded::reason));
 };
 
 // The sweep's failure.on_log excludes the executor until it restarts.

@@ -58,7 +58,7 @@ class Applier {
   void operator()(const ExecutorResumed& fact);
   void operator()(const ExecutorHealth& fact);
   void operator()(const ExecutorQuarantined& fact);
-  void operator()(const ExecutorReadmitted& fact);
+  void operator()(const ExecutorQuarantineEnded& fact);
   void operator()(const ExecutorExcluded& fact);
   void operator()(const ExecutorForgotten& fact);
 

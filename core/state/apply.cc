@@ -194,7 +194,7 @@ void Applier::operator()(const ExecutorQuarantined& fact) {
   Touch(fact.name);
 }
 
-void Applier::operator()(const ExecutorReadmitted& fact) {
+void Applier::operator()(const ExecutorQuarantineEnded& fact) {
   state_.executors.at(fact.name).quarantine.reset();
   Touch(fact.name);
 }
@@ -219,7 +219,7 @@ void Applier::NoteLuck(const Attempt& attempt, const AttemptEnded& end) {
   if (end.outcome == Outcome::kFailed && end.failure.kind != FailureKind::kLease &&
       !end.failure.lost_peer) {
     const auto executor = state_.executors.find(end.failure.executor);
-    if (executor == state_.executors.end()) return;  // of logs that do not say whose
+    if (executor == state_.executors.end()) return;  // an asked trial has none
     std::vector<TrialId>& failed = executor->second.luck.failed;
     if (failed.size() == kFailuresKept) failed.erase(failed.begin());
     failed.push_back(attempt.id.trial);

@@ -40,7 +40,11 @@ Error Corrupt(const StoredFact& stored, const std::string& what) {
   return {ErrorCode::kCorrupt, "event of kind " + std::string(stored.kind) + ": " + what};
 }
 
-// The members of what is measured and written in another way than WriteMeasured's.
+bool IsMeasured(std::string_view kind) {
+  return kind == TrialReported::kRow.info.kind || kind == MetricsLogged::kRow.info.kind;
+}
+
+// The members of measured values that are not written exactly as WriteMeasured writes them.
 Json WithNames(std::string_view kind, const Json& list) {
   if (kind == MetricsLogged::kRow.info.kind)
     return {{"attempt", list.at(0)},
@@ -55,8 +59,8 @@ Json WithNames(std::string_view kind, const Json& list) {
 }
 
 std::optional<Fact> QuicklyDecoded(const StoredFact& stored) {
+  if (!IsMeasured(stored.kind)) return std::nullopt;
   const bool is_report = stored.kind == TrialReported::kRow.info.kind;
-  if (!is_report && stored.kind != MetricsLogged::kRow.info.kind) return std::nullopt;
   const EventInfo& info = is_report ? TrialReported::kRow.info : MetricsLogged::kRow.info;
   if (stored.version != info.version) return std::nullopt;
   if (!stored.sweep || !stored.trial) return std::nullopt;
@@ -107,7 +111,7 @@ Result<Fact> Decode(const StoredFact& stored) {
                                  ": use the Attune that wrote it");
     try {
       Json json = ParseJsonOrThrow<Json>(stored.payload);
-      if (json.is_array()) json = WithNames(stored.kind, json);
+      if (IsMeasured(stored.kind)) json = WithNames(stored.kind, json);
       return decoder.read({stored.sweep, stored.trial}, json);
     } catch (const Json::exception& error) {
       return Corrupt(stored, error.what());

@@ -15,7 +15,8 @@ namespace attune::server {
 //
 // Kinds are the names of the facts in snake_case. Doubles come back bit for bit (the strings "nan",
 // "inf" and "-inf" stand for what JSON cannot carry). Fields that this program does not know are
-// ignored, so a newer minor version may add some; a change of meaning gets a new version.
+// ignored. `version` is the version of the kind's form: from 1.0.0 on, a change of it is also a
+// change of kFormat.
 struct EncodedFact {
   std::string_view kind;
   int version = 1;

@@ -6,10 +6,10 @@
 
 #include "core/log/event.h"
 
-// How what is measured lies in the log: a report since version 2 of its kind as
-// [attempt,step,seconds,{metrics}], with `true` as a fifth element when rank 0 waits for the
-// verdict, and what is logged between reports as [attempt,number,step,{metrics}].
-// Nearly every event is one of these, so they are written and read without a tree of JSON.
+// The form of measured values in the log. A report is [attempt,step,seconds,{metrics}], with `true`
+// as a fifth element if rank 0 waits for the verdict. Metrics that are logged between reports are
+// [attempt,number,step,{metrics}]. Nearly every event is one of these, so they are written and read
+// without a tree of JSON.
 namespace attune::server {
 
 // Appends to `out`. Reals keep every bit and always have a point or an exponent.

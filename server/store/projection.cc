@@ -426,7 +426,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event&,
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&,
-                    const ExecutorReadmitted& fact) {
+                    const ExecutorQuarantineEnded& fact) {
   transaction.Run(
       "UPDATE executors SET quarantine_until = NULL, quarantine_reason = NULL WHERE name = ?",
       fact.name);

@@ -86,7 +86,8 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorResumed& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorHealth& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorQuarantined& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorReadmitted& fact);
+  void On(sqlite::Transaction& transaction, const Event& event,
+          const ExecutorQuarantineEnded& fact);
 
   std::set<std::string, std::less<>>& LoggedMetricsOf(sqlite::Transaction& transaction,
                                                       SweepId sweep);

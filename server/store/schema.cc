@@ -1,6 +1,6 @@
 #include "server/store/schema.h"
 
-#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -56,31 +56,41 @@ struct Writer {
   bool operator==(const Writer&) const = default;
 };
 
-Writer ThisProgram() { return {kVersion, static_cast<int64_t>(Mark(TablesSql() + ViewsSql()))}; }
-
-// The row of `written_by`; empty if there is none. `schema` is `main` or `log`.
-Writer ReadWriter(sqlite::Connection& connection, const std::string& schema) {
-  sqlite::Rows rows = connection.Query("SELECT version, tables FROM " + schema + ".written_by");
-  return rows.Next() ? Writer{std::string(rows.Text(0)), rows.Integer(1)} : Writer{};
+Writer ThisProgram() {
+  const std::string tables = TablesSql() + ViewsSql() + std::to_string(kProjection);
+  return {kVersion, static_cast<int64_t>(Mark(tables))};
 }
 
-Error OtherFormat(const std::string& path, int64_t format, const std::string& version) {
-  const std::string writer =
-      version.empty() ? "a development version of Attune" : "Attune " + version;
+// The row of `written_by`; an empty one if it has no row. `schema` is `main` or `log`.
+Result<Writer> ReadWriter(sqlite::Connection& connection, const std::string& schema) {
+  sqlite::Rows rows = connection.Query("SELECT version, tables FROM " + schema + ".written_by");
+  if (rows.Next()) return Writer{std::string(rows.Text(0)), rows.Integer(1)};
+  if (!rows.status().ok()) return rows.status().error();
+  return Writer{};
+}
+
+Error OtherFormat(const std::string& path, int64_t format, const Result<Writer>& writer) {
+  const bool is_known = writer.ok() && !writer->version.empty();
+  const std::string version =
+      is_known ? "Attune " + writer->version : "a development version of Attune";
+  const std::string remedy = is_known && format > kFormat ? "start " + version + " or a newer one"
+                                                          : "start the version that wrote it";
   return {ErrorCode::kCorrupt, path + " has format " + std::to_string(format) + ", written by " +
-                                   writer + "; this is Attune " + kVersion +
-                                   ", which reads format " + std::to_string(kFormat) + ": start " +
-                                   (version.empty() ? "the version that wrote it" : writer) +
-                                   " or a newer one, or choose another data folder"};
+                                   version + "; this is Attune " + kVersion +
+                                   ", which reads format " + std::to_string(kFormat) + ": " +
+                                   remedy + ", or choose another data folder"};
 }
 
 Error NotOurs(const std::string& path) {
-  return {ErrorCode::kCorrupt, path +
-                                   " is a database of another program, not Attune's: move it away "
-                                   "or choose another data folder"};
+  return {ErrorCode::kCorrupt, path + " is a database of another program, not Attune's"};
 }
 
 }  // namespace
+
+Error Damaged(const std::string& path, const Error& error) {
+  return {error.code == ErrorCode::kInternal ? ErrorCode::kCorrupt : error.code,
+          path + " cannot be read: " + error.message + "; restore it from a backup"};
+}
 
 Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
                      const OnProgress& progress) {
@@ -100,13 +110,15 @@ Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
     transaction.Execute("PRAGMA user_version = " + std::to_string(kFormat));
     if (!transaction.status().ok()) return transaction.status();
   } else if (*application != kApplicationId) {
-    return NotOurs(path);
+    const Error error = NotOurs(path);
+    return Error{error.code, error.message + ": move it away or choose another data folder"};
   }
-  const Writer writer = ReadWriter(connection, "main");
-  if (!is_new && *format != kFormat) return OtherFormat(path, *format, writer.version);
+  const Result<Writer> writer = ReadWriter(connection, "main");
+  if (!is_new && *format != kFormat) return OtherFormat(path, *format, writer);
+  if (!writer.ok()) return writer.error();
   const Writer program = ThisProgram();
-  if (writer.tables != program.tables) Projection().Rebuild(transaction, progress);
-  if (writer != program) {
+  if (writer->tables != program.tables) Projection().Rebuild(transaction, progress);
+  if (*writer != program) {
     transaction.Run("DELETE FROM written_by");
     transaction.Run("INSERT INTO written_by (version, tables) VALUES (?, ?)", program.version,
                     program.tables);
@@ -115,15 +127,20 @@ Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
 }
 
 Status CheckSchema(sqlite::Connection& connection, const std::string& path) {
+  const auto tables = connection.Number("SELECT count(*) FROM log.sqlite_schema");
+  if (!tables.ok()) return Damaged(path, tables.error());
+  if (*tables == 0)
+    return Error{ErrorCode::kCorrupt, path + " is empty: `attune serve` makes its tables"};
   const auto application = connection.Number("PRAGMA log.application_id");
-  if (!application.ok()) return application.error();
+  if (!application.ok()) return Damaged(path, application.error());
   if (*application != kApplicationId) return NotOurs(path);
   const auto format = connection.Number("PRAGMA log.user_version");
-  if (!format.ok()) return format.error();
-  const Writer writer = ReadWriter(connection, "log");
-  if (*format != kFormat) return OtherFormat(path, *format, writer.version);
-  if (writer.tables == ThisProgram().tables) return {};
-  return Error{ErrorCode::kCorrupt, path + " has the tables of Attune " + writer.version +
+  if (!format.ok()) return Damaged(path, format.error());
+  const Result<Writer> writer = ReadWriter(connection, "log");
+  if (*format != kFormat) return OtherFormat(path, *format, writer);
+  if (!writer.ok()) return Damaged(path, writer.error());
+  if (writer->tables == ThisProgram().tables) return {};
+  return Error{ErrorCode::kCorrupt, path + " has the tables of Attune " + writer->version +
                                         "; this is Attune " + kVersion +
                                         ": start `attune serve` on it once, which rebuilds them"};
 }

@@ -13,11 +13,14 @@ namespace attune::server {
 inline constexpr int64_t kApplicationId = 0x4174746e;
 
 // Creates the tables of a new database, in one transaction. Rebuilds the tables that derive from
-// the log if another version of Attune gave them another form. Errors: kCorrupt if the file is
-// damaged, belongs to another program or has another format; the message says which, and what to
-// do. `progress` is told about the rebuild; it may be empty.
+// the log if another version of Attune defined or filled them differently. Errors: kCorrupt if the
+// file is damaged, belongs to another program or has another format; the message says which, and
+// what to do. `progress` is told about the rebuild; it may be empty.
 Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
                      const OnProgress& progress);
+
+// The error of a database that SQLite cannot read.
+Error Damaged(const std::string& path, const Error& error);
 
 // Checks that a database which is attached as `log` has the format and the tables of this program.
 Status CheckSchema(sqlite::Connection& connection, const std::string& path);

@@ -37,11 +37,14 @@ TEST_P(Audit, DecisionsOnDivergingTrialsAreDerivedAgain) {
   const Algorithms algorithms = AllAlgorithms();
   Auditor auditor(algorithms);
   int verdicts = 0;
-  for (const Event& event : WholeSweep({.scheduler = GetParam(), .loss = Diverging}).log()) {
+  const WholeSweep sweep({.scheduler = GetParam(), .loss = Diverging});
+  for (const Event& event : sweep.whole_log()) {
     EXPECT_EQ(auditor.Next(ReadBack(event)), std::nullopt) << "event " << event.seq.value;
     if (std::holds_alternative<TrialDecided>(event.fact)) ++verdicts;
   }
-  if (GetParam() != "fifo") EXPECT_GT(verdicts, 0);
+  if (GetParam() != "fifo") {
+    EXPECT_GT(verdicts, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedulers, Audit, testing::ValuesIn(SchedulerNames()),

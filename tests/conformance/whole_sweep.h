@@ -72,6 +72,8 @@ class WholeSweep {
   // Nothing ran, nothing was due, and it had not ended.
   bool hangs() const { return hangs_; }
   const std::vector<Event>& log() const { return log_; }
+  // With the events of executors and of other sweeps.
+  const std::vector<Event>& whole_log() const { return whole_log_; }
 
   template <class F>
   std::vector<F> All() const {
@@ -179,6 +181,7 @@ class WholeSweep {
   void Follow() { Keep(brain_->Advance(Tick())); }
   void Keep(std::vector<Event> events) {
     for (Event& event : events) {
+      whole_log_.push_back(event);
       if (SweepOf(event.fact) == kId) log_.push_back(std::move(event));
     }
   }
@@ -196,6 +199,7 @@ class WholeSweep {
 
   Plan plan_;
   std::vector<Event> log_;  // of the sweep
+  std::vector<Event> whole_log_;
   bool hangs_ = false;
   std::unique_ptr<Brain> brain_ = MakeBrain();
   std::map<Epoch, int64_t> at_;  // the step that a gang has come to

@@ -8,7 +8,6 @@ copy: the server and the command line by the compiler, the page by tsc, the Pyth
 """
 
 import concurrent.futures
-import os
 import pathlib
 import shutil
 import subprocess
@@ -18,8 +17,9 @@ import unittest
 
 import yaml
 
+from tools import ENVIRONMENT, require
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOLS = ROOT / ".deps/python-tools"
 CONTRACT = ROOT / "docs/openapi.yaml"
 COMPILER = NODE = None
 
@@ -59,9 +59,21 @@ def check_python(folder, contract):
     shutil.copytree(ROOT / "clients/python/attune", package / "attune", ignore=shutil.ignore_patterns("__pycache__"))
     generate("python", contract, package / "attune/_contract.pyi")
     return run([sys.executable, "-m", "mypy", "--check-untyped-defs", "--follow-imports=silent", "--no-incremental",
-                "-m", "attune.client"], cwd=package, env={**os.environ, "PYTHONPATH": str(TOOLS)})
+                "-m", "attune.client"], cwd=package, env=ENVIRONMENT)
 
 
+PROGRAM = """\
+from attune.client import LocalServer
+
+def train(lr: float) -> float:
+    return lr
+
+with LocalServer() as server:
+    sweep = server.create({"name": "typed"})
+    print(sweep.get()["state"].upper(), [trial["config"] for trial in sweep.trials()])
+    best = sweep.run(lambda trial: train(trial.config["lr"]))
+    print(best["metrics"]["loss"] + 1 if best else None)
+"""
 USERS = {
     "the server": lambda *at: check_cpp(*at, "server/http/answers/render.cc"),
     "the command line": lambda *at: check_cpp(*at, "cli/views/sweep_view.cc"),
@@ -85,11 +97,25 @@ class Rename(unittest.TestCase):
                     self.assertNotEqual(result.returncode, 0)
                     self.assertRegex(result.stdout, r"error.*\bbest\b")
 
+    def test_a_program_that_uses_a_name_that_does_not_exist_is_an_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder)
+            shutil.copytree(ROOT / "clients/python/attune", package / "attune")
+            generate("python", CONTRACT, package / "attune/_contract.pyi")
+            (package / "program.py").write_text(PROGRAM)
+            command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--no-incremental", "program.py"]
+            right = run(command, cwd=package, env=ENVIRONMENT)
+            self.assertEqual(right.returncode, 0, right.stdout)
+            (package / "program.py").write_text(PROGRAM.replace('["state"]', '["stat"]'))
+            wrong = run(command, cwd=package, env=ENVIRONMENT)
+            self.assertRegex(wrong.stdout, r'program.py:8: error.*"stat"')
+
     def test_the_python_client_has_the_types_of_the_contract(self):
         result = check("the Python client", CONTRACT)
         self.assertEqual(result.returncode, 0, result.stdout)
 
 
 if __name__ == "__main__":
+    require("mypy")
     COMPILER, NODE = sys.argv[1:3]
     unittest.main(argv=sys.argv[:1])

@@ -16,8 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 
 from support import EndToEnd, sweep  # noqa: E402
+from tools import ENVIRONMENT, require  # noqa: E402
 
-TOOLS = ROOT / ".deps/python-tools"
 SEED = os.environ.get("ATTUNE_SEED", "1")
 EXAMPLES = os.environ.get("ATTUNE_EXAMPLES", "30")
 CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conformance",
@@ -61,7 +61,7 @@ class Schemathesis(EndToEnd):
         for path in STREAMS:
             command += ["--exclude-path", path]
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder,
-                                env={**os.environ, "PYTHONPATH": str(TOOLS)})
+                                env=ENVIRONMENT)
         self.assertEqual(result.returncode, 0, f"seed {SEED}:\n{result.stdout}")
 
     def create_sweeps(self):
@@ -79,4 +79,5 @@ class Schemathesis(EndToEnd):
 
 
 if __name__ == "__main__":
+    require("schemathesis")
     unittest.main()

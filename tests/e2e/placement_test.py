@@ -134,14 +134,14 @@ class Placement(EndToEnd):
         self.start_executor("a")
         self.assertEqual(self.completed(sweep_id)["state"], "completed")
 
-    def test_a_host_whose_gangs_keep_failing_is_set_aside_while_another_does_well(self):
+    def test_a_host_whose_gangs_keep_failing_is_quarantined_while_another_does_well(self):
         self.start_executor("a", breaks_at=2)
         self.start_executor("b")
         sweep_id, _ = self.create(stop={"max_trials": 200}, scheduler={"name": "fifo", "max": 100},
                                   failure={"max_restarts": 0, "max_failed_trials": 100, "backoff": "0s"})
-        _, aside = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("quarantined"))
-        self.assertEqual(aside["executor"], "a")
-        self.assertRegex(aside["reason"], "4 gangs of 4 trials failed there in a row, while they do well on b")
+        _, quarantined = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("quarantined"))
+        self.assertEqual(quarantined["executor"], "a")
+        self.assertRegex(quarantined["reason"], "4 gangs of 4 trials failed there in a row, while they do well on b")
         self.assertEqual(self.executor("a")["state"], "quarantined")
         self.assertRegex(self.verb("list"), r"(?m)^a is quarantined until .*: 4 gangs")
         self.assertIn("trials start there again", self.verb("resume", "a"))

@@ -144,7 +144,7 @@ void Prepare(const Start& start, const Program& program, const std::vector<std::
   if (start.device == "cpu") return;
 #ifdef ATTUNE_CUDA
   const int device = c10::Device(start.device).index();
-  if (const int gpus = c10::cuda::device_count(); device >= gpus) {
+  if (const int gpus = c10::cuda::device_count(); gpus > 0 && device >= gpus) {
     throw Error("device " + start.device + ": there is no such GPU; this process can use " +
                 std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs"));
   }

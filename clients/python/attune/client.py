@@ -58,7 +58,9 @@ class Server:
     With https:// its certificate has to be of an authority that Python trusts; SSL_CERT_FILE names a file of others.
     """
 
-    def __init__(self, server=None, token=None, token_file=None, data_dir="attune-data", patience=60):
+    def __init__(self, server: str | None = None, token: str | None = None,
+                 token_file: str | os.PathLike[str] | None = None,
+                 data_dir: str | os.PathLike[str] = "attune-data", patience: float = 60) -> None:
         self._rest = Rest(functools.partial(find_server, server, token, token_file, _absolute(data_dir)), patience)
 
     def create(self, sweep: str | os.PathLike[str] | dict[str, typing.Any],
@@ -109,7 +111,9 @@ class LocalServer(Server):
     `serve`, as in `["--port", "7070"]`; what it says is passed on to sys.stderr.
     """
 
-    def __init__(self, data_dir="attune-data", attune="attune", options=(), patience=60):
+    def __init__(self, data_dir: str | os.PathLike[str] = "attune-data",
+                 attune: str | os.PathLike[str] = "attune", options: typing.Sequence[str] = (),
+                 patience: float = 60) -> None:
         if "ATTUNE_RANK" in os.environ:
             raise Error("a trial wants a server of its own: what a script does beside its trials has to stand "
                         'behind `if __name__ == "__main__":`')
@@ -119,7 +123,7 @@ class LocalServer(Server):
         self._start()
         self._rest = Rest(self._find, patience)
 
-    def _start(self):
+    def _start(self) -> None:
         """Starts a server, unless one runs there, or another program is starting it now."""
         for _ in moments(_STARTING_S):
             try:
@@ -146,13 +150,13 @@ class LocalServer(Server):
                 return find_own(self._data_dir)
 
     @property
-    def page(self):
+    def page(self) -> str:
         """The address that opens the web page."""
         url, token, _ = self._find()
         return f"{url}/login?token={token}"
 
-    def stop(self):
-        """Ends the server, if this has started it; running trials leave, and go on with the next one."""
+    def stop(self) -> None:
+        """Ends the server if this object started it. Running trials leave, and the next server continues them."""
         with self._lock:
             self._stopped = True
             serving, self._serving = self._serving, None
@@ -160,10 +164,10 @@ class LocalServer(Server):
         if serving:
             serving.stop()
 
-    def __enter__(self):
+    def __enter__(self) -> LocalServer:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 
@@ -340,7 +344,7 @@ class Trial:
         self.verdict, self.reason = "continue", ""
         self._began = time.monotonic()
 
-    def report(self, step: int | None, metrics: dict[str, float]) -> bool:
+    def report(self, step: int | None, metrics: typing.Mapping[str, typing.Any]) -> bool:
         """Reports metrics at a step. Returns whether the trial continues.
 
         `step` is None if the sweep counts steps in a metric (`time_attr`).

@@ -187,7 +187,7 @@ class Translator {
                              {"until", FormatTime(fact.until)}});
   }
 
-  void operator()(const ExecutorReadmitted& fact) {
+  void operator()(const ExecutorQuarantineEnded& fact) {
     Add("executor_changed", {{"executor", fact.name},
                              {"state", nullptr},
                              {"quarantined", false},

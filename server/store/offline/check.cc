@@ -87,9 +87,10 @@ Finding CheckUnshown(sqlite::Connection& connection) {
                  " events left out";
   sqlite::Rows rows = connection.Query("SELECT seq, reason FROM log.unshown ORDER BY seq LIMIT 1");
   if (rows.Next())
-    finding.fault = "event " + std::to_string(rows.Integer(0)) + " is in the log alone (" +
-                    std::string(rows.Text(1)) +
-                    "): start the server again, or a later version, which makes the tables anew";
+    finding.fault =
+        "event " + std::to_string(rows.Integer(0)) + " is in the log alone (" +
+        std::string(rows.Text(1)) +
+        "): start the server again, which rebuilds the tables, or a version that fixes the fault";
   if (!rows.status().ok()) finding.fault = rows.status().error().message + kRestore;
   return finding;
 }

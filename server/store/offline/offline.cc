@@ -25,11 +25,6 @@ Error NoFile(const std::string& path) {
                                     ": give a data folder that a server has used, or the file"};
 }
 
-Error Damaged(const std::string& path, const Error& error) {
-  return {error.code == ErrorCode::kInternal ? ErrorCode::kCorrupt : error.code,
-          path + " cannot be read: " + error.message + "; restore it from a backup"};
-}
-
 // A path as a part of SQLite's URIs.
 std::string Escaped(const std::string& path) {
   std::string escaped;
@@ -79,12 +74,7 @@ Result<std::unique_ptr<Connection>> OpenBeside(const std::string& path) {
   const std::string uri = "file:" + Escaped(fs::absolute(path).string()) + "?mode=ro";
   if (Status attached = (*connection)->Run("ATTACH ? AS log", uri); !attached.ok())
     return Damaged(path, attached.error());
-  if (fs::file_size(path, error) == 0)
-    return Error{ErrorCode::kCorrupt, path + " is empty: `attune serve` makes its tables"};
-  if (Status known = CheckSchema(**connection, path); !known.ok())
-    return known.error().code == ErrorCode::kCorrupt && known.error().message.starts_with(path)
-               ? known.error()
-               : Damaged(path, known.error());
+  if (Status known = CheckSchema(**connection, path); !known.ok()) return known.error();
   return connection;
 }
 

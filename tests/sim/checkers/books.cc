@@ -278,7 +278,7 @@ class Recorder {
   void operator()(const ExecutorQuarantined& fact) {
     books_.executors[fact.name].quarantined = true;
   }
-  void operator()(const ExecutorReadmitted& fact) {
+  void operator()(const ExecutorQuarantineEnded& fact) {
     books_.executors[fact.name].quarantined = false;
   }
   void operator()(const ExecutorExcluded& fact) {

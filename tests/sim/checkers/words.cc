@@ -160,12 +160,12 @@ struct Teller {
   }
   std::string operator()(const ExecutorResumed& f) const { return f.name + " resumed"; }
   std::string operator()(const ExecutorHealth& f) const {
-    return f.name + (f.problem.empty() ? " is well" : " is unhealthy" + Why(f.problem));
+    return f.name + (f.problem.empty() ? " is healthy" : " is unhealthy" + Why(f.problem));
   }
   std::string operator()(const ExecutorQuarantined& f) const {
     return f.name + " quarantined" + Why(f.reason);
   }
-  std::string operator()(const ExecutorReadmitted& f) const {
+  std::string operator()(const ExecutorQuarantineEnded& f) const {
     return f.name + " readmitted" + Why(f.reason);
   }
   std::string operator()(const ExecutorExcluded& f) const {

@@ -1,15 +1,12 @@
 #include "server/store/schema.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 
-#include "core/base/mark.h"
+#include "base/version.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
-#include "server/store/tables.h"
 #include "tests/support/sample_log.h"
 #include "tests/support/scratch_folder.h"
 
@@ -33,6 +30,25 @@ TEST(Schema, TablesOfAnotherFormAreRebuilt) {
   const auto trial = Reader::Open(path).value()->Detail({SweepId(1), TrialNumber(0)});
   ASSERT_TRUE(trial.ok()) << trial.error().message;
   EXPECT_EQ(trial->trial.best, 0.871);
+}
+
+TEST(Schema, AnotherVersionWithTheSameTablesOnlyWritesItsName) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  ASSERT_TRUE(SqliteStore::Open(path).value()->Append(SampleLog().events()).ok());
+  const auto connection =
+      sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
+  const auto version = [&] {
+    sqlite::Rows rows = connection->Query("SELECT version FROM written_by");
+    return rows.Next() ? std::string(rows.Text(0)) : "";
+  };
+  EXPECT_EQ(version(), kVersion);
+  ASSERT_TRUE(connection->Execute("UPDATE written_by SET version = '0.0.9'").ok());
+  int rebuilds = 0;
+  const SqliteStore::Options options{.progress = [&](uint64_t, uint64_t) { ++rebuilds; }};
+  SqliteStore::Open(path, options).value().reset();
+  EXPECT_EQ(version(), kVersion);
+  EXPECT_EQ(rebuilds, 0);
 }
 
 }  // namespace

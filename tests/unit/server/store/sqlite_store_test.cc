@@ -204,6 +204,7 @@ TEST(SqliteStore, AFormatWhoseWriterIsUnknownIsRefused) {
   const auto opened = SqliteStore::Open(path);
   ASSERT_FALSE(opened.ok());
   EXPECT_THAT(opened.error().message, HasSubstr("format 14, written by a development version"));
+  EXPECT_THAT(opened.error().message, HasSubstr("start the version that wrote it, or choose"));
 }
 
 TEST(SqliteStore, WhatIsNoDatabaseIsRefused) {
@@ -438,7 +439,7 @@ TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
             " quarantine_until = '1970-01-01T00:01:00.000000Z'"),
       1);
   append(ExecutorHealth{"den", ""});
-  append(ExecutorReadmitted{"den", "its time is over"});
+  append(ExecutorQuarantineEnded{"den", "its time is over"});
   EXPECT_EQ(
       count("health_problem IS NULL AND quarantine_until IS NULL AND quarantine_reason IS NULL"),
       1);
