@@ -119,7 +119,8 @@ class LocalServer(Server):
                         'behind `if __name__ == "__main__":`')
         self._data_dir = _absolute(data_dir)
         self._begin = functools.partial(Serving, attune, self._data_dir, options)
-        self._serving, self._stopped, self._lock = None, False, threading.Lock()
+        self._serving: Serving | None = None
+        self._stopped, self._lock = False, threading.Lock()
         self._start()
         self._rest = Rest(self._find, patience)
 
