@@ -3,7 +3,7 @@
 
     generate.py cpp CONTRACT FOLDER     FOLDER/rest/contract.h, contract.cc and openapi.cc: C++ structs and the document
     generate.py ts CONTRACT FILE        TypeScript interfaces
-    generate.py python CONTRACT FILE    Python types, as a stub
+    generate.py python CONTRACT FILE    Python types, for type checkers
     generate.py page CONTRACT FILE      the tables of FILE (docs/rest-api.md), between its markers
     generate.py page --check CONTRACT FILE    exits with 1 if these tables are out of date
 
@@ -318,7 +318,7 @@ class Python(Language):
 
     def text(self):
         lines = [f"# {NOTE}", "from typing import Any, Literal, TypedDict", "from typing_extensions import NotRequired", "",
-                 '# A number, or the text for a number that JSON cannot express.',
+                 '# A number, or a text if JSON cannot express the number.',
                  'Real = float | Literal["nan", "inf", "-inf"]', ""]
         for name in self.contract.in_order():
             schema = self.contract.structs[name]

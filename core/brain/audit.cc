@@ -17,7 +17,7 @@ namespace attune {
 
 namespace {
 
-// Whether two values are the same bit for bit. Unlike ==, it says so of two NaNs too.
+// Whether two values are saved as the same bytes. Two NaNs are, although they are not equal.
 template <class T>
 bool AreSame(const T& a, const T& b) {
   ArchiveWriter one, other;

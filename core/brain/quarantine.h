@@ -4,9 +4,8 @@
 #include "core/brain/consequences.h"
 
 // An executor whose gangs keep failing is quarantined: it gets no gang for a while, so that a
-// broken host does not fail one trial after another. Each quarantine is longer than the last one. A
-// program that fails everywhere quarantines no executor, because gangs must do well on another
-// executor.
+// broken host does not fail one trial after another. A program that fails everywhere quarantines no
+// executor: gangs must do well on another executor meanwhile.
 namespace attune {
 
 // An executor is quarantined after kFailuresInARow failures in a row, of kFailedTrials trials. If
@@ -14,7 +13,8 @@ namespace attune {
 inline constexpr size_t kFailuresInARow = 4;
 inline constexpr size_t kFailedTrials = 3;
 
-// The duration of the first quarantine, and the longest one. Each one is twice as long as the last.
+// The durations of the first quarantine and of the longest one. Until something goes well, each is
+// twice as long as the one before.
 inline constexpr Seconds kQuarantine{60};
 inline constexpr Seconds kQuarantineMax{3600};
 
@@ -23,7 +23,7 @@ inline constexpr Seconds kQuarantineMax{3600};
 void QuarantineIfItKeepsFailing(const State& state, const TrialId& trial,
                                 const std::string& executor, Time now, Facts& facts);
 
-// Ends a quarantine whose time is over. If no executor takes gangs, ends the oldest one at once.
+// Ends the quarantine that ends first, if its time is over or no executor takes gangs.
 void EndQuarantine(const State& state, Time now, const Agenda& agenda, Facts& facts);
 
 }  // namespace attune

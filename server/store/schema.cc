@@ -57,7 +57,7 @@ struct Writer {
 };
 
 Writer ThisProgram() {
-  const std::string tables = TablesSql() + ViewsSql() + std::to_string(kProjection);
+  const std::string tables = TablesSql() + ViewsSql() + std::to_string(kTablesRevision);
   return {kVersion, static_cast<int64_t>(Mark(tables))};
 }
 

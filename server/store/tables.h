@@ -21,7 +21,7 @@ inline constexpr std::array kDerivedTables = {
     "requests", "trial_counts", "logged_index", "logged_metrics"};
 
 // Raise it if projection.cc fills the same tables differently. Servers then rebuild them.
-inline constexpr int kProjection = 1;
+inline constexpr int kTablesRevision = 1;
 
 // Of the metrics that a sweep's trials log so many have a name there; others are in the log alone.
 inline constexpr size_t kLoggedMetricsMax = 1'000;

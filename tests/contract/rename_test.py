@@ -54,12 +54,17 @@ def check_page(folder, contract):
     return run([NODE, web / "node_modules/typescript/bin/tsc", "--noEmit", "-p", web])
 
 
-def check_python(folder, contract):
+def check_python(folder, contract, program=None):
+    """Checks a program that uses the client, or the client itself."""
     package = folder / "python"
     shutil.copytree(ROOT / "clients/python/attune", package / "attune", ignore=shutil.ignore_patterns("__pycache__"))
     generate("python", contract, package / "attune/_contract.pyi")
-    return run([sys.executable, "-m", "mypy", "--check-untyped-defs", "--follow-imports=silent", "--no-incremental",
-                "-m", "attune.client"], cwd=package, env=ENVIRONMENT)
+    what = ["--check-untyped-defs", "-m", "attune.client"]
+    if program:
+        (package / "program.py").write_text(program)
+        what = ["program.py"]
+    return run([sys.executable, "-m", "mypy", "--follow-imports=silent", "--no-incremental", *what], cwd=package,
+               env=ENVIRONMENT)
 
 
 PROGRAM = """\
@@ -74,6 +79,7 @@ with LocalServer() as server:
     best = sweep.run(lambda trial: train(trial.config["lr"]))
     print(best["metrics"]["loss"] + 1 if best else None)
 """
+
 USERS = {
     "the server": lambda *at: check_cpp(*at, "server/http/answers/render.cc"),
     "the command line": lambda *at: check_cpp(*at, "cli/views/sweep_view.cc"),
@@ -82,9 +88,9 @@ USERS = {
 }
 
 
-def check(user, contract):
+def check(user, contract, *more):
     with tempfile.TemporaryDirectory() as folder:
-        return USERS[user](pathlib.Path(folder), contract)
+        return USERS[user](pathlib.Path(folder), contract, *more)
 
 
 class Rename(unittest.TestCase):
@@ -98,17 +104,10 @@ class Rename(unittest.TestCase):
                     self.assertRegex(result.stdout, r"error.*\bbest\b")
 
     def test_a_program_that_uses_a_name_that_does_not_exist_is_an_error(self):
-        with tempfile.TemporaryDirectory() as folder:
-            package = pathlib.Path(folder)
-            shutil.copytree(ROOT / "clients/python/attune", package / "attune")
-            generate("python", CONTRACT, package / "attune/_contract.pyi")
-            (package / "program.py").write_text(PROGRAM)
-            command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--no-incremental", "program.py"]
-            right = run(command, cwd=package, env=ENVIRONMENT)
-            self.assertEqual(right.returncode, 0, right.stdout)
-            (package / "program.py").write_text(PROGRAM.replace('["state"]', '["stat"]'))
-            wrong = run(command, cwd=package, env=ENVIRONMENT)
-            self.assertRegex(wrong.stdout, r'program.py:8: error.*"stat"')
+        right = check("the Python client", CONTRACT, PROGRAM)
+        self.assertEqual(right.returncode, 0, right.stdout)
+        wrong = check("the Python client", CONTRACT, PROGRAM.replace('["state"]', '["stat"]'))
+        self.assertRegex(wrong.stdout, r'program.py:8: error.*"stat"')
 
     def test_the_python_client_has_the_types_of_the_contract(self):
         result = check("the Python client", CONTRACT)

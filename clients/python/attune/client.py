@@ -99,16 +99,15 @@ class Server:
 
 
 class LocalServer(Server):
-    """The server of a data folder of this machine's: the one that runs on it or, where none does, one that is
-    started, with an executor, and ends with this.
+    """The server of a data folder on this machine. If none runs there, this starts one, with an executor.
 
         with LocalServer() as server:
             print(server.create({...}, train=train).wait())
 
-    Without `with` it ends by stop(), or with the program, however that ends. Its trials then go on with the next
-    server of that folder, from their checkpoints. Where another program's server was used, and has ended with that,
-    this one starts its own. `attune` is the program, looked for in PATH and beside Python; `options` go to its
-    `serve`, as in `["--port", "7070"]`; what it says is passed on to sys.stderr.
+    A server that this started ends with the `with`, by stop(), or with the program, however that ends. The next server
+    of the folder continues its trials from their checkpoints. If this used a server of another program and that has
+    ended, this starts its own. `attune` is the program; it is found in PATH or in Python's folder. `options` are
+    arguments of `attune serve`, such as `["--port", "7070"]`. Its output goes to sys.stderr.
     """
 
     def __init__(self, data_dir: str | os.PathLike[str] = "attune-data",
@@ -125,7 +124,7 @@ class LocalServer(Server):
         self._rest = Rest(self._find, patience)
 
     def _start(self) -> None:
-        """Starts a server, unless one runs there, or another program is starting it now."""
+        """Starts a server, unless one runs on the folder or another program starts it now."""
         for _ in moments(_STARTING_S):
             try:
                 self._serving = self._begin()

@@ -398,7 +398,7 @@ TEST_F(SlurmManager, OnlyOneHasTheFolder) {
   EXPECT_TRUE(other->Lock().ok());
 }
 
-TEST_F(SlurmManager, AFolderThatCannotBeReadSaysWhatToDo) {
+TEST_F(SlurmManager, AFolderThatCannotBeReadNamesTheRemedy) {
   ASSERT_TRUE(WriteWhole(data_dir_ / "slurm/fleet.json", "{\"id\": 3", kPrivate).ok());
   const auto read = FleetFolder::OpenOrBegin(data_dir_);
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
