@@ -4,19 +4,17 @@
 
 namespace attune::schedulers {
 
-namespace {
-constexpr auto kKeyOf = [](const Rung::Mark& mark) { return mark.key; };
-}  // namespace
-
 size_t Rung::IndexOf(const Key& key) const {
-  return static_cast<size_t>(std::ranges::lower_bound(marks_, key, {}, kKeyOf) - marks_.begin());
+  const auto found = std::ranges::lower_bound(marks_, key, {}, &Entry::key);
+  return static_cast<size_t>(found - marks_.begin());
 }
 
 void Rung::Record(const Mark& mark) {
-  marks_.insert(marks_.begin() + static_cast<ptrdiff_t>(IndexOf(mark.key)), mark);
+  marks_.insert(marks_.begin() + static_cast<ptrdiff_t>(IndexOf(mark.key)),
+                {mark.key, mark.value});
 }
 
-void Rung::Sort() { std::ranges::sort(marks_, {}, kKeyOf); }
+void Rung::Sort() { std::ranges::sort(marks_, {}, &Entry::key); }
 
 bool Rung::IsAmongBest(const Key& key, int64_t reduction_factor) const {
   return IndexOf(key) < marks_.size() / static_cast<size_t>(reduction_factor);

@@ -43,7 +43,7 @@ class Rung {
 
   void Record(const Mark& mark);
   // Records many, in any order.
-  void Append(const Mark& mark) { marks_.push_back(mark); }
+  void Append(const Mark& mark) { marks_.push_back({mark.key, mark.value}); }
   void Sort();
 
   // REQUIRES: the mark is recorded, or its order is size().
@@ -57,10 +57,16 @@ class Rung {
   bool IsAmongBest(const Key& key, int64_t reduction_factor) const;
 
  private:
+  // What the rung keeps of a mark. It is small because each insertion moves many of them.
+  struct Entry {
+    Key key;
+    double value = 0;
+  };
+
   size_t IndexOf(const Key& key) const;
 
   Step step_;
-  std::vector<Mark> marks_;  // by key
+  std::vector<Entry> marks_;  // by key
   std::map<Key, TrialNumber> paused_;
 };
 
