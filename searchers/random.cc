@@ -1,37 +1,54 @@
 #include "searchers/random.h"
 
+#include <string>
+#include <utility>
+
 #include "base/result.h"
 #include "core/base/random.h"
 #include "core/space/draw.h"
 #include "searchers/model/limit.h"
+#include "searchers/model/untried.h"
 
 namespace attune::searchers {
 namespace {
 
 Result<std::unique_ptr<Searcher>> MakeRandom(const SweepSpec& spec) {
   if (auto error = WithPrior(spec, "random")) return *error;
-  if (auto error = WithoutEnd(spec, "random search")) return *error;
+  if (!ProposesOnce(Cube(spec.space))) {
+    if (auto error = WithoutEnd(spec, "random search")) return *error;
+  }
   return {std::make_unique<Random>(spec.space, spec.seed)};
 }
 
 }  // namespace
 
-Random::Random(SearchSpace space, uint64_t seed) : space_(std::move(space)), seed_(seed) {}
+Random::Random(SearchSpace space, uint64_t seed) : cube_(std::move(space)), seed_(seed) {}
 
 Suggestion Random::Suggest(ProposalNumber proposal) const {
+  return Untried(
+      cube_, [this](const Config& config) { return ProposesOnce(cube_) && tried_.Contains(config); },
+      [&](int attempt) { return DrawConfig(proposal, attempt); },
+      [](int, const Config&) { return Rationale{.rule = "random", .text = "drawn at random"}; });
+}
+
+Config Random::DrawConfig(ProposalNumber proposal, int attempt) const {
+  const SearchSpace& space = cube_.space();
+  const std::string again = attempt == 0 ? "" : "/again-" + std::to_string(attempt);
   Config drawn;
-  for (const size_t place : space_.order()) {
-    const Parameter& parameter = space_.parameters()[place];
-    if (!space_.Active(parameter, drawn)) continue;
-    RandomStream stream(seed_, proposal, "random/" + parameter.name);
+  for (const size_t place : space.order()) {
+    const Parameter& parameter = space.parameters()[place];
+    if (!space.Active(parameter, drawn)) continue;
+    RandomStream stream(seed_, proposal, "random/" + parameter.name + again);
     drawn.Set(parameter.name, Draw(parameter.domain, stream));
   }
-  return Proposed{space_.Resolve(drawn).value(), {.rule = "random", .text = "drawn at random"}};
+  return space.Resolve(drawn).value();
 }
 
 Entry<Searcher> RandomEntry() {
   return {.name = "random",
-          .help = "every trial drawn from the space by itself; needs a limit of the sweep",
+          .help =
+              "every trial drawn from the space by itself; an infinite space needs a limit of the "
+              "sweep",
           .options = {},
           .make = MakeRandom};
 }

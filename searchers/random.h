@@ -5,6 +5,8 @@
 #include "core/algorithms/algorithms.h"
 #include "core/algorithms/searcher.h"
 #include "core/space/search_space.h"
+#include "searchers/model/cube.h"
+#include "searchers/model/tried.h"
 
 namespace attune::searchers {
 
@@ -17,20 +19,24 @@ namespace attune::searchers {
 // parameters that depend on them; parameters that do not exist beside them are not drawn.
 //
 // Each parameter has a random stream of its own, so adding one to a space leaves the others' values
-// as they were. Never exhausted.
+// as they were. In a finite space it proposes nothing twice, and it is exhausted when everything
+// has been proposed.
 class Random final : public Searcher {
  public:
   Random(SearchSpace space, uint64_t seed);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
-  void Observe(const Event&) override {}
-  void Adapt(const SweepSpec& spec) override { space_ = spec.space; }
-  void Save(ArchiveWriter&) const override {}
-  void Load(ArchiveReader&) override {}
+  void Observe(const Event& event) override { tried_.Observe(event); }
+  void Adapt(const SweepSpec& spec) override { cube_ = Cube(spec.space); }
+  void Save(ArchiveWriter& archive) const override { tried_.Save(archive); }
+  void Load(ArchiveReader& archive) override { tried_.Load(archive); }
 
  private:
-  SearchSpace space_;
+  Config DrawConfig(ProposalNumber proposal, int attempt) const;
+
+  Cube cube_;
   uint64_t seed_;
+  TriedConfigs tried_;
 };
 
 Entry<Searcher> RandomEntry();

@@ -7,15 +7,22 @@
 
 namespace attune::searchers {
 
-// In a finite space a model proposes so often, where all that it proposes is known; then
-// configurations are drawn at random, so often before the space is gone through.
+// In a finite space a searcher makes kModelAttempts proposals of its own. If trials had all of
+// them, kRandomAttempts are drawn at random. If trials had these too, the space is searched in
+// order.
 inline constexpr int kModelAttempts = 16;
 inline constexpr int kRandomAttempts = 64;
 
-// What `propose(attempt)` gives at attempt 0. In a finite space: at the first of all these attempts
-// whose configuration no trial has had; without one, the first such configuration of all; and where
-// there is none either, the end. `explain(attempt, config)` is asked at most once: for what is
-// given, where it is a model's.
+// Returns `propose(0)` in an infinite space. In a finite space it returns the first of these
+// proposals that `is_tried` denies; if there is none, the first such configuration of the space;
+// and if there is none either, Exhausted. `propose(attempt)` draws at random if attempt >=
+// kModelAttempts. `explain(attempt, config)` is called at most once, for a proposal of the
+// searcher's own.
+Suggestion Untried(const Cube& cube, const std::function<bool(const Config&)>& is_tried,
+                   const std::function<Config(int)>& propose,
+                   const std::function<Rationale(int, const Config&)>& explain);
+
+// The same for a searcher with a record.
 Suggestion Untried(const Record& record, const std::function<Config(int)>& propose,
                    const std::function<Rationale(int, const Config&)>& explain);
 

@@ -35,7 +35,7 @@ class SearcherLearning : public testing::TestWithParam<std::string> {
   const Algorithms algorithms_ = RegisteredSearchers();
 };
 
-// Whoever lets a sweep of a program have no limit promises to come to an end by itself.
+// A searcher that accepts a sweep without a limit ends by itself.
 TEST_P(SearcherLearning, AFiniteSpaceIsUsedUpWithoutARepeat) {
   SweepSpec spec = SpecOf({{"a", FloatDomain{.min = 0.1, .max = 1, .step = 0.1}},
                            {"b", CategoricalDomain{{true, false, int64_t{3}}}},

@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "searchers/sobol.h"
+
 namespace attune::searchers {
 namespace {
 
@@ -185,19 +187,59 @@ TEST(Random, TrialsThatAreAskedForNeedNoLimit) {
   EXPECT_TRUE(RandomEntry().make({.space = Conditional()}).ok());
 }
 
+std::string Line(const Config& config) {
+  std::string line;
+  for (const auto& [name, value] : config.entries())
+    line += (line.empty() ? "" : " ") + FormatValue(value);
+  return line;
+}
+
+// What a searcher proposes until it is exhausted, or `limit` configurations.
+std::vector<Config> ProposedBy(const std::string& name, const SearchSpace& space, uint32_t limit) {
+  const SweepSpec spec{.space = space, .seed = 3};
+  const auto searcher = (name == "random" ? RandomEntry() : SobolEntry()).make(spec).value();
+  std::vector<Config> proposed;
+  while (proposed.size() < limit) {
+    const auto number = static_cast<uint32_t>(proposed.size());
+    const Suggestion suggestion = searcher->Suggest(ProposalNumber(number));
+    const auto* next = std::get_if<Proposed>(&suggestion);
+    if (next == nullptr) break;
+    proposed.push_back(next->config);
+    searcher->Observe({.fact = TrialCreated{.trial = {SweepId(1), TrialNumber(number)},
+                                            .config = next->config}});
+  }
+  return proposed;
+}
+
+TEST(Random, AFiniteSpaceIsProposedOnce) {
+  const SearchSpace space({{"n", IntDomain{.min = 1, .max = 7}},
+                           {"kind", CategoricalDomain{{std::string("a"), std::string("b")}}}});
+  for (const std::string name : {"random", "sobol"}) {
+    const std::vector<Config> proposed = ProposedBy(name, space, 100);
+    std::set<std::string> different;
+    for (const Config& config : proposed) different.insert(Line(config));
+    EXPECT_EQ(proposed.size(), 14u) << name;
+    EXPECT_EQ(different.size(), 14u) << name;
+  }
+}
+
+TEST(Random, ASpaceWithoutChoiceIsRepeated) {
+  const std::vector<Parameter> none;
+  const std::vector<Parameter> constant{{"n", ConstantDomain{.value = int64_t{1}}}};
+  const std::vector<Parameter> one_value{{"n", IntDomain{.min = 2, .max = 2}}};
+  for (const auto& parameters : {none, constant, one_value}) {
+    const SearchSpace space(parameters);
+    EXPECT_EQ(ProposedBy("random", space, 5).size(), 5u);
+    EXPECT_EQ(ProposedBy("sobol", space, 5).size(), 5u);
+  }
+}
+
 std::vector<Parameter> Mixed() {
   return {{"x", FloatDomain{.min = -5, .max = 5}},
           {"lr", FloatDomain{.min = 1e-6, .max = 1, .scale = Scale::kLog}},
           {"steps", FloatDomain{.min = 0.1, .max = 0.9, .scale = Scale::kLog, .step = 0.1}},
           {"n", IntDomain{.min = 1, .max = 100}},
           {"kind", CategoricalDomain{{std::string("a"), std::string("b"), std::string("c")}}}};
-}
-
-std::string Line(const Config& config) {
-  std::string line;
-  for (const auto& [name, value] : config.entries())
-    line += (line.empty() ? "" : " ") + FormatValue(value);
-  return line;
 }
 
 // Golden: other draws mean that sweeps in progress go on otherwise.
