@@ -17,8 +17,6 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 using Json = nlohmann::json;
 
-constexpr size_t kDigestHexDigits = 64;
-
 OrderedJson Number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -47,11 +45,6 @@ std::optional<Value> ReadValue(const AnyJson& json) {
 template <typename AnyJson>
 std::string Dump(const AnyJson& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/true, AnyJson::error_handler_t::replace);
-}
-
-bool HasControlCharacters(std::string_view text) {
-  return std::ranges::any_of(
-      text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
 }
 
 // Typed access to the fields of one message; remembers the first that was missing or wrong.
@@ -204,12 +197,6 @@ class Fields {
   const AnyJson& json_;
   std::string problem_;
 };
-
-bool IsDigest(std::string_view digest) {
-  constexpr std::string_view kPrefix = "sha256:";
-  return digest.starts_with(kPrefix) && digest.size() == kPrefix.size() + kDigestHexDigits &&
-         digest.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string_view::npos;
-}
 
 // At most kErrorTextBytesMax, and no part of a character at its end.
 std::string Shorten(std::string text) {
@@ -447,8 +434,7 @@ std::string MetricsProblem(const std::vector<std::pair<std::string, double>>& me
            std::to_string(kMetricsMax);
   }
   for (const auto& [name, value] : metrics) {
-    if (!name.empty() && name.size() <= kMetricNameBytesMax && !HasControlCharacters(name))
-      continue;
+    if (IsMetricName(name)) continue;
     return "'metrics' has one named " + Quote(name) + " and must be named in 1 to " +
            std::to_string(kMetricNameBytesMax) + " bytes without control characters";
   }

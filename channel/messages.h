@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/message_limits.h"
 #include "base/result.h"
 
 // The language of the worker channel (docs/worker-channel.md), in both directions.
@@ -18,10 +19,10 @@ namespace attune::channel {
 
 inline constexpr int kProtocol = 1;
 inline constexpr int64_t kSilenceMsMax = int64_t{7} * 24 * 3600 * 1000;  // a week
-inline constexpr int kMetricsMax = 1000;                                 // of one report
-inline constexpr size_t kMetricNameBytesMax = 256;
-inline constexpr size_t kErrorTextBytesMax = 16 * 1024;         // the rest is left out
-inline constexpr int64_t kIntegerMax = (int64_t{1} << 53) - 1;  // steps, bytes: exact in any JSON
+using attune::kErrorTextBytesMax;                                        // the rest is left out
+using attune::kIntegerMax;
+using attune::kMetricNameBytesMax;
+using attune::kMetricsMax;
 
 // ---- executor -> rank
 

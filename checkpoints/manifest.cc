@@ -44,10 +44,6 @@ Result<Manifest> Read(const nlohmann::json& json) {
 
 }  // namespace
 
-bool IsDigest(std::string_view digest) {
-  return digest.starts_with(kDigestPrefix) && IsSha256(digest.substr(kDigestPrefix.size()));
-}
-
 std::string DigestOf(std::string_view manifest) {
   return std::string(kDigestPrefix) + Sha256::HexOf(manifest);
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/message_limits.h"
 #include "base/result.h"
 
 namespace attune::checkpoints {
@@ -17,9 +18,8 @@ inline constexpr size_t kManifestBytesMax = 64 << 20;
 // Of all files of a checkpoint: what any reader of JSON tells exactly.
 inline constexpr uint64_t kFilesBytesMax = (uint64_t{1} << 53) - 1;
 
-// Whether this is a checkpoint's digest: sha256: and 64 lower-case hex digits. What is none names
-// no folder.
-bool IsDigest(std::string_view digest);
+// Of a checkpoint. What is none names no folder.
+using attune::IsDigest;
 
 // The digest of a checkpoint whose manifest is this text.
 std::string DigestOf(std::string_view manifest);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/message_limits.h"
 #include "base/result.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
@@ -13,7 +14,6 @@
 namespace attune::gang {
 
 inline constexpr uint32_t kLogReadBytesMax = 1 << 20;
-inline constexpr size_t kLogTailBytesMax = 4096;
 
 // Where an executor keeps what its gangs write:
 //

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "base/message_limits.h"
+
 namespace attune::gang {
 
-// So much is looked through of the end of each log, and so much is told of a line.
+// So much is looked through of the end of each log; of a line, kMatchedLineBytesMax are told.
 inline constexpr size_t kLogSearchedBytesMax = 4 << 20;
-inline constexpr size_t kMatchedLineBytesMax = 300;
 
 // What explains a failure.
 struct LogMatch {

@@ -1,9 +1,13 @@
 #include "server/rpc/convert.h"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
+#include "base/message_limits.h"
+#include "core/log/sweep_keys.h"
 #include "core/state/origin.h"
 
 namespace attune::server {
@@ -26,6 +30,69 @@ v1::CheckpointName ToProto(const CheckpointId& checkpoint) {
   name.set_step(checkpoint.step.value);
   return name;
 }
+
+// ---- what is wrong with what an executor says of an attempt; empty: nothing ------------------
+
+bool IsStep(int64_t step) { return step >= 1 && step <= kIntegerMax; }
+bool IsTime(double value) { return std::isfinite(value) && value >= 0; }
+bool IsPort(uint32_t port) { return port <= std::numeric_limits<uint16_t>::max(); }
+bool IsPlace(const std::string& text) {
+  return text.size() <= kPlaceBytesMax && !HasControlCharacters(text);
+}
+
+std::string ProblemOf(const google::protobuf::RepeatedPtrField<v1::Metric>& metrics) {
+  if (metrics.size() > kMetricsMax)
+    return "has " + std::to_string(metrics.size()) + " metrics, where at most " +
+           std::to_string(kMetricsMax) + " are allowed";
+  const auto is_named = [](const v1::Metric& metric) { return IsMetricName(metric.name()); };
+  if (std::ranges::all_of(metrics, is_named)) return "";
+  return "has a metric whose name is not 1 to " + std::to_string(kMetricNameBytesMax) +
+         " bytes without control characters";
+}
+
+std::string ProblemOf(const v1::Report& report) {
+  if (!IsStep(report.step())) return "has the step " + std::to_string(report.step());
+  if (!IsTime(report.seconds())) return "has the time " + FormatReal(report.seconds()) + " s";
+  return ProblemOf(report.metrics());
+}
+
+std::string ProblemOf(const v1::Logged& logged) {
+  if (!IsTime(logged.step())) return "has the step " + FormatReal(logged.step());
+  return ProblemOf(logged.metrics());
+}
+
+std::string ProblemOf(const v1::CheckpointSaved& saved, uint32_t attempt) {
+  const std::string folder =
+      "step-" + std::to_string(saved.step()) + "-attempt-" + std::to_string(attempt);
+  if (!IsStep(saved.step())) return "has the step " + std::to_string(saved.step());
+  if (!IsPlace(saved.path()) || std::filesystem::path(saved.path()).filename() != folder)
+    return "is not in a folder " + folder;
+  if (!IsDigest(saved.digest())) return "has a digest that is not sha256: and 64 hex digits";
+  if (saved.bytes() > static_cast<uint64_t>(kIntegerMax))
+    return "has " + std::to_string(saved.bytes()) + " bytes";
+  return "";
+}
+
+std::string ProblemOf(const v1::Rendezvous& opened) {
+  const bool is_place = IsPlace(opened.address()) && IsPlace(opened.host()) &&
+                        IsPort(opened.master_port()) && IsPort(opened.port());
+  return is_place ? "" : "has an address or a port that cannot be one";
+}
+
+// Executors end a gang for which they would have to say such a thing. Only a broken one says it.
+std::string ProblemOf(const v1::Fact& fact) {
+  const auto sentence = [](const char* what, const std::string& problem) {
+    return problem.empty() ? "" : "its executor sent " + std::string(what) + " that " + problem;
+  };
+  if (fact.has_report()) return sentence("a report", ProblemOf(fact.report()));
+  if (fact.has_logged()) return sentence("a log", ProblemOf(fact.logged()));
+  if (fact.has_rendezvous()) return sentence("a rendezvous", ProblemOf(fact.rendezvous()));
+  if (fact.has_checkpoint())
+    return sentence("a checkpoint", ProblemOf(fact.checkpoint(), fact.attempt().attempt()));
+  return "";
+}
+
+// ---- from the protocol ------------------------------------------------------------------------
 
 FailureKind FromProto(v1::Failure::Kind kind) {
   switch (kind) {
@@ -73,21 +140,21 @@ MetricsLogged FromProto(const AttemptId& attempt, const v1::Logged& logged) {
   return {attempt, logged.number(), logged.step(), FromProto(logged.metrics())};
 }
 
-AttemptEnded FromProto(const AttemptId& attempt, v1::Ended&& ended) {
+AttemptEnded FromProto(const AttemptId& attempt, const v1::Ended& ended) {
   AttemptEnded fact{.attempt = attempt, .outcome = Outcome::kKilled};
   if (ended.outcome() == v1::Ended::FINISHED) fact.outcome = Outcome::kFinished;
   if (ended.outcome() == v1::Ended::FAILED) {
-    v1::Failure& failure = *ended.mutable_failure();
+    const v1::Failure& failure = ended.failure();
     fact.outcome = Outcome::kFailed;
     fact.failure = {.kind = FromProto(failure.kind()),
                     .rank = failure.rank(),
                     .exit_code = failure.exit_code(),
                     .signal = failure.signal(),
-                    .message = std::move(*failure.mutable_message()),
-                    .log_tail = std::move(*failure.mutable_log_tail()),
+                    .message = CutEnd(failure.message(), kErrorTextBytesMax),
+                    .log_tail = CutBeginning(failure.log_tail(), kLogTailBytesMax),
                     .lost_peer = failure.lost_peer(),
-                    .pattern = std::move(*failure.mutable_pattern()),
-                    .line = std::move(*failure.mutable_line())};
+                    .pattern = CutEnd(failure.pattern(), kMaxPatternBytes),
+                    .line = CutEnd(failure.line(), kMatchedLineBytesMax)};
   }
   return fact;
 }
@@ -252,6 +319,11 @@ Labels FromProto(const google::protobuf::Map<std::string, std::string>& labels) 
 std::optional<Command> FromProto(v1::Fact&& fact) {
   const AttemptId attempt = FromProto(fact.attempt());
   const Epoch epoch(fact.attempt().epoch());
+  if (std::string problem = ProblemOf(fact); !problem.empty()) {
+    AttemptEnded ended{.attempt = attempt, .outcome = Outcome::kFailed};
+    ended.failure = {.kind = FailureKind::kProtocol, .rank = 0, .message = std::move(problem)};
+    return RecordFact{epoch, std::move(ended)};
+  }
   switch (fact.fact_case()) {
     case v1::Fact::kStarted: {
       const auto& pids = fact.started().pids();
@@ -274,7 +346,7 @@ std::optional<Command> FromProto(v1::Fact&& fact) {
     case v1::Fact::kCheckpoint:
       return RecordFact{epoch, FromProto(attempt, std::move(*fact.mutable_checkpoint()))};
     case v1::Fact::kEnded:
-      return RecordFact{epoch, FromProto(attempt, std::move(*fact.mutable_ended()))};
+      return RecordFact{epoch, FromProto(attempt, fact.ended())};
     case v1::Fact::kRemoved:
       return RecordRemoval{FromProto(fact.removed())};
     case v1::Fact::kSweepRemoved:

@@ -21,7 +21,9 @@ CheckpointId FromProto(const v1::CheckpointName& checkpoint);
 Resources FromProto(const v1::Resources& resources);
 Labels FromProto(const google::protobuf::Map<std::string, std::string>& labels);
 
-// nullopt when the fact has no body this server knows. Takes the fact's texts.
+// nullopt when the fact has no body this server knows. Takes the fact's texts, and cuts those that
+// are too long. A fact beyond another limit of base/message_limits.h, which executors keep for
+// their gangs, is the end of the attempt: it failed, because of its executor.
 std::optional<Command> FromProto(v1::Fact&& fact);
 
 // Facts of one message, of which a server may know fewer kinds than the executor.

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/message_limits.h"
 #include "base/result.h"
 
 namespace attune::server {
@@ -66,7 +67,8 @@ class Requests {
       return unavailable("executor " + executor + " did not answer within " +
                          std::to_string(patience_.longest.count()) + " s");
     if (!came.answer->error().empty())
-      return Error{ErrorCode::kNotFound, "executor " + executor + ": " + came.answer->error()};
+      return Error{ErrorCode::kNotFound, "executor " + executor + ": " +
+                                             CutEnd(came.answer->error(), kErrorTextBytesMax)};
     return *std::move(came.answer);
   }
 

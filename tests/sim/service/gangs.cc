@@ -14,7 +14,8 @@ using simulate::kSecondUs;
 constexpr int64_t kStartUs = kSecondUs;         // at most, from the assignment to the first process
 constexpr int64_t kFetchUs = 4 * kSecondUs;     // at most, until a checkpoint has come
 constexpr int64_t kTeardownUs = kSecondUs / 2;  // at most
-constexpr char kDigest[] = "sha256:0";
+constexpr char kDigest[] =
+    "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 Config ConfigOf(const gang::GangSpec& spec) {
   Config config;

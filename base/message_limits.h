@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+// What workers, executors and clients that run trials may say (docs/worker-channel.md). An executor
+// refuses what a worker says beyond these limits, and the server what an executor or a client says.
+namespace attune {
+
+inline constexpr int kMetricsMax = 1000;  // of one report
+inline constexpr size_t kMetricNameBytesMax = 256;
+inline constexpr size_t kErrorTextBytesMax = 16 * 1024;  // why an attempt failed
+inline constexpr size_t kLogTailBytesMax = 4 * 1024;     // the last lines of a failed rank
+inline constexpr size_t kMatchedLineBytesMax = 300;      // of the line that failure.on_log found
+inline constexpr size_t kPlaceBytesMax = 4 * 1024;       // a path, or the address of a host
+inline constexpr size_t kProblemBytesMax = 4 * 1024;     // what is wrong with a host
+inline constexpr int64_t kIntegerMax = (int64_t{1} << 53) - 1;  // steps, bytes: exact in any JSON
+
+bool HasControlCharacters(std::string_view text);
+
+// 1 to kMetricNameBytesMax bytes without control characters.
+bool IsMetricName(std::string_view name);
+
+// The digest of a checkpoint's manifest: sha256: and 64 lower-case hex digits.
+bool IsDigest(std::string_view digest);
+
+// The beginning or the end of a text that is too long, with its length: "… (14,000,000 bytes,
+// cut)". Both return a shorter text as it is, and at most `bytes_max` bytes without a part of a
+// UTF-8 character. REQUIRES: bytes_max >= 64.
+std::string CutEnd(std::string_view text, size_t bytes_max);
+std::string CutBeginning(std::string_view text, size_t bytes_max);
+
+}  // namespace attune
