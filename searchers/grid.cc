@@ -31,15 +31,28 @@ Result<int64_t> Grid::Count(const SearchSpace& space) {
                        ": grid search cannot list a real range; give it a step or values"};
     }
   }
+  int64_t work = 1;  // for each configuration
+  for (const Parameter& parameter : space.parameters()) {
+    ++work;
+    for (const Condition& condition : parameter.when) work += std::ssize(condition.any_of);
+  }
+  const int64_t most = std::clamp<int64_t>(kMaxWork / work, 1, kMaxConfigurations);
+  const Error too_many{ErrorCode::kInvalid, "parameters: the grid has more than " +
+                                                std::to_string(most) +
+                                                " configurations; raise steps, list fewer values, "
+                                                "or use searcher: {name: random}"};
+  // Parameters that always exist have all their values, whatever the others are.
+  int64_t least = 1;
+  for (const Parameter& parameter : space.parameters()) {
+    if (!parameter.when.empty()) continue;
+    const int64_t values = *CountValues(parameter.domain);
+    if (values > most / least) return too_many;
+    least *= values;
+  }
   Grid grid(space, 0);
   int64_t count = 1;
   while (grid.Advance()) {
-    if (++count > kMaxConfigurations) {
-      return Error{ErrorCode::kInvalid, "parameters: the grid has more than " +
-                                            std::to_string(kMaxConfigurations) +
-                                            " configurations; raise steps, list fewer values, or "
-                                            "use searcher: {name: random}"};
-    }
+    if (++count > most) return too_many;
   }
   return count;
 }
@@ -48,6 +61,13 @@ Grid::Grid(SearchSpace space) : Grid(space, Count(space).value()) {}
 
 Grid::Grid(SearchSpace space, int64_t count)
     : space_(std::move(space)), count_(count), turns_(space_.order().size()) {
+  for (const size_t place : space_.order())
+    counts_.push_back(*CountValues(space_.parameters()[place].domain));
+  is_parent_.resize(turns_.size());
+  for (const Parameter& parameter : space_.parameters()) {
+    for (const Condition& condition : parameter.when)
+      is_parent_[*space_.PlaceOf(condition.parent)] = true;
+  }
   Reset(0);
 }
 
@@ -129,8 +149,7 @@ void Grid::Load(ArchiveReader& archive) {
 
 bool Grid::Advance() {
   for (size_t i = turns_.size(); i-- > 0;) {
-    const Parameter& parameter = space_.parameters()[space_.order()[i]];
-    if (turns_[i] == kInactive || turns_[i] + 1 == *CountValues(parameter.domain)) continue;
+    if (turns_[i] == kInactive || turns_[i] + 1 == counts_[i]) continue;
     ++turns_[i];
     ++place_;
     Reset(i + 1);
@@ -141,11 +160,15 @@ bool Grid::Advance() {
 
 void Grid::Reset(size_t from) {
   if (from == turns_.size()) return;  // the usual case: the fastest loop turned
-  Config config;
+  std::vector<Value> held(turns_.size());
+  SearchSpace::Values values(turns_.size());
   for (size_t i = 0; i < turns_.size(); ++i) {
-    const Parameter& parameter = space_.parameters()[space_.order()[i]];
-    if (i >= from) turns_[i] = space_.Active(parameter, config) ? 0 : kInactive;
-    if (turns_[i] != kInactive) config.Set(parameter.name, ValueAt(parameter.domain, turns_[i]));
+    const size_t place = space_.order()[i];
+    const Parameter& parameter = space_.parameters()[place];
+    if (i >= from) turns_[i] = space_.Exists(parameter, values) ? 0 : kInactive;
+    if (turns_[i] == kInactive || !is_parent_[place]) continue;
+    held[place] = ValueAt(parameter.domain, turns_[i]);
+    values[place] = &held[place];
   }
 }
 

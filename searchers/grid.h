@@ -24,8 +24,12 @@ class Grid final : public Searcher {
   // forgotten step.
   static constexpr int64_t kMaxConfigurations = 100'000;
 
+  // Parameters, and values that their conditions list, times configurations. A space of 50 or more
+  // may have fewer than kMaxConfigurations. To count so many takes a part of a second.
+  static constexpr int64_t kMaxWork = 50 * kMaxConfigurations;
+
   // How many configurations the space has; the error names the parameter that cannot be counted, or
-  // says that there are more than kMaxConfigurations.
+  // says that there are more than kMaxConfigurations, or too many for kMaxWork.
   static Result<int64_t> Count(const SearchSpace& space);
 
   // REQUIRES: Count(space) is ok; it is `count`, where that is given.
@@ -56,9 +60,11 @@ class Grid final : public Searcher {
   void Reset(size_t from);
 
   SearchSpace space_;
-  int64_t count_;               // of configurations
-  std::vector<int64_t> turns_;  // by place in order(): index of the value, kAbsent
-  int64_t place_ = 0;           // the same as a number, from 0
+  int64_t count_;                // of configurations
+  std::vector<int64_t> turns_;   // by place in order(): index of the value, kAbsent
+  std::vector<int64_t> counts_;  // by place in order(), of values
+  std::vector<bool> is_parent_;  // by place in parameters(): a condition names it
+  int64_t place_ = 0;            // the same as a number, from 0
   bool exhausted_ = false;
   std::vector<Past> earlier_;
 };

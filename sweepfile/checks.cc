@@ -11,6 +11,10 @@
 namespace attune::sweepfile {
 namespace {
 
+// Of a compiled regular expression. A short text can say a large one, such as \pL{1000}, and to
+// compile it takes the longer.
+constexpr int64_t kMaxPatternMemory = 1 << 20;
+
 // A key of the map at `spot`, there or not.
 Spot KeyIn(const Spot& spot, std::string_view name) {
   const MapEntry* entry = spot.node == nullptr ? nullptr : spot.node->Find(name);
@@ -26,6 +30,7 @@ std::unique_ptr<RE2> ReadPattern(const Spot& spot, const std::string& text, Faul
   }
   RE2::Options options;
   options.set_log_errors(false);
+  options.set_max_mem(kMaxPatternMemory);
   auto pattern = std::make_unique<RE2>(text, options);
   if (pattern->ok()) return pattern;
   faults.AtValue(spot, "is no regular expression in the syntax of RE2: " + pattern->error());

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -26,11 +25,21 @@ struct Refused {
   std::string message;
 };
 
-size_t CountNodes(const Node& node) {
-  size_t nodes = 1;
-  for (const Node& item : node.items) nodes += CountNodes(item);
-  for (const MapEntry& entry : node.entries) nodes += 1 + CountNodes(entry.value);
-  return nodes;
+// What a node takes, with all that is in it.
+struct Size {
+  size_t nodes = 0;
+  size_t text_bytes = 0;  // of its keys and scalars
+};
+
+void Count(const Node& node, Size& size) {
+  ++size.nodes;
+  size.text_bytes += node.text.size();
+  for (const Node& item : node.items) Count(item, size);
+  for (const MapEntry& entry : node.entries) {
+    ++size.nodes;
+    size.text_bytes += entry.key.size();
+    Count(entry.value, size);
+  }
 }
 
 size_t Depth(const Node& node) {
@@ -45,7 +54,7 @@ size_t Depth(const Node& node) {
 // silently and knows no limits.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  TreeBuilder(const Lines& lines, std::vector<Fault>& faults) : lines_(lines), faults_(faults) {}
+  TreeBuilder(Lines& lines, Faults& faults) : lines_(lines), faults_(faults) {}
 
   std::optional<Node> TakeRoot() { return std::exchange(root_, std::nullopt); }
 
@@ -53,7 +62,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Finish({.kind = Node::Kind::kNull, .mark = At(mark)}, anchor);
+    FinishNew({.kind = Node::Kind::kNull, .mark = At(mark)}, anchor);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -61,15 +70,15 @@ class TreeBuilder final : public YAML::EventHandler {
     Node node{.kind = Node::Kind::kScalar, .text = value, .mark = At(mark)};
     node.quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!node.quoted) CheckTag(tag, "?", node.mark);
-    Finish(std::move(node), anchor);
+    FinishNew(std::move(node), anchor);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) Refuse(At(mark), "an alias inside what it stands for");
-    nodes_ += CountNodes(found->second) - 1;
+    Take(found->second, At(mark));
     if (stack_.size() + Depth(found->second) > kMaxDepth) RefuseDepth(At(mark));
-    Finish(found->second, YAML::NullAnchor);
+    Finish(found->second);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -93,7 +102,7 @@ class TreeBuilder final : public YAML::EventHandler {
     bool has_key = false;
     std::string key;
     Mark key_mark;
-    std::set<std::string> keys;
+    std::map<std::string, int> lines;  // in which the keys stand
   };
 
   [[noreturn]] void Refuse(Mark mark, std::string message) const {
@@ -103,7 +112,7 @@ class TreeBuilder final : public YAML::EventHandler {
     Refuse(mark, "lists and maps are nested more than " + std::to_string(kMaxDepth) + " deep");
   }
 
-  Mark At(const YAML::Mark& mark) const { return lines_.AtByte(mark.line, mark.column); }
+  Mark At(const YAML::Mark& mark) { return lines_.AtByte(mark.line, mark.column); }
 
   Place Here() const {
     Place place;
@@ -119,8 +128,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void CheckTag(const std::string& tag, std::string_view implied, Mark mark) {
     if (tag.empty() || tag == "?" || tag == "!" || tag == implied) return;
-    faults_.push_back(
-        MakeFault(Here(), mark, "tags such as " + tag + " mean nothing here; remove it"));
+    if (faults_.full()) return faults_.AddUnlisted();
+    faults_.Add(Here(), mark, "tags such as " + tag + " mean nothing here; remove it");
   }
 
   void Open(Node node, YAML::anchor_t anchor) {
@@ -131,15 +140,34 @@ class TreeBuilder final : public YAML::EventHandler {
   void Close() {
     Frame frame = std::move(stack_.back());
     stack_.pop_back();
-    Finish(std::move(frame.node), frame.anchor);
+    Keep(frame.node, frame.anchor);
+    Finish(std::move(frame.node));
+  }
+
+  // What the tree takes grows by a copy of the node.
+  void Take(const Node& node, Mark mark) {
+    Count(node, size_);
+    if (size_.nodes > kMaxNodes) Refuse(mark, "more than " + std::to_string(kMaxNodes) + " values");
+    if (size_.text_bytes > kMaxTextBytes)
+      Refuse(mark, "more than " + std::to_string(kMaxTextBytes) +
+                       " bytes, once aliases are replaced by what they stand for");
+  }
+
+  // For the aliases of its anchor.
+  void Keep(const Node& node, YAML::anchor_t anchor) {
+    if (anchor == YAML::NullAnchor) return;
+    Take(node, node.mark);
+    anchors_.insert_or_assign(anchor, node);
+  }
+
+  void FinishNew(Node node, YAML::anchor_t anchor) {
+    Take(node, node.mark);
+    Keep(node, anchor);
+    Finish(std::move(node));
   }
 
   // The node is complete: it becomes a key, a value, an item or the root.
-  void Finish(Node node, YAML::anchor_t anchor) {
-    if (++nodes_ > kMaxNodes) {
-      Refuse(node.mark, "more than " + std::to_string(kMaxNodes) + " values");
-    }
-    if (anchor != YAML::NullAnchor) anchors_.insert_or_assign(anchor, node);
+  void Finish(Node node) {
     if (stack_.empty()) {
       root_ = std::move(node);
       return;
@@ -149,6 +177,8 @@ class TreeBuilder final : public YAML::EventHandler {
       parent.node.items.push_back(std::move(node));
     } else if (!parent.has_key) {
       if (node.kind != Node::Kind::kScalar) Refuse(node.mark, "a key must be text");
+      if (node.text.size() > kMaxKeyBytes)
+        Refuse(node.mark, "a key has at most " + std::to_string(kMaxKeyBytes) + " bytes");
       parent.has_key = true;
       parent.key = std::move(node.text);
       parent.key_mark = node.mark;
@@ -158,36 +188,62 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void AddEntry(Frame& parent, Node value) {
-    if (!parent.keys.insert(parent.key).second) {
-      const MapEntry* first = parent.node.Find(parent.key);
-      faults_.push_back(MakeFault(Here(), parent.key_mark,
-                                  "this key is already there, in line " +
-                                      std::to_string(first->mark.line) + "; remove one of them"));
-    } else {
+    const auto [first, is_new] = parent.lines.emplace(parent.key, parent.key_mark.line);
+    if (is_new) {
       parent.node.entries.push_back({std::move(parent.key), parent.key_mark, std::move(value)});
+    } else if (faults_.full()) {
+      faults_.AddUnlisted();
+    } else {
+      faults_.Add(Here(), parent.key_mark,
+                  "this key is already there, in line " + std::to_string(first->second) +
+                      "; remove one of them");
     }
     parent.has_key = false;
   }
 
-  const Lines& lines_;
-  std::vector<Fault>& faults_;
+  Lines& lines_;
+  Faults& faults_;
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, Node> anchors_;
-  size_t nodes_ = 0;
+  Size size_;  // of the tree and the anchors
   std::optional<Node> root_;
 };
 
-void ReadYaml(std::string_view text, const Lines& lines, Document& document) {
+Document ReadYaml(std::string_view text, Lines& lines) {
+  Document document;
+  Faults faults(document.faults);
   std::istringstream stream{std::string(text)};
-  TreeBuilder builder(lines, document.faults);
+  TreeBuilder builder(lines, faults);
   YAML::Parser parser(stream);
-  if (!parser.HandleNextDocument(builder)) return;
+  if (!parser.HandleNextDocument(builder)) return document;
   document.root = builder.TakeRoot();
   if (parser.HandleNextDocument(builder)) {
     const auto second = builder.TakeRoot();
-    document.faults.push_back(MakeFault({}, second ? second->mark : Mark{},
-                                        "a second document; a sweep file holds one sweep"));
+    faults.Add({}, second ? second->mark : Mark{},
+               "a second document; a sweep file holds one sweep");
   }
+  document.unlisted = faults.unlisted();
+  return document;
+}
+
+// Why the text could not be read to its end. What was found before may be a consequence.
+Document Unreadable(const Place& place, Mark mark, std::string message) {
+  return {.root = std::nullopt, .faults = {MakeFault(place, mark, std::move(message))}};
+}
+
+// yaml-cpp holds all tokens of a list or map in brackets at once, since the whole may be a key. A
+// list has three for each value, a map seven for each key with its value.
+constexpr size_t kMaxTokens = 7 * kMaxNodes / 2;
+
+size_t TokensAtMost(std::string_view text) {
+  size_t halves = 0;  // a quoted text has two quotes
+  for (const char c : text) {
+    if (c == ',' || c == '[' || c == '{') halves += 6;  // and the key and the value that follow
+    if (c == ':' || c == '?') halves += 4;              // and the value that follows
+    if (c == ']' || c == '}' || c == '&' || c == '*' || c == '!') halves += 2;
+    if (c == '"' || c == '\'') ++halves;
+  }
+  return halves / 2;
 }
 
 // Whether the line, from 0, of a text that is not JSON begins with a tab, or has one among the
@@ -207,15 +263,6 @@ const MapEntry* Node::Find(std::string_view key) const {
     if (entry.key == key) return &entry;
   }
   return nullptr;
-}
-
-Fault MakeFault(const Place& place, Mark mark, std::string message, std::string suggestion) {
-  return {.path = place.Path(),
-          .pointer = place.Pointer(),
-          .message = std::move(message),
-          .suggestion = std::move(suggestion),
-          .line = mark.line,
-          .column = mark.column};
 }
 
 Mark Locate(const Node& root, const Place& place) {
@@ -238,21 +285,19 @@ Mark Locate(const Node& root, const Place& place) {
 }
 
 Document ReadDocument(std::string_view text) {
-  Document document;
-  if (text.size() > kMaxFileBytes) {
-    document.faults.push_back(MakeFault({}, {},
-                                        "the file has " + std::to_string(text.size()) +
-                                            " bytes; at most " + std::to_string(kMaxFileBytes) +
-                                            " are read"));
-    return document;
-  }
+  if (text.size() > kMaxFileBytes)
+    return Unreadable({}, {},
+                      "the file has " + std::to_string(text.size()) + " bytes; at most " +
+                          std::to_string(kMaxFileBytes) + " are read");
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
     text.remove_prefix(kByteOrderMark.size());
   }
-  if (const auto fault = CheckText(text)) {
-    document.faults.push_back(MakeFault({}, Lines(text).AtOffset(fault->offset), fault->message));
-    return document;
-  }
+  if (const auto fault = CheckText(text))
+    return Unreadable({}, Lines(text).AtOffset(fault->offset), fault->message);
+  if (TokensAtMost(text) > kMaxTokens)
+    return Unreadable({}, {},
+                      "too many commas, colons, brackets and quotes; a file has at most " +
+                          std::to_string(kMaxNodes) + " values");
   std::string joined;
   if (text.find("\\ud") != text.npos || text.find("\\uD") != text.npos) {
     if (nlohmann::json::accept(text)) {
@@ -260,22 +305,19 @@ Document ReadDocument(std::string_view text) {
       text = joined;
     }
   }
-  const Lines lines(text);
+  Lines lines(text);
   try {
-    ReadYaml(text, lines, document);
+    return ReadYaml(text, lines);
   } catch (const Refused& refused) {
-    document.root.reset();
-    document.faults.push_back(MakeFault(refused.place, refused.mark, refused.message));
+    return Unreadable(refused.place, refused.mark, refused.message);
   } catch (const YAML::Exception& error) {
-    document.root.reset();
     const Mark mark =
         error.mark.is_null() ? Mark{} : lines.AtByte(error.mark.line, error.mark.column);
     const bool tabs = !error.mark.is_null() && IsIndentedByTabs(text, error.mark.line);
-    document.faults.push_back(MakeFault(
+    return Unreadable(
         {}, mark,
-        "not YAML: " + error.msg + (tabs ? "; YAML is indented by spaces, never by tabs" : "")));
+        "not YAML: " + error.msg + (tabs ? "; YAML is indented by spaces, never by tabs" : ""));
   }
-  return document;
 }
 
 }  // namespace attune::sweepfile

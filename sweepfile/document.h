@@ -6,19 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "sweepfile/faults.h"
 #include "sweepfile/place.h"
 #include "sweepfile/sweepfile.h"
 
 namespace attune::sweepfile {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
-constexpr size_t kMaxDepth = 32;       // of nested lists and maps
-constexpr size_t kMaxNodes = 100'000;  // after aliases are replaced by what they stand for
+constexpr size_t kMaxDepth = 32;  // of nested lists and maps
+constexpr size_t kMaxKeyBytes = 1024;
 
-struct Mark {
-  int line = 1;    // from 1
-  int column = 1;  // from 1, in characters
-};
+// After aliases are replaced by what they stand for. What has an anchor counts twice.
+constexpr size_t kMaxNodes = 100'000;
+constexpr size_t kMaxTextBytes = 2 << 20;  // of all keys and scalars
 
 struct MapEntry;
 
@@ -45,7 +45,8 @@ struct MapEntry {
 
 struct Document {
   std::optional<Node> root;   // absent when the text could not be read to its end
-  std::vector<Fault> faults;  // syntax, duplicate keys, limits
+  std::vector<Fault> faults;  // syntax, duplicate keys, limits; at most kMaxFaults
+  size_t unlisted = 0;        // faults that are not among them
 };
 
 // Reads one YAML document. Anchors and aliases work; other tags than !!str, keys that are not
@@ -57,7 +58,5 @@ Mark Locate(const Node& root, const Place& place);
 
 // ParseSweep of a text that has been read.
 Parsed ParseDocument(Document document, const ParseOptions& options);
-
-Fault MakeFault(const Place& place, Mark mark, std::string message, std::string suggestion = "");
 
 }  // namespace attune::sweepfile

@@ -28,7 +28,6 @@ struct Section {
 constexpr size_t kMaxParameters = 1000;
 constexpr size_t kMaxListedValues = 1000;  // of one parameter, or of one `when`
 constexpr size_t kMaxNameChars = 128;      // of a sweep, a parameter, a metric
-constexpr size_t kMaxPatternBytes = 1000;  // of a regular expression
 
 // The section and the name in it of a key of SweepSpec's rows: stop and max_trials.
 struct KeyPlace {

@@ -208,7 +208,7 @@ Parsed ParseDocument(Document document, const ParseOptions& options) {
   ATTUNE_CHECK(options.algorithms != nullptr);
   Parsed parsed;
   parsed.faults = std::move(document.faults);
-  Faults faults(parsed.faults);
+  Faults faults(parsed.faults, document.unlisted);
   if (document.root && document.root->kind == Node::Kind::kMap) {
     SpecReader reader(*document.root, options.algorithms, faults);
     Completion(options, reader, faults).Run();
@@ -225,6 +225,7 @@ Parsed ParseDocument(Document document, const ParseOptions& options) {
   std::stable_sort(parsed.faults.begin(), parsed.faults.end(), [](const Fault& a, const Fault& b) {
     return std::tie(a.line, a.column) < std::tie(b.line, b.column);
   });
+  faults.Close();
   return parsed;
 }
 

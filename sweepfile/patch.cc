@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,19 +22,25 @@ void Merge(Node& into, Node patch) {
     return;
   }
   if (into.kind != Node::Kind::kMap) into = {.kind = Node::Kind::kMap, .mark = patch.mark};
+  std::map<std::string_view, MapEntry*> known;
+  for (MapEntry& entry : into.entries) known[entry.key] = &entry;
+  std::set<std::string> removed;
+  std::vector<MapEntry> added;
   for (MapEntry& entry : patch.entries) {
-    const auto known = std::ranges::find(into.entries, entry.key, &MapEntry::key);
+    const auto found = known.find(entry.key);
     if (entry.value.kind == Node::Kind::kNull) {
-      if (known != into.entries.end()) into.entries.erase(known);
-    } else if (known == into.entries.end()) {
+      removed.insert(entry.key);
+    } else if (found == known.end()) {
       Node value;
       Merge(value, std::move(entry.value));
-      into.entries.push_back({entry.key, entry.mark, std::move(value)});
+      added.push_back({entry.key, entry.mark, std::move(value)});
     } else {
-      known->mark = entry.mark;
-      Merge(known->value, std::move(entry.value));
+      found->second->mark = entry.mark;
+      Merge(found->second->value, std::move(entry.value));
     }
   }
+  std::erase_if(into.entries, [&](const MapEntry& entry) { return removed.contains(entry.key); });
+  std::ranges::move(added, std::back_inserter(into.entries));
 }
 
 // Under another algorithm, options that it does not have are gone; those that both have stay.
@@ -95,9 +104,10 @@ Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOpti
   Document changes = ReadDocument(patch);
   Parsed parsed;
   parsed.faults = std::move(changes.faults);
-  Faults faults(parsed.faults);
+  Faults faults(parsed.faults, changes.unlisted);
   if (parsed.faults.empty() && (!changes.root || changes.root->kind != Node::Kind::kMap))
     faults.Add({}, {}, "expected a map of what changes, such as {stop: {max_trials: 40}}");
+  faults.Close();
   if (!parsed.faults.empty()) return parsed;
   if (const MapEntry* points = changes.root->Find("initial_points")) {
     faults.Add(Place().Key("initial_points"), points->mark,
@@ -131,7 +141,10 @@ Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOpti
 Parsed ParseEdited(std::string_view text, std::span<const Setting> settings,
                    const ParseOptions& options) {
   Document whole = ReadDocument(text);
-  if (!whole.root || !whole.faults.empty()) return {.spec = {}, .faults = std::move(whole.faults)};
+  if (!whole.root || !whole.faults.empty()) {
+    Faults(whole.faults, whole.unlisted).Close();
+    return {.spec = {}, .faults = std::move(whole.faults)};
+  }
   Parsed parsed;
   Faults faults(parsed.faults);
   std::vector<Node> values;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sweepfile/space.h"
+
 namespace attune::sweepfile {
 namespace {
 
@@ -50,9 +52,9 @@ void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& pro
     }
     executable = Absolute(executable, options.directory);
   }
-  if (options.program_exists && !options.program_exists(executable)) {
-    faults.AtValue(first, executable + ": no such file");
-  }
+  if (!options.program_fault) return;
+  const std::string fault = options.program_fault(executable);
+  if (!fault.empty()) faults.AtValue(first, executable + ": " + fault);
 }
 
 void CheckEnvironment(const Spot& spot, const Program& program, Faults& faults) {
@@ -82,19 +84,21 @@ void CheckPlaceholder(std::string_view text, bool whole_argument, const Spot& ar
     return;
   }
   if (!text.starts_with(kParamPrefix)) {
-    faults.AddMisspelt(argument.place, mark,
-                       "unknown placeholder " + written +
-                           "; there are ${args}, ${args.flags}, ${args.plain}, ${config} and "
-                           "${param.NAME}, and $${ for a literal ${",
-                       text, {"args", "args.flags", "args.plain", "config"});
+    faults.AddMisspelt(
+        argument.place, mark,
+        "unknown placeholder " + written +
+            "; there are ${args}, ${args.flags}, ${args.plain}, ${config} and "
+            "${param.NAME}, and $${ for a literal ${",
+        text, [] {
+          return std::vector<std::string>{"args", "args.flags", "args.plain", "config"};
+        });
     return;
   }
   const std::string_view name = text.substr(kParamPrefix.size());
   const Parameter* parameter = space.Find(name);
   if (parameter == nullptr) {
-    std::vector<std::string> names;
-    for (const Parameter& known : space.parameters()) names.push_back(known.name);
-    faults.AddMisspelt(argument.place, mark, written + ": there is no such parameter", name, names);
+    faults.AddMisspelt(argument.place, mark, written + ": there is no such parameter", name,
+                       [&] { return NamesOf(space.parameters()); });
   } else if (!parameter->when.empty()) {
     faults.AtValue(argument, written +
                                  ": this parameter has a `when` and does not always exist; use "
@@ -128,11 +132,12 @@ void CheckPlaceholders(const Spot& command, const SearchSpace& space, Faults& fa
   if (command.node == nullptr || command.node->kind != Node::Kind::kList) return;
   for (size_t i = 0; i < command.node->items.size(); ++i) {
     const std::string_view argument = command.node->items[i].text;
+    size_t close = 0;
     for (size_t open = argument.find("${"); open != argument.npos;
-         open = argument.find("${", open + 2)) {
+         open = argument.find("${", std::max(close, open + 2))) {
       if (open > 0 && argument[open - 1] == '$') continue;
       const Spot item = Item(command, i);
-      const size_t close = argument.find('}', open);
+      close = argument.find('}', open);
       if (close == argument.npos) {
         faults.AtValue(item, "a ${ without its }; write $${ for a literal ${");
         break;

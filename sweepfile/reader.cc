@@ -36,9 +36,26 @@ std::string ElsewhereInFile(std::string_view key) {
   return "";
 }
 
+// What other tuners call a key of this section; empty: no such name.
+std::string NamedElsewhere(const Section& section, std::string_view key) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"max_t", "max"},
+      {"max_resource", "max"},
+      {"max_epochs", "max"},
+      {"grace_period", "min"},
+      {"min_resource", "min"},
+      {"min_t", "min"},
+      {"reduction", "reduction_factor"},
+      {"eta", "reduction_factor"}};
+  for (const auto& [theirs, ours] : kNames) {
+    if (theirs == key && section.Find(ours) != nullptr) return std::string(ours);
+  }
+  return "";
+}
+
 void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry, Faults& faults) {
+  if (faults.full()) return faults.AddUnlisted();
   const Place place = spot.place.Key(entry.key);
-  if (faults.full()) return faults.Add(place, entry.mark, "unknown key");
   std::vector<std::string> known = section.Names();
   if (known.empty()) return faults.Add(place, entry.mark, "unknown key; there are none here");
   const std::string names = Join(known, ", ");
@@ -46,6 +63,7 @@ void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry,
     if (!key.alias.empty()) known.push_back(key.alias);
   }
   std::string meant = Suggest(entry.key, known);
+  if (meant.empty()) meant = NamedElsewhere(section, entry.key);
   if (meant.empty()) meant = ElsewhereInFile(entry.key);
   faults.Add(place, entry.mark, meant.empty() ? "unknown key; there are: " + names : "unknown key",
              meant);
@@ -103,7 +121,7 @@ void CheckWord(const Key& key, const Spot& spot, Value& value, Faults& faults) {
   if (std::ranges::find(key.one_of, text) != key.one_of.end()) return;
   faults.AddMisspelt(spot.place, spot.ValueMark(),
                      Describe(*spot.node) + " is not one of: " + Join(key.one_of, ", "), text,
-                     words);
+                     [&] { return words; });
 }
 
 // What the keys of a map say of each other.
@@ -129,21 +147,6 @@ void CheckTogether(const Section& section, const Spot& spot, const Fields& field
 }
 
 }  // namespace
-
-void Faults::Add(const Place& place, Mark mark, std::string message, std::string suggestion) {
-  ++count_;
-  if (out_.size() >= kMaxFaults) return;
-  out_.push_back(MakeFault(place, mark, std::move(message), std::move(suggestion)));
-}
-
-void Faults::AtValue(const Spot& spot, std::string message, std::string suggestion) {
-  Add(spot.place, spot.ValueMark(), std::move(message), std::move(suggestion));
-}
-
-void Faults::AddMisspelt(const Place& place, Mark mark, std::string message, std::string_view word,
-                         const std::vector<std::string>& known) {
-  Add(place, mark, std::move(message), full() ? "" : Suggest(word, known));
-}
 
 Mark Spot::ValueMark() const {
   const bool scalar = node != nullptr && node->kind == Node::Kind::kScalar;

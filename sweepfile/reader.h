@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "core/space/value.h"
 #include "sweepfile/document.h"
+#include "sweepfile/faults.h"
 #include "sweepfile/keys.h"
 
 namespace attune::sweepfile {
@@ -19,29 +20,6 @@ struct Spot {
   Mark mark;  // of the key; where `node` is null, of the nearest map around it
 
   Mark ValueMark() const;  // where a fault of the value is told
-};
-
-constexpr size_t kMaxFaults = 100;  // told of one file; a person mends the first ones anyway
-
-// Collects what is wrong with a file while all of it is read.
-class Faults {
- public:
-  explicit Faults(std::vector<Fault>& out) : out_(out), count_(out.size()) {}
-
-  void Add(const Place& place, Mark mark, std::string message, std::string suggestion = "");
-  void AtValue(const Spot& spot, std::string message, std::string suggestion = "");
-
-  // With the nearest of the known words as the suggestion. Looking for it takes time, so it is done
-  // only for faults that will be told.
-  void AddMisspelt(const Place& place, Mark mark, std::string message, std::string_view word,
-                   const std::vector<std::string>& known);
-
-  size_t count() const { return count_; }  // those beyond kMaxFaults included
-  bool full() const { return count_ >= kMaxFaults; }
-
- private:
-  std::vector<Fault>& out_;
-  size_t count_;
 };
 
 // The keys of one map, read by their table: scalars with their types and defaults, the others as

@@ -12,7 +12,8 @@
 namespace attune::sweepfile {
 namespace {
 
-constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
+constexpr int64_t kMaxExactInteger = (int64_t{1} << 53) - 1;  // which JavaScript reads exactly
+constexpr double kMaxExactReal = static_cast<double>(kMaxExactInteger);
 
 struct Unit {
   std::string_view name;
@@ -104,6 +105,12 @@ bool IsNumeric(Look look) {
          look == Look::kReal || look == Look::kNotFinite;
 }
 
+Error TooLarge(std::string_view integer) {
+  return Invalid("the integer " + std::string(integer) + " is beyond ±" +
+                 std::to_string(kMaxExactInteger) +
+                 ", the largest that JSON and the web page carry exactly");
+}
+
 Result<Value> ParseInteger(std::string_view text, Look look) {
   const std::string_view written = text;
   const int base = look == Look::kDecimal ? 10 : look == Look::kOctal ? 8 : 16;
@@ -112,8 +119,9 @@ Result<Value> ParseInteger(std::string_view text, Look look) {
   int64_t integer = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer, base);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return Invalid("the integer " + std::string(written) + " does not fit in 64 bits");
+    return TooLarge(written);
   }
+  if (integer > kMaxExactInteger || integer < -kMaxExactInteger) return TooLarge(written);
   return Value(integer);
 }
 
@@ -135,10 +143,25 @@ Error Expected(std::string_view what, const Node& node) {
 
 bool IsScalar(const Node& node) { return node.kind == Node::Kind::kScalar; }
 
+// Whether the text is a number for programs, but not a finite one: nan, -Infinity.
+bool IsNotFinite(std::string_view text) {
+  if (!text.empty() && (text[0] == '+' || text[0] == '-')) text.remove_prefix(1);
+  if (!text.empty() && text[0] == '.') text.remove_prefix(1);
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  return lower == "nan" || lower == "inf" || lower == "infinity";
+}
+
 Result<Value> ReadNumeric(std::string_view what, const Node& node) {
+  if (IsScalar(node) && IsNotFinite(node.text))
+    return Invalid("expected a finite number, found the number " + node.text);
   if (!IsScalar(node) || !IsNumeric(LookAt(node.text))) return Expected(what, node);
-  if (node.quoted) return Invalid(Expected(what, node).message + "; remove the quotes");
-  return ReadValue(node);
+  if (!node.quoted) return ReadValue(node);
+  Node plain = node;
+  plain.quoted = false;
+  if (const Result<Value> value = ReadValue(plain); !value.ok()) return value.error();
+  return Invalid(Expected(what, node).message + "; remove the quotes");
 }
 
 // The number at the front of `text`, which is cut off.
@@ -172,7 +195,9 @@ std::string Describe(const Node& node) {
     while (cut > 0 && (static_cast<unsigned char>(shown[cut]) & 0xC0) == 0x80) --cut;
     shown = shown.substr(0, cut) + "…";
   }
-  if (node.quoted) return "the quoted text \"" + shown + "\"";
+  // Quotes are named where they matter; many texts come from JSON, which has no other.
+  if (node.quoted && !LooksLikeText(node.text)) return "the quoted text \"" + shown + "\"";
+  if (node.quoted) return "the text \"" + shown + "\"";
   switch (LookAt(node.text)) {
     case Look::kBoolean:
       return "the boolean " + shown;
@@ -241,7 +266,7 @@ Result<int64_t> ReadInteger(const Node& node) {
   if (!number.ok()) return number.error();
   if (const auto* integer = std::get_if<int64_t>(&*number)) return *integer;
   const double real = std::get<double>(*number);
-  if (real != std::floor(real) || std::abs(real) > kMaxExactInteger) {
+  if (real != std::floor(real) || std::abs(real) > kMaxExactReal) {
     return Expected("an integer", node);
   }
   return static_cast<int64_t>(real);
@@ -297,7 +322,7 @@ Result<int64_t> ReadSize(const Node& node) {
       return whole * unit.bytes;
     }
     const double bytes = *number * static_cast<double>(unit.bytes);
-    if (bytes != std::floor(bytes) || bytes > kMaxExactInteger) break;
+    if (bytes != std::floor(bytes) || bytes > kMaxExactReal) break;
     return static_cast<int64_t>(bytes);
   }
   return Invalid(Expected(kWhat, node).message +
@@ -308,7 +333,7 @@ std::string FormatDuration(Seconds duration) {
   const double seconds = duration.value;
   if (seconds == 0) return "0s";
   for (const Unit& unit : kDurationUnits) {
-    if (seconds >= unit.factor && seconds <= kMaxExactInteger &&
+    if (seconds >= unit.factor && seconds <= kMaxExactReal &&
         std::fmod(seconds, unit.factor) == 0 && unit.factor >= 1) {
       return std::to_string(static_cast<int64_t>(seconds / unit.factor)) + std::string(unit.name);
     }

@@ -1,6 +1,7 @@
 #include "sweepfile/space.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/result.h"
 #include "core/space/domain.h"
@@ -22,6 +23,14 @@ bool IsParameterName(std::string_view name) {
   };
   return !name.empty() && name.size() <= kMaxNameChars && letter(name[0]) &&
          std::all_of(name.begin(), name.end(), inner);
+}
+
+// What to list instead of a value that is no scalar; empty: it is one.
+std::string RemedyFor(const Node& node) {
+  if (node.kind == Node::Kind::kNull)
+    return "; write a text such as none, or give a parameter that may be absent a `when`";
+  if (node.kind == Node::Kind::kScalar) return "";
+  return "; write a text, or an index that the program looks up";
 }
 
 // Reads one parameter's domain from its fields.
@@ -120,7 +129,7 @@ class DomainReader {
     if (value.ok()) return *std::move(value);
     // A constant without a type was read, and told, by the table.
     if (!type.empty() || spot.place.Path() != fields_.spot("value").place.Path()) {
-      faults_.AtValue(spot, value.error().message);
+      faults_.AtValue(spot, value.error().message + RemedyFor(*spot.node));
     }
     return std::nullopt;
   }
@@ -137,14 +146,50 @@ class DomainReader {
   Faults& faults_;
 };
 
+// The values of a domain, of which many may be looked up: those that are listed.
+SettingSet ListedIn(const Domain& domain) {
+  if (const auto* categorical = std::get_if<CategoricalDomain>(&domain))
+    return SettingSet(categorical->values);
+  const auto* constant = std::get_if<ConstantDomain>(&domain);
+  return constant == nullptr ? SettingSet() : SettingSet({constant->value});
+}
+
 // A scalar as the domain's values are: 1 is the text "1" where there is that text and no number 1.
-Result<Value> ReadFor(const Domain& domain, const Node& node) {
+// `listed`: ListedIn(domain).
+Result<Value> ReadFor(const Domain& domain, const SettingSet& listed, const Node& node) {
   if (std::holds_alternative<FloatDomain>(domain)) return AsValue(ReadReal(node));
   if (std::holds_alternative<IntDomain>(domain)) return AsValue(ReadInteger(node));
   const Result<Value> value = ReadValue(node);
-  const bool text = node.kind == Node::Kind::kScalar && Admit(domain, Value(node.text)).ok();
-  if (text && !(value.ok() && Admit(domain, *value).ok())) return Value(node.text);
-  return value;
+  if (value.ok() && listed.Contains(*value)) return value;
+  const bool text = node.kind == Node::Kind::kScalar && listed.Contains(node.text);
+  return text ? Value(node.text) : value;
+}
+
+// A point is completed to a value of each parameter, and compared to those that domains and
+// conditions list.
+constexpr size_t kWorkOfParameter = 100;  // to complete it, in comparisons
+constexpr size_t kMaxPointsWork = kWorkOfParameter * kMaxNodes / 2;
+
+size_t WorkOfPoint(const SearchSpace& space) {
+  size_t work = 1;
+  for (const Parameter& parameter : space.parameters()) {
+    work += kWorkOfParameter;
+    if (const auto* choice = std::get_if<CategoricalDomain>(&parameter.domain))
+      work += choice->values.size();
+    for (const Condition& condition : parameter.when) work += 1 + condition.any_of.size();
+  }
+  return work;
+}
+
+// The first entry of a map that holds parameters rather than being one; null: it is one.
+const MapEntry* Nested(const Node& map) {
+  const MapEntry* first = nullptr;
+  for (const MapEntry& entry : map.entries) {
+    if (ParameterKeys().Find(entry.key) != nullptr) return nullptr;
+    const bool names_one = entry.value.kind == Node::Kind::kMap && IsParameterName(entry.key);
+    if (first == nullptr && names_one) first = &entry;
+  }
+  return first;
 }
 
 class SpaceReader {
@@ -170,6 +215,8 @@ class SpaceReader {
     }
     // Conditions are read by the domains of their parents, which may stand further down.
     if (faults_.count() == before) {
+      for (const Parameter& parameter : parameters_)
+        parents_[parameter.name].domain = &parameter.domain;
       for (size_t i = 0; i < parameters_.size(); ++i) ReadWhen(parameters_[i], when_[i]);
     }
     if (faults_.count() != before) return std::nullopt;
@@ -179,6 +226,12 @@ class SpaceReader {
   }
 
  private:
+  // A parameter that conditions may name.
+  struct Parent {
+    const Domain* domain = nullptr;
+    std::optional<SettingSet> listed;  // ListedIn(*domain), once a condition has named it
+  };
+
   void ReadParameter(const Spot& spot) {
     const std::string& name = std::get<std::string>(spot.place.parts().back());
     if (!IsParameterName(name)) {
@@ -196,6 +249,12 @@ class SpaceReader {
       faults_.AtValue(spot, message);
       return;
     }
+    if (const MapEntry* nested = Nested(*spot.node)) {
+      const std::string inner = name + "." + nested->key;
+      faults_.AtValue(spot, "holds a map of parameters, and parameters are not nested; write " +
+                                inner + ": {…} beside the others");
+      return;
+    }
     const Fields fields = ReadSection(ParameterKeys(), spot, faults_);
     std::optional<Domain> domain = DomainReader(spot, fields, faults_).Read();
     if (!domain) return;
@@ -206,20 +265,19 @@ class SpaceReader {
   void ReadWhen(Parameter& parameter, const Spot& when) {
     if (!CheckItems(*ParameterKeys().Find("when"), when, faults_)) return;
     for (const MapEntry& entry : when.node->entries) {
-      const auto parent = std::find_if(parameters_.begin(), parameters_.end(),
-                                       [&](const Parameter& p) { return p.name == entry.key; });
-      if (parent == parameters_.end()) {
-        std::vector<std::string> names;
-        for (const Parameter& known : parameters_) names.push_back(known.name);
+      const auto parent = parents_.find(entry.key);
+      if (parent == parents_.end()) {
         faults_.AddMisspelt(when.place.Key(entry.key), entry.mark, "there is no such parameter",
-                            entry.key, names);
+                            entry.key, [&] { return NamesOf(parameters_); });
         continue;
       }
-      ReadCondition(parameter, parent->domain, Child(when, entry));
+      ReadCondition(parameter, parent->second, Child(when, entry));
     }
   }
 
-  void ReadCondition(Parameter& parameter, const Domain& domain, const Spot& spot) {
+  void ReadCondition(Parameter& parameter, Parent& parent, const Spot& spot) {
+    if (!parent.listed) parent.listed = ListedIn(*parent.domain);
+
     Condition condition{.parent = std::get<std::string>(spot.place.parts().back())};
     if (spot.node->kind == Node::Kind::kMap) {
       const Fields bounds = ReadSection(BoundsKeys(), spot, faults_);
@@ -231,25 +289,26 @@ class SpaceReader {
         faults_.AtValue(spot, "lists more than " + std::to_string(kMaxListedValues) + " values");
         return;
       }
-      for (size_t i = 0; i < spot.node->items.size(); ++i) {
-        AddValue(condition, domain, Item(spot, i));
-      }
+      for (size_t i = 0; i < spot.node->items.size(); ++i)
+        AddValue(condition, ReadFor(*parent.domain, *parent.listed, spot.node->items[i]), spot, i);
     } else {
-      AddValue(condition, domain, spot);
+      AddValue(condition, ReadFor(*parent.domain, *parent.listed, *spot.node), spot, std::nullopt);
     }
     parameter.when.push_back(std::move(condition));
   }
 
-  void AddValue(Condition& condition, const Domain& domain, const Spot& spot) {
-    const Result<Value> value = ReadFor(domain, *spot.node);
+  // `index`: in the list at `spot`.
+  void AddValue(Condition& condition, const Result<Value>& value, const Spot& spot,
+                std::optional<size_t> index) {
     if (value.ok()) {
       condition.any_of.push_back(*value);
     } else {
-      faults_.AtValue(spot, value.error().message);
+      faults_.AtValue(index ? Item(spot, *index) : spot, value.error().message);
     }
   }
 
   void Tell(const Spot& parameters, const SpaceFault& fault) {
+    if (faults_.full()) return faults_.AddUnlisted();
     Place place = parameters.place;
     Place local;
     for (const std::string& key : {fault.parameter, fault.key}) {
@@ -263,10 +322,17 @@ class SpaceReader {
 
   Faults& faults_;
   std::vector<Parameter> parameters_;
-  std::vector<Spot> when_;  // of each parameter
+  std::vector<Spot> when_;                              // of each parameter
+  std::map<std::string, Parent, std::less<>> parents_;  // by name; all parameters
 };
 
 }  // namespace
+
+std::vector<std::string> NamesOf(const std::vector<Parameter>& parameters) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : parameters) names.push_back(parameter.name);
+  return names;
+}
 
 std::optional<SearchSpace> ReadSpace(const Spot& parameters, Faults& faults) {
   if (parameters.node == nullptr) return std::nullopt;  // told as missing
@@ -284,13 +350,12 @@ std::optional<Config> ReadConfig(const Spot& spot, const SearchSpace& space, Fau
     const Spot value_spot = Child(spot, entry);
     const Parameter* parameter = space.Find(entry.key);
     if (parameter == nullptr) {
-      std::vector<std::string> names;
-      for (const Parameter& known : space.parameters()) names.push_back(known.name);
       faults.AddMisspelt(value_spot.place, entry.mark, "there is no such parameter", entry.key,
-                         names);
+                         [&] { return NamesOf(space.parameters()); });
       continue;
     }
-    const Result<Value> value = ReadFor(parameter->domain, entry.value);
+    const Result<Value> value =
+        ReadFor(parameter->domain, ListedIn(parameter->domain), entry.value);
     if (value.ok()) {
       given.Set(entry.key, *value);
     } else {
@@ -319,6 +384,13 @@ std::vector<Config> ReadInitialPoints(const Spot& points, const SearchSpace& spa
                                       Faults& faults) {
   std::vector<Config> configs;
   if (!CheckItems(*FileKeys().Find("initial_points"), points, faults)) return configs;
+  const size_t most = kMaxPointsWork / WorkOfPoint(space);
+  if (points.node->items.size() > most) {
+    faults.AtValue(points, "has " + std::to_string(points.node->items.size()) +
+                               " points; of a space like this one, at most " +
+                               std::to_string(most) + " are read");
+    return configs;
+  }
   for (size_t i = 0; i < points.node->items.size(); ++i) {
     std::optional<Config> config = ReadConfig(Item(points, i), space, faults);
     if (config) configs.push_back(*std::move(config));

@@ -9,6 +9,8 @@
 namespace attune::sweepfile {
 
 // The search space of `parameters`; nullopt, with faults, when it has any.
+std::vector<std::string> NamesOf(const std::vector<Parameter>& parameters);
+
 std::optional<SearchSpace> ReadSpace(const Spot& parameters, Faults& faults);
 
 // Values of a configuration of the space, as `Complete` takes them; nullopt, with faults, when

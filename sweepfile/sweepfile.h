@@ -40,12 +40,13 @@ struct ParseOptions {
   // REQUIRES: not null. Their tables give the keys of `searcher` and `scheduler`.
   const Algorithms* algorithms = nullptr;
 
-  // Whether a program is there. Asked for command[0] where that is a path; empty: nothing is asked.
-  // The parser itself touches no disk.
-  std::function<bool(const std::string& path)> program_exists;
+  // Why a program cannot be found, such as "no such file", or an empty text. Asked for command[0]
+  // where that is a path; empty: nothing is asked. The parser itself touches no disk.
+  std::function<std::string(const std::string& path)> program_fault;
 };
 
-// A spec, or the faults of the file in its order, but those that may be consequences of others.
+// A spec, or the faults of the file in its order, but those that may be consequences of others. Of
+// more than kMaxFaults (faults.h), the last says how many there are beside those that are listed.
 struct Parsed {
   std::optional<SweepSpec> spec;
   std::vector<Fault> faults;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <utility>
 
 namespace attune::sweepfile {
 namespace {
@@ -74,18 +75,23 @@ Lines::Lines(std::string_view text) : text_(text), begins_{0} {
   }
 }
 
-Mark Lines::AtOffset(size_t offset) const {
+Mark Lines::AtOffset(size_t offset) {
   const auto after = std::upper_bound(begins_.begin(), begins_.end(), offset);
   const auto line = static_cast<size_t>(after - begins_.begin()) - 1;
   return AtByte(static_cast<int>(line), static_cast<int>(offset - begins_[line]));
 }
 
-Mark Lines::AtByte(int line, int byte) const {
+Mark Lines::AtByte(int line, int byte) {
   const size_t begin = begins_[std::min(static_cast<size_t>(line), begins_.size() - 1)];
-  const std::string_view before = text_.substr(begin, static_cast<size_t>(byte));
+  const size_t at = std::min(static_cast<size_t>(byte), text_.size() - begin);
+  if (std::exchange(told_line_, line) != line) told_byte_ = 0, told_characters_ = 0;
+  const auto [first, last] = std::minmax(told_byte_, at);
+  const std::string_view between = text_.substr(begin + first, last - first);
   const auto characters =
-      std::count_if(before.begin(), before.end(), [](char c) { return !IsContinuation(c); });
-  return {.line = line + 1, .column = static_cast<int>(characters) + 1};
+      static_cast<int>(std::ranges::count_if(between, [](char c) { return !IsContinuation(c); }));
+  told_characters_ += at < told_byte_ ? -characters : characters;
+  told_byte_ = at;
+  return {.line = line + 1, .column = told_characters_ + 1};
 }
 
 std::string JoinSurrogates(std::string_view json) {

@@ -21,12 +21,17 @@ class Lines {
  public:
   explicit Lines(std::string_view text);
 
-  Mark AtOffset(size_t offset) const;     // in bytes, from 0
-  Mark AtByte(int line, int byte) const;  // both from 0; within that line
+  // Both count characters from the last place that they told in the same line: a text of one line
+  // has many places.
+  Mark AtOffset(size_t offset);     // in bytes, from 0
+  Mark AtByte(int line, int byte);  // both from 0; within that line
 
  private:
   std::string_view text_;
   std::vector<size_t> begins_;
+  int told_line_ = 0;
+  size_t told_byte_ = 0;     // in that line
+  int told_characters_ = 0;  // before that byte
 };
 
 // JSON writes a character outside the basic plane as two \u escapes, which YAML does not know.

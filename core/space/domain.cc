@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message_limits.h"
 #include "base/result.h"
 
 namespace attune {
@@ -38,6 +39,13 @@ double RoundToDecimals(double value, int decimals) {
   return rounded + 0.0;  // no -0.0
 }
 
+// For a message, which may list many.
+std::string Shown(const Value& value) {
+  constexpr size_t kShownBytes = 80;
+  const auto* text = std::get_if<std::string>(&value);
+  return text != nullptr ? CutEnd(*text, kShownBytes) : FormatValue(value);
+}
+
 int64_t LastStep(const FloatDomain& domain) {
   const double steps = (domain.max - domain.min) / *domain.step;
   const double nearest = std::round(steps);
@@ -55,8 +63,7 @@ double StepAt(const FloatDomain& domain, int64_t index) {
 Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
   const auto number = Number(value);
   if (!number) {
-    return Invalid("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
-                   ", not a number");
+    return Invalid("'" + Shown(value) + "' is " + std::string(TypeName(value)) + ", not a number");
   }
   if (!std::isfinite(*number)) return Invalid(FormatReal(*number) + " is not a finite number");
   if (*number < domain.min) {
@@ -80,7 +87,7 @@ Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
 Result<Value> AdmitTo(const IntDomain& domain, const Value& value) {
   const int64_t* number = std::get_if<int64_t>(&value);
   if (!number) {
-    return Invalid("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
+    return Invalid("'" + Shown(value) + "' is " + std::string(TypeName(value)) +
                    ", not an integer");
   }
   const std::string text = std::to_string(*number);
@@ -101,15 +108,15 @@ Result<Value> AdmitTo(const CategoricalDomain& domain, const Value& value) {
   constexpr size_t kShown = 20;
   std::string known;
   for (size_t i = 0; i < domain.values.size() && i < kShown; ++i) {
-    known += (i == 0 ? "" : ", ") + FormatValue(domain.values[i]);
+    known += (i == 0 ? "" : ", ") + Shown(domain.values[i]);
   }
   if (domain.values.size() > kShown) known += ", …";
-  return Invalid("'" + FormatValue(value) + "' is not one of its values: " + known);
+  return Invalid("'" + Shown(value) + "' is not one of its values: " + known);
 }
 
 Result<Value> AdmitTo(const ConstantDomain& domain, const Value& value) {
   if (SameSetting(domain.value, value)) return domain.value;
-  return Invalid("'" + FormatValue(value) + "' is not its constant " + FormatValue(domain.value));
+  return Invalid("'" + Shown(value) + "' is not its constant " + Shown(domain.value));
 }
 
 }  // namespace
@@ -125,6 +132,31 @@ bool SameSetting(const Value& a, const Value& b) {
   const auto number_a = Number(a);
   const auto number_b = Number(b);
   return number_a && number_b && *number_a == *number_b;
+}
+
+SettingSet::SettingSet(const std::vector<Value>& values) {
+  for (const Value& value : values) Insert(value);
+}
+
+bool SettingSet::Insert(const Value& value) {
+  const auto key = KeyOf(value);
+  return !key || keys_.insert(*key).second;
+}
+
+bool SettingSet::Contains(const Value& value) const {
+  const auto key = KeyOf(value);
+  return key && keys_.contains(*key);
+}
+
+// Integers that a double does not hold exactly stay apart.
+std::optional<Value> SettingSet::KeyOf(const Value& value) {
+  if (const auto* boolean = std::get_if<bool>(&value)) return *boolean;
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  const auto* integer = std::get_if<int64_t>(&value);
+  if (integer != nullptr && std::abs(static_cast<double>(*integer)) >= 0x1p53) return *integer;
+  const double number = *Number(value);
+  if (std::isnan(number)) return std::nullopt;
+  return number;
 }
 
 std::optional<int64_t> CountValues(const Domain& domain) {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "base/result.h"
 #include "core/space/search_space.h"
@@ -17,6 +19,22 @@ std::optional<double> Number(const Value& value);
 // Numbers are compared by their worth, so that `when: {layers: 4}` holds for 4 and for 4.0; of
 // other values only those of one type can be the same.
 bool SameSetting(const Value& a, const Value& b);
+
+// Values, of which many are looked up. SameSetting says which are the same, except that an integer
+// beyond ±2^53 is another setting than a double.
+class SettingSet {
+ public:
+  SettingSet() = default;
+  explicit SettingSet(const std::vector<Value>& values);
+
+  bool Insert(const Value& value);  // false: it was there already
+  bool Contains(const Value& value) const;
+
+ private:
+  static std::optional<Value> KeyOf(const Value& value);  // nullopt: NaN, which is like no other
+
+  std::set<Value> keys_;
+};
 
 // How many values there are; nullopt: not countable, a real range without a step.
 // REQUIRES: the domain has no fault.

@@ -42,22 +42,27 @@ Value Draw(const Domain& domain, RandomStream& stream) {
 }
 
 Result<Config> Complete(const SearchSpace& space, const Config& given, RandomStream& stream) {
-  Config complete = given;
+  const SearchSpace::Values values = space.ByPlace(given);
+  SearchSpace::Values complete = values;
+  std::vector<Value> drawn(values.size());
+  std::vector<Config::Entry> entries = given.entries();
   for (const size_t place : space.order()) {
     const Parameter& parameter = space.parameters()[place];
-    const bool is_given = given.Find(parameter.name) != nullptr;
+    const bool is_given = values[place] != nullptr;
     for (const Condition& condition : parameter.when) {
-      const Parameter* parent = space.Find(condition.parent);
-      const bool decided = given.Find(condition.parent) != nullptr ||
-                           std::holds_alternative<ConstantDomain>(parent->domain);
+      const size_t parent = *space.PlaceOf(condition.parent);
+      const bool decided = values[parent] != nullptr || std::holds_alternative<ConstantDomain>(
+                                                            space.parameters()[parent].domain);
       if (is_given && !decided)
         return Error{ErrorCode::kInvalid, parameter.name + ": exists only beside some values of " +
                                               condition.parent + "; give that as well"};
     }
-    if (is_given || !space.Active(parameter, complete)) continue;
-    complete.Set(parameter.name, Draw(parameter.domain, stream));
+    if (is_given || !space.Exists(parameter, complete)) continue;
+    drawn[place] = Draw(parameter.domain, stream);
+    complete[place] = &drawn[place];
+    entries.emplace_back(parameter.name, drawn[place]);
   }
-  return space.Resolve(complete);
+  return space.Resolve(Config(std::move(entries)));
 }
 
 }  // namespace attune

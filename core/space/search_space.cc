@@ -56,16 +56,15 @@ Error Wrong(const std::string& parameter, const std::string& message) {
 
 // Kahn's algorithm, with the smallest place in the file first among those whose parents are done.
 SearchSpace::SearchSpace(std::vector<Parameter> parameters) : parameters_(std::move(parameters)) {
-  std::map<std::string_view, size_t> places;
-  for (size_t i = 0; i < parameters_.size(); ++i) places[parameters_[i].name] = i;
+  for (size_t i = 0; i < parameters_.size(); ++i) places_[parameters_[i].name] = i;
 
   std::vector<std::vector<size_t>> children(parameters_.size());
   std::vector<size_t> waits_for(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i) {
     waits_for[i] = parameters_[i].when.size();
     for (const Condition& condition : parameters_[i].when) {
-      const auto parent = places.find(condition.parent);
-      ATTUNE_CHECK(parent != places.end());
+      const auto parent = places_.find(condition.parent);
+      ATTUNE_CHECK(parent != places_.end());
       children[parent->second].push_back(i);
     }
   }
@@ -87,9 +86,21 @@ SearchSpace::SearchSpace(std::vector<Parameter> parameters) : parameters_(std::m
 }
 
 const Parameter* SearchSpace::Find(std::string_view name) const {
-  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
-                                  [&](const Parameter& p) { return p.name == name; });
-  return found == parameters_.end() ? nullptr : &*found;
+  const auto place = PlaceOf(name);
+  return place ? &parameters_[*place] : nullptr;
+}
+
+std::optional<size_t> SearchSpace::PlaceOf(std::string_view name) const {
+  const auto found = places_.find(name);
+  return found == places_.end() ? std::nullopt : std::optional(found->second);
+}
+
+SearchSpace::Values SearchSpace::ByPlace(const Config& config) const {
+  Values values(parameters_.size());
+  for (const auto& [name, value] : config.entries()) {
+    if (const auto place = PlaceOf(name)) values[*place] = &value;
+  }
+  return values;
 }
 
 bool SearchSpace::Active(const Parameter& parameter, const Config& config) const {
@@ -99,35 +110,47 @@ bool SearchSpace::Active(const Parameter& parameter, const Config& config) const
   });
 }
 
+bool SearchSpace::Exists(const Parameter& parameter, const Values& values) const {
+  return std::ranges::all_of(parameter.when, [&](const Condition& condition) {
+    const Value* value = values[*PlaceOf(condition.parent)];
+    return value && Holds(condition, *value);
+  });
+}
+
 Result<Config> SearchSpace::Resolve(const Config& config) const {
   for (const auto& [name, value] : config.entries()) {
     if (!Find(name)) return Wrong(name, "is no parameter of this sweep; remove it");
   }
 
-  Config decided;
+  const Values values = ByPlace(config);
+  std::vector<Value> admitted_values(parameters_.size());
+  Values decided(parameters_.size());
   for (const size_t place : order_) {
     const Parameter& parameter = parameters_[place];
-    const Value* given = config.Find(parameter.name);
-    if (!Active(parameter, decided)) {
-      if (given) return Wrong(parameter.name, WhyAbsent(parameter, decided) + "; remove it");
+    const Value* given = values[place];
+    if (!Exists(parameter, decided)) {
+      if (given)
+        return Wrong(parameter.name, WhyAbsent(parameter, InFileOrder(decided)) + "; remove it");
       continue;
     }
     const auto* constant = std::get_if<ConstantDomain>(&parameter.domain);
     if (!given && constant) given = &constant->value;
     if (!given) return Wrong(parameter.name, "has no value; give it one");
 
-    const Result<Value> admitted = Admit(parameter.domain, *given);
+    Result<Value> admitted = Admit(parameter.domain, *given);
     if (!admitted.ok()) return Wrong(parameter.name, admitted.error().message);
-    decided.Set(parameter.name, *admitted);
+    admitted_values[place] = *std::move(admitted);
+    decided[place] = &admitted_values[place];
   }
+  return InFileOrder(decided);
+}
 
-  Config in_file_order;
-  for (const Parameter& parameter : parameters_) {
-    if (const Value* value = decided.Find(parameter.name)) {
-      in_file_order.Set(parameter.name, *value);
-    }
+Config SearchSpace::InFileOrder(const Values& values) const {
+  std::vector<Config::Entry> entries;
+  for (size_t place = 0; place < values.size(); ++place) {
+    if (values[place]) entries.emplace_back(parameters_[place].name, *values[place]);
   }
-  return in_file_order;
+  return Config(std::move(entries));
 }
 
 }  // namespace attune

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,7 +78,8 @@ class SearchSpace {
 
   // Every fault at once: empty space, min > max, log scale at or below zero, step ≤ 0, no values,
   // duplicate values or names, a `when` that names no parameter, can never hold, or runs in a
-  // circle.
+  // circle. After kDetailedFaults, a fault is empty: it only counts.
+  static constexpr size_t kDetailedFaults = 100;
   static std::vector<SpaceFault> Check(const std::vector<Parameter>& parameters);
 
   // REQUIRES: Check(parameters) is empty.
@@ -85,9 +88,16 @@ class SearchSpace {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<size_t>& order() const { return order_; }
   const Parameter* Find(std::string_view name) const;
+  std::optional<size_t> PlaceOf(std::string_view name) const;  // in parameters()
+
+  // The values of a configuration by the place of their parameter, for who needs many of them; null
+  // where it has none. The configuration owns them. Names of no parameter are left out.
+  using Values = std::vector<const Value*>;
+  Values ByPlace(const Config& config) const;
 
   // Whether the parameter exists beside these values. Parents must already be decided.
   bool Active(const Parameter& parameter, const Config& config) const;
+  bool Exists(const Parameter& parameter, const Values& values) const;
 
   // A configuration with exactly the active parameters, each inside its domain; the error names the
   // parameter. Integers are accepted for floats. Missing constants are filled in.
@@ -96,8 +106,11 @@ class SearchSpace {
   bool operator==(const SearchSpace& other) const { return parameters_ == other.parameters_; }
 
  private:
+  Config InFileOrder(const Values& values) const;
+
   std::vector<Parameter> parameters_;
   std::vector<size_t> order_;
+  std::map<std::string, size_t, std::less<>> places_;  // in parameters_, by name
 };
 
 }  // namespace attune

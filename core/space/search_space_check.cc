@@ -41,7 +41,10 @@ class Checker {
   }
 
  private:
+  bool IsDetailed() const { return faults_.size() < SearchSpace::kDetailedFaults; }
+
   void Fault(std::string parameter, std::string key, std::string message) {
+    if (!IsDetailed()) return faults_.push_back({});
     faults_.push_back({std::move(parameter), std::move(key), std::move(message)});
   }
 
@@ -81,13 +84,11 @@ class Checker {
 
   void CheckDomain(const std::string& name, const CategoricalDomain& domain) {
     if (domain.values.empty()) Fault(name, "values", "is empty; list at least one value");
-    for (size_t i = 0; i < domain.values.size(); ++i) {
-      const Value& value = domain.values[i];
+    SettingSet& listed = listed_[&domain];
+    for (const Value& value : domain.values) {
       CheckFinite(name, "values", value);
-      if (std::any_of(domain.values.begin(), domain.values.begin() + static_cast<ptrdiff_t>(i),
-                      [&](const Value& earlier) { return SameSetting(earlier, value); })) {
+      if (!listed.Insert(value))
         Fault(name, "values", "'" + FormatValue(value) + "' is listed twice; remove one");
-      }
     }
   }
 
@@ -133,7 +134,13 @@ class Checker {
 
   void CheckValues(const Parameter& parameter, const Condition& condition,
                    const Parameter& parent) {
+    const auto* categorical = std::get_if<CategoricalDomain>(&parent.domain);
     for (const Value& wanted : condition.any_of) {
+      if (categorical != nullptr && listed_.at(categorical).Contains(wanted)) continue;
+      if (!IsDetailed()) {
+        Fault("", "", "");
+        continue;
+      }
       const Result<Value> admitted = Admit(parent.domain, wanted);
       const bool integer_as_real = std::holds_alternative<IntDomain>(parent.domain) &&
                                    std::holds_alternative<double>(wanted);
@@ -241,6 +248,7 @@ class Checker {
 
   const std::vector<Parameter>& parameters_;
   std::map<std::string_view, const Parameter*> places_;
+  std::map<const CategoricalDomain*, SettingSet> listed_;
   std::vector<SpaceFault> faults_;
 };
 

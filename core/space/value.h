@@ -34,6 +34,8 @@ class Config {
 
   Config() = default;
   Config(std::initializer_list<Entry> entries) : entries_(entries) {}
+  // REQUIRES: no name is there twice.
+  explicit Config(std::vector<Entry> entries) : entries_(std::move(entries)) {}
 
   const Value* Find(std::string_view name) const;  // null when absent; owned by the Config
   void Set(std::string name, Value value);         // keeps the place of a name already there

@@ -11,7 +11,7 @@
 // the same.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const attune::sweepfile::ParseOptions options{
-      .directory = "/sweeps", .algorithms = &attune::cli::AllAlgorithms(), .program_exists = {}};
+      .directory = "/sweeps", .algorithms = &attune::cli::AllAlgorithms(), .program_fault = {}};
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto parsed = attune::sweepfile::ParseSweep(text, options);
   ATTUNE_CHECK(parsed.spec.has_value() == parsed.faults.empty());

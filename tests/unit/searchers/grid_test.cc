@@ -121,6 +121,19 @@ TEST(Grid, HasALimit) {
             "values, or use searcher: {name: random}");
 }
 
+TEST(Grid, OfManyParametersHasALowerLimit) {
+  const auto count = [](int parameters, int64_t values) {
+    std::vector<Parameter> space{{"a", IntDomain{.min = 1, .max = values}}};
+    for (int i = 1; i < parameters; ++i)
+      space.push_back({"c" + std::to_string(i), ConstantDomain{true}, {}});
+    return Grid::Count(SearchSpace(std::move(space)));
+  };
+  EXPECT_EQ(*count(49, Grid::kMaxConfigurations), Grid::kMaxConfigurations);
+  EXPECT_EQ(*count(999, Grid::kMaxWork / 1000), Grid::kMaxWork / 1000);
+  EXPECT_THAT(count(999, Grid::kMaxWork / 1000 + 1).error().message,
+              testing::HasSubstr("more than 5000 configurations"));
+}
+
 TEST(Grid, NeedsNoLimitOfTrials) {
   const SweepSpec spec{.space = SearchSpace({{"a", ConstantDomain{true}}})};
   EXPECT_TRUE(GridEntry().make(spec).ok());

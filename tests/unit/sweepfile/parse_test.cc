@@ -296,7 +296,7 @@ TEST(ParseSweep, WhatAlgorithmsRefuseIsToldBesideFaultsThatTheyDoNotDependOn) {
   const std::string search = "parameters: {lr: {min: 0.1, max: 1.0}}\n";
   const std::string metric = "metric: {name: loss, mode: min}\n";
   ParseOptions options = Options();
-  options.program_exists = [](const std::string&) { return false; };
+  options.program_fault = [](const std::string&) { return "no such file"; };
   const Parsed parsed =
       ParseSweep("command: [./nothere]\n" + metric + search + "scheduler: {name: asha}\n", options);
   EXPECT_THAT(FaultLines(parsed), HasSubstr("command[0]: /home/ada/mnist/nothere: no such file"));
@@ -359,10 +359,10 @@ TEST(ParseSweep, WrongTypesSayWhatWasExpectedAndFound) {
       {"max_concurrent_trials: [1]", "expected an integer, found a list"},
       {"max_concurrent_trials:", "expected an integer, found nothing"},
       {"max_concurrent_trials: 3000000000", "above the largest allowed, 2147483647"},
-      {"max_concurrent_trials: 99999999999999999999", "does not fit in 64 bits"},
+      {"max_concurrent_trials: 99999999999999999999", "is beyond"},
       {"searcher: random", "expected a map, found the text \"random\"; write {name: random}"},
       {"searcher: {seed: -1}", "-1 is below the smallest allowed, 0"},
-      {"searcher: {seed: 9007199254740992}", "above the largest allowed, 9007199254740991"},
+      {"searcher: {seed: 9007199254740992}", "is beyond"},
       {"resources: [1]", "expected a map, found a list"},
       {"resources: 4", "expected a map, found the integer 4"},
       {"tags: one", "expected a list of texts, found the text \"one\""},
@@ -409,14 +409,25 @@ TEST(ParseSweep, ErrorsOfAlgorithmsAreLocated) {
               HasSubstr("sweep.yaml:4:14: parameters.lr: grid search cannot list a real range"));
 }
 
-TEST(ParseSweep, RandomNeedsALimitAndGridDoesNot) {
-  const std::string rest =
-      "metric: {name: loss, mode: min}\ncommand: [train]\nparameters: {n: {min: 1, max: 3}}\n";
-  const std::string random = rest + "searcher: {name: random}\n";
+TEST(ParseSweep, AnInfiniteSpaceNeedsALimitAndAFiniteOneDoesNot) {
+  const std::string rest = "metric: {name: loss, mode: min}\ncommand: [train]\n";
+  const std::string finite = rest + "parameters: {n: {min: 1, max: 3}}\n";
+  const std::string random =
+      rest + "parameters: {n: {min: 1.0, max: 3.0}}\nsearcher: {name: random}\n";
   EXPECT_THAT(FaultsOf(random), HasSubstr("stop: random search never ends by itself"));
   EXPECT_THAT(FaultsOf(random + "stop: {max_trial_time: 1h}\n"), HasSubstr("stop: random search"));
   EXPECT_EQ(Spec(random + "stop: {max_time: 1h}\n").stop.max_time, Seconds(3600));
-  EXPECT_EQ(Spec(rest + "searcher: {name: grid}\n").stop, StopPolicy{});
+  for (const std::string name : {"random", "sobol", "grid"})
+    EXPECT_EQ(Spec(finite + "searcher: {name: " + name + "}\n").stop, StopPolicy{}) << name;
+  const std::string constant = rest + "parameters: {n: {value: 1}}\nsearcher: {name: random}\n";
+  EXPECT_THAT(FaultsOf(constant), HasSubstr("stop: random search"));
+}
+
+TEST(ParseSweep, NamesOfOtherTunersAreKnown) {
+  EXPECT_THAT(
+      FaultsOf(With("scheduler: {name: asha, max_t: 9, grace_period: 3}\n")),
+      ::testing::AllOf(HasSubstr("scheduler.max_t: unknown key; did you mean max?"),
+                       HasSubstr("scheduler.grace_period: unknown key; did you mean min?")));
 }
 
 TEST(ParseSweep, DurationsHaveALimit) {
@@ -428,9 +439,9 @@ TEST(ParseSweep, DurationsHaveALimit) {
 TEST(ParseSweep, AsksWhetherTheProgramIsThere) {
   ParseOptions options = Options();
   std::string asked;
-  options.program_exists = [&](const std::string& path) {
+  options.program_fault = [&](const std::string& path) {
     asked = path;
-    return false;
+    return "no such file";
   };
   const std::string rest =
       "metric: {name: loss, mode: min}\nstop: {max_trials: 1}\nparameters: {n: {value: 1}}\n";

@@ -172,5 +172,23 @@ TEST(SearchSpaceCheck, ALongChainOfConditionsIsNoCircleAndNeedsNoDeepStack) {
   EXPECT_EQ(SearchSpace(chain).order().front(), kLength - 1);
 }
 
+TEST(SearchSpaceCheck, OfManyFaultsOnlyTheNumberIsKept) {
+  constexpr size_t kFaults = 1000;
+  const std::vector<Value> values(kFaults + 1, Text("a"));
+  const auto faults = SearchSpace::Check({{"p", CategoricalDomain{values}, {}}});
+  ASSERT_EQ(faults.size(), kFaults);
+  EXPECT_EQ(faults[SearchSpace::kDetailedFaults - 1].message, "'a' is listed twice; remove one");
+  EXPECT_EQ(faults[SearchSpace::kDetailedFaults].message, "");
+}
+
+TEST(SearchSpaceCheck, OnlyEqualSettingsAreListedTwice) {
+  EXPECT_THAT(Faults({{"p", CategoricalDomain{{true, int64_t{1}, Text("1"), Text("true")}}, {}}}),
+              IsEmpty());
+  EXPECT_THAT(Faults({{"p", CategoricalDomain{{int64_t{1}, 1.0}}, {}}}), testing::SizeIs(1));
+  // No double tells these apart.
+  EXPECT_THAT(Faults({{"p", CategoricalDomain{{(int64_t{1} << 60), (int64_t{1} << 60) + 1}}, {}}}),
+              IsEmpty());
+}
+
 }  // namespace
 }  // namespace attune
