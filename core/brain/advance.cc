@@ -77,6 +77,13 @@ void DropRetained(const Sweep& sweep, Facts& facts) {
   }
 }
 
+std::string NoFiniteReport(const Sweep& sweep) {
+  const bool one = sweep.spec.objectives.size() == 1;
+  return "no finite report: " +
+         (one ? "each value of " + sweep.spec.objectives.front().metric + " is NaN or infinite"
+              : "in each report some metric of the sweep is NaN or infinite");
+}
+
 // How the sweep has ended; nothing when it has not. Trials that nobody promoted end before it.
 void End(const Sweep& sweep, Time now, Facts& facts) {
   if (!sweep.live.empty() || !sweep.pending.empty()) return;
@@ -106,6 +113,8 @@ void End(const Sweep& sweep, Time now, Facts& facts) {
     facts.push_back(SweepEnded{sweep.id, *sweep.stopping_as, reason});
   } else if (sweep.created > 0 && sweep.Count(TrialState::kFailed) == sweep.created) {
     facts.push_back(SweepEnded{sweep.id, SweepState::kFailed, "every trial failed"});
+  } else if (sweep.reported && !sweep.finite) {
+    facts.push_back(SweepEnded{sweep.id, SweepState::kFailed, NoFiniteReport(sweep)});
   } else {
     facts.push_back(SweepEnded{sweep.id, SweepState::kCompleted, std::move(reason)});
   }

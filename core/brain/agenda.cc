@@ -181,6 +181,7 @@ void Agenda::Rest(const State& state, const Sweep& sweep, Time now) {
     SetTurn(state, sweep);
   }
   waiting_.erase(sweep.id);
+  choosy_.erase(sweep.id);  // The next round marks it again if it still is.
   Forget(sweep.id);
   const auto deadline = Deadline(sweep);
   if (deadline && deadline->us - kRoundingUs <= now.us) sweeps_.insert(sweep.id);
@@ -282,7 +283,7 @@ std::optional<SweepId> Agenda::Line::Next() {
 
 Hosts& Agenda::HostsToTry(const State& state, const Reachable& reachable) {
   for (const std::string& name : std::exchange(unplaced_, {})) PutHost(state, reachable, name);
-  if (look_again_ || ((may_start_ || !small_.empty()) && !asked_)) {
+  if (look_again_ || ((may_start_ || !small_.empty() || !choosy_.empty()) && !asked_)) {
     for (const auto& [name, total] : present_) PutHost(state, reachable, name);
     look_again_ = false;
     asked_ = true;
@@ -304,6 +305,8 @@ void Agenda::PutHost(const State& state, const Reachable& reachable, const std::
     if (hosts_.Put(executor->second.host)) MoreRoom();
   } else if (hosts_.Remove(name)) {
     without_room.clear();
+    // A trial that avoided an executor for the sake of this one may start there now.
+    may_start_ |= !choosy_.empty();
   }
 }
 

@@ -32,6 +32,12 @@ Resources InShade(const State& state, const Executor& executor) {
   return used;
 }
 
+// Keeps so many of the GPUs of which shares are free: those with the largest shares.
+void KeepLargest(size_t count, std::map<int, int>& shared) {
+  while (shared.size() > count)
+    shared.erase(std::ranges::min_element(shared, {}, [](const auto& gpu) { return gpu.second; }));
+}
+
 void MaskReserved(const State& state, Hosts& hosts) {
   const Resources& per_worker = state.Find(state.reservation->sweep)->spec.gang.per_worker;
   for (const auto& [name, workers] : state.reservation->workers) {
@@ -47,10 +53,10 @@ void MaskReserved(const State& state, Hosts& hosts) {
     host.memory_free = std::min(
         host.memory_free, left(host.total.memory_bytes, need.memory_bytes, shade.memory_bytes));
     if (need.gpus > 0) {
+      // A gang that takes shares counts as if it took a whole GPU for each rank.
       const auto gpus = static_cast<size_t>(left(host.total.gpus, need.gpus, shade.gpus));
       if (host.gpus_free.size() > gpus) host.gpus_free.resize(gpus);
-      // What takes shares counts as if each were of a GPU of its own.
-      if (gpus == 0) host.shared.clear();
+      KeepLargest(gpus - host.gpus_free.size(), host.shared);
     }
     hosts.Mask(std::move(host));
   }
@@ -62,9 +68,27 @@ void ShowTo(const State& state, const Sweep& sweep, Hosts& hosts) {
   if (Yields(state, sweep)) MaskReserved(state, hosts);
 }
 
-// Why the reservation has lost its sense; empty: it has not. An executor that is away for a while
-// keeps it: what a restart of the server interrupts is decided as if there had been none.
-std::string Void(const State& state, const Agenda& agenda) {
+// Whether some gang that the sweep would start now does not avoid the reserved executors. One that
+// waits for the executors with its checkpoint counts: they may be away for a moment.
+bool MayUse(const State& state, const Sweep& sweep, const Reservation& reservation,
+            const Reachable& reachable, Time now) {
+  PassedOver over;
+  for (;;) {
+    const Trial* waiting = NextWaiting(sweep, now, over);
+    if (waiting == nullptr) return HasNext(sweep, now, over);
+    const GangRequest request = RequestOf(state, sweep, waiting, reachable);
+    const bool avoids = std::ranges::any_of(reservation.workers, [&](const auto& entry) {
+      return request.avoided.contains(entry.first);
+    });
+    if (!avoids) return true;
+    over.insert(waiting->id.number);
+  }
+}
+
+// Why the reservation is no longer of use; empty if it is. An executor that is away for a while
+// keeps it, so that a restart of the server changes no decision.
+std::string WhyUseless(const State& state, const Agenda& agenda, const Reachable& reachable,
+                       Time now) {
   const Reservation& reservation = *state.reservation;
   const Sweep* holder = state.Find(reservation.sweep);
   // While its searcher thinks, the gang is about to be.
@@ -88,6 +112,8 @@ std::string Void(const State& state, const Agenda& agenda) {
     if (!IsWithin(Times(per_worker, workers), executor->second.host.total))
       return "executor " + name + " has become too small";
   }
+  if (!thinks && !MayUse(state, *holder, reservation, reachable, now))
+    return "the trials that wait are to start on other executors";
   return "";
 }
 
@@ -184,6 +210,17 @@ Hosts ReachableHosts(const State& state, const Reachable& reachable) {
     if (TakesGangs(executor) && reachable(name).takes) hosts.Put(executor.host);
   }
   return hosts;
+}
+
+// Whether the gang would start if every executor that is not lost were free and took gangs.
+bool CanStart(const State& state, GangRequest request) {
+  request.avoided.clear();
+  request.needs = Seconds(0);
+  Hosts hosts;
+  for (const auto& [name, executor] : state.executors) {
+    if (!executor.lost) hosts.Put(executor.host);
+  }
+  return !Nearest(request, hosts).empty();
 }
 
 // So many gangs of the sweep could start one after the other, were there room for all.
@@ -353,7 +390,7 @@ GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiti
 void StartGang(const State& state, const Reachable& reachable, Time now, Agenda& agenda,
                Facts& facts) {
   if (state.reservation) {
-    if (std::string why = Void(state, agenda); !why.empty()) {
+    if (std::string why = WhyUseless(state, agenda, reachable, now); !why.empty()) {
       facts.push_back(ReservationReleased{state.reservation->sweep, std::move(why)});
       return;
     }
@@ -384,7 +421,8 @@ std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
     GangRequest request = RequestOf(state, sweep, NextWaiting(sweep, now), reachable);
     std::string reason = Shortage(state, sweep, request, hosts);
     if (reason.empty()) continue;
-    demands.push_back({id, std::move(request), gangs, std::move(reason)});
+    const bool can_start = CanStart(state, request);
+    demands.push_back({id, std::move(request), gangs, std::move(reason), can_start});
   }
   return demands;
 }

@@ -10,6 +10,7 @@
 #include "core/brain/executors.h"
 #include "core/brain/next_trial.h"
 #include "core/brain/record.h"
+#include "core/log/request_key.h"
 #include "core/space/draw.h"
 #include "core/state/ended.h"
 #include "core/state/retention.h"
@@ -30,7 +31,9 @@ class Decider {
   // ---- sweeps ------------------------------------------------------------------------------
 
   Status operator()(const CreateSweep& command) {
-    if (state_.by_key.contains(command.idempotency_key)) return {};
+    if (const auto earlier = FindRequest(state_.by_key, command.idempotency_key);
+        earlier != state_.by_key.end())
+      return CheckSameBody(earlier->first, command.idempotency_key);
     if (Status made = CheckAlgorithms(*command.spec); !made.ok()) return made;
     if (!std::ranges::equal(command.spec->warm_start, command.warm_start, {}, {}, &WarmStart::from))
       return Error{ErrorCode::kInvalid,
@@ -140,7 +143,9 @@ class Decider {
     const auto found = Open(command.sweep);
     if (!found.ok()) return found.error();
     const Sweep& sweep = **found;
-    if (Known(sweep, command.idempotency_key)) return {};
+    if (const auto earlier = FindRequest(sweep.by_key, command.idempotency_key);
+        earlier != sweep.by_key.end())
+      return CheckSameBody(earlier->first, command.idempotency_key);
     if (Status starts = CheckStarts(sweep); !starts.ok()) return starts;
     const TrialNumber number(static_cast<uint32_t>(sweep.created));
     RandomStream rest(sweep.spec.seed, number, "trial/enqueued");
@@ -198,7 +203,9 @@ class Decider {
       return Conflict("sweep " + ToString(sweep.id) +
                       " has a program, which executors run: only a sweep without `command` can be "
                       "asked for trials");
-    if (Known(sweep, command.idempotency_key)) return {};
+    if (const auto earlier = FindRequest(sweep.by_key, command.idempotency_key);
+        earlier != sweep.by_key.end())
+      return CheckSameBody(earlier->first, command.idempotency_key);
     if (command.after && IsLive(sweep, *command.after)) return {};
     if (sweep.state == SweepState::kPaused)
       return Conflict("sweep " + ToString(sweep.id) + " is paused: resume it first");
@@ -348,8 +355,11 @@ class Decider {
     return trial != nullptr && trial->live && trial->live->id == attempt;
   }
 
-  static bool Known(const Sweep& sweep, const std::string& idempotency_key) {
-    return !idempotency_key.empty() && sweep.by_key.contains(idempotency_key);
+  // A repeated request does nothing. Another body under the same key is an error.
+  static Status CheckSameBody(const std::string& earlier, const std::string& repeated) {
+    if (earlier == repeated) return {};
+    return Error{ErrorCode::kInvalid,
+                 "Idempotency-Key: an earlier request with this key had another body; use a new key"};
   }
 
   // How an edit names itself and the keys that it gives.

@@ -54,6 +54,9 @@ struct Demand {
   GangRequest request;  // of the next of them
   int gangs = 0;        // at most; kDemandGangsMax where nothing else bounds them
   std::string reason;   // why it has none: "needs 8 GPUs: n3 has 6 free"
+  // Whether the next of them would start if every executor that is not lost were free and took
+  // gangs. If not, it waits for another executor.
+  bool can_start = true;
 };
 
 inline constexpr int kDemandGangsMax = 1000;

@@ -93,7 +93,10 @@ class Recorder {
   }
 
   void operator()(const AttemptStarted& fact) {
-    if (trial_.live->state == AttemptState::kAssigned) facts_.push_back(fact);
+    if (trial_.live->state != AttemptState::kAssigned) return;
+    AttemptStarted started = fact;  // of an executor that may name more processes than there are
+    started.pids.resize(std::min(started.pids.size(), trial_.live->ranks.size()));
+    facts_.push_back(std::move(started));
   }
 
   void operator()(const AttemptFirstStep& fact) {

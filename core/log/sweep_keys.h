@@ -15,6 +15,7 @@ inline constexpr size_t kMaxObjectives = 8;
 inline constexpr size_t kMaxConstraints = 32;
 inline constexpr size_t kMaxThresholds = 32;
 inline constexpr size_t kMaxLogPolicies = 32;
+inline constexpr size_t kMaxPatternBytes = 1000;  // of a regular expression
 inline constexpr int kMaxWorkers = 100'000;
 inline constexpr int kMaxPriority = 1000;   // and the smallest is -kMaxPriority
 inline constexpr int kMaxPlateau = 10'000;  // reports of each trial that are remembered
@@ -199,7 +200,8 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
       KeyRow<&SweepSpec::seed>(
           {.name = "searcher.seed",
            .help =
-               "Seed of every random choice of the sweep; the same seed gives the same proposals"}),
+               "Seed of every random choice of the sweep; the same seed gives the same proposals "
+               "if the same results are known in the same order"}),
       PartRow<&SweepSpec::searcher, &AlgorithmSpec::options>({.name = "searcher"}),
       KeyRow<&SweepSpec::warm_start>(
           {.name = "warm_start",

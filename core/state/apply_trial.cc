@@ -132,6 +132,9 @@ void Applier::operator()(const TrialReported& fact) {
   Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
   Trial& trial = TrialAt(fact.attempt.trial);
   sweep.reported = true;
+  sweep.finite = sweep.finite || std::ranges::all_of(sweep.spec.objectives, [&](const auto& each) {
+                   return std::isfinite(each.Of(fact.report.metrics));
+                 });
   sweep.early_failures = {};
   Renew(sweep, trial);
   trial.last_step = fact.report.step;

@@ -47,7 +47,7 @@ template <class A>
 void PlainFields(A& archive, Like<A, Sweep>& sweep) {
   archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.owner, sweep.state, sweep.stopping_as,
           sweep.reason, sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported,
-          sweep.early_failures, sweep.trials, sweep.created, sweep.points_used, sweep.next_proposal,
+          sweep.finite, sweep.early_failures, sweep.trials, sweep.created, sweep.points_used, sweep.next_proposal,
           sweep.pending, sweep.delayed, sweep.live, sweep.surplus, sweep.clones, sweep.paused,
           sweep.retained, sweep.by_key, sweep.used, sweep.excluded);
   for (auto& count : sweep.by_state) archive(count);

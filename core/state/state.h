@@ -137,6 +137,7 @@ struct Sweep {
   std::optional<BegunProposal> thinking;
   bool search_waits = false;  // it has thought in vain, and nothing has happened since
   bool reported = false;      // some trial has reported something
+  bool finite = false;        // some report had a finite value of each metric
   EarlyFailures early_failures;
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<Scheduler> scheduler;

@@ -68,7 +68,8 @@ class ServerProcess::Link final : public server::ExecutorLink {
 
 ServerProcess::ServerProcess(Stage stage)
     : stage_(std::move(stage)),
-      sessions_(*this, {.lease_ttl_us = kLeaseUs,
+      sessions_(*this, {.may_join = [](const std::string&) { return true; },
+                        .lease_ttl_us = kLeaseUs,
                         .patience_us = stage_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2
                                                                                   : kPatienceUs}),
       thinker_(*this, stage_.think),

@@ -100,6 +100,12 @@ TEST_F(BrainTest, AStartAndAFirstStepToldTwiceCountOnce) {
   EXPECT_THAT(Tell(0, AttemptFirstStep{}), IsEmpty());
 }
 
+TEST_F(BrainTest, AStartNamesNoMoreProcessesThanThereAreRanks) {
+  Create(testing::ToySpec());
+  const auto events = Tell(0, AttemptStarted{.pids = std::vector<int64_t>(1000, 7)});
+  EXPECT_EQ(Find<AttemptStarted>(events)->pids.size(), trial(0).live->ranks.size());
+}
+
 TEST_F(BrainTest, WhatIsLoggedIsRecordedOnceAndChangesNothingElse) {
   Create(testing::ToySpec());
   Report(0, 2, 0.9);

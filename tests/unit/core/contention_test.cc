@@ -265,6 +265,24 @@ TEST_F(Contention, WhatFindsNoRoomIsInDemandAndNothingElse) {
   EXPECT_TRUE(brain.Demands().empty());
 }
 
+TEST_F(Contention, DemandSaysWhetherItsGangCanEverStart) {
+  Join("gpus", {.gpus = 4});
+  Create(Gangs(4, 2));
+  const SweepId large = Create(Gangs(8));
+  SweepSpec labelled = Gangs(1);
+  labelled.gang.required = {{"gpu", {"h100"}}};
+  const SweepId h100 = Create(labelled);
+  const auto can_start = [&](SweepId sweep) {
+    const std::vector<Demand> demands = brain.Demands();
+    return std::ranges::find(demands, sweep, &Demand::sweep)->can_start;
+  };
+  EXPECT_TRUE(brain.Demands().front().can_start) << "its other gang has to end first";
+  EXPECT_FALSE(can_start(large));
+  EXPECT_FALSE(can_start(h100));
+  Do(DrainExecutor{"gpus", "a new disk"});
+  EXPECT_TRUE(brain.Demands().front().can_start) << "it may be resumed";
+}
+
 TEST_F(Contention, WhatNothingBoundsIsBoundedInDemand) {
   Create(Gangs(1));
   EXPECT_EQ(brain.Demands()[0].gangs, kDemandGangsMax);

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "base/result.h"
 #include "tests/unit/core/brain_harness.h"
 
@@ -6,6 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 using SweepStates = BrainTest;
 
@@ -127,6 +130,30 @@ TEST_F(SweepStates, ASweepThatHasEndedRunsAgainWithMoreTrials) {
   EXPECT_NE(Find<SweepReopened>(events), nullptr);
   EXPECT_EQ(Find<TrialCreated>(events)->config, (Config{{"x", int64_t{1}}}));
   Finish(1);
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+}
+
+TEST_F(SweepStates, ASweepWithoutAFiniteReportFails) {
+  for (const double value : {std::numeric_limits<double>::quiet_NaN(),
+                             std::numeric_limits<double>::infinity(),
+                             -std::numeric_limits<double>::infinity()}) {
+    SweepSpec spec = testing::ToySpec();
+    spec.stop.max_trials = 1;
+    const SweepId sweep = Create(spec);
+    Report(0, 1, value);
+    const auto events = Finish(0);
+    EXPECT_EQ(StateOf(sweep), SweepState::kFailed) << value;
+    EXPECT_THAT(Find<SweepEnded>(events)->reason, StartsWith("no finite report"));
+  }
+}
+
+TEST_F(SweepStates, OneFiniteReportIsEnough) {
+  SweepSpec spec = testing::ToySpec();
+  spec.stop.max_trials = 1;
+  Create(spec);
+  Report(0, 1, 0.5);
+  Report(0, 2, std::numeric_limits<double>::quiet_NaN());
+  Finish(0);
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
