@@ -342,7 +342,7 @@ void Agent::Impl::OnClosed(const grpc::Status& status) {
   const std::string problem = "the certificate of " + options_.target + " has the fingerprint " +
                               other + " and not " + options_.fingerprint +
                               ": either the server has another data folder now, or this is not it; "
-                              "give --join what `attune serve` prints today";
+                              "copy the server's DATA-DIR/join again";
   if (!machine_.has_joined()) {
     machine_.Stop({AgentExit::Reason::kRefused, problem});
   }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/message_limits.h"
+
 namespace attune::gang {
 namespace {
 
@@ -35,7 +37,10 @@ const Symptom& Culprit(const std::vector<Symptom>& symptoms) {
 }
 
 Failure Describe(const Symptom& symptom) {
-  Failure failure{.rank = symptom.rank, .message = symptom.error, .lost_peer = symptom.lost_peer};
+  Failure failure{.rank = symptom.rank, .lost_peer = symptom.lost_peer};
+  if (!symptom.error.empty())
+    failure.message =
+        CutEnd("rank " + std::to_string(symptom.rank) + ": " + symptom.error, kErrorTextBytesMax);
   if (!symptom.exit) {
     failure.exit_code = -1;
     return failure;

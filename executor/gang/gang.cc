@@ -347,7 +347,10 @@ LogMatch Gang::FindInFailure(const Failure& failure) const {
     if (rank->slot().rank != failure.rank)
       logs.push_back(RankLog(spec_.attempt_dir, rank->slot().rank));
   }
-  return Find(spec_.program.log_patterns, failure.message, logs);
+  // A pattern may expect that a line begins as the rank has sent it.
+  std::string message = failure.message;
+  if (!failure_ && !symptoms_.empty()) message = Culprit(symptoms_).error + '\n' + message;
+  return Find(spec_.program.log_patterns, message, logs);
 }
 
 void Gang::Tell(const Verdict& verdict) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "executor/gang/escape_codes.h"
 #include "executor/gang/folders.h"
 
 namespace attune::gang {
@@ -42,7 +43,7 @@ class Search {
   void In(std::string_view text) {
     while (!text.empty() && found_ > 0) {
       const size_t end = std::min(text.find('\n'), text.size());
-      const std::string_view line = text.substr(0, end);
+      const std::string line = WithoutEscapeCodes(text.substr(0, end));
       for (size_t i = 0; i < found_; ++i) {
         if (!compiled_[i]->ok() || !RE2::PartialMatch(line, *compiled_[i])) continue;
         found_ = i;

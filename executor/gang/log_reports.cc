@@ -10,11 +10,14 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "channel/line_reader.h"
+#include "executor/gang/escape_codes.h"
 #include "system/system_error.h"
 
 namespace attune::gang {
@@ -36,7 +39,12 @@ std::optional<Number> Parse(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (end != text.data() + text.size()) return std::nullopt;
+  if constexpr (std::is_same_v<Number, double>) {  // 1e400 is infinite, 1e-400 is 0
+    if (error == std::errc::result_out_of_range)
+      return std::strtod(std::string(text).c_str(), nullptr);
+  }
+  if (error != std::errc{}) return std::nullopt;
   return number;
 }
 
@@ -126,7 +134,8 @@ bool LogReports::Fill() {
   return true;
 }
 
-Result<std::optional<Report>> LogReports::Read(std::string_view line) {
+Result<std::optional<Report>> LogReports::Read(std::string_view printed) {
+  const std::string line = WithoutEscapeCodes(printed);
   std::vector<re2::StringPiece> groups(pattern_->NumberOfCapturingGroups() + 1);
   if (!pattern_->Match({line.data(), line.size()}, 0, line.size(), RE2::UNANCHORED, groups.data(),
                        static_cast<int>(groups.size()))) {
@@ -143,11 +152,12 @@ Result<std::optional<Report>> LogReports::Read(std::string_view line) {
     const std::string_view text(group.data(), group.size());
     if (name == kStep) {
       const auto step = Parse<int64_t>(text);
-      if (!step || *step < 1 || *step > channel::kIntegerMax)
+      if (!step || *step < 0 || *step >= channel::kIntegerMax)
         return wrong(name, text,
-                     "a whole number of at least 1; without the group `step` each matching line is "
+                     "a whole number of at least 0; without the group `step` each matching line is "
                      "the next step");
-      report.step = *step;
+      if (!found_) first_step_ = *step == 0 ? 0 : 1;
+      report.step = *step + 1 - first_step_;
     } else if (const auto value = Parse<double>(text)) {
       report.metrics.emplace_back(name, *value);
     } else {
@@ -165,8 +175,18 @@ Result<std::optional<Report>> LogReports::Read(std::string_view line) {
       return Invalid("rank 0 printed " + channel::Quote(line) + ": " + step.error().message);
     if (step.value() == step_) return std::optional<Report>();
     report.step = step.value();
+  } else if (found_ && report.step <= step_) {
+    const int64_t count = report.step - 1 + first_step_;
+    const std::string lines =
+        "rank 0 printed " + channel::Quote(last_line_) + " and then " + channel::Quote(line);
+    if (report.step == step_)
+      return Invalid(lines + ": reports.pattern matches two lines of step " +
+                     std::to_string(count) + "; write it so that it matches one line of each step");
+    return Invalid(lines + ": step " + std::to_string(count) + " came after step " +
+                   std::to_string(step_ - 1 + first_step_) + ", and steps must grow");
   }
   step_ = report.step;
+  last_line_ = line;
   found_ = true;
   report.seconds = std::chrono::duration<double>(Loop::Clock::now() - began_).count();
   return std::optional(std::move(report));

@@ -26,9 +26,10 @@ inline constexpr size_t kLogLineBytesMax = 64 * 1024;
 
 // The reports of a program that knows nothing of the worker channel, read from what its rank 0
 // prints: each line in which the pattern (RE2, whose time is linear in the line) is found. Its
-// named groups are metrics, but for `step`; without that, each such line is the next step. With
-// `time_attr` that metric says the step, and the first line of each is the report. Lines end with a
-// newline or, as those of progress bars, with a carriage return.
+// named groups are metrics, but for `step`; without that, each such line is the next step. If the
+// first step is 0, the program counts from 0, and 1 is added to each. With `time_attr` that metric
+// says the step, and the first line of each is the report. Lines end with a newline or, as those of
+// progress bars, with a carriage return; escape codes of terminals do not count.
 //
 // Nothing is lost when the reader is slow: what is not read stays in the file. Used on the loop's
 // thread only.
@@ -73,6 +74,8 @@ class LogReports {
   Loop::Clock::time_point began_ = Loop::Clock::now();
   const std::string time_attr_;
   int64_t step_;
+  int64_t first_step_ = 1;  // as the program counts
+  std::string last_line_;   // the last report
   std::string buffer_;
   size_t begin_ = 0;       // of the line at hand
   bool skipping_ = false;  // it is too long

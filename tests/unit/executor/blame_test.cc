@@ -33,10 +33,10 @@ TEST(Blame, WhenAllLostAPeerTheFirstIsNamed) {
   EXPECT_EQ(Culprit(symptoms).rank, 3);
 }
 
-TEST(Blame, ErrorTextIsPreferredToTheExitCode) {
+TEST(Blame, ErrorTextIsPreferredToTheExitCodeAndNamesTheRank) {
   const Failure failure =
       Describe({.rank = 1, .error = "no such file", .exit = ExitStatus{.exit_code = 1}});
-  EXPECT_EQ(failure.message, "no such file");
+  EXPECT_EQ(failure.message, "rank 1: no such file");
   EXPECT_EQ(failure.exit_code, 1);
 }
 

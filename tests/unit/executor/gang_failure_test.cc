@@ -58,19 +58,19 @@ TEST_F(GangFailure, ExceptionTextBecomesTheMessage) {
   EXPECT_EQ(failure.kind, FailureKind::kExit);
   EXPECT_EQ(failure.rank, 1);
   EXPECT_EQ(failure.exit_code, 1);
-  EXPECT_EQ(failure.message, "loss is NaN at step 7");
+  EXPECT_EQ(failure.message, "rank 1: loss is NaN at step 7");
 }
 
 TEST_F(GangFailure, ErrorFollowedByExitZeroStillFails) {
   const Failure failure = RunToFailure(PlainWorker({"error:oops", "exit:0"}));
-  EXPECT_EQ(failure.message, "oops");
+  EXPECT_EQ(failure.message, "rank 0: oops");
 }
 
 TEST_F(GangFailure, RankThatAnnouncesAnErrorAndStaysIsTornDown) {
   const Failure failure = RunToFailure(PlainWorker({"0/error:stuck in a destructor", "hang"}, 2));
   EXPECT_EQ(failure.rank, 0);
   EXPECT_EQ(failure.exit_code, -1);
-  EXPECT_EQ(failure.message, "stuck in a destructor");
+  EXPECT_EQ(failure.message, "rank 0: stuck in a destructor");
 }
 
 TEST_F(GangFailure, VictimOfALostPeerIsNotBlamed) {
@@ -110,7 +110,7 @@ TEST_F(GangFailure, VictimsAreGivenTheTimeThatACauseNeedsToShowItself) {
   ASSERT_EQ(mkfifo((dir_.path() / "told.pipe").c_str(), 0600), 0);
   const Failure failure = RunToFailure(spec);
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_EQ(failure.message, "out of ideas");
+  EXPECT_EQ(failure.message, "rank 1: out of ideas");
 }
 
 TEST_F(GangFailure, OnceAllRanksHaveLeftNoCauseIsWaitedFor) {
@@ -122,7 +122,7 @@ TEST_F(GangFailure, OnceAllRanksHaveLeftNoCauseIsWaitedFor) {
             "echo '{\"type\":\"error\",\"message\":\"it is gone\",\"lost_peer\":true}' >&3\n"
             "exit 1"},
            2);
-  EXPECT_EQ(RunToFailure(spec).message, "it is gone");
+  EXPECT_EQ(RunToFailure(spec).message, "rank 0: it is gone");
 }
 
 TEST_F(GangFailure, OfOneWhoseJobIsEndedTheExecutorIsToldToo) {

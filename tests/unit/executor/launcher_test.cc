@@ -124,7 +124,7 @@ TEST_F(LauncherTest, FailuresOfForkedRanksAreToldAlike) {
   const Failure exit = RunToFailure(Worker({"1/error:boom", "1/exit:4", "hang"}, 2));
   EXPECT_EQ(exit.rank, 1);
   EXPECT_EQ(exit.exit_code, 4);
-  EXPECT_EQ(exit.message, "boom");
+  EXPECT_EQ(exit.message, "rank 1: boom");
   const Failure signal = RunToFailure(Worker({"0/kill:6", "hang"}, 2));
   EXPECT_EQ(signal.rank, 0);
   EXPECT_EQ(signal.signal, SIGABRT);

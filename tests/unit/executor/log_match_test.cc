@@ -26,6 +26,11 @@ TEST_F(LogMatches, ALineInWhichAPatternStandsIsFound) {
   EXPECT_EQ(match.line, "CUDA error: an illegal access");
 }
 
+TEST_F(LogMatches, ColoursDoNotCount) {
+  const LogMatch match = Find({"^CUDA error: 9"}, "\x1b[31mCUDA error: \x1b[1m9\x1b[0m", {});
+  EXPECT_EQ(match.line, "CUDA error: 9");
+}
+
 TEST_F(LogMatches, TheFirstPatternCountsWhereverItStands) {
   const LogMatch match =
       Find({"ECC", "NCCL"}, "NCCL error", {Log("a", "NCCL\n"), Log("b", "an ECC error")});

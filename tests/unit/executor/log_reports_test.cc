@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <limits>
 #include <string>
 
 #include "tests/unit/executor/harness.h"
@@ -120,12 +121,48 @@ TEST_F(LogReportsTest, WhatIsNoNumberFailsWithTheLine) {
   EXPECT_THAT(failure.log_tail, HasSubstr("epoch 1"));
 }
 
-TEST_F(LogReportsTest, StepsBeginWithOneAndGrow) {
-  EXPECT_THAT(RunToFailure(Printing("echo epoch 0 loss=1; sleep 1000")).message,
-              HasSubstr("'0' as step, which is not a whole number of at least 1"));
+TEST_F(LogReportsTest, AProgramMayCountFromZero) {
+  const GangSpec spec = Printing("for i in 0 1 5; do echo epoch $i loss=$i; done");
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(Reported(spec, 1).step, 1);
+  EXPECT_EQ(Reported(spec, 2).step, 2);
+  EXPECT_EQ(Reported(spec, 3).step, 6);
+  EXPECT_THAT(RunToFailure(Printing("echo epoch -1 loss=1; sleep 1000",
+                                    R"(epoch (?P<step>\S+) loss=(?P<loss>\S+))"))
+                  .message,
+              HasSubstr("'-1' as step, which is not a whole number of at least 0"));
+}
+
+TEST_F(LogReportsTest, TwoLinesOfOneStepAreQuoted) {
   EXPECT_THAT(
-      RunToFailure(Printing("echo epoch 2 loss=1; echo epoch 2 loss=1; sleep 1000")).message,
-      HasSubstr("a report at step 2 came after step 2"));
+      RunToFailure(Printing("echo epoch 2 loss=1; echo epoch 2 val_loss=3; sleep 1000")).message,
+      AllOf(HasSubstr("'epoch 2 loss=1' and then 'epoch 2 val_loss=3'"),
+            HasSubstr("reports.pattern matches two lines of step 2")));
+  EXPECT_THAT(
+      RunToFailure(Printing("echo epoch 0 loss=1; echo epoch 0 val_loss=3; sleep 1000")).message,
+      HasSubstr("matches two lines of step 0"));
+}
+
+TEST_F(LogReportsTest, StepsGrow) {
+  EXPECT_THAT(
+      RunToFailure(Printing("echo epoch 2 loss=1; echo epoch 1 loss=1; sleep 1000")).message,
+      HasSubstr("step 1 came after step 2, and steps must grow"));
+}
+
+TEST_F(LogReportsTest, ColoursDoNotCount) {
+  const GangSpec spec =
+      Printing(R"(printf '\033[1mepoch \033[0;32m1\033[0m loss=\033[32m0.5\033[0m\n')");
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(Reported(spec, 1).step, 1);
+  EXPECT_THAT(Reported(spec, 1).metrics, ElementsAre(Pair("loss", 0.5)));
+}
+
+TEST_F(LogReportsTest, NumbersBeyondDoublesAreInfiniteOrZero) {
+  const GangSpec spec = Printing("echo 1e400 -1e400 1e-400", R"((?P<a>\S+) (?P<b>\S+) (?P<c>\S+))");
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(Reported(spec, 1).metrics,
+              UnorderedElementsAre(Pair("a", infinity), Pair("b", -infinity), Pair("c", 0)));
 }
 
 TEST_F(LogReportsTest, AProgramThatPrintsNoReportHasFailed) {
