@@ -41,6 +41,13 @@ struct ProblemRow {
   const char* title;
 };
 
+// A parameter that the query of an operation may have.
+struct QueryParameter {
+  std::string_view method;
+  std::string_view path;  // of the contract: /api/v1/sweeps:validate
+  std::string_view name;
+};
+
 // The bounds that a schema sets for a number, a text or a list.
 struct Bounds {
   std::optional<double> min = {};

@@ -76,6 +76,25 @@ class Contract:
             visit(name, [])
         return done
 
+    def operations(self):
+        """(method, path, operation) for each operation."""
+        for path, item in self.document["paths"].items():
+            for method, operation in item.items():
+                if method != "parameters":
+                    yield method, path, operation
+
+    def parameter(self, each):
+        """A parameter, which may be a reference."""
+        return self.document["components"]["parameters"][name_of(each)] if "$ref" in each else each
+
+    def query_parameters(self):
+        """(method, path, name) for each parameter of a query."""
+        for method, path, operation in self.operations():
+            both = [*self.document["paths"][path].get("parameters", []), *operation.get("parameters", [])]
+            for each in map(self.parameter, both):
+                if each["in"] == "query":
+                    yield method, path, each["name"]
+
     def uses(self, schema):
         """Structs that a schema refers to."""
         if isinstance(schema, dict):
@@ -206,6 +225,10 @@ class Cpp(Language):
         lines += ["};", "", "inline constexpr ProblemRow kProblems[] = {"]
         prefix = self.contract.document["x-problems"]["prefix"]
         lines += [f"    {{{quoted(prefix + row['name'])}, {row['status']}, {quoted(row['title'])}}}," for row in rows]
+        lines += ["};", "", "// The parameters that queries may have, by operation.",
+                  "inline constexpr QueryParameter kQueryParameters[] = {"]
+        lines += [f"    {{{quoted(method.upper())}, {quoted(path)}, {quoted(name)}}},"
+                  for method, path, name in self.contract.query_parameters()]
         lines += ["};", "", "// docs/openapi.yaml as JSON.", "extern const char* const kOpenApi;", "",
                   "}  // namespace attune::rest", ""]
         return "\n".join(lines)
@@ -395,19 +418,11 @@ class Page(Language):
         return "\n".join(lines)
 
     def operations(self):
-        for path, item in self.contract.document["paths"].items():
-            for method, operation in item.items():
-                if method == "parameters":
-                    continue
-                query = [self.parameter(each) for each in operation.get("parameters", [])]
-                extra = f"<br>with {', '.join(query)}" if query else ""
-                yield operation["tags"][0], (f"| `{method.upper()} {path}` | {operation['summary']}{extra} "
-                                             f"| {self.answers(operation)} |")
-
-    def parameter(self, each):
-        if "$ref" in each:
-            each = self.contract.document["components"]["parameters"][name_of(each)]
-        return f"`{each['name']}`"
+        for method, path, operation in self.contract.operations():
+            query = [f"`{self.contract.parameter(each)['name']}`" for each in operation.get("parameters", [])]
+            extra = f"<br>with {', '.join(query)}" if query else ""
+            yield operation["tags"][0], (f"| `{method.upper()} {path}` | {operation['summary']}{extra} "
+                                         f"| {self.answers(operation)} |")
 
     def answers(self, operation):
         found = []

@@ -12,14 +12,16 @@
 #include "server/conductor/conductor.h"
 #include "server/conductor/thinker.h"
 #include "server/conductor/thread_pool.h"
+#include "server/folder/browser_sessions.h"
 #include "server/folder/data_folder.h"
 #include "server/http/http_server.h"
+#include "server/network/connection_limits.h"
 #include "server/rpc/executor_service.h"
 #include "server/rpc/rpc_server.h"
 #include "server/server_backend.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
-#include "tls/join.h"
+#include "system/secret.h"
 
 namespace attune::server {
 namespace {
@@ -27,6 +29,13 @@ namespace {
 std::string Address(const std::string& host, int port) {
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
          std::to_string(port);
+}
+
+HttpLimits HttpLimitsOf(const ConnectionLimits& connections) {
+  HttpLimits limits;
+  limits.connections = connections.http;
+  limits.unauthenticated = connections.http_unauthenticated;
+  return limits;
 }
 
 // Sweeps whose searchers think at the same time; more take turns.
@@ -70,11 +79,12 @@ struct Server::Parts {
         const ServerOptions& options)
       : folder(std::move(opened)),
         named_tokens(folder.path()),
+        sessions(folder.path()),
         storage(std::move(opened_storage)),
         reader(Reader::At(folder.database())),
         conductor(*options.algorithms, store, SteadyClock()),
         thinker(conductor, [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
-        executors(conductor, {.token = folder.token(),
+        executors(conductor, {.may_join = [this](const std::string& token) { return MayJoin(token); },
                               .server = folder.id(),
                               .lease_ttl = options.lease_ttl,
                               .read_piece =
@@ -108,13 +118,14 @@ struct Server::Parts {
                                            .port = options.http_port,
                                            .token = folder.token(),
                                            .version = kVersion,
+                                           .limits = HttpLimitsOf(connections),
                                            .https = options.https,
                                            .backend = &backend,
                                            .reader = reader.get(),
                                            .algorithms = options.algorithms,
                                            .named_tokens = &named_tokens,
-                                           .assets = options.assets,
-                                           .program_exists = {}});
+                                           .sessions = &sessions,
+                                           .assets = options.assets});
     if (!http_started.ok()) return http_started.error();
     http = std::move(http_started).value();
     const Status announced = folder.Announce("http://" + Address(host, http->port()),
@@ -128,24 +139,32 @@ struct Server::Parts {
   }
 
   Status StartRpc(const ServerOptions& options) {
-    tls::Join joined{.token = folder.token(), .fingerprint = {}};
+    std::string fingerprint;
     std::optional<tls::Identity> identity;
     if (options.rpc && options.rpc_tls) {
       auto known = folder.Identity();
       if (!known.ok()) return known.error();
       identity = std::move(known).value();
-      joined.fingerprint = tls::Fingerprint(identity->certificate).value();
+      fingerprint = tls::Fingerprint(identity->certificate).value();
     }
-    join = tls::ToText(joined);
-    if (Status written = folder.WriteJoin(join); !written.ok()) return written;
+    auto word = folder.JoinWord(named_tokens, fingerprint);
+    if (!word.ok()) return word.error();
+    join = *std::move(word);
     auto started = RpcServer::Start(executors, {.listen = options.rpc,
                                                 .host = options.rpc_host,
                                                 .port = options.rpc_port,
                                                 .identity = std::move(identity),
-                                                .lease_ttl = options.lease_ttl});
+                                                .lease_ttl = options.lease_ttl,
+                                                .connections = connections});
     if (!started.ok()) return started.error();
     rpc = std::move(started).value();
     return {};
+  }
+
+  bool MayJoin(const std::string& token) const {
+    if (SameSecret(token, folder.token())) return true;
+    const auto known = named_tokens.Find(token);
+    return known.ok() && *known && (*known)->role != Role::kViewer;
   }
 
   Result<ExecutorService::FilePiece> ReadPiece(const CheckpointId& id, const std::string& file,
@@ -157,6 +176,7 @@ struct Server::Parts {
 
   DataFolder folder;
   const NamedTokens named_tokens;
+  const BrowserSessions sessions;
   const std::optional<CheckpointStorage> storage;
   LateStore store;
   std::unique_ptr<Reader> reader;
@@ -170,6 +190,7 @@ struct Server::Parts {
   std::unique_ptr<HttpServer> http;
   const std::string host;
   const std::string rpc_host;
+  const ConnectionLimits connections = ReserveDescriptors();
   std::string join;
 };
 

@@ -98,8 +98,26 @@ Result<tls::Identity> DataFolder::Identity() const {
   return *made;
 }
 
-Status DataFolder::WriteJoin(const std::string& word) const {
-  return WriteWhole(path_ / "join", word + "\n", kPrivate);
+Result<std::string> DataFolder::JoinWord(const NamedTokens& tokens,
+                                         const std::string& fingerprint) const {
+  const std::filesystem::path file = path_ / "join";
+  const Result<std::string> text = ReadWord(file);
+  if (!text.ok()) return text.error();
+  tls::Join join = tls::ParseJoin(*text).value_or(tls::Join());
+  const auto known = tokens.Find(join.token);
+  if (!known.ok()) return known.error();
+  if (!*known || (*known)->name != kJoinToken) {
+    const Status removed = tokens.Remove(std::string(kJoinToken));
+    if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) return removed.error();
+    auto made = tokens.Create(std::string(kJoinToken), Role::kExecutor);
+    if (!made.ok()) return made.error();
+    join.token = *std::move(made);
+  }
+  join.fingerprint = fingerprint;
+  const std::string word = tls::ToText(join);
+  if (Status written = WriteWhole(file, word + "\n", kPrivate); !written.ok())
+    return written.error();
+  return word;
 }
 
 }  // namespace attune::server

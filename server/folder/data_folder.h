@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "server/folder/named_tokens.h"
 #include "system/unique_fd.h"
 #include "tls/certificate.h"
 
@@ -30,8 +31,10 @@ class DataFolder {
   // that.
   Result<tls::Identity> Identity() const;
 
-  // Writes `join`, the word that executors join with.
-  Status WriteJoin(const std::string& word) const;
+  // The word with which executors join (tls/join.h), in the file `join`. Its token is named `join`
+  // in `tokens` and may do nothing else. Creates or replaces that token if the file does not hold it.
+  // `fingerprint` is that of the certificate; empty without TLS.
+  Result<std::string> JoinWord(const NamedTokens& tokens, const std::string& fingerprint) const;
 
   std::filesystem::path database() const { return path_ / "attune.db"; }
   const std::filesystem::path& path() const { return path_; }

@@ -39,7 +39,7 @@ std::optional<NamedToken> Parse(const std::string& name, const std::string& text
   if (blank == text.npos) return std::nullopt;
   NamedToken token{.name = name, .sha256 = text.substr(blank + 1)};
   if (token.sha256.size() != 64) return std::nullopt;
-  for (const Role role : {Role::kAdmin, Role::kViewer}) {
+  for (const Role role : {Role::kAdmin, Role::kViewer, Role::kExecutor}) {
     token.role = role;
     if (text.substr(0, blank) == ToString(role)) return token;
   }
@@ -62,7 +62,17 @@ std::optional<fs::file_time_type> ChangeOf(const fs::path& folder) {
 
 }  // namespace
 
-std::string_view ToString(Role role) { return role == Role::kAdmin ? "admin" : "viewer"; }
+std::string_view ToString(Role role) {
+  switch (role) {
+    case Role::kAdmin:
+      return "admin";
+    case Role::kViewer:
+      return "viewer";
+    case Role::kExecutor:
+      return "executor";
+  }
+  return "";
+}
 
 NamedTokens::NamedTokens(const fs::path& data_dir) : folder_(data_dir / "tokens") {}
 
@@ -79,6 +89,10 @@ Result<std::string> NamedTokens::Create(const std::string& name, Role role) cons
   if (fs::exists(folder_ / name, error))
     return Error{ErrorCode::kConflict,
                  name + " has a token: remove that first, with `attune token rm " + name + "`"};
+  return Write(name, role);
+}
+
+Result<std::string> NamedTokens::Write(const std::string& name, Role role) const {
   const std::string secret = RandomWord();
   const Status written = WriteWhole(
       folder_ / name, std::string(ToString(role)) + ' ' + Sha256::HexOf(secret) + '\n', kPrivate);
@@ -88,6 +102,15 @@ Result<std::string> NamedTokens::Create(const std::string& name, Role role) cons
   return secret;
 }
 
+Result<std::string> NamedTokens::Rotate(const std::string& name) const {
+  const auto tokens = List();
+  if (!tokens.ok()) return tokens.error();
+  const auto found = std::ranges::find(*tokens, name, &NamedToken::name);
+  if (found == tokens->end())
+    return Error{ErrorCode::kNotFound, "there is no token of `" + name + "`"};
+  return Write(name, found->role);
+}
+
 Status NamedTokens::Remove(const std::string& name) const {
   if (IsName(name) && unlink((folder_ / name).c_str()) == 0) return {};
   if (IsName(name) && errno != ENOENT)
@@ -95,39 +118,51 @@ Status NamedTokens::Remove(const std::string& name) const {
   return Error{ErrorCode::kNotFound, "there is no token of `" + name + "`"};
 }
 
-std::vector<NamedToken> NamedTokens::List() const {
+Result<std::vector<NamedToken>> NamedTokens::List() const {
   std::vector<NamedToken> tokens;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
-    const std::string name = entry.path().filename();
+  for (fs::directory_iterator entry(folder_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
     if (!IsName(name)) continue;
-    const Result<std::string> text = ReadWord(entry.path());
+    const Result<std::string> text = ReadWord(entry->path());
+    if (!text.ok() && text.error().code != ErrorCode::kDenied) return text.error();
     if (auto token = text.ok() ? Parse(name, *text) : std::nullopt) {
       tokens.push_back(*std::move(token));
     } else {
-      logging::Warn("{} is passed over: {}", entry.path().string(),
+      logging::Warn("{} is skipped: {}", entry->path().string(),
                     text.ok() ? "it holds no token" : text.error().message);
     }
   }
   if (error && error != std::errc::no_such_file_or_directory)
-    logging::Warn("the tokens in {} cannot be read: {}", folder_.string(), error.message());
+    return SystemError("cannot read the tokens in " + folder_.string(), error.value());
   std::ranges::sort(tokens, {}, &NamedToken::name);
   return tokens;
 }
 
-std::optional<NamedToken> NamedTokens::Find(std::string_view secret) const {
-  const std::string digest = Sha256::HexOf(secret);
+Result<std::optional<NamedToken>> NamedTokens::Find(std::string_view secret) const {
+  return FindDigest(Sha256::HexOf(secret));
+}
+
+Result<std::optional<NamedToken>> NamedTokens::FindDigest(const std::string& digest) const {
   const std::lock_guard lock(mutex_);
+  Status read;
   const auto change = ChangeOf(folder_);
   if (!change || change != read_) {
     // Times are coarse: only one that lies back tells that nothing has changed since.
     const bool rests = change && *change + kCoarseTime < fs::file_time_type::clock::now();
-    read_ = rests ? change : std::nullopt;
-    known_ = List();
+    read_.reset();
+    if (auto listed = List(); listed.ok()) {
+      known_ = *std::move(listed);
+      if (rests) read_ = change;
+    } else {
+      read = listed.error();
+    }
   }
   for (const NamedToken& token : known_)
-    if (SameSecret(digest, token.sha256)) return token;
-  return std::nullopt;
+    if (SameSecret(digest, token.sha256)) return std::optional(token);
+  if (!read.ok()) return read.error();
+  return std::optional<NamedToken>();
 }
 
 }  // namespace attune::server

@@ -1,9 +1,5 @@
 #include "server/http/http_server.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -15,70 +11,49 @@
 #include "server/http/transport/connections.h"
 #include "server/http/transport/exchange.h"
 #include "server/http/transport/problem.h"
+#include "server/network/tcp_listener.h"
 
 namespace attune::server {
-namespace {
-
-constexpr int kBacklog = 1'024;  // connections that wait to be accepted
-
-// Every connection is a descriptor: asks the system for as many as the limits need, and lowers the
-// limits to what it gives.
-HttpLimits WithinDescriptors(HttpLimits limits) {
-  rlimit allowed{};
-  if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0) return limits;
-  const rlim_t wanted = DescriptorsOf(limits);
-  if (allowed.rlim_cur < wanted) {
-    rlimit raised = allowed;
-    raised.rlim_cur = std::min(wanted, allowed.rlim_max);
-    if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) allowed = raised;
-  }
-  if (allowed.rlim_cur < wanted) {
-    const rlim_t rest = limits.spare_connections + kOtherDescriptors;
-    limits.connections =
-        std::max<size_t>(allowed.rlim_cur > rest ? allowed.rlim_cur - rest : 0, kFewestConnections);
-  }
-  return limits;
-}
-
-}  // namespace
 
 class HttpServer::Parts {
  public:
   Parts(Options options, std::shared_ptr<Certificate> certificate)
       : options_(std::move(options)),
         certificate_(std::move(certificate)),
-        access_(options_.host, certificate_, options_.token, options_.named_tokens),
+        access_({.host = options_.host,
+                 .certificate = certificate_,
+                 .secret = options_.token,
+                 .others = options_.named_tokens,
+                 .sessions = options_.sessions}),
         pages_(options_.assets),
         api_({.backend = options_.backend,
               .reader = options_.reader,
               .algorithms = options_.algorithms,
-              .program_exists = options_.program_exists,
               .version = options_.version,
               .streams = options_.limits.streams}),
         event_stream_(*options_.backend, *options_.reader),
         exchange_([this](const Request& request) { return Answer(request); }) {}
 
   Status Listen() {
-    const auto listening = Exchange::Listen(options_.host, options_.port, "--port", kBacklog);
+    auto listening = ListenTcp(options_.host, options_.port, "--port");
     if (!listening.ok()) return listening.error();
     port_ = listening->port;
-    std::vector<Connections::Listener> listeners{{.socket = listening->socket, .certificate = {}}};
+    access_.SetPort(port_);
+    std::vector<Connections::Listener> listeners;
+    listeners.push_back({.socket = std::move(listening->socket), .certificate = {}});
     if (options_.https) {
-      const auto secure =
-          Exchange::Listen(options_.https->host, options_.https->port, "--https-port", kBacklog);
-      if (!secure.ok()) {
-        ::close(listening->socket);
-        return secure.error();
-      }
+      auto secure = ListenTcp(options_.https->host, options_.https->port, "--https-port");
+      if (!secure.ok()) return secure.error();
       https_port_ = secure->port;
-      listeners.push_back({.socket = secure->socket, .certificate = certificate_});
+      listeners.push_back({.socket = std::move(secure->socket), .certificate = certificate_});
     }
     connections_ = std::make_unique<Connections>(
         Connections::Parts{
             .exchange = &exchange_,
+            .shows_token = [this](const Request& head) { return access_.ShowsToken(head); },
             .admits = [this](const Request& head) { return Admits(head); },
             .feed = &event_stream_,
-            .limits = WithinDescriptors(options_.limits),
+            .limits = options_.limits,
         },
         std::move(listeners));
     return {};
@@ -99,9 +74,10 @@ class HttpServer::Parts {
   }
 
  private:
-  // A body is read only after access is granted.
+  // Whether the body of a request is read. It needs a valid token whatever the path is: the path is
+  // decoded later.
   bool Admits(Request head) const {
-    return TakesBody(head.method) && !access_.Refuse(head).has_value();
+    return TakesBody(head.method) && access_.ShowsToken(head) && !access_.Refuse(head).has_value();
   }
 
   Response Answer(Request request) {
@@ -125,6 +101,7 @@ class HttpServer::Parts {
     const std::string& path = request.path;
     if (IsApi(path) || path == "/livez" || path == "/readyz" || path == "/version")
       return api_.Handle(request);
+    if (path == "/logout" && request.method == "POST") return access_.Logout(request);
     if (request.method != "GET") {
       Response refusal = Problem(rest::ProblemType::kMethodNotAllowed,
                                  path + " takes GET, HEAD, not " + request.method);
@@ -136,7 +113,7 @@ class HttpServer::Parts {
 
   const Options options_;
   const std::shared_ptr<Certificate> certificate_;  // null without HTTPS
-  const Access access_;
+  Access access_;
   const Pages pages_;
   Api api_;
   EventStream event_stream_;

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "core/algorithms/algorithms.h"
+#include "server/folder/browser_sessions.h"
 #include "server/folder/named_tokens.h"
 #include "server/http/answers/pages.h"
 #include "server/http/backend/backend.h"
@@ -42,16 +43,13 @@ class HttpServer {
     Reader* reader = nullptr;
     const Algorithms* algorithms = nullptr;
     const NamedTokens* named_tokens = nullptr;  // of people; null: there are none
+    const BrowserSessions* sessions = nullptr;
     std::span<const Asset> assets;
-
-    std::function<bool(const std::string& path)>
-        program_exists;  // for sweep files; empty: not asked
   };
 
-  // Listens, and serves on threads of its own. The process may have as many descriptors afterwards
-  // as the limits need; where the system gives fewer, there are fewer connections. kUnavailable
-  // when a port is taken, kDenied when it may not be used, kInvalid when TLS cannot be spoken with
-  // the files. REQUIRES: no null pointer but `named_tokens`, and a token.
+  // Listens, and serves on its own threads. Returns the errors of ListenTcp, and kInvalid if the
+  // certificate's files cannot be used. REQUIRES: a token, and no null pointer except
+  // `named_tokens`. The process may open as many descriptors as the limits need.
   static Result<std::unique_ptr<HttpServer>> Start(Options options);
 
   // Stops.

@@ -6,7 +6,6 @@
 #include "base/result.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/executor_stream.h"
-#include "system/secret.h"
 
 namespace attune::server {
 namespace {
@@ -22,6 +21,11 @@ int64_t Microseconds(std::chrono::milliseconds duration) {
   return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
 }
 
+// An executor may bring more than it was asked for.
+void CutTo(uint32_t limit_bytes, std::string& data) {
+  if (data.size() > limit_bytes) data.resize(limit_bytes);
+}
+
 // An executor counts from when it sent, and this from when it heard: all that has to happen
 // meanwhile is that its gangs are killed.
 std::chrono::milliseconds MarginOf(std::chrono::milliseconds lease) {
@@ -32,11 +36,11 @@ std::chrono::milliseconds MarginOf(std::chrono::milliseconds lease) {
 
 ExecutorService::ExecutorService(Conductor& conductor, Options options)
     : conductor_(conductor),
-      token_(options.token),
+      may_join_(options.may_join),
       read_piece_(std::move(options.read_piece)),
       fetching_(kFetchThreads),
       sessions_(*this,
-                {.token = std::move(options.token),
+                {.may_join = std::move(options.may_join),
                  .server = std::move(options.server),
                  .lease_ttl_us = Microseconds(options.lease_ttl),
                  .patience_us = Microseconds(options.lease_ttl + MarginOf(options.lease_ttl))}) {
@@ -67,8 +71,23 @@ void ExecutorService::CheckLeases() {
 // ---- streams --------------------------------------------------------------------------------
 
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* ExecutorService::Connect(
-    grpc::CallbackServerContext*) {
-  return new ExecutorStream(*this);
+    grpc::CallbackServerContext* context) {
+  return new ExecutorStream(*this, context->peer());
+}
+
+void ExecutorService::SetAuthenticated(Authenticated authenticated) {
+  const std::lock_guard lock(authenticated_mutex_);
+  authenticated_ = std::move(authenticated);
+}
+
+grpc::Status ExecutorService::Authenticate(const std::string& token,
+                                           const std::string& peer) const {
+  if (!may_join_(token))
+    return {grpc::StatusCode::UNAUTHENTICATED, "the token does not allow to join this server"};
+  const std::lock_guard lock(authenticated_mutex_);
+  if (authenticated_ && !authenticated_(peer))
+    return {grpc::StatusCode::UNAVAILABLE, "the server has too many connections of executors"};
+  return grpc::Status::OK;
 }
 
 SessionId ExecutorService::OnOpened(ExecutorLink& link) {
@@ -77,14 +96,20 @@ SessionId ExecutorService::OnOpened(ExecutorLink& link) {
 }
 
 // The next message may be read into this one as soon as the sessions have been told.
-void ExecutorService::OnMessage(SessionId id, v1::FromExecutor& message) {
+void ExecutorService::OnMessage(SessionId id, const std::string& peer,
+                                v1::FromExecutor& message) {
   if (message.has_facts()) {
     FactBatch batch = FromProto(*message.mutable_facts());
     std::lock_guard lock(mutex_);
     return sessions_.OnFacts(id, std::move(batch), Now());
   }
   const v1::FromExecutor taken = std::move(message);
+  // The sessions refuse a wrong token, and say why.
+  const bool too_many =
+      taken.has_hello() && Authenticate(taken.hello().token(), peer).error_code() ==
+                               grpc::StatusCode::UNAVAILABLE;
   std::lock_guard lock(mutex_);
+  if (too_many) return sessions_.OnTooMany(id);
   if (taken.has_hello()) return sessions_.OnHello(id, taken.hello(), Now());
   if (taken.has_heartbeat()) return sessions_.OnHeartbeat(id, taken.heartbeat(), Now());
   if (taken.has_goodbye()) return sessions_.OnGoodbye(id, taken.goodbye());
@@ -162,6 +187,7 @@ Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& ex
     return Send(executor, std::move(message));
   });
   if (!chunk.ok()) return chunk.error();
+  CutTo(limit_bytes, *chunk->mutable_data());
   return LogSlice{.data = std::move(*chunk->mutable_data()),
                   .offset = chunk->offset(),
                   .file_bytes = chunk->file_bytes()};
@@ -169,7 +195,7 @@ Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& ex
 
 Result<v1::CheckpointPiece> ExecutorService::ReadCheckpoint(const std::string& executor,
                                                             const PieceOf& wanted) {
-  return pieces_.Await(executor, [&](uint64_t request) {
+  auto brought = pieces_.Await(executor, [&](uint64_t request) {
     v1::ToExecutor message;
     v1::CheckpointRequest& piece = *message.mutable_checkpoint_request();
     piece.set_request(request);
@@ -181,18 +207,17 @@ Result<v1::CheckpointPiece> ExecutorService::ReadCheckpoint(const std::string& e
     piece.set_limit_bytes(wanted.limit_bytes);
     return Send(executor, std::move(message));
   });
+  if (brought.ok()) CutTo(wanted.limit_bytes, *brought->mutable_data());
+  return brought;
 }
 
 grpc::ServerUnaryReactor* ExecutorService::Deliver(grpc::CallbackServerContext* context,
                                                    const v1::CheckpointPiece* piece,
                                                    v1::Delivered*) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (SameSecret(piece->token(), token_)) {
-    pieces_.OnAnswer(*piece);
-    reactor->Finish(grpc::Status::OK);
-  } else {
-    reactor->Finish({grpc::StatusCode::UNAUTHENTICATED, "the token is not this server's"});
-  }
+  const grpc::Status authenticated = Authenticate(piece->token(), context->peer());
+  if (authenticated.ok()) pieces_.OnAnswer(*piece);
+  reactor->Finish(authenticated);
   return reactor;
 }
 
@@ -200,8 +225,9 @@ grpc::ServerUnaryReactor* ExecutorService::Fetch(grpc::CallbackServerContext* co
                                                  const v1::FetchRequest* request,
                                                  v1::CheckpointPiece* piece) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (!SameSecret(request->token(), token_)) {
-    reactor->Finish({grpc::StatusCode::UNAUTHENTICATED, "the token is not this server's"});
+  if (const auto authenticated = Authenticate(request->token(), context->peer());
+      !authenticated.ok()) {
+    reactor->Finish(authenticated);
     return reactor;
   }
   if (++fetches_ > kFetchesMax) {

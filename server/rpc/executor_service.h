@@ -35,7 +35,8 @@ class ExecutorService final : public v1::Executors::CallbackService,
   using ReadPiece = std::function<Result<FilePiece>(const CheckpointId& id, const std::string& file,
                                                     uint64_t offset, uint32_t limit_bytes)>;
   struct Options {
-    std::string token;
+    // Whether a token allows to join as an executor. Called often, by any thread.
+    std::function<bool(const std::string& token)> may_join;
     std::string server = {};  // Welcome.server
     std::chrono::milliseconds lease_ttl;
     ReadPiece read_piece =
@@ -70,6 +71,11 @@ class ExecutorService final : public v1::Executors::CallbackService,
   // From the executor that has it; waits for the answer.
   Result<v1::CheckpointPiece> ReadCheckpoint(const std::string& executor, const PieceOf& wanted);
 
+  // `authenticated` is called with the peer of each call that shows the right token. It returns
+  // false if the call is to be refused because there are too many connections. Null: no call is.
+  using Authenticated = std::function<bool(const std::string& peer)>;
+  void SetAuthenticated(Authenticated authenticated);
+
   // Declares lost every executor whose lease has run out. To be called a few times a lease.
   void CheckLeases();
 
@@ -93,8 +99,12 @@ class ExecutorService final : public v1::Executors::CallbackService,
 
   // Called by streams.
   SessionId OnOpened(ExecutorLink& link);
-  void OnMessage(SessionId id, v1::FromExecutor& message);  // takes what facts hold
+  // Moves the facts out of `message`. `peer` is the name that gRPC gives the other end.
+  void OnMessage(SessionId id, const std::string& peer, v1::FromExecutor& message);
   void OnClosed(SessionId id);
+
+  // The refusal of a call with this token; OK: the call may continue.
+  grpc::Status Authenticate(const std::string& token, const std::string& peer) const;
 
   // Whether it is connected, and now has the message to send.
   bool Send(const std::string& executor, v1::ToExecutor message);
@@ -106,12 +116,15 @@ class ExecutorService final : public v1::Executors::CallbackService,
   void Nudge() override { conductor_.Nudge(); }
 
   Conductor& conductor_;
-  const std::string token_;
+  const std::function<bool(const std::string& token)> may_join_;
   const ReadPiece read_piece_;
   Requests<v1::LogChunk> logs_{kLogPatience};
   Requests<v1::CheckpointPiece> pieces_{kPiecePatience};
   ThreadPool fetching_;
   std::atomic<int> fetches_ = 0;  // that wait
+
+  mutable std::mutex authenticated_mutex_;
+  Authenticated authenticated_;
 
   // Recursive, because a conductor that stops answers in the midst of what it is asked.
   mutable std::recursive_mutex mutex_;

@@ -7,8 +7,8 @@
 
 namespace attune::server {
 
-ExecutorStream::ExecutorStream(ExecutorService& service)
-    : service_(service), id_(service.OnOpened(*this)) {
+ExecutorStream::ExecutorStream(ExecutorService& service, std::string peer)
+    : service_(service), peer_(std::move(peer)), id_(service.OnOpened(*this)) {
   StartRead(&incoming_);
 }
 
@@ -69,7 +69,7 @@ void ExecutorStream::ReadOn() {
 
 void ExecutorStream::OnReadDone(bool ok) {
   if (!ok) return Close();
-  service_.OnMessage(id_, incoming_);
+  service_.OnMessage(id_, peer_, incoming_);
 }
 
 void ExecutorStream::OnDone() {

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <mutex>
+#include <string>
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "server/rpc/sessions.h"
@@ -15,7 +16,8 @@ class ExecutorService;
 class ExecutorStream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>,
                              public ExecutorLink {
  public:
-  explicit ExecutorStream(ExecutorService& service);
+  // `peer` is the name that gRPC gives the other end.
+  ExecutorStream(ExecutorService& service, std::string peer);
 
   // Dropped once the stream is closing. Desired state and acknowledgements that wait to be written
   // give way to newer ones, so that an executor that reads slowly gets the newest and holds up no
@@ -34,6 +36,7 @@ class ExecutorStream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1
   void WriteNext();                       // REQUIRES: mutex_ is held
 
   ExecutorService& service_;
+  const std::string peer_;
   const SessionId id_;
   v1::FromExecutor incoming_;
 

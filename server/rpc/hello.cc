@@ -9,7 +9,6 @@
 #include "core/log/joining.h"
 #include "core/state/state.h"
 #include "server/rpc/convert.h"
-#include "system/secret.h"
 
 namespace attune::server {
 namespace {
@@ -37,11 +36,15 @@ v1::Refusal MakeRefusal(v1::Refusal::Code code, const std::string& message) {
   return refusal;
 }
 
-std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, const std::string& token) {
-  if (!SameSecret(hello.token(), token))
+std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, bool may_join) {
+  if (!may_join)
     return MakeRefusal(v1::Refusal::BAD_TOKEN,
-                       "the token is not this server's: give the content of DATA-DIR/join with "
-                       "--token-file");
+                       "the token does not allow to join this server: give its DATA-DIR/join with "
+                       "--token-file, or another token of role executor");
+  if (hello.ByteSizeLong() > kHelloBytesMax)
+    return MakeRefusal(v1::Refusal::BAD_HELLO,
+                       "the executor's first message has " + std::to_string(hello.ByteSizeLong()) +
+                           " bytes; at most " + std::to_string(kHelloBytesMax) + " are allowed");
   if (hello.format() != kFormat) return MakeRefusal(v1::Refusal::VERSION, OtherFormat(hello));
   if (const Status sound = CheckJoin(JoinOf(hello)); !sound.ok())
     return MakeRefusal(v1::Refusal::BAD_HELLO, sound.error().message);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -8,13 +9,15 @@
 
 namespace attune::server {
 
-// What an executor says first on a connection, by itself: whoever else is connected does not
-// come into it.
+// The first message of an executor on a connection. These functions look at the message alone, not
+// at other connections.
+
+inline constexpr size_t kHelloBytesMax = 64 << 10;
 
 v1::Refusal MakeRefusal(v1::Refusal::Code code, const std::string& message);
 
-// Why it is refused; nullopt: it is not. `token`: this server's.
-std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, const std::string& token);
+// Why the executor is refused; nullopt if it is not. `may_join` says whether its token allows it.
+std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, bool may_join);
 
 // REQUIRES: no fault.
 JoinExecutor JoinOf(const v1::Hello& hello);

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "base/result.h"
+#include "server/network/connection_limits.h"
+#include "server/rpc/acceptor.h"
 #include "server/rpc/executor_service.h"
 #include "tls/certificate.h"
 
@@ -27,9 +29,10 @@ class RpcServer {
     int port = 0;                           // 0: any free one
     std::optional<tls::Identity> identity;  // absent: no TLS
     std::chrono::milliseconds lease_ttl;
+    ConnectionLimits connections;
   };
 
-  // kUnavailable, with the port's number, when it is taken. The service outlives the server.
+  // Returns the errors of ListenTcp. The service outlives the server.
   static Result<std::unique_ptr<RpcServer>> Start(ExecutorService& service, const Options& options);
   ~RpcServer();
 
@@ -37,12 +40,13 @@ class RpcServer {
   std::shared_ptr<grpc::Channel> LocalChannel();
 
  private:
-  RpcServer(ExecutorService& service, std::unique_ptr<grpc::Server> server, int port,
-            std::chrono::milliseconds lease_ttl);
+  RpcServer(ExecutorService& service, std::unique_ptr<grpc::Server> server,
+            std::unique_ptr<Acceptor> acceptor, int port, std::chrono::milliseconds lease_ttl);
   void WatchLeases(std::chrono::milliseconds period);
 
   ExecutorService& service_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Acceptor> acceptor_;  // null when it does not listen
   int port_ = 0;
   std::mutex mutex_;
   std::condition_variable stop_;

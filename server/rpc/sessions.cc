@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/message_limits.h"
 #include "base/result.h"
 #include "logging/log.h"
 #include "server/rpc/hello.h"
@@ -57,8 +58,15 @@ void Sessions::OnHello(SessionId id, const v1::Hello& hello, Time now) {
   TakeOver(id);
 }
 
+void Sessions::OnTooMany(SessionId id) {
+  if (Session* session = Find(id))
+    Refuse(*session, v1::Refusal::BUSY,
+           "the server has as many connections of executors as it may keep open: try again later, "
+           "or raise the limit of open files (ulimit -n) of the server");
+}
+
 std::optional<v1::Refusal> Sessions::Fault(const v1::Hello& hello) const {
-  if (auto fault = FaultOf(hello, options_.token)) return fault;
+  if (auto fault = FaultOf(hello, options_.may_join(hello.token()))) return fault;
   // Only while the successor is about: a clock that was set back must not lock an executor out.
   const auto known = executors_.find(hello.name());
   if (known != executors_.end() && hello.started_us() > 0 &&
@@ -252,7 +260,7 @@ void Sessions::TellLeave(SessionId id, Session& session) {
 void Sessions::OnHealth(SessionId id, const v1::Health& health) {
   Session* session = Speaker(id);
   if (session == nullptr) return;
-  session->problem = health.problem();
+  session->problem = CutEnd(health.problem(), kProblemBytesMax);
   if (session->stage == Stage::kJoined) TellHealth(id, *session);
   ReadOnOrHold(id, *session);
 }
@@ -430,6 +438,8 @@ void Sessions::OnTime(Time now) {
   for (auto& [id, session] : sessions_) {
     const bool silent = session.stage == Stage::kSilent && !session.closing;
     if (silent && now.us - session.opened.us > options_.patience_us) Close(session);
+    if (session.welcomed && !session.closing && !options_.may_join(session.hello.token()))
+      Refuse(session, v1::Refusal::BAD_TOKEN, "the token of this executor was revoked");
   }
   if (!started_) return;
   std::erase_if(executors_, [&](const auto& entry) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -54,7 +55,8 @@ inline constexpr size_t kSessionsBytesMax = 96 << 20;
 class Sessions {
  public:
   struct Options {
-    std::string token;
+    // Whether a token allows to join as an executor.
+    std::function<bool(const std::string& token)> may_join;
     std::string server = {};  // Welcome.server
     int64_t lease_ttl_us = 0;
     int64_t patience_us = 0;  // until an executor is lost; longer than a lease
@@ -67,6 +69,8 @@ class Sessions {
   // where that is no hello, or none comes within the patience.
   SessionId OnOpened(ExecutorLink& link, Time now);
   void OnHello(SessionId id, const v1::Hello& hello, Time now);
+  // Instead of OnHello, if the server has too many connections of executors.
+  void OnTooMany(SessionId id);
   void OnFacts(SessionId id, FactBatch batch, Time now);
   void OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now);
   void OnGoodbye(SessionId id, const v1::Goodbye& goodbye);

@@ -22,6 +22,17 @@ std::optional<double> OptionalReal(const sqlite::Rows& rows, int column) {
   return rows.Real(column);
 }
 
+// Calls `read`, which reads columns of JSON. Returns the reason if a column is damaged.
+template <class Read>
+std::optional<std::string> WhyDamaged(Read read) {
+  try {
+    read();
+  } catch (const Json::exception& error) {
+    return std::string("a column of the database is damaged: ") + error.what();
+  }
+  return std::nullopt;
+}
+
 Json ParseColumn(const sqlite::Rows& rows, int column) {
   return ParseJsonOrThrow<Json>(rows.Text(column));
 }
@@ -68,11 +79,16 @@ Status ReadFront(sqlite::Connection& connection, SweepRow& sweep) {
       " WHERE f.sweep = ? ORDER BY f.seq",
       sweep.id.value);
   while (rows.Next()) {
-    sweep.front.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
-                           .step = Step(rows.Integer(1)),
-                           .values = ParseColumn(rows, 2).get<std::vector<double>>(),
-                           .config = ConfigColumn(rows, 3),
-                           .metrics = MetricsColumn(rows, 4)});
+    BestTrial best{.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
+                   .step = Step(rows.Integer(1))};
+    // The list of trials says that a row is damaged.
+    const auto damage = WhyDamaged([&] {
+      best.values = ParseColumn(rows, 2).get<std::vector<double>>();
+      best.config = ConfigColumn(rows, 3);
+      best.metrics = MetricsColumn(rows, 4);
+    });
+    if (damage) continue;
+    sweep.front.push_back(std::move(best));
     const Status read = ReadCheckpointOf(connection, sweep.id, rows.Integer(5), sweep.front.back());
     if (!read.ok()) return read;
   }
@@ -87,16 +103,20 @@ std::optional<SweepEdit> EditOfRow(const sqlite::Rows& rows) {
 }
 
 SweepRow SweepOfRow(const sqlite::Rows& rows) {
-  return {.id = SweepId(static_cast<uint64_t>(rows.Integer(0))),
+  SweepRow row{.id = SweepId(static_cast<uint64_t>(rows.Integer(0))),
           .state = std::string(rows.Text(1)),
           .reason = std::string(rows.Text(2)),
           .created = std::string(rows.Text(3)),
           .ended = rows.OptionalText(4),
           .reserved = rows.OptionalText(6),
-          .owner = std::string(rows.Text(7)),
-          .spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5))),
-          .edit = EditOfRow(rows),
-          .warm_start = ParseColumn(rows, 11).get<std::vector<std::string>>()};
+          .owner = std::string(rows.Text(7))};
+  row.damaged = WhyDamaged([&] {
+    row.spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5)));
+    row.edit = EditOfRow(rows);
+    row.warm_start = ParseColumn(rows, 11).get<std::vector<std::string>>();
+  });
+  if (row.spec.objectives.empty()) row.spec.objectives.emplace_back();  // readers need one
+  return row;
 }
 
 std::optional<Rationale> RationaleColumn(const sqlite::Rows& rows, int column) {
@@ -105,13 +125,11 @@ std::optional<Rationale> RationaleColumn(const sqlite::Rows& rows, int column) {
 }
 
 TrialRow TrialOfRow(const sqlite::Rows& rows) {
-  return {.id = {SweepId(static_cast<uint64_t>(rows.Integer(0))),
+  TrialRow row{.id = {SweepId(static_cast<uint64_t>(rows.Integer(0))),
                  TrialNumber(static_cast<uint32_t>(rows.Integer(1)))},
           .state = std::string(rows.Text(2)),
           .reason = std::string(rows.Text(3)),
-          .config = ConfigColumn(rows, 4),
           .origin = std::string(rows.Text(15)),
-          .rationale = RationaleColumn(rows, 16),
           .created = std::string(rows.Text(5)),
           .ended = rows.OptionalText(6),
           .not_before = rows.OptionalText(14),
@@ -119,9 +137,14 @@ TrialRow TrialOfRow(const sqlite::Rows& rows) {
           .step = Step(rows.Integer(8)),
           .milestone = Step(rows.Integer(9)),
           .seconds = Seconds(rows.Real(10)),
-          .metrics = MetricsColumn(rows, 11),
           .best = OptionalReal(rows, 12),
           .checkpoint = rows.OptionalText(13)};
+  row.damaged = WhyDamaged([&] {
+    row.config = ConfigColumn(rows, 4);
+    row.rationale = RationaleColumn(rows, 16);
+    row.metrics = MetricsColumn(rows, 11);
+  });
+  return row;
 }
 
 AttemptRow AttemptOfRow(const sqlite::Rows& rows) {
@@ -243,6 +266,8 @@ Result<TrialRow> ReadTrial(sqlite::Connection& connection, const TrialId& id) {
   auto trials = ReadTrials(connection, id.sweep, id.number, 1);
   if (!trials.ok()) return trials.error();
   if (trials->empty() || trials->front().id != id) return NoTrial(id);
+  if (trials->front().damaged)
+    return Error{ErrorCode::kCorrupt, ToString(id) + ": " + *trials->front().damaged};
   return std::move(trials->front());
 }
 

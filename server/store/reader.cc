@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "core/log/request_key.h"
 #include "server/store/curves.h"
 #include "server/store/event_log.h"
 #include "server/store/json.h"
@@ -107,6 +108,8 @@ Result<SweepRow> Reader::Sweep(SweepId id) {
     auto sweeps = ReadSweeps(connection, id, id, 1);
     if (!sweeps.ok()) return sweeps.error();
     if (sweeps->empty()) return NoSweep(id);
+    if (sweeps->front().damaged)
+      return Error{ErrorCode::kCorrupt, ToString(id) + ": " + *sweeps->front().damaged};
     return std::move(sweeps->front());
   });
 }
@@ -184,13 +187,14 @@ Result<AttemptRow> Reader::Attempt(const AttemptId& id) {
   });
 }
 
-Result<std::optional<Event>> Reader::Requested(SweepId sweep, const std::string& key) {
+Result<std::optional<Event>> Reader::Requested(SweepId sweep, const std::string& request_key) {
   return InSnapshot<std::optional<Event>>(
       [&](sqlite::Connection& connection) -> Result<std::optional<Event>> {
+        const auto [from, until] = SameRequests(request_key);
         sqlite::Rows rows = connection.Query(
             "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
-            " WHERE seq = (SELECT seq FROM requests WHERE sweep = ? AND key = ?)",
-            sweep.value, key);
+            " WHERE seq = (SELECT seq FROM requests WHERE sweep = ? AND key >= ? AND key < ? LIMIT 1)",
+            sweep.value, from, until);
         if (!rows.Next()) {
           if (!rows.status().ok()) return rows.status().error();
           return std::optional<Event>();
@@ -198,6 +202,20 @@ Result<std::optional<Event>> Reader::Requested(SweepId sweep, const std::string&
         auto event = EventOf(rows);
         if (!event.ok()) return event.error();
         return std::optional<Event>(std::move(event).value());
+      });
+}
+
+Result<std::optional<std::string>> Reader::RequestKeyOf(SweepId sweep,
+                                                        const std::string& request_key) {
+  return InSnapshot<std::optional<std::string>>(
+      [&](sqlite::Connection& connection) -> Result<std::optional<std::string>> {
+        const auto [from, until] = SameRequests(request_key);
+        sqlite::Rows rows = connection.Query(
+            "SELECT key FROM requests WHERE sweep = ? AND key >= ? AND key < ? LIMIT 1",
+            sweep.value, from, until);
+        if (rows.Next()) return std::optional(std::string(rows.Text(0)));
+        if (!rows.status().ok()) return rows.status().error();
+        return std::optional<std::string>();
       });
 }
 

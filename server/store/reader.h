@@ -51,6 +51,7 @@ struct SweepRow {
   std::vector<std::string> warm_start;  // what it has taken of each earlier sweep, in words
   std::vector<BestTrial> front;         // its best reports, as they were reported
   std::vector<std::string> logged;      // names of what its trials log between reports, sorted
+  std::optional<std::string> damaged;   // why its columns of JSON cannot be read; those are empty then
 
   // The one that is the best in the first objective; null when there is none.
   const BestTrial* Best() const;
@@ -73,6 +74,7 @@ struct TrialRow {
   Metrics metrics;
   std::optional<double> best;
   std::optional<std::string> checkpoint;
+  std::optional<std::string> damaged;  // as of SweepRow
 };
 
 struct ReportRow {
@@ -240,9 +242,11 @@ class Reader {
   // The newest decision on a trial, or the one at a step; nullopt: there is none. kNotFound.
   Result<std::optional<Explanation>> Explain(const TrialId& id, std::optional<Step> step);
 
-  // What a request of the sweep with this idempotency key has led to: the fact that carries it.
-  // Sweep 0: requests that make sweeps. nullopt: there was none.
-  Result<std::optional<Event>> Requested(SweepId sweep, const std::string& key);
+  // Returns the event that an earlier request with this key led to, whatever its body was
+  // (core/log/request_key.h). Sweep 0 means requests that create sweeps.
+  Result<std::optional<Event>> Requested(SweepId sweep, const std::string& request_key);
+  // Returns the key of that earlier request, which ends with the digest of its body.
+  Result<std::optional<std::string>> RequestKeyOf(SweepId sweep, const std::string& request_key);
 
   // What has become of its trials, by number: of those that have come to an end, by themselves, a
   // verdict or a failure, or are paused. The metrics of the report that is the best in the sweep's

@@ -69,23 +69,24 @@ ROOMS = {
         ("core/*", "sweepfile", "json", "logging"), ("sqlite", "openssl", "zlib")
     ),
     "server/folder": Room(("system", "tls", "json", "logging")),
+    "server/network": Room(("system",)),
     "server/conductor": Room(("core/*", "server/store", "logging")),
     "server/rpc": Room(
-        ("core/*", "server/conductor", "proto", "system", "tls", "logging"), ("grpc", "protobuf")
+        ("core/*", "server/conductor", "server/network", "proto", "system", "tls", "logging"), ("grpc", "protobuf")
     ),
     "server/http/transport": Room(
-        ("core/base", "rest", "server/store", "logging"), ("httplib", "openssl", "zlib")
+        ("core/base", "rest", "server/network", "server/store", "system", "logging"), ("httplib", "openssl", "zlib")
     ),
     "server/http/access": Room(("core/*", "rest", "system", "server/folder", "server/http/transport")),
     "server/http/backend": Room(("core/*",)),
     "server/http/answers": Room(
         ("core/*", "rest", "sweepfile", "server/store", "server/http/transport", "server/http/backend", "json")
     ),
-    "server/http/routes/request": Room(("core/*", "rest", "sweepfile", "server/http/transport")),
+    "server/http/routes/request": Room(("core/*", "rest", "sweepfile", "system", "server/http/transport")),
     **{f"server/http/routes/{resource}": HANDLERS
        for resource in ("service", "sweeps", "trials", "checkpoints", "fleet")},
     "server/http/routes": Room(HANDLERS.rooms + ("server/http/routes/*",)),
-    "server/http": Room(("core/*", "rest", "server/folder", "server/store", "server/http/*")),
+    "server/http": Room(("core/*", "rest", "server/folder", "server/network", "server/store", "server/http/*")),
     "server": Room(
         ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "system", "tls", "json", "logging"),
         ("grpc", "protobuf", "openssl"),

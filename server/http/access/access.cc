@@ -11,12 +11,13 @@
 #include "core/log/event.h"
 #include "server/http/transport/problem.h"
 #include "system/secret.h"
+#include "system/sha256.h"
 
 namespace attune::server {
 namespace {
 
-constexpr std::string_view kCookie = "attune_token";
 constexpr std::string_view kBearer = "Bearer ";
+constexpr int kReadAgainSeconds = 1;
 
 bool SameName(std::string_view a, std::string_view b) {
   const CaseInsensitive before;
@@ -47,7 +48,7 @@ std::string MachineName() {
   return name.data();
 }
 
-std::optional<std::string> Cookie(const Request& request, std::string_view name) {
+std::optional<std::string> CookieOf(const Request& request, std::string_view name) {
   const auto header = request.Header("Cookie");
   std::string_view rest = header ? *header : std::string_view();
   while (!rest.empty()) {
@@ -61,25 +62,33 @@ std::optional<std::string> Cookie(const Request& request, std::string_view name)
   return std::nullopt;
 }
 
-// The secret that a request shows.
-std::optional<std::string> Shown(const Request& request) {
+std::optional<std::string> BearerOf(const Request& request) {
   const std::string header = request.Header("Authorization").value_or("");
   if (header.size() > kBearer.size() && SameName(header.substr(0, kBearer.size()), kBearer))
     return header.substr(kBearer.size());
-  return Cookie(request, kCookie);
+  return std::nullopt;
+}
+
+Response CannotRead(const Error& error) {
+  Response refusal =
+      Problem(rest::ProblemType::kUnavailable, error.message + "; send the request again later");
+  refusal.Set("Retry-After", std::to_string(kReadAgainSeconds));
+  return refusal;
 }
 
 }  // namespace
 
 bool IsApi(std::string_view path) { return path == "/api" || path.starts_with("/api/"); }
 
-Access::Access(std::string host, std::shared_ptr<const Certificate> certificate, std::string secret,
-               const NamedTokens* others)
-    : host_(std::move(host)),
-      certificate_(std::move(certificate)),
-      secret_(std::move(secret)),
-      others_(others) {
-  ATTUNE_CHECK(!secret_.empty());
+Access::Access(Options options) : options_(std::move(options)) {
+  ATTUNE_CHECK(!options_.secret.empty() && options_.sessions != nullptr);
+}
+
+void Access::SetPort(int port) { cookie_ = "attune_session_" + std::to_string(port); }
+
+bool Access::ShowsToken(const Request& head) const {
+  const auto token = TokenOf(head);
+  return token.ok() && *token && (*token)->role != Role::kExecutor;
 }
 
 std::optional<Response> Access::Refuse(Request& request) const {
@@ -87,7 +96,7 @@ std::optional<Response> Access::Refuse(Request& request) const {
   if (!KnownHost(NameOf(host)))
     return Problem(rest::ProblemType::kForeignHost,
                    "'" + host + "' is not a name of this server: ask for it at " +
-                       (request.secure ? certificate_->Name() : host_ + " or localhost"));
+                       (request.secure ? options_.certificate->Name() : options_.host + " or localhost"));
   if (const auto origin = request.Header("Origin")) {
     const size_t scheme = origin->find("://");
     const bool own =
@@ -99,16 +108,21 @@ std::optional<Response> Access::Refuse(Request& request) const {
                      "a page of " + *origin + " may not use this server");
   }
   if (!IsApi(request.path)) return std::nullopt;
-  const auto token = Known(Shown(request).value_or(""));
+  const auto known = TokenOf(request);
+  if (!known.ok()) return CannotRead(known.error());
+  const std::optional<NamedToken>& token = *known;
   if (!token) {
     Response refusal =
         Problem(rest::ProblemType::kUnauthenticated,
-                "the token, of the data folder (DATA-DIR/token) or a person's own, is missing or "
-                "wrong: send it as 'Authorization: Bearer TOKEN', or open the address that attune "
-                "prints");
+                "the token is missing or wrong: send the token of the data folder (DATA-DIR/token) or "
+                "your own as 'Authorization: Bearer TOKEN'; in a browser, open the link that `attune "
+                "login` prints");
     refusal.Set("WWW-Authenticate", "Bearer realm=\"attune\"");
     return refusal;
   }
+  if (token->role == Role::kExecutor)
+    return Problem(rest::ProblemType::kDenied,
+                   "the token " + token->name + " only allows to join as an executor");
   if (token->role == Role::kViewer && request.method != "GET" && request.method != "HEAD")
     return Problem(rest::ProblemType::kReadOnlyToken,
                    "the token of " + token->name +
@@ -119,33 +133,82 @@ std::optional<Response> Access::Refuse(Request& request) const {
 }
 
 Response Access::Login(const Request& request) const {
-  const std::string secret = request.Query("token").value_or("");
-  if (!Known(secret))
-    return Problem(rest::ProblemType::kUnauthenticated,
-                   "the token is not this server's: open the address that attune prints");
+  std::optional<NamedToken> token;
+  if (const auto code = request.Query("code")) {
+    if (options_.sessions->TakeCode(*code)) token = Admin();
+    if (!token)
+      return Problem(rest::ProblemType::kUnauthenticated,
+                     "the link was used before or is older than ten minutes: `attune login` prints "
+                     "another");
+  } else {
+    const auto shown = request.Query("token");
+    const auto known = Known(shown ? *shown : BearerOf(request).value_or(""));
+    if (!known.ok()) return CannotRead(known.error());
+    if (!*known || (*known)->role == Role::kExecutor)
+      return Problem(rest::ProblemType::kUnauthenticated,
+                     "the token is not one of this server's: open the link that `attune login` "
+                     "prints");
+    token = *known;
+  }
+  const auto secret =
+      options_.sessions->Create({.token_name = token->name, .token_sha256 = token->sha256});
+  if (!secret.ok()) return Problem(secret.error());
   Response response{.status = 303};
   response.Set("Location", "/")
-      .Set("Set-Cookie", std::string(kCookie) + "=" + secret +
-                             "; Path=/; HttpOnly; SameSite=Strict" +
-                             (request.secure ? "; Secure" : ""))
+      .Set("Set-Cookie", Cookie(*secret, request))
       .Set("Cache-Control", "no-store")
       .Set("Referrer-Policy", "no-referrer");
   return response;
 }
 
+Response Access::Logout(const Request& request) const {
+  if (const auto secret = CookieOf(request, cookie_)) options_.sessions->Remove(*secret);
+  Response response{.status = 204};
+  response.Set("Set-Cookie", Cookie("", request) + "; Max-Age=0").Set("Cache-Control", "no-store");
+  return response;
+}
+
+std::string Access::Cookie(const std::string& value, const Request& request) const {
+  return cookie_ + "=" + value + "; Path=/; HttpOnly; SameSite=Strict" +
+         (request.secure ? "; Secure" : "");
+}
+
 bool Access::KnownHost(std::string_view name) const {
   if (SameName(name, "localhost") || name == "127.0.0.1" || name == "[::1]") return true;
-  if (SameName(name, host_) || name == "[" + host_ + "]") return true;
-  if (certificate_ && certificate_->IsFor(name)) return true;
+  if (SameName(name, options_.host) || name == "[" + options_.host + "]") return true;
+  if (options_.certificate && options_.certificate->IsFor(name)) return true;
   // Listening everywhere: any address may be ours, and an address is no name that can be rebound.
-  const bool everywhere = host_ == "0.0.0.0" || host_ == "::";
+  const bool everywhere = options_.host == "0.0.0.0" || options_.host == "::";
   return everywhere && (IsAddress(name) || SameName(name, MachineName()));
 }
 
-std::optional<NamedToken> Access::Known(std::string_view secret) const {
-  if (SameSecret(secret, secret_))
-    return NamedToken{.name = std::string(kAdmin), .role = Role::kAdmin, .sha256 = {}};
-  return others_ == nullptr || secret.empty() ? std::nullopt : others_->Find(secret);
+NamedToken Access::Admin() const {
+  return {.name = std::string(kAdmin),
+          .role = Role::kAdmin,
+          .sha256 = Sha256::HexOf(options_.secret)};
+}
+
+Result<std::optional<NamedToken>> Access::Known(std::string_view secret) const {
+  if (SameSecret(secret, options_.secret)) return std::optional(Admin());
+  if (options_.others == nullptr || secret.empty()) return std::optional<NamedToken>();
+  return options_.others->Find(secret);
+}
+
+Result<std::optional<NamedToken>> Access::OfSession(std::string_view secret) const {
+  const auto session = options_.sessions->Find(secret);
+  if (!session.ok()) return session.error();
+  if (!*session) return std::optional<NamedToken>();
+  const std::string& digest = (*session)->token_sha256;
+  if (NamedToken admin = Admin(); SameSecret(digest, admin.sha256))
+    return std::optional(std::move(admin));
+  if (options_.others == nullptr) return std::optional<NamedToken>();
+  return options_.others->FindDigest(digest);
+}
+
+Result<std::optional<NamedToken>> Access::TokenOf(const Request& request) const {
+  if (const auto secret = BearerOf(request)) return Known(*secret);
+  if (const auto secret = CookieOf(request, cookie_)) return OfSession(*secret);
+  return std::optional<NamedToken>();
 }
 
 }  // namespace attune::server

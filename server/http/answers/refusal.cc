@@ -36,4 +36,15 @@ Response ProblemOfBody(const Error& error) {
              : Problem(error);
 }
 
+std::optional<Response> RefuseReusedKey(Reader& reader, SweepId sweep,
+                                        const std::string& request_key) {
+  if (request_key.empty()) return std::nullopt;
+  const auto earlier = reader.RequestKeyOf(sweep, request_key);
+  if (!earlier.ok()) return Problem(earlier.error());
+  if (!*earlier || **earlier == request_key) return std::nullopt;
+  return Problem(rest::ProblemType::kIdempotencyKeyReused,
+                 "Idempotency-Key: an earlier request with this key had another body; use a new "
+                 "key for each request");
+}
+
 }  // namespace attune::server

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "server/http/transport/message.h"
+#include "server/store/reader.h"
 #include "sweepfile/sweepfile.h"
 
 // Problems (transport/problem.h) that are about the body of a request.
@@ -20,5 +23,10 @@ Response RefuseBody(const Error& error, std::string_view file);
 
 // The problem for an error, by its code. An invalid command is the body's fault: 422.
 Response ProblemOfBody(const Error& error);
+
+// The refusal of a request whose Idempotency-Key came with another body before; nullopt if it did
+// not. `sweep` and `request_key` are those of Reader::Requested. An empty key is never refused.
+std::optional<Response> RefuseReusedKey(Reader& reader, SweepId sweep,
+                                        const std::string& request_key);
 
 }  // namespace attune::server

@@ -247,6 +247,7 @@ rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs,
       .logged_metrics = row.logged,
       .waiting_reason = live.waiting_reason,
       .end_state = live.end_state,
+      .damaged = row.damaged,
   };
   for (const Constraint& constraint : spec.constraints)
     sweep.constraints[constraint.metric] = {.min = constraint.min, .max = constraint.max};
@@ -281,7 +282,8 @@ rest::Trial RenderTrial(const TrialRow& row, const std::string& waiting_reason) 
           .metrics = RenderMetrics(row.metrics),
           .best = RenderReal(row.best),
           .checkpoint = row.checkpoint,
-          .waiting_reason = waiting_reason};
+          .waiting_reason = waiting_reason,
+          .damaged = row.damaged};
 }
 
 rest::TrialDetail RenderDetail(const TrialDetail& detail, const std::string& waiting_reason) {
@@ -376,7 +378,8 @@ rest::Demand RenderDemand(const Demand& demand) {
                         .gpus_per_worker = worker.gpus,
                         .memory_per_worker = worker.memory_bytes,
                         .requires_ = sweepfile::ToJson(demand.request.required),
-                        .reason = demand.reason};
+                        .reason = demand.reason,
+                        .can_start = demand.can_start};
   if (demand.request.gpu_percent < 100) rendered.gpu_percent = demand.request.gpu_percent;
   return rendered;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "server/http/routes/request/query.h"
 #include "server/http/transport/problem.h"
 
 namespace attune::server {
@@ -36,8 +37,7 @@ Api::Api(Options options)
       service_(*options_.backend, options_.version),
       metrics_(*options_.backend, *options_.reader, options_.version),
       events_(*options_.reader, options_.streams),
-      sweeps_(*options_.backend, *options_.reader, answers_, *options_.algorithms,
-              options_.program_exists),
+      sweeps_(*options_.backend, *options_.reader, answers_, *options_.algorithms),
       replays_(*options_.reader, *options_.algorithms),
       trials_(*options_.backend, *options_.reader, answers_),
       ask_tell_(*options_.backend, *options_.reader),
@@ -121,6 +121,11 @@ Response Api::Handle(const Request& request) {
     if (route.method == request.method) {
       const Status started = options_.backend->Started();
       if (!started.ok() && path.path.starts_with(kApi)) return Problem(started.error());
+      if (path.path.starts_with(kApi)) {
+        const std::string verb = route.verb.empty() ? "" : ":" + std::string(route.verb);
+        const Status known = CheckQuery(request, std::string(route.path) + verb);
+        if (!known.ok()) return Problem(known.error());
+      }
       return route.handle(*this, request, *target);
     }
     allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);

@@ -31,7 +31,6 @@ class Api {
     Backend* backend = nullptr;  // outlive the object
     Reader* reader = nullptr;
     const Algorithms* algorithms = nullptr;
-    Sweeps::ProgramExists program_exists;
     std::string version;
     int streams = HttpLimits{}.streams;
   };

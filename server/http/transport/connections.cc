@@ -1,6 +1,5 @@
 #include "server/http/transport/connections.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -25,6 +24,7 @@ constexpr int kEventsAtOnce = 256;
 constexpr int kAcceptAtOnce = 64;
 constexpr size_t kReceiveBytes = 64 << 10;
 constexpr std::chrono::milliseconds kTick{250};        // how exact deadlines are
+constexpr int kTicksPerCheck = 2;                      // of the tokens of event streams
 constexpr std::chrono::milliseconds kLinger{1'000};    // for a client to read its last answer
 constexpr std::chrono::milliseconds kStopTime{1'000};  // for clients to take what is written
 constexpr int kRetryAfterSeconds = 1;
@@ -43,6 +43,7 @@ Connections::Connections(Parts parts, std::vector<Listener> listeners)
       listeners_(std::move(listeners)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      unauthenticated_(limits_.unauthenticated),
       last_id_(kWake + listeners_.size()),
       buffer_(kReceiveBytes, '\0'),
       publisher_(
@@ -58,11 +59,9 @@ Connections::Connections(Parts parts, std::vector<Listener> listeners)
             }
             Wake();
           }),
-      health_(1, limits_.connections + limits_.spare_connections),
+      health_(1, limits_.connections + limits_.unauthenticated),
       workers_(limits_.workers, limits_.queued) {
   ATTUNE_CHECK(epoll_ >= 0 && wake_ >= 0);
-  for (const Listener& listener : listeners_)
-    ATTUNE_CHECK(::fcntl(listener.socket, F_SETFL, O_NONBLOCK) == 0);
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake}};
   ATTUNE_CHECK(::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) == 0);
   thread_ = std::thread([this] { Run(); });
@@ -145,6 +144,20 @@ void Connections::Tick() {
     }
     place = next;
   }
+  if (++ticks_ % kTicksPerCheck == 0) EndRevokedStreams();
+}
+
+void Connections::EndRevokedStreams() {
+  for (auto place = connections_.begin(); place != connections_.end();) {
+    const auto next = std::next(place);
+    Connection& connection = place->second;
+    if (connection.follows && !parts_.shows_token(connection.framing.head())) {
+      connection.close = true;
+      if (connection.stage == Stage::kFollowing)
+        Continue(place, {.bytes = std::string(kLastChunk), .over = true});
+    }
+    place = next;
+  }
 }
 
 void Connections::Expire(Place place) {
@@ -189,7 +202,7 @@ void Connections::HandleMessages() {
 void Connections::BeginStop() {
   end_ = Clock::now() + kStopTime;
   StopListening();
-  for (const Listener& listener : listeners_) ::close(listener.socket);
+  for (Listener& listener : listeners_) listener.socket.reset();
   for (auto place = connections_.begin(); place != connections_.end();) {
     const auto next = std::next(place);
     Connection& connection = place->second;
@@ -213,7 +226,7 @@ void Connections::Listen() {
   accepting_ = true;
   for (size_t i = 0; i < listeners_.size(); ++i) {
     epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake + 1 + i}};
-    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, listeners_[i].socket, &event) != 0 && errno != EEXIST)
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, listeners_[i].socket.get(), &event) != 0 && errno != EEXIST)
       accepting_ = false;
   }
 }
@@ -221,12 +234,12 @@ void Connections::Listen() {
 void Connections::StopListening() {
   accepting_ = false;
   for (const Listener& listener : listeners_)
-    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener.socket, nullptr);
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener.socket.get(), nullptr);
 }
 
 void Connections::Accept(const Listener& listener) {
   for (int i = 0; i < kAcceptAtOnce; ++i) {
-    const int socket = ::accept4(listener.socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int socket = ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return;
@@ -244,30 +257,17 @@ void Connections::Accept(const Listener& listener) {
     const bool in_clear = listener.certificate && !connection.socket.is_secure();  // no memory
     if (in_clear || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &event) != 0) {
       Close(place);
-    } else if (connections_.size() - spare_open_ > limits_.connections) {
-      TurnAway(connection);
+    } else if (const auto closed = unauthenticated_.Add(last_id_)) {
+      Close(connections_.find(*closed));
     }
-  }
-}
-
-// The oldest of the spare ones has had its time and makes room.
-void Connections::TurnAway(Connection& connection) {
-  connection.spare = true;
-  ++spare_open_;
-  spare_.push_back(last_id_);
-  for (;;) {
-    const auto oldest = connections_.find(spare_.front());
-    const bool gone = oldest == connections_.end();
-    if (!gone && spare_open_ <= limits_.spare_connections) return;
-    spare_.pop_front();
-    if (!gone) Close(oldest);
   }
 }
 
 void Connections::Close(Place place) {
   Connection& connection = place->second;
   if (connection.follows) publisher_.Leave(place->first);
-  if (connection.spare) --spare_open_;
+  if (connection.authenticated) --authenticated_;
+  unauthenticated_.Remove(place->first);
   unread_body_bytes_ -= connection.body_bytes;
   connections_.erase(place);
 }
@@ -317,11 +317,13 @@ void Connections::Process(Place place) {
       return Refuse(place, fault.type, fault.detail, true);
     }
     case Framing::State::kWhole:
+      if (!Authenticate(place)) return;
       return Dispatch(place, connection.framing.size());
     case Framing::State::kBody:
       break;
   }
   if (connection.admitted) return Wait(place);
+  if (!Authenticate(place)) return;
   if (connection.framing.length() > kMaxBodyBytes || !parts_.admits(connection.framing.head())) {
     connection.close = true;
     return Dispatch(place, connection.framing.head_bytes());
@@ -342,6 +344,23 @@ void Connections::Process(Place place) {
   Wait(place);
 }
 
+// Takes the connection out of the pool if its request shows a valid token. Returns false if the
+// request has been refused because there are too many connections.
+bool Connections::Authenticate(Place place) {
+  Connection& connection = place->second;
+  if (connection.authenticated || !parts_.shows_token(connection.framing.head())) return true;
+  if (authenticated_ >= limits_.connections && !AsksForHealth(connection.framing.head())) {
+    Refuse(place, rest::ProblemType::kConnectionLimit,
+           "there are already " + std::to_string(limits_.connections) + " connections", true);
+    return false;
+  }
+  if (authenticated_ >= limits_.connections) return true;
+  connection.authenticated = true;
+  ++authenticated_;
+  unauthenticated_.Remove(place->first);
+  return true;
+}
+
 void Connections::Wait(Place place) {
   Arm(place, place->second.socket.wants_room() ? EPOLLOUT : EPOLLIN | EPOLLRDHUP);
 }
@@ -349,12 +368,6 @@ void Connections::Wait(Place place) {
 // A whole request, or the head of one whose body is not wanted.
 void Connections::Dispatch(Place place, size_t bytes) {
   Connection& connection = place->second;
-  const bool health = AsksForHealth(connection.framing.head());
-  if (connection.spare && !health)
-    return Refuse(place, rest::ProblemType::kConnectionLimit,
-                  "there are already " + std::to_string(limits_.connections) + " connections",
-                  true);
-  connection.close |= connection.spare;
   connection.request = std::make_shared<const std::string>(connection.in, 0, bytes);
   connection.in.erase(0, bytes);
   connection.patience = In(limits_.later);

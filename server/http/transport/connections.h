@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +18,8 @@
 #include "server/http/transport/limits.h"
 #include "server/http/transport/publisher.h"
 #include "server/http/transport/socket.h"
+#include "server/network/unauthenticated_pool.h"
+#include "system/unique_fd.h"
 
 namespace attune::server {
 
@@ -30,21 +31,20 @@ class Connections {
  public:
   struct Parts {
     const Exchange* exchange = nullptr;  // outlives the object
-    // Whether the body of a request with this head is to be read. Waits for no more than a small
-    // file.
+    // Whether the head of a request shows a valid token, and whether the body of such a request is
+    // to be read. They read at most a small file.
+    std::function<bool(const Request& head)> shows_token;
     std::function<bool(const Request& head)> admits;
     EventFeed* feed = nullptr;  // outlives the object
     HttpLimits limits;
   };
 
-  // A socket that listens already, and what those who come there by TLS are shown; null: they come
-  // in clear.
+  // A socket that listens and does not block. With a certificate, its connections speak TLS.
   struct Listener {
-    int socket = -1;
+    UniqueFd socket;
     std::shared_ptr<Certificate> certificate;
   };
 
-  // Takes the sockets.
   Connections(Parts parts, std::vector<Listener> listeners);
   ~Connections();  // stops
 
@@ -66,11 +66,11 @@ class Connections {
   struct Connection {
     Socket socket;
     Stage stage = Stage::kReading;
-    bool spare = false;
-    bool close = false;        // after what is being written
-    bool admitted = false;     // its body is read
-    bool asked_twice = false;  // and no answer either time
-    bool followed = false;     // the publisher knows it
+    bool authenticated = false;  // a request has shown a valid token
+    bool close = false;          // after what is being written
+    bool admitted = false;       // its body is read
+    bool asked_twice = false;    // and no answer either time
+    bool followed = false;       // the publisher knows it
     Framing framing;
     std::string in;                              // read, and not answered
     std::shared_ptr<const std::string> request;  // that is being answered
@@ -93,10 +93,10 @@ class Connections {
   void Listen();
   void StopListening();
   void Accept(const Listener& listener);
-  void TurnAway(Connection& connection);
   void Serve(Id id, uint32_t events);
   void Receive(Place place);
   void Process(Place place);
+  bool Authenticate(Place place);
   void Wait(Place place);
   void Refuse(Place place, rest::ProblemType type, std::string detail, bool close);
   void Dispatch(Place place, size_t bytes);
@@ -112,6 +112,7 @@ class Connections {
   void Arm(Place place, uint32_t events);
   void Expire(Place place);
   void Tick();
+  void EndRevokedStreams();
   void HandleMessages();
   void BeginStop();
   void Tell(Message message);
@@ -120,7 +121,7 @@ class Connections {
 
   const Parts parts_;
   const HttpLimits limits_;
-  const std::vector<Listener> listeners_;
+  std::vector<Listener> listeners_;
   const int epoll_;
   const int wake_;
 
@@ -128,9 +129,10 @@ class Connections {
   // waits, and a worker that has an answer.
   std::mutex turn_;
   std::map<Id, Connection> connections_;
-  std::deque<Id> spare_;  // by age; some may be gone
-  size_t spare_open_ = 0;
+  UnauthenticatedPool unauthenticated_;
+  size_t authenticated_ = 0;
   size_t unread_body_bytes_ = 0;
+  uint64_t ticks_ = 0;
   Id last_id_;
   bool accepting_ = false;
   std::string buffer_;

@@ -1,16 +1,12 @@
 #include "server/http/transport/exchange.h"
 
 #include <httplib.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
-#include "base/result.h"
 #include "server/http/transport/framing.h"
 #include "server/http/transport/gzip.h"
 #include "server/http/transport/problem.h"
@@ -109,20 +105,6 @@ std::string_view Reason(int status) {
   }
 }
 
-Error CannotListen(const std::string& host, int port, const std::string& flag, int system_error) {
-  const std::string place = host + ":" + std::to_string(port);
-  if (system_error == EADDRINUSE)
-    return {ErrorCode::kUnavailable, "port " + std::to_string(port) + " of " + host +
-                                         " is taken by another program: choose another with " +
-                                         flag + ", or 0 for any free one"};
-  if (system_error == EACCES)
-    return {ErrorCode::kDenied,
-            "may not listen on " + place + ": choose a port above 1023 with " + flag};
-  return {ErrorCode::kUnavailable,
-          "cannot listen on " + place + ": " +
-              (system_error == 0 ? "is the host's name right?" : std::strerror(system_error))};
-}
-
 }  // namespace
 
 std::string Chunk(std::string_view text) {
@@ -213,26 +195,6 @@ class Exchange::Library final : public httplib::Server {
     return written;
   }
 
-  Result<Listening> Listen(const std::string& host, int port, const std::string& flag,
-                           int backlog) {
-    // The library's default lets two servers share a port.
-    set_socket_options([](socket_t socket) {
-      const int yes = 1;
-      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    });
-    errno = 0;
-    Listening listening{.port = port};
-    if (port == 0) {
-      listening.port = bind_to_any_port(host);
-      if (listening.port <= 0) return CannotListen(host, port, flag, errno);
-    } else if (!bind_to_port(host, port)) {
-      return CannotListen(host, port, flag, errno);
-    }
-    listening.socket = svr_sock_.exchange(INVALID_SOCKET);
-    ::listen(listening.socket, backlog);  // the library asks for a backlog of 5
-    return listening;
-  }
-
  private:
   // What a request leads to beside the library's answer.
   struct Run {
@@ -272,11 +234,6 @@ Written Exchange::Refuse(const Response& response, bool close) {
   bytes += "Content-Type: " + response.content_type + "\r\n";
   bytes += "Content-Length: " + std::to_string(response.body.size()) + "\r\n\r\n";
   return {.bytes = bytes + response.body, .close = close};
-}
-
-Result<Exchange::Listening> Exchange::Listen(const std::string& host, int port,
-                                             const std::string& flag, int backlog) {
-  return Library(nullptr).Listen(host, port, flag, backlog);
 }
 
 }  // namespace attune::server

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
 #include "server/http/transport/message.h"
 
 namespace attune::server {
@@ -38,15 +37,6 @@ class Exchange {
 
   // An answer to bytes that are no request, or to one that nobody has the time to read.
   static Written Refuse(const Response& response, bool close);
-
-  // A socket that listens, and its port. 0: any free one. kUnavailable when the port is taken,
-  // kDenied when it may not be used; `flag` is by what people choose another.
-  struct Listening {
-    int socket = -1;
-    int port = 0;
-  };
-  static Result<Listening> Listen(const std::string& host, int port, const std::string& flag,
-                                  int backlog);
 
  private:
   class Library;

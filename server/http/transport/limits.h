@@ -10,13 +10,13 @@ inline constexpr size_t kMaxBodyBytes = 1 << 20;  // of a request; more is 413
 inline constexpr size_t kMaxChunkedBytes = 8 * kMaxBodyBytes;
 inline constexpr size_t kMaxHeadBytes = 32 << 10;  // request line and headers; more is 431
 
-// What clients may take of the server, in room and in time. Beyond a number they are refused with
-// 503 and Retry-After; only what asks for the server's health still gets its answer.
+// How much of the server clients may use. A request beyond a number is refused with 503 and
+// Retry-After. Requests for the server's health are always answered.
 struct HttpLimits {
   using Time = std::chrono::milliseconds;
 
-  size_t connections = 2'000;
-  size_t spare_connections = 64;        // beyond them: for health, and to be told 503
+  size_t connections = 2'000;           // on which a valid token has been seen
+  size_t unauthenticated = 256;         // other connections; a new one closes an older one
   int streams = 512;                    // of events
   int workers = 32;                     // requests that are answered at once
   size_t queued = 1'024;                // requests that wait for a worker
@@ -29,14 +29,5 @@ struct HttpLimits {
   Time later{20'000};   // for an answer that is put off (Response::later)
   size_t slowest_bytes_per_second = 64 << 10;  // a client that is slower is let go
 };
-
-inline constexpr size_t kOtherDescriptors = 256;  // of the process: the store, executors, logs
-inline constexpr size_t kFewestConnections =
-    16;  // that a server keeps, however few files it may open
-
-// How many files a server with these limits opens at most.
-constexpr size_t DescriptorsOf(const HttpLimits& limits) {
-  return limits.connections + limits.spare_connections + kOtherDescriptors;
-}
 
 }  // namespace attune::server

@@ -20,7 +20,9 @@ using sqlite::Connection;
 
 constexpr int kLockTimeoutMs = 5'000;
 
-Error NoFile(const std::string& path) {
+Error NoFile(const std::string& path, const std::error_code& error) {
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    return {ErrorCode::kUnavailable, "cannot open the database " + path + ": " + error.message()};
   return {ErrorCode::kNotFound, "there is no database " + path +
                                     ": give a data folder that a server has used, or the file"};
 }
@@ -68,7 +70,7 @@ Status Verify(const std::string& path) {
 
 Result<std::unique_ptr<Connection>> OpenBeside(const std::string& path) {
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) return NoFile(path);
+  if (!fs::is_regular_file(path, error)) return NoFile(path, error);
   auto connection = Connection::Open("", Connection::Mode::kTemporary, kLockTimeoutMs);
   if (!connection.ok()) return connection.error();
   const std::string uri = "file:" + Escaped(fs::absolute(path).string()) + "?mode=ro";

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/message_limits.h"
 #include "base/result.h"
 #include "sweepfile/codec.h"
 #include "sweepfile/keys.h"
@@ -21,13 +22,15 @@ using sweepfile::Spot;
 constexpr double kMaxInt = std::numeric_limits<int>::max();
 constexpr double kShortestLeaseSeconds = 1;
 constexpr size_t kReasonMaxBytes = 1000;
-constexpr double kMaxExact = 9007199254740991;  // 2^53 - 1: an integer that JSON carries exactly
+constexpr auto kMaxExact = static_cast<double>(kIntegerMax);
 
 // A body as its table of keys says.
 class Reading {
  public:
   Reading(std::string_view text, const Section& keys)
-      : document_(sweepfile::ReadDocument(text)), faults_(told_), fields_(Read(keys)) {}
+      : document_(sweepfile::ReadDocument(text)), faults_(told_), fields_(Read(keys)) {
+    sweepfile::Faults(document_.faults, document_.unlisted).Close();
+  }
 
   const Fields& fields() const { return fields_; }
   sweepfile::Faults& faults() { return faults_; }
@@ -35,6 +38,7 @@ class Reading {
   // Of a text that cannot be read to its end, only that is told.
   template <class T>
   Body<T> Finish(T value) {
+    faults_.Close();
     Body<T> body{.faults = std::move(document_.faults.empty() ? told_ : document_.faults)};
     if (body.faults.empty()) body.value = std::move(value);
     return body;
@@ -145,15 +149,6 @@ Result<double> ReadMetric(const sweepfile::Node& node) {
   return sweepfile::ReadReal(node);
 }
 
-// As on the worker channel (docs/worker-channel.md).
-constexpr size_t kMetricsMax = 1'000;
-constexpr size_t kMetricNameBytesMax = 256;
-
-bool IsMetricName(std::string_view name) {
-  return !name.empty() && name.size() <= kMetricNameBytesMax &&
-         std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-}
-
 Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
   Metrics metrics;
   const Spot& spot = body.fields().spot("metrics");
@@ -161,7 +156,7 @@ Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
     body.faults().AtValue(spot, "expected a map of metrics, found " + Describe(*spot.node));
     return metrics;
   }
-  if (spot.node->entries.size() > kMetricsMax)
+  if (std::ssize(spot.node->entries) > kMetricsMax)
     body.faults().AtValue(spot, "more than " + std::to_string(kMetricsMax) + " metrics");
   for (const sweepfile::MapEntry& entry : spot.node->entries) {
     if (!IsMetricName(entry.key))
@@ -261,7 +256,7 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
   Reading body(text, TellKeys());
   const Fields& fields = body.fields();
   TellBody tell{.epoch = Epoch(static_cast<uint64_t>(fields.Get<int64_t>("epoch"))),
-                .message = fields.Get<std::string>("message")};
+                .message = CutEnd(fields.Get<std::string>("message"), kErrorTextBytesMax)};
   if (fields.Get<bool>("ask")) {
     tell.next_lease = ReadLease(fields);
   } else if (fields.Given("lease")) {

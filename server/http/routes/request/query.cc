@@ -1,14 +1,19 @@
 #include "server/http/routes/request/query.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <vector>
 
 #include "base/parse_number.h"
 #include "base/result.h"
+#include "core/log/request_key.h"
+#include "system/sha256.h"
 
 namespace attune::server {
 namespace {
 
+constexpr size_t kDigestBytes = 32;                 // of 64 hexadecimal digits
 constexpr uint64_t kScramble = 0x9e3779b97f4a7c15;  // so that nobody counts on a token's looks
 
 uint64_t HashOf(std::string_view text) {  // FNV-1a
@@ -24,6 +29,23 @@ std::string Hex(uint64_t number) {
 }
 
 }  // namespace
+
+Status CheckQuery(const Request& request, std::string_view operation) {
+  std::vector<std::string_view> known;
+  for (const rest::QueryParameter& each : rest::kQueryParameters) {
+    if (each.method == request.method && each.path == operation) known.push_back(each.name);
+  }
+  for (const auto& [name, value] : request.query) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    std::string list;
+    for (const std::string_view each : known)
+      list += (list.empty() ? "" : ", ") + std::string(each);
+    return Error{ErrorCode::kInvalid,
+                 name + ": unknown query parameter; " +
+                     (list.empty() ? "this request has none" : "this request knows " + list)};
+  }
+  return {};
+}
 
 Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int64_t fallback,
                              int64_t min, int64_t max) {
@@ -52,8 +74,10 @@ Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Reques
 }
 
 Result<std::string> IdempotencyKey(const Request& request) {
-  std::string key = request.Header("Idempotency-Key").value_or("");
-  if (key.size() <= kIdempotencyKeyMaxBytes) return key;
+  const std::string key = request.Header("Idempotency-Key").value_or("");
+  if (key.empty()) return key;
+  if (key.size() <= kIdempotencyKeyMaxBytes)
+    return RequestKey(request.actor, key, Sha256::HexOf(request.body).substr(0, kDigestBytes));
   return Error{ErrorCode::kInvalid, "Idempotency-Key: longer than " +
                                         std::to_string(kIdempotencyKeyMaxBytes) + " bytes"};
 }

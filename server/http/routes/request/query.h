@@ -14,8 +14,13 @@ namespace attune::server {
 inline constexpr int kTrialsPageMax = 1'000;
 inline constexpr size_t kIdempotencyKeyMaxBytes = 255;
 
-// The header Idempotency-Key, empty where there is none; kInvalid when it is too long.
+// The request's key (core/log/request_key.h), made of its actor, its header Idempotency-Key and its
+// body. Empty without that header; kInvalid if the header is too long.
 Result<std::string> IdempotencyKey(const Request& request);
+
+// kInvalid if the query has a parameter that the operation does not know, by the contract.
+// `operation`: its path there, such as /api/v1/sweeps/{sweep}/trials.
+Status CheckQuery(const Request& request, std::string_view operation);
 
 // A whole number of the query, or `fallback`; kInvalid names the parameter and its bounds.
 Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int64_t fallback,

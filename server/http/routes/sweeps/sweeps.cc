@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/result.h"
@@ -22,12 +23,19 @@ Status CheckDirectory(const Request& request) {
                                         "that the file's paths are relative to"};
 }
 
+// The metrics that its file names, and those that its trials have logged.
+std::set<std::string> MetricsOf(const SweepRow& sweep) {
+  std::set<std::string> names(sweep.logged.begin(), sweep.logged.end());
+  for (const Objective& each : sweep.spec.objectives) names.insert(each.metric);
+  for (const Constraint& each : sweep.spec.constraints) names.insert(each.metric);
+  return names;
+}
+
 }  // namespace
 
 sweepfile::Parsed Sweeps::Parse(const Request& request) const {
-  sweepfile::ParseOptions parse{.directory_from = "the query `directory`",
-                                .algorithms = &algorithms_,
-                                .program_exists = program_exists_};
+  sweepfile::ParseOptions parse{
+      .directory_from = "the query `directory`", .algorithms = &algorithms_, .program_fault = {}};
   if (const auto file = request.Query("file"); file && !file->empty()) parse.file = *file;
   parse.directory = request.Query("directory").value_or("");
   return sweepfile::ParseSweep(request.body, parse);
@@ -69,7 +77,7 @@ Result<SweepId> Sweeps::Make(CreateSweep command, const std::string& actor) {
   std::optional<SweepId> id;  // made by a request beside this one
   backend_.Look([&](const Brain& brain) {
     const auto& by_key = brain.state().by_key;
-    if (const auto made = by_key.find(key); made != by_key.end()) id = made->second;
+    if (const auto made = FindRequest(by_key, key); made != by_key.end()) id = made->second;
   });
   if (id) return *id;
   return Error{ErrorCode::kConflict,
@@ -80,6 +88,7 @@ Result<SweepId> Sweeps::Make(CreateSweep command, const std::string& actor) {
 Response Sweeps::Create(const Request& request, const Target&) {
   auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
+  if (auto reused = RefuseReusedKey(reader_, SweepId(0), *key)) return *std::move(reused);
   if (const Status absolute = CheckDirectory(request); !absolute.ok())
     return Problem(absolute.error());
   sweepfile::Parsed parsed = Parse(request);
@@ -134,14 +143,20 @@ Response Sweeps::Resolved(const Request&, const Target& target) {
 }
 
 Response Sweeps::Curves(const Request& request, const Target& target) {
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
   std::string metric = request.Query("metric").value_or("");
-  if (metric.empty()) {
-    const auto sweep = reader_.Sweep(target.sweep());
-    if (!sweep.ok()) return Problem(sweep.error());
-    metric = sweep->spec.objective().metric;
-  }
+  if (metric.empty()) metric = sweep->spec.objective().metric;
   const auto curves = reader_.CurvesOf(target.sweep(), metric);
   if (!curves.ok()) return Problem(curves.error());
+  const std::set<std::string> known = MetricsOf(*sweep);
+  if (curves->trials.empty() && !known.contains(metric)) {
+    std::string names;
+    for (const std::string& each : known) names += (names.empty() ? "" : ", ") + each;
+    return Problem(rest::ProblemType::kInvalidRequest,
+                   "metric: no trial of sweep " + ToString(sweep->id) + " has reported or logged " +
+                       metric + "; the sweep's file and logs name " + names);
+  }
   Response response{.content_type = "application/json"};
   response.body = CurvesToText(metric, *curves);
   response.Set("Cache-Control", "no-store");

@@ -23,17 +23,9 @@ inline constexpr int kSweepsPageDefault = 100;
 // Sweeps: creating, reading and steering them. Any thread.
 class Sweeps {
  public:
-  // Whether the program of a sweep file is there; empty: not asked.
-  using ProgramExists = std::function<bool(const std::string& path)>;
-
   // All outlive the object.
-  Sweeps(Backend& backend, Reader& reader, const Answers& answers, const Algorithms& algorithms,
-         ProgramExists program_exists)
-      : backend_(backend),
-        reader_(reader),
-        answers_(answers),
-        algorithms_(algorithms),
-        program_exists_(std::move(program_exists)) {}
+  Sweeps(Backend& backend, Reader& reader, const Answers& answers, const Algorithms& algorithms)
+      : backend_(backend), reader_(reader), answers_(answers), algorithms_(algorithms) {}
 
   Response Create(const Request& request, const Target& target);
   Response Validate(const Request& request, const Target& target);
@@ -61,7 +53,6 @@ class Sweeps {
   Reader& reader_;
   const Answers& answers_;
   const Algorithms& algorithms_;
-  const ProgramExists program_exists_;
 };
 
 }  // namespace attune::server

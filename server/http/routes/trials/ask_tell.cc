@@ -99,6 +99,7 @@ bool Continues(const TellBody& tell, const AskTell::Reply& reply) {
 Response AskTell::Ask(const Request& request, const Target& target) {
   const auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
+  if (auto reused = RefuseReusedKey(reader_, target.sweep(), *key)) return *std::move(reused);
   const auto lease = ReadAsk(request.body);
   if (!lease.value) return Refuse(lease.faults);
   Asked asked{.command = {target.sweep(), *key, *lease.value, {}}};
@@ -231,6 +232,7 @@ AskTell::Told AskTell::About(const TrialId& id) {
 Response AskTell::Tell(const Request& request, const Target& target) {
   const auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
+  if (auto reused = RefuseReusedKey(reader_, target.sweep(), *key)) return *std::move(reused);
   std::optional<AttemptId> attempt;
   Body<TellBody> body;
   if (const auto kept = Kept(target.trial)) {

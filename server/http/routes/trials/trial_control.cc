@@ -16,6 +16,7 @@ namespace attune::server {
 Response Trials::Enqueue(const Request& request, const Target& target) {
   auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
+  if (auto reused = RefuseReusedKey(reader_, target.sweep(), *key)) return *std::move(reused);
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
   auto body = ReadNewTrial(request.body, sweep->spec.space);

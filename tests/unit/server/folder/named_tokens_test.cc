@@ -19,7 +19,8 @@ class NamedTokensTest : public ::testing::Test {
  protected:
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
-    for (const NamedToken& token : tokens_.List()) names.push_back(token.name);
+    const std::vector<NamedToken> tokens = tokens_.List().value();
+    for (const NamedToken& token : tokens) names.push_back(token.name);
     return names;
   }
 
@@ -28,18 +29,26 @@ class NamedTokensTest : public ::testing::Test {
 };
 
 TEST_F(NamedTokensTest, ASecretIsKnownUntilItsTokenIsRemoved) {
-  EXPECT_FALSE(tokens_.Find("").has_value());
+  EXPECT_FALSE(tokens_.Find("").value().has_value());
   const NamedTokens of_another_process(folder_.path());
   for (int round = 0; round < 3; ++round) {  // also within one tick of the file system's clock
     const std::string secret = of_another_process.Create("ada", Role::kAdmin).value();
-    const auto found = tokens_.Find(secret);
+    const auto found = tokens_.Find(secret).value();
     ASSERT_TRUE(found.has_value());
     EXPECT_EQ(found->name, "ada");
     EXPECT_EQ(found->role, Role::kAdmin);
-    EXPECT_FALSE(tokens_.Find(secret + "0").has_value());
+    EXPECT_FALSE(tokens_.Find(secret + "0").value().has_value());
     EXPECT_TRUE(of_another_process.Remove("ada").ok());
-    EXPECT_FALSE(tokens_.Find(secret).has_value());
+    EXPECT_FALSE(tokens_.Find(secret).value().has_value());
   }
+}
+
+TEST_F(NamedTokensTest, ARotatedTokenKeepsItsRole) {
+  const std::string before = tokens_.Create("gpu-hosts", Role::kExecutor).value();
+  const std::string after = tokens_.Rotate("gpu-hosts").value();
+  EXPECT_FALSE(tokens_.Find(before).value().has_value());
+  EXPECT_EQ(tokens_.Find(after).value()->role, Role::kExecutor);
+  EXPECT_EQ(tokens_.Rotate("nobody").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(NamedTokensTest, NoSecretIsKept) {

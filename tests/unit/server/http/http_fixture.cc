@@ -224,6 +224,7 @@ HttpServer::Options HttpFixture::ServerOptions() {
           .backend = &backend_,
           .reader = reader_.get(),
           .algorithms = &algorithms_,
+          .sessions = &sessions_,
           .assets = kAssets};
 }
 

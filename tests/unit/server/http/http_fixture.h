@@ -96,6 +96,7 @@ class HttpFixture : public ::testing::Test {
 
   const HttpLimits limits_;
   ScratchFolder folder_;
+  const BrowserSessions sessions_{folder_.path()};
   Algorithms algorithms_;
   FakeBackend backend_;
   std::unique_ptr<Reader> reader_;

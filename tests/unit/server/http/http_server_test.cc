@@ -1,6 +1,10 @@
 #include "server/http/http_server.h"
-#include "base/result.h"
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "base/result.h"
 #include "server/http/transport/gzip.h"
 #include "tests/unit/server/http/http_fixture.h"
 #include "tests/unit/server/http/raw_client.h"
@@ -8,8 +12,10 @@
 namespace attune::server {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class HttpServerTest : public HttpFixture {
  protected:
@@ -18,6 +24,19 @@ class HttpServerTest : public HttpFixture {
     RawClient client(server_->port());
     client.Send(bytes);
     return client.ReadToEnd();
+  }
+
+  std::string CookieName() const { return "attune_session_" + std::to_string(server_->port()); }
+
+  // NAME=SECRET of the cookie that a path of /login sets; empty if it sets none.
+  std::string LogIn(const std::string& path) const {
+    httplib::Client browser("127.0.0.1", server_->port());
+    const auto answer = browser.Get(path);
+    if (!answer || answer->status != 303) return "";
+    EXPECT_EQ(answer->get_header_value("Location"), "/");
+    const std::string cookie = answer->get_header_value("Set-Cookie");
+    EXPECT_THAT(cookie, HasSubstr("; HttpOnly; SameSite=Strict"));
+    return cookie.substr(0, cookie.find(';'));
   }
 
   int StatusWith(const httplib::Headers& headers, const std::string& path = "/api/v1/executors") {
@@ -31,14 +50,13 @@ TEST_F(HttpServerTest, TheApiWantsTheToken) {
   const std::string token(kToken);
   EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + token}}), 200);
   EXPECT_EQ(StatusWith({{"Authorization", "bearer " + token}}), 200);
-  EXPECT_EQ(StatusWith({{"Cookie", "theme=dark; attune_token=" + token}}), 200);
   EXPECT_EQ(StatusWith({}), 401);
   EXPECT_EQ(StatusWith({{"Authorization", "Bearer "}}), 401);
   EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + token + "0"}}), 401);
   EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + token.substr(1)}}), 401);
   EXPECT_EQ(StatusWith({{"Authorization", "Basic " + token}}), 401);
-  EXPECT_EQ(StatusWith({{"Cookie", "attune_token=x"}}), 401);
-  EXPECT_EQ(StatusWith({{"Cookie", "not_attune_token=" + token}}), 401);
+  EXPECT_EQ(StatusWith({{"Cookie", "attune_token=" + token}}), 401);
+  EXPECT_EQ(StatusWith({{"Cookie", CookieName() + "=" + token}}), 401);
   EXPECT_EQ(StatusWith({}, "/api/v1/nothing"), 401);
 }
 
@@ -47,6 +65,7 @@ TEST_F(HttpServerTest, PeopleActInTheirNamesAndViewersOnlyLook) {
   HttpServer::Options options = ServerOptions();
   options.named_tokens = &tokens;
   server_ = HttpServer::Start(options).value();
+  client_ = NewClient();
   const auto as = [this](const std::string& secret) {
     auto client = std::make_unique<httplib::Client>("127.0.0.1", server_->port());
     client->set_default_headers({{"Authorization", "Bearer " + secret}});
@@ -68,6 +87,32 @@ TEST_F(HttpServerTest, PeopleActInTheirNamesAndViewersOnlyLook) {
   Parsed(ada->Get("/api/v1/sweeps/s1"), 401);
 }
 
+TEST_F(HttpServerTest, AFailedReadOfTheTokensIsNotRemembered) {
+  const NamedTokens maker(folder_.path());
+  const std::string secret = maker.Create("ada", Role::kAdmin).value();
+  const NamedTokens tokens(folder_.path());
+  HttpServer::Options options = ServerOptions();
+  options.named_tokens = &tokens;
+  server_ = HttpServer::Start(options).value();
+  client_ = NewClient();
+  auto ada = std::make_unique<httplib::Client>("127.0.0.1", server_->port());
+  ada->set_default_headers({{"Authorization", "Bearer " + secret}});
+  std::filesystem::rename(folder_ / "tokens", folder_ / "away");
+  std::ofstream(folder_ / "tokens") << "no folder";
+  // A time that lies back, so that a good answer would be remembered.
+  std::filesystem::last_write_time(
+      folder_ / "tokens", std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto refused = ada->Get("/api/v1/sweeps/s1");
+  Parsed(refused, 503);
+  EXPECT_EQ(refused->get_header_value("Retry-After"), "1");
+  EXPECT_EQ(client_->Get("/api/v1/sweeps/s1")->status, 200);
+  std::filesystem::remove(folder_ / "tokens");
+  std::filesystem::rename(folder_ / "away", folder_ / "tokens");
+  std::filesystem::last_write_time(
+      folder_ / "tokens", std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_EQ(ada->Get("/api/v1/sweeps/s1")->status, 200);
+}
+
 TEST_F(HttpServerTest, ARefusedPostIsNotReadAndTheConnectionCloses) {
   client_->set_default_headers({});
   const auto answer = client_->Post("/api/v1/sweeps", "name: x", "application/yaml");
@@ -75,18 +120,98 @@ TEST_F(HttpServerTest, ARefusedPostIsNotReadAndTheConnectionCloses) {
   EXPECT_EQ(answer->get_header_value("Connection"), "close");
 }
 
-TEST_F(HttpServerTest, LoginSetsTheCookieAndLeadsToThePage) {
+TEST_F(HttpServerTest, LoginSetsTheCookieOfASession) {
+  const std::string cookie = LogIn("/login?token=" + std::string(kToken));
+  EXPECT_THAT(cookie, StartsWith(CookieName() + "="));
+  EXPECT_THAT(cookie, Not(HasSubstr(std::string(kToken))));
+  EXPECT_EQ(StatusWith({{"Cookie", "theme=dark; " + cookie}}), 200);
+  EXPECT_EQ(StatusWith({{"Cookie", cookie + "0"}}), 401);
+  EXPECT_EQ(StatusWith({{"Cookie", "not_" + cookie}}), 401);
   client_->set_default_headers({});
-  const auto answer = client_->Get("/login?token=" + std::string(kToken));
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 303);
-  EXPECT_EQ(answer->get_header_value("Location"), "/");
-  const std::string cookie = answer->get_header_value("Set-Cookie");
-  EXPECT_THAT(cookie, HasSubstr("attune_token=" + std::string(kToken)));
-  EXPECT_THAT(cookie, HasSubstr("HttpOnly"));
-  EXPECT_THAT(cookie, HasSubstr("SameSite=Strict"));
   GetJson("/login?token=wrong", 401);
   GetJson("/login", 401);
+}
+
+TEST_F(HttpServerTest, ASessionSurvivesARestart) {
+  const std::string cookie = LogIn("/login?token=" + std::string(kToken));
+  const int port = server_->port();
+  server_.reset();
+  HttpServer::Options options = ServerOptions();
+  options.port = port;
+  server_ = HttpServer::Start(options).value();
+  client_ = NewClient();
+  EXPECT_EQ(StatusWith({{"Cookie", cookie}}), 200);
+}
+
+TEST_F(HttpServerTest, LoggingOutEndsASession) {
+  const std::string cookie = LogIn("/login?token=" + std::string(kToken));
+  const std::string another = LogIn("/login?token=" + std::string(kToken));
+  httplib::Client browser("127.0.0.1", server_->port());
+  const auto answer = browser.Post("/logout", {{"Cookie", cookie}}, "", "text/plain");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 204);
+  EXPECT_THAT(answer->get_header_value("Set-Cookie"), HasSubstr("Max-Age=0"));
+  EXPECT_EQ(StatusWith({{"Cookie", cookie}}), 401);
+  EXPECT_EQ(StatusWith({{"Cookie", another}}), 200);
+}
+
+TEST_F(HttpServerTest, APageOfAnotherOriginCannotLogOut) {
+  const std::string cookie = LogIn("/login?token=" + std::string(kToken));
+  httplib::Client browser("127.0.0.1", server_->port());
+  Parsed(browser.Post("/logout", {{"Cookie", cookie}, {"Origin", "http://evil.example"}}, "",
+                      "text/plain"),
+         403);
+  EXPECT_EQ(StatusWith({{"Cookie", cookie}}), 200);
+}
+
+TEST_F(HttpServerTest, ACodeLogsInOneBrowserOnce) {
+  const std::string path = "/login?code=" + sessions_.CreateCode().value();
+  const std::string cookie = LogIn(path);
+  EXPECT_EQ(StatusWith({{"Cookie", cookie}}), 200);
+  EXPECT_EQ(LogIn(path), "");
+  EXPECT_EQ(LogIn("/login?code="), "");
+  EXPECT_EQ(LogIn("/login?code=..%2F..%2Ftoken"), "");
+}
+
+TEST_F(HttpServerTest, ACodeExpires) {
+  const std::string path = "/login?code=" + sessions_.CreateCode().value();
+  for (const auto& file : std::filesystem::directory_iterator(folder_ / "login-codes"))
+    std::filesystem::last_write_time(file.path(), std::filesystem::file_time_type::clock::now() -
+                                                      std::chrono::minutes(11));
+  EXPECT_EQ(LogIn(path), "");
+}
+
+TEST_F(HttpServerTest, ARevokedTokenEndsItsSessionsAndStreams) {
+  const NamedTokens tokens(folder_.path());
+  HttpServer::Options options = ServerOptions();
+  options.named_tokens = &tokens;
+  server_ = HttpServer::Start(options).value();
+  client_ = NewClient();
+  const std::string secret = tokens.Create("ada", Role::kViewer).value();
+  const std::string cookie = LogIn("/login?token=" + secret);
+  EXPECT_EQ(StatusWith({{"Cookie", cookie}}), 200);
+  std::vector<RawClient> streams;
+  for (const std::string& shown : {"Cookie: " + cookie, "Authorization: Bearer " + secret}) {
+    streams.emplace_back(server_->port());
+    streams.back().Send("GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + shown +
+                        "\r\n\r\n");
+    streams.back().ReadUntil("retry: 2000");
+  }
+  EXPECT_TRUE(tokens.Remove("ada").ok());
+  for (RawClient& stream : streams) EXPECT_THAT(stream.ReadToEnd(), EndsWith("0\r\n\r\n"));
+  EXPECT_EQ(StatusWith({{"Cookie", cookie}}), 401);
+}
+
+TEST_F(HttpServerTest, ATokenOfAnExecutorOpensNothingHere) {
+  const NamedTokens tokens(folder_.path());
+  HttpServer::Options options = ServerOptions();
+  options.named_tokens = &tokens;
+  server_ = HttpServer::Start(options).value();
+  client_ = NewClient();
+  const std::string secret = tokens.Create("hosts", Role::kExecutor).value();
+  EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + secret}}), 403);
+  EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + secret}}, "/api/v1/events"), 403);
+  EXPECT_EQ(LogIn("/login?token=" + secret), "");
 }
 
 TEST_F(HttpServerTest, OtherHostsAndOriginsAreRefused) {

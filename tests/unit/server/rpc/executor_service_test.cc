@@ -30,7 +30,7 @@ class ExecutorServiceTest : public ::testing::Test {
     service.reset();
     conductor = std::make_unique<Conductor>(algorithms, store, [this] { return Time{++now}; });
     service = std::make_unique<ExecutorService>(
-        *conductor, ExecutorService::Options{.token = "secret", .lease_ttl = lease_ttl});
+        *conductor, ExecutorService::Options{.may_join = [](const std::string& token) { return token == "secret"; }, .lease_ttl = lease_ttl});
     ASSERT_TRUE(conductor->Start().ok());
     auto started = RpcServer::Start(*service, {.listen = false, .lease_ttl = lease_ttl});
     ASSERT_TRUE(started.ok());
@@ -173,7 +173,7 @@ TEST_F(ExecutorServiceTest, ADroppedCheckpointIsToBeRemovedUntilItIs) {
   EXPECT_EQ(removal.trial(), attempt.trial());
   EXPECT_EQ(removal.attempt(), attempt.attempt());
   EXPECT_EQ(removal.step(), 1);
-  EXPECT_EQ(removal.path(), "/data/step-1");
+  EXPECT_EQ(removal.path(), "/data/step-1-attempt-1");
   executor.SayRemoved(removal);
   executor.AwaitDesired([](const auto& d) { return d.removals_size() == 0; });
 }
@@ -348,7 +348,7 @@ TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
                                         .folder = "step-3-attempt-1",
                                         .file = "model.bin",
                                         .offset = 5,
-                                        .limit_bytes = 100};
+                                        .limit_bytes = 4 << 20};
   auto reading = std::async([&] { return service->ReadCheckpoint("box", wanted); });
   const auto request = executor.Await(v1::ToExecutor::kCheckpointRequest).checkpoint_request();
   EXPECT_EQ(request.trial(), 3u);
@@ -446,7 +446,8 @@ TEST(RpcServer, ATakenPortIsNamed) {
   attune::testing::MemoryStore store;
   const Algorithms algorithms = attune::testing::ToyAlgorithms();
   Conductor conductor(algorithms, store, [] { return Time{1}; });
-  ExecutorService service(conductor, {.token = "t", .lease_ttl = std::chrono::seconds(60)});
+  ExecutorService service(conductor, {.may_join = [](const std::string&) { return true; },
+                                     .lease_ttl = std::chrono::seconds(60)});
   ASSERT_TRUE(conductor.Start().ok());
   const RpcServer::Options options{.host = "127.0.0.1", .lease_ttl = std::chrono::seconds(60)};
   auto first = RpcServer::Start(service, options);

@@ -46,6 +46,13 @@ class FakeExecutor {
     stream_->Finish();
   }
 
+  // The next message of any kind.
+  v1::ToExecutor Next() {
+    v1::ToExecutor message;
+    stream_->Read(&message);
+    return message;
+  }
+
   // The next message of the kind; others are passed over.
   v1::ToExecutor Await(v1::ToExecutor::MessageCase kind) {
     v1::ToExecutor message;
@@ -95,8 +102,9 @@ class FakeExecutor {
   void SaveCheckpoint(const v1::AttemptRef& attempt, int64_t step) {
     Say(attempt, [&](v1::Fact& fact) {
       fact.mutable_checkpoint()->set_step(step);
-      fact.mutable_checkpoint()->set_path("/data/step-" + std::to_string(step));
-      fact.mutable_checkpoint()->set_digest("sha256:0");
+      fact.mutable_checkpoint()->set_path("/data/step-" + std::to_string(step) + "-attempt-" +
+                                          std::to_string(attempt.attempt()));
+      fact.mutable_checkpoint()->set_digest("sha256:" + std::string(64, '0'));
     });
   }
 

@@ -140,7 +140,7 @@ class Server final : private Submissions, private Listener {
  public:
   Queue queue;
   Sessions sessions{*this,
-                    {.token = "secret", .lease_ttl_us = kLeaseUs, .patience_us = kPatienceUs}};
+                    {.may_join = [](const std::string& token) { return token == "secret"; }, .lease_ttl_us = kLeaseUs, .patience_us = kPatienceUs}};
   ConductorMachine machine;
 };
 

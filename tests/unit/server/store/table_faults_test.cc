@@ -145,6 +145,38 @@ TEST_F(TableFaults, ReportsOfADamagedFrontAreInTheLogAndLeftOutUntilTheNextStart
   }
 }
 
+TEST_F(TableFaults, ADamagedRowIsMarkedAndTheListIsWhole) {
+  Open();
+  Append(log_.events());
+  Append(SweepCreated{.sweep = SweepId(2), .spec = SampleSpec()});
+  const auto reader = Reader::Open(path_).value();
+  const size_t trials = reader->Trials(SweepId(1), TrialNumber(0), 100).value().size();
+  for (const std::string column : {"config", "metrics", "rationale"}) {
+    SCOPED_TRACE(column);
+    for (const std::string damaged : {"{", "[]", "7", "\"text\"", ""}) {
+      SCOPED_TRACE(damaged);
+      Execute("UPDATE trials SET " + column + " = '" + damaged + "' WHERE number = 1");
+      const auto rows = reader->Trials(SweepId(1), TrialNumber(0), 100);
+      ASSERT_TRUE(rows.ok()) << rows.error().message;
+      EXPECT_EQ(rows->size(), trials);
+      EXPECT_TRUE((*rows)[1].damaged);
+      EXPECT_EQ((*rows)[1].id.number, TrialNumber(1));
+      EXPECT_FALSE((*rows)[0].damaged);
+      EXPECT_EQ(reader->Trial({SweepId(1), TrialNumber(1)}).error().code, ErrorCode::kCorrupt);
+      EXPECT_TRUE(reader->Sweeps(std::nullopt, 10).ok());
+    }
+  }
+  Execute("UPDATE sweeps SET spec = '{\"name\":' WHERE sweep = 1");
+  const auto sweeps = reader->Sweeps(std::nullopt, 10);
+  ASSERT_TRUE(sweeps.ok()) << sweeps.error().message;
+  ASSERT_EQ(sweeps->size(), 2u);
+  EXPECT_FALSE((*sweeps)[0].damaged);
+  EXPECT_TRUE((*sweeps)[1].damaged);
+  EXPECT_FALSE((*sweeps)[1].spec.objectives.empty());
+  EXPECT_EQ(reader->Sweep(SweepId(1)).error().code, ErrorCode::kCorrupt);
+  EXPECT_TRUE(reader->Sweep(SweepId(2)).ok());
+}
+
 TEST_F(TableFaults, NoKindOfFactIsRefused) {
   Open();
   Append(log_.events());

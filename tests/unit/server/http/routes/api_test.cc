@@ -270,7 +270,8 @@ TEST_F(ApiTest, CurvesAreColumns) {
             R"({"number":2,"steps":[1],"values":[0.6],"clones":[]},)"
             R"({"number":3,"steps":[1,2],"values":["nan","-inf"],"clones":[]}])");
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=loss").at("trials").size(), 4u);
-  EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=other").at("trials").size(), 0u);
+  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/curves?metric=other", 400).at("detail"),
+              HasSubstr("has reported or logged other"));
 }
 
 TEST_F(ApiTest, WhatIsLoggedComesInOrder) {
@@ -330,9 +331,33 @@ TEST_F(ApiTest, ANewSweepIsCreatedAndLocated) {
 }
 
 TEST_F(ApiTest, ARepeatedKeyGivesTheFirstSweep) {
-  const auto answer = client_->Post(std::string("/api/v1/sweeps") + kHere,
-                                    {{"Idempotency-Key", "key-1"}}, kSweepFile, "application/yaml");
-  EXPECT_EQ(Parsed(answer, 201).at("id"), "s1");
+  const auto post = [&](const std::string& body) {
+    return client_->Post(std::string("/api/v1/sweeps") + kHere, {{"Idempotency-Key", "a key"}}, body,
+                         "application/yaml");
+  };
+  EXPECT_EQ(Parsed(post(kSweepFile), 201).at("id"), "s2");
+  EXPECT_EQ(Parsed(post(kSweepFile), 201).at("id"), "s2");
+  const Json reused = Parsed(post(std::string(kSweepFile) + "# another\n"), 422);
+  EXPECT_EQ(reused.at("type"), "urn:attune:problem:idempotency-key-reused");
+}
+
+TEST_F(ApiTest, AnIdempotencyKeyBelongsToItsToken) {
+  const NamedTokens tokens(folder_.path());
+  HttpServer::Options options = ServerOptions();
+  options.named_tokens = &tokens;
+  server_ = HttpServer::Start(options).value();
+  const auto create_as = [&](const std::string& secret) {
+    httplib::Client client("127.0.0.1", server_->port());
+    client.set_default_headers({{"Authorization", "Bearer " + secret}});
+    return Parsed(client.Post(std::string("/api/v1/sweeps") + kHere, {{"Idempotency-Key", "key"}},
+                              kSweepFile, "application/yaml"),
+                  201)
+        .at("id");
+  };
+  EXPECT_EQ(create_as(std::string(kToken)), "s2");
+  const std::string ada = tokens.Create("ada", Role::kAdmin).value();
+  EXPECT_EQ(create_as(ada), "s3");
+  EXPECT_EQ(create_as(ada), "s3");
 }
 
 TEST_F(ApiTest, AnIdempotencyKeyHasABound) {
@@ -442,6 +467,7 @@ TEST_F(ApiTest, DemandIsWhatFindsNoRoom) {
   EXPECT_EQ(demand[0].at("min_workers"), sweep.at("workers"));
   EXPECT_EQ(demand[0].at("reason"), sweep.at("waiting_reason"));
   EXPECT_GT(demand[0].at("gangs"), 0);
+  EXPECT_EQ(demand[0].at("can_start"), false) << demand[0].at("reason");
   EXPECT_EQ(demand[0].at("cpus_per_worker"), 1);
   EXPECT_EQ(demand[0].at("gpus_per_worker"), 0);
   EXPECT_EQ(demand[0].at("memory_per_worker"), 0);

@@ -193,6 +193,15 @@ TEST_F(AskTellTest, TheEndOfASweepIsAStateAndNoError) {
   EXPECT_EQ(none.at("state"), "completed");
 }
 
+TEST_F(AskTellTest, ALongMessageIsCut) {
+  const std::string epoch = Ask().at("epoch").dump();
+  TellEnd(R"({"epoch": )" + epoch + R"(, "state": "failed", "message": ")" +
+          std::string(1'000'000, 'M') + R"("})");
+  const std::string failure = GetJson("/api/v1/sweeps/s2/trials/0").at("attempts")[0].at("failure");
+  EXPECT_THAT(failure, HasSubstr("M… (1,000,000 bytes, cut)"));
+  EXPECT_LT(failure.size(), 20'000u);
+}
+
 TEST_F(AskTellTest, AFailedTrialIsOfferedAgain) {
   const std::string epoch = Ask().at("epoch").dump();
   TellEnd(R"({"epoch": )" + epoch + R"(, "state": "failed", "message": "out of memory"})");

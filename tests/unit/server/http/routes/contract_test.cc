@@ -14,8 +14,8 @@ namespace {
 
 using ContractTest = HttpFixture;
 
-// The methods that a path takes, as the server lists them when another one is used.
-std::set<std::string> MethodsOf(httplib::Client& client, std::string path) {
+// A path of the contract with ids in their places.
+std::string WithIds(std::string path) {
   for (const auto& [name, value] : {std::pair("{sweep}", "s1"),
                                     {"{trial}", "0"},
                                     {"{checkpoint}", "1-3"},
@@ -23,7 +23,12 @@ std::set<std::string> MethodsOf(httplib::Client& client, std::string path) {
     if (const size_t at = path.find(name); at != std::string::npos)
       path.replace(at, std::string(name).size(), value);
   }
-  const auto refusal = client.Put(path);
+  return path;
+}
+
+// The methods that a path takes, as the server lists them when another one is used.
+std::set<std::string> MethodsOf(httplib::Client& client, const std::string& path) {
+  const auto refusal = client.Put(WithIds(path));
   std::istringstream allowed(refusal ? refusal->get_header_value("Allow") : "");
   std::set<std::string> methods;
   for (std::string method; std::getline(allowed >> std::ws, method, ',');)
@@ -42,6 +47,38 @@ TEST_F(ContractTest, EachPathOfTheContractTakesItsMethods) {
     }
     EXPECT_EQ(MethodsOf(*client_, path), methods) << path;
   }
+}
+
+TEST_F(ContractTest, AnUnknownQueryParameterIsRefusedAndTheKnownOnesNamed) {
+  const Json list = GetJson("/api/v1/sweeps?page_siz=2", 400);
+  EXPECT_EQ(list.at("detail"),
+            "page_siz: unknown query parameter; this request knows page_size, page_token");
+  EXPECT_EQ(GetJson("/api/v1/executors?state=lost", 400).at("detail"),
+            "state: unknown query parameter; this request has none");
+  const auto validated =
+      client_->Post("/api/v1/sweeps:validate?directry=/tmp", "", "application/yaml");
+  ASSERT_TRUE(validated);
+  EXPECT_EQ(validated->status, 400);
+  EXPECT_THAT(validated->body, ::testing::HasSubstr("this request knows directory, file"));
+}
+
+TEST_F(ContractTest, EachQueryParameterOfTheContractIsKnown) {
+  for (const rest::QueryParameter& each : rest::kQueryParameters) {
+    const std::string path = WithIds(std::string(each.path)) + "?" + std::string(each.name) + "=x";
+    const auto answer =
+        each.method == "GET" ? client_->Get(path) : client_->Post(path, "{}", "application/json");
+    ASSERT_TRUE(answer) << path;
+    EXPECT_THAT(answer->body, ::testing::Not(::testing::HasSubstr("unknown query parameter")))
+        << path;
+  }
+}
+
+TEST_F(ContractTest, CurvesOfAMetricThatNobodyKnowsAreRefused) {
+  const Json problem = GetJson("/api/v1/sweeps/s1/curves?metric=acuracy", 400);
+  EXPECT_THAT(
+      problem.at("detail").get<std::string>(),
+      ::testing::AllOf(::testing::HasSubstr("has reported or logged acuracy"),
+                       ::testing::HasSubstr(GetJson("/api/v1/sweeps/s1").at("metric").at("name"))));
 }
 
 TEST_F(ContractTest, CurvesHaveTheFormOfTheContract) {

@@ -60,10 +60,11 @@ class ConnectionsTest : public HttpFixture {
 // ---- What holds a worker, and what does not ------------------------------------------------
 
 TEST_F(ConnectionsTest, ConnectionsThatWaitForTheirNextRequestHoldNoWorker) {
-  auto idle = ConnectMany(300, kVersion, kVersionAnswer);
+  const std::string version = Request("GET /version");
+  auto idle = ConnectMany(300, version, kVersionAnswer);
   ExpectAlive();
   EXPECT_THAT(Executors(), HasSubstr("HTTP/1.1 200"));
-  for (RawClient& client : idle) client.Send(kVersion);
+  for (RawClient& client : idle) client.Send(version);
   for (RawClient& client : idle) EXPECT_THAT(client.ReadUntil(kVersionAnswer), HasSubstr("200 OK"));
 }
 
@@ -124,6 +125,17 @@ TEST_F(ConnectionsTest, ABodyIsAskedForOnlyWhereItIsWelcome) {
   EXPECT_THAT(refusal, Not(HasSubstr("100 Continue")));
 }
 
+TEST_F(ConnectionsTest, ABodyIsReadOnlyWithAToken) {
+  for (const std::string path : {"/", "/livez", "/nothing", "/%61pi/v1/sweeps", "/api%2Fv1/sweeps"}) {
+    RawClient stranger = Connect();
+    stranger.Send("POST " + path +
+                  " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");
+    const std::string refusal = stranger.ReadToEnd();
+    EXPECT_THAT(refusal, StartsWith("HTTP/1.1 4")) << path;
+    EXPECT_THAT(refusal, HasSubstr("Connection: close\r\n")) << path;
+  }
+}
+
 TEST_F(ConnectionsTest, ABodyWithTwoLengthsIsRefused) {
   RawClient client = Connect();
   client.Send(
@@ -151,7 +163,7 @@ TEST_F(ConnectionsTest, PartsOfAnAnswerAreNotSent) {
 }
 
 TEST_F(ConnectionsTest, AStopDoesNotWaitForFiveHundredConnections) {
-  const auto idle = ConnectMany(250, kVersion, kVersionAnswer);
+  const auto idle = ConnectMany(250, Request("GET /version"), kVersionAnswer);
   const auto heads = ConnectMany(50, "GET /ver", "");
   const auto streams = ConnectMany(200, Request("GET /api/v1/events"), "retry: 2000");
   const auto begun = std::chrono::steady_clock::now();
@@ -166,28 +178,52 @@ class NarrowTest : public ConnectionsTest {
  protected:
   NarrowTest()
       : ConnectionsTest({.connections = 4,
-                         .spare_connections = 2,
+                         .unauthenticated = 4,
                          .streams = 3,
                          .workers = 1,
                          .queued = 1,
                          .unread_body_bytes = 2'000'000}) {}
 };
 
-TEST_F(NarrowTest, OneConnectionMoreIsRefusedAndHealthIsStillTold) {
-  const auto taken = ConnectMany(4, kVersion, kVersionAnswer);
+TEST_F(NarrowTest, OneAuthenticatedConnectionMoreIsRefusedAndHealthIsStillTold) {
+  const std::string authenticated = Request("GET /version");
+  const auto taken = ConnectMany(4, authenticated, kVersionAnswer);
   RawClient late = Connect();
-  late.Send(kVersion);
+  late.Send(authenticated);
   const std::string refusal = late.ReadToEnd();
   EXPECT_THAT(refusal, StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(refusal, HasSubstr("Retry-After: 1\r\n"));
   EXPECT_THAT(refusal, HasSubstr("there are already 4 connections"));
   ExpectAlive();
+  RawClient health = Connect();
+  health.Send(Request("GET /livez"));
+  EXPECT_THAT(health.ReadUntil(kLiveAnswer), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(NarrowTest, AConnectionThatHasGoneMakesRoom) {
-  { const auto taken = ConnectMany(4, kVersion, kVersionAnswer); }
+  { const auto taken = ConnectMany(4, Request("GET /version"), kVersionAnswer); }
   // The server hears of their end before it hears of these.
-  ConnectMany(4, kVersion, kVersionAnswer);
+  ConnectMany(4, Request("GET /version"), kVersionAnswer);
+}
+
+TEST_F(NarrowTest, ConnectionsWithoutATokenDoNotKeepOthersOut) {
+  const auto strangers = ConnectMany(100, kVersion, kVersionAnswer);
+  ConnectMany(4, Request("GET /version"), kVersionAnswer);
+}
+
+TEST_F(NarrowTest, ANewConnectionClosesAnOlderOneWithoutAToken) {
+  auto kept = ConnectMany(1, Request("GET /version"), kVersionAnswer);
+  auto strangers = ConnectMany(5, kVersion, kVersionAnswer);
+  // One of the two oldest strangers. Reading ends when the server closes.
+  std::vector<std::future<std::string>> ends;
+  for (int i = 0; i < 2; ++i) {
+    strangers[i].Send(kVersion);
+    ends.push_back(std::async([&strangers, i] { return strangers[i].ReadUntil(kVersionAnswer); }));
+  }
+  const size_t answered = (ends[0].get().empty() ? 0 : 1) + (ends[1].get().empty() ? 0 : 1);
+  EXPECT_EQ(answered, 1u);
+  kept.front().Send(Request("GET /version"));
+  EXPECT_THAT(kept.front().ReadUntil(kVersionAnswer), HasSubstr("200 OK"));
 }
 
 TEST_F(NarrowTest, SilentConnectionsDoNotKeepOthersFromTheServersHealth) {
