@@ -4,21 +4,51 @@
 
 #include "base/result.h"
 #include "cli/algorithms.h"
+#include "core/space/domain.h"
+#include "core/space/value.h"
 #include "sweepfile/sweepfile.h"
 
 namespace attune::cli {
 
+namespace {
+
+constexpr int64_t kValuesNamed = 6;
+
+// The values of a range whose step does not reach its max, which people rarely mean; empty for any
+// other domain.
+std::string StepNote(const Parameter& parameter) {
+  Value max;
+  if (const auto* real = std::get_if<FloatDomain>(&parameter.domain))
+    max = real->max;
+  else if (const auto* whole = std::get_if<IntDomain>(&parameter.domain))
+    max = whole->max;
+  else
+    return "";
+  const std::optional<int64_t> count = CountValues(parameter.domain);
+  if (!count || SameSetting(ValueAt(parameter.domain, *count - 1), max)) return "";
+  const auto text = [&](int64_t index) { return FormatValue(ValueAt(parameter.domain, index)); };
+  std::string values = text(0);
+  const int64_t named = *count <= kValuesNamed ? *count : kValuesNamed - 2;
+  for (int64_t i = 1; i < named; ++i) values += ", " + text(i);
+  if (named < *count) values += ", …, " + text(*count - 1);
+  return "parameters." + parameter.name + ": the step does not reach max; " +
+         (*count == 1 ? "the only value is " : "the values are ") + values;
+}
+
+}  // namespace
+
 CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
   const std::string file = document.path.string();
-  const auto exists = [program](const std::string& path) {
+  const auto program_fault = [program](const std::string& path) -> std::string {
     std::error_code error;
-    return program == ProgramCheck::kNone || std::filesystem::exists(path, error);
+    if (program == ProgramCheck::kNone || std::filesystem::exists(path, error)) return "";
+    return error ? error.message() : "no such file";
   };
   sweepfile::Parsed parsed =
       sweepfile::ParseSweep(document.text, {.file = document.path.filename().string(),
                                             .directory = document.directory().string(),
                                             .algorithms = &AllAlgorithms(),
-                                            .program_exists = exists});
+                                            .program_fault = program_fault});
   CheckedSweep checked;
   for (const sweepfile::Fault& fault : parsed.faults) {
     checked.faults.push_back(sweepfile::FormatFault(file, fault));
@@ -33,6 +63,10 @@ CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
   if (!checked.faults.empty()) return checked;
   checked.rungs = (*scheduler)->Rungs();
   checked.spec = std::move(parsed.spec);
+  for (const Parameter& parameter : checked.spec->space.parameters()) {
+    if (std::string note = StepNote(parameter); !note.empty())
+      checked.notes.push_back(std::move(note));
+  }
   return checked;
 }
 

@@ -14,6 +14,7 @@ struct CheckedSweep {
   std::optional<SweepSpec> spec;  // absent when there are faults
   std::vector<Step> rungs;
   std::vector<std::string> faults;  // sweep.yaml:12:3: …
+  std::vector<std::string> notes;   // parameters.width: … what is right and perhaps not meant
 };
 
 enum class ProgramCheck { kIsThere, kNone };  // whether the command's program must be there

@@ -55,6 +55,7 @@ struct ServeOptions {
   double lease_seconds = 15;           // of silence, until an executor gives its gangs up
   // Where copies of sweeps' best checkpoints outlive executors; empty: nowhere.
   std::filesystem::path storage_path;
+  bool shared_data = false;  // other users may read the data folder, as far as the umask allows
 };
 
 struct ExecutorOptions {
@@ -79,6 +80,7 @@ struct ExecutorOptions {
   std::optional<double> seconds_left;  // until something else ends it; absent: nothing does
   // After a wish that it ends, for what runs there to save and leave.
   double grace_seconds = 20;
+  bool shared_data = false;  // as of ServeOptions
 };
 
 // A server of this process, and its executor when it has one. Destroying it tears the executor's

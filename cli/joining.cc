@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <iostream>
+
 #include "base/result.h"
 
 namespace attune::cli {
@@ -17,14 +19,18 @@ std::string_view HostOf(std::string_view target) {
 }
 
 Result<std::string> FindWord(const JoinSource& source) {
-  if (!source.word.empty()) return source.word;
+  if (source.file == "-") {
+    std::string word;
+    std::getline(std::cin, word);
+    return word;
+  }
   if (source.file.empty() && !source.environment.empty()) return source.environment;
   auto word = ReadToken(source.file.empty() ? source.data_dir / "join" : source.file);
   if (word.ok()) return word;
   return Error{word.error().code,
                word.error().message +
-                   "\ngive what `attune serve` prints with --join, or a file with it with "
-                   "--token-file, or ATTUNE_TOKEN; it lies in the server's DATA-DIR/join"};
+                   "\ncopy the server's DATA-DIR/join to this machine and name it with "
+                   "--token-file, or give its content in ATTUNE_TOKEN"};
 }
 
 }  // namespace
@@ -37,10 +43,8 @@ bool IsLoopback(std::string_view host) {
 }
 
 std::string ExecutorCommand(const RunningServer& server, const std::filesystem::path& data_dir) {
-  const tls::Join join = server.join();
-  return "attune executor --server " + server.rpc_target() +
-         (join.fingerprint.empty() ? " --token-file " + (data_dir / "join").string()
-                                   : " --join " + tls::ToText(join));
+  return "attune executor --server " + server.rpc_target() + " --token-file " +
+         (data_dir / "join").string();
 }
 
 Result<tls::Join> FindJoin(const JoinSource& source, const std::string& target) {
@@ -49,15 +53,15 @@ Result<tls::Join> FindJoin(const JoinSource& source, const std::string& target) 
   auto join = tls::ParseJoin(*word);
   if (!join) {
     return Error{ErrorCode::kInvalid,
-                 "--join: this is not the whole word that `attune serve` prints, which is "
-                 "sha256:FINGERPRINT:TOKEN"};
+                 "--token-file: this is not the whole word of the server's DATA-DIR/join, which is "
+                 "TOKEN or sha256:FINGERPRINT:TOKEN"};
   }
   if (join->fingerprint.empty() && !IsLoopback(HostOf(target))) {
     return Error{ErrorCode::kInvalid,
                  "--server " + target +
-                     ": a token alone would cross the network in the clear\ngive --join "
-                     "sha256:FINGERPRINT:TOKEN as the server prints it when it listens for other "
-                     "machines (`attune serve --rpc-host ADDRESS`)"};
+                     ": a token alone would cross the network in the clear\ngive the "
+                     "DATA-DIR/join of a server that listens for other machines (`attune serve "
+                     "--rpc-host ADDRESS`), which also holds the fingerprint of its certificate"};
   }
   return *std::move(join);
 }

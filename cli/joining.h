@@ -13,13 +13,12 @@ namespace attune::cli {
 // Whether `host` is an address, or the name, by which a machine speaks with itself alone.
 bool IsLoopback(std::string_view host);
 
-// What to type on another machine, or here, to bring an executor to the server.
+// The command that starts an executor for the server. On another machine the file is to be copied.
 std::string ExecutorCommand(const RunningServer& server, const std::filesystem::path& data_dir);
 
 // Where an executor has its word from; the first that is there.
 struct JoinSource {
-  std::string word;            // --join
-  std::filesystem::path file;  // --token-file
+  std::filesystem::path file;  // --token-file; `-` means standard input
   std::string environment;     // ATTUNE_TOKEN
   std::filesystem::path data_dir;
 };

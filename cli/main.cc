@@ -25,21 +25,6 @@ void SurviveFailedWrites() {
   sigaction(SIGXFSZ, &action, nullptr);
 }
 
-// Words that let one in stand on the command line, which every user of the machine may read: they
-// are overwritten there once they have been copied.
-std::vector<std::string> TakeArguments(int argc, char** argv) {
-  std::vector<std::string> words(argv + 1, argv + argc);
-  for (int i = 1; i < argc; ++i) {
-    char* word = argv[i];
-    if (std::string_view(word).starts_with("--join="))
-      word += std::strlen("--join=");
-    else if (i == 1 || std::string_view(argv[i - 1]) != "--join")
-      continue;
-    std::memset(word, 'x', std::strlen(word));
-  }
-  return words;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -52,5 +37,5 @@ int main(int argc, char** argv) {
   const attune::cli::Host host = attune::cli::LocalHost();
   attune::cli::Console console{
       .out = out, .err = err, .interrupt = attune::cli::Interrupt::OfProcess(), .host = host};
-  return static_cast<int>(attune::cli::Run(TakeArguments(argc, argv), console));
+  return static_cast<int>(attune::cli::Run({argv + 1, argv + argc}, console));
 }

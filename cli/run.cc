@@ -1,6 +1,7 @@
 #include "cli/run.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include "base/version.h"
@@ -92,6 +93,18 @@ ExitCode UsageError(const CLI::App& app, const CLI::ParseError& error, Console& 
   return ExitCode::kUsage;
 }
 
+// A relative path means nothing once the working directory is gone.
+ExitCode FileSystemError(const std::filesystem::filesystem_error& error, Console& console) {
+  std::error_code lost;
+  const std::filesystem::path working_directory = std::filesystem::current_path(lost);
+  const std::string path = error.path1().string();
+  console.err.Print(
+      "attune: " +
+      (lost ? "the working directory cannot be used (" + lost.message() + "); change to another one"
+            : (path.empty() ? "" : path + ": ") + error.code().message()));
+  return ExitCode::kFailure;
+}
+
 }  // namespace
 
 ExitCode Run(const std::vector<std::string>& args, Console& console) {
@@ -114,6 +127,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddReplayVerb(app, chosen);
   AddSimulateVerb(app, chosen);
   AddSlurmVerbs(app, chosen);
+  AddLoginVerb(app, chosen);
   AddTokenVerbs(app, chosen);
   AddDoctorVerb(app, chosen);
   AddCompletionVerb(app, chosen);
@@ -132,7 +146,11 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   } catch (const CLI::ParseError& error) {
     return UsageError(app, error, console);
   }
-  return chosen(console);
+  try {
+    return chosen(console);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return FileSystemError(error, console);
+  }
 }
 
 }  // namespace attune::cli

@@ -1,12 +1,15 @@
 #include "system/sockets.h"
 
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "base/result.h"
 #include "system/system_error.h"
@@ -24,6 +27,16 @@ Result<std::pair<UniqueFd, UniqueFd>> SocketPair(int type) {
     return SystemError("cannot make a pair of sockets", errno);
   }
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+bool IsLoopbackUp() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return true;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> interfaces(list, &freeifaddrs);
+  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    if ((each->ifa_flags & IFF_LOOPBACK) != 0) return (each->ifa_flags & IFF_UP) != 0;
+  }
+  return true;
 }
 
 Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {

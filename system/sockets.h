@@ -19,6 +19,10 @@ Result<std::pair<UniqueFd, UniqueFd>> SocketPair(int type);
 // The end to read and the end to write of a new pipe, close-on-exec.
 Result<std::pair<UniqueFd, UniqueFd>> MakePipe();
 
+// Whether this machine's loopback interface is up; without it no program reaches another by
+// 127.0.0.1. True if the system does not tell.
+bool IsLoopbackUp();
+
 // On a stream socket of any mode. Does not wait. Sends what the socket takes now, and removes it
 // from `bytes`: all of it when nobody listens any more, which then makes no difference.
 void SendSome(int socket, std::string& bytes);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,12 +17,19 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "system/private_files.h"
 #include "system/processes.h"
 #include "system/sockets.h"
 #include "system/system_error.h"
 
 namespace attune {
 namespace {
+
+// Whether a path that was not found is not there, rather than out of reach.
+bool IsAbsent(const std::error_code& error) {
+  return !error || error == std::errc::no_such_file_or_directory ||
+         error == std::errc::not_a_directory;
+}
 
 constexpr int kFirstScratchFd = 10;  // above every number that a child's descriptors end up at
 
@@ -47,6 +55,7 @@ struct ChildPlan {
   pid_t process_group;
   bool new_session;
   bool dies_with_parent;
+  std::optional<mode_t> umask;  // nullopt: the caller's
   pid_t parent;
 };
 
@@ -89,6 +98,8 @@ void Place(const ChildPlan& plan, int fd, int number) {
   }
   Announce(plan, getpgrp());
   if (plan.working_directory && chdir(plan.working_directory) != 0) Fail(plan, "chdir");
+
+  if (plan.umask) umask(*plan.umask);
 
   plan.failure_fd = Lift(plan, plan.failure_fd);
   const int input = Lift(plan, plan.input_fd);
@@ -169,6 +180,7 @@ Result<Child> Spawn(const SpawnRequest& request) {
       .process_group = request.process_group,
       .new_session = request.new_session,
       .dies_with_parent = request.dies_with_parent,
+      .umask = UmaskOfPrograms(),
       .parent = getpid(),
   };
 
@@ -228,11 +240,14 @@ Result<std::filesystem::path> FindProgram(const std::string& name,
                                           const std::string& path_variable) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  if (!working_directory.empty() && !fs::is_directory(working_directory, ignored)) {
+  std::error_code error;
+  if (!working_directory.empty() && !fs::is_directory(working_directory, error)) {
     return Invalid("the working directory " + working_directory.string() +
-                   " does not exist or is no folder");
+                   (IsAbsent(error) ? " does not exist or is no folder"
+                                    : " cannot be used: " + error.message()));
   }
-  const fs::path base = fs::absolute(working_directory.empty() ? "." : working_directory);
+  const fs::path base = fs::absolute(working_directory.empty() ? "." : working_directory, error);
+  if (error) return Invalid("the working directory cannot be used: " + error.message());
   if (name.empty()) return Invalid("the command's program is empty");
 
   if (name.find('/') == std::string::npos) {
@@ -251,7 +266,9 @@ Result<std::filesystem::path> FindProgram(const std::string& name,
   }
 
   const fs::path program = (base / name).lexically_normal();
-  if (!fs::exists(program, ignored)) {
+  if (!fs::exists(program, error)) {
+    if (!IsAbsent(error))
+      return Invalid("the program " + program.string() + " cannot be used: " + error.message());
     return Error{ErrorCode::kNotFound,
                  "the program '" + name + "' does not exist: there is no " + program.string()};
   }

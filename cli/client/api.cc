@@ -128,13 +128,16 @@ Error BadId(const std::string& id) {
 }  // namespace
 
 Result<SweepDocument> SweepDocument::Read(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
+  // A relative path throws where the working directory is gone (cli/run.cc).
+  std::ifstream stream(std::filesystem::absolute(path), std::ios::binary);
   std::error_code error;
   const int code = errno;
   const bool is_folder = std::filesystem::is_directory(path, error);
   if (!stream || is_folder) {
-    return Error{ErrorCode::kNotFound, "cannot read the sweep file " + path.string() + ": " +
-                                           (is_folder ? "it is a folder" : std::strerror(code))};
+    const bool is_missing = is_folder || code == ENOENT || code == ENOTDIR;
+    return Error{is_missing ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
+                 "cannot read the sweep file " + path.string() + ": " +
+                     (is_folder ? "it is a folder" : std::strerror(code))};
   }
   SweepDocument document{.path = path};
   document.text.resize(kDocumentBytesMax + 1);

@@ -28,8 +28,17 @@ Result<std::string> UrlOf(const Json& http) {
 
 Result<std::string> RunningUrl(const std::filesystem::path& data_dir) {
   const std::filesystem::path file = data_dir / "server.json";
-  std::ifstream stream(file);
-  if (!stream) return NoServer(data_dir);
+  std::error_code lost;
+  const std::filesystem::path absolute = std::filesystem::absolute(file, lost);
+  if (lost)
+    return Error{ErrorCode::kInternal,
+                 "the working directory cannot be used (" + lost.message() +
+                     "); change to another one, or give an absolute --data-dir"};
+  std::ifstream stream(absolute);
+  const int code = errno;
+  if (!stream && (code == ENOENT || code == ENOTDIR)) return NoServer(data_dir);
+  if (!stream)
+    return Error{ErrorCode::kInternal, "cannot read " + file.string() + ": " + std::strerror(code)};
   const Json json = ParseJson<Json>(stream);
   if (!json.is_object() || !json.contains("http")) {
     return Error{ErrorCode::kCorrupt, file.string() +
@@ -94,10 +103,6 @@ Result<Endpoint> FindServer(const ServerChoice& choice) {
     endpoint.token = *token;
   }
   return endpoint;
-}
-
-std::string LoginUrl(const Endpoint& endpoint) {
-  return endpoint.url + "/login?token=" + endpoint.token;
 }
 
 }  // namespace attune::cli

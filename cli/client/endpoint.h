@@ -32,7 +32,4 @@ Result<std::string> ReadToken(const std::filesystem::path& file);
 // "http://HOST:PORT" of "HOST:PORT", ":PORT" (this host) or a URL.
 Result<std::string> NormaliseUrl(std::string_view address);
 
-// Where a browser opens the page, signed in.
-std::string LoginUrl(const Endpoint& endpoint);
-
 }  // namespace attune::cli

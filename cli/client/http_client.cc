@@ -10,6 +10,7 @@
 #include "cli/text/width.h"
 #include "json/parse.h"
 #include "rest/contract.h"
+#include "system/sockets.h"
 
 namespace attune::cli {
 namespace {
@@ -59,7 +60,16 @@ std::string Reason(httplib::Error error) {
   }
 }
 
+bool IsOfLoopback(const std::string& url) {
+  const std::string host = url.substr(url.find("://") + 3);
+  return host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]");
+}
+
 Error Unreachable(const Endpoint& endpoint, httplib::Error error) {
+  if (IsOfLoopback(endpoint.url) && !IsLoopbackUp())
+    return {ErrorCode::kInternal, "cannot reach " + endpoint.url +
+                                      ": this machine's loopback interface is down; bring it up "
+                                      "with `ip link set lo up`"};
   return {ErrorCode::kUnavailable,
           "no server answers at " + endpoint.url + " (from " + endpoint.source + "): " +
               Reason(error) + "\nstart one with `attune serve`, or name another with --server URL"};

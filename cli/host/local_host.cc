@@ -4,6 +4,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 #include "executor/agent/host_address.h"
 #include "logging/log.h"
 #include "server/server.h"
+#include "system/private_files.h"
 #include "web/assets.h"
 
 namespace attune::cli {
@@ -39,6 +41,28 @@ void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 #endif
+}
+
+// Keeps the data folder from other users, unless they share it.
+void KeepPrivate(const std::filesystem::path& data_dir, bool shared) {
+  if (shared) return;
+  KeepFilesPrivate();
+  std::error_code failed;  // Who opens the folder tells why it cannot be created.
+  std::filesystem::create_directories(data_dir, failed);
+  if (!failed && !MakePrivate(data_dir, {"token", "folder-id"}))
+    logging::Warn(
+        "other users can list the data folder {}, which holds other files too or is not yours; "
+        "the files that Attune creates in it are private",
+        data_dir.string());
+}
+
+// A control character would tear the lines that name files of the folder.
+Status CheckName(const std::filesystem::path& data_dir) {
+  const std::string path = std::filesystem::absolute(data_dir).string();
+  if (std::ranges::none_of(path, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) return {};
+  return Error{ErrorCode::kInvalid,
+               "--data-dir: the path of the data folder has a control character, such as a "
+               "newline; rename it, or choose another folder"};
 }
 
 // Log lines go where progress goes, so that they never tear a block that is redrawn in place.
@@ -110,7 +134,9 @@ Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& o
   if (options.http_port.has_value() && options.rpc_port.has_value()) return started;
   wanted.http_port = options.http_port.value_or(0);
   wanted.rpc_port = options.rpc_port.value_or(0);
-  return server::Server::Start(wanted);
+  Result<std::unique_ptr<server::Server>> moved = server::Server::Start(wanted);
+  if (moved.ok()) logging::Warn("{}; free ports are used", started.error().message);
+  return moved;
 }
 
 // Nothing is sent to this address, nor would anybody have it (RFC 5737): the way there is the
@@ -189,6 +215,8 @@ class LocalServer final : public RunningServer {
 
 Result<std::unique_ptr<RunningServer>> StartServer(const ServeOptions& options) {
   KeepFreedMemory();
+  if (Status name = CheckName(options.data_dir); !name.ok()) return name.error();
+  KeepPrivate(options.data_dir, options.shared_data);
   Result<std::unique_ptr<server::Server>> started = StartWherePossible(options);
   if (!started.ok()) {
     // A folder that may not be written is no question of tokens, which kDenied is to a shell.
@@ -205,6 +233,8 @@ Result<std::unique_ptr<RunningServer>> StartServer(const ServeOptions& options) 
 
 Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   KeepFreedMemory();
+  if (Status name = CheckName(options.data_dir); !name.ok()) return name;
+  KeepPrivate(options.data_dir, options.shared_data);
   agent::HostResources resources = agent::DetectResources();
   if (options.cpus.has_value()) resources.cpus = static_cast<uint32_t>(*options.cpus);
   if (options.gpus.has_value()) resources.gpus = static_cast<uint32_t>(*options.gpus);

@@ -24,7 +24,7 @@
 #include "executor/health/host_health.h"
 #include "executor/health/host_resources.h"
 #include "executor/processes/cgroup.h"
-#include "server/http/transport/limits.h"
+#include "server/network/connection_limits.h"
 #include "slurm/command.h"
 
 namespace attune::cli {
@@ -61,10 +61,8 @@ DescriptorFacts Descriptors() {
     facts.soft = allowed.rlim_cur;
     facts.hard = allowed.rlim_max;
   }
-  server::HttpLimits limits;
-  facts.server_full = server::DescriptorsOf(limits);
-  limits.connections = server::kFewestConnections;
-  facts.server_least = server::DescriptorsOf(limits);
+  facts.server_full = server::DescriptorsOf({});
+  facts.server_least = server::DescriptorsOf(server::LimitsWithin(0));
   return facts;
 }
 

@@ -24,10 +24,9 @@ struct ExecutorFlags {
 void ExecutorFlags::AddTo(CLI::App& verb) {
   verb.add_option("--server", options.server, "the server's port for executors")
       ->type_name("HOST:PORT");
-  verb.add_option("--join", join.word, "the word that the server prints for executors")
-      ->type_name("WORD");
   verb.add_option("--token-file", join.file,
-                  "file with that word (or ATTUNE_TOKEN, or DATA-DIR/join)")
+                  "a copy of the server's DATA-DIR/join, or - for standard input (or ATTUNE_TOKEN, or this "
+                  "DATA-DIR/join)")
       ->type_name("FILE");
   verb.add_option("--name", options.name, "unique among executors; the host's when absent");
   verb.add_option("--cpus", options.cpus, "to use; all when absent")
@@ -59,6 +58,7 @@ void ExecutorFlags::AddTo(CLI::App& verb) {
       ->type_name("SECONDS")
       ->capture_default_str();
   AddLabels(verb, labels);
+  AddSharedData(verb, options.shared_data);
   verb.add_option("--data-dir", options.data_dir, "logs and checkpoints of its trials")
       ->type_name("DIR")
       ->capture_default_str();

@@ -4,8 +4,10 @@
 #include "cli/check_sweep.h"
 #include "cli/joining.h"
 #include "cli/json.h"
+#include "cli/page_link.h"
 #include "cli/text/numbers.h"
 #include "cli/text/width.h"
+#include "cli/verbs/cannot_start.h"
 #include "cli/verbs/resume.h"
 #include "cli/verbs/slurm_step.h"
 #include "cli/verbs/verb.h"
@@ -32,6 +34,7 @@ struct RunFlags {
   bool listen = false;
   bool no_executor = false;
   bool slurm = false;
+  bool shared_data = false;
   bool quiet = false;
   double lease_seconds = ServeOptions().lease_seconds;
   OutputFlags output;
@@ -48,7 +51,8 @@ struct RunFlags {
             .rpc = listen || !rpc_host.empty() || rpc_port.has_value() || no_executor || slurm,
             .executor = !no_executor && !slurm,
             .interface = interface,
-            .lease_seconds = lease_seconds};
+            .lease_seconds = lease_seconds,
+            .shared_data = shared_data};
   }
 };
 
@@ -79,6 +83,7 @@ void RunFlags::AddTo(CLI::App& verb) {
                 "run trials on all nodes of the Slurm allocation that this runs in");
   AddInterface(verb, interface);
   AddLabels(verb, labels);
+  AddSharedData(verb, shared_data);
   free_min.AddTo(verb);
   verb.add_flag("--quiet", quiet, "no progress; only the outcome and errors");
   output.AddTo(verb);
@@ -95,12 +100,14 @@ std::string Quoted(const std::string& word) {
   return quoted + '\'';
 }
 
+// Empty for the usual folder.
+std::string DataDirFlag(const RunFlags& flags) {
+  return flags.data_dir == RunFlags().data_dir ? ""
+                                               : " --data-dir " + Quoted(flags.data_dir.string());
+}
+
 std::string ResumeCommand(const RunFlags& flags) {
-  std::string command = "attune run " + Quoted(flags.file);
-  if (flags.data_dir != RunFlags().data_dir) {
-    command += " --data-dir " + Quoted(flags.data_dir.string());
-  }
-  return command;
+  return "attune run " + Quoted(flags.file) + DataDirFlag(flags);
 }
 
 // The sweep to work on: the one that this folder has not finished, or a new one.
@@ -141,6 +148,12 @@ Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, Consol
     console.err.Print("sweep " + sweep.id + ' ' + sweep.name + ": " + of + ", " + sweep.searcher +
                       " + " + sweep.scheduler + (rungs.empty() ? "" : ", rungs " + rungs));
     for (const std::string& taken : sweep.warm_start) console.err.Print("begins with " + taken);
+  }
+  if (sweep.external) {
+    console.err.Print(
+        "it has no command, so nothing runs its trials: ask for them, train them and "
+        "tell their results\n  attune ask " +
+        sweep.id + DataDirFlag(flags));
   }
   return begun;
 }
@@ -189,6 +202,13 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   const Result<FreeLimits> free_min = flags.free_min.Read();
   if (!free_min.ok()) return Fail(console, free_min.error());
   serve.free_min = *free_min;
+  const std::string useless = NamesOfExecutorFlags(flags.interface, flags.labels, flags.free_min);
+  if (!useless.empty() && !serve.executor) {
+    return Fail(console,
+                {ErrorCode::kInvalid, useless + ": only executors use this, and with " +
+                                          (flags.slurm ? "--slurm" : "--no-executor") +
+                                          " this process runs none; give it to `attune executor`"});
+  }
   if (flags.slurm) {
     if (const Status inside = SlurmStep::Check(); !inside.ok())
       return Fail(console, inside.error());
@@ -201,7 +221,7 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   if (!server.ok()) return Fail(console, server.error());
   const Endpoint endpoint = (*server)->endpoint();
   if (!flags.quiet) {
-    console.err.Print("page   " + LoginUrl(endpoint));
+    console.err.Print("page   " + PageLink(endpoint.url, flags.data_dir, console.err));
     if (!(*server)->rpc_target().empty()) {
       console.err.Print("executors  " + ExecutorCommand(**server, flags.data_dir));
     }
@@ -221,10 +241,20 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
 
   const std::unique_ptr<Progress> progress =
       flags.quiet ? ShowNothing(console.err) : ShowForPeople(console.err);
-  const Result<WatchEnd> end =
-      WatchSweep(api, {.sweep = id, .from_start = !begun->resumed, .executors_since = began},
-                 *progress, console.interrupt);
+  const Result<WatchEnd> end = WatchSweep(api,
+                                          {.sweep = id,
+                                           .from_start = !begun->resumed,
+                                           .executors_since = began,
+                                           .executors_are_fixed = !serve.rpc},
+                                          *progress, console.interrupt);
   if (!end.ok()) return Fail(console, end.error());
+  if (*end == WatchEnd::kCannotStart) {
+    const ExitCode code = EndUnstartable(
+        console, api, id,
+        "to let executors of other machines join: " + ResumeCommand(flags) + " --rpc-host 0.0.0.0");
+    if (flags.output.json()) Report(flags, id, started, console, api);
+    return code;
+  }
   if (*end == WatchEnd::kInterrupted) {
     console.err.Print("interrupted; ending the running gangs (Ctrl-C again: at once)");
     nodes.reset();

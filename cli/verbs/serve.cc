@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cli/joining.h"
+#include "cli/page_link.h"
 #include "cli/text/numbers.h"
 #include "cli/verbs/verb.h"
 
@@ -44,11 +45,12 @@ void ServeFlags::AddTo(CLI::App& verb) {
                   "for executors; 7071, or any free one where it is taken")
       ->check(CLI::Range(0, 65535))
       ->type_name("N");
-  verb.add_option("--https-host", https.host,
-                  "address of the page and REST for other machines, by HTTPS; 0.0.0.0: all of this "
-                  "machine's")
-      ->type_name("ADDRESS");
+  CLI::Option* const https_host = verb.add_option(
+      "--https-host", https.host,
+      "address of the page and REST for other machines, by HTTPS; 0.0.0.0: all of this machine's");
+  https_host->type_name("ADDRESS");
   verb.add_option("--https-port", https.port, "of the page and REST by HTTPS")
+      ->needs(https_host)
       ->check(CLI::Range(0, 65535))
       ->type_name("N")
       ->capture_default_str();
@@ -66,6 +68,7 @@ void ServeFlags::AddTo(CLI::App& verb) {
   verb.add_flag("--with-executor", options.executor, "run trials on this machine too");
   AddInterface(verb, options.interface);
   AddLabels(verb, labels);
+  AddSharedData(verb, options.shared_data);
   free_min.AddTo(verb);
   verb.add_flag("--until-stdin-ends", until_stdin_ends,
                 "end as well when nothing more can come on stdin: with the program that holds its "
@@ -114,29 +117,25 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   const Result<Labels> labels = ReadLabels(flags.labels);
   if (!labels.ok()) return Fail(console, labels.error());
   options.labels = *labels;
-  if (!labels->empty() && !options.executor) {
-    return Fail(console,
-                {ErrorCode::kInvalid, "--label: only an executor has labels; add --with-executor"});
-  }
   const Result<FreeLimits> free_min = flags.free_min.Read();
   if (!free_min.ok()) return Fail(console, free_min.error());
   options.free_min = *free_min;
-  if (!flags.free_min.empty() && !options.executor) {
+  const std::string useless = NamesOfExecutorFlags(options.interface, flags.labels, flags.free_min);
+  if (!useless.empty() && !options.executor) {
     return Fail(console, {ErrorCode::kInvalid,
-                          "--min-free-disk, --min-free-memory: they are an executor's; add "
-                          "--with-executor"});
+                          useless + ": only executors use this, and this server runs none; add "
+                                    "--with-executor, or give it to `attune executor`"});
   }
   const Interrupt::Subscription heard(console.interrupt, [] {});
   console.host.log_to(console.err, LogLevel::kInfo);
   Result<std::unique_ptr<RunningServer>> server = console.host.start_server(options);
   if (!server.ok()) return Fail(console, server.error());
-  console.err.Print("page       " + LoginUrl((*server)->endpoint()));
-  if (Endpoint endpoint = (*server)->endpoint(); !(*server)->https_url().empty()) {
-    endpoint.url = (*server)->https_url();
-    console.err.Print("           " + LoginUrl(endpoint));
-  }
-  console.err.Print("token      " + (flags.options.data_dir / "token").string());
-  console.err.Print("executors  " + ExecutorCommand(**server, flags.options.data_dir));
+  const std::filesystem::path& data_dir = flags.options.data_dir;
+  console.err.Print("page       " + PageLink((*server)->endpoint().url, data_dir, console.err));
+  if (!(*server)->https_url().empty())
+    console.err.Print("           " + PageLink((*server)->https_url(), data_dir, console.err));
+  console.err.Print("token      " + (data_dir / "token").string());
+  console.err.Print("executors  " + ExecutorCommand(**server, data_dir));
   if (flags.until_stdin_ends) InterruptAtEndOfStdin(console.interrupt);
   console.interrupt.Wait();
   console.err.Print("ending");

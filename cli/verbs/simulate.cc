@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -61,14 +63,17 @@ Result<std::unique_ptr<simulate::Curves>> CurvesFor(const std::string& name,
   std::error_code error;
   const bool is_file =
       std::filesystem::exists(name, error) && !std::filesystem::is_directory(name, error);
+  if (error) return Error{ErrorCode::kUnavailable, "cannot read " + name + ": " + error.message()};
   if (!is_file || std::ranges::find(models, name) != models.end()) {
     auto made = simulate::MakeCurves(name, spec.objective(), spec.space, spec.max_step, spec.seed);
     if (!made.ok()) return Error{made.error().code, made.error().message + ", or name a CSV file"};
     return made;
   }
   std::ifstream file(name, std::ios::binary);
+  const int code = errno;
   const std::string csv{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return Error{ErrorCode::kUnavailable, "cannot read " + name};
+  if (!file)
+    return Error{ErrorCode::kUnavailable, "cannot read " + name + ": " + std::strerror(code)};
   auto recorded = simulate::ReadCurves(csv, name, spec.objective().metric);
   if (!recorded.ok()) return recorded.error();
   return {std::make_unique<simulate::RecordedCurves>(std::move(recorded).value())};

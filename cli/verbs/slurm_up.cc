@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "cli/joining.h"
 #include "cli/json.h"
+#include "cli/page_link.h"
 #include "cli/text/numbers.h"
 #include "cli/verbs/verb.h"
 #include "cli/views/slurm_view.h"
@@ -304,7 +305,7 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
   slurm::Manager::Options& options = checked->manager;
   if (Status ready = Prepare(flags, server->for_pilots, *folder, options); !ready.ok())
     return Fail(console, ready.error());
-  console.err.Print("page       " + LoginUrl(server->endpoint));
+  console.err.Print("page       " + PageLink(server->endpoint.url, flags.server.data_dir, console.err));
   const std::string of = flags.nodes_per_pilot == 1
                              ? " nodes, "
                              : " nodes, " + std::to_string(flags.nodes_per_pilot) + " a job, ";

@@ -19,8 +19,8 @@
 namespace attune::cli {
 namespace {
 
-void AddTimeout(CLI::App& verb, std::string& timeout) {
-  verb.add_option("--timeout", timeout, "leave with exit code 6 after this time: 90s, 2h")
+CLI::Option* AddTimeout(CLI::App& verb, std::string& timeout) {
+  return verb.add_option("--timeout", timeout, "leave with exit code 6 after this time: 90s, 2h")
       ->type_name("TIME");
 }
 
@@ -82,8 +82,8 @@ struct SweepCreateFlags : ClientFlags {
 
   void AddTo(CLI::App& verb) {
     AddSweepFile(verb, file);
-    verb.add_flag("--watch", watch, "follow it until it ends");
-    AddTimeout(verb, timeout);
+    CLI::Option* const watching = verb.add_flag("--watch", watch, "follow it until it ends");
+    AddTimeout(verb, timeout)->needs(watching);
     ClientFlags::AddTo(verb);
   }
 };
@@ -355,7 +355,8 @@ ExitCode Validate(const SweepValidateFlags& flags, Console& console) {
   if (flags.output.json()) {
     Json rungs = Json::array();
     for (const Step rung : checked.rungs) rungs.push_back(rung.value);
-    console.out.Print(Dump({{"resolved", resolved}, {"rungs", rungs}}, 2));
+    console.out.Print(
+        Dump({{"resolved", resolved}, {"rungs", rungs}, {"notes", checked.notes}}, 2));
     return ExitCode::kSuccess;
   }
   console.out.Write(resolved);
@@ -364,6 +365,7 @@ ExitCode Validate(const SweepValidateFlags& flags, Console& console) {
     plan += (plan.empty() ? "# rungs: " : ", ") + std::to_string(rung.value);
   }
   console.out.Print(plan.empty() ? "# rungs: none" : plan);
+  for (const std::string& note : checked.notes) console.out.Print("# " + note);
   return ExitCode::kSuccess;
 }
 

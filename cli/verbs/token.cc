@@ -1,11 +1,14 @@
 #include "server/folder/named_tokens.h"
 
+#include <filesystem>
 #include <map>
 
 #include "base/result.h"
 #include "cli/json.h"
 #include "cli/text/table.h"
 #include "cli/verbs/verb.h"
+#include "system/files.h"
+#include "tls/join.h"
 
 namespace attune::cli {
 namespace {
@@ -37,10 +40,12 @@ struct TokenCreateFlags : TokenNameFlags {
 
   void AddTo(CLI::App& verb) {
     static const std::map<std::string, server::Role> kRoles = {{"admin", server::Role::kAdmin},
-                                                               {"viewer", server::Role::kViewer}};
+                                                               {"viewer", server::Role::kViewer},
+                                                               {"executor", server::Role::kExecutor}};
     TokenNameFlags::AddTo(verb);
     verb.add_option("--role", role,
-                    "viewer, who may look and change nothing, or admin, who may do everything")
+                    "viewer: may read everything; admin: may do everything; executor: may only join as an "
+                    "executor")
         ->transform(CLI::CheckedTransformer(kRoles))
         ->type_name("ROLE")
         ->default_str("viewer");
@@ -56,32 +61,54 @@ struct TokenListFlags : TokenFlags {
   }
 };
 
+// What an executor joins with: the token and, if the server speaks TLS, its certificate's fingerprint.
+std::string JoinWord(const TokenFlags& flags, const std::string& token) {
+  const Result<std::string> word = attune::ReadWord(std::filesystem::path(flags.data_dir) / "join");
+  tls::Join join = tls::ParseJoin(word.ok() ? *word : "").value_or(tls::Join());
+  join.token = token;
+  return tls::ToText(join);
+}
+
 ExitCode Create(const TokenCreateFlags& flags, Console& console) {
   const Result<std::string> secret = flags.tokens().Create(flags.name, flags.role);
   if (!secret.ok()) return Fail(console, secret.error());
-  console.err.Print("the token of " + flags.name + ", " +
-                    (flags.role == server::Role::kAdmin ? "who may do everything"
-                                                        : "who may look and change nothing") +
-                    "; it is told this once:");
+  console.err.Print("the token of " + flags.name + " (" + std::string(ToString(flags.role)) +
+                    "); it is printed only once:");
+  console.out.Print(flags.role == server::Role::kExecutor ? JoinWord(flags, *secret) : *secret);
+  return ExitCode::kSuccess;
+}
+
+ExitCode Rotate(const TokenNameFlags& flags, Console& console) {
+  const Result<std::string> secret = flags.tokens().Rotate(flags.name);
+  if (!secret.ok()) return Fail(console, secret.error());
+  if (flags.name == server::kJoinToken) {
+    const std::filesystem::path file = std::filesystem::path(flags.data_dir) / "join";
+    const Status written = WriteWhole(file, JoinWord(flags, *secret) + "\n", kPrivate);
+    if (!written.ok()) return Fail(console, written.error());
+    console.err.Print(file.string() + " holds the new token; copy it to each executor's machine");
+    return ExitCode::kSuccess;
+  }
+  console.err.Print("the new token of " + flags.name + "; it is printed only once:");
   console.out.Print(*secret);
   return ExitCode::kSuccess;
 }
 
 ExitCode List(const TokenListFlags& flags, Console& console) {
-  const std::vector<server::NamedToken> tokens = flags.tokens().List();
+  const Result<std::vector<server::NamedToken>> tokens = flags.tokens().List();
+  if (!tokens.ok()) return Fail(console, tokens.error());
   if (flags.output.json()) {
     Json list = Json::array();
-    for (const server::NamedToken& token : tokens)
+    for (const server::NamedToken& token : *tokens)
       list.push_back({{"name", token.name}, {"role", ToString(token.role)}});
     console.out.Print(Dump({{"tokens", std::move(list)}}, 2));
     return ExitCode::kSuccess;
   }
-  if (tokens.empty()) {
-    console.err.Print("no token but the server's own; make one with `attune token create NAME`");
+  if (tokens->empty()) {
+    console.err.Print("there is only the server's own token; create one with `attune token create NAME`");
     return ExitCode::kSuccess;
   }
   Table table({{"NAME"}, {"ROLE"}});
-  for (const server::NamedToken& token : tokens)
+  for (const server::NamedToken& token : *tokens)
     table.Add({token.name, std::string(ToString(token.role))});
   console.out.PrintLines(table.Lines(console.out.style(), console.out.width()));
   return ExitCode::kSuccess;
@@ -90,7 +117,7 @@ ExitCode List(const TokenListFlags& flags, Console& console) {
 ExitCode Remove(const TokenNameFlags& flags, Console& console) {
   const Status removed = flags.tokens().Remove(flags.name);
   if (!removed.ok()) return Fail(console, removed.error());
-  console.out.Print("the token of " + flags.name + " opens nothing any more");
+  console.out.Print("the token of " + flags.name + " is revoked");
   return ExitCode::kSuccess;
 }
 
@@ -99,9 +126,10 @@ ExitCode Remove(const TokenNameFlags& flags, Console& console) {
 void AddTokenVerbs(CLI::App& app, Action& chosen) {
   CLI::App& noun = *app.add_subcommand("token", "who may use a server, and in which name");
   noun.require_subcommand(1);
-  AddVerb<TokenCreateFlags>(noun, chosen, "create", "a new one, whose secret is printed", Create);
-  AddVerb<TokenListFlags>(noun, chosen, "list", "all but the server's own", List);
-  AddVerb<TokenNameFlags>(noun, chosen, "rm", "from now on it opens nothing", Remove);
+  AddVerb<TokenCreateFlags>(noun, chosen, "create", "create a token and print it", Create);
+  AddVerb<TokenListFlags>(noun, chosen, "list", "list all tokens except the server's own", List);
+  AddVerb<TokenNameFlags>(noun, chosen, "rotate", "replace a token by a new one", Rotate);
+  AddVerb<TokenNameFlags>(noun, chosen, "rm", "revoke a token", Remove);
 }
 
 }  // namespace attune::cli

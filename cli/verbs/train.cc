@@ -4,7 +4,9 @@
 #include "base/result.h"
 #include "cli/check_sweep.h"
 #include "cli/json.h"
+#include "cli/page_link.h"
 #include "cli/text/numbers.h"
+#include "cli/verbs/cannot_start.h"
 #include "cli/verbs/resume.h"
 #include "cli/verbs/settings.h"
 #include "cli/verbs/verb.h"
@@ -129,10 +131,14 @@ ExitCode Follow(const TrainFlags& flags, const rest::Sweep& sweep, bool here, do
       ShowTraining(api, trial, flags.output.json() ? console.err : console.out, console.err);
   // A training on another host's server is always a new one, and has begun by that host's clock.
   const double since = here ? began : ParseTime(sweep.created).value_or(0);
-  const Result<WatchEnd> end =
-      WatchSweep(api, {.sweep = id, .from_start = true, .executors_since = since}, *progress,
-                 console.interrupt);
+  const Result<WatchEnd> end = WatchSweep(
+      api, {.sweep = id, .from_start = true, .executors_since = since, .executors_are_fixed = here},
+      *progress, console.interrupt);
   if (!end.ok()) return Fail(console, end.error());
+  if (*end == WatchEnd::kCannotStart) {
+    return EndUnstartable(console, api, id,
+                          "to train on other machines, start a server with `attune serve` first");
+  }
   if (*end == WatchEnd::kInterrupted) {
     console.err.Print(here ? "interrupted; the same command goes on from its newest checkpoint"
                            : "the training goes on without this terminal: `attune trial logs " +
@@ -197,7 +203,8 @@ ExitCode Train(const TrainFlags& flags, Console& console) {
     own = *std::move(started);
     endpoint = own->endpoint();
     console.err.Print("no server runs on " + choice.data_dir.string() +
-                      ": training on this machine alone\npage   " + LoginUrl(*endpoint));
+                      ": training on this machine alone\npage   " +
+                      PageLink(endpoint->url, choice.data_dir, console.err));
   }
 
   Api api(*endpoint);

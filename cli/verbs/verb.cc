@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "cli/text/numbers.h"
+#include "cli/text/width.h"
 #include "json/parse.h"
 
 namespace attune::cli {
@@ -101,6 +102,12 @@ void AddInterface(CLI::App& verb, std::string& interface) {
       ->type_name("NAME");
 }
 
+void AddSharedData(CLI::App& verb, bool& shared_data) {
+  verb.add_flag("--shared-data", shared_data,
+                "let other users of this machine read the data folder, as far as the umask allows; "
+                "otherwise only you can");
+}
+
 void AddLabels(CLI::App& verb, std::vector<std::string>& words) {
   verb.add_option("--label", words,
                   "what resources.requires of sweep files may ask for, such as gpu=h100; again for "
@@ -126,6 +133,17 @@ Result<FreeLimits> FreeFlags::Read() const {
   const Result<std::optional<int64_t>> memory_bytes = ReadFreeLimit("--min-free-memory", memory);
   if (!memory_bytes.ok()) return memory_bytes.error();
   return FreeLimits{.disk_bytes = *disk_bytes, .memory_bytes = *memory_bytes};
+}
+
+std::string NamesOfExecutorFlags(const std::string& interface,
+                                 const std::vector<std::string>& labels,
+                                 const FreeFlags& free_min) {
+  std::vector<std::string> names;
+  if (!interface.empty()) names.push_back("--interface");
+  if (!labels.empty()) names.push_back("--label");
+  if (!free_min.disk.empty()) names.push_back("--min-free-disk");
+  if (!free_min.memory.empty()) names.push_back("--min-free-memory");
+  return JoinWithCommas(names);
 }
 
 Result<Labels> ReadLabels(const std::vector<std::string>& words) {
@@ -173,7 +191,10 @@ Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::s
     if (equals == std::string::npos || equals == 0) {
       return Error{ErrorCode::kInvalid, flag + ": `" + word + "` is not NAME=VALUE"};
     }
-    values[word.substr(0, equals)] = ValueOf(word.substr(equals + 1));
+    const std::string name = word.substr(0, equals);
+    if (values.contains(name))
+      return Error{ErrorCode::kInvalid, flag + ": " + name + " is given twice; remove one of them"};
+    values[name] = ValueOf(word.substr(equals + 1));
   }
   return values;
 }

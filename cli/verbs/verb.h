@@ -31,6 +31,7 @@ void AddReplayVerb(CLI::App& app, Action& chosen);
 void AddSimulateVerb(CLI::App& app, Action& chosen);
 void AddSlurmVerbs(CLI::App& app, Action& chosen);
 void AddTokenVerbs(CLI::App& app, Action& chosen);
+void AddLoginVerb(CLI::App& app, Action& chosen);
 void AddDoctorVerb(CLI::App& app, Action& chosen);
 void AddCompletionVerb(CLI::App& app, Action& chosen);
 void AddVersionVerb(CLI::App& app, Action& chosen);
@@ -87,7 +88,10 @@ CLI::Validator NonNegativeNumber();
 // `--interface`, of verbs that run an executor.
 void AddInterface(CLI::App& verb, std::string& interface);
 
-// `--label`, likewise; the words as they stand there.
+// `--shared-data`, likewise and of verbs that run a server.
+void AddSharedData(CLI::App& verb, bool& shared_data);
+
+// `--label`, of verbs that run an executor; the words as they stand there.
 void AddLabels(CLI::App& verb, std::vector<std::string>& words);
 // gpu=h100 and so on; kInvalid with the flag's name.
 Result<Labels> ReadLabels(const std::vector<std::string>& words);
@@ -98,9 +102,13 @@ struct FreeFlags {
   std::string memory;
 
   void AddTo(CLI::App& verb);
-  bool empty() const { return disk.empty() && memory.empty(); }
   Result<FreeLimits> Read() const;  // kInvalid with the flag's name
 };
+
+// The names of those of these flags that are given: "--interface, --label". Without an executor in
+// the process they have no effect.
+std::string NamesOfExecutorFlags(const std::string& interface,
+                                 const std::vector<std::string>& labels, const FreeFlags& free_min);
 
 // Prints `attune: MESSAGE` and gives the code that belongs to the error.
 ExitCode Fail(Console& console, const Error& error);

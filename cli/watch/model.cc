@@ -1,6 +1,7 @@
 #include "cli/watch/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/text/numbers.h"
 #include "cli/watch/event_data.h"
@@ -122,7 +123,7 @@ int64_t SweepModel::Reached(int64_t rung) const {
 const TrialRow* SweepModel::Best() const {
   const TrialRow* best = nullptr;
   for (const auto& [number, row] : trials_) {
-    if (!row.best.has_value()) continue;
+    if (!row.best.has_value() || !std::isfinite(*row.best)) continue;
     if (best == nullptr || objective_.Better(*row.best, *best->best)) best = &row;
   }
   return best;

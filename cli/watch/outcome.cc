@@ -14,7 +14,8 @@ constexpr size_t kStoppedShownMax = 8;
 void AddBest(const rest::Sweep& sweep, const Style& style, std::vector<std::string>& lines) {
   const std::string& metric = sweep.metric.name;
   if (!sweep.best.has_value()) {
-    lines.push_back("no trial has reported " + metric);
+    const bool failed = sweep.state == "failed" && sweep.reason.starts_with("no finite report");
+    lines.push_back(failed ? "no best trial" : "no trial has reported " + metric);
     return;
   }
   const rest::Best& best = *sweep.best;

@@ -1,5 +1,6 @@
 #include "cli/watch/watch.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "base/result.h"
@@ -62,8 +63,13 @@ class Watcher {
       if (options_.timeout.has_value() && now - started > *options_.timeout) {
         return Finish(WatchEnd::kTimedOut);
       }
-      if (Status refreshed = Refresh(now); !refreshed.ok()) return refreshed.error();
+      const Result<bool> refreshed = Refresh(now);
+      if (!refreshed.ok()) return refreshed.error();
       progress_.Tick(model_, now);
+      if (!*refreshed || !options_.executors_are_fixed || model_.stuck().empty()) continue;
+      const Result<bool> can_start = CanStart();
+      if (!can_start.ok()) return can_start.error();
+      if (!*can_start) return Finish(WatchEnd::kCannotStart);
     }
     return Finish(WatchEnd::kSweepEnded);
   }
@@ -91,16 +97,32 @@ class Watcher {
     return {};
   }
 
-  Status Refresh(Clock::time_point now) {
+  // Whether the model is new.
+  Result<bool> Refresh(Clock::time_point now) {
     const auto period = changed_ ? Clock::duration(kRefreshPeriod) : kIdleRefreshPeriod;
-    if (lost_since_.has_value() || now - refreshed_ < period) return {};
+    if (lost_since_.has_value() || now - refreshed_ < period) return false;
     refreshed_ = now;
     changed_ = false;
     const auto sweep = api_.Sweep(options_.sweep);
     if (sweep.ok()) model_.Refresh(*sweep);
     // Without an answer the stream will be lost too, and says so.
     if (!sweep.ok() && sweep.error().code != ErrorCode::kUnavailable) return sweep.error();
-    return {};
+    return sweep.ok();
+  }
+
+  // Whether the sweep's next gang can start on an executor that is connected. While none is, one
+  // is about to be.
+  Result<bool> CanStart() {
+    const auto executors = api_.Executors();
+    if (!executors.ok()) return executors.error();
+    const bool connected = std::ranges::any_of(
+        executors->executors, [](const rest::Executor& each) { return each.state != "lost"; });
+    if (!connected) return true;
+    const auto demand = api_.Demand();
+    if (!demand.ok()) return demand.error();
+    return std::ranges::none_of(demand->demand, [this](const rest::Demand& each) {
+      return each.sweep == options_.sweep && !each.can_start;
+    });
   }
 
   Status Take(const Opened& opened) {

@@ -17,9 +17,11 @@ struct WatchOptions {
   // With from_start, seconds since 1970: what befell executors before is another run's.
   double executors_since = 0;
   std::optional<std::chrono::duration<double>> timeout;
+  // No other executor can join: the watch ends once the sweep's next gang can never start.
+  bool executors_are_fixed = false;
 };
 
-enum class WatchEnd { kSweepEnded, kInterrupted, kTimedOut };
+enum class WatchEnd { kSweepEnded, kInterrupted, kTimedOut, kCannotStart };
 
 // Follows a sweep until it ends. The server may go away and come back meanwhile; it is given up
 // after a minute without it. Errors: the server's refusals, and kUnavailable.

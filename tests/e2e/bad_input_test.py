@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import subprocess
 import unittest
 
 from support import ATTUNE, EndToEnd, FASHION_MNIST, sweep
@@ -53,6 +54,37 @@ class SweepFile(EndToEnd):
         self.assertEqual(code, 0, err)
         self.assertIn("max_restarts", out)
         self.assertIn("1, 2, 4", out + err)
+
+
+class Host(EndToEnd):
+    def test_a_data_folder_with_a_newline_in_its_name(self):
+        code, out, err = self.attune("run", self.write(sweep()), "--data-dir", self.folder / "a\nb")
+        self.assertEqual(code, 2, err)
+        self.assertIn("control character", err)
+        self.assertFalse((self.folder / "a\nb").exists())
+
+    def test_a_working_directory_that_is_gone(self):
+        gone = self.folder / "gone"
+        gone.mkdir()
+        ended = subprocess.run(["sh", "-c", f'rmdir "{gone}"; exec "{ATTUNE}" run ../sweep.yaml'], cwd=gone,
+                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertIn("the working directory", ended.stderr)
+
+    def test_a_loopback_interface_that_is_down(self):
+        if subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode != 0:
+            self.skipTest("may not make a network of its own")
+        ended = subprocess.run(["unshare", "-rn", ATTUNE, "run", self.write(sweep()), "--data-dir", self.data],
+                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertIn("loopback interface is down", ended.stderr)
+
+    def test_a_gang_larger_than_this_machine_ends_the_run(self):
+        file = self.write(sweep(resources={"workers": 2, "cpus_per_worker": 100000}))
+        code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0)
+        self.assertEqual(code, 5, err)
+        self.assertIn("sweep s1 cannot start on this machine: needs 200000 CPUs", err)
+        self.assertEqual(self.rows("SELECT state FROM sweeps"), [("killed",)])
 
 
 class Program(EndToEnd):

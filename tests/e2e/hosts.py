@@ -154,13 +154,14 @@ class Hosts(EndToEnd):
     def start_host(self, name):
         for folder in (self.folder / name, self.data):
             folder.mkdir(exist_ok=True)
-        word = (self.data / "join").read_text().strip()
+        word = self.folder / name / "word"
+        word.write_text((self.data / "join").read_text())
         hidden = " ".join(str(self.folder / other) for other in [*self.names, "data"]
                           if other != name and (self.folder / other).exists())
         self.environment["HOST"] = name
         self.executors[name] = self.start(
             f"--net={self.namespaces[name]}", "unshare", "-m", "sh", "-c", HIDING, hidden, self.program,
-            "executor", "--server", f"{SERVER}:{self.ports[1]}", "--join", word, "--name", name, "--cpus",
+            "executor", "--server", f"{SERVER}:{self.ports[1]}", "--token-file", word, "--name", name, "--cpus",
             self.cpus, "--label", f"host={name}", "--data-dir", self.folder / name, *self.executor_flags,
             program="nsenter")
 

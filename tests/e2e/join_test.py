@@ -1,9 +1,11 @@
 """An executor that joins a server by TLS, with nothing but the line that the server prints."""
 
 import contextlib
+import pathlib
 import shlex
 import socket
 import ssl
+import subprocess
 import unittest
 
 from support import EndToEnd, PATIENCE_S, sweep
@@ -36,9 +38,57 @@ class Join(EndToEnd):
 
     @staticmethod
     def word(line):
-        return line[line.index("--join") + 1]
+        return pathlib.Path(line[line.index("--token-file") + 1]).read_text().strip()
 
-    def test_one_copied_line_brings_a_host_that_runs_gangs(self):
+    def with_word(self, line, word):
+        """The command line with another word, in a file of its own."""
+        changed = list(line)
+        changed[line.index("--token-file") + 1] = self.write(word, "word")
+        return changed
+
+    def test_the_word_may_come_from_standard_input_or_the_environment(self):
+        _, line = self.serve()
+        word = self.word(line)
+        line[line.index("--token-file") + 1] = "-"
+        for source in ({"input": word + "\n"}, {"environment": dict(self.environment, ATTUNE_TOKEN=word)}):
+            arguments = [self.program, *line, "--data-dir", str(self.folder / "one"), "--name", "one", "--cpus", "2"]
+            if "environment" in source:
+                at = arguments.index("--token-file")
+                del arguments[at:at + 2]
+            executor = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                                        env=source.get("environment", self.environment))
+            executor.stdin.write(source.get("input", ""))
+            executor.stdin.close()
+            for said in executor.stderr:
+                if "connected to the server" in said:
+                    break
+            else:
+                self.fail("the executor ended")
+            shown = pathlib.Path(f"/proc/{executor.pid}/cmdline").read_text()
+            self.assertNotIn(word.rsplit(":", 1)[1], shown)
+            executor.kill()
+            executor.wait()
+            executor.stderr.close()
+
+    def test_a_join_token_only_joins_and_can_be_rotated(self):
+        server, line = self.serve()
+        executor = self.join(line)
+        self.await_event(lambda kind, _: kind == "executor_changed")
+        secret = self.word(line).rsplit(":", 1)[1]
+        for path, method in (("/sweeps", "GET"), ("/sweeps", "POST"), ("/events", "GET")):
+            status, problem = self.request("/api/v1" + path, method, body=b"{}" if method == "POST" else None,
+                                           headers={"Authorization": "Bearer " + secret})
+            self.assertEqual(status, 403, problem)
+        code, _, err = self.attune("token", "rotate", "join", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(executor.wait(), 4)
+        self.assertIn("revoked", "\n".join(executor.stderr))
+        self.assertNotEqual(self.word(line).rsplit(":", 1)[1], secret)
+        self.join(line, "another")
+        self.await_event(lambda kind, data: kind == "executor_changed" and data["name"] == "another")
+
+    def test_one_line_brings_a_host_that_runs_gangs(self):
         server, line = self.serve()
         self.join(line)
         file = self.write(sweep(stop={"max_trials": 2}))
@@ -88,23 +138,20 @@ class Join(EndToEnd):
         _, line = self.serve()
         word = self.word(line)
         other = "sha256:" + "0" * 64 + ":" + word.rsplit(":", 1)[1]
-        line[line.index("--join") + 1] = other
-        executor = self.join(line)
+        executor = self.join(self.with_word(line, other))
         self.assertEqual(executor.wait(), 4)
         err = "\n".join(executor.stderr)
         self.assertIn("has the fingerprint " + word.split(":")[1] + " and not 000", err)
-        self.assertIn("give --join what `attune serve` prints", err)
+        self.assertIn("DATA-DIR/join again", err)
         self.assertEqual(self.get("/executors")["executors"], [])
 
     def test_what_was_half_copied_or_would_cross_the_network_in_the_clear(self):
         _, line = self.serve()
         word = self.word(line)
-        at = line.index("--join") + 1
         for given, told in ((word[:40], "not the whole word"),
                             (word.rsplit(":", 1)[1], "in the clear")):
-            line[at] = given
             line[line.index("--server") + 1] = "192.0.2.1:7071"
-            executor = self.join(line)
+            executor = self.join(self.with_word(line, given))
             self.assertEqual(executor.wait(), 2)
             self.assertIn(told, "\n".join(executor.stderr))
 

@@ -34,6 +34,16 @@ int Refuse(const std::string& message) {
   return 2;
 }
 
+// A check of an option; empty: the text is right.
+std::string AtLeastZero(const std::string& text) {
+  const char* const end = text.data() + text.size();
+  std::int64_t number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end && number >= 0
+             ? ""
+             : "`" + text + "` is not a whole number of at least 0";
+}
+
 }  // namespace
 
 std::map<std::string, Config::Value> ParseAssignments(const std::string& text) {
@@ -69,14 +79,14 @@ std::variant<StandaloneOptions, int> ParseStandaloneOptions(int argc, char** arg
                      "Threads a worker computes with; default: this machine's cores shared equally")
           ->check(CLI::Range(1, 1024));
   app.add_option("--max-step", options.max_step, "End after this step; 0: when the program ends")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeastZero, "NONNEGATIVE")
       ->capture_default_str();
   app.add_option("--checkpoint-dir", options.checkpoint_dir,
                  "Where checkpoints go; without it none are kept");
   app.add_option("--checkpoint-every", options.checkpoint_every,
                  "Steps between checkpoints; 0: one at --max-step and each minute; without it, at "
                  "every step")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeastZero, "NONNEGATIVE")
       ->capture_default_str();
   app.add_option("--resume", options.resume,
                  "A checkpoint's folder to go on from; its configuration holds where --config does "

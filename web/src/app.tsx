@@ -51,6 +51,7 @@ export function App(): JSX.Element {
           >
             <kbd>?</kbd>
           </button>
+          {authorised.value && <LogOutButton />}
         </div>
       </header>
       <main id="main" tabIndex={-1}>
@@ -58,6 +59,17 @@ export function App(): JSX.Element {
       </main>
       {help && <Help onClose={() => setHelp(false)} />}
     </>
+  );
+}
+
+function LogOutButton(): JSX.Element {
+  const logOut = (): void => {
+    void fetch('/logout', { method: 'POST' }).finally(() => location.reload());
+  };
+  return (
+    <button type="button" class="quiet" onClick={logOut} title="End the session of this browser">
+      Log out
+    </button>
   );
 }
 

@@ -59,9 +59,11 @@ def _running(folder):
     file = folder / "server.json"
     try:
         return _url(json.loads(file.read_text())["http"])
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         raise Error(f"no server runs on {folder}: start one with `attune serve --data-dir {folder}`, or name "
                     "another with server=URL or data_dir=DIR") from None
+    except OSError as error:
+        raise Error(f"cannot read {file}: {error.strerror}") from None
     except (ValueError, TypeError, KeyError):
         raise Error(f"{file} does not say where the server is; name it with server=URL") from None
 

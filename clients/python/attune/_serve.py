@@ -67,6 +67,15 @@ class Serving:
         self._process.stderr.close()
 
 
+def run_attune(attune, *arguments):
+    """What the program `attune` prints; raises Error with its message if it fails."""
+    done = subprocess.run([_find(attune), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          errors="replace")
+    if done.returncode != 0:
+        raise Error(done.stderr.strip() or f"attune {arguments[0]} ended with {done.returncode}")
+    return done.stdout
+
+
 def _find(attune):
     """The program, in PATH or in the folder into which pip installs programs."""
     scripts = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]

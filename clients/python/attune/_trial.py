@@ -336,6 +336,8 @@ def numbers(metrics):
             values[name] = float(value.item() if hasattr(value, "item") else value)
         except (TypeError, ValueError, RuntimeError) as error:
             raise ValueError(f"metric {name!r} is {value!r}, which is not one number") from error
+        except OverflowError as error:
+            raise ValueError(f"metric {name!r} is an integer that is too large for a float") from error
     return values
 
 

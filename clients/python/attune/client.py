@@ -34,7 +34,7 @@ import urllib.parse
 from attune import function
 from attune._channel import ERROR_CHARACTERS_MAX
 from attune._rest import Error, Rest, find_own, find_server
-from attune._serve import Serving
+from attune._serve import Serving, run_attune
 from attune._trial import numbers, short_seed, spoken
 
 if typing.TYPE_CHECKING:
@@ -116,7 +116,7 @@ class LocalServer(Server):
         if "ATTUNE_RANK" in os.environ:
             raise Error("a trial wants a server of its own: what a script does beside its trials has to stand "
                         'behind `if __name__ == "__main__":`')
-        self._data_dir = _absolute(data_dir)
+        self._data_dir, self._attune = _absolute(data_dir), attune
         self._begin = functools.partial(Serving, attune, self._data_dir, options)
         self._serving: Serving | None = None
         self._stopped, self._lock = False, threading.Lock()
@@ -151,9 +151,13 @@ class LocalServer(Server):
 
     @property
     def page(self) -> str:
-        """The address that opens the web page."""
-        url, token, _ = self._find()
-        return f"{url}/login?token={token}"
+        """The address of the web page. `login_link` logs a browser in."""
+        return self._find()[0]
+
+    def login_link(self) -> str:
+        """A link to the web page that logs one browser in, once and within ten minutes."""
+        self._find()
+        return run_attune(self._attune, "login", "--data-dir", str(self._data_dir)).strip()
 
     def stop(self) -> None:
         """Ends the server if this object started it. Running trials leave, and the next server continues them."""
@@ -242,8 +246,20 @@ class Sweep:
         else:
             raise TimeoutError(f"sweep {self.id} has not ended within {timeout} s")
         if answer["state"] in ("failed", "killed"):
-            raise Error(f"sweep {self.id} has ended as {answer['state']}: {answer['reason']}")
+            raise Error(f"sweep {self.id} has ended as {answer['state']}: {answer['reason']}{self._last_failure()}")
         return answer
+
+    def _last_failure(self) -> str:
+        """Why the trial that failed last did, with the last lines of its log, as lines that follow; or nothing."""
+        try:
+            failed = [trial for trial in self.trials() if trial["state"] == "failed"]
+            if not failed:
+                return ""
+            number = max(failed, key=lambda trial: trial["ended"] or "")["number"]
+            attempts = self.trial(number)["attempts"]
+        except Error:
+            return ""  # what became of the sweep counts more
+        return f"\ntrial {number}: {attempts[-1]['failure']}" if attempts else ""
 
     def pause(self) -> str:
         """Pauses: running trials save a checkpoint and leave at their next report. Returns the effect as a sentence."""

@@ -180,6 +180,15 @@ TEST(TrialName, IsOneWordOrTwo) {
   }
 }
 
+TEST(SweepDocument, ThatIsOutOfReachIsNotSaidToBeMissing) {
+  const ScratchFolder folder;
+  const std::filesystem::path loop = folder.path() / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  const Error error = SweepDocument::Read(loop / "sweep.yaml").error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, HasSubstr("Too many levels of symbolic links"));
+}
+
 TEST(SweepDocument, ThatIsMissingOrTooLargeIsAnError) {
   const ScratchFolder folder;
   const Error none = SweepDocument::Read(folder.path() / "none.yaml").error();

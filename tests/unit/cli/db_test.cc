@@ -47,6 +47,14 @@ TEST_F(Db, CheckTakesTheFileAsWell) {
   EXPECT_EQ(Attune({"check"}, folder_ / "attune.db").code, ExitCode::kSuccess);
 }
 
+TEST_F(Db, AFolderOutOfReachIsNotSaidToHaveNoDatabase) {
+  const std::string loop = folder_ / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  const Ran ran = Attune({"check"}, loop + "/data");
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_THAT(ran.err, HasSubstr("Too many levels of symbolic links"));
+}
+
 TEST_F(Db, CheckFailsWhereSomethingIsBad) {
   auto connection =
       server::sqlite::Connection::Open(folder_ / "attune.db",

@@ -21,7 +21,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 HostFacts GoodHost() {
   HostFacts host;
   host.kernel = "6.1.0-13-amd64";
-  host.descriptors = {.soft = 1'024, .hard = 524'288, .server_full = 2'320, .server_least = 336};
+  host.descriptors = {.soft = 1'024, .hard = 524'288, .server_full = 3'792, .server_least = 320};
   host.memory = {.bytes = 64 * kGiB, .free_bytes = 32 * kGiB, .needed_bytes = kGiB / 4};
   host.cgroups = {.cpus = 16};
   host.shared_memory = {.path = "/dev/shm", .bytes = 32 * kGiB, .free_bytes = 32 * kGiB};
@@ -81,11 +81,11 @@ TEST(Doctor, WantsEnoughOpenFiles) {
     host.descriptors.hard = hard;
     return HealthOf("open-files", host);
   };
-  EXPECT_EQ(health(kWorkerDescriptors, 2'320), Health::kOk);
-  EXPECT_EQ(health(kWorkerDescriptors - 1, 2'320), Health::kWarning);
-  EXPECT_EQ(health(kWorkerDescriptors, 2'319), Health::kWarning);
-  EXPECT_EQ(health(336, 336), Health::kWarning);
-  EXPECT_EQ(health(335, 335), Health::kMissing);
+  EXPECT_EQ(health(kWorkerDescriptors, 3'792), Health::kOk);
+  EXPECT_EQ(health(kWorkerDescriptors - 1, 3'792), Health::kWarning);
+  EXPECT_EQ(health(kWorkerDescriptors, 3'791), Health::kWarning);
+  EXPECT_EQ(health(320, 320), Health::kWarning);
+  EXPECT_EQ(health(319, 319), Health::kMissing);
 }
 
 TEST(Doctor, WantsTheMemoryThatAnExecutorWants) {

@@ -33,7 +33,15 @@ TEST(FindServer, ReadsTheDataFolder) {
   ASSERT_TRUE(endpoint.ok());
   EXPECT_EQ(endpoint->url, "http://127.0.0.1:7171");
   EXPECT_EQ(endpoint->token, "abc");
-  EXPECT_EQ(LoginUrl(*endpoint), "http://127.0.0.1:7171/login?token=abc");
+}
+
+TEST(FindServer, AFolderOutOfReachIsNotSaidToHaveNoServer) {
+  const ScratchFolder folder;
+  const std::filesystem::path loop = folder.path() / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  const Error error = FindServer({.data_dir = loop}).error();
+  EXPECT_EQ(error.code, ErrorCode::kInternal) << "not kUnavailable, for which `train` starts one";
+  EXPECT_THAT(error.message, HasSubstr("Too many levels of symbolic links"));
 }
 
 TEST(FindServer, SaysHowToStartOneWhereNoneRuns) {

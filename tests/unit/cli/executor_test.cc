@@ -96,6 +96,31 @@ TEST_F(ExecutorVerbs, ANameIsOneSegmentOfThePath) {
   EXPECT_THAT(server_.requests(), ElementsAre("POST /executors/a%20b%2Fc:drain"));
 }
 
+TEST_F(ExecutorVerbs, FlagsOfAnExecutorNeedOne) {
+  const std::string file = folder_.Write("sweep.yaml",
+                                         "command: [/bin/true]\n"
+                                         "metric: {name: loss, mode: min}\n"
+                                         "parameters: {lr: {min: 0.1, max: 1.0}}\n"
+                                         "stop: {max_trials: 1}\n");
+  const std::vector<std::string> given = {"--interface", "lo", "--label", "gpu=h100"};
+  for (std::vector<std::string> verb :
+       {std::vector<std::string>{"serve"}, {"run", file, "--no-executor"}}) {
+    verb.insert(verb.end(), given.begin(), given.end());
+    const Ran ran = RunAttune(verb);
+    EXPECT_EQ(ran.code, ExitCode::kUsage);
+    EXPECT_THAT(ran.err, HasSubstr("--interface, --label: only executors use this"));
+  }
+}
+
+TEST_F(ExecutorVerbs, AFlagThatNeedsAnotherNamesIt) {
+  const Ran serve = RunAttune({"serve", "--https-port", "7443"});
+  EXPECT_EQ(serve.code, ExitCode::kUsage);
+  EXPECT_THAT(serve.err, HasSubstr("--https-port requires --https-host"));
+  const Ran create = RunAttune({"sweep", "create", "sweep.yaml", "--timeout", "2h"});
+  EXPECT_EQ(create.code, ExitCode::kUsage);
+  EXPECT_THAT(create.err, HasSubstr("--timeout requires --watch"));
+}
+
 TEST_F(ExecutorVerbs, LabelsAreReadAndWrongOnesRefused) {
   ExecutorOptions started;
   Host host;
@@ -108,7 +133,7 @@ TEST_F(ExecutorVerbs, LabelsAreReadAndWrongOnesRefused) {
   const auto run = [&](std::vector<std::string> labels) {
     std::vector<std::string> args = {
         "executor", "--server", "127.0.0.1:1", "--data-dir", folder_.path().string(),
-        "--join",   "secret"};
+        "--token-file", folder_.Write("word", "secret\n")};
     for (const std::string& label : labels) args.insert(args.end(), {"--label", label});
     return RunAttune(args, host, interrupt);
   };
@@ -138,7 +163,7 @@ TEST_F(ExecutorVerbs, LimitsOfWhatStaysFreeAreSizesOrNone) {
   const auto run = [&](std::vector<std::string> limits) {
     std::vector<std::string> args = {
         "executor", "--server", "127.0.0.1:1", "--data-dir", folder_.path().string(),
-        "--join",   "secret"};
+        "--token-file", folder_.Write("word", "secret\n")};
     args.insert(args.end(), limits.begin(), limits.end());
     return RunAttune(args, host, interrupt);
   };

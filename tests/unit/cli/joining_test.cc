@@ -26,9 +26,7 @@ class Listening final : public RunningServer {
   tls::Join join_;
 };
 
-TEST(ExecutorCommand, CarriesAllThatAnotherMachineNeeds) {
-  EXPECT_EQ(ExecutorCommand(Listening({"secret", kFingerprint}), "data"),
-            "attune executor --server 10.0.0.5:7071 --join " + kWord);
+TEST(ExecutorCommand, NamesTheFileAndNotTheSecret) {
   EXPECT_EQ(ExecutorCommand(Listening({"secret", ""}), "data"),
             "attune executor --server 10.0.0.5:7071 --token-file data/join");
 }
@@ -37,13 +35,10 @@ TEST(FindJoin, TakesTheNearestSource) {
   const ScratchFolder folder;
   folder.Write("join", kWord + "\n");
   const std::string file = folder.Write("mine", "sha256:" + kFingerprint + ":of-the-file\n");
-  JoinSource source{.word = "sha256:" + kFingerprint + ":of-the-flag",
-                    .file = file,
+  JoinSource source{.file = file,
                     .environment = "sha256:" + kFingerprint + ":of-the-environment",
                     .data_dir = folder.path()};
   const auto token = [&] { return FindJoin(source, "box:7071")->token; };
-  EXPECT_EQ(token(), "of-the-flag");
-  source.word.clear();
   EXPECT_EQ(token(), "of-the-file");
   source.file.clear();
   EXPECT_EQ(token(), "of-the-environment");
@@ -54,15 +49,15 @@ TEST(FindJoin, TakesTheNearestSource) {
 
 TEST(FindJoin, ATokenAloneIsForThisMachineOnly) {
   for (const char* target : {"127.0.0.1:7071", "localhost:7071", "[::1]:7071", "127.0.0.5:7071"}) {
-    EXPECT_TRUE(FindJoin({.word = "secret"}, target).ok()) << target;
+    EXPECT_TRUE(FindJoin({.environment = "secret"}, target).ok()) << target;
   }
   for (const char* target :
        {"10.0.0.5:7071", "box:7071", "[fe80::1]:7071", "0.0.0.0:7071", "127.example.org:7071"}) {
-    const auto join = FindJoin({.word = "secret"}, target);
+    const auto join = FindJoin({.environment = "secret"}, target);
     ASSERT_FALSE(join.ok()) << target;
     EXPECT_EQ(join.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(join.error().message, HasSubstr("in the clear"));
-    EXPECT_TRUE(FindJoin({.word = kWord}, target).ok()) << target;
+    EXPECT_TRUE(FindJoin({.environment = kWord}, target).ok()) << target;
   }
 }
 
@@ -71,7 +66,7 @@ TEST(FindJoin, SaysWhereTheWordLies) {
   const auto none = FindJoin({.data_dir = folder.path()}, "127.0.0.1:7071");
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message, HasSubstr("DATA-DIR/join"));
-  const auto half = FindJoin({.word = kWord.substr(0, 40)}, "box:7071");
+  const auto half = FindJoin({.environment = kWord.substr(0, 40)}, "box:7071");
   ASSERT_FALSE(half.ok());
   EXPECT_THAT(half.error().message, HasSubstr("not the whole word"));
 }

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "base/result.h"
 #include "cli/verbs/resume.h"
 #include "tests/unit/cli/command_line.h"
@@ -51,6 +54,32 @@ class RunVerb : public testing::Test {
     });
   }
 
+  // Nothing runs, and no executor is large enough for the next gang.
+  void SweepWaitsForALargerExecutor(const rest::TrialCounts& trials) {
+    rest::SweepDetail sweep = MakeSweep("s1", "running");
+    sweep.trials = trials;
+    sweep.waiting_reason = "needs 8 GPUs: box has 2 free; no executor is large enough";
+    server_.Answer("/sweeps/s1", rest::ToJson(sweep));
+    server_.AnswerPost("/sweeps/s1:kill", rest::ToJson(rest::SteeredSweep{{sweep}, "killed"}), 202);
+    server_.Answer("/executors",
+                   rest::ToJson(rest::ExecutorList{{{.name = "box", .state = "online"}}}));
+    server_.Answer("/demand",
+                   rest::ToJson(rest::DemandList{{{.sweep = "s1", .can_start = false}}}));
+    server_.OnStream([this] {
+      server_.Tell("executor_changed", {{"executor", "box"}, {"state", "online"}});
+    });
+  }
+
+  // Ends the sweep once the server has had so many of these requests.
+  std::jthread EndsAfter(const std::string& request, int count) {
+    return std::jthread([this, request, count] {
+      while (std::ranges::count(server_.requests(), request) < count)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      server_.Answer("/sweeps/s1", SweepJson("s1", "completed"));
+      server_.Tell("sweep_changed", {{"state", "completed"}, {"reason", ""}});
+    });
+  }
+
   Ran Attune(std::vector<std::string> flags = {}) {
     std::vector<std::string> args = {"run", file_};
     args.insert(args.end(), flags.begin(), flags.end());
@@ -71,7 +100,8 @@ TEST_F(RunVerb, EndsWithTheBestConfigurationAndWhyOthersStopped) {
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
   EXPECT_THAT(ran.out, AllOf(HasSubstr("best  trial 3: accuracy 0.871"), HasSubstr("rank 9 of 11"),
                              HasSubstr("step-9-attempt-1")));
-  EXPECT_THAT(ran.err, AllOf(HasSubstr("/login?token=secret"), Not(HasSubstr("\r"))));
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("page   http://"), HasSubstr("`attune login`"),
+                             Not(HasSubstr("secret")), Not(HasSubstr("\r"))));
 }
 
 TEST_F(RunVerb, JsonIsOneObjectOnStdout) {
@@ -86,6 +116,45 @@ TEST_F(RunVerb, JsonIsOneObjectOnStdout) {
 TEST_F(RunVerb, AFailedSweepIsFive) {
   SweepEnds("failed");
   EXPECT_EQ(Attune().code, ExitCode::kSweepFailed);
+}
+
+TEST_F(RunVerb, AGangThatCanNeverStartOnThisMachineIsFive) {
+  SweepWaitsForALargerExecutor({.pending = 1});
+  const Ran ran = Attune();
+  EXPECT_EQ(ran.code, ExitCode::kSweepFailed);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("sweep s1 cannot start on this machine: needs 8 GPUs"),
+                             HasSubstr("attune run " + file_ + " --rpc-host 0.0.0.0")));
+  EXPECT_THAT(server_.requests(), Contains("POST /sweeps/s1:kill")) << "no trial has run";
+}
+
+TEST_F(RunVerb, ASweepWithResultsThatCanNotGoOnHereIsNotKilled) {
+  SweepWaitsForALargerExecutor({.pending = 1, .completed = 2});
+  EXPECT_EQ(Attune().code, ExitCode::kSweepFailed);
+  EXPECT_THAT(server_.requests(), Not(Contains("POST /sweeps/s1:kill")));
+}
+
+TEST_F(RunVerb, WaitsForALargerExecutorIfOthersCanJoin) {
+  SweepWaitsForALargerExecutor({.pending = 1});
+  const std::jthread end = EndsAfter("GET /sweeps/s1", 2);
+  EXPECT_EQ(Attune({"--listen"}).code, ExitCode::kSuccess);
+  EXPECT_THAT(server_.requests(), Not(Contains("GET /demand")));
+}
+
+TEST_F(RunVerb, WaitsForItsOwnExecutorToConnect) {
+  SweepWaitsForALargerExecutor({.pending = 1});
+  server_.Answer("/executors", rest::ToJson(rest::ExecutorList{}));
+  const std::jthread end = EndsAfter("GET /executors", 1);
+  EXPECT_EQ(Attune().code, ExitCode::kSuccess);
+}
+
+TEST_F(RunVerb, ASweepWithoutACommandSaysHowItsTrialsAreAskedFor) {
+  Json external = SweepJson("s1", "running");
+  external["external"] = true;
+  server_.AnswerPost("/sweeps", external, 201);
+  SweepEnds("completed");
+  EXPECT_THAT(Attune({"--data-dir", "my data"}).err,
+              HasSubstr("it has no command, so nothing runs its trials: ask for them, train them "
+                        "and tell their results\n  attune ask s1 --data-dir 'my data'\n"));
 }
 
 TEST_F(RunVerb, AFailedSweepEndsWithTheLogOfItsLastFailure) {

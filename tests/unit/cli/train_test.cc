@@ -190,6 +190,21 @@ TEST_F(TrainVerb, AProgramThatIsNotHereStartsNoServerHere) {
   EXPECT_FALSE(started_.has_value());
 }
 
+TEST_F(TrainVerb, AGangThatCanNeverStartOnThisMachineIsFive) {
+  rest::SweepDetail sweep = MakeSweep("s1", "running");
+  sweep.trials = {.pending = 1};
+  sweep.waiting_reason = "needs 8 GPUs: box has 2 free; no executor is large enough";
+  server_.Answer("/sweeps/s1", rest::ToJson(sweep));
+  server_.Answer("/sweeps/s1/trials", {{"trials", Json::array()}, {"next_page_token", ""}});
+  server_.AnswerPost("/sweeps/s1:kill", rest::ToJson(rest::SteeredSweep{{sweep}, "killed"}), 202);
+  server_.Answer("/executors", rest::ToJson(rest::ExecutorList{{{.state = "online"}}}));
+  server_.Answer("/demand", rest::ToJson(rest::DemandList{{{.sweep = "s1", .can_start = false}}}));
+  server_.OnStream([this] { server_.Tell("executor_changed", {{"state", "online"}}); });
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, ExitCode::kSweepFailed);
+  EXPECT_THAT(ran.err, HasSubstr("sweep s1 cannot start on this machine: needs 8 GPUs"));
+}
+
 TEST_F(TrainVerb, DetachingNeedsAServer) {
   const Ran ran = Train({"-d"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);

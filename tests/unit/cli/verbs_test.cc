@@ -223,6 +223,32 @@ TEST_F(Verbs, ValidateNeedsNoServerAndPointsAtFaults) {
   EXPECT_EQ(ran.out, "");
 }
 
+TEST_F(Verbs, ValidateListsTheValuesOfAStepThatDoesNotReachMax) {
+  const std::string file = folder_.Write("sweep.yaml",
+                                         "command: [/bin/true]\n"
+                                         "metric: {name: loss, mode: min}\n"
+                                         "parameters:\n"
+                                         "  a: {min: 0.0, max: 1.0, step: 0.3}\n"
+                                         "  b: {min: 1, max: 5, step: 10}\n"
+                                         "  c: {min: 0, max: 100, step: 7}\n"
+                                         "  d: {min: 0.0, max: 1.0, step: 0.1}\n"
+                                         "stop: {max_trials: 2}\n");
+  const Ran ran = RunAttune({"sweep", "validate", file});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("# parameters.a: the step does not reach max; the values "
+                                       "are 0.0, 0.3, 0.6, 0.9\n"),
+                             HasSubstr("# parameters.b: the step does not reach max; the only "
+                                       "value is 1\n"),
+                             HasSubstr("the values are 0, 7, 14, 21, …, 98\n"),
+                             Not(HasSubstr("parameters.d:"))));
+}
+
+TEST_F(Verbs, AParameterIsGivenOnce) {
+  const Ran ran = Attune({"trial", "enqueue", "s1", "-p", "width=64", "-p", "width=128"});
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_THAT(ran.err, HasSubstr("width is given twice"));
+}
+
 TEST_F(Verbs, TrialGetShowsDecisionsWithTheirReasons) {
   rest::TrialDetail trial = MakeTrial(17, "stopped");
   trial.history = {

@@ -74,6 +74,7 @@ class Reports(Client):
                               ("{'a': 1}, step=1.5", "step is 1.5"),
                               ("{'a': 'x'}", "metric 'a' is 'x', which is not one number"),
                               ("{'a': [1, 2]}", "which is not one number"),
+                              ("{'a': 10**400}", "metric 'a' is an integer that is too large for a float"),
                               ("3", "metrics is 3 and must map names to numbers"),
                               ("{'a\\n': 1}", "a metric is named 'a\\n'"),
                               ("{str(i): i for i in range(1001)}", "1001 metrics")):

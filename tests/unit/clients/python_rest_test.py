@@ -159,7 +159,10 @@ class FindingTheServer(Client):
         self.assertIsNone(self.credentials(self.fake.url, data_dir=self.folder))
 
     def test_what_is_wrong_is_said(self):
+        loop = pathlib.Path(self.folder, "loop")
+        loop.symlink_to(loop)
         for wrong, options in (("no server runs on", {"data_dir": self.folder}),
+                               ("cannot read .*: Too many levels of symbolic links", {"data_dir": loop}),
                                ("'ftp://x' is not a server's address", {"server": "ftp://x"}),
                                ("'a/b' is not a server's address", {"server": "a/b"}),
                                ("cannot read a token", {"server": ":1", "token_file": self.folder / "no"})):
@@ -334,9 +337,23 @@ class Reading(Client):
         self.assertEqual(sweep.wait()["state"], "stopped")
 
     def test_wait_raises_where_the_sweep_failed(self):
-        sweep = self.sweep({**SWEEP, "state": "failed", "reason": "3 trials failed"})
+        sweep = self.sweep({**SWEEP, "state": "failed", "reason": "3 trials failed"},
+                           {"trials": [], "next_page_token": ""})
         with self.assertRaisesRegex(Error, "sweep s1 has ended as failed: 3 trials failed"):
             sweep.wait()
+
+    def test_wait_tells_the_newest_failure(self):
+        trials = [{"number": number, "state": state, "ended": f"2026-11-21T10:00:0{number}.000000Z", "metrics": {}}
+                  for number, state in enumerate(("failed", "failed", "stopped"))]
+        attempt = {"failure": "rank 1: ValueError: too green\nTraceback\n  boom"}
+        sweep = self.sweep({**SWEEP, "state": "failed", "reason": "every trial failed"},
+                           {"trials": trials, "next_page_token": ""},
+                           {**trials[1], "history": [], "attempts": [{"failure": "before"}, attempt]})
+        with self.assertRaises(Error) as raised:
+            sweep.wait()
+        self.assertEqual(str(raised.exception), "sweep s1 has ended as failed: every trial failed\n"
+                         "trial 1: rank 1: ValueError: too green\nTraceback\n  boom")
+        self.assertIn("GET /api/v1/sweeps/s1/trials/1", self.asked())
 
     def test_wait_has_an_end(self):
         with self.assertRaisesRegex(TimeoutError, "sweep s1 has not ended within 0 s"):

@@ -1,7 +1,10 @@
 #include "system/sockets.h"
 
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -18,6 +21,18 @@ TEST(Sockets, WhatASocketDoesNotTakeIsKept) {
   theirs.reset();
   SendSome(ours.get(), unsent);
   EXPECT_EQ(unsent, "") << "nobody listens any more";
+}
+
+TEST(Sockets, ANewNetworkHasItsLoopbackInterfaceDown) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool alone = unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
+    _exit(!alone ? 2 : IsLoopbackUp() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "may not make a network of its own";
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Sockets, PacketsCarryDescriptors) {

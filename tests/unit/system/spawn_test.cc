@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "system/files.h"
 #include "system/unique_fd.h"
+#include "system/private_files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune {
@@ -32,6 +33,16 @@ UniqueFd NewFile(const std::string& path) {
 TEST(FindProgram, NameIsLookedUpInPath) {
   EXPECT_EQ(FindProgram("sh", "/tmp", "/nowhere:/bin").value(), "/bin/sh");
   EXPECT_EQ(FindProgram("no-such-program", "/tmp", "/bin").error().code, ErrorCode::kNotFound);
+}
+
+TEST(FindProgram, APathOutOfReachIsNotSaidToBeAbsent) {
+  const testing::ScratchFolder folder;
+  std::filesystem::create_symlink("loop", folder / "loop");
+  const Error program = FindProgram("./loop/train", folder.path(), "").error();
+  EXPECT_EQ(program.code, ErrorCode::kInvalid);
+  EXPECT_THAT(program.message, ::testing::HasSubstr("cannot be used: Too many levels"));
+  EXPECT_THAT(FindProgram("sh", folder / "loop", "").error().message,
+              ::testing::HasSubstr("cannot be used: Too many levels"));
 }
 
 TEST(FindProgram, PathIsRelativeToTheWorkingDirectory) {
@@ -66,6 +77,22 @@ TEST(Spawn, IgnoredAndBlockedSignalsAreNotInherited) {
   constexpr unsigned long long kReserved = 3ULL << 31;
   EXPECT_EQ(blocked_there, 0U);
   EXPECT_EQ(ignored_there & ~kReserved, 0U);
+}
+
+TEST(Spawn, GivesBackTheUmaskThatFilesWereMadePrivateWith) {
+  const testing::ScratchFolder folder;
+  const UniqueFd log = NewFile(folder / "log");
+  umask(0027);
+  KeepFilesPrivate();
+  KeepFilesPrivate();
+  const auto child = Spawn({.program = "/bin/sh",
+                            .argv = {"sh", "-c", "umask"},
+                            .environment = {},
+                            .output_fd = log.get()});
+  ASSERT_TRUE(child.ok()) << child.error().message;
+  EXPECT_TRUE(WaitFor(*child).ok());
+  EXPECT_EQ(ReadWord(folder / "log").value(), "0027");
+  EXPECT_EQ(umask(0022), 0077u);
 }
 
 TEST(Spawn, OutputAndErrorsMayGoToDifferentFiles) {

@@ -30,6 +30,13 @@ TEST(StandaloneOptions, AnAssignmentWithoutNameOrValueIsRefused) {
   EXPECT_THROW(ParseAssignments("=1"), Error);
 }
 
+TEST(StandaloneOptions, ANegativeStepNamesTheSmallestOne) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_NE(std::get<int>(Parse({"--max-step", "-1"})), 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr("--max-step: `-1` is not a whole number of at least 0"));
+}
+
 TEST(StandaloneOptions, DefaultsToOneWorkerAndTheProgramsSteps) {
   const auto options = std::get<StandaloneOptions>(Parse({}));
   EXPECT_EQ(options.workers, 1);

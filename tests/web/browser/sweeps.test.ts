@@ -68,15 +68,21 @@ describe('the list of sweeps', () => {
 });
 
 describe('a browser without a token', () => {
-  it('is told how to sign in, and is signed in by the token', async () => {
+  it('is told how to log in, logs in by the token, and logs out', async () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.stranger();
     await page.goto(`${server.url}/sweeps/s1`);
-    await page.getByRole('heading', { name: 'This browser is not signed in' }).waitFor();
-    expect(await page.locator('main').textContent()).toContain('/login?token=');
+    await page.getByRole('heading', { name: 'This browser is not logged in' }).waitFor();
+    expect(await page.locator('main').textContent()).toContain('attune login');
+    await page.getByLabel('Token').fill('wrong');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('alert').getByText('does not know the token').waitFor();
     await page.getByLabel('Token').fill('test-token');
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('link', { name: 'fashion-mnist' }).waitFor();
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('heading', { name: 'fashion-mnist' }).waitFor();
+    expect(page.url()).toBe(`${server.url}/sweeps/s1`);
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByRole('heading', { name: 'This browser is not logged in' }).waitFor();
   });
 });
 

@@ -65,7 +65,8 @@ export class MockServer {
 
   private answer(request: IncomingMessage, response: ServerResponse): void {
     const url = new URL(request.url ?? '/', this.url);
-    if (url.pathname === '/login') return this.login(url, response);
+    if (url.pathname === '/login') return this.login(url, request, response);
+    if (url.pathname === '/logout') return this.logout(response);
     if (!url.pathname.startsWith('/api/v1/')) return this.file(url.pathname, response);
     const path = url.pathname.slice('/api/v1'.length);
     this.requests.push(`${request.method} ${path}${url.search}`);
@@ -255,14 +256,21 @@ export class MockServer {
     });
   }
 
-  private login(url: URL, response: ServerResponse): void {
-    if (url.searchParams.get('token') !== token) {
+  private login(url: URL, request: IncomingMessage, response: ServerResponse): void {
+    const shown =
+      url.searchParams.get('token') ?? request.headers.authorization?.slice('Bearer '.length);
+    if (shown !== token) {
       return problem(response, 401, 'Not authorised', 'A wrong token.');
     }
     response.writeHead(302, {
       Location: '/',
       'Set-Cookie': `attune_token=${token}; HttpOnly; SameSite=Strict; Path=/`,
     });
+    response.end();
+  }
+
+  private logout(response: ServerResponse): void {
+    response.writeHead(204, { 'Set-Cookie': 'attune_token=; Path=/; Max-Age=0' });
     response.end();
   }
 

@@ -1,0 +1,55 @@
+#include "system/private_files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kOfOthers = 0077;
+constexpr int kUnchanged = -1;
+
+std::atomic<int> umask_of_programs = kUnchanged;
+
+bool Hide(const fs::path& path, mode_t kind) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0 || (status.st_mode & S_IFMT) != kind) return false;
+  if ((status.st_mode & kOfOthers) == 0) return true;
+  if (status.st_uid != geteuid() || (status.st_mode & S_ISVTX) != 0) return false;
+  return chmod(path.c_str(), status.st_mode & 07777 & ~kOfOthers) == 0;
+}
+
+}  // namespace
+
+void KeepFilesPrivate() {
+  const mode_t before = umask(kOfOthers);
+  int unchanged = kUnchanged;
+  umask_of_programs.compare_exchange_strong(unchanged, static_cast<int>(before));
+}
+
+std::optional<mode_t> UmaskOfPrograms() {
+  const int known = umask_of_programs;
+  return known == kUnchanged ? std::nullopt : std::optional(static_cast<mode_t>(known));
+}
+
+bool MakePrivate(const fs::path& folder, std::initializer_list<const char*> markers) {
+  std::error_code failed;
+  const bool marked = std::ranges::any_of(
+      markers, [&](const char* marker) { return fs::exists(folder / marker, failed); });
+  if (!marked && !fs::is_empty(folder, failed)) {
+    struct stat status {};
+    return stat(folder.c_str(), &status) == 0 && (status.st_mode & kOfOthers) == 0;
+  }
+  if (!Hide(folder, S_IFDIR)) return false;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed))
+    Hide(entry->path(), S_IFREG);
+  return true;
+}
+
+}  // namespace attune

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+
+namespace attune {
+
+// Makes the files and folders that this process creates from now on private to its user, by its
+// umask. Programs that Spawn() starts get the umask that the process had before.
+void KeepFilesPrivate();
+
+// The umask that programs get back; nullopt if KeepFilesPrivate has not been called.
+std::optional<mode_t> UmaskOfPrograms();
+
+// Takes away the access of other users to a folder and to the files that lie directly in it. Does
+// nothing if the folder belongs to another user, or if it holds files but none with a name of
+// `markers`: it then has another purpose, such as a home folder. Returns whether other users have no
+// access now.
+bool MakePrivate(const std::filesystem::path& folder, std::initializer_list<const char*> markers);
+
+}  // namespace attune
