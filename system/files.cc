@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/result.h"
+#include "system/private_files.h"
 #include "system/system_error.h"
 
 namespace attune {
@@ -24,7 +25,8 @@ Status WriteWhole(const std::filesystem::path& path, std::string_view text, mode
   std::string draft = path.parent_path() / ("." + path.filename().string() + ".XXXXXX");
   const UniqueFd file(mkostemp(draft.data(), O_CLOEXEC));
   if (!file) return SystemError("cannot write " + path.string(), errno);
-  Status written = WriteAt(file.get(), text, 0) && fchmod(file.get(), mode) == 0
+  const mode_t allowed = UmaskOfPrograms() ? mode & kPrivate : mode;
+  Status written = WriteAt(file.get(), text, 0) && fchmod(file.get(), allowed) == 0
                        ? Publish(file.get(), draft, path)
                        : SystemError("cannot write " + path.string(), errno);
   if (!written.ok()) unlink(draft.c_str());

@@ -13,7 +13,7 @@ namespace attune {
 
 // Modes of files.
 inline constexpr mode_t kPrivate = 0600;  // for its owner
-inline constexpr mode_t kReadableByAll = 0644;
+inline constexpr mode_t kReadableByAll = 0644;  // unless KeepFilesPrivate() was called
 
 // Writes a small file whole, in place of the one that may be there: a reader sees one of the two,
 // also after a power cut. Several processes may write the same file, even on several hosts. Errors:

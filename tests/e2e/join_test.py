@@ -49,27 +49,19 @@ class Join(EndToEnd):
     def test_the_word_may_come_from_standard_input_or_the_environment(self):
         _, line = self.serve()
         word = self.word(line)
-        line[line.index("--token-file") + 1] = "-"
-        for source in ({"input": word + "\n"}, {"environment": dict(self.environment, ATTUNE_TOKEN=word)}):
-            arguments = [self.program, *line, "--data-dir", str(self.folder / "one"), "--name", "one", "--cpus", "2"]
-            if "environment" in source:
-                at = arguments.index("--token-file")
-                del arguments[at:at + 2]
-            executor = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, text=True, cwd=self.folder,
-                                        env=source.get("environment", self.environment))
-            executor.stdin.write(source.get("input", ""))
+        at = line.index("--token-file")
+        sources = {"stdin": (line[:at] + ["--token-file", "-"], word + "\n", self.environment),
+                   "environment": (line[:at], "", dict(self.environment, ATTUNE_TOKEN=word))}
+        for name, (arguments, said, environment) in sources.items():
+            executor = subprocess.Popen([self.program, *arguments, "--data-dir", str(self.folder / name), "--name", name],
+                                        stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+            self.addCleanup(executor.wait)
+            self.addCleanup(executor.kill)
+            executor.stdin.write(said)
             executor.stdin.close()
-            for said in executor.stderr:
-                if "connected to the server" in said:
-                    break
-            else:
-                self.fail("the executor ended")
+            self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == name)
             shown = pathlib.Path(f"/proc/{executor.pid}/cmdline").read_text()
             self.assertNotIn(word.rsplit(":", 1)[1], shown)
-            executor.kill()
-            executor.wait()
-            executor.stderr.close()
 
     def test_a_join_token_only_joins_and_can_be_rotated(self):
         server, line = self.serve()
@@ -86,7 +78,7 @@ class Join(EndToEnd):
         self.assertIn("revoked", "\n".join(executor.stderr))
         self.assertNotEqual(self.word(line).rsplit(":", 1)[1], secret)
         self.join(line, "another")
-        self.await_event(lambda kind, data: kind == "executor_changed" and data["name"] == "another")
+        self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == "another")
 
     def test_one_line_brings_a_host_that_runs_gangs(self):
         server, line = self.serve()
