@@ -2,6 +2,8 @@
 
 #include <grpcpp/channel.h>
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "base/check.h"
@@ -35,6 +37,7 @@ HttpLimits HttpLimitsOf(const ConnectionLimits& connections) {
   HttpLimits limits;
   limits.connections = connections.http;
   limits.unauthenticated = connections.http_unauthenticated;
+  limits.heavy_workers = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 4);
   return limits;
 }
 

@@ -1,6 +1,7 @@
 #include "server/store/curves.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -14,14 +15,16 @@ namespace attune::server {
 namespace {
 
 struct Point {
+  uint32_t attempt = 0;
   double step = 0;
   double value = 0;
 };
 
-std::optional<Point> PointAt(double step, const Metrics& metrics, std::string_view metric) {
+std::optional<Point> PointAt(const AttemptId& attempt, double step, const Metrics& metrics,
+                             std::string_view metric) {
   const auto found = metrics.find(metric);
   if (found == metrics.end()) return std::nullopt;
-  return Point{step, found->second};
+  return Point{attempt.number, step, found->second};
 }
 
 // The value of one metric in what was reported or logged, if it is there. Curves read all of a
@@ -32,41 +35,52 @@ Result<std::optional<Point>> PointOf(const sqlite::Rows& rows, std::string_view 
   MeasuredScanner scanner(rows.Text(6));
   while (scanner.NextMetric()) {
     if (scanner.name() != metric) continue;
-    point = {is_report ? static_cast<double>(scanner.count()) : scanner.real(), scanner.value()};
+    const double step = is_report ? static_cast<double>(scanner.count()) : scanner.real();
+    point = {scanner.attempt(), step, scanner.value()};
   }
   if (scanner.ok()) return point;
 
   const auto event = EventOf(rows);  // written otherwise
   if (!event.ok()) return event.error();
   if (const auto* logged = std::get_if<MetricsLogged>(&event->fact))
-    return PointAt(logged->step, logged->metrics, metric);
-  const Report& report = std::get<TrialReported>(event->fact).report;
-  return PointAt(static_cast<double>(report.step.value), report.metrics, metric);
+    return PointAt(logged->attempt, logged->step, logged->metrics, metric);
+  const auto& [attempt, report] = std::get<TrialReported>(event->fact);
+  return PointAt(attempt, static_cast<double>(report.step.value), report.metrics, metric);
 }
 
-// Calls `take` with each point of the metric among the events of a view, in order of trials and of
-// time.
-template <class Take>
-Status ForEachPoint(sqlite::Connection& connection, const std::string& view, SweepId sweep,
-                    const std::string& metric, Take take) {
-  sqlite::Rows rows =
-      connection.Query("SELECT seq, sweep, trial, time, kind, version, payload FROM " + view +
-                           " WHERE sweep = ? ORDER BY trial, seq",
-                       sweep.value);
-  while (rows.Next()) {
-    const auto point = PointOf(rows, metric);
-    if (!point.ok()) return point.error();
-    if (*point) take(TrialNumber(static_cast<uint32_t>(rows.Integer(2))), **point);
+// The events of one view that may hold points of a metric, by trial and within it by time.
+class PointSource {
+ public:
+  PointSource(sqlite::Connection& connection, const std::string& view, SweepId sweep,
+              TrialNumber first, std::string_view metric)
+      : rows_(connection.Query("SELECT seq, sweep, trial, time, kind, version, payload FROM " + view +
+                                   " WHERE sweep = ? AND trial >= ? ORDER BY trial, seq",
+                               sweep.value, first.value)),
+        metric_(metric) {
+    Advance();
   }
-  return rows.status();
-}
 
-// Of curves that are in order of their trials.
-Curve& CurveOf(TrialNumber trial, std::vector<Curve>& curves) {
-  const auto place = std::ranges::lower_bound(curves, trial, {}, &Curve::trial);
-  if (place != curves.end() && place->trial == trial) return *place;
-  return *curves.insert(place, {.trial = trial});
-}
+  // The trial of the next event. nullopt: there is none, see status().
+  std::optional<TrialNumber> trial() const { return trial_; }
+  const Status& status() const { return rows_.status(); }
+
+  // The next event's point, if it has one.
+  Result<std::optional<Point>> Take() {
+    auto point = PointOf(rows_, metric_);
+    Advance();
+    return point;
+  }
+
+ private:
+  void Advance() {
+    trial_.reset();
+    if (rows_.Next()) trial_ = TrialNumber(static_cast<uint32_t>(rows_.Integer(2)));
+  }
+
+  sqlite::Rows rows_;
+  const std::string_view metric_;
+  std::optional<TrialNumber> trial_;
+};
 
 Result<bool> IsLogged(sqlite::Connection& connection, SweepId sweep, const std::string& metric) {
   sqlite::Rows rows = connection.Query("SELECT 1 FROM logged_metrics WHERE sweep = ? AND name = ?",
@@ -76,25 +90,153 @@ Result<bool> IsLogged(sqlite::Connection& connection, SweepId sweep, const std::
   return found;
 }
 
-Status AddLogged(sqlite::Connection& connection, SweepId sweep, const std::string& metric,
-                 std::vector<Curve>& curves) {
-  const auto is_logged = IsLogged(connection, sweep, metric);
-  if (!is_logged.ok()) return is_logged.error();
-  if (!*is_logged) return {};
-  return ForEachPoint(
-      connection, "logged_events", sweep, metric, [&](TrialNumber trial, const Point& point) {
-        Curve& curve = CurveOf(trial, curves);
-        // An attempt that goes on from an earlier step logs anew from there on.
-        while (!curve.logged_steps.empty() && curve.logged_steps.back() >= point.step) {
-          curve.logged_steps.pop_back();
-          curve.logged_values.pop_back();
-        }
-        curve.logged_steps.push_back(point.step);
-        curve.logged_values.push_back(point.value);
-      });
+// The step that an attempt resumed from; 0: it began from the start.
+Result<int64_t> ResumedFrom(sqlite::Connection& connection, const TrialId& trial,
+                            uint32_t attempt) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT resumed_from FROM attempts WHERE sweep = ? AND trial = ? AND number = ?",
+      trial.sweep.value, trial.number.value, attempt);
+  const int64_t step = rows.Next() && !rows.Null(0) ? rows.Integer(0) : 0;
+  if (!rows.status().ok()) return rows.status().error();
+  return step;
 }
 
-// Likewise.
+// Adds the reports of one trial to its curve, in order of time.
+class ReportedCurve {
+ public:
+  ReportedCurve(sqlite::Connection& connection, SweepId sweep, Curve& curve)
+      : connection_(connection), trial_(sweep, curve.trial), curve_(curve) {}
+
+  Status Add(const Point& point) {
+    const auto step = static_cast<int64_t>(point.step);
+    if (attempts_.empty() || point.attempt != attempt_) {
+      const auto resumed = ResumedFrom(connection_, trial_, point.attempt);
+      if (!resumed.ok()) return resumed.error();
+      attempt_ = point.attempt;
+      covered_ = *resumed;
+    }
+    // What earlier attempts reported since this one's last report is replaced.
+    const auto first = std::ranges::upper_bound(curve_.steps, std::min(covered_, step - 1));
+    const auto last = std::upper_bound(first, curve_.steps.end(), step);
+    const auto from = first - curve_.steps.begin();
+    const auto to = last - curve_.steps.begin();
+    Replace(curve_.steps, from, to, step);
+    Replace(curve_.values, from, to, point.value);
+    Replace(attempts_, from, to, point.attempt);
+    covered_ = step;
+    return {};
+  }
+
+  void Finish() {
+    for (size_t i = 0; i < attempts_.size(); ++i) {
+      if (i == 0 || attempts_[i] != attempts_[i - 1])
+        curve_.segments.push_back({attempts_[i], Step(curve_.steps[i])});
+    }
+  }
+
+ private:
+  template <class T>
+  static void Replace(std::vector<T>& list, ptrdiff_t from, ptrdiff_t to, T by) {
+    list.erase(list.begin() + from, list.begin() + to);
+    list.insert(list.begin() + from, by);
+  }
+
+  sqlite::Connection& connection_;
+  const TrialId trial_;
+  Curve& curve_;
+  std::vector<uint32_t> attempts_;  // of each step of the curve
+  uint32_t attempt_ = 0;            // of the last report
+  int64_t covered_ = 0;             // the last step that it covers
+};
+
+void AddLogged(Curve& curve, const Point& point) {
+  // An attempt that resumes from an earlier step logs the later ones again.
+  while (!curve.logged_steps.empty() && curve.logged_steps.back() >= point.step) {
+    curve.logged_steps.pop_back();
+    curve.logged_values.pop_back();
+  }
+  curve.logged_steps.push_back(point.step);
+  curve.logged_values.push_back(point.value);
+}
+
+// Reads the curves of one page.
+class PageOfCurves {
+ public:
+  PageOfCurves(sqlite::Connection& connection, SweepId sweep, const CurveLimits& limits,
+               Curves& curves)
+      : connection_(connection), sweep_(sweep), limits_(limits), curves_(curves) {}
+
+  Status Read(PointSource& reports, PointSource* logged) {
+    for (;;) {
+      const auto trial = Earlier(reports.trial(), logged ? logged->trial() : std::nullopt);
+      if (!trial) break;
+      Curve curve{.trial = *trial};
+      ReportedCurve reported(connection_, sweep_, curve);
+      Status read =
+          ReadTrial(reports, *trial, [&](const Point& point) { return reported.Add(point); });
+      reported.Finish();
+      if (read.ok() && logged)
+        read = ReadTrial(*logged, *trial, [&](const Point& point) {
+          AddLogged(curve, point);
+          return Status();
+        });
+      if (!read.ok()) return read;
+      if (full_) return EndBefore(*trial);
+      ++trials_;
+      if (!curve.steps.empty() || !curve.logged_steps.empty())
+        curves_.trials.push_back(std::move(curve));
+    }
+    return reports.status().ok() && logged ? logged->status() : reports.status();
+  }
+
+ private:
+  static constexpr int kEventsPerCheck = 256;  // of the clock
+
+  static std::optional<TrialNumber> Earlier(std::optional<TrialNumber> a,
+                                            std::optional<TrialNumber> b) {
+    if (!a || !b) return a ? a : b;
+    return std::min(*a, *b);
+  }
+
+  template <class Add>
+  Status ReadTrial(PointSource& source, TrialNumber trial, Add add) {
+    while (!full_ && source.trial() == trial) {
+      const auto point = source.Take();
+      if (!point.ok()) return point.error();
+      if (*point) {
+        if (Status added = add(**point); !added.ok()) return added;
+        ++points_;
+      }
+      if (limits_.stop.stop_requested())
+        return Error{ErrorCode::kUnavailable, "the request was given up"};
+      full_ = points_ > limits_.points || (++events_ % kEventsPerCheck == 0 && IsLate());
+    }
+    return {};
+  }
+
+  bool IsLate() const { return std::chrono::steady_clock::now() - begun_ > limits_.time; }
+
+  // The page is full in the middle of this trial.
+  Status EndBefore(TrialNumber trial) {
+    if (trials_ == 0)
+      return Invalid("trial " + std::to_string(trial.value) +
+                     " has too many points for one answer; read them with `attune export`");
+    curves_.next = trial;
+    return {};
+  }
+
+  sqlite::Connection& connection_;
+  const SweepId sweep_;
+  const CurveLimits& limits_;
+  Curves& curves_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  size_t trials_ = 0;  // read, with points or without
+  size_t points_ = 0;
+  size_t events_ = 0;
+  bool full_ = false;
+};
+
+// Adds to curves that are in order of their trials.
 Status ReadClones(sqlite::Connection& connection, SweepId sweep, std::vector<Curve>& curves) {
   sqlite::Rows rows = connection.Query(
       "SELECT trial, donor, step FROM clones WHERE sweep = ? ORDER BY seq", sweep.value);
@@ -118,19 +260,19 @@ Result<LoggedRow> LoggedOfRow(const sqlite::Rows& rows) {
 
 }  // namespace
 
-Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep,
-                          const std::string& metric) {
+Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric,
+                          TrialNumber first, const CurveLimits& limits) {
   if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
   const auto last = LastSeqOf(connection);
   if (!last.ok()) return last.error();
+  const auto is_logged = IsLogged(connection, sweep, metric);
+  if (!is_logged.ok()) return is_logged.error();
+
   Curves curves{.seq = EventSeq(static_cast<uint64_t>(*last))};
-  Status read = ForEachPoint(connection, "report_events", sweep, metric,
-                             [&](TrialNumber trial, const Point& point) {
-                               Curve& curve = CurveOf(trial, curves.trials);
-                               curve.steps.push_back(static_cast<int64_t>(point.step));
-                               curve.values.push_back(point.value);
-                             });
-  if (read.ok()) read = AddLogged(connection, sweep, metric, curves.trials);
+  PointSource reports(connection, "report_events", sweep, first, metric);
+  std::optional<PointSource> logged;
+  if (*is_logged) logged.emplace(connection, "logged_events", sweep, first, metric);
+  Status read = PageOfCurves(connection, sweep, limits, curves).Read(reports, logged ? &*logged : nullptr);
   if (read.ok()) read = ReadClones(connection, sweep, curves.trials);
   if (!read.ok()) return read.error();
   return curves;

@@ -10,7 +10,9 @@
 // What is measured over steps, of reports and between them.
 namespace attune::server {
 
-Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric);
+// See Reader::CurvesOf.
+Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric,
+                          TrialNumber first, const CurveLimits& limits);
 Result<std::vector<LoggedRow>> ReadLogged(sqlite::Connection& connection, const TrialId& trial,
                                           EventSeq after, int limit);
 

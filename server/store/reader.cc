@@ -1,5 +1,6 @@
 #include "server/store/reader.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -232,9 +233,11 @@ Result<std::vector<TrialResult>> Reader::Results(SweepId sweep) {
       [&](sqlite::Connection& connection) { return ReadResults(connection, sweep); });
 }
 
-Result<Curves> Reader::CurvesOf(SweepId sweep, const std::string& metric) {
-  return InSnapshot<Curves>(
-      [&](sqlite::Connection& connection) { return ReadCurves(connection, sweep, metric); });
+Result<Curves> Reader::CurvesOf(SweepId sweep, const std::string& metric, TrialNumber first,
+                                const CurveLimits& limits) {
+  return InSnapshot<Curves>([&](sqlite::Connection& connection) {
+    return ReadCurves(connection, sweep, metric, first, limits);
+  });
 }
 
 Result<std::vector<LoggedRow>> Reader::LoggedBy(const TrialId& trial, EventSeq after, int limit) {
@@ -248,10 +251,12 @@ Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sw
     if (!last.ok()) return last.error();
     std::optional<uint64_t> only;
     if (sweep) only = sweep->value;
+    const uint64_t to = std::min(static_cast<uint64_t>(*last), after.value + kEventsPerLook);
     sqlite::Rows rows = connection.Query(
         "SELECT seq, sweep, trial, time, kind, version, payload, actor FROM events"
-        " WHERE seq > ?1 AND (?2 IS NULL OR sweep IS NULL OR sweep = ?2) ORDER BY seq LIMIT ?3",
-        after.value, only, limit);
+        " WHERE seq > ?1 AND seq <= ?2 AND (?3 IS NULL OR sweep IS NULL OR sweep = ?3)"
+        " ORDER BY seq LIMIT ?4",
+        after.value, to, only, limit);
     EventsPage page;
     while (rows.Next()) {
       auto event = EventWithActorOf(rows);
@@ -259,8 +264,9 @@ Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sw
       page.events.push_back(std::move(event).value());
     }
     if (!rows.status().ok()) return rows.status().error();
-    const bool more = std::ssize(page.events) == limit;
-    page.seen = more ? page.events.back().seq : EventSeq(static_cast<uint64_t>(*last));
+    const bool full = std::ssize(page.events) == limit;
+    page.seen = full ? page.events.back().seq : EventSeq(std::max(to, after.value));
+    page.more = page.seen.value < static_cast<uint64_t>(*last);
     return page;
   });
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -172,11 +174,21 @@ struct Clone {
   Step step;  // of the donor's checkpoint, from which the trial has gone on
 };
 
+// A part of a curve that one attempt reported. It ends where the next segment begins.
+struct CurveSegment {
+  uint32_t attempt = 0;
+  Step first_step;
+
+  bool operator==(const CurveSegment&) const = default;
+};
+
 struct Curve {
   TrialNumber trial;
-  // Of its reports as they came: a step that is not new replaces what lies from there on.
+  // Its reports by growing step. If several attempts cover a step, the newest counts: an attempt
+  // covers the steps from where it resumed up to its last report.
   std::vector<int64_t> steps;
   std::vector<double> values;
+  std::vector<CurveSegment> segments = {};
   // Of what was logged between reports, without what later attempts have replaced: growing.
   std::vector<double> logged_steps = {};
   std::vector<double> logged_values = {};
@@ -191,14 +203,27 @@ struct LoggedRow {
   Metrics metrics;
 };
 
+// One page of curves. It holds whole trials.
 struct Curves {
   EventSeq seq;  // the last event they include
   std::vector<Curve> trials;
+  std::optional<TrialNumber> next;  // the first trial of the next page; nullopt: this is the last
+};
+
+inline constexpr size_t kCurvePointsPerPage = 500'000;
+inline constexpr std::chrono::seconds kCurvesTime{10};
+
+// What reading one page of curves may take. A trial that would exceed it begins the next page.
+struct CurveLimits {
+  size_t points = kCurvePointsPerPage;
+  std::chrono::steady_clock::duration time = kCurvesTime;
+  std::stop_token stop = {};  // nobody waits for the answer any more
 };
 
 struct EventsPage {
   std::vector<Event> events;
-  EventSeq seen;  // there is nothing more to send up to here
+  EventSeq seen;      // there is nothing more to send up to here
+  bool more = false;  // the log continues after `seen`
 };
 
 // How many there are in each state; none where that is absent.
@@ -253,12 +278,15 @@ class Reader {
   // first one, none where no report counts, with the configuration of now.
   Result<std::vector<TrialResult>> Results(SweepId sweep);
 
-  // Every report that has the metric, and what was logged of it. kNotFound: no such sweep.
-  Result<Curves> CurvesOf(SweepId sweep, const std::string& metric);
+  // Every report that has the metric, and what was logged of it, from trial `first` on. kNotFound:
+  // no such sweep. kInvalid: one trial alone exceeds the limits. kUnavailable: stopped.
+  Result<Curves> CurvesOf(SweepId sweep, const std::string& metric,
+                          TrialNumber first = TrialNumber(0), const CurveLimits& limits = {});
   // What the trial has logged, as the events after `after` tell, at most `limit` of them.
   Result<std::vector<LoggedRow>> LoggedBy(const TrialId& trial, EventSeq after, int limit);
 
-  // The next events of seq > after, at most `limit`; with a sweep, its own and the executors'.
+  // The next events of seq > after, at most `limit`; with a sweep, its own and the executors'. It
+  // looks at no more than kEventsPerLook events, so that a filter does not make a read long.
   Result<EventsPage> EventsAfter(EventSeq after, std::optional<SweepId> sweep, int limit);
   Result<EventSeq> LastSeq();
 
@@ -281,6 +309,8 @@ class Reader {
   std::vector<std::unique_ptr<sqlite::Connection>> idle_;
   int open_ = 0;
 };
+
+inline constexpr uint64_t kEventsPerLook = 4'096;
 
 // Connections a Reader opens at most; a query waits for one to come back.
 inline constexpr int kReadConnections = 8;

@@ -121,11 +121,11 @@ class Rest:
             if error.status != 404:
                 raise
 
-    def pages(self, path, name):
+    def pages(self, path, name, **query):
         """All of a list that comes in pages."""
         found, page = [], ""
         while True:
-            answer = self.get(path, **({"page_token": page} if page else {}))
+            answer = self.get(path, **query, **({"page_token": page} if page else {}))
             found += answer[name]
             page = answer["next_page_token"]
             if not page:

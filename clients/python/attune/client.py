@@ -227,7 +227,8 @@ class Sweep:
 
         `steps` and `values` were reported, `logged_steps` and `logged_values` were logged between reports.
         """
-        trials: list[Curve] = self._rest.get(self._path + "/curves", metric=metric or self.metric)["trials"]
+        trials: list[Curve] = self._rest.pages(self._path + "/curves", "trials",
+                                                metric=metric or self.metric)
         for trial in trials:
             trial["values"] = [float(value) for value in trial["values"]]
             if "logged_values" in trial:

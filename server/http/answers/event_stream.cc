@@ -272,7 +272,7 @@ std::optional<EventFeed::Page> EventStream::ReadAfter(EventSeq after,
                                                       std::optional<SweepId> sweep) {
   const auto events = reader_.EventsAfter(after, sweep, kEventsPerTurn);
   if (!events.ok()) return std::nullopt;  // the client comes back and is told why
-  Page page{.seen = events->seen, .text = "", .more = std::ssize(events->events) == kEventsPerTurn};
+  Page page{.seen = events->seen, .text = "", .more = events->more};
   for (const Event& event : events->events) page.text += EventText(event, reader_);
   return page;
 }

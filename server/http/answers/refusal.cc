@@ -12,8 +12,12 @@ namespace attune::server {
 Response Refuse(const std::vector<sweepfile::Fault>& faults) {
   ATTUNE_CHECK(!faults.empty());
   const bool whole = faults.size() == 1 && faults.front().pointer.empty();
-  std::string detail = faults.size() == 1 ? sweepfile::FormatFault("line", faults.front())
-                                          : std::to_string(faults.size()) + " things are wrong";
+  // The last of too many faults says how many are not listed; it has no place.
+  const bool cut = faults.size() > 1 && faults.back().pointer.empty();
+  std::string detail =
+      faults.size() == 1
+          ? sweepfile::FormatFault("line", faults.front())
+          : (cut ? "at least " : "") + std::to_string(faults.size()) + " things are wrong";
   std::vector<rest::Fault> rendered;
   for (const sweepfile::Fault& fault : faults)
     rendered.push_back({.pointer = fault.pointer,

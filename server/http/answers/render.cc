@@ -344,14 +344,21 @@ rest::LoggedPoint RenderLogged(const LoggedRow& row) {
           .metrics = RenderMetrics(row.metrics)};
 }
 
-std::string CurvesToText(const std::string& metric, const Curves& curves) {
+std::string CurvesToText(const std::string& metric, const Curves& curves,
+                         const std::string& next_page_token) {
   std::string text = "{\"metric\":" + Dump(Json(metric)) +
-                     ",\"seq\":" + std::to_string(curves.seq.value) + ",\"trials\":";
+                     ",\"seq\":" + std::to_string(curves.seq.value) +
+                     ",\"next_page_token\":" + Dump(Json(next_page_token)) + ",\"trials\":";
   AppendList(text, curves.trials, [&](const Curve& curve) {
     text += "{\"number\":" + std::to_string(curve.trial.value) + ",\"steps\":";
     AppendList(text, curve.steps, [&](int64_t step) { text += std::to_string(step); });
     text += ",\"values\":";
     AppendReals(text, curve.values);
+    text += ",\"segments\":";
+    AppendList(text, curve.segments, [&](const CurveSegment& segment) {
+      text += "{\"attempt\":" + std::to_string(segment.attempt) +
+              ",\"first_step\":" + std::to_string(segment.first_step.value) + '}';
+    });
     if (!curve.logged_steps.empty()) {
       text += ",\"logged_steps\":";
       AppendReals(text, curve.logged_steps);

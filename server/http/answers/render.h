@@ -36,7 +36,8 @@ rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row,
 
 rest::Importance RenderImportance(const std::string& metric, const Importances& importances);
 // rest::Curves as text. It is written without a document, because curves are long.
-std::string CurvesToText(const std::string& metric, const Curves& curves);
+std::string CurvesToText(const std::string& metric, const Curves& curves,
+                         const std::string& next_page_token);
 
 rest::Demand RenderDemand(const Demand& demand);
 rest::Executor RenderExecutor(const Backend::ExecutorStatus& status);

@@ -9,12 +9,14 @@
 
 namespace attune::server {
 
-// A path of the API: words, and the places of ids; `verb` follows the last colon.
+// A path of the API: words, and the places of ids; `verb` follows the last colon. A heavy request may
+// take seconds of CPU, so it runs in a lane with few threads.
 struct Api::Route {
   std::string_view method;
   std::string_view path;
   std::string_view verb;
   Response (*handle)(Api&, const Request&, const Target&);
+  bool heavy = false;
 };
 
 namespace {
@@ -64,9 +66,9 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kSweeps, "validate", Call<&Api::sweeps_, &Sweeps::Validate>},
       {"GET", kSweep, "", Call<&Api::sweeps_, &Sweeps::Get>},
       {"GET", "/api/v1/sweeps/{sweep}/resolved", "", Call<&Api::sweeps_, &Sweeps::Resolved>},
-      {"GET", "/api/v1/sweeps/{sweep}/curves", "", Call<&Api::sweeps_, &Sweeps::Curves>},
-      {"GET", "/api/v1/sweeps/{sweep}/importance", "", Call<&Api::sweeps_, &Sweeps::Importance>},
-      {"POST", kSweep, "replay", Call<&Api::replays_, &Replays::ReplaySweep>},
+      {"GET", "/api/v1/sweeps/{sweep}/curves", "", Call<&Api::sweeps_, &Sweeps::Curves>, true},
+      {"GET", "/api/v1/sweeps/{sweep}/importance", "", Call<&Api::sweeps_, &Sweeps::Importance>, true},
+      {"POST", kSweep, "replay", Call<&Api::replays_, &Replays::ReplaySweep>, true},
       {"PATCH", kSweep, "", Call<&Api::sweeps_, &Sweeps::Edit>},
       {"POST", kSweep, "edit", Call<&Api::sweeps_, &Sweeps::Edit>},
       {"POST", kSweep, "extend", Call<&Api::sweeps_, &Sweeps::Extend>},
@@ -84,7 +86,7 @@ const std::vector<Api::Route>& Api::Routes() {
        Call<&Api::trials_, &Trials::Logged>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Call<&Api::trials_, &Trials::Logs>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/schedule", "",
-       Call<&Api::schedules_, &Schedules::Get>},
+       Call<&Api::schedules_, &Schedules::Get>, true},
       {"POST", kTrials, "", Call<&Api::trials_, &Trials::Enqueue>},
       {"POST", kTrial, "kill", Call<&Api::trials_, &Trials::Kill>},
       {"POST", kTrial, "retry", Call<&Api::trials_, &Trials::Retry>},
@@ -126,6 +128,7 @@ Response Api::Handle(const Request& request) {
         const Status known = CheckQuery(request, std::string(route.path) + verb);
         if (!known.ok()) return Problem(known.error());
       }
+      if (route.heavy && !request.heavy) return {.heavy = true};
       return route.handle(*this, request, *target);
     }
     allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);

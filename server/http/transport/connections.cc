@@ -28,11 +28,16 @@ constexpr int kTicksPerCheck = 2;                      // of the tokens of event
 constexpr std::chrono::milliseconds kLinger{1'000};    // for a client to read its last answer
 constexpr std::chrono::milliseconds kStopTime{1'000};  // for clients to take what is written
 constexpr int kRetryAfterSeconds = 1;
+constexpr int kHeavyNice = 10;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 bool AsksForHealth(const Request& head) {
   const std::string_view path = std::string_view(head.path).substr(0, head.path.find('?'));
   return path == "/livez" || path == "/readyz";
+}
+
+Written RefuseAtStop() {
+  return Exchange::Refuse(Problem(rest::ProblemType::kUnavailable, "the server is stopping"), true);
 }
 
 }  // namespace
@@ -60,7 +65,8 @@ Connections::Connections(Parts parts, std::vector<Listener> listeners)
             Wake();
           }),
       health_(1, limits_.connections + limits_.unauthenticated),
-      workers_(limits_.workers, limits_.queued) {
+      workers_(limits_.workers, limits_.queued),
+      heavy_(limits_.heavy_workers, limits_.heavy_queued, kHeavyNice) {
   ATTUNE_CHECK(epoll_ >= 0 && wake_ >= 0);
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake}};
   ATTUNE_CHECK(::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) == 0);
@@ -83,6 +89,7 @@ void Connections::Stop() {
   thread_.join();
   publisher_.Stop();
   workers_.Stop();
+  heavy_.Stop();
   health_.Stop();
 }
 
@@ -207,6 +214,7 @@ void Connections::BeginStop() {
     const auto next = std::next(place);
     Connection& connection = place->second;
     connection.close = true;
+    if (connection.heavy) connection.heavy->request_stop();
     if (connection.stage == Stage::kReading || connection.stage == Stage::kClosing) {
       Close(place);
     } else if (connection.stage == Stage::kFollowing) {
@@ -214,7 +222,7 @@ void Connections::BeginStop() {
       connection.written = 0;
       Write(place);
     } else if (connection.stage == Stage::kLater) {
-      Refuse(place, rest::ProblemType::kUnavailable, "the server is stopping", true);
+      Begin(place, RefuseAtStop());
     }
     place = next;
   }
@@ -266,6 +274,7 @@ void Connections::Accept(const Listener& listener) {
 void Connections::Close(Place place) {
   Connection& connection = place->second;
   if (connection.follows) publisher_.Leave(place->first);
+  if (connection.heavy) connection.heavy->request_stop();
   if (connection.authenticated) --authenticated_;
   unauthenticated_.Remove(place->first);
   unread_body_bytes_ -= connection.body_bytes;
@@ -290,6 +299,8 @@ void Connections::Serve(Id id, uint32_t) {
     case Stage::kClosing:
       return Drain(place);
     case Stage::kAnswering:
+      if (place->second.heavy) Close(place);  // the client has left
+      return;
     case Stage::kLater:
       return;
   }
@@ -372,6 +383,7 @@ void Connections::Dispatch(Place place, size_t bytes) {
   connection.in.erase(0, bytes);
   connection.patience = In(limits_.later);
   connection.asked_twice = false;
+  connection.heavy.reset();
   Hand(place);
 }
 
@@ -381,14 +393,23 @@ void Connections::Hand(Place place) {
   const bool patient = Clock::now() < connection.patience;
   connection.stage = Stage::kAnswering;
   connection.deadline.reset();
-  Lane& lane = AsksForHealth(connection.framing.head()) ? health_ : workers_;
-  const bool taken = lane.Submit([this, id = place->first, request = connection.request, patient,
-                                  secure = connection.socket.is_secure()] {
-    Answered(id, parts_.exchange->Answer(*request, patient, secure));
+  Handling handling{.patient = patient, .secure = connection.socket.is_secure()};
+  if (connection.heavy) {
+    handling.heavy = true;
+    handling.left = connection.heavy->get_token();
+    Arm(place, EPOLLRDHUP);
+  }
+  Lane& lane = connection.heavy                              ? heavy_
+               : AsksForHealth(connection.framing.head()) ? health_
+                                                             : workers_;
+  const bool taken = lane.Submit([this, id = place->first, request = connection.request, handling] {
+    Answered(id, handling.left.stop_requested() ? RefuseAtStop()
+                                                : parts_.exchange->Answer(*request, handling));
   });
-  if (!taken)
-    Refuse(place, rest::ProblemType::kConnectionLimit,
-           "there are already " + std::to_string(limits_.queued) + " requests waiting", true);
+  if (taken) return;
+  const size_t queued = connection.heavy ? limits_.heavy_queued : limits_.queued;
+  Refuse(place, rest::ProblemType::kConnectionLimit,
+         "there are already " + std::to_string(queued) + " requests waiting", true);
 }
 
 // ---- Answers -------------------------------------------------------------------------------
@@ -410,6 +431,11 @@ void Connections::Refuse(Place place, rest::ProblemType type, std::string detail
 
 void Connections::Begin(Place place, Written written) {
   Connection& connection = place->second;
+  if (written.heavy) {
+    connection.heavy.emplace();
+    if (end_) connection.heavy->request_stop();
+    return Hand(place);
+  }
   if (written.later && !end_) {
     // What has happened between the try and the watch is seen by another try.
     publisher_.Watch();

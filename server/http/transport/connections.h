@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -71,6 +72,7 @@ class Connections {
     bool admitted = false;       // its body is read
     bool asked_twice = false;    // and no answer either time
     bool followed = false;       // the publisher knows it
+    std::optional<std::stop_source> heavy;  // its request takes long; stops when the client leaves
     Framing framing;
     std::string in;                              // read, and not answered
     std::shared_ptr<const std::string> request;  // that is being answered
@@ -146,6 +148,7 @@ class Connections {
   Publisher publisher_;
   Lane health_;
   Lane workers_;
+  Lane heavy_;
   std::thread thread_;
 };
 

@@ -53,12 +53,14 @@ class Memory final : public httplib::Stream {
   std::string answer_;
 };
 
-Request RequestOf(const httplib::Request& from, const std::string& path, bool patient,
-                  bool secure) {
+Request RequestOf(const httplib::Request& from, const std::string& path,
+                  const Handling& handling) {
   Request request{.method = from.method == "HEAD" ? "GET" : from.method,
                   .path = path,
-                  .secure = secure,
-                  .patient = patient};
+                  .secure = handling.secure,
+                  .patient = handling.patient,
+                  .heavy = handling.heavy,
+                  .left = handling.left};
   for (const auto& [name, value] : from.params) request.query.emplace(name, value);
   for (const auto& [name, value] : from.headers)
     request.headers.emplace(name == kAcceptEncoding ? "Accept-Encoding" : name, value);
@@ -129,14 +131,14 @@ class Exchange::Library final : public httplib::Server {
       const std::string length = from.get_header_value("Content-Length");
       if ((!length.empty() && length != "0") || from.has_header("Transfer-Encoding"))
         to.set_header("Connection", "close");  // its body is not read
-      Handle(RequestOf(from, run_->path, run_->patient, run_->secure), to);
+      Handle(RequestOf(from, run_->path, *run_->handling), to);
       if (from.method == "HEAD") run_->follow.reset();
       return HandlerResponse::Handled;
     });
     const HandlerWithContentReader with_body = [this](const httplib::Request& from,
                                                       httplib::Response& to,
                                                       const httplib::ContentReader& read) {
-      Request request = RequestOf(from, run_->path, run_->patient, run_->secure);
+      Request request = RequestOf(from, run_->path, *run_->handling);
       bool too_long = false;
       const bool whole = read([&](const char* data, size_t size) {
         too_long = request.body.size() + size > kMaxBodyBytes;  // it may have come packed
@@ -169,8 +171,8 @@ class Exchange::Library final : public httplib::Server {
     set_error_handler(on_error);
   }
 
-  Written Answer(std::string_view bytes, bool patient, bool secure) {
-    Run run{.path = {}, .patient = patient, .secure = secure};
+  Written Answer(std::string_view bytes, const Handling& handling) {
+    Run run{.handling = &handling};
     run_ = &run;
     Memory memory(bytes);
     bool closed = false;
@@ -185,7 +187,7 @@ class Exchange::Library final : public httplib::Server {
       request.ranges.clear();                 // no answer is sent in parts
     });
     run_ = nullptr;
-    if (run.later) return {.later = true};
+    if (run.later || run.heavy) return {.later = run.later, .heavy = run.heavy};
     Written written{.bytes = memory.Take(), .goes = std::move(run.follow)};
     const size_t head = std::min(written.bytes.find("\r\n\r\n"), written.bytes.size());
     const bool says_close =
@@ -198,16 +200,17 @@ class Exchange::Library final : public httplib::Server {
  private:
   // What a request leads to beside the library's answer.
   struct Run {
-    std::string path;  // decoded
-    bool patient = true;
-    bool secure = false;
+    std::string path = {};  // decoded
+    const Handling* handling = nullptr;
     bool later = false;
-    std::optional<Follow> follow;
+    bool heavy = false;
+    std::optional<Follow> follow = {};
   };
 
   void Handle(const Request& request, httplib::Response& to) {
     Response response = handle_(request);
     run_->later = response.later;
+    run_->heavy = response.heavy;
     Fill(to, request, response);
     run_->follow = std::move(response.follow);
   }
@@ -221,8 +224,8 @@ thread_local Exchange::Library::Run* Exchange::Library::run_ = nullptr;
 Exchange::Exchange(Handler handle) : library_(std::make_unique<Library>(std::move(handle))) {}
 Exchange::~Exchange() = default;
 
-Written Exchange::Answer(std::string_view request, bool patient, bool secure) const {
-  return library_->Answer(request, patient, secure);
+Written Exchange::Answer(std::string_view request, const Handling& handling) const {
+  return library_->Answer(request, handling);
 }
 
 Written Exchange::Refuse(const Response& response, bool close) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,15 @@ struct Written {
   bool close = false;          // the connection ends after them
   std::optional<Follow> goes;  // the head of an answer that goes on with events, chunk by chunk
   bool later = false;          // nothing is written yet: see Response::later
+  bool heavy = false;          // nothing is written yet: see Response::heavy
+};
+
+// How a request is handled. See the members of Request with these names.
+struct Handling {
+  bool patient = true;
+  bool secure = false;
+  bool heavy = false;
+  std::stop_token left = {};
 };
 
 // A part of an answer that goes on, and its end.
@@ -32,8 +42,8 @@ class Exchange {
   ~Exchange();
 
   // `request`: all the bytes of one, as Framing found them; or its head alone, where the handler
-  // answers without the body. The connection ends then. `secure`: it came by TLS.
-  Written Answer(std::string_view request, bool patient, bool secure) const;
+  // answers without the body. The connection ends then.
+  Written Answer(std::string_view request, const Handling& handling) const;
 
   // An answer to bytes that are no request, or to one that nobody has the time to read.
   static Written Refuse(const Response& response, bool close);

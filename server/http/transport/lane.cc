@@ -1,11 +1,18 @@
 #include "server/http/transport/lane.h"
 
+#include <sys/resource.h>
+
 #include <utility>
 
 namespace attune::server {
 
-Lane::Lane(int threads, size_t most_queued) : most_queued_(most_queued) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+Lane::Lane(int threads, size_t most_queued, int nice) : most_queued_(most_queued) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this, nice] {
+      if (nice != 0) ::setpriority(PRIO_PROCESS, 0, nice);  // Linux: of this thread alone
+      Run();
+    });
+  }
 }
 
 Lane::~Lane() { Stop(); }

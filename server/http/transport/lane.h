@@ -13,8 +13,8 @@ namespace attune::server {
 // asked first: what it needs is still in the processor's caches.
 class Lane {
  public:
-  // REQUIRES: both are at least 1.
-  Lane(int threads, size_t most_queued);
+  // REQUIRES: both are at least 1. `nice`: the threads' niceness (setpriority(2)).
+  Lane(int threads, size_t most_queued, int nice = 0);
   ~Lane();  // stops
 
   // False when so many wait already. Any thread.

@@ -20,6 +20,8 @@ struct HttpLimits {
   int streams = 512;                    // of events
   int workers = 32;                     // requests that are answered at once
   size_t queued = 1'024;                // requests that wait for a worker
+  int heavy_workers = 1;                // of these, heavy ones (Response::heavy)
+  size_t heavy_queued = 64;             // heavy requests that wait for such a worker
   size_t unread_body_bytes = 64 << 20;  // of all bodies that are being read
 
   Time idle{60'000};    // a connection between two requests

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,8 @@ struct Request {
   std::optional<rest::ProblemType> unread;  // why the body was not read; nullopt: it was read
   bool secure = false;                      // it came by TLS
   bool patient = true;                      // whether an answer may be put off (Response::later)
+  bool heavy = false;                       // it runs in the lane of heavy requests
+  std::stop_token left;                     // of a heavy one: the client has left
   std::string actor;                        // the name of the token it came with
 
   // The first of that name.
@@ -60,6 +63,9 @@ struct Response {
   // Instead of an answer: there is none yet. The request is handled again when something has
   // happened, and at last with `patient` false.
   bool later = false;
+
+  // Instead of an answer: the request takes long. It is handled again in the lane of heavy requests.
+  bool heavy = false;
 
   Response& Set(std::string name, std::string value) {
     headers.emplace_back(std::move(name), std::move(value));

@@ -7,6 +7,8 @@ namespace attune::server {
 namespace {
 
 constexpr int kAwaitMs = 500;  // one wait of the feed's
+constexpr uint64_t kFarBehind = 4'096;               // events
+constexpr std::chrono::milliseconds kCatchUpTime{20};  // at once, of the streams far behind
 constexpr std::string_view kHeartbeat = ":\n\n";
 
 }  // namespace
@@ -96,7 +98,12 @@ void Publisher::Publish() {
       const auto due = stream.written + std::chrono::milliseconds(kHeartbeatMs);
       if (stream.fresh || stream.after < durable_ || due <= now) {
         stream.fresh = stream.wants = false;
-        turns.push_back({id, {stream.after, stream.sweep}, due <= now});
+        turns.push_back({.stream = id,
+                         .place = {stream.after, stream.sweep},
+                         .silent = due <= now,
+                         .behind = stream.after.value + kFarBehind < durable_.value,
+                         .read = stream.read});
+        stream.read = now;
       } else {
         wake = std::min(wake, due);
       }
@@ -106,9 +113,16 @@ void Publisher::Publish() {
       continue;
     }
     lock.unlock();
+    std::ranges::sort(turns, {}, [](const Turn& turn) { return std::pair(turn.behind, turn.read); });
     std::map<Place, std::optional<EventFeed::Page>> known;
     bool more = false;
-    for (const Turn& turn : turns) {
+    for (size_t i = 0; i < turns.size(); ++i) {
+      const Turn& turn = turns[i];
+      if (turn.behind && Clock::now() - now > kCatchUpTime) {
+        Postpone(std::span(turns).subspan(i));
+        more = true;
+        break;
+      }
       const auto [page, absent] = known.try_emplace(turn.place);
       if (absent) page->second = feed_.ReadAfter(turn.place.first, turn.place.second);
       more |= page->second && page->second->more;
@@ -117,6 +131,17 @@ void Publisher::Publish() {
     lock.lock();
     if (!more)
       changed_.wait_for(lock, std::chrono::milliseconds(kGatherMs), [&] { return stopping_; });
+  }
+}
+
+// These turns come in the next round.
+void Publisher::Postpone(std::span<const Turn> turns) {
+  const std::lock_guard lock(mutex_);
+  for (const Turn& turn : turns) {
+    const auto found = streams_.find(turn.stream);
+    if (found == streams_.end()) continue;
+    found->second.fresh = found->second.wants = true;
+    found->second.read = turn.read;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -43,7 +44,8 @@ class EventFeed {
 
 // Writes the events streams: one thread for all of them. Streams at the same place of the log share
 // what is read and put into words. A stream gets its next text only when it has asked for it, so a
-// reader that is slow falls behind in the log, and nothing piles up for it.
+// reader that is slow falls behind in the log, and nothing piles up for it. Streams that are far
+// behind take turns, after the others, so that they delay nobody.
 class Publisher {
  public:
   using StreamId = uint64_t;
@@ -73,6 +75,7 @@ class Publisher {
     std::optional<SweepId> sweep;
     bool fresh = true;  // nothing was read for it yet
     bool wants = true;
+    Clock::time_point read;  // when the log was last read for it
     Clock::time_point written;
   };
   using Place = std::pair<EventSeq, std::optional<SweepId>>;
@@ -80,10 +83,13 @@ class Publisher {
     StreamId stream = 0;
     Place place;
     bool silent = false;  // for so long that something has to be written
+    bool behind = false;  // far behind the end of the log
+    Clock::time_point read;
   };
 
   void Await();
   void Publish();
+  void Postpone(std::span<const Turn> turns);
   void Hand(const Turn& turn, const std::optional<EventFeed::Page>& page);
 
   EventFeed& feed_;

@@ -314,14 +314,18 @@ class Reading(Client):
         sweep = self.sweep({**SWEEP, "best": best, "pareto_front": [best]},
                            {"trials": [{"number": 0, "metrics": {"a": "-inf"}, "config": {"x": "nan"}}],
                             "next_page_token": ""},
-                           {"trials": [{"number": 0, "steps": [1, 2, 3], "values": [0.5, "inf", "nan"]}]})
+                           {"trials": [{"number": 0, "steps": [1, 2, 3], "values": [0.5, "inf", "nan"]}],
+                            "next_page_token": "t"},
+                           {"trials": [{"number": 1, "steps": [1], "values": [2]}], "next_page_token": ""})
         self.assertTrue(math.isnan(sweep.best()["metrics"]["b"]))
         [trial] = sweep.trials()
         self.assertEqual((trial["metrics"], trial["config"]), ({"a": -math.inf}, {"x": "nan"}))
-        [curve] = sweep.curves("a b")
+        curve, later = sweep.curves("a b")
+        self.assertEqual(later["values"], [2.0])
         self.assertEqual(curve["values"][:2], [0.5, math.inf])
         self.assertTrue(math.isnan(curve["values"][2]))
-        self.assertEqual(self.asked()[-1], "GET /api/v1/sweeps/s1/curves?metric=a+b")
+        self.assertEqual(self.asked()[-2:], ["GET /api/v1/sweeps/s1/curves?metric=a+b",
+                                              "GET /api/v1/sweeps/s1/curves?metric=a+b&page_token=t"])
 
     def test_pages_are_read_to_the_last(self):
         server = self.server({"sweeps": [{**SWEEP, "id": "s2"}], "next_page_token": "x/1"},

@@ -150,18 +150,25 @@ export class MockServer {
     json(response, 200, this.world.importances.get(metric) ?? few);
   }
 
+  // Two pages, where a sweep has several trials.
   private curves(id: string, url: URL, response: ServerResponse): void {
     const metric = url.searchParams.get('metric') ?? this.world.sweep(id).metric.name;
-    const trials = this.world.trialsOf(id).map(({ number, history }) => {
+    const all = this.world.trialsOf(id);
+    const half = Math.ceil(all.length / 2);
+    const first = url.searchParams.get('page_token') === null;
+    const page = first ? all.slice(0, half) : all.slice(half);
+    const trials = page.map(({ number, history }) => {
       const points = history.filter((point) => metric in point.metrics);
       return {
         number,
         steps: points.map((point) => point.step),
         values: points.map((point) => point.metrics[metric]),
+        segments: points.slice(0, 1).map(({ attempt, step }) => ({ attempt, first_step: step })),
         clones: this.world.clones.get(`${id}/${number}`) ?? [],
       };
     });
-    json(response, 200, { metric, seq: this.world.seq, trials });
+    const next_page_token = first && half < all.length ? 'second' : '';
+    json(response, 200, { metric, seq: this.world.seq, next_page_token, trials });
   }
 
   private log(trial: TrialDetail, url: URL, response: ServerResponse): void {

@@ -16,7 +16,8 @@ function curve(
   values: (number | 'nan' | 'inf' | '-inf')[],
   clones: Clone[] = [],
 ): Curve {
-  return Curve.fromWire({ number: 0, steps, values, clones });
+  const segments = steps.length > 0 ? [{ attempt: 1, first_step: steps[0] as number }] : [];
+  return Curve.fromWire({ number: 0, steps, values, segments, clones });
 }
 
 describe('a curve', () => {
@@ -26,11 +27,29 @@ describe('a curve', () => {
     expect(made.best('max')).toBe(0.3);
   });
 
-  it('gives way to an attempt that resumed before its end', () => {
+  it('has at each step the value of the newest attempt that covers it', () => {
     const made = curve([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4]);
-    made.append(3, 0.35);
-    expect(made.steps).toEqual([1, 2, 3]);
-    expect(made.values).toEqual([0.1, 0.2, 0.35]);
+    made.append(3, 0.35, 2, 1);
+    expect(made.steps).toEqual([1, 3, 4]);
+    expect(made.values).toEqual([0.1, 0.35, 0.4]);
+    expect(made.seams).toEqual([4]);
+    made.append(5, 0.55, 2, 1);
+    expect(made.steps).toEqual([1, 3, 5]);
+    expect(made.seams).toEqual([]);
+  });
+
+  it('continues where a newer attempt of the wire has stopped', () => {
+    const segments = [
+      { attempt: 2, first_step: 1 },
+      { attempt: 1, first_step: 3 },
+    ];
+    const made = Curve.fromWire({
+      ...{ number: 0, steps: [1, 2, 3, 4], values: [0.1, 0.2, 0.3, 0.4], segments, clones: [] },
+    });
+    expect(made.seams).toEqual([3]);
+    made.append(4, 0.45, 2);
+    expect(made.steps).toEqual([1, 2, 4]);
+    expect(made.seams).toEqual([]);
   });
 
   it('keeps reports where an attempt that resumed logs, and the other way round', () => {
@@ -39,13 +58,13 @@ describe('a curve', () => {
     made.log(1.5, 1.5);
     expect(made.steps).toEqual([0.5, 1, 1.5, 2, 3]);
     expect([made.best('max'), made.best('min')]).toEqual([3, 1]);
-    made.append(2, 20);
-    expect(made.steps).toEqual([0.5, 1, 1.5, 2]);
+    made.append(2, 20, 2, 1);
+    expect(made.steps).toEqual([0.5, 1, 1.5, 2, 3]);
     made.log(2.5, 2.5);
-    made.append(2.5, 25);
+    made.append(2.5, 25, 2, 1);
     made.log(2.5, 0);
-    expect(made.steps).toEqual([0.5, 1, 1.5, 2, 2.5]);
-    expect(made.values).toEqual([0.5, 1, 1.5, 20, 25]);
+    expect(made.steps).toEqual([0.5, 1, 1.5, 2, 2.5, 3]);
+    expect(made.values).toEqual([0.5, 1, 1.5, 20, 25, 3]);
   });
 
   it('has at a step the last value up to it', () => {

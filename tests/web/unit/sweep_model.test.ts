@@ -17,6 +17,7 @@ function snapshot(world: World, id: string, metric = 'accuracy'): SweepModel {
       number,
       steps: points.map((point) => point.step),
       values: points.map((point) => point.metrics[metric] ?? 'nan'),
+      segments: points.slice(0, 1).map(({ attempt, step }) => ({ attempt, first_step: step })),
       clones: [],
     };
   });
@@ -24,7 +25,7 @@ function snapshot(world: World, id: string, metric = 'accuracy'): SweepModel {
   return new SweepModel(
     structuredClone(world.sweep(id)),
     trials,
-    { metric, seq, trials: curves },
+    { metric, seq, next_page_token: '', trials: curves },
     metric,
   );
 }
@@ -116,10 +117,12 @@ describe('a sweep kept current by events', () => {
       {
         metric: 'accuracy',
         seq: model.seq,
+        next_page_token: '',
         trials: [...model.curves].map(([number, { steps, values }]) => ({
           number,
           steps: [...steps],
           values: [...values],
+          segments: steps.slice(0, 1).map((step) => ({ attempt: 1, first_step: step })),
           clones: [],
         })),
       },
@@ -187,17 +190,24 @@ describe('a sweep kept current by events', () => {
 });
 
 describe('the curve of a trial', () => {
-  const at = (steps: number[]) => steps.map((step) => ({ step, metrics: { loss: step, lr: 1 } }));
+  const at = (steps: number[], attempt = 1) =>
+    steps.map((step) => ({ attempt, step, metrics: { loss: step, lr: 1 } }));
+  const attempts = [
+    { number: 1, resumed_from: null },
+    { number: 2, resumed_from: 1 },
+  ];
 
   it('has what was reported and what was logged, by step', () => {
-    const curve = curveOf(at([1, 2]), at([0.5, 1, 1.5, 1.75, 1.25]), 'loss');
+    const curve = curveOf(at([1, 2]), at([0.5, 1, 1.5, 1.75, 1.25]), attempts, 'loss');
     expect(curve.steps).toEqual([0.5, 1, 1.25, 2]);
-    expect(curveOf(at([]), at([0.5, 0.25]), 'lr').steps).toEqual([0.25]);
+    expect(curveOf(at([]), at([0.5, 0.25]), attempts, 'lr').steps).toEqual([0.25]);
   });
 
-  it('has no reports that others have replaced, as those of a clone', () => {
-    const curve = curveOf(at([1, 2, 3, 4, 2, 3]), at([3.5]), 'loss');
-    expect(curve.steps).toEqual([1, 2, 3, 3.5]);
+  it('has no reports that a newer attempt has replaced', () => {
+    const history = [...at([1, 2, 3, 4]), ...at([3], 2)];
+    const curve = curveOf(history, at([3.5]), attempts, 'loss');
+    expect(curve.steps).toEqual([1, 3, 3.5, 4]);
+    expect(curve.seams).toEqual([4]);
   });
 });
 

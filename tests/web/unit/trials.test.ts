@@ -24,7 +24,7 @@ function columnsOf(trials: readonly Partial<Trial>[], metric: Metric = highest):
   const parameters = [...names].map((name) => ({ name, type: 'float' as const }));
   const sweep = world.addSweep({ id: 's1', metric, parameters });
   const all = trials.map((changes, number) => wireTrial(number, changes));
-  const curves = { metric: metric.name, seq: 0, trials: [] };
+  const curves = { metric: metric.name, seq: 0, next_page_token: '', trials: [] };
   return trialColumns(new SweepModel(sweep, all, curves, metric.name), 'trial');
 }
 

@@ -132,9 +132,18 @@ export const api = {
       if (logged.length < most) return points;
     }
   },
-  curves(id: string, metric?: string, signal?: AbortSignal): Promise<Curves> {
-    const query = metric ? `?metric=${encodeURIComponent(metric)}` : '';
-    return getJson(`${sweepPath(id)}/curves${query}`, signal);
+  /** All pages of curves as one. Its `seq` is the first page's, so events repeat later pages in part. */
+  async curves(id: string, metric?: string, signal?: AbortSignal): Promise<Curves> {
+    const path = `${sweepPath(id)}/curves`;
+    const query = new URLSearchParams(metric ? { metric } : {});
+    const curves: Curves = await getJson(metric ? `${path}?${query}` : path, signal);
+    while (curves.next_page_token) {
+      query.set('page_token', curves.next_page_token);
+      const { trials, next_page_token }: Curves = await getJson(`${path}?${query}`, signal);
+      curves.trials.push(...trials);
+      curves.next_page_token = next_page_token;
+    }
+    return curves;
   },
   importance(id: string, metric: string, signal?: AbortSignal): Promise<Importance> {
     return getJson(`${sweepPath(id)}/importance?metric=${encodeURIComponent(metric)}`, signal);

@@ -1,4 +1,4 @@
-import type { Clone, Curve as WireCurve, Metric, Real } from '../api/contract';
+import type { Clone, Curve as WireCurve, Metric } from '../api/contract';
 import { better, fromWire } from './numbers';
 
 /** After its step, a trial trains the weights that its donor had at the step. */
@@ -9,45 +9,56 @@ export interface Point {
   value: number;
 }
 
+/** A reported value. `resumedFrom`: the step that its attempt resumed from; 0: it began from the start. */
+export interface ReportedPoint extends Point {
+  attempt: number;
+  resumedFrom: number;
+}
+
 /**
  * One metric of one trial over strictly increasing steps: reported values at whole steps, and values
- * logged between reports. If a step has both, the report counts.
+ * logged between reports. If a step has both, the report counts. If several attempts cover a step,
+ * the newest counts: an attempt covers the steps from where it resumed up to its last report.
  */
 export class Curve {
   readonly steps: number[] = [];
   readonly values: number[] = [];
   /** Where the trial continues from checkpoints of others, by strictly increasing step. */
   readonly clones: Clone[] = [];
-  /** Which points were logged; parallel to `steps`. */
-  private readonly logged: boolean[] = [];
+  /** The attempt that reported each point; 0: the point was logged. Parallel to `steps`. */
+  private readonly attempts: number[] = [];
+  /** The attempt of the newest report, and the last step that it covers. */
+  private newest = 0;
+  private covered = 0;
 
   static fromWire(wire: WireCurve): Curve {
-    const points = (steps: number[], values: Real[]): Point[] =>
-      steps.map((step, i) => ({ step, value: fromWire(values[i] ?? 'nan') }));
-    const curve = Curve.of(
-      points(wire.steps, wire.values),
-      points(wire.logged_steps ?? [], wire.logged_values ?? []),
-    );
+    const curve = new Curve();
+    const { steps, values, segments } = wire;
+    segments.forEach(({ attempt, first_step: first }, i) => {
+      const end = segments[i + 1]?.first_step ?? Infinity;
+      const from = upperBound(steps, first - 1);
+      for (let at = from; at < steps.length && (steps[at] as number) < end; at += 1) {
+        curve.push({ step: steps[at] as number, value: fromWire(values[at] ?? 'nan') }, attempt);
+        if (attempt < curve.newest) continue;
+        curve.newest = attempt;
+        curve.covered = steps[at] as number;
+      }
+    });
+    const logged = (wire.logged_steps ?? []).map((step, i) => ({
+      step,
+      value: fromWire(wire.logged_values?.[i] ?? 'nan'),
+    }));
+    curve.merge(logged);
     wire.clones.forEach((clone) => curve.clone(clone));
     return curve;
   }
 
   /** Builds a curve from points in the order of their arrival. */
-  static of(reported: readonly Point[], logged: readonly Point[]): Curve {
-    const reports = withoutReplaced(reported);
-    const between = withoutReplaced(logged);
+  static of(reported: readonly ReportedPoint[], logged: readonly Point[]): Curve {
     const curve = new Curve();
-    let next = 0;
-    const takeUntil = (step: number): void => {
-      for (; next < between.length && (between[next] as Point).step < step; next += 1)
-        curve.push(between[next] as Point, true);
-    };
-    for (const report of reports) {
-      takeUntil(report.step);
-      if (between[next]?.step === report.step) next += 1;
-      curve.push(report, false);
-    }
-    takeUntil(Infinity);
+    for (const { step, value, attempt, resumedFrom } of reported)
+      curve.append(step, value, attempt, resumedFrom);
+    curve.merge(withoutReplaced(logged));
     return curve;
   }
 
@@ -55,39 +66,79 @@ export class Curve {
     return this.steps.length;
   }
 
-  /** Adds a reported value; see add(). */
-  append(step: number, value: number): void {
-    this.add({ step, value }, false);
-  }
-
-  /** Adds a logged value; see add(). */
-  log(step: number, value: number): void {
-    this.add({ step, value }, true);
+  /** Adds a reported value. It replaces what earlier attempts reported at the steps that it covers. */
+  append(step: number, value: number, attempt: number, resumedFrom = 0): void {
+    if (attempt !== this.newest) this.covered = resumedFrom;
+    const from = upperBound(this.steps, this.covered < step ? this.covered : step - 1);
+    const to = upperBound(this.steps, step);
+    const isKept = (i: number): boolean => this.attempts[i] === 0 && this.steps[i] !== step;
+    for (let i = to - 1; i >= from; i -= 1) if (!isKept(i)) this.splice(i, 1);
+    this.insert({ step, value }, attempt);
+    this.newest = attempt;
+    this.covered = step;
   }
 
   /**
-   * A step that is not new comes from an attempt that resumed before it. From there on, the reports of
-   * the newer attempt replace the older reports, and its logged values the older logged values. A
-   * logged value that a report covered does not return when that report is replaced.
+   * Adds a logged value. It replaces logged values at its step and later ones, because they come from
+   * an earlier attempt.
    */
-  private add(point: Point, logged: boolean): void {
-    const behind: [Point, boolean][] = [];
-    let covered = false;
-    while (this.length > 0 && (this.steps.at(-1) as number) >= point.step) {
-      const last = { step: this.steps.pop() as number, value: this.values.pop() as number };
-      const kind = this.logged.pop() as boolean;
-      if (kind === logged) continue;
-      covered = logged && last.step === point.step;
-      if (covered || last.step > point.step) behind.push([last, kind]);
-    }
-    if (!covered) this.push(point, logged);
-    for (const [kept, kind] of behind.reverse()) this.push(kept, kind);
+  log(step: number, value: number): void {
+    for (let i = this.length - 1; i >= 0 && (this.steps[i] as number) >= step; i -= 1)
+      if (this.attempts[i] === 0) this.splice(i, 1);
+    if (this.steps[upperBound(this.steps, step) - 1] !== step) this.insert({ step, value }, 0);
   }
 
-  private push({ step, value }: Point, logged: boolean): void {
+  /** The steps from which on the values are those of an earlier attempt. */
+  get seams(): number[] {
+    return this.steps.filter((_, i) => this.isSeam(i));
+  }
+
+  /** Whether an earlier attempt reported the point, and a newer one the point before it. */
+  isSeam(i: number): boolean {
+    const attempt = this.attempts[i] as number;
+    if (attempt === 0 || attempt === this.newest) return false;
+    for (let before = i - 1; before >= 0; before -= 1) {
+      const other = this.attempts[before] as number;
+      if (other !== 0) return other > attempt;
+    }
+    return false;
+  }
+
+  private insert(point: Point, attempt: number): void {
+    const at = upperBound(this.steps, point.step);
+    if (at === this.length) return this.push(point, attempt);
+    this.splice(at, 0, point, attempt);
+  }
+
+  private splice(at: number, removed: number, point?: Point, attempt = 0): void {
+    this.steps.splice(at, removed, ...(point ? [point.step] : []));
+    this.values.splice(at, removed, ...(point ? [point.value] : []));
+    this.attempts.splice(at, removed, ...(point ? [attempt] : []));
+  }
+
+  private push({ step, value }: Point, attempt: number): void {
     this.steps.push(step);
     this.values.push(value);
-    this.logged.push(logged);
+    this.attempts.push(attempt);
+  }
+
+  // Adds logged points of increasing steps to reported ones.
+  private merge(logged: readonly Point[]): void {
+    if (logged.length === 0) return;
+    const steps = this.steps.splice(0);
+    const values = this.values.splice(0);
+    const attempts = this.attempts.splice(0);
+    let next = 0;
+    const takeUntil = (step: number): void => {
+      for (; next < logged.length && (logged[next] as Point).step < step; next += 1)
+        this.push(logged[next] as Point, 0);
+    };
+    steps.forEach((step, i) => {
+      takeUntil(step);
+      if (logged[next]?.step === step) next += 1;
+      this.push({ step, value: values[i] as number }, attempts[i] as number);
+    });
+    takeUntil(Infinity);
   }
 
   /** Adds a clone. It replaces earlier clones at or after its step. */
@@ -113,8 +164,7 @@ export class Curve {
   best(mode: Metric['mode']): number | undefined {
     let best: number | undefined;
     this.values.forEach((value, i) => {
-      if (this.logged[i] !== true && (best === undefined || better(mode, value, best)))
-        best = value;
+      if (this.attempts[i] !== 0 && (best === undefined || better(mode, value, best))) best = value;
     });
     return best;
   }

@@ -36,6 +36,8 @@ export class SweepModel {
   readonly curves = new Map<number, Curve>();
   /** Names of all metrics that any trial has reported or logged. */
   readonly metricNames: Set<string>;
+  /** The step that the newest attempt of a trial resumed from. */
+  private readonly resumedFrom = new Map<number, number>();
   /** The last event that the model contains. */
   seq: number;
   private readonly snapshotSeq: number;
@@ -154,6 +156,7 @@ export class SweepModel {
           ...row,
           attempt_count: Math.max(row.attempt_count, event.attempt),
         }));
+        this.resumedFrom.set(event.trial, event.resumed_from ?? 0);
         return true;
       case 'checkpoint_saved':
         this.update(event.trial, (row) => ({ ...row, checkpoint: event.path }));
@@ -180,14 +183,15 @@ export class SweepModel {
     return best || (this.sweep.metrics.length > 1 && joinsFront(this.sweep, event.metrics));
   }
 
-  private draw({ kind, trial, step, metrics }: TrialReported | MetricsLogged): void {
+  private draw({ kind, trial, attempt, step, metrics }: TrialReported | MetricsLogged): void {
     for (const name of Object.keys(metrics)) this.metricNames.add(name);
     const drawn = metrics[this.curveMetric];
     if (drawn === undefined) return;
     let curve = this.curves.get(trial);
     if (!curve) this.curves.set(trial, (curve = new Curve()));
-    if (kind === 'trial_reported') curve.append(step, fromWire(drawn));
-    else curve.log(step, fromWire(drawn));
+    const value = fromWire(drawn);
+    if (kind === 'trial_reported') curve.append(step, value, attempt, this.resumedFrom.get(trial));
+    else curve.log(step, value);
   }
 
   private takeBest(event: TrialReported, value: number): boolean {

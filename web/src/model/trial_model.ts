@@ -1,6 +1,6 @@
 import type { TrialReported } from '../api/events';
-import type { LoggedPoint, Metric, Schedule, Sweep, TrialDetail } from '../api/contract';
-import { Curve, type Clone, type Point } from './curve';
+import type { Attempt, LoggedPoint, Metric, Schedule, Sweep, TrialDetail } from '../api/contract';
+import { Curve, type Clone, type ReportedPoint } from './curve';
 import { better, fromWire } from './numbers';
 
 /** Adds a report to a trial; a report that the trial already contains changes nothing. */
@@ -37,17 +37,21 @@ export function metricNames(trial: TrialDetail, sweep: Sweep): string[] {
   return [...names, ...sweep.logged_metrics.filter((name) => !names.has(name))];
 }
 
-type Measured = Pick<LoggedPoint, 'step' | 'metrics'>;
+type Measured = Pick<LoggedPoint, 'attempt' | 'step' | 'metrics'>;
 
+/** The curve of a metric. `attempts`: those of the trial. */
 export function curveOf(
   history: readonly Measured[],
   logged: readonly Measured[],
+  attempts: readonly Pick<Attempt, 'number' | 'resumed_from'>[],
   metric: string,
 ): Curve {
-  const of = (points: readonly Measured[]): Point[] =>
-    points.flatMap(({ step, metrics }) => {
+  const resumed = new Map(attempts.map((each) => [each.number, each.resumed_from ?? 0]));
+  const of = (points: readonly Measured[]): ReportedPoint[] =>
+    points.flatMap(({ attempt, step, metrics }) => {
       const value = metrics[metric];
-      return value === undefined ? [] : [{ step, value: fromWire(value) }];
+      if (value === undefined) return [];
+      return [{ step, value: fromWire(value), attempt, resumedFrom: resumed.get(attempt) ?? 0 }];
     });
   return Curve.of(of(history), of(logged));
 }

@@ -155,14 +155,15 @@ function TrialCurve({
   const epoch = paintEpoch.value;
   const clones = useMemo(() => clonesOf(parts, trial.number), [parts, trial.number]);
   const lines = useMemo((): Line[] => {
-    const curve = curveOf(trial.history, logged, metric);
+    const curve = curveOf(trial.history, logged, trial.attempts, metric);
     if (curve.length === 0) return [];
     for (const clone of clones) curve.clone(clone);
     const color = token(colorToken(trial, 'state'));
     return [{ number: trial.number, curve, color, faint: false, live: trial.state === 'running' }];
-  }, [trial.history, logged, trial.state, metric, epoch, clones]);
+  }, [trial.history, logged, trial.attempts, trial.state, metric, epoch, clones]);
   const judged = trial.decisions.map(({ rung, step }) => rung || step);
   const last = lines[0]?.curve.values.at(-1);
+  const seams = lines[0]?.curve.seams ?? [];
   return (
     <CurveChart
       lines={lines}
@@ -181,6 +182,8 @@ function TrialCurve({
           : [
               `${metric} ${formatMetric(last)} at step ${formatStep(lines[0]?.curve.steps.at(-1) ?? trial.step)}, ${plural(trial.history.length, 'report')}.`,
               judged.length > 0 && 'Dashed: the scheduler decided.',
+              seams.length > 0 &&
+                `Tick: from step ${seams.map(formatStep).join(' and ')} on, the values are from an earlier attempt.`,
               clones.length > 0 && `Gaps: it continued from ${clonesText(clones)}.`,
             ]
               .filter(Boolean)

@@ -81,7 +81,7 @@ export function strokeCurve(
       column = NaN;
       continue;
     }
-    if (begins.has(i)) {
+    if (begins.has(i) || curve.isSeam(i)) {
       if (open) leaveColumn();
       open = false;
       column = NaN;
@@ -102,6 +102,26 @@ export function strokeCurve(
   }
   if (open) leaveColumn();
   ctx.stroke();
+}
+
+/** Draws a tick where a curve changes from a newer attempt back to an earlier one. */
+export function strokeSeams(
+  ctx: CanvasRenderingContext2D,
+  curve: Curve,
+  toX: (value: number) => number,
+  toY: (value: number) => number,
+  pixel: number,
+): void {
+  curve.steps.forEach((step, i) => {
+    if (!curve.isSeam(i)) return;
+    const x = toX(step);
+    const y = toY(curve.values[i] as number);
+    if (!Number.isFinite(y)) return;
+    ctx.beginPath();
+    ctx.moveTo(x, y - 5 * pixel);
+    ctx.lineTo(x, y + 5 * pixel);
+    ctx.stroke();
+  });
 }
 
 /** Draws a ring on the donor's line and a dashed line to the point where each clone continues. */

@@ -16,6 +16,7 @@ import {
   faintAlpha,
   strokeClones,
   strokeCurve,
+  strokeSeams,
   strongAlpha,
   wholeIncrements,
 } from './curve_drawing';
@@ -97,6 +98,7 @@ export class CurvePainter implements Painter<CurveContent> {
       for (const line of group) {
         ctx.strokeStyle = ctx.fillStyle = line.color;
         strokeCurve(ctx, line.curve, toX, toY, ratio);
+        strokeSeams(ctx, line.curve, toX, toY, ratio);
         strokeClones(ctx, line.curve, curveOf, toX, toY, ratio);
         if (line.live || line.curve.length === 1) dotAtEnd(ctx, line.curve, toX, toY, 2.4 * ratio);
       }

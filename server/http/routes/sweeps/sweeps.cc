@@ -143,14 +143,19 @@ Response Sweeps::Resolved(const Request&, const Target& target) {
 }
 
 Response Sweeps::Curves(const Request& request, const Target& target) {
+  constexpr std::string_view kOf = "curves";
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
   std::string metric = request.Query("metric").value_or("");
   if (metric.empty()) metric = sweep->spec.objective().metric;
-  const auto curves = reader_.CurvesOf(target.sweep(), metric);
+  const auto from = ParsePageToken(kOf, request);
+  if (!from.ok()) return Problem(from.error());
+  const TrialNumber first(static_cast<uint32_t>(from->value_or(0)));
+  const auto curves = reader_.CurvesOf(target.sweep(), metric, first, {.stop = request.left});
   if (!curves.ok()) return Problem(curves.error());
   const std::set<std::string> known = MetricsOf(*sweep);
-  if (curves->trials.empty() && !known.contains(metric)) {
+  const bool whole = !*from && !curves->next;
+  if (whole && curves->trials.empty() && !known.contains(metric)) {
     std::string names;
     for (const std::string& each : known) names += (names.empty() ? "" : ", ") + each;
     return Problem(rest::ProblemType::kInvalidRequest,
@@ -158,7 +163,8 @@ Response Sweeps::Curves(const Request& request, const Target& target) {
                        metric + "; the sweep's file and logs name " + names);
   }
   Response response{.content_type = "application/json"};
-  response.body = CurvesToText(metric, *curves);
+  response.body =
+      CurvesToText(metric, *curves, curves->next ? PageToken(kOf, curves->next->value) : "");
   response.Set("Cache-Control", "no-store");
   return response;
 }

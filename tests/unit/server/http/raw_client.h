@@ -42,6 +42,8 @@ class RawClient {
     return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
+  int descriptor() const { return socket_; }
+
   void HalfClose() { ::shutdown(socket_, SHUT_WR); }
 
   // Until it has come, or the connection has ended.

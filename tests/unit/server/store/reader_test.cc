@@ -221,6 +221,74 @@ TEST_F(ReaderTest, CurvesHaveWhatWasLoggedBetweenReports) {
   EXPECT_THAT(reader_->Detail(trial)->history, SizeIs(2)) << "they are no reports";
 }
 
+TEST_F(ReaderTest, TheNewestAttemptThatCoversAStepCounts) {
+  const TrialId trial(SweepId(1), TrialNumber(3));  // whose attempt 1 has reported steps 1 and 2
+  const auto report = [&](uint32_t attempt, int64_t step, double value) {
+    Add(TrialReported{{trial, attempt}, {.step = Step(step), .metrics = {{"loss", value}}}});
+  };
+  const auto curve = [&] { return reader_->CurvesOf(SweepId(1), "loss")->trials.back(); };
+  report(1, 4, 40);
+  report(1, 5, 50);
+  EXPECT_THAT(curve().steps, ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(curve().segments, ElementsAre(CurveSegment{1, Step(1)}));
+
+  // The next attempt begins from the start and reports only even steps.
+  report(2, 2, 0.2);
+  EXPECT_THAT(curve().steps, ElementsAre(2, 4, 5));
+  EXPECT_THAT(curve().segments, ElementsAre(CurveSegment{2, Step(2)}, CurveSegment{1, Step(4)}));
+  report(2, 4, 0.4);
+  EXPECT_THAT(curve().steps, ElementsAre(2, 4, 5));
+  EXPECT_THAT(curve().values, ElementsAre(0.2, 0.4, 50));
+  report(2, 6, 0.6);
+  EXPECT_THAT(curve().steps, ElementsAre(2, 4, 6));
+  EXPECT_THAT(curve().segments, ElementsAre(CurveSegment{2, Step(2)}));
+}
+
+TEST_F(ReaderTest, CurvesComeInPagesOfWholeTrials) {
+  Add(MetricsLogged{{TrialId(SweepId(1), TrialNumber(3)), 1}, 1, 0.5, {{"loss", 5}}});
+  const auto all = reader_->CurvesOf(SweepId(1), "loss");
+  ASSERT_TRUE(all.ok());
+  ASSERT_EQ(all->trials.size(), 4u);
+  EXPECT_EQ(all->next, std::nullopt);
+
+  const size_t points = all->trials[0].steps.size() + all->trials[1].steps.size();
+  const auto first = reader_->CurvesOf(SweepId(1), "loss", TrialNumber(0), {.points = points});
+  ASSERT_TRUE(first.ok());
+  EXPECT_THAT(first->trials, SizeIs(2));
+  EXPECT_EQ(first->next, TrialNumber(2));
+  const auto second = reader_->CurvesOf(SweepId(1), "loss", *first->next);
+  EXPECT_THAT(second->trials, SizeIs(2));
+  EXPECT_EQ(second->trials[1].steps, all->trials[3].steps);
+  EXPECT_EQ(second->trials[1].logged_steps, all->trials[3].logged_steps);
+  EXPECT_EQ(second->next, std::nullopt);
+}
+
+TEST_F(ReaderTest, ATrialThatExceedsAPageOfCurvesIsRefused) {
+  const auto curves = reader_->CurvesOf(SweepId(1), "loss", TrialNumber(0), {.points = 0});
+  EXPECT_EQ(curves.error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(ReaderTest, CurvesStopWhenNobodyWaitsForThem) {
+  std::stop_source stop{};
+  stop.request_stop();
+  const auto curves =
+      reader_->CurvesOf(SweepId(1), "loss", TrialNumber(0), {.stop = stop.get_token()});
+  EXPECT_EQ(curves.error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(ReaderTest, AFilterDoesNotMakeAReadOfEventsLong) {
+  const TrialId trial(SweepId(1), TrialNumber(3));
+  for (int64_t i = 1; i <= int64_t{kEventsPerLook}; ++i)
+    Add(MetricsLogged{{trial, 1}, i, static_cast<double>(i), {}});
+  const auto page = reader_->EventsAfter(EventSeq(1), SweepId(7), 256);
+  ASSERT_TRUE(page.ok());
+  EXPECT_EQ(page->seen, EventSeq(1 + kEventsPerLook));
+  EXPECT_TRUE(page->more);
+  const auto rest = reader_->EventsAfter(page->seen, SweepId(7), 256);
+  EXPECT_EQ(rest->seen, reader_->LastSeq().value());
+  EXPECT_FALSE(rest->more);
+}
+
 TEST_F(ReaderTest, OnlySoManyLoggedMetricsHaveCurves) {
   const TrialId trial(SweepId(1), TrialNumber(3));
   Metrics metrics;

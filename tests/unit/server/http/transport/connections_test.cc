@@ -1,8 +1,14 @@
 #include "server/http/transport/connections.h"
 
+#include <poll.h>
+
+#include <array>
 #include <future>
 #include <latch>
+#include <semaphore>
+#include <stop_token>
 
+#include "server/network/tcp_listener.h"
 #include "tests/unit/server/http/http_fixture.h"
 #include "tests/unit/server/http/raw_client.h"
 
@@ -331,6 +337,96 @@ TEST_F(HastyTest, AClientThatTakesNoAnswersIsLetGo) {
   ssize_t pushed = 0;
   while (pushed >= 0 || errno == EAGAIN) pushed = client.Push(requests);
   ExpectAlive();
+}
+
+// ---- Heavy requests ------------------------------------------------------------------------
+
+class NoFeed final : public EventFeed {
+ public:
+  EventSeq WaitForEvents(EventSeq seq, int) override { return seq; }
+  std::optional<Page> ReadAfter(EventSeq, std::optional<SweepId>) override { return std::nullopt; }
+};
+
+// A server whose requests for /heavy last until their clients leave or it stops.
+class HeavyTest : public ::testing::Test {
+ protected:
+  HeavyTest() {
+    auto listening = ListenTcp("127.0.0.1", 0, "--port");
+    EXPECT_TRUE(listening.ok());
+    port_ = listening->port;
+    std::vector<Connections::Listener> listeners;
+    listeners.push_back({.socket = std::move(listening->socket), .certificate = {}});
+    connections_ = std::make_unique<Connections>(
+        Connections::Parts{.exchange = &exchange_,
+                           .shows_token = [](const server::Request&) { return true; },
+                           .admits = [](const server::Request&) { return true; },
+                           .feed = &feed_,
+                           .limits = {.heavy_workers = 1, .heavy_queued = 2}},
+        std::move(listeners));
+  }
+
+  RawClient Ask(std::string_view path) const {
+    RawClient client(port_);
+    client.Send(Request("GET " + std::string(path)));
+    return client;
+  }
+
+  Response Answer(const server::Request& request) {
+    if (request.path != "/heavy") return {.content_type = "text/plain", .body = "light"};
+    if (!request.heavy) return {.heavy = true};
+    begun_.release();
+    std::binary_semaphore left(0);
+    const std::stop_callback stopped(request.left, [&] { left.release(); });
+    left.acquire();
+    ended_.release();
+    return {.status = 503, .content_type = "text/plain", .body = "given up"};
+  }
+
+  std::counting_semaphore<> begun_{0};
+  std::counting_semaphore<> ended_{0};
+  NoFeed feed_;
+  Exchange exchange_{[this](const server::Request& request) { return Answer(request); }};
+  int port_ = 0;
+  std::unique_ptr<Connections> connections_;
+};
+
+TEST_F(HeavyTest, EndsWhenTheClientLeaves) {
+  {
+    const RawClient client = Ask("/heavy");
+    begun_.acquire();
+  }
+  ended_.acquire();
+}
+
+TEST_F(HeavyTest, DoesNotHoldUpLightRequests) {
+  const RawClient running = Ask("/heavy");
+  begun_.acquire();
+  const RawClient waiting = Ask("/heavy");
+  RawClient light = Ask("/light");
+  EXPECT_THAT(light.ReadUntil("light"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HeavyTest, IsRefusedIfTooManyWait) {
+  const RawClient running = Ask("/heavy");
+  begun_.acquire();
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(Ask("/heavy"));
+  // Which of the three is refused depends on the order in which the workers take them.
+  std::array<pollfd, 3> polled{};
+  for (size_t i = 0; i < 3; ++i) polled[i] = {.fd = clients[i].descriptor(), .events = POLLIN};
+  ASSERT_EQ(::poll(polled.data(), 3, -1), 1);
+  for (size_t i = 0; i < 3; ++i) {
+    if (polled[i].revents == 0) continue;
+    EXPECT_THAT(clients[i].ReadToEnd(), HasSubstr("urn:attune:problem:connection-limit"));
+  }
+}
+
+TEST_F(HeavyTest, EndsWhenTheServerStops) {
+  const RawClient running = Ask("/heavy");
+  begun_.acquire();
+  const RawClient waiting = Ask("/heavy");
+  connections_->Stop();
+  ended_.acquire();
 }
 
 }  // namespace
