@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace attune::server {
 namespace {
@@ -30,13 +31,24 @@ Error CannotListen(const std::string& host, int port, const std::string& flag,
   return {ErrorCode::kUnavailable, "cannot listen on " + place + ": " + reason};
 }
 
-int PortOf(int socket) {
+// What the system says of a socket that listens. An address that cannot be asked for counts as one
+// that other machines reach.
+TcpListener Describe(UniqueFd socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  const bool ipv6 = address.ss_family == AF_INET6;
-  return ntohs(ipv6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
-                    : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  TcpListener listener{.socket = std::move(socket)};
+  if (::getsockname(listener.socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    return listener;
+  if (address.ss_family == AF_INET6) {
+    const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address);
+    listener.port = ntohs(ipv6.sin6_port);
+    listener.is_loopback = IN6_IS_ADDR_LOOPBACK(&ipv6.sin6_addr);
+  } else {
+    const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
+    listener.port = ntohs(ipv4.sin_port);
+    listener.is_loopback = ntohl(ipv4.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+  }
+  return listener;
 }
 
 // Leaves errno set when it fails.
@@ -72,8 +84,7 @@ Result<TcpListener> ListenTcp(const std::string& host, int port, const std::stri
       system_error = errno;
       continue;
     }
-    const int bound = PortOf(socket.get());
-    return TcpListener{.socket = std::move(socket), .port = bound};
+    return Describe(std::move(socket));
   }
   return CannotListen(host, port, flag, std::strerror(system_error), system_error);
 }

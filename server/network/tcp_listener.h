@@ -11,6 +11,7 @@ namespace attune::server {
 struct TcpListener {
   UniqueFd socket;
   int port = 0;
+  bool is_loopback = false;  // only this machine reaches it
 };
 
 // Listens on an address of this machine. Port 0 takes any free port. `flag` is the option with which

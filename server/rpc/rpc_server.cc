@@ -38,6 +38,10 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(ExecutorService& service,
     auto listening = ListenTcp(options.host, options.port, "--rpc-port");
     if (!listening.ok()) return listening.error();
     listener = *std::move(listening);
+    // Executors get tokens and secrets.
+    if (!listener.is_loopback && !options.identity)
+      return Error{ErrorCode::kInvalid, "other machines reach the executors' port at " +
+                                            options.host + ", so executors must speak TLS there"};
     to_grpc = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         Credentials(options.identity));

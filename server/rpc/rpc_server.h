@@ -32,7 +32,8 @@ class RpcServer {
     ConnectionLimits connections;
   };
 
-  // Returns the errors of ListenTcp. The service outlives the server.
+  // Returns the errors of ListenTcp, and kInvalid for an address that other machines reach without
+  // an identity. The service outlives the server.
   static Result<std::unique_ptr<RpcServer>> Start(ExecutorService& service, const Options& options);
   ~RpcServer();
 

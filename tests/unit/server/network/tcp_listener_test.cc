@@ -17,6 +17,12 @@ TEST(TcpListenerTest, ListensOnAFreePort) {
   }
 }
 
+TEST(TcpListenerTest, KnowsWhetherOtherMachinesReachIt) {
+  EXPECT_TRUE(ListenTcp("127.0.0.1", 0, "--port")->is_loopback);
+  EXPECT_TRUE(ListenTcp("127.1.2.3", 0, "--port")->is_loopback);
+  EXPECT_FALSE(ListenTcp("0.0.0.0", 0, "--port")->is_loopback);
+}
+
 TEST(TcpListenerTest, ATakenPortNamesTheOptionThatChoosesAnother) {
   const auto first = ListenTcp("127.0.0.1", 0, "--rpc-port");
   ASSERT_TRUE(first.ok());

@@ -460,5 +460,18 @@ TEST(RpcServer, ATakenPortIsNamed) {
   conductor.Stop();
 }
 
+TEST(RpcServer, APortThatOtherMachinesReachNeedsTls) {
+  attune::testing::MemoryStore store;
+  const Algorithms algorithms = attune::testing::ToyAlgorithms();
+  Conductor conductor(algorithms, store, [] { return Time{1}; });
+  ExecutorService service(conductor, {.may_join = [](const std::string&) { return true; },
+                                      .lease_ttl = std::chrono::seconds(60)});
+  const RpcServer::Options options{.host = "0.0.0.0", .lease_ttl = std::chrono::seconds(60)};
+  const auto refused = RpcServer::Start(service, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(refused.error().message, HasSubstr("0.0.0.0"));
+}
+
 }  // namespace
 }  // namespace attune::server
