@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+
+#include "system/system_error.h"
 
 namespace attune {
 namespace {
@@ -50,6 +53,14 @@ bool MakePrivate(const fs::path& folder, std::initializer_list<const char*> mark
        entry.increment(failed))
     Hide(entry->path(), S_IFREG);
   return true;
+}
+
+Status GiveToOwner(const fs::path& folder, const fs::path& path) {
+  if (geteuid() != 0) return {};
+  struct stat status {};
+  if (stat(folder.c_str(), &status) == 0 && lchown(path.c_str(), status.st_uid, status.st_gid) == 0)
+    return {};
+  return SystemError("cannot give " + path.string() + " to the owner of its folder", errno);
 }
 
 }  // namespace attune

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <optional>
 
+#include "base/result.h"
+
 namespace attune {
 
 // Makes the files and folders that this process creates from now on private to its user, by its
@@ -20,5 +22,9 @@ std::optional<mode_t> UmaskOfPrograms();
 // `markers`: it then has another purpose, such as a home folder. Returns whether other users have no
 // access now.
 bool MakePrivate(const std::filesystem::path& folder, std::initializer_list<const char*> markers);
+
+// Gives a file that root has created to the owner of `folder`, who has to read it. Does nothing for
+// other users. Errors: as of SystemError().
+Status GiveToOwner(const std::filesystem::path& folder, const std::filesystem::path& path);
 
 }  // namespace attune

@@ -1,17 +1,16 @@
 #include "server/folder/named_tokens.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "base/result.h"
 #include "logging/log.h"
 #include "system/files.h"
+#include "system/private_files.h"
 #include "system/random_word.h"
 #include "system/secret.h"
 #include "system/sha256.h"
@@ -44,14 +43,6 @@ std::optional<NamedToken> Parse(const std::string& name, const std::string& text
     if (text.substr(0, blank) == ToString(role)) return token;
   }
   return std::nullopt;
-}
-
-// Root makes what the server, as the owner of the data folder, has to read.
-void GiveToOwnerOf(const fs::path& data_dir, const fs::path& path) {
-  struct stat folder {};
-  if (geteuid() == 0 && stat(data_dir.c_str(), &folder) == 0 &&
-      lchown(path.c_str(), folder.st_uid, folder.st_gid) != 0)
-    logging::Warn("{} stays root's: {}", path.string(), std::strerror(errno));
 }
 
 std::optional<fs::file_time_type> ChangeOf(const fs::path& folder) {
@@ -97,8 +88,10 @@ Result<std::string> NamedTokens::Write(const std::string& name, Role role) const
   const Status written = WriteWhole(
       folder_ / name, std::string(ToString(role)) + ' ' + Sha256::HexOf(secret) + '\n', kPrivate);
   if (!written.ok()) return written.error();
-  GiveToOwnerOf(folder_.parent_path(), folder_);
-  GiveToOwnerOf(folder_.parent_path(), folder_ / name);
+  for (const fs::path& path : {folder_, folder_ / name}) {
+    const Status given = GiveToOwner(folder_.parent_path(), path);
+    if (!given.ok()) logging::Warn("{}", given.error().message);
+  }
   return secret;
 }
 
