@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "cli/algorithms.h"
+#include "core/log/secret_names.h"
 #include "core/space/domain.h"
 #include "core/space/value.h"
 #include "sweepfile/sweepfile.h"
@@ -63,6 +64,7 @@ CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
   if (!checked.faults.empty()) return checked;
   checked.rungs = (*scheduler)->Rungs();
   checked.spec = std::move(parsed.spec);
+  checked.notes = SecretWarnings(checked.spec->program);
   for (const Parameter& parameter : checked.spec->space.parameters()) {
     if (std::string note = StepNote(parameter); !note.empty())
       checked.notes.push_back(std::move(note));

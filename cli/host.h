@@ -103,6 +103,9 @@ struct Host {
   std::function<Status(const ExecutorOptions&, Interrupt&)> run_executor;
   // What the parts log goes to `output` from now on, line by line.
   std::function<void(Output& output, LogLevel level)> log_to;
+  // Reads the value of a secret: without echo from a terminal after a prompt, otherwise all of
+  // standard input without the newline at its end.
+  std::function<Result<std::string>(const std::string& prompt, Interrupt& interrupt)> read_secret;
   // What this host is like for a server and an executor on that data folder. Leaves nothing behind.
   std::function<HostFacts(const std::filesystem::path& data_dir)> inspect;
 };

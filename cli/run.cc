@@ -129,6 +129,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddSlurmVerbs(app, chosen);
   AddLoginVerb(app, chosen);
   AddTokenVerbs(app, chosen);
+  AddSecretVerbs(app, chosen);
   AddDoctorVerb(app, chosen);
   AddCompletionVerb(app, chosen);
   AddVersionVerb(app, chosen);

@@ -16,6 +16,7 @@
 #include "server/conductor/thread_pool.h"
 #include "server/folder/browser_sessions.h"
 #include "server/folder/data_folder.h"
+#include "server/folder/secrets.h"
 #include "server/http/http_server.h"
 #include "server/network/connection_limits.h"
 #include "server/rpc/executor_service.h"
@@ -83,19 +84,23 @@ struct Server::Parts {
       : folder(std::move(opened)),
         named_tokens(folder.path()),
         sessions(folder.path()),
+        secrets(folder.path()),
         storage(std::move(opened_storage)),
         reader(Reader::At(folder.database())),
         conductor(*options.algorithms, store, SteadyClock()),
         thinker(conductor, [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
-        executors(conductor, {.may_join = [this](const std::string& token) { return MayJoin(token); },
-                              .server = folder.id(),
-                              .lease_ttl = options.lease_ttl,
-                              .read_piece =
-                                  [this](const CheckpointId& id, const std::string& file,
-                                         uint64_t offset, uint32_t limit_bytes) {
-                                    return ReadPiece(id, file, offset, limit_bytes);
-                                  }}),
-        backend(conductor, executors, *reader, storage ? &*storage : nullptr),
+        executors(conductor,
+                  {.may_join = [this](const std::string& token) { return MayJoin(token); },
+                   .server = folder.id(),
+                   .lease_ttl = options.lease_ttl,
+                   .value_of = [this](const std::string& name) { return ValueOf(name); },
+                   .mask = [this](std::string& text) { Mask(text); },
+                   .read_piece =
+                       [this](const CheckpointId& id, const std::string& file, uint64_t offset,
+                              uint32_t limit_bytes) {
+                         return ReadPiece(id, file, offset, limit_bytes);
+                       }}),
+        backend(conductor, executors, *reader, secrets, storage ? &*storage : nullptr),
         host(options.host),
         rpc_host(options.rpc_host) {
     conductor.Subscribe(&thinker);
@@ -116,6 +121,7 @@ struct Server::Parts {
 
   // The ports first: executors keep their leases and people are told how far it is.
   Status Start(const ServerOptions& options) {
+    if (const auto readable = secrets.Mask(); !readable.ok()) return readable.error();
     if (Status started = StartRpc(options); !started.ok()) return started;
     auto http_started = HttpServer::Start({.host = options.host,
                                            .port = options.http_port,
@@ -170,6 +176,12 @@ struct Server::Parts {
     return known.ok() && *known && (*known)->role != Role::kViewer;
   }
 
+  // Secrets were read at the start. From then on the last that were read are known.
+  std::optional<std::string> ValueOf(const std::string& name) const {
+    return secrets.Find(name).value();
+  }
+  void Mask(std::string& text) const { secrets.Mask().value()->Apply(text); }
+
   Result<ExecutorService::FilePiece> ReadPiece(const CheckpointId& id, const std::string& file,
                                                uint64_t offset, uint32_t limit_bytes) {
     auto piece = backend.ReadCheckpoint(id, file, offset, limit_bytes);
@@ -180,6 +192,7 @@ struct Server::Parts {
   DataFolder folder;
   const NamedTokens named_tokens;
   const BrowserSessions sessions;
+  const Secrets secrets;
   const std::optional<CheckpointStorage> storage;
   LateStore store;
   std::unique_ptr<Reader> reader;

@@ -3,8 +3,15 @@
 #include <utility>
 
 #include "base/result.h"
+#include "server/masked_log.h"
 
 namespace attune::server {
+namespace {
+
+// A file that cannot be read now is no fault of the request.
+Error Unavailable(const Error& error) { return {ErrorCode::kUnavailable, error.message}; }
+
+}  // namespace
 
 std::vector<Backend::ExecutorStatus> ServerBackend::Executors() {
   std::vector<ExecutorStatus> all;
@@ -34,10 +41,25 @@ Result<Backend::LogSlice> ServerBackend::ReadLog(const AttemptId& attempt, int r
     return Error{ErrorCode::kNotFound, "attempt " + ToString(attempt) + " has no rank " +
                                            std::to_string(rank) + ": its ranks are 0 to " +
                                            std::to_string(std::ssize(ranks) - 1)};
-  auto slice = executors_.ReadLog(ranks[static_cast<size_t>(rank)].executor, attempt, rank, offset,
-                                  limit_bytes);
-  if (!slice.ok()) return slice.error();
-  return LogSlice{std::move(slice->data), slice->offset, slice->file_bytes};
+  const auto mask = secrets_.Mask();
+  if (!mask.ok()) return Unavailable(mask.error());
+  return ReadMasked({offset, limit_bytes}, **mask, [&](const LogRange& range) -> Result<LogSlice> {
+    auto slice = executors_.ReadLog(ranks[static_cast<size_t>(rank)].executor, attempt, rank,
+                                    range.offset, range.limit_bytes);
+    if (!slice.ok()) return slice.error();
+    return LogSlice{std::move(slice->data), slice->offset, slice->file_bytes};
+  });
+}
+
+Result<std::vector<std::string>> ServerBackend::UndefinedSecrets(
+    const std::vector<std::string>& names) {
+  std::vector<std::string> undefined;
+  for (const std::string& name : names) {
+    const auto value = secrets_.Find(name);
+    if (!value.ok()) return Unavailable(value.error());
+    if (!*value) undefined.push_back(name);
+  }
+  return undefined;
 }
 
 }  // namespace attune::server

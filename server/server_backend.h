@@ -8,21 +8,23 @@
 #include "base/result.h"
 #include "server/checkpoint_source.h"
 #include "server/conductor/conductor.h"
+#include "server/folder/secrets.h"
 #include "server/http/backend/backend.h"
 #include "server/rpc/executor_service.h"
 #include "server/store/reader.h"
 
 namespace attune::server {
 
-// What HTTP asks, answered by the conductor, the executors' service, the store, and the storage of
-// checkpoints (null: there is none), all of which outlive it.
+// Answers what HTTP asks with the conductor, the executors' service, the store, the secrets, and
+// the storage of checkpoints (null: there is none). They outlive the object.
 class ServerBackend final : public Backend {
  public:
   ServerBackend(Conductor& conductor, ExecutorService& executors, Reader& reader,
-                const CheckpointStorage* storage)
+                const Secrets& secrets, const CheckpointStorage* storage)
       : conductor_(conductor),
         executors_(executors),
         reader_(reader),
+        secrets_(secrets),
         storage_(storage),
         checkpoints_(conductor, executors, reader, storage) {}
 
@@ -41,6 +43,7 @@ class ServerBackend final : public Backend {
                                          uint64_t offset, uint32_t limit_bytes) override {
     return checkpoints_.Read(checkpoint, file, offset, limit_bytes);
   }
+  Result<std::vector<std::string>> UndefinedSecrets(const std::vector<std::string>& names) override;
   bool IsStored(const CheckpointId& checkpoint) override {
     return storage_ != nullptr && storage_->Has(checkpoint);
   }
@@ -54,6 +57,7 @@ class ServerBackend final : public Backend {
   Conductor& conductor_;
   ExecutorService& executors_;
   Reader& reader_;
+  const Secrets& secrets_;
   const CheckpointStorage* const storage_;
   CheckpointSource checkpoints_;
 };

@@ -152,13 +152,21 @@ void TellError(const Error& error, const Node& root, std::string_view otherwise,
 
 // Sections that no searcher and no scheduler looks at, or only at what is right in them
 // (`command`, `warm_start`).
-constexpr std::string_view kOfNoAlgorithm[] = {"apiVersion",     "kind",
-                                               "name",           "tags",
-                                               "command",        "env",
-                                               "initial_points", "warm_start",
-                                               "priority",       "working_directory",
-                                               "reports",        "checkpoint",
-                                               "failure",        "max_concurrent_trials"};
+constexpr std::string_view kOfNoAlgorithm[] = {"apiVersion",
+                                               "kind",
+                                               "name",
+                                               "tags",
+                                               "command",
+                                               "env",
+                                               "secrets",
+                                               "initial_points",
+                                               "warm_start",
+                                               "priority",
+                                               "working_directory",
+                                               "reports",
+                                               "checkpoint",
+                                               "failure",
+                                               "max_concurrent_trials"};
 
 // Whether a fault leaves open what the file says to a searcher or scheduler; `other`: the section
 // of the other one.

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
+#include "core/log/secret_names.h"
 #include "sweepfile/space.h"
 
 namespace attune::sweepfile {
 namespace {
 
-constexpr std::string_view kReservedPrefix = "ATTUNE_";
 constexpr size_t kMaxVariables = 1000;
 constexpr std::string_view kParamPrefix = "param.";
 
@@ -73,6 +74,24 @@ void CheckEnvironment(const Spot& spot, const Program& program, Faults& faults) 
   }
 }
 
+void CheckSecrets(const Spot& spot, const Program& program, Faults& faults) {
+  const std::span names(program.secrets);
+  if (spot.node == nullptr || names.size() != spot.node->items.size()) return;  // told already
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    const auto is_name = [&](const auto& variable) { return variable.first == name; };
+    if (!IsSecretName(name)) {
+      faults.AtValue(Item(spot, i),
+                     "is no name of a secret: give 1 to 128 letters, digits or _, no digit first, "
+                     "and not ATTUNE_ first");
+    } else if (std::ranges::find(names.first(i), name) != names.first(i).end()) {
+      faults.AtValue(Item(spot, i), name + " is listed twice");
+    } else if (std::ranges::any_of(program.environment, is_name)) {
+      faults.AtValue(Item(spot, i), name + " is also in env; remove one of the two");
+    }
+  }
+}
+
 // Tells what is wrong with one placeholder, `text` being what stands between ${ and }.
 void CheckPlaceholder(std::string_view text, bool whole_argument, const Spot& argument,
                       const SearchSpace& space, Faults& faults) {
@@ -112,6 +131,7 @@ void CompleteProgram(const Fields& file, const ParseOptions& options, Program& p
                      Faults& faults) {
   CompleteCommand(file.spot("command"), options, program, faults);
   CheckEnvironment(file.spot("env"), program, faults);
+  CheckSecrets(file.spot("secrets"), program, faults);
 
   const Spot& spot = file.spot("working_directory");
   std::string& directory = program.working_directory;

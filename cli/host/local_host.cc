@@ -16,6 +16,7 @@
 #include "cli/algorithms.h"
 #include "cli/host/network.h"
 #include "cli/host/probe.h"
+#include "cli/host/terminal.h"
 #include "cli/joining.h"
 #include "executor/agent/agent.h"
 #include "executor/agent/host_address.h"
@@ -299,6 +300,7 @@ Host LocalHost() {
   return {.start_server = StartServer,
           .run_executor = RunExecutor,
           .log_to = LogTo,
+          .read_secret = ReadSecret,
           .inspect = InspectHost};
 }
 

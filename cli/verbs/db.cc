@@ -148,6 +148,7 @@ struct DbExportFlags : DbFlags {
   std::string what = "trials";
   std::string sweep;
   std::string file;
+  bool with_env = false;
 
   void AddTo(CLI::App& verb) {
     DbFlags::AddTo(verb);
@@ -159,6 +160,8 @@ struct DbExportFlags : DbFlags {
         ->capture_default_str();
     verb.add_option("--sweep", sweep, "only this sweep's")->type_name("SWEEP");
     verb.add_option("-o,--output", file, "instead of stdout")->type_name("FILE");
+    verb.add_flag("--with-env", with_env,
+                  "events include sweep files that have env, and the values of env");
   }
 };
 
@@ -171,6 +174,7 @@ ExitCode ExportRows(const DbExportFlags& flags, Console& console) {
                  : flags.what == "trials" ? ExportOptions::What::kTrials
                  : flags.what == "logged" ? ExportOptions::What::kLogged
                                           : ExportOptions::What::kReports;
+  options.with_env = flags.with_env;
   if (!flags.sweep.empty()) {
     const auto sweep = ParseSweepId(flags.sweep);
     if (!sweep.ok()) return Fail(console, sweep.error());

@@ -133,6 +133,7 @@ Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, Consol
   } else {
     auto created = api.CreateSweep(document);
     if (!created.ok()) return created.error();
+    PrintWarnings(*created, console);
     begun.sweep = *std::move(created);
   }
   if (flags.quiet) return begun;

@@ -111,6 +111,7 @@ ExitCode Create(const SweepCreateFlags& flags, Console& console, Api& api) {
   if (!document.ok()) return Fail(console, document.error());
   const auto sweep = api.CreateSweep(*document);
   if (!sweep.ok()) return FailOf(*document, sweep.error(), console);
+  PrintWarnings(*sweep, console);
   if (!flags.watch) return ShowCreated(flags, sweep, console);
   console.err.Print("sweep " + sweep->id + " created; Ctrl-C leaves it running");
   return Watch(flags, sweep->id, flags.timeout, console, api);
@@ -146,6 +147,7 @@ ExitCode Clone(const SweepCloneFlags& flags, Console& console, Api& api) {
   }
   const auto sweep = api.CreateSweep(*document);
   if (!sweep.ok()) return FailOf(*document, sweep.error(), console);
+  PrintWarnings(*sweep, console);
   return ShowCreated(flags, sweep, console);
 }
 

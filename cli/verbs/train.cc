@@ -53,7 +53,8 @@ void TrainFlags::AddTo(CLI::App& verb) {
                   "NAME=VALUE of the program's configuration; repeat it for each")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  verb.add_option("--env", env, "NAME=VALUE of its environment, or NAME alone for the value here")
+  verb.add_option("--env", env,
+                  "NAME=VALUE of its environment, or NAME alone for a secret of the server")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
   verb.add_option("--metric", metric, "by which its best checkpoint is known")
@@ -71,30 +72,23 @@ void TrainFlags::AddTo(CLI::App& verb) {
   ClientFlags::AddTo(verb);
 }
 
-// NAME=VALUE, or NAME for the value that it has here.
-Result<Json> Environment(const std::vector<std::string>& words) {
-  Json env = Json::object();
+// Adds NAME=VALUE to the environment of the sweep's program, and NAME alone to its secrets. The
+// value that NAME has here stays here: the sweep would keep it.
+void AddEnvironment(const std::vector<std::string>& words, Json& sweep) {
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    if (equals != std::string::npos) {
-      env[name] = word.substr(equals + 1);
-    } else if (const char* value = std::getenv(name.c_str()); value != nullptr) {
-      env[name] = value;
+    if (equals == std::string::npos) {
+      sweep["secrets"].push_back(word);
     } else {
-      return Error{ErrorCode::kInvalid,
-                   "--env " + word + ": it has no value here; write " + word + "=VALUE"};
+      sweep["env"][word.substr(0, equals)] = word.substr(equals + 1);
     }
   }
-  return env;
 }
 
 // The sweep of one trial that the command line stands for.
 Result<SweepDocument> Document(const TrainFlags& flags) {
   const Result<Json> values = ReadAssignments(flags.parameters, "-p");
   if (!values.ok()) return values.error();
-  const Result<Json> env = Environment(flags.env);
-  if (!env.ok()) return env.error();
   const Result<Json> patch = PatchOf(flags.settings);
   if (!patch.ok()) return patch.error();
 
@@ -108,7 +102,7 @@ Result<SweepDocument> Document(const TrainFlags& flags) {
                 {"resources", {{"workers", flags.workers}}},
                 {"failure", {{"max_failed_trials", 0}}},
                 {"stop", {{"max_trials", 1}}}};
-  if (!env->empty()) sweep["env"] = *env;
+  AddEnvironment(flags.env, sweep);
   if (flags.gpus_per_worker) sweep["resources"]["gpus_per_worker"] = *flags.gpus_per_worker;
   if (flags.steps) sweep["scheduler"] = {{"name", "fifo"}, {"max", *flags.steps}};
   sweep.merge_patch(*patch);
@@ -169,7 +163,9 @@ Answer<rest::SweepDetail> Begin(const SweepDocument& document, bool here, Consol
       return *std::move(unfinished->same);
     }
   }
-  return api.CreateSweep(document);
+  auto created = api.CreateSweep(document);
+  if (created.ok()) PrintWarnings(*created, console);
+  return created;
 }
 
 ExitCode Train(const TrainFlags& flags, Console& console) {

@@ -163,6 +163,11 @@ Result<Labels> ReadLabels(const std::vector<std::string>& words) {
   return labels;
 }
 
+void PrintWarnings(const rest::SweepDetail& sweep, Console& console) {
+  for (const std::string& warning : sweep.warnings.value_or(std::vector<std::string>()))
+    console.err.Print("warning: " + Clean(warning));
+}
+
 ExitCode Fail(Console& console, const Error& error) {
   console.err.Print("attune: " + error.message);
   return ExitCodeOf(error.code);

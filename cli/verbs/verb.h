@@ -31,6 +31,7 @@ void AddReplayVerb(CLI::App& app, Action& chosen);
 void AddSimulateVerb(CLI::App& app, Action& chosen);
 void AddSlurmVerbs(CLI::App& app, Action& chosen);
 void AddTokenVerbs(CLI::App& app, Action& chosen);
+void AddSecretVerbs(CLI::App& app, Action& chosen);
 void AddLoginVerb(CLI::App& app, Action& chosen);
 void AddDoctorVerb(CLI::App& app, Action& chosen);
 void AddCompletionVerb(CLI::App& app, Action& chosen);
@@ -140,6 +141,9 @@ void AddSweepFile(CLI::App& verb, std::string& file);
 // The words of NAME=VALUE, in order: values that are numbers, booleans or quoted texts are those,
 // all others texts. `flag` is for messages.
 Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::string& flag);
+
+// Prints what the server finds risky in the file of a new sweep.
+void PrintWarnings(const rest::SweepDetail& sweep, Console& console);
 
 // The server that the flags and ATTUNE_TOKEN name; errors as of FindServer().
 Result<Endpoint> ServerOf(ServerChoice choice);

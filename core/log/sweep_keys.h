@@ -15,6 +15,7 @@ inline constexpr size_t kMaxObjectives = 8;
 inline constexpr size_t kMaxConstraints = 32;
 inline constexpr size_t kMaxThresholds = 32;
 inline constexpr size_t kMaxLogPolicies = 32;
+inline constexpr size_t kMaxSecrets = 100;
 inline constexpr size_t kMaxPatternBytes = 1000;  // of a regular expression
 inline constexpr int kMaxWorkers = 100'000;
 inline constexpr int kMaxPriority = 1000;   // and the smallest is -kMaxPriority
@@ -145,8 +146,18 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
            .of_program = true}),
       KeyRow<&SweepSpec::program, &Program::environment>(
           {.name = "env",
-           .help = "Environment variables of every worker, in addition to the executor's",
+           .help = "Environment variables of every worker, in addition to the executor's; only "
+                   "admins see them",
            .fallback_words = "none",
+           .of_program = true}),
+      KeyRow<&SweepSpec::program, &Program::secrets>(
+          {.name = "secrets",
+           .help = "Names of secrets (`attune secret set NAME`); every worker has their values as "
+                   "environment variables of these names",
+           .fallback_words = "none",
+           .most = kMaxSecrets,
+           .items = "secrets",
+           .example = "[WANDB_API_KEY]",
            .of_program = true}),
       KeyRow<&SweepSpec::program, &Program::working_directory>(
           {.name = "working_directory",

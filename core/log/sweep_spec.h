@@ -28,6 +28,9 @@ struct AlgorithmSpec {
 struct Program {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
+  // Names of secrets, whose values are environment variables too. The server keeps the values
+  // outside of the log.
+  std::vector<std::string> secrets;
   std::string working_directory;  // absolute
   // A regular expression (RE2). Lines of rank 0's output that match it are reports; its named
   // groups are the metrics and `step`. Empty: the program reports by itself.

@@ -185,6 +185,8 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
   for (const v1::NamedValue& variable : program.environment()) {
     spec.program.environment.emplace_back(variable.name(), variable.value().text());
   }
+  spec.program.missing_secrets.assign(program.missing_secrets().begin(),
+                                      program.missing_secrets().end());
   spec.program.working_directory = program.working_directory();
   spec.program.report_pattern = program.report_pattern();
   spec.program.log_patterns.assign(assignment.log_patterns().begin(),

@@ -29,6 +29,13 @@ LaunchedProgram ProgramOf(const Program& program, const Preparation& preparation
 }  // namespace
 
 void Gang::Start() {
+  // The trial waits for the secret, as for a host that can run it.
+  if (const auto& missing = spec_.program.missing_secrets; !missing.empty()) {
+    return Fail(FailureKind::kHost, -1,
+                "the secret " + missing.front() +
+                    " is not set on the server; run `attune secret set " + missing.front() +
+                    "` there");
+  }
   Result<Preparation> preparation = Prepare(spec_);
   if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error().message);
   preparation_ = std::move(preparation.value());

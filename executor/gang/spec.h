@@ -60,8 +60,10 @@ struct FarCheckpoint {
 
 struct Program {
   std::vector<std::string> command;  // argv with its placeholders; see command_line.h
-  std::vector<std::pair<std::string, std::string>> environment;  // added to the executor's own
-  std::filesystem::path working_directory;                       // empty: the executor's
+  // Added to the executor's own. Some values may be secrets.
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::string> missing_secrets;  // that have no value on the server: it cannot start
+  std::filesystem::path working_directory;   // empty: the executor's
   // Reports are lines that rank 0 prints, as this says (log_reports.h); empty: they are not.
   std::string report_pattern;
   std::vector<std::string> log_patterns;  // that a failure is looked at for (log_match.h), in order

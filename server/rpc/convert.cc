@@ -221,20 +221,34 @@ void AddFetch(const State& state, const Trial& trial, const PieceServers& server
   }
 }
 
+void AddVariable(const std::string& name, std::string value, v1::Program& program) {
+  v1::NamedValue& variable = *program.add_environment();
+  variable.set_name(name);
+  variable.mutable_value()->set_text(std::move(value));
+}
+
+void AddEnvironment(const Program& program, const SecretValues& value_of, v1::Program& out) {
+  for (const auto& [name, value] : program.environment) AddVariable(name, value, out);
+  for (const std::string& name : program.secrets) {
+    auto value = value_of ? value_of(name) : std::nullopt;
+    if (value) {
+      AddVariable(name, *std::move(value), out);
+    } else {
+      out.add_missing_secrets(name);
+    }
+  }
+}
+
 // What the executor should run for this trial's live attempt. REQUIRES: trial.live.
 void Assign(const State& state, const Sweep& sweep, const Trial& trial, const std::string& executor,
-            const PieceServers& server_of, v1::Assignment& out) {
+            const PieceServers& server_of, const SecretValues& value_of, v1::Assignment& out) {
   const SweepSpec& spec = sweep.spec;
   const Attempt& attempt = *trial.live;
   *out.mutable_attempt() = server::ToProto(attempt.id, attempt.epoch);
 
   v1::Program& program = *out.mutable_program();
   for (const std::string& argument : spec.program.command) program.add_command(argument);
-  for (const auto& [name, value] : spec.program.environment) {
-    v1::NamedValue& variable = *program.add_environment();
-    variable.set_name(name);
-    variable.mutable_value()->set_text(value);
-  }
+  AddEnvironment(spec.program, value_of, program);
   program.set_working_directory(spec.program.working_directory);
   program.set_report_pattern(spec.program.report_pattern);
   for (const LogPolicy& policy : spec.failure.on_log) out.add_log_patterns(policy.pattern);
@@ -367,11 +381,21 @@ FactBatch FromProto(v1::Facts& facts) {
   return batch;
 }
 
+void MaskFailures(v1::Facts& facts, const std::function<void(std::string& text)>& mask) {
+  for (v1::Fact& fact : *facts.mutable_facts()) {
+    if (!fact.has_ended() || !fact.ended().has_failure()) continue;
+    v1::Failure& failure = *fact.mutable_ended()->mutable_failure();
+    mask(*failure.mutable_message());
+    mask(*failure.mutable_log_tail());
+    mask(*failure.mutable_line());
+  }
+}
+
 v1::Desired ToDesired(const State& state, const std::string& executor,
-                      const PieceServers& server_of) {
+                      const PieceServers& server_of, const SecretValues& value_of) {
   v1::Desired desired;
   for (const Trial* trial : WantedOn(state, executor)) {
-    Assign(state, *state.Find(trial->id.sweep), *trial, executor, server_of,
+    Assign(state, *state.Find(trial->id.sweep), *trial, executor, server_of, value_of,
            *desired.add_assignments());
   }
   for (const Trial* trial : UnwantedOn(state, executor)) {

@@ -34,6 +34,9 @@ struct FactBatch {
 };
 FactBatch FromProto(v1::Facts& facts);  // takes what they hold
 
+// Changes the texts of facts that a failed program has said or printed.
+void MaskFailures(v1::Facts& facts, const std::function<void(std::string& text)>& mask);
+
 // Who of those that can send a checkpoint is named to whoever fetches it, at most.
 inline constexpr int kPieceServersMax = 3;
 
@@ -41,8 +44,11 @@ inline constexpr int kPieceServersMax = 3;
 // Empty: nobody's can.
 using PieceServers = std::function<std::optional<v1::PieceServer>(const std::string& executor)>;
 
+// The value of a secret; nullopt if it has none now. Empty: no secret has one.
+using SecretValues = std::function<std::optional<std::string>(const std::string& name)>;
+
 // All that the executor should run, and what it should delete; without a revision.
 v1::Desired ToDesired(const State& state, const std::string& executor,
-                      const PieceServers& server_of = {});
+                      const PieceServers& server_of = {}, const SecretValues& value_of = {});
 
 }  // namespace attune::server

@@ -37,11 +37,13 @@ std::chrono::milliseconds MarginOf(std::chrono::milliseconds lease) {
 ExecutorService::ExecutorService(Conductor& conductor, Options options)
     : conductor_(conductor),
       may_join_(options.may_join),
+      mask_(std::move(options.mask)),
       read_piece_(std::move(options.read_piece)),
       fetching_(kFetchThreads),
       sessions_(*this,
                 {.may_join = std::move(options.may_join),
                  .server = std::move(options.server),
+                 .value_of = std::move(options.value_of),
                  .lease_ttl_us = Microseconds(options.lease_ttl),
                  .patience_us = Microseconds(options.lease_ttl + MarginOf(options.lease_ttl))}) {
   conductor_.Subscribe(this);
@@ -99,6 +101,7 @@ SessionId ExecutorService::OnOpened(ExecutorLink& link) {
 void ExecutorService::OnMessage(SessionId id, const std::string& peer,
                                 v1::FromExecutor& message) {
   if (message.has_facts()) {
+    if (mask_) MaskFailures(*message.mutable_facts(), mask_);
     FactBatch batch = FromProto(*message.mutable_facts());
     std::lock_guard lock(mutex_);
     return sessions_.OnFacts(id, std::move(batch), Now());

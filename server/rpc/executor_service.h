@@ -39,6 +39,9 @@ class ExecutorService final : public v1::Executors::CallbackService,
     std::function<bool(const std::string& token)> may_join;
     std::string server = {};  // Welcome.server
     std::chrono::milliseconds lease_ttl;
+    SecretValues value_of = {};  // of secrets that programs need; quick
+    // Hides secrets in what failed programs said; by several threads. Empty: nothing is hidden.
+    std::function<void(std::string& text)> mask = {};
     ReadPiece read_piece =
         {};  // for executors that fetch checkpoints of others; by several threads
   };
@@ -117,6 +120,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
 
   Conductor& conductor_;
   const std::function<bool(const std::string& token)> may_join_;
+  const std::function<void(std::string& text)> mask_;
   const ReadPiece read_piece_;
   Requests<v1::LogChunk> logs_{kLogPatience};
   Requests<v1::CheckpointPiece> pieces_{kPiecePatience};

@@ -409,8 +409,9 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
 void Sessions::SendDesired(Session& session, const Brain& brain) {
   v1::ToExecutor message;
   v1::Desired& desired = *message.mutable_desired();
-  desired = ToDesired(brain.state(), session.hello.name(),
-                      [this](const std::string& name) { return PieceServerOf(name); });
+  desired = ToDesired(
+      brain.state(), session.hello.name(),
+      [this](const std::string& name) { return PieceServerOf(name); }, options_.value_of);
   std::string serialised = desired.SerializeAsString();
   if (session.revision > 0 && serialised == session.desired) return;
   session.desired = std::move(serialised);

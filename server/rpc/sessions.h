@@ -57,7 +57,8 @@ class Sessions {
   struct Options {
     // Whether a token allows to join as an executor.
     std::function<bool(const std::string& token)> may_join;
-    std::string server = {};  // Welcome.server
+    std::string server = {};     // Welcome.server
+    SecretValues value_of = {};  // of secrets that programs need; quick
     int64_t lease_ttl_us = 0;
     int64_t patience_us = 0;  // until an executor is lost; longer than a lease
   };

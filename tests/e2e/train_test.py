@@ -12,7 +12,7 @@ GREETING = "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD
 class Train(EndToEnd):
     def train(self, *flags):
         return self.start("train", "--data-dir", self.data, "--metric", "score", "--mode", "max",
-                          "-p", "x=0.5", "--env", "GATES", *flags, "--", *WORKER)
+                          "-p", "x=0.5", "--env", f"GATES={self.gates}", *flags, "--", *WORKER)
 
     def serve(self):
         self.start("serve", "--with-executor", "--data-dir", self.data, "--port", 0,

@@ -30,6 +30,7 @@ import time
 import traceback
 import typing
 import urllib.parse
+import warnings
 
 from attune import function
 from attune._channel import ERROR_CHARACTERS_MAX
@@ -72,6 +73,8 @@ class Server:
 
         `train` is a function that each rank of a trial calls as `train(config)`. It needs a dict without a command,
         and a module or script that executors can import; see `attune.function`.
+
+        What is risky in the sweep, such as a name in `env` that looks like a secret, is a UserWarning.
         """
         if train is not None:
             sweep = _of_function(sweep, train)
@@ -87,6 +90,8 @@ class Server:
             directory = directory or path.absolute().parent
         query["directory"] = pathlib.Path(directory or ".").absolute()
         answer = self._rest.post("/sweeps", text.encode(), query, "application/yaml", document)
+        for warning in answer.get("warnings", ()):
+            warnings.warn(warning, stacklevel=2)
         return Sweep(self._rest, answer)
 
     def sweep(self, id: str) -> Sweep:

@@ -129,6 +129,7 @@ std::optional<Response> Access::Refuse(Request& request) const {
                        " is a viewer's, who may look and change nothing: ask whoever runs the "
                        "server for another");
   request.actor = token->name;
+  request.is_admin = token->role == Role::kAdmin;
   return std::nullopt;
 }
 

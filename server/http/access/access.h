@@ -34,7 +34,8 @@ class Access {
   // Whether the head of a request shows a valid token or the cookie of a browser that is logged in.
   bool ShowsToken(const Request& head) const;
 
-  // The refusal of a request; nullopt if it may continue. `request.actor` then names the token.
+  // The refusal of a request; nullopt if it may continue. `request.actor` then names the token, and
+  // `request.is_admin` says its role.
   std::optional<Response> Refuse(Request& request) const;
 
   // GET /login with ?code=…, ?token=… or a bearer token: logs the browser in and leads to the page.

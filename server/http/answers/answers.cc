@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "core/log/secret_names.h"
 #include "server/http/answers/render.h"
 #include "server/http/transport/problem.h"
+#include "sweepfile/sweepfile.h"
 
 namespace attune::server {
 namespace {
@@ -43,15 +45,26 @@ Response JsonAnswer(const Json& json, int status) {
   return response;
 }
 
-Response Answers::Sweep(SweepId id, int status, const std::string& effect) const {
+SweepSpec VisibleSpec(const Request& request, SweepSpec spec) {
+  if (!request.is_admin) spec.program.environment.clear();
+  return spec;
+}
+
+Response Answers::Sweep(const Request& request, SweepId id, int status,
+                        const std::string& effect) const {
   const auto sweep = reader_.Sweep(id);
   if (!sweep.ok()) return Problem(sweep.error());
   auto file = reader_.SweepFile(id);
   if (!file.ok()) return Problem(file.error());
+  const Program& program = sweep->spec.program;
+  // Not the file as it was sent, whose comments may repeat what is hidden.
+  if (!request.is_admin && !program.environment.empty())
+    *file = sweepfile::ResolvedYaml(VisibleSpec(request, sweep->spec));
   LiveSweep live;
   backend_.Look([&](const Brain& brain) { live = LiveSweepOf(brain, blockers_, id); });
   rest::SweepDetail detail =
       RenderDetail(*sweep, RungsOf(sweep->spec), live, std::move(file).value());
+  if (request.is_admin) detail.warnings = SecretWarnings(program);
   if (effect.empty()) return Render(detail, status);
   return Render(rest::SteeredSweep{{std::move(detail)}, effect}, status);
 }

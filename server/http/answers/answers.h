@@ -23,6 +23,9 @@ Response Render(const T& value, int status = 200) {
   return JsonAnswer(rest::ToJson(value), status);
 }
 
+// The part of a specification that the request's token may see: only admins see `env`.
+SweepSpec VisibleSpec(const Request& request, SweepSpec spec);
+
 // Sweeps and trials as answers. They combine rows of the store with the present state of the brain
 // and with the reasons why waiting gangs get no pilots.
 class Answers {
@@ -39,7 +42,8 @@ class Answers {
         blockers_(std::move(blockers)) {}
 
   // `effect`: what follows from a request that changed it; empty: nothing was changed.
-  Response Sweep(SweepId id, int status = 200, const std::string& effect = "") const;
+  Response Sweep(const Request& request, SweepId id, int status = 200,
+                 const std::string& effect = "") const;
   Response Trial(const TrialId& id, int status = 200, const std::string& effect = "") const;
 
   std::vector<rest::Sweep> Sweeps(std::span<const SweepRow> rows) const;

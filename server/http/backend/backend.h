@@ -69,7 +69,8 @@ class Backend {
     uint64_t offset = 0;      // of data's first byte
     uint64_t file_bytes = 0;  // size of the log now
   };
-  // kUnavailable when the executor that holds it is not connected.
+  // Part of a rank's log; secrets are masked. kUnavailable when the executor that holds it is not
+  // connected.
   virtual Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                                    uint32_t limit_bytes) = 0;
 
@@ -86,6 +87,11 @@ class Backend {
 
   // Whether the server has a copy of its own, which outlives the executor's.
   virtual bool IsStored(const CheckpointId&) { return false; }
+
+  // Those of these secrets that have no value.
+  virtual Result<std::vector<std::string>> UndefinedSecrets(const std::vector<std::string>&) {
+    return std::vector<std::string>();
+  }
 
   // Why there is nothing to show yet: the server reads its log, and how far that is.
   virtual Status Started() { return {}; }

@@ -35,6 +35,7 @@ struct Request {
   bool heavy = false;                       // it runs in the lane of heavy requests
   std::stop_token left;                     // of a heavy one: the client has left
   std::string actor;                        // the name of the token it came with
+  bool is_admin = false;                    // the role of that token
 
   // The first of that name.
   std::optional<std::string> Header(std::string_view name) const;

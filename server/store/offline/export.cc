@@ -101,6 +101,14 @@ Json Cell(const sqlite::Rows& rows, int index, Column::Kind kind) {
   return rows.Text(index);
 }
 
+// Removes `env` from an event with a specification, and the sweep file, which repeats it.
+void HideEnv(Json& payload) {
+  const auto spec = payload.find("spec");
+  if (spec == payload.end() || spec->value("env", Json::object()).empty()) return;
+  spec->erase("env");
+  payload.erase("source");
+}
+
 Status ForEach(sqlite::Connection& connection, const ExportOptions& options, const Row& visit) {
   const Source source = SourceOf(options.what);
   std::optional<uint64_t> sweep;
@@ -113,6 +121,7 @@ Status ForEach(sqlite::Connection& connection, const ExportOptions& options, con
       row[column.name] = Cell(rows, index, column.kind);
       ++index;
     }
+    if (options.what == ExportOptions::What::kEvents && !options.with_env) HideEnv(row["payload"]);
     visit(row);
   }
   return rows.status();

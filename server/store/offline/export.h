@@ -16,6 +16,9 @@ struct ExportOptions {
   What what = What::kTrials;
   Format format = Format::kCsv;
   std::optional<SweepId> sweep;  // absent: all of them
+  // Events have `env` of sweep files, and the files. Otherwise a file with `env` is left out, since
+  // exports are shared and only admins see `env`.
+  bool with_env = false;
 };
 
 // Writes a database's rows, line by line, on one snapshot of it, while a server may be running.

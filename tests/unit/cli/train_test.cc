@@ -70,7 +70,7 @@ class TrainVerb : public testing::Test {
 
 TEST_F(TrainVerb, IsASweepOfOneTrial) {
   Serve();
-  ASSERT_EQ(setenv("TRAIN_TEST_HERE", "yes", 1), 0);
+  ASSERT_EQ(setenv("TRAIN_TEST_HERE", "a value that stays here", 1), 0);
   const Ran ran = Train({"--detach", "--workers", "16", "--gpus-per-worker", "1", "--steps", "90",
                          "-p", "lr=0.1", "--env", "A=b", "--env", "TRAIN_TEST_HERE", "--metric",
                          "accuracy", "--mode", "max", "--set", "resources.placement=spread"},
@@ -86,7 +86,8 @@ TEST_F(TrainVerb, IsASweepOfOneTrial) {
                   {"resources", {{"workers", 16}, {"gpus_per_worker", 1}, {"placement", "spread"}}},
                   {"failure", {{"max_failed_trials", 0}}},
                   {"stop", {{"max_trials", 1}}},
-                  {"env", {{"A", "b"}, {"TRAIN_TEST_HERE", "yes"}}},
+                  {"env", {{"A", "b"}}},
+                  {"secrets", {"TRAIN_TEST_HERE"}},
                   {"scheduler", {{"name", "fifo"}, {"max", 90}}}}));
   EXPECT_FALSE(started_.has_value());
 }
@@ -171,7 +172,7 @@ TEST_F(TrainVerb, WrongArgumentsStartNothing) {
       {{"--workers", "0"}, "attune: resources.workers: "},
       {{"--set", "resources.colour=red"}, "attune: resources.colour: unknown key"},
       {{"--set", "colour"}, "`colour` is no setting"},
-      {{"--env", "NO_SUCH_NAME"}, "write NO_SUCH_NAME=VALUE"},
+      {{"--env", "NO-NAME"}, "secrets[0]: is no name of a secret"},
       {{"-p", "lr"}, "-p: `lr` is not NAME=VALUE"},
       {{"--mode", "best"}, "--help"}};
   for (const auto& [flags, words] : wrong) {

@@ -37,6 +37,15 @@ TEST_F(GangFailure, ALineThatExplainsItIsFoundInTheLogOfAnyRank) {
   EXPECT_EQ(failure.match.line, "an ECC error");
 }
 
+TEST_F(GangFailure, AMissingSecretStartsNothing) {
+  GangSpec spec = Script("touch started");
+  spec.program.missing_secrets = {"HF_TOKEN"};
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.kind, FailureKind::kHost);
+  EXPECT_THAT(failure.message, HasSubstr("attune secret set HF_TOKEN"));
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "started"));
+}
+
 TEST_F(GangFailure, SignalIsNamed) {
   const Failure failure = RunToFailure(PlainWorker({"1/kill:6", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kSignal);

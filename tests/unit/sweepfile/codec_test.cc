@@ -24,6 +24,7 @@ SweepSpec FullSpec() {
       .tags = {"true", "a b", "1e-3"},
       .program = {.command = {"/bin/train", "", "${args}", "~", "line\nbreak"},
                   .environment = {{"Z", "1"}, {"A", ""}},
+                  .secrets = {"WANDB_API_KEY", "B"},
                   .working_directory = "/home/ada/mnist",
                   .report_pattern = R"x(\bloss: "(?P<val_loss>\S+)")x"},
       .objectives = {Minimise("val_loss")},
@@ -267,6 +268,7 @@ TEST(ResolvedYaml, IsForPeople) {
             "command: [train]\n"
             "env:\n"
             "  A: \"yes\"\n"
+            "secrets: []\n"
             "working_directory: /home/ada/mnist\n"
             "metric:\n"
             "  name: loss\n"

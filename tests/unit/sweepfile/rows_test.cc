@@ -36,6 +36,8 @@ void Reconcile(testing::MemberDraw& draw, SweepSpec& spec) {
   std::string groups;
   for (const std::string& name : draw.MetricNames()) groups += "(?P<" + name + ">.)";
   spec.program.report_pattern = draw.OneIn(2) ? groups : "";
+  for (size_t i = 0; i < spec.program.secrets.size(); ++i)
+    spec.program.secrets[i] = "SECRET_" + std::to_string(i);
   for (Constraint& bounds : spec.constraints) {
     if (!bounds.min && !bounds.max) bounds.min = 0.5;
     if (bounds.min && bounds.max && *bounds.min > *bounds.max) std::swap(bounds.min, bounds.max);

@@ -52,7 +52,7 @@ Response Sweeps::Pause(const Request& request, const Target& target) {
   std::string effect = "nothing runs, and nothing starts before it is resumed";
   if (leaving > 0) effect = Plural(leaving, "running trial") + " will save a checkpoint and leave";
   if (events->empty()) effect = "it is paused already";
-  return answers_.Sweep(target.sweep(), kAccepted, effect);
+  return answers_.Sweep(request, target.sweep(), kAccepted, effect);
 }
 
 Response Sweeps::Resume(const Request& request, const Target& target) {
@@ -63,7 +63,7 @@ Response Sweeps::Resume(const Request& request, const Target& target) {
   std::string effect = "it goes on";
   if (back > 0) effect = "it goes on, " + Plural(back, "paused trial") + " first";
   if (events->empty()) effect = "it is running already";
-  return answers_.Sweep(target.sweep(), kAccepted, effect);
+  return answers_.Sweep(request, target.sweep(), kAccepted, effect);
 }
 
 Response Sweeps::Stop(const Request& request, const Target& target) {
@@ -78,7 +78,7 @@ Response Sweeps::Stop(const Request& request, const Target& target) {
   std::string effect = Plural(running, "running trial") + " will finish, and nothing else starts";
   if (running == 0) effect = "nothing runs, so it ends now";
   if (events->empty()) effect = "it is ending already";
-  return answers_.Sweep(target.sweep(), kAccepted, effect);
+  return answers_.Sweep(request, target.sweep(), kAccepted, effect);
 }
 
 Response Sweeps::Kill(const Request& request, const Target& target) {
@@ -87,7 +87,7 @@ Response Sweeps::Kill(const Request& request, const Target& target) {
   if (!events.ok()) return ProblemOfBody(events.error());
   std::string effect = Plural(CountFacts<TrialEnded>(*events), "trial") + " ended now";
   if (events->empty()) effect = "it is being killed already";
-  return answers_.Sweep(target.sweep(), kAccepted, effect);
+  return answers_.Sweep(request, target.sweep(), kAccepted, effect);
 }
 
 Response Sweeps::Extend(const Request& request, const Target& target) {
@@ -98,7 +98,7 @@ Response Sweeps::Extend(const Request& request, const Target& target) {
   const std::string effect =
       (CountFacts<SweepReopened>(*events) > 0 ? "it is open again: " : "now ") +
       Limits(*body.value);
-  return answers_.Sweep(target.sweep(), kAccepted, effect);
+  return answers_.Sweep(request, target.sweep(), kAccepted, effect);
 }
 
 Response Sweeps::Edit(const Request& request, const Target& target) {
@@ -111,7 +111,7 @@ Response Sweeps::Edit(const Request& request, const Target& target) {
   const auto events =
       backend_.Execute(EditSweep{target.sweep(), *std::move(patched.spec), *seen}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
-  return answers_.Sweep(target.sweep(), kAccepted, EffectOf(*events));
+  return answers_.Sweep(request, target.sweep(), kAccepted, EffectOf(*events));
 }
 
 Response Sweeps::Delete(const Request& request, const Target& target) {

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "core/brain/warm_start.h"
+#include "core/log/secret_names.h"
 #include "server/http/answers/refusal.h"
 #include "server/http/answers/render.h"
 #include "server/http/routes/request/query.h"
@@ -41,6 +42,21 @@ sweepfile::Parsed Sweeps::Parse(const Request& request) const {
   return sweepfile::ParseSweep(request.body, parse);
 }
 
+std::optional<Response> Sweeps::RefuseUndefinedSecrets(const SweepSpec& spec) {
+  const auto undefined = backend_.UndefinedSecrets(spec.program.secrets);
+  if (!undefined.ok()) return Problem(undefined.error());
+  if (undefined->empty()) return std::nullopt;
+  std::string names;
+  std::string commands;
+  for (const std::string& name : *undefined) {
+    names += (names.empty() ? "" : ", ") + name;
+    commands += (commands.empty() ? "`" : ", `") + ("attune secret set " + name + "`");
+  }
+  return Problem(rest::ProblemType::kUndefinedSecret, "secrets: the server has no value of " +
+                                                          names + "; an admin sets it with " +
+                                                          commands + " on the server's machine");
+}
+
 // From the tables, as they are now.
 Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
   std::vector<WarmStart> starts;
@@ -60,14 +76,16 @@ Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
   return starts;
 }
 
-// Or finds the one that an earlier request with this key has made.
+// The sweep that an earlier request with this key has created.
+Result<std::optional<SweepId>> Sweeps::FindRequested(const std::string& key) {
+  if (key.empty()) return std::optional<SweepId>();
+  const auto earlier = reader_.Requested(SweepId(0), key);
+  if (!earlier.ok()) return earlier.error();
+  return *earlier ? SweepOf((*earlier)->fact) : std::nullopt;
+}
+
 Result<SweepId> Sweeps::Make(CreateSweep command, const std::string& actor) {
   const std::string key = command.idempotency_key;
-  if (!key.empty()) {
-    const auto earlier = reader_.Requested(SweepId(0), key);
-    if (!earlier.ok()) return earlier.error();
-    if (*earlier) return *SweepOf((*earlier)->fact);
-  }
   auto taken = WarmStartsOf(*command.spec);
   if (!taken.ok()) return taken.error();
   command.warm_start = std::move(taken).value();
@@ -93,11 +111,18 @@ Response Sweeps::Create(const Request& request, const Target&) {
     return Problem(absolute.error());
   sweepfile::Parsed parsed = Parse(request);
   if (!parsed.spec) return Refuse(parsed.faults);
+  const auto earlier = FindRequested(*key);
+  if (!earlier.ok()) return Problem(earlier.error());
+  if (*earlier) return AnswerCreated(request, **earlier);
+  if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
   const auto id =
       Make({*std::move(parsed.spec), request.body, *std::move(key), request.actor}, request.actor);
-  if (!id.ok()) return RefuseBody(id.error(), request.body);
-  Response created = answers_.Sweep(*id, 201);
-  if (created.status == 201) created.Set("Location", "/api/v1/sweeps/" + ToString(*id));
+  return id.ok() ? AnswerCreated(request, *id) : RefuseBody(id.error(), request.body);
+}
+
+Response Sweeps::AnswerCreated(const Request& request, SweepId id) {
+  Response created = answers_.Sweep(request, id, 201);
+  if (created.status == 201) created.Set("Location", "/api/v1/sweeps/" + ToString(id));
   return created;
 }
 
@@ -106,11 +131,13 @@ Response Sweeps::Validate(const Request& request, const Target&) {
     return Problem(absolute.error());
   const sweepfile::Parsed parsed = Parse(request);
   if (!parsed.spec) return Refuse(parsed.faults);
+  if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
   const auto taken = WarmStartsOf(*parsed.spec);
   if (!taken.ok()) return RefuseBody(taken.error(), request.body);
   rest::ValidatedSweep validated{.resolved = sweepfile::ToJson(*parsed.spec),
                                  .rungs = RenderSteps(answers_.RungsOf(*parsed.spec))};
   for (const WarmStart& start : *taken) validated.warm_start.push_back(start.text);
+  validated.warnings = SecretWarnings(parsed.spec->program);
   return Render(validated);
 }
 
@@ -132,14 +159,15 @@ Response Sweeps::List(const Request& request, const Target&) {
   return Render(rest::SweepList{.sweeps = answers_.Sweeps(*sweeps), .next_page_token = next});
 }
 
-Response Sweeps::Get(const Request&, const Target& target) {
-  return answers_.Sweep(target.sweep());
+Response Sweeps::Get(const Request& request, const Target& target) {
+  return answers_.Sweep(request, target.sweep());
 }
 
-Response Sweeps::Resolved(const Request&, const Target& target) {
+Response Sweeps::Resolved(const Request& request, const Target& target) {
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
-  return Render(rest::ResolvedSweep{.resolved = sweepfile::ToJson(sweep->spec)});
+  return Render(
+      rest::ResolvedSweep{.resolved = sweepfile::ToJson(VisibleSpec(request, sweep->spec))});
 }
 
 Response Sweeps::Curves(const Request& request, const Target& target) {

@@ -46,7 +46,10 @@ class Sweeps {
 
  private:
   sweepfile::Parsed Parse(const Request& request) const;
+  std::optional<Response> RefuseUndefinedSecrets(const SweepSpec& spec);
   Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);
+  Result<std::optional<SweepId>> FindRequested(const std::string& key);
+  Response AnswerCreated(const Request& request, SweepId id);
   Result<SweepId> Make(CreateSweep command, const std::string& actor);
 
   Backend& backend_;

@@ -95,7 +95,7 @@ int Lineages::Add(Link link) {
   return static_cast<int>(links_.size()) - 1;
 }
 
-Response Schedules::Get(const Request&, const Target& target) {
+Response Schedules::Get(const Request& request, const Target& target) {
   const auto trial = reader_.Trial(target.trial);
   if (!trial.ok()) return Problem(trial.error());
   const auto sweep = reader_.Sweep(target.sweep());
@@ -113,10 +113,11 @@ Response Schedules::Get(const Request&, const Target& target) {
     if (!read.ok()) return Problem(read.error());
   }
   const Lineages::Lineage lineage = lineages.Of(target.trial.number);
-  rest::Schedule schedule{.sweep = ToString(target.sweep()),
-                          .trial = target.trial.number.value,
-                          .step = trial->step.value,
-                          .file = sweepfile::ResolvedYaml(Again(sweep->spec, *trial, lineage))};
+  rest::Schedule schedule{
+      .sweep = ToString(target.sweep()),
+      .trial = target.trial.number.value,
+      .step = trial->step.value,
+      .file = sweepfile::ResolvedYaml(Again(VisibleSpec(request, sweep->spec), *trial, lineage))};
   if (trial->best) schedule.best = *trial->best;
   for (const auto& [step, part] : lineage)
     schedule.schedule.push_back(

@@ -171,5 +171,19 @@ TEST(Facts, LongTextsOfAFailureAreCut) {
   EXPECT_EQ(said.line.size(), kMatchedLineBytesMax);
 }
 
+TEST(Facts, TextsOfAFailureAreMasked) {
+  v1::Facts facts;
+  v1::Failure& failure = *facts.add_facts()->mutable_ended()->mutable_failure();
+  failure.set_message("rank 0: secret");
+  failure.set_log_tail("a secret\n");
+  failure.set_line("the secret");
+  facts.add_facts()->mutable_started();
+  MaskFailures(facts, [](std::string& text) { text.replace(text.find("secret"), 6, "******"); });
+  EXPECT_EQ(facts.facts(0).ended().failure().message(), "rank 0: ******");
+  EXPECT_EQ(facts.facts(0).ended().failure().log_tail(), "a ******\n");
+  EXPECT_EQ(facts.facts(0).ended().failure().line(), "the ******");
+  EXPECT_FALSE(facts.facts(1).has_ended());
+}
+
 }  // namespace
 }  // namespace attune::server

@@ -94,6 +94,21 @@ TEST_F(TouchedTest, WhereAGangMeetsIsToldToAllOfIt) {
   EXPECT_EQ(told.host(), "");
 }
 
+TEST_F(TouchedTest, ProgramsGetSecretsAsVariables) {
+  SweepSpec spec = attune::testing::ToySpec();
+  spec.program.environment = {{"A", "1"}};
+  spec.program.secrets = {"KEY", "REMOVED"};
+  Do(CreateSweep{spec, "", ""});
+  const v1::Desired desired = ToDesired(brain.state(), HostOf(0), {}, [](const std::string& name) {
+    return name == "KEY" ? std::optional<std::string>("value") : std::nullopt;
+  });
+  const v1::Program& program = desired.assignments(0).program();
+  ASSERT_EQ(program.environment_size(), 2);
+  EXPECT_EQ(program.environment(1).name(), "KEY");
+  EXPECT_EQ(program.environment(1).value().text(), "value");
+  EXPECT_THAT(program.missing_secrets(), ElementsAre("REMOVED"));
+}
+
 TEST_F(TouchedTest, ADeletedSweepTouchesAllUntilItIsRemoved) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
   const SweepId sweep = brain.state().last_sweep;

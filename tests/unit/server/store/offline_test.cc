@@ -218,5 +218,20 @@ TEST_F(Offline, ExportedEventsAreTheWholeLogOrASweeps) {
   EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents, .sweep = SweepId(2)}).size(), 1u);
 }
 
+TEST_F(Offline, ExportedEventsHaveEnvOnlyIfAsked) {
+  ExportOptions options{.what = ExportOptions::What::kEvents};
+  const auto contains = [&](const std::string& word) {
+    for (const std::string& line : Lines(options))
+      if (line.find(word) != line.npos) return true;
+    return false;
+  };
+  EXPECT_FALSE(contains("NCCL_DEBUG"));
+  EXPECT_FALSE(contains("source"));
+  EXPECT_TRUE(contains("parameters"));
+  options.with_env = true;
+  EXPECT_TRUE(contains("NCCL_DEBUG"));
+  EXPECT_TRUE(contains("source"));
+}
+
 }  // namespace
 }  // namespace attune::server

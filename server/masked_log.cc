@@ -1,0 +1,31 @@
+#include "server/masked_log.h"
+
+#include <algorithm>
+#include <string>
+
+namespace attune::server {
+
+Result<Backend::LogSlice> ReadMasked(const LogRange& wanted, const SecretMask& mask,
+                                     const ReadLogRange& read) {
+  // So many bytes of a secret can lie before and behind the part.
+  const int64_t margin = std::max<int64_t>(static_cast<int64_t>(mask.longest_bytes()) - 1, 0);
+  const int64_t from =
+      wanted.offset < 0 ? wanted.offset - margin : std::max<int64_t>(wanted.offset - margin, 0);
+  auto slice = read({from, wanted.limit_bytes + static_cast<uint32_t>(2 * margin)});
+  if (!slice.ok() || margin == 0) return slice;
+
+  mask.Apply(slice->data);
+  const auto log_bytes = static_cast<int64_t>(slice->file_bytes);
+  const auto begin = static_cast<int64_t>(slice->offset);
+  const int64_t end = begin + std::ssize(slice->data);
+  const int64_t first =
+      std::clamp(wanted.offset < 0 ? log_bytes + wanted.offset : wanted.offset, begin, end);
+  const int64_t known = end < log_bytes ? std::max(end - margin, first) : end;
+  const int64_t last = std::min(first + int64_t{wanted.limit_bytes}, known);
+  slice->data =
+      slice->data.substr(static_cast<size_t>(first - begin), static_cast<size_t>(last - first));
+  slice->offset = static_cast<uint64_t>(first);
+  return slice;
+}
+
+}  // namespace attune::server
