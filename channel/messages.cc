@@ -292,7 +292,8 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
   if (type == "rendezvous") message = ReadRendezvous(fields);
   if (type == "error") {
     message =
-        ErrorText{Shorten(fields.Text("message")), fields.Boolean("lost_peer").value_or(false)};
+        ErrorText{Shorten(fields.Text("message")), fields.Boolean("lost_peer").value_or(false),
+                  fields.Boolean("disk_full").value_or(false)};
   }
   if (type == "done") message = Done{};
 }
@@ -422,8 +423,10 @@ std::string ToLine(const Heartbeat& heartbeat) {
 }
 
 std::string ToLine(const ErrorText& error) {
-  return Line(
-      {{"type", "error"}, {"message", Shorten(error.message)}, {"lost_peer", error.lost_peer}});
+  return Line({{"type", "error"},
+               {"message", Shorten(error.message)},
+               {"lost_peer", error.lost_peer},
+               {"disk_full", error.disk_full}});
 }
 
 std::string ToLine(const Done&) { return Line({{"type", "done"}}); }

@@ -123,6 +123,7 @@ struct Heartbeat {
 struct ErrorText {
   std::string message;
   bool lost_peer = false;  // the failure of another rank, as this one sees it
+  bool disk_full = false;  // a disk or a quota of this host is full
 };
 
 struct Done {};

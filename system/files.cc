@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "system/private_files.h"
+#include "system/random_word.h"
 #include "system/system_error.h"
 
 namespace attune {
@@ -56,6 +57,28 @@ bool WriteAt(int file, std::string_view bytes, off_t offset) {
     offset += count;
   }
   return true;
+}
+
+uint64_t BytesIn(const std::filesystem::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code failed;
+  for (auto entry = std::filesystem::recursive_directory_iterator(folder, failed);
+       !failed && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(failed)) {
+    std::error_code gone;
+    const uint64_t size = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
+bool HasRoom(const std::filesystem::path& folder) {
+  std::string name = folder / ".room-XXXXXX";
+  const UniqueFd file(mkostemp(name.data(), O_CLOEXEC));
+  if (!file) return !IsStorageFull(errno);
+  unlink(name.c_str());
+  // Random bytes, because some file systems compress.
+  return WriteAt(file.get(), RandomBytes(kRoomTriedBytes), 0) || !IsStorageFull(errno);
 }
 
 Result<std::string> ReadWhole(const std::filesystem::path& path) {

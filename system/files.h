@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@
 namespace attune {
 
 // Modes of files.
-inline constexpr mode_t kPrivate = 0600;  // for its owner
+inline constexpr mode_t kPrivate = 0600;        // for its owner
 inline constexpr mode_t kReadableByAll = 0644;  // unless KeepFilesPrivate() was called
 
 // Writes a small file whole, in place of the one that may be there: a reader sees one of the two,
@@ -30,6 +31,14 @@ Status SyncFolder(const std::filesystem::path& folder);
 // Writes all of `bytes` to the file, from `offset` on, or at its end if it was opened with
 // O_APPEND. False with errno set.
 bool WriteAt(int file, std::string_view bytes, off_t offset);
+
+// Bytes of all files below a folder; of what cannot be read, none.
+uint64_t BytesIn(const std::filesystem::path& folder);
+
+// Whether the folder's disk, and the quota of this user there, takes kRoomTriedBytes more: they are
+// written and deleted, but not synced. True as well if this cannot be tried.
+bool HasRoom(const std::filesystem::path& folder);
+inline constexpr size_t kRoomTriedBytes = 1 << 20;
 
 // The whole text of a file; empty if there is no file. Errors: as of SystemError().
 Result<std::string> ReadWhole(const std::filesystem::path& path);

@@ -9,10 +9,8 @@ namespace attune {
 namespace {
 
 ErrorCode CodeOf(int number) {
+  if (IsStorageFull(number)) return ErrorCode::kStorageFull;
   switch (number) {
-    case ENOSPC:
-    case EDQUOT:
-      return ErrorCode::kStorageFull;
     case EAGAIN:
     case EMFILE:
     case ENFILE:
@@ -24,6 +22,8 @@ ErrorCode CodeOf(int number) {
 }
 
 }  // namespace
+
+bool IsStorageFull(int number) { return number == ENOSPC || number == EDQUOT; }
 
 Error SystemError(const std::string& what, int number) {
   return {CodeOf(number), what + ": " + std::strerror(number)};

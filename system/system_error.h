@@ -10,4 +10,7 @@ namespace attune {
 // too little of something now, else kDenied. The message is "what: words of the errno".
 Error SystemError(const std::string& what, int number);
 
+// Whether this errno says that a disk or a quota is full.
+bool IsStorageFull(int number);
+
 }  // namespace attune

@@ -139,8 +139,14 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
  private:
   void RunThread();
   void OnFact(const gang::Fact& fact) {
-    if (std::holds_alternative<gang::Ended>(fact.what)) gangs_.OnEnded(fact.attempt);
+    if (const auto* ended = std::get_if<gang::Ended>(&fact.what)) OnEnded(fact.attempt, *ended);
     machine_.OnFact(fact, TakeTime());
+  }
+  void OnEnded(const gang::AttemptId& attempt, const gang::Ended& ended) {
+    gangs_.OnEnded(attempt);
+    // The server hears of the problem before the end, so that the trial does not come back at once.
+    if (ended.failure && ended.failure->disk_full)
+      health_->OnDiskFull(ended.failure->room_bytes, gang::BootClock::now());
   }
 
   // Back-pressure, from the outbox to the workers. The supervision thread asks before it reads; the

@@ -37,15 +37,18 @@ const Symptom& Culprit(const std::vector<Symptom>& symptoms) {
 }
 
 Failure Describe(const Symptom& symptom) {
-  Failure failure{.rank = symptom.rank, .lost_peer = symptom.lost_peer};
+  Failure failure{
+      .rank = symptom.rank, .lost_peer = symptom.lost_peer, .disk_full = symptom.disk_full};
   if (!symptom.error.empty())
     failure.message =
         CutEnd("rank " + std::to_string(symptom.rank) + ": " + symptom.error, kErrorTextBytesMax);
+  if (symptom.disk_full) failure.kind = FailureKind::kHost;
   if (!symptom.exit) {
     failure.exit_code = -1;
     return failure;
   }
-  failure.kind = symptom.exit->signal != 0 ? FailureKind::kSignal : FailureKind::kExit;
+  if (!symptom.disk_full)
+    failure.kind = symptom.exit->signal != 0 ? FailureKind::kSignal : FailureKind::kExit;
   failure.exit_code = symptom.exit->exit_code;
   failure.signal = symptom.exit->signal;
   if (failure.message.empty()) failure.message = WhatWasSeen(symptom.rank, *symptom.exit);

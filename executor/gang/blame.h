@@ -14,6 +14,7 @@ struct Symptom {
   int rank = 0;
   std::string error;               // text of its `error` line; empty if there was none
   bool lost_peer = false;          // its `error` line says that another rank is gone
+  bool disk_full = false;          // its `error` line says that a disk or a quota is full
   std::optional<ExitStatus> exit;  // empty: the gang was torn down before it left by itself
 };
 

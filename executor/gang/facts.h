@@ -32,7 +32,9 @@ struct Failure {
   int signal = 0;        // kSignal
   std::string message;   // one sentence: the exception's text, or what was seen from outside
   std::string log_tail;  // last lines of the rank's log, at most kLogTailBytesMax
-  bool lost_peer = false;  // the rank tells of another one, here or on another host, that is gone
+  bool lost_peer = false;   // the rank tells of another one, here or on another host, that is gone
+  bool disk_full = false;   // kHost: a disk or a quota of this host is full
+  uint64_t room_bytes = 0;  // with disk_full: so much room was not enough
   LogMatch match;
 };
 

@@ -55,6 +55,21 @@ fs::path RankLog(const fs::path& attempt_dir, int rank) {
   return attempt_dir / ("rank-" + std::to_string(rank) + ".log");
 }
 
+std::vector<fs::path> UnfinishedCheckpoints(const GangSpec& spec) {
+  std::vector<fs::path> unfinished;
+  if (!spec.HasRankZero()) return unfinished;
+  const std::string prefix = ".attempt-" + std::to_string(spec.attempt.attempt) + "-";
+  std::error_code absent;
+  for (auto entry = fs::directory_iterator(spec.checkpoint_dir, absent);
+       !absent && entry != fs::directory_iterator(); entry.increment(absent)) {
+    const std::string name = entry->path().filename();
+    // Executors may share the folder, and others may have fetched into it.
+    if (name.starts_with(prefix) && !name.starts_with(prefix + "resumed-"))
+      unfinished.push_back(entry->path());
+  }
+  return unfinished;
+}
+
 Result<UniqueFd> OpenLog(const fs::path& path) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);

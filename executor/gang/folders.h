@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/message_limits.h"
 #include "base/result.h"
@@ -45,6 +46,10 @@ std::string CheckpointFolder(int64_t step, uint32_t attempt);
 // Where ranks of this host put the copy of a checkpoint that they fetch from rank 0's host:
 // `.attempt-<n>-resumed-<first rank here>`; nullopt: they fetch none.
 std::optional<std::filesystem::path> FetchedFolder(const GangSpec& spec);
+
+// What rank 0, which has ended, has begun to save and has not finished; empty where rank 0 is on
+// another host.
+std::vector<std::filesystem::path> UnfinishedCheckpoints(const GangSpec& spec);
 
 // Whose sweep a folder has files of, as the last one that has run some of it here: a word that its
 // server has said. Empty: nobody has.

@@ -11,6 +11,7 @@
 #include "executor/gang/folders.h"
 #include "executor/processes/process_group.h"
 #include "logging/log.h"
+#include "system/files.h"
 
 namespace attune::gang {
 namespace {
@@ -22,6 +23,12 @@ int64_t WallClockUs() {
 }
 
 bool IsLoopback(const std::string& host) { return host == "localhost" || host.starts_with("127."); }
+
+uint64_t FreeBytes(const std::filesystem::path& folder) {
+  std::error_code failed;
+  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
+  return failed ? 0 : space.available;
+}
 
 std::string Milliseconds(std::chrono::milliseconds duration) {
   return std::to_string(duration.count()) + " ms";
@@ -190,6 +197,7 @@ void Gang::On(Rank& rank, const channel::ErrorText& error) {
   if (symptom.error.empty()) {
     symptom.error = error.message;
     symptom.lost_peer = error.lost_peer;
+    symptom.disk_full = error.disk_full;
   }
   Weigh();
 }
@@ -273,6 +281,15 @@ void Gang::Fail(FailureKind kind, int rank, std::string message) {
   End(Outcome::kFailed, Failure{.kind = kind, .rank = rank, .message = std::move(message)});
 }
 
+// If the disk is full that is the host's failure, whatever could not be done.
+void Gang::FailToStart(FailureKind kind, int rank, const Error& error) {
+  const bool disk_full = error.code == ErrorCode::kStorageFull;
+  End(Outcome::kFailed, Failure{.kind = disk_full ? FailureKind::kHost : kind,
+                                .rank = rank,
+                                .message = error.message,
+                                .disk_full = disk_full});
+}
+
 void Gang::Cancel(CancelReason reason) {
   if (reason == CancelReason::kUnwanted) return End(Outcome::kCancelled, {});
   if (reason == CancelReason::kSoon) soon_ = true;
@@ -318,9 +335,7 @@ bool Gang::has_rank(pid_t pid) const {
 
 void Gang::Conclude() {
   phase_ = Phase::kGone;
-  // Ranks that were killed have not deleted it themselves.
-  if (const auto fetched = FetchedFolder(spec_); fetched && services_.discard)
-    services_.discard(*fetched);
+  const uint64_t unfinished_bytes = DiscardUnfinished();
   if (group_ != 0) {
     ReapGroup(group_);
     services_.guard.Remove(group_);
@@ -334,9 +349,24 @@ void Gang::Conclude() {
       ended.failure->log_tail = LogTail(launcher_->log());
     }
     ended.failure->match = FindInFailure(*ended.failure);
+    if (ended.failure->disk_full)
+      ended.failure->room_bytes = FreeBytes(spec_.checkpoint_dir) + unfinished_bytes;
   }
   Emit(std::move(ended));
   services_.gone(spec_.attempt);
+}
+
+// Deletes what ranks that were killed, or failed, have not deleted themselves. Returns how many
+// bytes an unfinished checkpoint had.
+uint64_t Gang::DiscardUnfinished() {
+  uint64_t bytes = 0;
+  if (!services_.discard) return bytes;
+  if (const auto fetched = FetchedFolder(spec_)) services_.discard(*fetched);
+  for (std::filesystem::path& unfinished : UnfinishedCheckpoints(spec_)) {
+    bytes += BytesIn(unfinished);
+    services_.discard(std::move(unfinished));
+  }
+  return bytes;
 }
 
 // What the failed rank says counts before what the others do.

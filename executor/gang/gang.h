@@ -150,10 +150,12 @@ class Gang final : private Rank::Owner {
   void Weigh();
   void EndUnlessLeaving(std::optional<Failure> failure);
   void Fail(FailureKind kind, int rank, std::string message);
+  void FailToStart(FailureKind kind, int rank, const Error& error);
   void End(Outcome outcome, std::optional<Failure> failure);
   void KillAll();
   void ConcludeIfGone();
   void Conclude();
+  uint64_t DiscardUnfinished();
   LogMatch FindInFailure(const Failure& failure) const;
 
   // Reports and verdicts.

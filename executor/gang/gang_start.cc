@@ -44,9 +44,9 @@ void Gang::Start() {
                 "ranks of other hosts cannot reach this one; start its executor with --interface");
   }
   if (Status made = MakePlace(spec_); !made.ok())
-    return Fail(FailureKind::kHost, -1, made.error().message);
+    return FailToStart(FailureKind::kHost, -1, made.error());
   if (Status prepared = PrepareMeeting(); !prepared.ok())
-    return Fail(FailureKind::kHost, -1, prepared.error().message);
+    return FailToStart(FailureKind::kHost, -1, prepared.error());
   Rank::Owner& owner = *this;
   for (const RankSlot& slot : spec_.ranks) {
     ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
@@ -54,7 +54,7 @@ void Gang::Start() {
 
   cgroup_ = services_.cgroup();
   const Result<WarmStart> warm = services_.launcher_for(ProgramOf(spec_.program, preparation_));
-  if (!warm.ok()) return Fail(FailureKind::kStart, -1, warm.error().message);
+  if (!warm.ok()) return FailToStart(FailureKind::kStart, -1, warm.error());
   built_on_sdk_ = warm.value().built_on_sdk;
   launcher_ = warm.value().launcher;
   if (launcher_) {
@@ -103,8 +103,7 @@ std::optional<Gang::Outlets> Gang::Open(Rank& rank) {
   Result<UniqueFd> channel = rank.OpenChannel();
   Result<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
   if (channel.ok() && log.ok()) return Outlets{std::move(channel.value()), std::move(log.value())};
-  Fail(FailureKind::kHost, rank.slot().rank,
-       channel.ok() ? log.error().message : channel.error().message);
+  FailToStart(FailureKind::kHost, rank.slot().rank, channel.ok() ? log.error() : channel.error());
   return std::nullopt;
 }
 

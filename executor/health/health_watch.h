@@ -26,6 +26,10 @@ class HealthWatch {
               std::chrono::milliseconds every = kEvery);
   ~HealthWatch();
 
+  // A write to the disk has failed for lack of room: there was so much, and that was not enough.
+  // Any thread.
+  void OnDiskFull(uint64_t room_bytes, gang::BootClock::time_point now);
+
   // What was seen last; nothing wrong before the first look is done. Any thread.
   HostHealth Latest(gang::BootClock::time_point now) const;
 
@@ -37,10 +41,12 @@ class HealthWatch {
   const std::chrono::milliseconds every_;
 
   mutable std::mutex mutex_;
-  std::condition_variable stopped_;
-  HostHealth latest_;                  // under mutex_, as is all below
+  std::condition_variable changed_;
+  HostHealth latest_;  // under mutex_, as is all below
+  FullDisk full_;
   std::string at_;                     // what it looks at now; empty: at nothing
   gang::BootClock::time_point since_;  // when that began
+  bool look_now_ = false;
   bool stop_ = false;
 
   std::thread thread_;  // last: it uses all of the above

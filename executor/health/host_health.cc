@@ -29,11 +29,6 @@ std::string Size(uint64_t bytes) {
   return text;
 }
 
-void Add(const std::string& problem, HostHealth& health) {
-  if (problem.empty()) return;
-  health.problem += (health.problem.empty() ? "" : "; ") + problem;
-}
-
 }  // namespace
 
 Result<FileSystem> ReadFileSystem(const std::filesystem::path& folder) {
@@ -55,6 +50,27 @@ uint64_t MemoryFreeMin(const HealthLimits& limits, const HostMemory& memory) {
   return limits.memory_free_bytes.value_or(Least(kMemoryFreeBytesMin, memory.bytes));
 }
 
+void HostHealth::Add(const std::string& another) {
+  if (another.empty()) return;
+  problem += (problem.empty() ? "" : "; ") + another;
+}
+
+void FullDisk::Note(uint64_t room_bytes, Clock::time_point now) {
+  noted_at_ = now;
+  room_bytes_ = room_bytes;
+}
+
+// A look that began before may have seen the room that was used up since.
+void FullDisk::OnLook(uint64_t free_bytes, Clock::time_point began) {
+  if (noted_at_ && began > *noted_at_ && free_bytes >= WellAgainAt(room_bytes_)) noted_at_.reset();
+}
+
+std::string FullDisk::Problem(const std::filesystem::path& folder, Clock::time_point now) const {
+  if (!noted_at_ || now - *noted_at_ >= kLasts) return "";
+  return "its disk, or a quota, was full with " + Size(room_bytes_) + " left (" + folder.string() +
+         ")";
+}
+
 const std::string& LowMark::Judge(uint64_t free, uint64_t limit,
                                   const std::function<std::string()>& words) {
   if (problem_.empty() && free < limit) problem_ = words();
@@ -69,7 +85,7 @@ HostHealth HealthCheck::Look(const std::function<void(std::string)>& begins) {
   begins("its memory");
   LookAtMemory(health);
   begins("its driver for GPUs");
-  for (const std::string& problem : gpus_.Look()) Add(problem, health);
+  for (const std::string& problem : gpus_.Look()) health.Add(problem);
   return health;
 }
 
@@ -79,7 +95,7 @@ void HealthCheck::LookAtDisk(HostHealth& health) {
   const bool is_judged = options_.limits.disk_free_bytes != 0;
   if (!read.ok()) {
     if (is_judged)
-      Add("its disk does not say what it has left" + where + ": " + read.error().message, health);
+      health.Add("its disk does not say what it has left" + where + ": " + read.error().message);
     return;
   }
   const FileSystem& disk = read.value();
@@ -87,21 +103,17 @@ void HealthCheck::LookAtDisk(HostHealth& health) {
   if (!is_judged) return;
   const uint64_t bytes_min = DiskFreeMin(options_.limits, disk);
   health.disk_is_short = disk.free_bytes < WellAgainAt(bytes_min);
-  Add(disk_.Judge(disk.free_bytes, bytes_min,
-                  [&] {
-                    return "its disk has " + Size(disk.free_bytes) + " left" + where +
-                           ", less than " + Size(bytes_min);
-                  }),
-      health);
+  health.Add(disk_.Judge(disk.free_bytes, bytes_min, [&] {
+    return "its disk has " + Size(disk.free_bytes) + " left" + where + ", less than " +
+           Size(bytes_min);
+  }));
   if (disk.files == 0) return;
   const uint64_t files_min = FilesFreeMin(disk);
   health.disk_is_short |= disk.free_files < WellAgainAt(files_min);
-  Add(files_.Judge(disk.free_files, files_min,
-                   [&] {
-                     return "its disk has room for " + std::to_string(disk.free_files) +
-                            " more files" + where + ", less than " + std::to_string(files_min);
-                   }),
-      health);
+  health.Add(files_.Judge(disk.free_files, files_min, [&] {
+    return "its disk has room for " + std::to_string(disk.free_files) + " more files" + where +
+           ", less than " + std::to_string(files_min);
+  }));
 }
 
 void HealthCheck::LookAtMemory(HostHealth& health) {
@@ -109,12 +121,9 @@ void HealthCheck::LookAtMemory(HostHealth& health) {
   if (!memory.free_bytes) return;
   health.memory_free_bytes = *memory.free_bytes;
   const uint64_t limit = MemoryFreeMin(options_.limits, memory);
-  Add(memory_.Judge(*memory.free_bytes, limit,
-                    [&] {
-                      return "its memory has " + Size(*memory.free_bytes) + " left, less than " +
-                             Size(limit);
-                    }),
-      health);
+  health.Add(memory_.Judge(*memory.free_bytes, limit, [&] {
+    return "its memory has " + Size(*memory.free_bytes) + " left, less than " + Size(limit);
+  }));
 }
 
 }  // namespace attune::agent

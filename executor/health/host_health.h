@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -10,6 +11,7 @@
 #include "executor/gang/words.h"
 #include "executor/health/gpu_health.h"
 #include "executor/health/host_resources.h"
+#include "executor/processes/boot_clock.h"
 
 namespace attune::agent {
 
@@ -39,6 +41,8 @@ uint64_t FilesFreeMin(const FileSystem& disk);
 uint64_t MemoryFreeMin(const HealthLimits& limits, const HostMemory& memory);
 
 struct HostHealth {
+  void Add(const std::string& another);  // to the problem; empty: nothing is added
+
   // Why no gang should start here, as one sentence's end; empty: one may. While a problem lasts its
   // text stays, with the figures of when it was found.
   std::string problem;
@@ -59,6 +63,27 @@ class LowMark {
   std::string problem_;
 };
 
+// A disk or a quota that was full when something was written. That is a problem until a quarter
+// more is free than the room that was not enough. It is one for kLasts at most, because nobody
+// knows what a quota leaves.
+class FullDisk {
+ public:
+  using Clock = gang::BootClock;
+  static constexpr std::chrono::minutes kLasts{5};
+
+  void Note(uint64_t room_bytes, Clock::time_point now);
+
+  // What is free, as a look found that began then.
+  void OnLook(uint64_t free_bytes, Clock::time_point began);
+
+  // The end of a sentence; empty: there is no problem. `folder` lies on the disk.
+  std::string Problem(const std::filesystem::path& folder, Clock::time_point now) const;
+
+ private:
+  std::optional<Clock::time_point> noted_at_;  // nullopt: there is room
+  uint64_t room_bytes_ = 0;
+};
+
 // Looks at the data folder's file system, at memory and at GPUs. Used by one thread, for as long as
 // these take to answer.
 class HealthCheck {
@@ -75,6 +100,9 @@ class HealthCheck {
 
   // `begins` is told what it looks at next: "its disk (/data)".
   HostHealth Look(const std::function<void(std::string)>& begins);
+
+  const std::filesystem::path& data_dir() const { return options_.data_dir; }
+  bool judges_disk() const { return options_.limits.disk_free_bytes != 0; }
 
  private:
   void LookAtDisk(HostHealth& health);

@@ -23,18 +23,6 @@ std::string NameOfCopy(const std::string& digest) {
              : digest;
 }
 
-uint64_t BytesIn(const fs::path& folder) {
-  uint64_t bytes = 0;
-  std::error_code failed;
-  for (auto entry = fs::recursive_directory_iterator(folder, failed);
-       !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
-    std::error_code gone;
-    const uint64_t size = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;
-    if (!gone) bytes += size;
-  }
-  return bytes;
-}
-
 bool HasFailed(const Downloaded& done, ErrorCode code) {
   return !done.status.ok() && done.status.error().code == code;
 }

@@ -299,6 +299,7 @@ TEST(Messages, EachSurvivesARoundTrip) {
   ExpectRoundTrip(Progress{4});
   ExpectRoundTrip(Heartbeat{std::chrono::milliseconds(kSilenceMsMax)});
   ExpectRoundTrip(ErrorText{"two\nlines", true});
+  ExpectRoundTrip(ErrorText{.message = "no room", .disk_full = true});
   ExpectRoundTrip(Done{});
 }
 

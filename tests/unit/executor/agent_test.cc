@@ -90,6 +90,16 @@ TEST_F(AgentTest, ADiskBelowItsLimitIsSaidAndHowMuchIsLeft) {
   EXPECT_GT(heartbeat.memory_free_bytes(), 0u);
 }
 
+TEST_F(AgentTest, AFullDiskIsSaidBeforeTheEndOfTheGangThatFoundItFull) {
+  StartAgent();
+  server_.Welcome();
+  server_.Want({Assignment(7, 1, {"full:no space left", "exit:1"})});
+  EXPECT_THAT(server_.NextHealth().problem(), HasSubstr("was full"));
+  const v1::Ended ended = NextEnded();
+  EXPECT_EQ(ended.failure().kind(), v1::Failure::HOST);
+  EXPECT_EQ(ended.failure().message(), "rank 0: no space left");
+}
+
 TEST_F(AgentTest, HelloSaysWhereOthersReadItsCheckpointsIfTheyReachIt) {
   StartAgent();
   EXPECT_EQ(server_.NextHello().pieces_port(), 0u);

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "tests/unit/executor/harness.h"
@@ -68,6 +69,41 @@ TEST_F(GangFailure, ExceptionTextBecomesTheMessage) {
   EXPECT_EQ(failure.rank, 1);
   EXPECT_EQ(failure.exit_code, 1);
   EXPECT_EQ(failure.message, "rank 1: loss is NaN at step 7");
+}
+
+TEST_F(GangFailure, AFullDiskIsTheHostsFailureAndWhatWasSavedSoFarGoes) {
+  std::mutex mutex;
+  std::vector<std::filesystem::path> discarded;
+  StartSupervisor({.discard = [&](std::filesystem::path folder) {
+    const std::lock_guard lock(mutex);
+    discarded.push_back(std::move(folder));
+  }});
+  const GangSpec spec = PlainWorker({"1/full:no space left", "1/exit:1", "hang"}, 2);
+  const std::filesystem::path unfinished = spec.checkpoint_dir / ".attempt-1-Ab3";
+  std::filesystem::create_directories(unfinished);
+  WriteFile(unfinished / "model", "12345");
+  std::filesystem::create_directories(spec.checkpoint_dir / ".attempt-1-resumed-2");
+  std::filesystem::create_directories(spec.checkpoint_dir / ".attempt-12-Xy9");
+  std::filesystem::create_directories(spec.checkpoint_dir / "step-1-attempt-1");
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.kind, FailureKind::kHost);
+  EXPECT_TRUE(failure.disk_full);
+  EXPECT_GT(failure.room_bytes, 5u);
+  EXPECT_EQ(failure.message, "rank 1: no space left");
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(discarded, ElementsAre(unfinished));
+}
+
+TEST_F(GangFailure, AFullDiskThatALauncherCannotStartOnIsTheHostsFailure) {
+  const std::filesystem::path launchers = folders_.Launchers();
+  std::filesystem::create_directories(launchers);
+  if (mount("tmpfs", launchers.c_str(), "tmpfs", 0, "nr_inodes=1") != 0)
+    GTEST_SKIP() << "may not mount a small disk";
+  const Failure failure = RunToFailure(Spec({ATTUNE_TEST_LAUNCHABLE_WORKER, "exit:0"}));
+  EXPECT_EQ(failure.kind, FailureKind::kHost);
+  EXPECT_TRUE(failure.disk_full);
+  EXPECT_THAT(failure.message, HasSubstr("No space left on device"));
+  umount2(launchers.c_str(), MNT_DETACH);
 }
 
 TEST_F(GangFailure, ErrorFollowedByExitZeroStillFails) {

@@ -131,6 +131,45 @@ TEST_F(HostHealthTest, ADiskThatCannotBeReadIsAProblemWhileItLasts) {
   EXPECT_EQ(ProblemOf(check), "");
 }
 
+TEST(FullDisk, IsAProblemUntilAQuarterMoreThanWasNotEnoughIsFree) {
+  FullDisk disk;
+  FullDisk::Clock::time_point now{};
+  EXPECT_EQ(disk.Problem("/data", now), "");
+  disk.OnLook(0, now);
+  EXPECT_EQ(disk.Problem("/data", now), "");
+  disk.Note(8 * kMiB, now);
+  const std::string problem = "its disk, or a quota, was full with 8.0 MiB left (/data)";
+  EXPECT_EQ(disk.Problem("/data", now), problem);
+  disk.OnLook(20 * kMiB, now - std::chrono::seconds(1));
+  EXPECT_EQ(disk.Problem("/data", now), problem) << "that was free before";
+  now += std::chrono::seconds(1);
+  disk.OnLook(10 * kMiB - 1, now);
+  EXPECT_EQ(disk.Problem("/data", now), problem);
+  disk.OnLook(10 * kMiB, now);
+  EXPECT_EQ(disk.Problem("/data", now), "");
+}
+
+TEST(FullDisk, IsTriedAgainAfterAWhileBecauseNobodyKnowsWhatAQuotaLeaves) {
+  FullDisk disk;
+  const FullDisk::Clock::time_point now{};
+  disk.Note(100 * kGiB, now);
+  const std::chrono::milliseconds tick(1);
+  EXPECT_NE(disk.Problem("/data", now + FullDisk::kLasts - tick), "");
+  EXPECT_EQ(disk.Problem("/data", now + FullDisk::kLasts), "");
+}
+
+TEST_F(HostHealthTest, ADiskThatWasFullIsAProblemAtOnceUnlessDisksAreNeverOne) {
+  for (const bool judged : {true, false}) {
+    HealthWatch watch(
+        Check({.disk_free_bytes = judged ? std::nullopt : std::optional<uint64_t>(0)}),
+        [](const HostHealth&) {});
+    const auto now = gang::BootClock::now();
+    watch.OnDiskFull(200 * kGiB, now);
+    EXPECT_EQ(watch.Latest(now).problem,
+              judged ? "its disk, or a quota, was full with 200.0 GiB left (/data)" : "");
+  }
+}
+
 TEST_F(HostHealthTest, MemoryIsAProblemBelowItsLimitUntilAQuarterMoreIsFree) {
   HealthCheck check = Check();
   HaveMemory(16 * kGiB, 255 * kMiB);
