@@ -8,7 +8,7 @@ namespace attune {
 
 // `what` failed with this errno: kStorageFull for a full disk, kUnavailable where the system has
 // too little of something now, else kDenied. The message is "what: words of the errno".
-Error SystemError(const std::string& what, int number);
+base::Error SystemError(const std::string& what, int number);  // the SDK has another Error
 
 // Whether this errno says that a disk or a quota is full.
 bool IsStorageFull(int number);

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <thread>
 
+#include "system/system_error.h"
+
 namespace attune::inline sdk::trainable {
 namespace {
 
@@ -27,7 +29,13 @@ int TryToConnect(const UniqueFd& socket, const sockaddr* address, socklen_t size
 
 }  // namespace
 
-void ThrowErrno(const std::string& what) { throw Error(what + ": " + std::strerror(errno)); }
+void ThrowSystemError(const std::string& what, int number) {
+  const std::string message = what + ": " + std::strerror(number);
+  if (IsStorageFull(number)) throw DiskFull(message);
+  throw Error(message);
+}
+
+void ThrowErrno(const std::string& what) { ThrowSystemError(what, errno); }
 
 bool Poll(const UniqueFd& socket, short events, Clock::time_point deadline) {
   using std::chrono::milliseconds;

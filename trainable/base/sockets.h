@@ -13,8 +13,9 @@
 
 namespace attune::inline sdk::trainable {
 
-// "what: strerror(errno)", as an exception.
-[[noreturn]] void ThrowErrno(const std::string& what);
+// "what: strerror(number)", as an exception: DiskFull if it says so, else Error.
+[[noreturn]] void ThrowSystemError(const std::string& what, int number);
+[[noreturn]] void ThrowErrno(const std::string& what);  // the same, with errno
 
 // The value, or the error as an exception that begins with `what`.
 template <typename T>

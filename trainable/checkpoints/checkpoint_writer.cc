@@ -94,7 +94,7 @@ CheckpointWriter::CheckpointWriter(fs::path checkpoint_dir, std::int64_t step, i
       world_size_(world_size) {
   std::error_code error;
   fs::create_directories(checkpoint_dir_, error);
-  if (error) throw Error(checkpoint_dir_.string() + ": " + error.message());
+  if (error) trainable::ThrowSystemError(checkpoint_dir_.string(), error.value());
   folder_ = MakeFolder(checkpoint_dir_ / c10::str(kHiddenPrefix, attempt_, "-"));
 }
 
@@ -211,7 +211,8 @@ void StateWriter::Write(const Checkpoint& files) {
   for (const auto& entry : fs::directory_iterator(files.folder())) {
     std::error_code error;
     fs::copy_file(entry.path(), folder_ / entry.path().filename(), error);
-    if (error) throw Error(entry.path().string() + ": cannot be copied: " + error.message());
+    if (error)
+      trainable::ThrowSystemError(entry.path().string() + ": cannot be copied", error.value());
   }
 }
 

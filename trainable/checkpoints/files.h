@@ -12,7 +12,7 @@
 namespace attune::inline sdk::trainable {
 
 // A new file, written from its beginning to its end; SyncPath() makes it durable. Everything throws
-// attune::Error that names the file: when it exists already, and when the disk refuses.
+// attune::Error that names the file: when it exists already, and when the disk refuses it.
 class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& file);

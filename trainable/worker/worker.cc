@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "attune/error.h"
+#include "system/files.h"
 #include "trainable/channel/channel.h"
 #include "trainable/channel/messages.h"
 #include "trainable/distributed/process_groups.h"
@@ -87,6 +88,7 @@ struct Rank {
   std::vector<std::string> args;
   std::atomic<int> number = -1;  // until the executor says which
   std::atomic<int> world_size = 1;
+  std::string checkpoint_dir;  // written before the training code runs
   Channel channel;
 };
 std::terminate_handler terminate_before = nullptr;
@@ -98,6 +100,18 @@ std::string TextOf(const std::exception_ptr& error) {
     return exception.what();
   } catch (...) {
     return "an exception that does not derive from std::exception";
+  }
+}
+
+// Whether a disk of this host is full, by the exception or by trying. Libraries often do not say
+// why a file could not be written, and what they wrote so far still fills the disk.
+bool IsDiskFull(const std::exception_ptr& error, const std::string& checkpoint_dir) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const DiskFull&) {
+    return true;
+  } catch (...) {
+    return !checkpoint_dir.empty() && !HasRoom(checkpoint_dir);
   }
 }
 
@@ -121,7 +135,8 @@ std::string TextOf(const std::exception_ptr& error) {
     channel.WaitForExecutorToClose(kLostPeerHold);
   }
   channel.Leave();
-  channel.Send(ToLine(channel::ErrorText{message, lost_peer}));
+  const bool disk_full = !lost_peer && IsDiskFull(error, this_rank->checkpoint_dir);
+  channel.Send(ToLine(channel::ErrorText{message, lost_peer, disk_full}));
   channel.Flush(kLastWords);
   LeaveAtOnce(1);
 }
@@ -160,6 +175,7 @@ void Train() {
   const Start start = rank.channel.Await<channel::Start>("start");
   rank.number = start.rank;
   rank.world_size = start.world_size;
+  rank.checkpoint_dir = start.checkpoint_dir;
   rank.channel.Send(ToLine(channel::Heartbeat{Context::kSetupSilence}));
   Prepare(start, rank.program, rank.args);
   Context context(start, rank.channel, std::move(rank.args));

@@ -19,12 +19,12 @@
 
 #include "tests/unit/trainable/gang_modes.h"
 
-// In place of the C library's: fails if GANG_PROGRAM_FSYNC is "fails", else waits until somebody
-// has opened the pipe of that name for writing.
+// In place of the C library's: fails if GANG_PROGRAM_FSYNC is "fails" or "full", else waits until
+// somebody has opened the pipe of that name for writing.
 extern "C" int fsync(int fd) {
   if (const char* pipe = std::getenv("GANG_PROGRAM_FSYNC")) {
-    if (std::string(pipe) == "fails") {
-      errno = EIO;
+    if (std::string(pipe) == "fails" || std::string(pipe) == "full") {
+      errno = std::string(pipe) == "full" ? EDQUOT : EIO;
       return -1;
     }
     close(open(pipe, O_RDONLY | O_CLOEXEC));
@@ -82,6 +82,7 @@ void Checkpoints(attune::Context& context) {
   while (going_on) {
     const attune::Metrics metrics = {{"step", static_cast<double>(context.step() + 1)}};
     if (mode == "logs") context.Log(metrics, static_cast<double>(context.step()) + 0.5);
+    if (mode == "fails") throw std::runtime_error("file write failed");
     if (mode == "directory") {
       attune::CheckpointDirectory directory = context.PrepareCheckpointDirectory();
       torch::save(model, directory.path() / "model.pt");

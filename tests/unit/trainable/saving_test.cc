@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -128,10 +129,37 @@ TEST_F(Saving, ThatTheDiskRefusesFailsTheRankWithoutAReport) {
   environment_["GANG_PROGRAM_FSYNC"] = "fails";
   start_["checkpoint_every"] = 2;
   FakeGang gang = Gang(1, "background");
-  EXPECT_THAT(gang.Await(0, "error")["message"],
-              AllOf(HasSubstr("checkpoints"), HasSubstr("Input/output error")));
+  const json error = gang.Await(0, "error");
+  EXPECT_THAT(error["message"], AllOf(HasSubstr("checkpoints"), HasSubstr("Input/output error")));
+  EXPECT_EQ(error["disk_full"], false);
   EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("report 2")));
   EXPECT_EQ(gang.Wait(0), 1);
+}
+
+TEST_F(Saving, SaysThatAQuotaIsFull) {
+  environment_["GANG_PROGRAM_FSYNC"] = "full";
+  start_["checkpoint_every"] = 2;
+  FakeGang gang = Gang(1, "background");
+  const json error = gang.Await(0, "error");
+  EXPECT_THAT(error["message"], HasSubstr("Disk quota exceeded"));
+  EXPECT_EQ(error["disk_full"], true);
+}
+
+// A library that saves does not say why it cannot.
+TEST_F(Saving, FindsThatTheDiskIsFullWhateverTheExceptionSays) {
+  const fs::path checkpoints = folder_ / "checkpoints";
+  fs::create_directory(checkpoints);
+  {
+    FakeGang gang = Gang(1, "fails");
+    EXPECT_EQ(gang.Await(0, "error")["disk_full"], false);
+  }
+  if (mount("tmpfs", checkpoints.c_str(), "tmpfs", 0, "size=512k") != 0)
+    GTEST_SKIP() << "may not mount a small disk";
+  FakeGang gang = Gang(1, "fails");
+  const json error = gang.Await(0, "error");
+  EXPECT_THAT(error["message"], HasSubstr("file write failed"));
+  EXPECT_EQ(error["disk_full"], true);
+  umount2(checkpoints.c_str(), MNT_DETACH);
 }
 
 TEST_F(Saving, PutsShardsOfAllRanksIntoOneCheckpointForAnyNumberOfRanks) {

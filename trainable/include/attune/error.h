@@ -14,6 +14,13 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What the SDK throws when a disk or a quota refuses what it writes. If it fails the rank, the host
+// is to blame and not the trial: no restart is spent.
+class DiskFull : public Error {
+ public:
+  using Error::Error;
+};
+
 // What a driver's call throws when one of its workers failed: of TorchTrainer and WorkerGroup. The
 // message names the worker.
 class WorkerError : public Error {
