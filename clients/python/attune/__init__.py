@@ -23,12 +23,12 @@ docs/python.md tells the story; docs/worker-channel.md is what is spoken underne
 """
 
 import attune._distribution  # first: it may refuse
-from attune._checkpoint import CheckpointError
+from attune._checkpoint import CheckpointError, DiskFull
 from attune._control import LostPeer
 from attune._trial import PUBLIC, TrialEnded, current
 
-__all__ = ["CheckpointError", "LostPeer", "TrialEnded", "heartbeat", "init", "log", "progress", "report",
-           *PUBLIC]
+__all__ = ["CheckpointError", "DiskFull", "LostPeer", "TrialEnded", "heartbeat", "init", "log", "progress",
+           "report", *PUBLIC]
 
 
 def init(defaults=None):
@@ -55,7 +55,8 @@ def report(metrics, step=None, checkpoint=None, every_rank=False):
     Returns when training goes on. Otherwise raises TrialEnded, on all ranks at the same step, which
     ends the program with exit status 0 if nothing catches it.
 
-    Raises ValueError for metrics or a step that cannot be, LostPeer when another rank has gone.
+    Raises ValueError for metrics or a step that cannot be, LostPeer when another rank has gone, DiskFull when a disk
+    or a quota has no room for the checkpoint. DiskFull is the host's failure: the trial spends no restart.
     """
     current().report(metrics, step, checkpoint, every_rank)
 

@@ -1,5 +1,6 @@
 """Checkpoints as docs/worker-channel.md has them: folders with a manifest of hashes."""
 
+import errno
 import hashlib
 import json
 import os
@@ -10,10 +11,48 @@ import tempfile
 _FORMAT = "attune-checkpoint/1"
 _MANIFEST = "manifest.json"
 _CONFIG = "attune-config.json"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_ROOM_BYTES = 1 << 20
 
 
 class CheckpointError(RuntimeError):
     """A checkpoint is not what its manifest says, or cannot be written."""
+
+
+class DiskFull(CheckpointError):
+    """A checkpoint cannot be written, because a disk or a quota of this host is full.
+
+    If it ends the rank, the host is to blame and not the trial: no restart is spent.
+    """
+
+
+def is_disk_full(error, folder):
+    """Whether a checkpoint could not be written for lack of room in `folder`, the folder that it is written into.
+
+    Libraries often do not say why a file could not be written. What they wrote so far still fills the disk then.
+    """
+    if any(isinstance(each, OSError) and each.errno in _FULL for each in chain(error)):
+        return True
+    return not has_room(folder)
+
+
+def chain(error):
+    """An exception and those that it comes from."""
+    while error:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def has_room(folder):
+    """Whether the folder's disk, and the quota of this user there, takes a MiB more."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            rest = memoryview(os.urandom(_ROOM_BYTES))  # random, because some file systems compress
+            while rest:
+                rest = rest[file.write(rest):]
+    except OSError as error:
+        return error.errno not in _FULL
+    return True
 
 
 def remove_unfinished(folder, attempt):

@@ -1,6 +1,7 @@
 """What a rank knows of its trial, and what becomes of its reports."""
 
 import atexit
+import contextlib
 import math
 import os
 import pathlib
@@ -153,11 +154,17 @@ class Trial:
         if self._channel:
             self._channel.send("progress", step=self.step)
 
-    def error(self, message, lost_peer):
+    def error(self, message, lost_peer, disk_full):
         if self._channel:
             # Lone surrogates, as in names of files that are no UTF-8, are no text to the executor.
             message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
-            self._channel.send("error", message=message, lost_peer=lost_peer)
+            self._channel.send("error", message=message, lost_peer=lost_peer, disk_full=disk_full)
+
+    def is_disk_full(self, error):
+        """Whether an exception comes of a full disk, or the disk for checkpoints is full whatever the exception says."""
+        if any(isinstance(each, _checkpoint.DiskFull) for each in _checkpoint.chain(error)):
+            return True
+        return bool(self.checkpoint_dir and not _checkpoint.has_room(self.checkpoint_dir))
 
     def log(self, metrics, step):
         try:
@@ -272,15 +279,17 @@ class Trial:
 
     def _save(self, step, now, save, every_rank):
         self.heartbeat(_LONG_SILENCE_S)
-        partial = _checkpoint.begin(self.checkpoint_dir, self.attempt)
+        with _blaming_full_disks(self.checkpoint_dir):
+            partial = _checkpoint.begin(self.checkpoint_dir, self.attempt)
         try:
-            if every_rank:
-                self._tell({"step": step, "save": str(partial)})
-            save(partial)
-            if every_rank and self._control:
-                self._control.hear_all()
-            path, digest, size = _checkpoint.finish(partial, self.checkpoint_dir, step, now,
-                                                    self.attempt, self.world_size, self._sweep_config)
+            with _blaming_full_disks(partial):  # before what was written so far is deleted
+                if every_rank:
+                    self._tell({"step": step, "save": str(partial)})
+                save(partial)
+                if every_rank and self._control:
+                    self._control.hear_all()
+                path, digest, size = _checkpoint.finish(partial, self.checkpoint_dir, step, now, self.attempt,
+                                                        self.world_size, self._sweep_config)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
@@ -291,7 +300,8 @@ class Trial:
             return
         self.heartbeat(_LONG_SILENCE_S)
         if os.path.isdir(folder):
-            save(pathlib.Path(folder))
+            with _blaming_full_disks(folder):
+                save(pathlib.Path(folder))
         else:  # rank 0 is on another host; this one may take part in what is gathered there
             with tempfile.TemporaryDirectory() as own:
                 save(pathlib.Path(own))
@@ -318,6 +328,19 @@ class Trial:
                 message = self._channel.receive()
             self._control = Follower(message["host"], message["port"], self._gang, self.rank)
         return self._control
+
+
+@contextlib.contextmanager
+def _blaming_full_disks(folder):
+    """Turns exceptions that come of a full disk into DiskFull."""
+    try:
+        yield
+    except (_checkpoint.DiskFull, LostPeer):
+        raise
+    except Exception as error:
+        if not _checkpoint.is_disk_full(error, folder):
+            raise
+        raise _checkpoint.DiskFull(f"{folder}: a disk or a quota of this host is full: {error}") from error
 
 
 def numbers(metrics):
@@ -374,7 +397,8 @@ def _tell_of_exceptions(trial):
     def hook(kind, error, traceback):
         if os.getpid() == process:
             try:
-                trial.error(f"{kind.__name__}: {error}", is_lost_peer(error))
+                lost_peer = is_lost_peer(error)
+                trial.error(f"{kind.__name__}: {error}", lost_peer, not lost_peer and trial.is_disk_full(error))
             except OSError:
                 pass  # nobody listens any more; the traceback below is for the log
         previous(kind, error, traceback)

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import socket
+import subprocess
 import sys
 import unittest
 
@@ -93,7 +94,7 @@ class Reports(Client):
         self.assertEqual(rank.end()[0], 1)
         rank = self.rank("attune.init()\nraise ValueError('too green')")
         self.assertEqual(rank.receive("error"), {"type": "error", "message": "ValueError: too green",
-                                                 "lost_peer": False})
+                                                 "lost_peer": False, "disk_full": False})
         self.assertIn("Traceback", rank.end()[2])
 
     def test_an_exception_that_is_no_utf_8_is_told_in_utf_8(self):
@@ -131,6 +132,30 @@ class Checkpoints(Client):
                          {"bytes": 5, "sha256": hashlib.sha256(b"state").hexdigest()})
         self.assertEqual(json.loads((folder / "attune-config.json").read_text()), {"lr": 0.1})
         self.assertEqual(saved["bytes"], sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()))
+
+    def test_that_finds_no_room_blames_the_host_and_leaves_nothing(self):
+        # A quota, and a library that says something else.
+        for error in ("raise OSError(errno.EDQUOT, 'Disk quota exceeded')",
+                      "\n try: raise OSError(errno.ENOSPC, 'No space left')\n except OSError as e: raise RuntimeError from e"):
+            rank = self.save(f"import errno\ndef save(folder): {error}\nattune.report({{'a': 1}}, checkpoint=save)")
+            said = rank.receive("error")
+            self.assertTrue(said["disk_full"])
+            self.assertIn("a disk or a quota of this host is full", said["message"])
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_on_a_full_disk_blames_the_host_whatever_the_exception_says(self):
+        script = ("def save(folder):\n (folder / 'a').write_bytes(b'x' * 300_000)\n raise RuntimeError('write failed')\n"
+                  "attune.report({'a': 1}, checkpoint=save)")
+        self.assertFalse(self.save(script).receive("error")["disk_full"])
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", self.folder], check=False).returncode:
+            self.skipTest("may not mount a small disk")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.folder], check=True)
+        self.assertTrue(self.save(script).receive("error")["disk_full"])
+        # Caught and wrapped, and raised when there is room again.
+        self.assertTrue(self.save("def save(folder): raise OSError(28, 'full')\n"
+                                  "try: attune.report({'a': 1}, checkpoint=save)\n"
+                                  "except attune.DiskFull as error: raise ValueError from error")
+                        .receive("error")["disk_full"])
 
     def test_every_so_many_steps_also_where_steps_are_left_out(self):
         rank = self.save("for s in (1, 2, 3, 7, 8): attune.report({'a': 1}, s, checkpoint=save)",
