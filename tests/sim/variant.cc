@@ -19,6 +19,8 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kForgetsDeletedSweeps, "forgets-deleted-sweeps"},
     {Variant::kIgnoresReservation, "ignores-reservation"},
     {Variant::kReleasesWhenAway, "releases-when-away"},
+    {Variant::kKeepsReservation, "keeps-reservation"},
+    {Variant::kOverlooksDepartures, "overlooks-departures"},
     {Variant::kRecordsTwice, "records-twice"},
     {Variant::kSleepsThroughLease, "sleeps-through-lease"},
     {Variant::kForgetsEdits, "forgets-edits"},

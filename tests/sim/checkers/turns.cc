@@ -67,13 +67,21 @@ class Turns final : public Checker {
                                [](const auto& entry) { return !entry.second.folder.empty(); });
   }
 
-  // Whether the sweep would start one more gang now if it were its turn.
-  bool Waits(const SweepBook& sweep, Time now) const {
+  // Whether the trial avoids an executor whose slots are reserved.
+  static bool Avoids(const TrialBook& trial, const ReservationBook& reservation) {
+    return std::ranges::any_of(reservation.workers, [&](const auto& entry) {
+      return trial.avoided.contains(entry.first);
+    });
+  }
+
+  // Whether the sweep would start one more gang now if it were its turn. With a reservation: one
+  // that may use the reserved slots.
+  bool Waits(const SweepBook& sweep, Time now, const ReservationBook* reserved = nullptr) const {
     if (sweep.state != SweepState::kRunning || sweep.stopping) return false;
     if (std::ranges::any_of(sweep.trials, [&](const auto& entry) {
           const TrialBook& trial = entry.second;
           return trial.state == TrialState::kPending && !trial.live && trial.not_before <= now &&
-                 !Bound(trial);
+                 !Bound(trial) && (reserved == nullptr || !Avoids(trial, *reserved));
         }))
       return true;
     // A space may be used up without the searcher having said so, who ponders may have nothing yet,
@@ -90,7 +98,7 @@ class Turns final : public Checker {
     const SweepBook* sweep = books_.Find(fact.sweep);
     if (!reservation || sweep == nullptr) return;
     const int most = sweep->spec.max_concurrent_trials;
-    if (!Waits(*sweep, now) || (most > 0 && sweep->Live() >= most)) return;
+    if (!Waits(*sweep, now, &*reservation) || (most > 0 && sweep->Live() >= most)) return;
     for (const auto& [name, workers] : reservation->workers) {
       const ExecutorBook& executor = books_.executors.at(name);
       const Resources& each = sweep->spec.gang.per_worker;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/result.h"
@@ -55,13 +57,9 @@ class BrokenMind final : public server::Mind {
       if (variant_ == Variant::kReleasesWhenAway && state().reservation &&
           !reachable_(state().reservation->workers.begin()->first).takes)
         Commit({ReservationReleased{state().reservation->sweep, "wrong on purpose"}}, now, events);
-      std::vector<Fact> facts = variant_ == Variant::kIgnoresLabels
-                                    ? AdvanceWithoutLabels(now)
-                                    : attune::Advance(state(), reachable_, now);
-      const bool starts = !facts.empty() && (std::holds_alternative<AttemptAssigned>(facts[0]) ||
-                                             std::holds_alternative<TrialCreated>(facts[0]) ||
-                                             std::holds_alternative<TrialPromoted>(facts[0]));
-      if (starts && blind_) facts.clear();
+      if (variant_ == Variant::kOverlooksDepartures) blind_ |= SomeExecutorLeft();
+      std::vector<Fact> facts = NextFacts(now);
+      if (Starts(facts) && blind_) facts.clear();
       if (facts.empty()) {
         blind_ = false;
         return {std::move(events), false};
@@ -74,6 +72,32 @@ class BrokenMind final : public server::Mind {
 
  private:
   const State& state() const { return brain_.state(); }
+
+  static bool Starts(const std::vector<Fact>& facts) {
+    return !facts.empty() && (std::holds_alternative<AttemptAssigned>(facts[0]) ||
+                              std::holds_alternative<TrialCreated>(facts[0]) ||
+                              std::holds_alternative<TrialPromoted>(facts[0]));
+  }
+
+  std::vector<Fact> NextFacts(Time now) {
+    if (variant_ == Variant::kIgnoresLabels) return AdvanceWithoutLabels(now);
+    std::vector<Fact> facts = attune::Advance(state(), reachable_, now);
+    if (variant_ == Variant::kKeepsReservation && !facts.empty() &&
+        std::holds_alternative<ReservationReleased>(facts[0]))
+      facts.clear();
+    return facts;
+  }
+
+  // Whether an executor that took gangs at the last call takes none now.
+  bool SomeExecutorLeft() {
+    std::set<std::string> taking;
+    for (const auto& [name, executor] : state().executors) {
+      if (reachable_(name).takes) taking.insert(name);
+    }
+    const bool left = !std::ranges::includes(taking, taking_);
+    taking_ = std::move(taking);
+    return left;
+  }
 
   // Whatever has closed an executor.
   void Forget(const Command& command) {
@@ -154,7 +178,8 @@ class BrokenMind final : public server::Mind {
   Variant variant_;
   Brain brain_;
   Reachable reachable_;
-  bool blind_ = false;  // to what could start now
+  bool blind_ = false;            // to what could start now
+  std::set<std::string> taking_;  // executors that took gangs at the last call
 };
 
 }  // namespace
@@ -173,6 +198,8 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kGrowsBlindly:
     case Variant::kIgnoresReservation:
     case Variant::kReleasesWhenAway:
+    case Variant::kKeepsReservation:
+    case Variant::kOverlooksDepartures:
     case Variant::kWastesSlots:
       return std::make_unique<BrokenMind>(variant, std::move(reachable));
     default:
