@@ -51,7 +51,7 @@ bool HasSweep(const State& state, SweepId sweep, Needs needs) {
   const bool is_live = state.Find(sweep) != nullptr;
   if (needs == Needs::kNewSweep) return !is_live;
   if (needs == Needs::kEndedSweep) return state.ended.contains(sweep);
-  if (needs == Needs::kGoneSweep) return was_created && !is_live;
+  if (needs == Needs::kGoneSweep) return !is_live;
   if (needs == Needs::kCreatedSweep) return was_created;
   return is_live;
 }
@@ -127,7 +127,7 @@ std::optional<std::string> CheckNumber(const Sweep& sweep, const TrialCreated& c
 
 // Whether the state has everything that Apply assumes of an event that a brain has written.
 bool CanFollow(const State& state, const Event& event) {
-  if (event.seq.value != state.last_seq.value + 1) return false;
+  if (event.seq <= state.last_seq) return false;  // those between them may have been erased
   if (!HasNeeded(state, event.fact)) return false;
   bool is_consistent = true;
   Dispatch<kAudit>(event.fact, [&](const auto& fact) -> decltype(void(IsConsistent(state, fact))) {

@@ -55,7 +55,8 @@ class Brain {
   }
 
   // At start-up: the state as it was saved (core/state/snapshot.h), and the events of the log after
-  // it. REQUIRES for Load: nothing has happened yet. After an error the brain is not to be used.
+  // it, without those that were erased. REQUIRES for Load: nothing has happened yet. After an error
+  // the brain is not to be used.
   Status Load(std::string_view snapshot) { return LoadState(snapshot, state_); }
   void Replay(const Event& event) { Apply(state_, event); }
 

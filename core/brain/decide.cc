@@ -14,6 +14,7 @@
 #include "core/space/draw.h"
 #include "core/state/ended.h"
 #include "core/state/retention.h"
+#include "core/state/shared_state.h"
 #include "core/state/stoppers.h"
 
 namespace attune {
@@ -124,7 +125,7 @@ class Decider {
     if (ChangedSince(command.seen,
                      [&](const TrialId& trial) { return trial.sweep == command.sweep; }))
       return Conflict("sweep " + id + " has changed since it was looked at: try again");
-    Add(SweepDeleted{command.sweep});
+    Add(SweepDeleted{command.sweep, SharedOf(state_, command.sweep)});
     return {};
   }
 
@@ -457,9 +458,7 @@ class Decider {
   template <class Concerns>
   bool ChangedSince(EventSeq seen, Concerns concerns) const {
     const auto later = std::ranges::upper_bound(state_.changes, seen, {}, &RecordChange::seq);
-    const bool forgotten =
-        later == state_.changes.begin() && state_.changes.size() == kRecordChanges;
-    return forgotten ||
+    return seen < state_.changes_after ||
            std::ranges::any_of(later, state_.changes.end(), concerns, &RecordChange::trial);
   }
 

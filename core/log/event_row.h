@@ -38,7 +38,7 @@ enum class Needs {
   kNewSweep,      // its sweep does not exist yet
   kSweep,         // its sweep exists and has not ended
   kEndedSweep,    // its sweep has ended and was not deleted
-  kGoneSweep,     // its sweep existed once and no longer runs
+  kGoneSweep,     // its sweep does not run; its events may have been erased
   kCreatedSweep,  // its sweep exists, has ended or was deleted
   kTrial,         // its trial exists and has not ended
   kLiveAttempt,   // its trial has an attempt that has not ended

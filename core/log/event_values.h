@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,6 +111,27 @@ struct Rendezvous {
   int port = 0;
 
   bool operator==(const Rendezvous&) const = default;
+};
+
+inline constexpr size_t kFailuresKept = 100;
+
+// How gangs have fared on an executor of late.
+struct Luck {
+  // The trials of the newest failures there, while nothing went well since; at most kFailuresKept.
+  std::vector<TrialId> failed;
+  bool worked = false;  // since the last of them a gang has made its first step, or left well
+  int times = 0;        // quarantines since something went well
+  bool operator==(const Luck&) const = default;
+};
+
+// The part of the state that events of every sweep change (core/state/shared_state.h).
+struct SharedState {
+  Epoch last_epoch{0};
+  std::optional<Epoch> reserved_since;  // Reservation::since; nullopt: no slots are reserved
+  std::map<std::string, Luck> luck;     // of executors, by name; one that is absent has Luck{}
+  std::vector<SweepId> reopenable;      // ended sweeps, by when they ended
+  EventSeq changes_after{0};            // State::changes_after
+  bool operator==(const SharedState&) const = default;
 };
 
 // The ranks of a gang on one executor.

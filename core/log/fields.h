@@ -81,6 +81,20 @@ void Fields(A& archive, Like<A, Rendezvous>& rendezvous) {
   archive.Sparse("port", rendezvous.port);
 }
 template <class A>
+void Fields(A& archive, Like<A, Luck>& luck) {
+  archive("failed", luck.failed);
+  archive("worked", luck.worked);
+  archive("times", luck.times);
+}
+template <class A>
+void Fields(A& archive, Like<A, SharedState>& shared) {
+  archive("last_epoch", shared.last_epoch);
+  archive("reserved_since", shared.reserved_since);
+  archive("luck", shared.luck);
+  archive("reopenable", shared.reopenable);
+  archive("changes_after", shared.changes_after);
+}
+template <class A>
 void Fields(A& archive, Like<A, GangPart>& part) {
   archive("executor", part.executor);
   archive("workers", part.workers);

@@ -106,14 +106,17 @@ struct SweepEnded {
       &SweepEnded::sweep, Field("state", &SweepEnded::state), Field("reason", &SweepEnded::reason));
 };
 
-// A user deleted a sweep that had ended. Every host deletes its files of the sweep.
+// A user deleted a sweep that had ended. Every host deletes its files of the sweep, and the store
+// erases its earlier events: `shared` has what the state would otherwise need them for. Without it
+// they stay.
 struct SweepDeleted {
   SweepId sweep;
+  std::optional<Boxed<SharedState>> shared = {};
 
   static constexpr auto kRow =
       EventRow({"sweep_deleted", Needs::kGoneSweep, kGangs | kEveryExecutor,
                 Handled(kStream | kTables), Ignored(kSummary | kCurves | kAudit)},
-               &SweepDeleted::sweep);
+               &SweepDeleted::sweep, Sparse("shared", &SweepDeleted::shared));
 };
 
 // The files of a deleted sweep are gone from a data folder.

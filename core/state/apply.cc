@@ -7,6 +7,7 @@
 #include "core/state/applier.h"
 #include "core/state/ended.h"
 #include "core/state/retention.h"
+#include "core/state/shared_state.h"
 
 namespace attune {
 
@@ -81,6 +82,8 @@ void Applier::operator()(const SweepEnded& fact) {
 void Applier::operator()(const SweepDeleted& fact) {
   ForgetEnded(state_, fact.sweep);
   state_.deleted.insert(fact.sweep);
+  state_.last_sweep = std::max(state_.last_sweep, fact.sweep);
+  if (fact.shared) RestoreShared(state_, **fact.shared, fact.sweep);
   for (auto& [executor, removals] : state_.removals) {  // they go with all the rest
     std::erase_if(removals,
                   [&](const auto& removal) { return removal.first.trial.sweep == fact.sweep; });
@@ -308,13 +311,16 @@ void Applier::Release(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
 // ---- one event -----------------------------------------------------------------------------
 
 void Apply(State& state, const Event& event) {
-  ATTUNE_CHECK(event.seq.value == state.last_seq.value + 1);
+  ATTUNE_CHECK(event.seq > state.last_seq);
   state.last_seq = event.seq;
   state.last_time = event.time;
   std::visit(Applier(state, event.time), event.fact);
   if (InfoOf(event.fact).touches & kTrialRecord) {
     state.changes.push_back({*TrialOf(event.fact), event.seq});
-    if (state.changes.size() > kRecordChanges) state.changes.pop_front();
+    if (state.changes.size() > kRecordChanges) {
+      state.changes_after = state.changes.front().seq;
+      state.changes.pop_front();
+    }
   }
   const auto id = SweepOf(event.fact);
   if (!id || std::holds_alternative<MetricsLogged>(event.fact)) return;

@@ -82,7 +82,8 @@ void AddEnded(State& state, const Sweep& sweep) {
 void ForgetEnded(State& state, SweepId id) {
   const auto ended = state.ended.find(id);
   if (ended == state.ended.end()) return;
-  state.by_key.erase(ended->second.idempotency_key);
+  const auto key = state.by_key.find(ended->second.idempotency_key);
+  if (key != state.by_key.end() && key->second == id) state.by_key.erase(key);
   state.ended.erase(ended);
   std::erase(state.reopenable, id);
 }

@@ -72,10 +72,6 @@ void Fields(A& archive, Like<A, Quarantine>& quarantine) {
   archive(quarantine.until, quarantine.reason);
 }
 template <class A>
-void Fields(A& archive, Like<A, Luck>& luck) {
-  archive(luck.failed, luck.worked, luck.times);
-}
-template <class A>
 void Fields(A& archive, Like<A, Executor>& executor) {
   archive(executor.name, executor.instance, executor.incarnation, executor.address, executor.folder,
           executor.lost, executor.lost_at, executor.drain, executor.problem, executor.quarantine,
@@ -93,13 +89,13 @@ template <class A>
 void PlainFields(A& archive, Like<A, State>& state) {
   archive(state.ended, state.reopenable, state.by_key, state.executors, state.folders, state.ending,
           state.reservation, state.removals, state.deleted, state.sweep_removals, state.changes,
-          state.last_seq, state.last_time, state.last_sweep, state.last_epoch,
+          state.changes_after, state.last_seq, state.last_time, state.last_sweep, state.last_epoch,
           state.last_incarnation);
 }
 
 namespace {
 
-constexpr uint32_t kForm = 1;
+constexpr uint32_t kForm = 2;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

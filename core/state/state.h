@@ -209,16 +209,6 @@ struct Quarantine {
   std::string reason;
 };
 
-inline constexpr size_t kFailuresKept = 100;
-
-// How gangs have fared on an executor of late.
-struct Luck {
-  // Whose failures there are the newest, and nothing went well since; at most kFailuresKept.
-  std::vector<TrialId> failed;
-  bool worked = false;  // since the last of them one has made its first step, or left well
-  int times = 0;        // quarantines since something went well
-};
-
 struct Executor {
   std::string name;
   std::string instance;
@@ -285,7 +275,7 @@ struct RecordChange {
   EventSeq seq;
 };
 
-// So many of them are known. A record is read and used within fewer, or has to be read again.
+// The number of them that is known. A record is read and used within fewer, or is read again.
 inline constexpr size_t kRecordChanges = 256;
 
 // Everything the brain knows. Changed by Apply only; replaying the log rebuilds it.
@@ -307,7 +297,8 @@ struct State {
   std::set<SweepId> deleted;
   // Deleted sweeps whose files are to go, by the data folder that may have some (FolderOf).
   std::map<std::string, std::set<SweepId>> sweep_removals;
-  std::deque<RecordChange> changes;  // in order
+  std::deque<RecordChange> changes;  // in order: every one after `changes_after`
+  EventSeq changes_after{0};
   EventSeq last_seq{0};
   Time last_time;
   SweepId last_sweep{0};
@@ -351,7 +342,7 @@ Step LastStep(const Sweep& sweep, const Trial& trial);
 uint64_t SeedOf(const SweepSpec& spec, TrialNumber trial);
 
 // Changes the state by one event. Cannot fail: events were checked before they were written.
-// REQUIRES: event.seq follows state.last_seq.
+// REQUIRES: event.seq follows state.last_seq, or all events between them were erased.
 void Apply(State& state, const Event& event);
 
 }  // namespace attune

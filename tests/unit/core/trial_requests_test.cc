@@ -151,6 +151,8 @@ TEST_F(TrialRequests, ARecordOlderThanAllKnownChangesIsRefused) {
   Finish(0);
   const TrialRecord early = RecordOf(0, Step(2));
   for (size_t i = 0; i < kRecordChanges; ++i) Do(PinCheckpoint{{Id(7), 1, Step(2)}, true});
+  EXPECT_LE(brain.state().changes_after, early.seen) << "every change since is known";
+  Do(PinCheckpoint{{Id(7), 1, Step(2)}, true});
   EXPECT_EQ(Refused(ReopenTrial{early}).code, ErrorCode::kConflict);
 }
 
