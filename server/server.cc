@@ -70,6 +70,7 @@ class LateStore final : public EventStore {
   }
   Status Probe() override { return store_->Probe(); }
   bool Tidy() override { return store_->Tidy(); }
+  bool NeedsSnapshot() const override { return store_->NeedsSnapshot(); }
 
  private:
   std::unique_ptr<SqliteStore> store_;

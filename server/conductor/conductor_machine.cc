@@ -83,6 +83,12 @@ void ConductorMachine::SaveSnapshot() {
     mind_->brain().LetGoOfEnded();
 }
 
+bool ConductorMachine::Tidy() {
+  if (stalled_) return false;
+  if (options_.store->NeedsSnapshot()) SaveSnapshot();
+  return options_.store->Tidy();
+}
+
 Status ConductorMachine::Step(std::vector<Submission> batch, Time clock) {
   if (stalled_) Probe(clock);
   std::vector<Event> events;

@@ -53,8 +53,8 @@ class ConductorMachine {
   std::optional<Time> NextStep(Time clock) const;
 
   // A little of the store's work that can wait, for when nothing else is to be done; whether some
-  // is left.
-  bool Tidy() { return options_.store->Tidy(); }
+  // is left. Saves a snapshot if that work needs one.
+  bool Tidy();
 
   // At the end, to save the next start time.
   void SaveSnapshot();

@@ -1,9 +1,19 @@
 #include "server/store/event_log.h"
 
 #include "base/result.h"
+#include "server/store/erased_events.h"
 #include "server/store/event_codec.h"
 
 namespace attune::server {
+namespace {
+
+std::optional<SweepId> SweepIn(const sqlite::Rows& rows) {
+  if (rows.Null(1)) return std::nullopt;
+  return SweepId(static_cast<uint64_t>(rows.Integer(1)));
+}
+
+}  // namespace
+
 void AppendRow(sqlite::Transaction& transaction, const Event& event) {
   const EncodedFact encoded = Encode(event.fact);
   std::optional<uint64_t> sweep;
@@ -21,7 +31,7 @@ void AppendRow(sqlite::Transaction& transaction, const Event& event) {
 
 Result<Event> EventOf(const sqlite::Rows& rows) {
   StoredFact stored{.kind = rows.Text(4), .version = rows.Integer(5), .payload = rows.Text(6)};
-  if (!rows.Null(1)) stored.sweep = SweepId(static_cast<uint64_t>(rows.Integer(1)));
+  stored.sweep = SweepIn(rows);
   if (!rows.Null(2)) stored.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(2)));
   auto fact = Decode(stored);
   const EventSeq seq(static_cast<uint64_t>(rows.Integer(0)));
@@ -57,15 +67,19 @@ Status ReadLog(sqlite::Connection& connection, EventSeq after,
       "SELECT seq, sweep, trial, time, kind, version, payload, actor FROM events"
       " WHERE seq > ? ORDER BY seq",
       after.value);
-  for (uint64_t expected = after.value + 1; rows.Next(); ++expected) {
+  if (!rows.Next()) return rows.status();
+  auto erased = ErasedEvents::Of(connection);
+  if (!erased.ok()) return erased.error();
+  EventSeq before = after;
+  do {
+    const EventSeq seq(static_cast<uint64_t>(rows.Integer(0)));
+    if (Status whole = erased->CheckGap(before, seq); !whole.ok()) return whole;
+    before = seq;
+    if (erased->Includes(SweepIn(rows), seq)) continue;
     const auto event = EventWithActorOf(rows);
     if (!event.ok()) return event.error();
-    if (event->seq.value != expected)
-      return Error{ErrorCode::kCorrupt, "the log goes from event " + std::to_string(expected - 1) +
-                                            " to " + std::to_string(event->seq.value) +
-                                            ": restore the database from a backup"};
     visit(*event);
-  }
+  } while (rows.Next());
   return rows.status();
 }
 

@@ -22,7 +22,8 @@ Result<Event> EventWithActorOf(const sqlite::Rows& rows);  // and `actor` after 
 // The report that this event is.
 Result<Report> ReportAt(sqlite::Transaction& transaction, EventSeq seq);
 
-// Every event of seq > after, in order, until the first error.
+// Every event of seq > after that was not erased, in order, until the first error. kCorrupt if
+// another one is missing.
 Status ReadLog(sqlite::Connection& connection, EventSeq after,
                const std::function<void(const Event&)>& visit);
 

@@ -32,7 +32,7 @@ class EventStore {
   // when it is not known what is on the disk: the process must end, and its next start looks.
   virtual Status Append(std::span<const Event> batch) = 0;
 
-  // Calls `visit` with every event of seq > after, in order.
+  // Calls `visit` with every event of seq > after that was not erased, in order.
   virtual Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const = 0;
 
   // Keeps it beside the log; of all snapshots the newest two stay, and of what is left of ended
@@ -55,6 +55,10 @@ class EventStore {
 
   // A little of the work that can wait, for when there is nothing else to do; whether some is left.
   virtual bool Tidy() { return false; }
+
+  // Whether Tidy waits for a snapshot: events of deleted sweeps are erased once a snapshot is there
+  // that does not need them.
+  virtual bool NeedsSnapshot() const { return false; }
 };
 
 }  // namespace attune::server

@@ -8,6 +8,7 @@
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 #include "server/store/row_json.h"
+#include "server/store/tables.h"
 
 namespace attune::server {
 namespace {
@@ -24,13 +25,6 @@ std::optional<double> Present(double value) {
   if (std::isnan(value)) return std::nullopt;
   return value;
 }
-
-// Those with rows of each sweep, by `sweep`.
-constexpr const char* kTablesOfSweeps[] = {
-    "sweeps",       "trials",       "trial_counts",   "requests", "attempts",
-    "policies",     "decisions",    "clones",         "front",    "checkpoints",
-    "report_index", "logged_index", "logged_metrics",
-};
 
 constexpr std::string_view kPromote = "promote";  // beside verdicts on reports
 
@@ -165,8 +159,12 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepD
   transaction.Run(
       "DELETE FROM requests WHERE sweep = 0 AND seq = (SELECT seq FROM sweeps WHERE sweep = ?)",
       fact.sweep.value);
-  for (const char* table : kTablesOfSweeps)
-    transaction.Run("DELETE FROM " + std::string(table) + " WHERE sweep = ?", fact.sweep.value);
+  transaction.Run("DELETE FROM sweeps WHERE sweep = ?", fact.sweep.value);
+  transaction.Run("DELETE FROM trial_counts WHERE sweep = ?", fact.sweep.value);
+  if (fact.shared) return;  // the rest is erased with the events (erasure.h)
+  for (const SweepTable& table : kSweepTables)
+    transaction.Run("DELETE FROM " + std::string(table.name) + " WHERE sweep = ?",
+                    fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,

@@ -262,7 +262,9 @@ Result<std::vector<TrialRow>> ReadTrials(sqlite::Connection& connection, SweepId
   return trials;
 }
 
+// Rows of a deleted sweep may still be there.
 Result<TrialRow> ReadTrial(sqlite::Connection& connection, const TrialId& id) {
+  if (Status known = CheckSweep(connection, id.sweep); !known.ok()) return known.error();
   auto trials = ReadTrials(connection, id.sweep, id.number, 1);
   if (!trials.ok()) return trials.error();
   if (trials->empty() || trials->front().id != id) return NoTrial(id);

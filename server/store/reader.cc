@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "core/log/request_key.h"
 #include "server/store/curves.h"
+#include "server/store/erased_events.h"
 #include "server/store/event_log.h"
 #include "server/store/json.h"
 #include "server/store/queries.h"
@@ -179,6 +180,7 @@ Result<TrialDetail> Reader::Detail(const TrialId& id) {
 
 Result<AttemptRow> Reader::Attempt(const AttemptId& id) {
   return InSnapshot<AttemptRow>([&](sqlite::Connection& connection) -> Result<AttemptRow> {
+    if (Status known = CheckSweep(connection, id.trial.sweep); !known.ok()) return known.error();
     std::vector<AttemptRow> attempts;
     if (Status read = ReadAttempts(connection, id.trial, id.number, 1, attempts); !read.ok())
       return read.error();
@@ -194,7 +196,8 @@ Result<std::optional<Event>> Reader::Requested(SweepId sweep, const std::string&
         const auto [from, until] = SameRequests(request_key);
         sqlite::Rows rows = connection.Query(
             "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
-            " WHERE seq = (SELECT seq FROM requests WHERE sweep = ? AND key >= ? AND key < ? LIMIT 1)",
+            " WHERE seq = (SELECT seq FROM requests WHERE sweep = ?1 AND key >= ?2 AND key < ?3"
+            "  AND (?1 = 0 OR EXISTS (SELECT 1 FROM sweeps WHERE sweep = ?1)) LIMIT 1)",
             sweep.value, from, until);
         if (!rows.Next()) {
           if (!rows.status().ok()) return rows.status().error();
@@ -212,7 +215,8 @@ Result<std::optional<std::string>> Reader::RequestKeyOf(SweepId sweep,
       [&](sqlite::Connection& connection) -> Result<std::optional<std::string>> {
         const auto [from, until] = SameRequests(request_key);
         sqlite::Rows rows = connection.Query(
-            "SELECT key FROM requests WHERE sweep = ? AND key >= ? AND key < ? LIMIT 1",
+            "SELECT key FROM requests WHERE sweep = ?1 AND key >= ?2 AND key < ?3"
+            " AND (?1 = 0 OR EXISTS (SELECT 1 FROM sweeps WHERE sweep = ?1)) LIMIT 1",
             sweep.value, from, until);
         if (rows.Next()) return std::optional(std::string(rows.Text(0)));
         if (!rows.status().ok()) return rows.status().error();
@@ -255,12 +259,19 @@ Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sw
     sqlite::Rows rows = connection.Query(
         "SELECT seq, sweep, trial, time, kind, version, payload, actor FROM events"
         " WHERE seq > ?1 AND seq <= ?2 AND (?3 IS NULL OR sweep IS NULL OR sweep = ?3)"
-        " ORDER BY seq LIMIT ?4",
-        after.value, to, only, limit);
+        " ORDER BY seq",
+        after.value, to, only);
+    auto erased = ErasedEvents::Of(connection);
+    if (!erased.ok()) return erased.error();
     EventsPage page;
-    while (rows.Next()) {
+    EventSeq before = after;
+    while (std::ssize(page.events) < limit && rows.Next()) {
       auto event = EventWithActorOf(rows);
       if (!event.ok()) return event.error();
+      const Status whole = sweep ? Status() : erased->CheckGap(before, event->seq);
+      if (!whole.ok()) return whole.error();
+      before = event->seq;
+      if (erased->Includes(SweepOf(event->fact), event->seq)) continue;
       page.events.push_back(std::move(event).value());
     }
     if (!rows.status().ok()) return rows.status().error();

@@ -17,6 +17,10 @@ namespace {
 // - Snapshots lie in parts, because a value of SQLite ends at a gigabyte.
 // - `ended_sweeps` has the states of ended sweeps. `until` is the first snapshot that does not need
 //   the row.
+// - `erased` has the places of the log whose events were erased with their sweeps. A row stands for
+//   kErasedRange places from `first` to `last`; `bits` has one bit for each, the lowest first.
+// - `erasures` has the deleted sweeps whose events up to `last` are still to be erased. Once it has
+//   `begun`, they count as erased; the events before `next` are. 0: rows of tables are still there.
 // - `written_by` has one row: the version of Attune that wrote the file last, and the form of the
 //   tables that derive from the log. Every format has this table, so that a program can name the
 //   version that wrote a newer format.
@@ -47,6 +51,20 @@ constexpr std::string_view kLogSql = R"sql(
   CREATE TABLE written_by (
     version TEXT    NOT NULL,
     tables  INTEGER NOT NULL
+  );
+)sql";
+constexpr std::string_view kErasedSql = R"sql(
+  CREATE TABLE IF NOT EXISTS erased (
+    first INTEGER PRIMARY KEY,
+    last  INTEGER NOT NULL,
+    bits  BLOB    NOT NULL
+  );
+  CREATE TABLE IF NOT EXISTS erasures (
+    sweep INTEGER PRIMARY KEY,
+    first INTEGER NOT NULL,
+    last  INTEGER NOT NULL,
+    next  INTEGER NOT NULL DEFAULT 0,
+    begun INTEGER NOT NULL DEFAULT 0
   );
 )sql";
 
@@ -116,6 +134,7 @@ Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
   const Result<Writer> writer = ReadWriter(connection, "main");
   if (!is_new && *format != kFormat) return OtherFormat(path, *format, writer);
   if (!writer.ok()) return writer.error();
+  transaction.Execute(std::string(kErasedSql));
   const Writer program = ThisProgram();
   if (writer->tables != program.tables) Projection().Rebuild(transaction, progress);
   if (*writer != program) {

@@ -1,5 +1,7 @@
 #include "server/store/sqlite_store.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/result.h"
 #include "server/store/event_log.h"
@@ -14,6 +16,7 @@ const char* const kCache = "PRAGMA cache_size = -32768";  // KiB
 // Pages of the log file before they are copied into the database: 16 MiB, so that a page which many
 // batches change is copied once.
 constexpr int kCheckpointPages = 4096;
+constexpr int kErasingCheckpointPages = 512;
 
 constexpr int kSnapshotsKept = 2;
 
@@ -46,6 +49,33 @@ Error Explain(const std::string& path, const Error& error) {
       return {error.code, path + ": " + error.message};
   }
 }
+
+// Whether the events of a sweep are to be erased from now on.
+bool IsErasable(const Event& event) {
+  const auto* deleted = std::get_if<SweepDeleted>(&event.fact);
+  return deleted != nullptr && deleted->shared;
+}
+
+// While it lives, SQLite overwrites what it deletes with zeros. Since that fills the log file, it
+// copies it into the database in small parts, so that no commit takes long.
+class ErasingSettings {
+ public:
+  explicit ErasingSettings(sqlite::Connection& connection) : connection_(connection) {
+    Set("ON", kErasingCheckpointPages);
+  }
+  ~ErasingSettings() { Set("OFF", kCheckpointPages); }
+  ErasingSettings(const ErasingSettings&) = delete;
+  ErasingSettings& operator=(const ErasingSettings&) = delete;
+
+ private:
+  void Set(const std::string& secure_delete, int checkpoint_pages) {
+    static_cast<void>(
+        connection_.Execute("PRAGMA secure_delete = " + secure_delete +
+                            "; PRAGMA wal_autocheckpoint = " + std::to_string(checkpoint_pages)));
+  }
+
+  sqlite::Connection& connection_;
+};
 
 // What has gone wrong later on.
 Error Named(const std::string& path, const Error& error) {
@@ -91,6 +121,9 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path, 
 
   std::unique_ptr<SqliteStore> store(new SqliteStore(path, options, std::move(connection).value()));
   store->last_seq_ = EventSeq(static_cast<uint64_t>(*last));
+  const auto erasures = ReadErasures(*store->connection_);
+  if (!erasures.ok()) return Explain(path, erasures.error());
+  store->erasures_ = *erasures;
   if (Status mended = store->MendTables(); !mended.ok()) return Explain(path, mended.error());
   return store;
 }
@@ -121,6 +154,7 @@ Status SqliteStore::Append(std::span<const Event> batch) {
     written = Write(batch, Projection::Care::kEach);
   if (!written.ok()) return Named(path_, written.error());
   last_seq_ = batch.back().seq;
+  erasures_.waiting |= std::ranges::any_of(batch, IsErasable);
   return {};
 }
 
@@ -132,6 +166,7 @@ Status SqliteStore::Write(std::span<const Event> batch, Projection::Care care) {
     for (const Event& event : batch) {
       ATTUNE_CHECK(event.seq.value == ++expected);
       AppendRow(transaction, event);
+      if (IsErasable(event)) AddErasure(transaction, *SweepOf(event.fact), event.seq);
       if (!transaction.status().ok()) break;
     }
     projection_.Apply(transaction, batch, care);
@@ -142,11 +177,23 @@ Status SqliteStore::Write(std::span<const Event> batch, Projection::Care care) {
 }
 
 bool SqliteStore::Tidy() {
-  if (!projection_.Behind()) return false;
+  if (!projection_.Behind()) return EraseSlice();
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   projection_.WriteSome(transaction, last_seq_);
   if (!transaction.Commit().ok()) projection_.Forget();  // the next batch learns it again
-  return projection_.Behind();
+  return projection_.Behind() || erasures_.begun;
+}
+
+bool SqliteStore::EraseSlice() {
+  if (!erasures_.begun) return false;
+  const auto until = std::chrono::steady_clock::now() + options_.erasing_slice;
+  const ErasingSettings settings(*connection_);
+  sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
+  const bool more =
+      EraseSome(transaction, [&] { return std::chrono::steady_clock::now() >= until; });
+  if (!transaction.Commit().ok()) return false;  // it is tried again after the next batch
+  erasures_.begun = more;
+  return more;
 }
 
 Status SqliteStore::Read(EventSeq after, const std::function<void(const Event&)>& visit) const {
@@ -161,6 +208,8 @@ Status SqliteStore::Read(EventSeq after, const std::function<void(const Event&)>
 Status SqliteStore::SaveSnapshot(const Snapshot& snapshot) {
   ATTUNE_CHECK(snapshot.seq == last_seq_);
   const EventSeq seq = snapshot.seq;
+  std::optional<ErasingSettings> settings;
+  if (erasures_.waiting) settings.emplace(*connection_);
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   // What is ahead of the log, if anything, is of another one.
   transaction.Run("DELETE FROM snapshots WHERE seq >= ?", seq.value);
@@ -177,8 +226,11 @@ Status SqliteStore::SaveSnapshot(const Snapshot& snapshot) {
       "DELETE FROM snapshots WHERE seq NOT IN"
       " (SELECT DISTINCT seq FROM snapshots ORDER BY seq DESC LIMIT ?)",
       kSnapshotsKept);
+  BeginErasures(transaction, seq);
   transaction.Run("DELETE FROM ended_sweeps WHERE until <= (SELECT min(seq) FROM snapshots)");
   if (Status written = transaction.Commit(); !written.ok()) return Named(path_, written.error());
+  erasures_.begun |= erasures_.waiting;
+  erasures_.waiting = false;
   return {};
 }
 

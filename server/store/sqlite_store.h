@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "server/store/erasure.h"
 #include "server/store/event_store.h"
 #include "server/store/projection.h"
 #include "server/store/sqlite.h"
@@ -13,6 +15,10 @@ namespace attune::server {
 // A snapshot lies in rows of so many bytes.
 inline constexpr size_t kSnapshotPartBytes = size_t{64} << 20;
 
+// Tidy erases rows of deleted sweeps for so long before it commits, which takes about as long
+// again: a command that comes meanwhile waits for 20 ms at most.
+inline constexpr std::chrono::microseconds kErasingSlice{8'000};
+
 // The log in one SQLite file, with the tables for people (docs/database.md) beside it.
 //
 // WAL mode with synchronous=FULL: a batch is on disk when Append returns, and readers on their own
@@ -20,12 +26,14 @@ inline constexpr size_t kSnapshotPartBytes = size_t{64} << 20;
 // What reports change in the tables may be behind the log (docs/database.md); Tidy brings it up.
 // An event that the tables cannot take is in the log alone: it is noted, and when the file is
 // opened again the tables are made anew.
+// Tidy also erases deleted sweeps (erasure.h), a slice at a time.
 class SqliteStore final : public EventStore {
  public:
   struct Options {
     int busy_timeout_ms = 5'000;  // how long another program may hold a lock on the file
     int64_t max_pages = 0;        // size limit of the file, in pages of 4 KiB; 0: none
     size_t snapshot_part_bytes = kSnapshotPartBytes;
+    std::chrono::microseconds erasing_slice = kErasingSlice;
     OnProgress progress;  // of making the tables anew, which may take a minute; may be empty
   };
 
@@ -47,6 +55,7 @@ class SqliteStore final : public EventStore {
   Result<std::string> ReadEnded(const EndedPart& part) const override;
 
   bool Tidy() override;
+  bool NeedsSnapshot() const override { return erasures_.waiting; }
 
   // Room for kProbeBytes more: they are written to the disk and rolled back.
   Status Probe() override;
@@ -60,6 +69,7 @@ class SqliteStore final : public EventStore {
  private:
   Status Write(std::span<const Event> batch, Projection::Care care);
   Status MendTables();
+  bool EraseSlice();
   static void KeepEnded(sqlite::Transaction& transaction, const Snapshot& snapshot);
 
   SqliteStore(std::string path, Options options, std::unique_ptr<sqlite::Connection> connection);
@@ -69,6 +79,7 @@ class SqliteStore final : public EventStore {
   std::unique_ptr<sqlite::Connection> connection_;
   Projection projection_;
   EventSeq last_seq_{0};
+  Erasures erasures_;
 };
 
 // What Probe asks for: a large batch, so that a store that says yes takes the next one.

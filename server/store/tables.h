@@ -20,8 +20,30 @@ inline constexpr std::array kDerivedTables = {
     "clones",   "checkpoints",  "executors",    "front",         "report_index",
     "requests", "trial_counts", "logged_index", "logged_metrics"};
 
+// A table with rows of sweeps, by a column `sweep`, and the columns that identify a row.
+struct SweepTable {
+  const char* name;
+  const char* key;
+};
+
+// All of them but `sweeps` itself.
+inline constexpr SweepTable kSweepTables[] = {
+    {"trials", "sweep, number"},
+    {"trial_counts", "sweep, state"},
+    {"requests", "sweep, key"},
+    {"attempts", "sweep, trial, number"},
+    {"policies", "sweep, seq"},
+    {"decisions", "seq"},
+    {"clones", "seq"},
+    {"front", "seq"},
+    {"checkpoints", "sweep, trial, step, attempt"},
+    {"report_index", "sweep, trial, seq"},
+    {"logged_index", "sweep, trial, seq"},
+    {"logged_metrics", "sweep, name"},
+};
+
 // Raise it if projection.cc fills the same tables differently. Servers then rebuild them.
-inline constexpr int kTablesRevision = 1;
+inline constexpr int kTablesRevision = 2;
 
 // Of the metrics that a sweep's trials log so many have a name there; others are in the log alone.
 inline constexpr size_t kLoggedMetricsMax = 1'000;

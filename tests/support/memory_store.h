@@ -17,28 +17,47 @@
 
 namespace attune::testing {
 
-// An event store in memory whose disk can be full.
+// An event store in memory whose disk can be full. Tidy erases a few events of deleted sweeps.
 class MemoryStore final : public server::EventStore {
  public:
   Status Append(std::span<const Event> batch) override {
     if (full) return *full;
     for (const Event& event : batch) {
-      ATTUNE_CHECK(event.seq.value == events.size() + 1);
+      ATTUNE_CHECK(event.seq.value == LastSeq().value + 1);
       events.push_back(event);
+      const auto* deleted = std::get_if<SweepDeleted>(&event.fact);
+      if (deleted != nullptr && deleted->shared)
+        erasures[deleted->sweep] = {.last = EventSeq(event.seq.value - 1)};
     }
     ++commits;
     return {};
   }
-  EventSeq LastSeq() const override { return EventSeq(events.size()); }
+  EventSeq LastSeq() const override { return events.empty() ? EventSeq(0) : events.back().seq; }
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
     read_after.push_back(after);
     for (const Event& event : events) {
-      if (event.seq > after) visit(event);
+      if (event.seq > after && !IsErased(event)) visit(event);
     }
     return {};
   }
+  bool NeedsSnapshot() const override {
+    return std::ranges::any_of(erasures, [](const auto& each) { return !each.second.begun; });
+  }
+  bool Tidy() override {
+    if (full) return false;
+    size_t left = kErasedInSlice;
+    std::erase_if(events,
+                  [&](const Event& event) { return left > 0 && IsErased(event) && left-- > 0; });
+    if (left > 0) std::erase_if(erasures, [](const auto& each) { return each.second.begun; });
+    return left == 0;
+  }
   Status SaveSnapshot(const server::Snapshot& snapshot) override {
     if (full) return *full;
+    for (auto& [sweep, erasure] : erasures) {
+      if (erasure.begun) continue;
+      erasure.begun = true;
+      snapshots.erase(snapshots.begin(), snapshots.upper_bound(erasure.last));
+    }
     snapshots[snapshot.seq] = snapshot.bytes;
     if (snapshots.size() > 2) snapshots.erase(snapshots.begin());
     named[snapshot.seq].clear();
@@ -53,7 +72,7 @@ class MemoryStore final : public server::EventStore {
     return {};
   }
   Result<std::optional<server::Snapshot>> ReadSnapshot(EventSeq at_most) const override {
-    const EventSeq last(std::min<uint64_t>(at_most.value, events.size()));
+    const EventSeq last = std::min(at_most, LastSeq());
     const auto after = snapshots.upper_bound(last);
     if (after == snapshots.begin()) return std::optional<server::Snapshot>();
     const auto& [seq, bytes] = *std::prev(after);
@@ -71,7 +90,21 @@ class MemoryStore final : public server::EventStore {
     return {};
   }
 
+  // Deleted sweeps whose events up to `last` are to be erased, and count as erased once it has
+  // begun.
+  struct Erasure {
+    EventSeq last{0};
+    bool begun = false;
+  };
+  bool IsErased(const Event& event) const {
+    const auto sweep = SweepOf(event.fact);
+    const auto erasure = sweep ? erasures.find(*sweep) : erasures.end();
+    return erasure != erasures.end() && erasure->second.begun && event.seq <= erasure->second.last;
+  }
+  static constexpr size_t kErasedInSlice = 16;
+
   std::vector<Event> events;
+  std::map<SweepId, Erasure> erasures;
   std::map<EventSeq, std::string> snapshots;
   using Name = std::pair<SweepId, uint64_t>;
   std::map<Name, std::string> ended;

@@ -1,5 +1,6 @@
 #include "server/store/offline/check.h"
 
+#include <algorithm>
 #include <span>
 
 #include "base/result.h"
@@ -46,15 +47,17 @@ Finding CheckLog(sqlite::Transaction& transaction) {
   Projection projection;
   std::vector<Event> batch;
   uint64_t count = 0;
+  EventSeq last{0};
   const Status read = ReadLog(transaction.connection(), EventSeq(0), [&](const Event& event) {
     ++count;
+    last = event.seq;
     batch.push_back(event);
     if (batch.size() < kBatch) return;
     projection.Apply(transaction, batch, Projection::Care::kEach);
     batch.clear();
   });
   projection.Apply(transaction, batch, Projection::Care::kEach);
-  projection.WriteAll(transaction, EventSeq(count));
+  projection.WriteAll(transaction, last);
   finding.seen = Events(count);
   if (!read.ok()) finding.fault = read.error().message;
   return finding;
@@ -65,13 +68,20 @@ const char* const kTrialsButReports =
     "sweep, number, state, config, origin, rationale, reason, created, ended, not_before, attempts,"
     " milestone, checkpoint";
 
+// The rows of a deleted sweep are no longer compared: a server may be erasing them.
+std::string ComparedRows(const std::string& table) {
+  const bool has_sweeps =
+      std::ranges::any_of(kSweepTables, [&](const SweepTable& each) { return table == each.name; });
+  return has_sweeps ? " WHERE sweep NOT IN (SELECT sweep FROM log.erasures)" : "";
+}
+
 // Rows that only one of the two has.
 Result<int64_t> Differences(sqlite::Connection& connection, const std::string& table) {
   const auto behind = connection.Number("SELECT count(*) FROM log.behind");
   if (!behind.ok()) return behind;
   const std::string columns = table == "trials" && *behind > 0 ? kTrialsButReports : "*";
-  const std::string ours = "SELECT " + columns + " FROM main." + table;
-  const std::string theirs = "SELECT " + columns + " FROM log." + table;
+  const std::string ours = "SELECT " + columns + " FROM main." + table + ComparedRows(table);
+  const std::string theirs = "SELECT " + columns + " FROM log." + table + ComparedRows(table);
   const auto missing =
       connection.Number("SELECT count(*) FROM (" + ours + " EXCEPT " + theirs + ")");
   if (!missing.ok()) return missing;

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "json/parse.h"
+#include "server/store/erased_events.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 #include "server/store/offline/offline.h"
@@ -32,7 +33,7 @@ Source SourceOf(ExportOptions::What what) {
       return {
           "SELECT seq, time, sweep, trial, kind, version, coalesce(actor, 'attune'), payload"
           " FROM log.events"
-          " WHERE ?1 IS NULL OR sweep = ?1 ORDER BY seq",
+          " WHERE (?1 IS NULL OR sweep = ?1) ORDER BY seq",
           {{kPlain, "seq"},
            {kTime, "time"},
            {kPlain, "sweep"},
@@ -45,7 +46,8 @@ Source SourceOf(ExportOptions::What what) {
       return {
           "SELECT sweep, number, state, reason, created, ended, attempts, step, seconds, best,"
           " best_step, checkpoint, config, metrics FROM log.trials"
-          " WHERE ?1 IS NULL OR sweep = ?1 ORDER BY sweep, number",
+          " WHERE (?1 IS NULL OR sweep = ?1) AND sweep IN (SELECT sweep FROM log.sweeps)"
+          " ORDER BY sweep, number",
           {{kPlain, "sweep"},
            {kPlain, "trial"},
            {kPlain, "state"},
@@ -63,7 +65,8 @@ Source SourceOf(ExportOptions::What what) {
     case ExportOptions::What::kReports:
       return {
           "SELECT sweep, trial, attempt, step, time, seconds, metrics FROM log.reports"
-          " WHERE ?1 IS NULL OR sweep = ?1 ORDER BY seq",
+          " WHERE (?1 IS NULL OR sweep = ?1) AND sweep IN (SELECT sweep FROM log.sweeps)"
+          " ORDER BY seq",
           {{kPlain, "sweep"},
            {kPlain, "trial"},
            {kPlain, "attempt"},
@@ -74,7 +77,8 @@ Source SourceOf(ExportOptions::What what) {
     case ExportOptions::What::kLogged:
       return {
           "SELECT sweep, trial, attempt, step, time, metrics FROM log.logged"
-          " WHERE ?1 IS NULL OR sweep = ?1 ORDER BY seq",
+          " WHERE (?1 IS NULL OR sweep = ?1) AND sweep IN (SELECT sweep FROM log.sweeps)"
+          " ORDER BY seq",
           {{kPlain, "sweep"},
            {kPlain, "trial"},
            {kPlain, "attempt"},
@@ -83,6 +87,15 @@ Source SourceOf(ExportOptions::What what) {
            {kObject, "metrics"}}};
   }
   return {};
+}
+
+// Columns of a row of the log.
+constexpr int kSeqColumn = 0;
+constexpr int kSweepColumn = 2;
+
+std::optional<SweepId> SweepOfEvent(const sqlite::Rows& rows) {
+  if (rows.Null(kSweepColumn)) return std::nullopt;
+  return SweepId(static_cast<uint64_t>(rows.Integer(kSweepColumn)));
 }
 
 Json Cell(const sqlite::Rows& rows, int index, Column::Kind kind) {
@@ -113,8 +126,19 @@ Status ForEach(sqlite::Connection& connection, const ExportOptions& options, con
   const Source source = SourceOf(options.what);
   std::optional<uint64_t> sweep;
   if (options.sweep) sweep = options.sweep->value;
+  const bool is_log = options.what == ExportOptions::What::kEvents;
+  auto erased = ErasedEvents::Of(connection);
+  if (!erased.ok()) return erased.error();
+  EventSeq before{0};
   sqlite::Rows rows = connection.Query(source.sql, sweep);
   while (rows.Next()) {
+    if (is_log) {
+      const EventSeq seq(static_cast<uint64_t>(rows.Integer(kSeqColumn)));
+      const Status whole = sweep ? Status() : erased->CheckGap(before, seq);
+      if (!whole.ok()) return whole;
+      before = seq;
+      if (erased->Includes(SweepOfEvent(rows), seq)) continue;
+    }
     Json row = Json::object();
     int index = 0;
     for (const Column& column : source.columns) {

@@ -6,9 +6,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 
 #include "base/result.h"
+#include "server/store/erasure.h"
 #include "server/store/offline/check.h"
 #include "server/store/schema.h"
 
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 using sqlite::Connection;
 
 constexpr int kLockTimeoutMs = 5'000;
+constexpr int kErasingSteps = 10'000;  // in a transaction, while nobody waits
 
 Error NoFile(const std::string& path, const std::error_code& error) {
   if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
@@ -52,6 +55,22 @@ Status Copy(Connection& from, const std::string& to) {
   sqlite3_backup_step(backup, -1);  // the whole, from one snapshot
   const int code = sqlite3_backup_finish(backup);
   if (code != SQLITE_OK) return sqlite::ErrorOf((*target)->handle(), code, "writing " + to);
+  return {};
+}
+
+// Erases what deleted sweeps have left. Snapshots that need it go: without one, the next start
+// reads the log.
+Status FinishErasures(Connection& connection) {
+  for (bool more = true; more;) {
+    sqlite::Transaction transaction(connection, sqlite::Transaction::Kind::kWrite);
+    BeginErasures(transaction, EventSeq(std::numeric_limits<int64_t>::max()));
+    transaction.Run(
+        "DELETE FROM ended_sweeps WHERE NOT EXISTS (SELECT 1 FROM snapshots)"
+        " OR until <= (SELECT min(seq) FROM snapshots)");
+    int steps = 0;
+    more = EraseSome(transaction, [&] { return ++steps == kErasingSteps; });
+    if (Status erased = transaction.Commit(); !erased.ok()) return erased;
+  }
   return {};
 }
 
@@ -114,12 +133,13 @@ Status Vacuum(const std::string& path) {
     return Error{ErrorCode::kConflict,
                  path + " is in use: stop the server and whatever else reads it, then try again"};
   if (!alone.ok()) return Damaged(path, alone.error());
-  Status vacuumed = (*connection)->Execute("VACUUM");
+  Status vacuumed = FinishErasures(**connection);
+  if (vacuumed.ok()) vacuumed = (*connection)->Execute("VACUUM");
   const Status again = (*connection)->Execute("PRAGMA journal_mode = WAL");
   if (!vacuumed.ok())
     return Error{vacuumed.error().code,
                  path + ": " + vacuumed.error().message +
-                     "; nothing was changed (it needs free space for a second copy)"};
+                     "; nothing was lost (it needs free space for a second copy)"};
   return again;
 }
 
