@@ -23,6 +23,7 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kOverlooksDepartures, "overlooks-departures"},
     {Variant::kRecordsTwice, "records-twice"},
     {Variant::kSleepsThroughLease, "sleeps-through-lease"},
+    {Variant::kForgetsErasedEpochs, "forgets-erased-epochs"},
     {Variant::kForgetsEdits, "forgets-edits"},
     {Variant::kForgetsRestart, "forgets-restart"},
     {Variant::kLeasesInLog, "leases-in-log"},

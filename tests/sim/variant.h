@@ -25,6 +25,7 @@ enum class Variant {
   kOverlooksDepartures,   // nothing starts because an executor has left
   kRecordsTwice,          // a scheduler records each report twice at its rung
   kSleepsThroughLease,    // an executor's clock stands still while its host does
+  kForgetsErasedEpochs,   // the epochs of a deleted sweep are erased with its events
   kForgetsEdits,          // proposals go on in the space that a sweep had before it was edited
   kForgetsRestart,        // the server comes back without the last event of its log
   kLeasesInLog,           // while the disk is full no executor is heard

@@ -18,21 +18,30 @@ Reachable Nobody() {
   return [](const std::string&) { return false; };
 }
 
+bool HasDeletedSweep(const std::vector<Event>& log) {
+  return std::ranges::any_of(
+      log, [](const Event& event) { return std::holds_alternative<SweepDeleted>(event.fact); });
+}
+
 void CheckStates(const World& world, const server::EventStore& store, Variant variant,
                  Findings& findings) {
   const Algorithms& algorithms = AlgorithmsFor(variant);
   const std::string live = SaveState(*world.state());
+  Brain stored(algorithms, Nobody());
+  const Status read = store.Read(EventSeq{0}, [&](const Event& event) { stored.Replay(event); });
+  if (!read.ok()) findings.Report("the log cannot be read: " + read.error().message);
+  if (SaveState(stored.state()) != live)
+    findings.Report("the log, replayed, gives another state than the server's");
   Brain replayed(algorithms, Nobody());
   std::map<std::pair<SweepId, uint64_t>, EndedPart> ended;  // all that there ever were
-  const Status read = store.Read(EventSeq{0}, [&](const Event& event) {
+  for (const Event& event : world.log()) {
     replayed.Replay(event);
-    if (!std::holds_alternative<SweepEnded>(event.fact)) return;
+    if (!std::holds_alternative<SweepEnded>(event.fact)) continue;
     for (EndedPart& part : EndedParts(replayed.state()))
       ended.insert({{part.sweep, part.mark}, std::move(part)});
-  });
-  if (!read.ok()) findings.Report("the log cannot be read: " + read.error().message);
+  }
   if (SaveState(replayed.state()) != live)
-    findings.Report("the log, replayed, gives another state than the server's");
+    findings.Report("the log with what was erased, replayed, gives another state");
   if (world.snapshot().empty()) return;
 
   Brain restored(algorithms, Nobody());
@@ -89,11 +98,20 @@ void CheckDecisions(const World& world, Variant variant, Findings& findings) {
     findings.Report("a brain that never crashed decides less than there is");
 }
 
-void CheckAudit(const World& world, Variant variant, Findings& findings) {
+// Audits the whole log, and what is stored of it.
+void CheckAudit(const World& world, const server::EventStore& store, Variant variant,
+                Findings& findings) {
   Auditor auditor(AlgorithmsFor(variant));
   for (const Event& event : world.log()) {
     if (auto fault = auditor.Next(event)) return findings.Report("the auditor: " + *fault);
   }
+  if (!HasDeletedSweep(world.log())) return;
+  Auditor of_stored(AlgorithmsFor(variant));
+  std::optional<std::string> fault;
+  static_cast<void>(store.Read(EventSeq{0}, [&](const Event& event) {
+    if (!fault) fault = of_stored.Next(event);
+  }));
+  if (fault) findings.Report("the auditor, without erased events: " + *fault);
 }
 
 }  // namespace
@@ -102,7 +120,7 @@ void CheckReplay(const World& world, const server::EventStore& store, Variant va
                  Findings& findings) {
   CheckStates(world, store, variant, findings);
   CheckDecisions(world, variant, findings);
-  CheckAudit(world, variant, findings);
+  CheckAudit(world, store, variant, findings);
 }
 
 }  // namespace attune::sim

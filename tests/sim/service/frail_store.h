@@ -42,6 +42,8 @@ class FrailStore final : public server::EventStore {
     return store_.ReadEnded(part);
   }
   Status Probe() override { return store_.Probe(); }
+  bool Tidy() override { return store_.Tidy(); }
+  bool NeedsSnapshot() const override { return store_.NeedsSnapshot(); }
 
  private:
   Status Write(std::span<const Event> batch);

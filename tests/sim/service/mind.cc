@@ -37,6 +37,7 @@ class BrokenMind final : public server::Mind {
     if (events.ok() && variant_ == Variant::kFreesDonor) FreeDonors(*events);
     if (events.ok() && join != nullptr && variant_ == Variant::kForgetsDrains)
       const_cast<State&>(state()).executors.at(join->name).drain.reset();
+    if (events.ok() && variant_ == Variant::kForgetsErasedEpochs) ForgetEpochs(*events);
     if (events.ok()) Forget(command);
     if (events.ok() && variant_ == Variant::kWastesSlots)
       blind_ |= std::ranges::any_of(*events, [](const Event& event) {
@@ -109,6 +110,13 @@ class BrokenMind final : public server::Mind {
       executor->second.problem.clear();
     if (variant_ != Variant::kForgetsExclusions) return;
     for (auto& [id, sweep] : present.sweeps) sweep.excluded.clear();
+  }
+
+  static void ForgetEpochs(std::vector<Event>& events) {
+    for (Event& event : events) {
+      auto* deleted = std::get_if<SweepDeleted>(&event.fact);
+      if (deleted != nullptr && deleted->shared) (*deleted->shared)->last_epoch = Epoch(0);
+    }
   }
 
   void Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events) {
@@ -189,6 +197,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:
     case Variant::kForgetsEarlier:
+    case Variant::kForgetsErasedEpochs:
     case Variant::kForgetsEdits:
     case Variant::kForgetsFolders:
     case Variant::kIgnoresLabels:

@@ -96,6 +96,7 @@ void ServerProcess::Step(Time clock) {
   const Status stepped = machine_.Step(queue_.TakeBatch(), clock);
   ATTUNE_CHECK(stepped.ok());
   stage_.store.Flush();
+  machine_.Tidy();
   if (stage_.dies_at == DeathPoint::kBetweenBatches) throw Death{};
 }
 

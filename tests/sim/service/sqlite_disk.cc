@@ -36,6 +36,8 @@ class SqliteDisk final : public Disk, private server::EventStore {
     if (full_) return Error{ErrorCode::kStorageFull, "the disk is full"};
     return {};
   }
+  bool Tidy() override { return !full_ && store_->Tidy(); }
+  bool NeedsSnapshot() const override { return store_->NeedsSnapshot(); }
 
   attune::testing::ScratchFolder folder_;
   std::unique_ptr<server::SqliteStore> store_;
