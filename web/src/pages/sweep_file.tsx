@@ -5,7 +5,7 @@ import { valuesText } from '../model/steering';
 import { DataTable } from '../ui/data_table';
 import { CopyButton } from '../ui/parts';
 
-/** The sweep file as it was sent, and its search space. */
+/** The sweep file, what is risky in it, and its search space. */
 export function SweepFile({ sweep }: { sweep: SweepDetail }): JSX.Element {
   return (
     <div class="file-page">
@@ -14,6 +14,11 @@ export function SweepFile({ sweep }: { sweep: SweepDetail }): JSX.Element {
           <h2 id="file-title">Sweep file</h2>
           <CopyButton text={sweep.file} what="sweep file" />
         </div>
+        {sweep.warnings?.map((warning) => (
+          <p key={warning} role="note">
+            {warning}
+          </p>
+        ))}
         <pre class="code" tabIndex={0}>
           {sweep.file}
         </pre>

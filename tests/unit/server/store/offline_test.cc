@@ -226,11 +226,11 @@ TEST_F(Offline, ExportedEventsHaveEnvOnlyIfAsked) {
     return false;
   };
   EXPECT_FALSE(contains("NCCL_DEBUG"));
-  EXPECT_FALSE(contains("source"));
+  EXPECT_FALSE(contains("name: fashion-mnist #"));
   EXPECT_TRUE(contains("parameters"));
   options.with_env = true;
   EXPECT_TRUE(contains("NCCL_DEBUG"));
-  EXPECT_TRUE(contains("source"));
+  EXPECT_TRUE(contains("name: fashion-mnist #"));
 }
 
 }  // namespace
