@@ -1,0 +1,77 @@
+#include "system/unix_sockets.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "system/system_error.h"
+
+namespace attune {
+namespace {
+
+constexpr int kWaiting = 128;  // connections that wait to be accepted
+constexpr mode_t kOfOwner = 0600;
+
+// An address has 108 bytes for a path. A descriptor of the folder stands for the folder, however
+// long its path is.
+struct NamedSocket {
+  UniqueFd folder;
+  UniqueFd socket;
+  sockaddr_un address{};
+
+  const sockaddr* name() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+// Leaves errno set when it fails.
+std::optional<NamedSocket> NameSocket(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  NamedSocket named{.folder = UniqueFd(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
+                    .socket = UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+  if (!named.folder || !named.socket) return std::nullopt;
+  const std::string name =
+      "/proc/self/fd/" + std::to_string(named.folder.get()) + "/" + path.filename().string();
+  if (name.size() >= sizeof(named.address.sun_path)) {
+    errno = ENAMETOOLONG;
+    return std::nullopt;
+  }
+  named.address.sun_family = AF_UNIX;
+  name.copy(named.address.sun_path, name.size());
+  return named;
+}
+
+}  // namespace
+
+Result<UniqueFd> ListenAtPath(const std::filesystem::path& path) {
+  auto named = NameSocket(path);
+  if (!named) return SystemError("cannot listen at " + path.string(), errno);
+  const int socket = named->socket.get();
+  unlinkat(named->folder.get(), path.filename().c_str(), 0);
+  // The mode of a socket is the mode of the file that names it.
+  if (fchmod(socket, kOfOwner) != 0 || bind(socket, named->name(), sizeof(named->address)) != 0 ||
+      listen(socket, kWaiting) != 0)
+    return SystemError("cannot listen at " + path.string(), errno);
+  return std::move(named->socket);
+}
+
+Result<UniqueFd> ConnectToPath(const std::filesystem::path& path) {
+  auto named = NameSocket(path);
+  if (named && connect(named->socket.get(), named->name(), sizeof(named->address)) == 0)
+    return std::move(named->socket);
+  if (errno == ENOENT || errno == ENOTDIR || errno == ECONNREFUSED)
+    return Error{ErrorCode::kNotFound, "no process listens at " + path.string()};
+  return SystemError("cannot connect to " + path.string(), errno);
+}
+
+std::optional<uid_t> UserOfPeer(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer.uid;
+}
+
+}  // namespace attune

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "base/result.h"
+#include "system/unique_fd.h"
+
+// Stream sockets of this machine, named by a path of any length. Only the folder of the path has to
+// be there.
+namespace attune {
+
+// Listens at the path, in place of the socket that may be there. Only this user may connect.
+// Errors: as of SystemError().
+Result<UniqueFd> ListenAtPath(const std::filesystem::path& path);
+
+// Connects to the process that listens at the path. kNotFound if no process does. Other errors: as
+// of SystemError().
+Result<UniqueFd> ConnectToPath(const std::filesystem::path& path);
+
+// The user of the process at the other end, as it was when that end connected or began to listen.
+std::optional<uid_t> UserOfPeer(int socket);
+
+}  // namespace attune
