@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import json
 import pathlib
+import re
 import socket
 import sqlite3
 import statistics
@@ -80,7 +81,7 @@ class Server:
                 break
         else:
             sys.exit("attune serve has ended:\n" + "".join(said))
-        self.url = json.loads((data / "server.json").read_text())["http"]
+        self.url = re.search(r"http://[0-9.:]+", said[-1]).group()
         self.host, port = self.url.removeprefix("http://").split(":")
         self.port = int(port)
         self.token = (data / "token").read_text().strip()

@@ -61,7 +61,9 @@ struct ServeOptions {
 struct ExecutorOptions {
   std::string server;  // HOST:PORT
   std::string token;
-  std::string fingerprint;  // of the server's certificate; empty: no TLS
+  std::string fingerprint;  // of the server's certificate; empty: no TLS, on this machine
+  // Without TLS: the server's data folder, which tells where it listens; empty: not known.
+  std::filesystem::path server_dir;
   std::string name;         // empty: the host's
   std::optional<int> cpus;  // absent: what the host has
   std::optional<int> gpus;

@@ -10,12 +10,10 @@
 namespace attune::cli {
 namespace {
 
-// HOST of HOST:PORT and [HOST]:PORT.
-std::string_view HostOf(std::string_view target) {
-  target = target.substr(0, target.rfind(':'));
-  if (target.starts_with('[') && target.ends_with(']'))
-    target = target.substr(1, target.size() - 2);
-  return target;
+// The file that holds the word; empty: it comes from elsewhere.
+std::filesystem::path FileOf(const JoinSource& source) {
+  if (source.file == "-" || (source.file.empty() && !source.environment.empty())) return {};
+  return source.file.empty() ? source.data_dir / "join" : source.file;
 }
 
 Result<std::string> FindWord(const JoinSource& source) {
@@ -24,8 +22,9 @@ Result<std::string> FindWord(const JoinSource& source) {
     std::getline(std::cin, word);
     return word;
   }
-  if (source.file.empty() && !source.environment.empty()) return source.environment;
-  auto word = ReadToken(source.file.empty() ? source.data_dir / "join" : source.file);
+  const std::filesystem::path file = FileOf(source);
+  if (file.empty()) return source.environment;
+  auto word = ReadToken(file);
   if (word.ok()) return word;
   return Error{word.error().code,
                word.error().message +
@@ -34,6 +33,13 @@ Result<std::string> FindWord(const JoinSource& source) {
 }
 
 }  // namespace
+
+std::string_view HostOf(std::string_view target) {
+  target = target.substr(0, target.rfind(':'));
+  if (target.starts_with('[') && target.ends_with(']'))
+    target = target.substr(1, target.size() - 2);
+  return target;
+}
 
 bool IsLoopback(std::string_view host) {
   if (host == "localhost" || host == "::1") return true;
@@ -64,6 +70,15 @@ Result<tls::Join> FindJoin(const JoinSource& source, const std::string& target) 
                      "--rpc-host ADDRESS`), which also holds the fingerprint of its certificate"};
   }
   return *std::move(join);
+}
+
+std::filesystem::path ServerFolderOf(const JoinSource& source) {
+  const std::filesystem::path file = FileOf(source);
+  if (file.empty()) return {};
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(file, error).parent_path();
+  return !error && std::filesystem::exists(folder / "server-id", error) ? folder
+                                                                        : std::filesystem::path();
 }
 
 }  // namespace attune::cli

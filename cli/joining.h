@@ -10,6 +10,9 @@
 
 namespace attune::cli {
 
+// HOST of HOST:PORT and [HOST]:PORT.
+std::string_view HostOf(std::string_view target);
+
 // Whether `host` is an address, or the name, by which a machine speaks with itself alone.
 bool IsLoopback(std::string_view host);
 
@@ -27,5 +30,8 @@ struct JoinSource {
 // kInvalid when it is none, or without a fingerprint for a server on another machine, which would
 // send the token in the clear.
 Result<tls::Join> FindJoin(const JoinSource& source, const std::string& target);
+
+// The data folder of the server, if the word comes from its file `join`; empty otherwise.
+std::filesystem::path ServerFolderOf(const JoinSource& source);
 
 }  // namespace attune::cli

@@ -112,6 +112,7 @@ struct Server::Parts {
 
   // No callback of the conductor and no request may meet a part that is gone.
   ~Parts() {
+    folder.Withdraw();  // before the ports are free for others
     thinking.Stop();
     conductor.Stop();
     http.reset();
@@ -138,9 +139,8 @@ struct Server::Parts {
                                            .assets = options.assets});
     if (!http_started.ok()) return http_started.error();
     http = std::move(http_started).value();
-    const Status announced = folder.Announce("http://" + Address(host, http->port()),
-                                             options.rpc ? Address(rpc_host, rpc->port()) : "");
-    if (!announced.ok()) return announced;
+    folder.Announce("http://" + Address(host, http->port()),
+                    options.rpc ? Address(rpc_host, rpc->port()) : "");
     const auto tables = [this](uint64_t done, uint64_t total) {
       conductor.TellStarting("it has made its tables anew from", done, total);
     };

@@ -41,8 +41,8 @@ struct ServerOptions {
 // Start fails with a message for people when the data folder is held by another server
 // (kConflict), its database is newer than this program or damaged (kCorrupt), a port is taken
 // (kUnavailable), TLS cannot be spoken with the files of `https` (kInvalid), or the folder cannot
-// be written (kDenied, kStorageFull). While it runs, `DATA-DIR/server.json` holds {"pid", "http",
-// "rpc"} for clients on this machine.
+// be written (kDenied, kStorageFull). While it runs, AskServer() (folder/server_socket.h) tells
+// clients on this machine where it answers.
 class Server {
  public:
   static Result<std::unique_ptr<Server>> Start(const ServerOptions& options);

@@ -6,8 +6,7 @@
 #include <sstream>
 
 #include "base/result.h"
-#include "cli/json.h"
-#include "json/parse.h"
+#include "server/folder/server_socket.h"
 
 namespace attune::cli {
 namespace {
@@ -19,33 +18,16 @@ Error NoServer(const std::filesystem::path& data_dir) {
                                        "`, or name another with --server URL or --data-dir DIR"};
 }
 
-// server.json gives each port's address, as a URL or a bare port.
-Result<std::string> UrlOf(const Json& http) {
-  if (http.is_number_unsigned()) return "http://127.0.0.1:" + std::to_string(http.get<unsigned>());
-  if (http.is_string()) return NormaliseUrl(http.get<std::string>());
-  return Error{ErrorCode::kCorrupt, "has no address"};
-}
-
 Result<std::string> RunningUrl(const std::filesystem::path& data_dir) {
-  const std::filesystem::path file = data_dir / "server.json";
   std::error_code lost;
-  const std::filesystem::path absolute = std::filesystem::absolute(file, lost);
+  const std::filesystem::path absolute = std::filesystem::absolute(data_dir, lost);
   if (lost)
     return Error{ErrorCode::kInternal,
                  "the working directory cannot be used (" + lost.message() +
                      "); change to another one, or give an absolute --data-dir"};
-  std::ifstream stream(absolute);
-  const int code = errno;
-  if (!stream && (code == ENOENT || code == ENOTDIR)) return NoServer(data_dir);
-  if (!stream)
-    return Error{ErrorCode::kInternal, "cannot read " + file.string() + ": " + std::strerror(code)};
-  const Json json = ParseJson<Json>(stream);
-  if (!json.is_object() || !json.contains("http")) {
-    return Error{ErrorCode::kCorrupt, file.string() +
-                                          " does not say where the server is; "
-                                          "name it with --server URL"};
-  }
-  return UrlOf(json["http"]);
+  const Result<server::ServerAddress> running = server::AskServer(absolute);
+  if (running.ok()) return NormaliseUrl(running->http);
+  return running.error().code == ErrorCode::kUnavailable ? NoServer(data_dir) : running.error();
 }
 
 }  // namespace
@@ -82,7 +64,8 @@ Result<Endpoint> FindServer(const ServerChoice& choice) {
   if (choice.server.empty()) {
     if (!running.ok()) return running.error();
     endpoint.url = *running;
-    endpoint.source = (choice.data_dir / "server.json").string();
+    endpoint.source = choice.data_dir.string();
+    endpoint.data_dir = choice.data_dir;
   } else {
     Result<std::string> url = NormaliseUrl(choice.server);
     if (!url.ok()) return url.error();
@@ -101,8 +84,14 @@ Result<Endpoint> FindServer(const ServerChoice& choice) {
     Result<std::string> token = ReadToken(choice.data_dir / "token");
     if (!token.ok()) return token.error();
     endpoint.token = *token;
+    endpoint.data_dir = choice.data_dir;
   }
   return endpoint;
+}
+
+Result<std::string> FindAgain(const Endpoint& endpoint) {
+  if (endpoint.data_dir.empty()) return endpoint.url;
+  return RunningUrl(endpoint.data_dir);
 }
 
 }  // namespace attune::cli

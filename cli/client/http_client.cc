@@ -155,56 +155,79 @@ HttpClient::HttpClient(Endpoint endpoint)
 
 HttpClient::~HttpClient() = default;
 
+Result<HttpClient::Connection*> HttpClient::Connect() {
+  const Result<std::string> url = FindAgain(endpoint_);
+  if (!url.ok()) return url.error();
+  if (*url != endpoint_.url) {
+    const std::lock_guard lock(mutex_);
+    endpoint_.url = *url;
+    connection_ = std::make_unique<Connection>(*url);
+  }
+  return connection_.get();
+}
+
 Result<Reply> HttpClient::Get(const Request& request) {
+  const auto connection = Connect();
+  if (!connection.ok()) return connection.error();
   const httplib::Result result =
-      connection_->client.Get(PathOf(request), HeadersOf(request, endpoint_.token));
+      (*connection)->client.Get(PathOf(request), HeadersOf(request, endpoint_.token));
   if (!result) return Unreachable(endpoint_, result.error());
   return ReplyOf(*result);
 }
 
 Result<Reply> HttpClient::Post(const Request& request, const std::string& body,
                                const std::string& type) {
-  const auto post = [&] {
-    return connection_->client.Post(PathOf(request), HeadersOf(request, endpoint_.token), body,
-                                    type);
-  };
-  httplib::Result result = post();
-  if (!result && result.error() == httplib::Error::Read) result = post();
-  if (!result) return Unreachable(endpoint_, result.error());
-  return ReplyOf(*result);
+  for (bool again = true;; again = false) {
+    const auto connection = Connect();
+    if (!connection.ok()) return connection.error();
+    const httplib::Result result =
+        (*connection)
+            ->client.Post(PathOf(request), HeadersOf(request, endpoint_.token), body, type);
+    if (result) return ReplyOf(*result);
+    if (!again || result.error() != httplib::Error::Read)
+      return Unreachable(endpoint_, result.error());
+  }
 }
 
 Result<Reply> HttpClient::Delete(const Request& request) {
+  const auto connection = Connect();
+  if (!connection.ok()) return connection.error();
   const httplib::Result result =
-      connection_->client.Delete(PathOf(request), HeadersOf(request, endpoint_.token));
+      (*connection)->client.Delete(PathOf(request), HeadersOf(request, endpoint_.token));
   if (!result) return Unreachable(endpoint_, result.error());
   return ReplyOf(*result);
 }
 
 Result<Reply> HttpClient::Stream(const Request& request, const std::function<void()>& on_open,
                                  const std::function<bool(std::string_view)>& on_data) {
+  const auto connection = Connect();
+  if (!connection.ok()) return connection.error();
   bool good = false;
   Reply reply;
-  const httplib::Result result = connection_->client.Get(
-      PathOf(request), HeadersOf(request, endpoint_.token),
-      [&](const httplib::Response& response) {
-        reply = ReplyOf(response);
-        good = reply.ok();
-        if (good) on_open();
-        return true;
-      },
-      [&](const char* data, size_t size) {
-        if (good) return on_data({data, size});
-        reply.body.append(data, size);
-        return true;
-      });
+  const httplib::Result result = (*connection)
+                                     ->client.Get(
+                                         PathOf(request), HeadersOf(request, endpoint_.token),
+                                         [&](const httplib::Response& response) {
+                                           reply = ReplyOf(response);
+                                           good = reply.ok();
+                                           if (good) on_open();
+                                           return true;
+                                         },
+                                         [&](const char* data, size_t size) {
+                                           if (good) return on_data({data, size});
+                                           reply.body.append(data, size);
+                                           return true;
+                                         });
   if (!result && result.error() != httplib::Error::Canceled) {
     return Unreachable(endpoint_, result.error());
   }
   return reply;
 }
 
-void HttpClient::Cancel() { connection_->client.stop(); }
+void HttpClient::Cancel() {
+  const std::lock_guard lock(mutex_);
+  connection_->client.stop();
+}
 
 Error ErrorOf(const Reply& reply, std::string_view document) {
   if (reply.status == 401) return {ErrorCode::kDenied, kNoToken};

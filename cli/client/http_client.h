@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,9 @@ struct Reply {
 
 // One connection to a server. An answer of any status is a Reply; errors are those of the
 // connection (kUnavailable), with a message that says what to do. Calls are made from one thread.
+//
+// Before each request it looks where the server answers now (FindAgain), so that no other program
+// gets the token.
 class HttpClient {
  public:
   explicit HttpClient(Endpoint endpoint);
@@ -51,7 +55,12 @@ class HttpClient {
 
  private:
   struct Connection;
+
+  // The connection to where the server answers now.
+  Result<Connection*> Connect();
+
   Endpoint endpoint_;
+  std::mutex mutex_;  // of `connection_`, for Cancel()
   std::unique_ptr<Connection> connection_;
 };
 

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <sstream>
 
 namespace attune::cli {
@@ -15,9 +14,13 @@ namespace fs = std::filesystem;
 constexpr char kListens[] = "0A";                         // the state TCP_LISTEN in /proc/net/tcp
 constexpr std::string_view kOfPackage = "attune-loader";  // as packaging/portable.py names it
 
-// Links in /proc/PID/fd of sockets that listen on the port: "socket:[12345]".
-std::set<std::string> SocketsOn(int port) {
-  std::set<std::string> sockets;
+struct ListeningSocket {
+  uid_t user = 0;
+  std::string link;  // in /proc/PID/fd of its process: "socket:[12345]"
+};
+
+std::vector<ListeningSocket> SocketsOn(int port) {
+  std::vector<ListeningSocket> sockets;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     std::ifstream file(table);
     std::string line;
@@ -26,24 +29,26 @@ std::set<std::string> SocketsOn(int port) {
       // `0: 0100007F:1B9E 00000000:0000 0A 00000000:00000000 00:00000000 00000000 uid 0 inode …`
       std::istringstream fields(line);
       std::string skipped, local, state, inode;
+      uid_t user = 0;
       fields >> skipped >> local >> skipped >> state;
-      for (int i = 0; i < 5; ++i) fields >> skipped;
-      fields >> inode;
+      for (int i = 0; i < 3; ++i) fields >> skipped;
+      fields >> user >> skipped >> inode;
       const size_t colon = local.rfind(':');
       if (!fields || state != kListens || colon == std::string::npos) continue;
       if (std::stoi(local.substr(colon + 1), nullptr, 16) != port) continue;
-      sockets.insert("socket:[" + inode + "]");
+      sockets.push_back({.user = user, .link = "socket:[" + inode + "]"});
     }
   }
   return sockets;
 }
 
-bool HasAny(const fs::path& descriptors, const std::set<std::string>& sockets) {
+bool HasAny(const fs::path& descriptors, const std::vector<ListeningSocket>& sockets) {
   std::error_code failed;
   for (fs::directory_iterator each(descriptors, failed), end; !failed && each != end;
        each.increment(failed)) {
     std::error_code unreadable;
-    if (sockets.contains(fs::read_symlink(each->path(), unreadable).string())) return true;
+    const std::string link = fs::read_symlink(each->path(), unreadable);
+    if (std::ranges::find(sockets, link, &ListeningSocket::link) != sockets.end()) return true;
   }
   return false;
 }
@@ -58,7 +63,7 @@ std::string ProgramOf(const fs::path& process) {
 }  // namespace
 
 std::optional<Listener> FindListener(int port) {
-  const std::set<std::string> sockets = SocketsOn(port);
+  const std::vector<ListeningSocket> sockets = SocketsOn(port);
   if (sockets.empty()) return std::nullopt;
   std::error_code failed;
   for (fs::directory_iterator each("/proc", failed), end; !failed && each != end;
@@ -70,6 +75,12 @@ std::optional<Listener> FindListener(int port) {
       return Listener{.pid = std::stoi(pid), .program = ProgramOf(each->path())};
   }
   return std::nullopt;
+}
+
+std::vector<uid_t> UsersListeningOn(int port) {
+  std::vector<uid_t> users;
+  for (const ListeningSocket& socket : SocketsOn(port)) users.push_back(socket.user);
+  return users;
 }
 
 }  // namespace attune::cli

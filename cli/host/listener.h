@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace attune::cli {
 
@@ -15,5 +16,8 @@ struct Listener {
 
 // Nothing if nobody listens there, and if this user may not see whose socket it is.
 std::optional<Listener> FindListener(int port);
+
+// The users whose programs listen on a TCP port of this host, at any address.
+std::vector<uid_t> UsersListeningOn(int port);
 
 }  // namespace attune::cli

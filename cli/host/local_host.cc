@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "cli/algorithms.h"
+#include "cli/host/local_connection.h"
 #include "cli/host/network.h"
 #include "cli/host/probe.h"
 #include "cli/host/terminal.h"
@@ -258,6 +259,11 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
       .data_dir = std::filesystem::absolute(options.data_dir),
       .health = ToHealthLimits(options.free_min),
       .give_up = std::chrono::milliseconds(std::llround(options.give_up_seconds * 1000))};
+  if (options.fingerprint.empty()) {
+    agent.connect = [target = options.server, server_dir = options.server_dir] {
+      return server_dir.empty() ? ConnectToOwnPort(target) : ConnectToServerOf(server_dir);
+    };
+  }
   if (options.copies_bytes) agent.copies_bytes_max = static_cast<uint64_t>(*options.copies_bytes);
   if (options.seconds_left)
     agent.time_left = std::chrono::milliseconds(std::llround(*options.seconds_left * 1000));

@@ -98,6 +98,7 @@ ExitCode RunExecutor(const ExecutorFlags& flags, Console& console) {
   if (!join.ok()) return Fail(console, join.error());
   options.token = join->token;
   options.fingerprint = join->fingerprint;
+  options.server_dir = ServerFolderOf(source);
   console.host.log_to(console.err, LogLevel::kInfo);
   const Status ran = console.host.run_executor(options, console.interrupt);
   if (!ran.ok()) return Fail(console, ran.error());

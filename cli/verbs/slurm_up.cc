@@ -7,7 +7,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
 #include <set>
 
@@ -18,7 +17,7 @@
 #include "cli/text/numbers.h"
 #include "cli/verbs/verb.h"
 #include "cli/views/slurm_view.h"
-#include "json/parse.h"
+#include "server/folder/server_socket.h"
 #include "slurm/command.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/manager.h"
@@ -60,9 +59,9 @@ Result<std::string> ForPilots(const std::string& rpc) {
 }
 
 Result<std::string> RunningRpc(const std::filesystem::path& data_dir) {
-  std::ifstream in(data_dir / "server.json");
-  const Json json = ParseJson<Json>(in);
-  return ForPilots(json.is_object() ? TextAt(json, "rpc") : "");
+  const Result<server::ServerAddress> running = server::AskServer(data_dir);
+  if (!running.ok()) return running.error();
+  return ForPilots(running->rpc);
 }
 
 // A server that answers, and where pilots reach it.

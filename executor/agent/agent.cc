@@ -21,6 +21,7 @@
 #include "executor/agent/machine.h"
 #include "executor/agent/messages.h"
 #include "executor/agent/pinned_channel.h"
+#include "executor/agent/server_channel.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/preparation.h"
 #include "executor/gang/supervisor.h"
@@ -46,9 +47,7 @@ constexpr int kConnectWithinMs = 5'000;
 constexpr int kMessageBytesMax = 64 << 20;  // a large Desired: thousands of assignments
 constexpr size_t kMailboxFactsMax = 10'000;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options,
-                                           const std::optional<PinnedServer>& pinned) {
-  if (options.channel) return options.channel;
+grpc::ChannelArguments ChannelArguments() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
@@ -62,9 +61,21 @@ std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options,
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Asked for its host's name, the server would print that no certificate of its bears that.
   arguments.SetSslTargetNameOverride(std::string(tls::kCertificateName));
+  return arguments;
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options,
+                                           const std::optional<PinnedServer>& pinned) {
+  if (options.channel) return options.channel;
   return grpc::CreateCustomChannel(
       options.target, pinned ? pinned->Credentials() : grpc::InsecureChannelCredentials(),
-      arguments);
+      ChannelArguments());
+}
+
+std::unique_ptr<ServerChannel> MakeServerChannel(const AgentOptions& options,
+                                                 const std::optional<PinnedServer>& pinned) {
+  if (options.connect) return std::make_unique<ServerChannel>(options.connect, ChannelArguments());
+  return std::make_unique<ServerChannel>(MakeChannel(options, pinned));
 }
 
 Now TakeTime() {
@@ -159,9 +170,10 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   template <typename Handle>
   auto ForThisConnection(Handle handle);
   void Connect() override;
+  void OnOpened(const Status& opened);
   void OnClosed(const grpc::Status& status);
-  void Write(v1::FromExecutor message) override { connection_->Write(std::move(message)); }
-  void Close() override { connection_->Close(); }
+  void Write(v1::FromExecutor message) override;
+  void Close() override;
 
   void Run(gang::GangSpec spec) override {
     spec.host = options_.host;
@@ -191,9 +203,9 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   const NameLock lock_;
   const gang::Folders folders_;
   const std::optional<PinnedServer> pinned_;
-  const std::unique_ptr<v1::Executors::Stub> stub_;
   DirectSender direct_sender_;
   Mailbox<std::function<void()>> mailbox_;
+  const std::unique_ptr<ServerChannel> channel_;
   Machine machine_;
   std::unique_ptr<gang::Supervisor> supervisor_;
   FetchingGangs gangs_;
@@ -204,8 +216,10 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   DirectPieces pieces_;
   std::unique_ptr<CheckpointFetcher> fetcher_;
   std::unique_ptr<HealthWatch> health_;
-  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<Connection> connection_;  // null while the channel opens
   uint64_t connection_number_ = 0;
+  std::optional<v1::FromExecutor> hello_;  // to be written when the channel is open
+  bool closed_early_ = false;              // before the channel was open
   std::atomic<size_t> facts_in_mailbox_ = 0;
   std::atomic<bool> outbox_full_ = false;
   std::atomic<bool> left_off_ = false;
@@ -221,8 +235,8 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
       folders_(options_.data_dir),
       pinned_(options_.fingerprint.empty() ? std::nullopt
                                            : std::optional<PinnedServer>(options_.fingerprint)),
-      stub_(v1::Executors::NewStub(MakeChannel(options_, pinned_))),
       direct_sender_(folders_, options_.host.address),
+      channel_(MakeServerChannel(options_, pinned_)),
       machine_(HelloOf(options_, lock_.started_us, direct_sender_), folders_,
                std::random_device{}(), *this, gangs_, *this, options_.give_up,
                options_.time_left ? gang::BootClock::now() + *options_.time_left : Machine::kNever),
@@ -247,8 +261,9 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                   [this](v1::LogChunk chunk) {
                     Post([this, chunk = std::move(chunk)] { machine_.OnLog(chunk); });
                   }),
-      sender_(folders_, *stub_, options_.token),
-      server_pieces_(*stub_, options_.token),
+      sender_(
+          folders_, [this] { return channel_->stub(); }, options_.token),
+      server_pieces_([this] { return channel_->stub(); }, options_.token),
       pieces_(server_pieces_),
       end_(ended_.get_future()) {}
 
@@ -328,16 +343,42 @@ auto Agent::Impl::ForThisConnection(Handle handle) {
 
 void Agent::Impl::Connect() {
   ++connection_number_;
+  closed_early_ = false;
+  channel_->Open(ForThisConnection([this](const Status& opened) { OnOpened(opened); }));
+}
+
+void Agent::Impl::OnOpened(const Status& opened) {
+  const std::optional<v1::FromExecutor> hello = std::exchange(hello_, std::nullopt);
+  if (!opened.ok() || closed_early_) {
+    const std::string fault = opened.ok() ? "it was closed" : opened.error().message;
+    // Another user's program at the server's address is an error of the start, as is a stranger's
+    // certificate.
+    if (!opened.ok() && opened.error().code == ErrorCode::kDenied && !machine_.has_joined())
+      machine_.Stop({AgentExit::Reason::kRefused, fault});
+    return OnClosed({grpc::StatusCode::UNAVAILABLE, fault});
+  }
   connection_ = std::make_unique<Connection>(
-      *stub_, Connection::Events{.received = ForThisConnection([this](v1::ToExecutor message) {
-                                   machine_.OnMessage(std::move(message), TakeTime());
-                                 }),
-                                 .written = ForThisConnection([this] { machine_.OnWritten(); }),
-                                 .broken = ForThisConnection([this] { machine_.OnBroken(); }),
-                                 .closed = ForThisConnection([this](const grpc::Status& status) {
-                                   connection_.reset();
-                                   OnClosed(status);
-                                 })});
+      *channel_->stub(),
+      Connection::Events{.received = ForThisConnection([this](v1::ToExecutor message) {
+                           machine_.OnMessage(std::move(message), TakeTime());
+                         }),
+                         .written = ForThisConnection([this] { machine_.OnWritten(); }),
+                         .broken = ForThisConnection([this] { machine_.OnBroken(); }),
+                         .closed = ForThisConnection([this](const grpc::Status& status) {
+                           connection_.reset();
+                           OnClosed(status);
+                         })});
+  connection_->Write(*hello);
+}
+
+void Agent::Impl::Write(v1::FromExecutor message) {
+  if (connection_) return connection_->Write(std::move(message));
+  hello_ = std::move(message);
+}
+
+void Agent::Impl::Close() {
+  if (connection_) return connection_->Close();
+  closed_early_ = true;
 }
 
 // Somebody else at the server's address is an error to whoever starts an executor; to one that

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "executor/gang/words.h"
 #include "executor/health/host_health.h"
 #include "executor/health/host_resources.h"
+#include "system/unique_fd.h"
 
 namespace grpc {
 class Channel;
@@ -29,6 +31,10 @@ struct AgentOptions {
   std::string target;                      // the server, host:port
   std::string fingerprint;                 // of its certificate; empty: no TLS
   std::shared_ptr<grpc::Channel> channel;  // used instead of the two above, if set
+  // Connects to a server of this machine that has no certificate, and makes sure that it is the
+  // server. Called for each connection, by a thread that may wait. Used instead of all above, if
+  // set.
+  std::function<Result<UniqueFd>()> connect;
   std::string token;
   std::string name;      // unique among executors
   std::string version;   // empty: this build's

@@ -15,6 +15,7 @@
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "executor/gang/folders.h"
+#include "executor/transfer/server_stub.h"
 
 namespace attune::agent {
 
@@ -32,8 +33,7 @@ std::optional<std::filesystem::path> FolderOf(const gang::Folders& folders, uint
 // cannot be brought is dropped: who waits for it asks again.
 class CheckpointSender {
  public:
-  // The stub outlives the sender.
-  CheckpointSender(gang::Folders folders, v1::Executors::StubInterface& stub, std::string token);
+  CheckpointSender(gang::Folders folders, ServerStub stub, std::string token);
   ~CheckpointSender();  // ends what is under way
 
   // Any thread. Where too much is queued, the oldest is dropped: it is the likeliest to have nobody
@@ -45,7 +45,7 @@ class CheckpointSender {
   void Bring(const v1::CheckpointPiece& piece);
 
   const gang::Folders folders_;
-  v1::Executors::StubInterface& stub_;
+  const ServerStub stub_;
   const std::string token_;
 
   std::mutex mutex_;

@@ -32,7 +32,9 @@ PieceSource::Answer ServerPieces::Read(gang::FarCheckpoint& checkpoint, const st
     calls_.insert(&call);
   }
   v1::CheckpointPiece piece;
-  const grpc::Status status = stub_.Fetch(&call, request, &piece);
+  const auto stub = stub_();
+  const grpc::Status status =
+      stub ? stub->Fetch(&call, request, &piece) : grpc::Status(grpc::StatusCode::UNAVAILABLE, "");
   {
     const std::lock_guard lock(mutex_);
     calls_.erase(&call);

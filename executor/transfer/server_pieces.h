@@ -8,15 +8,15 @@
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "executor/transfer/checkpoint_fetcher.h"
+#include "executor/transfer/server_stub.h"
 
 namespace attune::agent {
 
 // Checkpoints of other executors, by way of the server.
 class ServerPieces final : public PieceSource {
  public:
-  // The stub outlives the object.
-  ServerPieces(v1::Executors::StubInterface& stub, std::string token)
-      : stub_(stub), token_(std::move(token)) {}
+  ServerPieces(ServerStub stub, std::string token)
+      : stub_(std::move(stub)), token_(std::move(token)) {}
 
   Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
               std::string memory) override;
@@ -24,7 +24,7 @@ class ServerPieces final : public PieceSource {
   void Cancel() override;
 
  private:
-  v1::Executors::StubInterface& stub_;
+  const ServerStub stub_;
   const std::string token_;
   std::mutex mutex_;
   std::set<grpc::ClientContext*> calls_;  // under mutex_, as is the next

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/result.h"
-#include "json/parse.h"
 #include "logging/log.h"
 #include "system/files.h"
 #include "system/random_word.h"
@@ -32,11 +31,9 @@ Result<std::string> WordIn(const std::filesystem::path& file, const std::string&
 }
 
 std::string Holder(const std::filesystem::path& folder) {
-  const Result<std::string> text = ReadWhole(folder / "server.json");
-  const auto running = ParseJson<nlohmann::json>(text.ok() ? *text : "");
-  if (!running.is_object()) return "";
-  return " (process " + std::to_string(running.value("pid", 0)) + ", " +
-         running.value("http", std::string()) + ")";
+  const Result<ServerAddress> running = AskServer(folder);
+  if (!running.ok()) return "";
+  return " (process " + std::to_string(running->pid) + ", " + running->http + ")";
 }
 
 }  // namespace
@@ -71,13 +68,14 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
   return folder;
 }
 
-DataFolder::~DataFolder() {
-  if (lock_ && !token_.empty()) unlink((path_ / "server.json").c_str());
-}
-
-Status DataFolder::Announce(const std::string& http_url, const std::string& rpc_target) {
-  const nlohmann::json running = {{"pid", getpid()}, {"http", http_url}, {"rpc", rpc_target}};
-  return WriteWhole(path_ / "server.json", running.dump() + "\n", kPrivate);
+void DataFolder::Announce(const std::string& http_url, const std::string& rpc_target) {
+  auto opened = ServerSocket::Open(path_, {.pid = getpid(), .http = http_url, .rpc = rpc_target});
+  if (opened.ok()) {
+    socket_ = *std::move(opened);
+  } else {
+    logging::Warn("{}; commands need --server {} and --token-file {}", opened.error().message,
+                  http_url, (path_ / "token").string());
+  }
 }
 
 Result<tls::Identity> DataFolder::Identity() const {

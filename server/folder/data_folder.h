@@ -1,19 +1,21 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "base/result.h"
 #include "server/folder/named_tokens.h"
+#include "server/folder/server_socket.h"
 #include "system/unique_fd.h"
 #include "tls/certificate.h"
 
 namespace attune::server {
 
 // A server's data folder, held by this process alone until it is destroyed: database, token,
-// the server's own word, certificate, and the address of the running server for clients on this
-// machine.
+// the server's own word, certificate, and the socket that tells clients on this machine where the
+// server answers.
 class DataFolder {
  public:
   // Makes the folder, its token and the server's word when they are absent. kConflict when another
@@ -22,10 +24,12 @@ class DataFolder {
 
   DataFolder(DataFolder&&) noexcept = default;
   DataFolder& operator=(DataFolder&&) = delete;
-  ~DataFolder();
+  ~DataFolder() = default;
 
-  // Writes `server.json`, which goes when the folder is closed.
-  Status Announce(const std::string& http_url, const std::string& rpc_target);
+  // From now on AskServer() finds this server, until Withdraw() or the end of the object. If the
+  // file system has no sockets, warns that clients need the address.
+  void Announce(const std::string& http_url, const std::string& rpc_target);
+  void Withdraw() { socket_.reset(); }
 
   // The server's key and certificate, `tls.pem`, made when it is absent. kCorrupt when it is not
   // that.
@@ -48,6 +52,7 @@ class DataFolder {
 
   std::filesystem::path path_;
   UniqueFd lock_;
+  std::unique_ptr<ServerSocket> socket_;  // null: not announced
   std::string token_;
   std::string id_;
 };

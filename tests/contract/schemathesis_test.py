@@ -15,7 +15,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 
-from support import EndToEnd, sweep  # noqa: E402
+from support import EndToEnd, ask_server, sweep  # noqa: E402
 from tools import ENVIRONMENT, require  # noqa: E402
 
 SEED = os.environ.get("ATTUNE_SEED", "1")
@@ -51,7 +51,7 @@ class Schemathesis(EndToEnd):
         server.await_stderr(r"http://")
         self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "online", last)
         self.create_sweeps()
-        address = json.loads((self.data / "server.json").read_text())["http"]
+        address = ask_server(self.data)["http"]
         token = (self.data / "token").read_text().strip()
         file = self.write(config(), "schemathesis.toml")
         command = [sys.executable, "-m", "schemathesis.cli", "--config-file", file, "run",

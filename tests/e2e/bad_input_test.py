@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import unittest
 
-from support import ATTUNE, EndToEnd, FASHION_MNIST, sweep
+from support import ATTUNE, EndToEnd, FASHION_MNIST, ask_server, sweep
 
 
 class SweepFile(EndToEnd):
@@ -195,7 +195,7 @@ class Surroundings(EndToEnd):
 
     def test_a_taken_port(self):
         self.begin()
-        port = json.loads((self.data / "server.json").read_text())["http"].rsplit(":", 1)[1]
+        port = ask_server(self.data)["http"].rsplit(":", 1)[1]
         code, _, err = self.attune("serve", "--data-dir", self.folder / "other", "--port", port,
                                    "--rpc-port", 0)
         self.assertEqual(code, 1)
@@ -241,7 +241,7 @@ class Surroundings(EndToEnd):
     def test_a_wrong_token(self):
         self.begin()
         self.environment["ATTUNE_TOKEN"] = "wrong"
-        url = json.loads((self.data / "server.json").read_text())["http"]
+        url = ask_server(self.data)["http"]
         code, _, err = self.attune("sweep", "list", "--server", url)
         self.assertEqual(code, 4, err)
 
@@ -250,7 +250,7 @@ class Surroundings(EndToEnd):
         serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         serve.await_stderr(r"http://")
         token = self.write("wrong\n", "token")
-        target = json.loads((self.data / "server.json").read_text())["rpc"]
+        target = ask_server(self.data)["rpc"]
         code, _, err = self.attune("executor", "--server", target, "--token-file", token,
                                    "--data-dir", self.folder / "other")
         self.assertEqual(code, 4, err)

@@ -1,12 +1,11 @@
 """The web page of a real server, in Chromium."""
 
-import json
 import os
 import shutil
 import subprocess
 import unittest
 
-from support import EndToEnd, PATIENCE_S, ROOT, sweep
+from support import EndToEnd, PATIENCE_S, ROOT, ask_server, sweep
 
 CHROMIUM = os.environ.get("ATTUNE_CHROMIUM", "/usr/bin/chromium")
 NODE = os.environ.get("ATTUNE_NODE") or shutil.which("node")
@@ -19,7 +18,7 @@ class Page(EndToEnd):
         run = self.run_sweep(self.write(sweep(stop={"max_trials": 1})))
         run.await_stderr(r"http://")
         self.await_report(trial=0, step=2)
-        url = json.loads((self.data / "server.json").read_text())["http"]
+        url = ask_server(self.data)["http"]
         token = (self.data / "token").read_text().strip()
         watcher = subprocess.Popen([NODE, ROOT / "tests/e2e/programs/page_watcher.mjs", url, token, "s1", "4"],
                                    stdout=subprocess.PIPE, text=True)

@@ -101,7 +101,7 @@ class Scripts(Local):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(json.loads(run.stdout), self.rows("SELECT min(best) FROM trials")[0][0])
         self.assertIn("\npage ", "\n" + run.stderr)
-        self.assertFalse((self.data / "server.json").exists())  # the server has ended
+        self.assertFalse((self.data / "server.sock").exists())  # the server has ended
 
     def test_the_script_of_the_page_runs(self):
         page = (ROOT / "docs/python.md").read_text()

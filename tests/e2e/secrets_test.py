@@ -1,6 +1,5 @@
 """The data folder and what `attune` prints: other users learn no secret."""
 
-import json
 import os
 import pathlib
 import stat
@@ -9,7 +8,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from support import EndToEnd, sweep
+from support import EndToEnd, ask_server, sweep
 
 
 def mode(path):
@@ -90,7 +89,7 @@ class Secrets(EndToEnd):
         self.assertEqual(redirected.exception.code, 303)
         cookie = redirected.exception.headers["Set-Cookie"].split(";")[0]
         redirected.exception.close()
-        url = json.loads((self.data / "server.json").read_text())["http"]
+        url = ask_server(self.data)["http"]
         with browser.open(urllib.request.Request(url + "/api/v1/sweeps", headers={"Cookie": cookie})) as answer:
             self.assertEqual(answer.status, 200)
         with self.assertRaises(urllib.error.HTTPError) as refused:

@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from support import ATTUNE, EndToEnd, PATIENCE_S, ROOT, free_port, sweep
+from support import ATTUNE, EndToEnd, PATIENCE_S, ROOT, ask_server, free_port, sweep
 
 CLUSTER = ROOT / "tests/e2e/programs/slurm_cluster.sh"
 WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
@@ -434,7 +434,7 @@ while True:
 class Tunnel(Pilots):
     def test_pilots_reach_the_server_by_a_program_of_ones_own(self):
         self.serve()
-        port = json.loads((self.data / "server.json").read_text())["rpc"].rsplit(":", 1)[1]
+        port = ask_server(self.data)["rpc"].rsplit(":", 1)[1]
         relay = self.write(RELAY, "relay.py")
         program = pathlib.Path(self.write(f"""#!/bin/bash
             exec 3< <(exec {sys.executable} {relay} 7999 {LOGIN} {port})
@@ -646,7 +646,7 @@ class Manager(Pilots):
 
     def test_it_serves_a_server_that_is_named(self):
         self.serve()
-        url = json.loads((self.data / "server.json").read_text())["http"]
+        url = ask_server(self.data)["http"]
         self.up("--server", url, "--cpus", 4, "--mem", 1000, own=False, nodes="2..2")
         self.until(lambda: len(self.online()) == 2, "two pilots")
         self.assertEqual({e["cpus"] for e in self.get("/executors")["executors"]}, {4})

@@ -40,7 +40,7 @@ class StrangersTest(support.EndToEnd):
                                   "--rpc-port", "0", *map(str, args)], env=self.environment, cwd=self.folder)
         self.processes.append(server)
         server.await_stderr("^executors")
-        self.where = json.loads((self.data / "server.json").read_text())
+        self.where = support.ask_server(self.data)
         self.port = int(self.where["http"].rsplit(":", 1)[1])
         self.rpc_port = int(self.where["rpc"].rsplit(":", 1)[1])
         self.token = (self.data / "token").read_text().strip()

@@ -52,6 +52,18 @@ def sweep(**changes):
     return spec
 
 
+def ask_server(data_dir):
+    """Where the server of a data folder answers: pid, http, rpc."""
+    folder = os.open(data_dir, os.O_PATH)  # stands for a path that may be too long for an address
+    try:
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.connect(f"/proc/self/fd/{folder}/server.sock")
+            with asked.makefile() as answer:
+                return json.loads(answer.read())
+    finally:
+        os.close(folder)
+
+
 class Process:
     """A child whose stderr is read line by line as it comes."""
 
@@ -173,7 +185,7 @@ class EndToEnd(unittest.TestCase):
 
     def request(self, path, method="GET", body=None, headers=None):
         """(status, parsed answer); needs a server that has announced itself."""
-        server = json.loads((self.data / "server.json").read_text())
+        server = ask_server(self.data)
         token = (self.data / "token").read_text().strip()
         request = urllib.request.Request(
             server["http"] + path, method=method, data=body,
@@ -197,7 +209,7 @@ class EndToEnd(unittest.TestCase):
 
     def await_event(self, condition, after=0):
         """The first event (kind, data) of the log after `after` that the condition accepts."""
-        server = json.loads((self.data / "server.json").read_text())
+        server = ask_server(self.data)
         token = (self.data / "token").read_text().strip()
         request = urllib.request.Request(f"{server['http']}/api/v1/events?after={after}",
                                          headers={"Authorization": "Bearer " + token})

@@ -6,7 +6,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from support import EndToEnd, sweep
+from support import EndToEnd, ask_server, sweep
 
 VALUE = "hf_0123456789-abcdef"
 # Stores its secret, prints it, and repeats it in the text of its failure.
@@ -35,12 +35,9 @@ class SweepSecrets(EndToEnd):
         return {"Authorization": "Bearer " + token.strip()}
 
     def text(self, path, headers):
-        request = urllib.request.Request(self.running()["http"] + "/api/v1" + path, headers=headers)
+        request = urllib.request.Request(ask_server(self.data)["http"] + "/api/v1" + path, headers=headers)
         with urllib.request.urlopen(request) as answer:
             return answer.read().decode()
-
-    def running(self):
-        return json.loads((self.data / "server.json").read_text())
 
     def got(self):
         return (self.folder / "got.txt").read_text()
@@ -81,7 +78,7 @@ class SweepSecrets(EndToEnd):
         self.assertEqual(self.create(secrets=["HF_TOKEN"])[0], 201)
         code, _, err = self.attune("secret", "rm", "HF_TOKEN", "--data-dir", self.data)
         self.assertEqual(code, 0, err)
-        self.start("executor", "--server", self.running()["rpc"], "--data-dir", self.folder / "executor",
+        self.start("executor", "--server", ask_server(self.data)["rpc"], "--data-dir", self.folder / "executor",
                    "--token-file", self.data / "join")
         self.await_event(lambda kind, data: kind == "trial_changed" and data["state"] == "pending" and
                          "the secret HF_TOKEN is not set" in data["reason"])

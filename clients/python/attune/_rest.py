@@ -5,11 +5,14 @@ import json
 import os
 import pathlib
 import secrets
+import socket
+import struct
 import threading
 import time
 import urllib.parse
 import weakref
 
+_ASK_TIMEOUT_S = 2
 _TIMEOUT_S = 40  # the server takes 20 where an asker waits for a searcher
 _PAUSE_S_MAX = 2.0
 
@@ -45,27 +48,44 @@ def find_server(server, token, token_file, data_dir):
         token = token or os.environ.get("ATTUNE_TOKEN")
         if not token and url == running:  # the folder's token is for the folder's server alone
             token = _first_line(folder / "token")
-    return url, token, named_by if server else folder / "server.json"
+    return url, token, named_by if server else folder
 
 
 def find_own(data_dir):
     """The same, of the server that runs on a data folder."""
     folder = pathlib.Path(data_dir)
-    return _running(folder), _first_line(folder / "token"), folder / "server.json"
+    return _running(folder), _first_line(folder / "token"), folder
 
 
 def _running(folder):
-    """The address of the server that runs on a data folder."""
-    file = folder / "server.json"
+    """The address of the server that runs on a data folder, as it says itself."""
     try:
-        return _url(json.loads(file.read_text())["http"])
-    except (FileNotFoundError, NotADirectoryError):
-        raise Error(f"no server runs on {folder}: start one with `attune serve --data-dir {folder}`, or name "
-                    "another with server=URL or data_dir=DIR") from None
+        return _url(json.loads(_ask(folder))["http"])
+    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError, AttributeError):
+        pass  # no server, a dead one, or a system without such sockets
     except OSError as error:
-        raise Error(f"cannot read {file}: {error.strerror}") from None
+        raise Error(f"cannot ask the server of {folder}: {error.strerror or error}") from None
     except (ValueError, TypeError, KeyError):
-        raise Error(f"{file} does not say where the server is; name it with server=URL") from None
+        pass  # it ends
+    raise Error(f"no server runs on {folder}: start one with `attune serve --data-dir {folder}`, or name another with "
+                "server=URL or data_dir=DIR")
+
+
+def _ask(folder):
+    """The text that the server of a data folder sends at its socket."""
+    opened = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.settimeout(_ASK_TIMEOUT_S)
+            asked.connect(f"/proc/self/fd/{opened}/server.sock")  # an address has no room for a long path
+            _, user, _ = struct.unpack("iII", asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if user not in (0, os.geteuid(), os.fstat(opened).st_uid):
+                raise Error(f"the socket in {folder} belongs to a process of another user, who does not own the folder: "
+                            "delete it, and start the server again")
+            with asked.makefile() as answer:
+                return answer.read()
+    finally:
+        os.close(opened)
 
 
 def _url(address):

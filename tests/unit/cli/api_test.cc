@@ -23,6 +23,33 @@ TEST(Api, WrongTokenIsDeniedWithTheRemedy) {
               AllOf(HasSubstr("missing or wrong"), HasSubstr("--token-file")));
 }
 
+TEST(Api, AProgramThatTookThePortOfADeadServerGetsNoToken) {
+  const ScratchFolder folder;
+  FakeServer server;
+  server.WriteTo(folder.path());
+  Api api(FindServer({.data_dir = folder.path()}).value());
+  ASSERT_TRUE(api.Sweeps().ok());
+  const size_t before = server.requests().size();
+  server.Leave();
+  const auto sweeps = api.Sweeps();
+  ASSERT_FALSE(sweeps.ok());
+  EXPECT_EQ(sweeps.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(server.requests().size(), before);
+}
+
+TEST(Api, FollowsAServerThatWasStartedAgainOnAnotherPort) {
+  const ScratchFolder folder;
+  FakeServer server;
+  server.WriteTo(folder.path());
+  Api api(FindServer({.data_dir = folder.path()}).value());
+  ASSERT_TRUE(api.Sweeps().ok());
+  server.Leave();
+  FakeServer next;
+  next.WriteTo(folder.path());
+  EXPECT_TRUE(api.Sweeps().ok());
+  EXPECT_EQ(next.requests().size(), 1u);
+}
+
 TEST(Api, UnknownSweepIsNotFoundInTheServersWords) {
   const FakeServer server;
   Api api(server.endpoint());

@@ -23,9 +23,13 @@ TEST(NormaliseUrl, RefusesOtherSchemesAndPaths) {
   EXPECT_FALSE(NormaliseUrl("").ok());
 }
 
-TEST(FindServer, ReadsTheDataFolder) {
+std::unique_ptr<server::ServerSocket> RunAt(const std::string& url, const ScratchFolder& folder) {
+  return server::ServerSocket::Open(folder.path(), {.http = url}).value();
+}
+
+TEST(FindServer, AsksInTheDataFolder) {
   const ScratchFolder folder;
-  folder.Write("server.json", R"({"pid": 1, "http": "http://127.0.0.1:7171", "rpc": null})");
+  const auto running = RunAt("http://127.0.0.1:7171", folder);
   folder.Write("token", "abc\n");
 
   const Result<Endpoint> endpoint = FindServer({.data_dir = folder.path()});
@@ -54,11 +58,39 @@ TEST(FindServer, SaysHowToStartOneWhereNoneRuns) {
 
 TEST(FindServer, TheFoldersTokenIsForTheFoldersServerOnly) {
   const ScratchFolder folder;
-  folder.Write("server.json", R"({"http": "http://127.0.0.1:7171"})");
+  const auto running = RunAt("http://127.0.0.1:7171", folder);
   folder.Write("token", "abc\n");
 
   EXPECT_EQ(FindServer({.server = "elsewhere:7070", .data_dir = folder.path()})->token, "");
   EXPECT_EQ(FindServer({.server = ":7171", .data_dir = folder.path()})->token, "abc");
+}
+
+TEST(FindServer, ADeadServerIsNotFound) {
+  const ScratchFolder folder;
+  folder.Write("token", "abc\n");
+  auto running = RunAt("http://127.0.0.1:7171", folder);
+  running.reset();
+  EXPECT_EQ(FindServer({.data_dir = folder.path()}).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(FindServer({.server = ":7171", .data_dir = folder.path()})->token, "");
+}
+
+TEST(FindAgain, FollowsTheServerOfTheFolder) {
+  const ScratchFolder folder;
+  folder.Write("token", "abc\n");
+  auto running = RunAt("http://127.0.0.1:7171", folder);
+  const Endpoint endpoint = FindServer({.data_dir = folder.path()}).value();
+  EXPECT_EQ(FindAgain(endpoint).value(), "http://127.0.0.1:7171");
+  running.reset();
+  EXPECT_EQ(FindAgain(endpoint).error().code, ErrorCode::kUnavailable);
+  running = RunAt("http://127.0.0.1:7272", folder);
+  EXPECT_EQ(FindAgain(endpoint).value(), "http://127.0.0.1:7272");
+}
+
+TEST(FindAgain, LeavesAnotherServerAlone) {
+  const ScratchFolder folder;
+  const Endpoint endpoint =
+      FindServer({.server = "box:7070", .token = "abc", .data_dir = folder.path()}).value();
+  EXPECT_EQ(FindAgain(endpoint).value(), "http://box:7070");
 }
 
 TEST(FindServer, ATokenFileWins) {

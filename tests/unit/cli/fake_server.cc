@@ -196,8 +196,8 @@ std::string FakeServer::last_event_id() const {
   return parts_->last_event_id;
 }
 
-void FakeServer::WriteTo(const std::filesystem::path& data_dir) const {
-  std::ofstream(data_dir / "server.json") << Json{{"pid", 1}, {"http", url()}, {"rpc", nullptr}};
+void FakeServer::WriteTo(const std::filesystem::path& data_dir) {
+  socket_ = server::ServerSocket::Open(data_dir, {.http = url()}).value();
   std::ofstream(data_dir / "token") << "secret\n";
 }
 

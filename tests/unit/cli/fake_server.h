@@ -14,6 +14,7 @@
 #include "cli/host.h"
 #include "cli/json.h"
 #include "rest/contract.h"
+#include "server/folder/server_socket.h"
 
 namespace httplib {
 class Server;
@@ -52,8 +53,11 @@ class FakeServer {
   Endpoint endpoint() const { return {url(), "secret", "the test"}; }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
-  // server.json and the token, as a server leaves them in its data folder.
-  void WriteTo(const std::filesystem::path& data_dir) const;
+  // Runs on the data folder from now on: writes the token, and answers where it is.
+  void WriteTo(const std::filesystem::path& data_dir);
+
+  // No longer runs on that folder. From now on it is another program with the server's port.
+  void Leave() { socket_.reset(); }
 
  private:
   struct Recorded {
@@ -66,6 +70,7 @@ class FakeServer {
 
   std::unique_ptr<Parts> parts_;
   int port_ = 0;
+  std::unique_ptr<server::ServerSocket> socket_;
 };
 
 // A server that a verb believes to have started in this process.

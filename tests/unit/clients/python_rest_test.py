@@ -1,11 +1,13 @@
 """`attune.client`, with a server of the test's own that gives the answers it is told to."""
 
 import collections
+import contextlib
 import http.server
 import json
 import math
 import os
 import pathlib
+import socket
 import sys
 import tempfile
 import threading
@@ -122,9 +124,39 @@ class Client(unittest.TestCase):
     def keys(self):
         return [each.headers["Idempotency-Key"] for each in self.fake.asked]
 
+    def answer(self, text):
+        """Tells whoever asks in the folder where the server is, until the returned function is called."""
+        (self.folder / "server.sock").unlink(missing_ok=True)
+        opened = os.open(self.folder, os.O_PATH)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(f"/proc/self/fd/{opened}/server.sock")
+        os.close(opened)
+        listener.listen()
+
+        def serve():
+            while True:
+                try:
+                    asked, _ = listener.accept()
+                except OSError:
+                    return
+                with asked:
+                    asked.sendall(text.encode())
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+
+        def stop():
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            listener.close()
+
+        self.addCleanup(stop)
+        return stop
+
     def use_folder(self, fake, token="of-the-folder"):
-        (self.folder / "server.json").write_text(json.dumps({"http": fake.url}))
         (self.folder / "token").write_text(token + "\n")
+        return self.answer(json.dumps({"http": fake.url}))
 
 
 class FindingTheServer(Client):
@@ -162,15 +194,31 @@ class FindingTheServer(Client):
         loop = pathlib.Path(self.folder, "loop")
         loop.symlink_to(loop)
         for wrong, options in (("no server runs on", {"data_dir": self.folder}),
-                               ("cannot read .*: Too many levels of symbolic links", {"data_dir": loop}),
+                               ("cannot ask .*: Too many levels of symbolic links", {"data_dir": loop}),
                                ("'ftp://x' is not a server's address", {"server": "ftp://x"}),
                                ("'a/b' is not a server's address", {"server": "a/b"}),
                                ("cannot read a token", {"server": ":1", "token_file": self.folder / "no"})):
             with self.assertRaisesRegex(Error, wrong):
                 Server(**options)
-        (self.folder / "server.json").write_text("{}")
-        with self.assertRaisesRegex(Error, "does not say where the server is"):
+        self.answer("{}")
+        with self.assertRaisesRegex(Error, "no server runs on"):
             Server(data_dir=self.folder)
+
+    def test_by_a_data_folder_with_a_long_path(self):
+        self.folder = self.folder / ("a" * 150)
+        self.folder.mkdir()
+        self.use_folder(self.fake)
+        self.assertEqual(self.credentials(data_dir=self.folder), "Bearer of-the-folder")
+
+    def test_a_program_that_took_the_port_of_a_dead_server_gets_no_token(self):
+        die = self.use_folder(self.fake)
+        server = Server(data_dir=self.folder, patience=0)
+        die()
+        with self.assertRaisesRegex(Error, "no server runs on"):
+            server.sweep("s1")
+        with self.assertRaisesRegex(Error, "no server runs on"):
+            Server(data_dir=self.folder)
+        self.assertEqual(self.fake.asked, [])
 
 
 class Connections(Client):

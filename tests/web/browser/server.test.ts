@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -27,6 +28,13 @@ const sweepFile = {
   stop: { max_trials: 20 },
 };
 
+/** All that is sent at a Unix socket. */
+async function readSocket(path: string): Promise<string> {
+  let text = '';
+  for await (const part of connect(path)) text += String(part);
+  return text;
+}
+
 /** The `attune` binary with the page in it, and a sweep whose trials are told from here. */
 class Server {
   private constructor(
@@ -42,7 +50,8 @@ class Server {
     const process = spawn(path, ['serve', '--data-dir', folder, ...ports], { stdio: 'ignore' });
     const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
     const ready = async (): Promise<string> => {
-      const url = (JSON.parse(read('server.json')) as { http: string }).http;
+      const answer = await readSocket(join(folder, 'server.sock'));
+      const url = (JSON.parse(answer) as { http: string }).http;
       const { ok } = await fetch(`${url}/readyz`);
       if (!ok) throw new Error(`${url} is not ready`);
       return url;

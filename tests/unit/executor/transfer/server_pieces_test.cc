@@ -7,8 +7,8 @@ namespace {
 
 TEST(ServerPieces, WhatIsCancelledBeforeItIsAskedForIsNotAskedForUntilTheNextCheckpoint) {
   FakeServer server;
-  const auto stub = v1::Executors::NewStub(server.Channel());
-  ServerPieces pieces(*stub, "a token");
+  const std::shared_ptr<v1::Executors::Stub> stub = v1::Executors::NewStub(server.Channel());
+  ServerPieces pieces([&] { return stub; }, "a token");
   gang::FarCheckpoint checkpoint;
   const auto error = [&] {
     return pieces.Read(checkpoint, "model.bin", 0, {}).piece.error().message;
@@ -19,6 +19,13 @@ TEST(ServerPieces, WhatIsCancelledBeforeItIsAskedForIsNotAskedForUntilTheNextChe
   pieces.Close();
   EXPECT_EQ(error(), asked);
   EXPECT_NE(asked, "cancelled");
+}
+
+TEST(ServerPieces, WithoutAChannelTheServerDoesNotAnswer) {
+  ServerPieces pieces([] { return nullptr; }, "a token");
+  gang::FarCheckpoint checkpoint;
+  EXPECT_EQ(pieces.Read(checkpoint, "model.bin", 0, {}).piece.error().message,
+            "the server does not answer");
 }
 
 }  // namespace
