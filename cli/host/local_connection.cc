@@ -78,8 +78,8 @@ Result<UniqueFd> ConnectToOwnPort(const std::string& target) {
   if (std::ranges::any_of(users, is_other))
     return Error{ErrorCode::kDenied,
                  "a program of another user listens at " + target +
-                     ", and would get this executor's token: run both as one user, or let the "
-                     "server speak TLS (`attune serve --rpc-host ADDRESS`)"};
+                     ", and would get this executor's token: name the file `join` in the server's "
+                     "data folder with --token-file, or run both as one user"};
   return socket;
 }
 

@@ -1,12 +1,17 @@
 """Secrets of sweeps: programs get the values, and nothing else shows them."""
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
 import subprocess
+import termios
 import unittest
 import urllib.error
 import urllib.request
 
-from support import EndToEnd, ask_server, sweep
+from support import EndToEnd, PATIENCE_S, ask_server, sweep
 
 VALUE = "hf_0123456789-abcdef"
 # Stores its secret, prints it, and repeats it in the text of its failure.
@@ -64,6 +69,36 @@ class SweepSecrets(EndToEnd):
         shown += [line for process in self.processes for line in process.stderr]
         self.assertNotIn(VALUE, "\n".join(shown))
         self.assertEqual(self.files_with(VALUE), ["rank-0.log", "secrets.json"])
+
+    def type_secret(self, typed):
+        """Types a value at the prompt of a terminal: (exit code, what the terminal shows)."""
+        terminal, side = pty.openpty()
+        self.addCleanup(os.close, side)
+        self.addCleanup(os.close, terminal)
+        process = subprocess.Popen([self.program, "secret", "set", "HF_TOKEN", "--data-dir", self.data], stdin=side,
+                                   stdout=side, stderr=side, start_new_session=True,
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        shown = ""
+        while "(hidden): " not in shown:
+            shown += os.read(terminal, 1000).decode()
+        self.assertFalse(termios.tcgetattr(side)[3] & termios.ECHO)
+        os.write(terminal, typed.encode())
+        code = process.wait(PATIENCE_S)
+        self.assertTrue(termios.tcgetattr(side)[3] & termios.ECHO)
+        os.set_blocking(terminal, False)
+        with contextlib.suppress(BlockingIOError):
+            shown += os.read(terminal, 1000).decode()
+        return code, shown
+
+    def test_a_terminal_does_not_show_what_is_typed(self):
+        code, shown = self.type_secret(VALUE + "\n")
+        self.assertEqual(code, 0, shown)
+        self.assertNotIn(VALUE, shown)
+        self.assertEqual(self.files_with(VALUE), ["secrets.json"])
+
+    def test_an_interrupted_prompt_gives_the_terminal_back(self):
+        self.assertEqual(self.type_secret("\x03")[0], 130)
+        self.assertFalse((self.data / "secrets.json").exists())
 
     def test_an_undefined_secret_is_refused(self):
         self.serve()

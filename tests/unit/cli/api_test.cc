@@ -26,27 +26,30 @@ TEST(Api, WrongTokenIsDeniedWithTheRemedy) {
 TEST(Api, AProgramThatTookThePortOfADeadServerGetsNoToken) {
   const ScratchFolder folder;
   FakeServer server;
+  server.Answer("/sweeps/s1", SweepJson("s1", "running"));
   server.WriteTo(folder.path());
   Api api(FindServer({.data_dir = folder.path()}).value());
-  ASSERT_TRUE(api.Sweeps().ok());
+  ASSERT_TRUE(api.Sweep("s1").ok());
   const size_t before = server.requests().size();
   server.Leave();
-  const auto sweeps = api.Sweeps();
-  ASSERT_FALSE(sweeps.ok());
-  EXPECT_EQ(sweeps.error().code, ErrorCode::kUnavailable);
+  const auto sweep = api.Sweep("s1");
+  ASSERT_FALSE(sweep.ok());
+  EXPECT_EQ(sweep.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(server.requests().size(), before);
 }
 
 TEST(Api, FollowsAServerThatWasStartedAgainOnAnotherPort) {
   const ScratchFolder folder;
   FakeServer server;
+  server.Answer("/sweeps/s1", SweepJson("s1", "running"));
   server.WriteTo(folder.path());
   Api api(FindServer({.data_dir = folder.path()}).value());
-  ASSERT_TRUE(api.Sweeps().ok());
+  ASSERT_TRUE(api.Sweep("s1").ok());
   server.Leave();
   FakeServer next;
+  next.Answer("/sweeps/s1", SweepJson("s1", "running"));
   next.WriteTo(folder.path());
-  EXPECT_TRUE(api.Sweeps().ok());
+  EXPECT_TRUE(api.Sweep("s1").ok());
   EXPECT_EQ(next.requests().size(), 1u);
 }
 
