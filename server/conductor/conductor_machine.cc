@@ -69,7 +69,7 @@ Status ConductorMachine::BringBack(Brain& brain, std::optional<EndedPart> lackin
 std::optional<Time> ConductorMachine::NextStep(Time clock) const {
   if (stalled_) return probe_at_;
   if (more_) return clock;
-  const auto due = brain().Due(LogTime(clock));
+  const auto due = brain().Due(advanced_at_);
   if (!due) return std::nullopt;
   return Time{due->us - ahead_us_};
 }
@@ -162,6 +162,7 @@ Status ConductorMachine::Append(std::span<const Event> events, Time clock) {
 void ConductorMachine::Probe(Time clock) {
   if (clock < probe_at_) return;
   probe_at_ = Time{clock.us + kProbeIntervalUs};
+  advanced_at_ = now;
   if (!options_.store->Probe().ok()) return;
   stalled_.reset();
   TellState();

@@ -49,7 +49,7 @@ class ConductorMachine {
   // answered, and only the disk says what has happened. REQUIRES: Start was ok.
   Status Step(std::vector<Submission> batch, Time clock);
 
-  // When to call Step although nothing was submitted; nullopt: there is no need.
+  // When to call Step although nothing was submitted, perhaps at once; nullopt: there is no need.
   std::optional<Time> NextStep(Time clock) const;
 
   // A little of the store's work that can wait, for when nothing else is to be done; whether some
@@ -96,3 +96,4 @@ class ConductorMachine {
 };
 
 }  // namespace attune::server
+  Time advanced_at_;              // by the log's time: what was due by then has followed

@@ -161,6 +161,25 @@ TEST_F(ConductorMachineTest, AStoreThatRefusesIsAskedAgainAtItsTimeAndNotBefore)
   EXPECT_TRUE(machine.brain().state().sweeps.empty());
   EXPECT_EQ(machine.NextStep(Time{1}), Time{kProbeIntervalUs});
 
+TEST_F(ConductorMachineTest, WhatBecomesDueBetweenAStepAndTheNextLookIsNotMissed) {
+  ASSERT_TRUE(Step(1, Asking(Join(2))).ok());
+  CreateSweep create = Create();
+  create.spec->stop.max_trials = 1;
+  ASSERT_TRUE(Step(2, Asking(create)).ok());
+  const Trial& trial = *machine.brain().state().Find(SweepId(1))->Find(TrialNumber(0));
+  AttemptEnded failed{.attempt = trial.live->id, .outcome = Outcome::kFailed};
+  failed.failure = {.kind = FailureKind::kHost, .message = "no space"};
+  std::vector<Command> facts;
+  facts.push_back(RecordFact{.epoch = trial.live->epoch, .fact = failed, .executor = "box"});
+  ASSERT_TRUE(Step(10, {.commands = std::move(facts)}).ok());
+  const Time due{10 + 1'000'000};  // after the pause of a first attempt
+  ASSERT_EQ(trial.not_before, due);
+  EXPECT_EQ(machine.NextStep(Time{20}), due);
+  EXPECT_EQ(machine.NextStep(Time{due.us + 5}), due);
+  ASSERT_TRUE(Step(due.us + 5).ok());
+  EXPECT_TRUE(trial.live);
+}
+
   ASSERT_TRUE(Step(kProbeIntervalUs - 1, Asking(Create())).ok());
   EXPECT_EQ(store.probes, 0);
   EXPECT_EQ(diary.lines.back(), "the disk is full");
