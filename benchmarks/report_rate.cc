@@ -84,6 +84,9 @@ class SlowStore final : public EventStore {
     if (slow) std::this_thread::sleep_for(2 * (Clock::now() - began));
     return written;
   }
+  Status AppendFromReserve(std::span<const Event> batch) override {
+    return store_.AppendFromReserve(batch);
+  }
   EventSeq LastSeq() const override { return store_.LastSeq(); }
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
     return store_.Read(after, visit);

@@ -57,6 +57,9 @@ class LateStore final : public EventStore {
   }
 
   Status Append(std::span<const Event> batch) override { return store_->Append(batch); }
+  Status AppendFromReserve(std::span<const Event> batch) override {
+    return store_->AppendFromReserve(batch);
+  }
   EventSeq LastSeq() const override { return store_->LastSeq(); }
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
     return store_->Read(after, visit);

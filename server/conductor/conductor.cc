@@ -65,6 +65,10 @@ void Conductor::Record(std::vector<Command> facts, Stored stored) {
   Push({.commands = std::move(facts), .stored = std::move(stored)});
 }
 
+void Conductor::RecordEnds(std::vector<Command> facts) {
+  Push({.commands = std::move(facts), .ends_only = true});
+}
+
 void Conductor::Post(Look look) { Push({.look = std::move(look)}); }
 
 void Conductor::Nudge() { Push({}); }

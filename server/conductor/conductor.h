@@ -46,6 +46,7 @@ class Conductor final : public Submissions, private Listener {
 
   void Submit(Command command, Done done) override;
   void Record(std::vector<Command> facts, Stored stored) override;
+  void RecordEnds(std::vector<Command> facts) override;
   void Post(Look look) override;
   void Nudge() override;
 

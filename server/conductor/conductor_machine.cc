@@ -11,6 +11,28 @@
 
 namespace attune::server {
 
+namespace {
+
+// Whether the fact is about an attempt of a trial that has ended, or of one that has left memory.
+bool IsOfEndedTrial(const RecordFact& command, const State& state) {
+  const AttemptId id = std::visit([](const auto& fact) { return fact.attempt; }, command.fact);
+  const Trial* trial = state.Find(id.trial);
+  return trial == nullptr || Ended(trial->state);
+}
+
+// What ends something, or frees space.
+bool Ends(const Command& command, const State& state) {
+  if (const auto* fact = std::get_if<RecordFact>(&command)) return IsOfEndedTrial(*fact, state);
+  return std::holds_alternative<KillSweep>(command) || std::holds_alternative<KillTrial>(command) ||
+         std::holds_alternative<DeleteSweep>(command) ||
+         std::holds_alternative<DropCheckpoint>(command) ||
+         std::holds_alternative<LoseExecutor>(command) ||
+         std::holds_alternative<RecordRemoval>(command) ||
+         std::holds_alternative<RecordSweepRemoval>(command);
+}
+
+}  // namespace
+
 Status ConductorMachine::Start(Time clock, const Progress& read) {
   if (Status restored = Restore(read); !restored.ok()) return restored;
   ahead_us_ = std::max<int64_t>(0, brain().state().last_time.us - clock.us);
@@ -92,13 +114,20 @@ bool ConductorMachine::Tidy() {
 Status ConductorMachine::Step(std::vector<Submission> batch, Time clock) {
   if (stalled_) Probe(clock);
   std::vector<Event> events;
-  const std::vector<Decided> decided = Decide(batch, LogTime(clock), events);
-  if (Status kept = Append(events, clock); !kept.ok()) return kept;
-  Answer(batch, decided, events);
-  if (!stalled_ && !events.empty()) {
+  std::vector<Decided> decided = Decide(batch, LogTime(clock), events);
+  Result<bool> appended = Append(events, clock);
+  if (appended.ok() && !*appended && has_reserve_) {
+    events.clear();
+    decided = Decide(batch, LogTime(clock), events);
+    appended = Append(events, clock);
+  }
+  if (!appended.ok()) return appended.error();
+  Answer(batch, decided, events, !*appended);
+  if (*appended && !events.empty()) {
     for (Listener* listener : listeners_) listener->OnDurable(events, brain());
   }
-  if (last_seq().value - snapshot_seq_.value >= options_.snapshot_events) SaveSnapshot();
+  if (!stalled_ && last_seq().value - snapshot_seq_.value >= options_.snapshot_events)
+    SaveSnapshot();
   return {};
 }
 
@@ -106,7 +135,6 @@ std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
     const std::vector<Submission>& batch, Time now, std::vector<Event>& events) {
   size_t commands = 0;
   for (const Submission& submission : batch) commands += submission.commands.size();
-  if (stalled_) return std::vector<Decided>(commands);
   std::vector<Decided> all;
   all.reserve(commands);
   events.reserve(commands);  // most lead to one
@@ -117,16 +145,24 @@ std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
       const bool chained = submission.done && &command != &submission.commands.front();
       if (chained && comes) Advance(now, events);
       Decided& decided = all.emplace_back(events.size());
-      if (comes) decided.refused = Decide(command, submission.actor, now, events);
+      decided.waits = comes && !MayBeStored(command, submission.ends_only);
+      if (comes && !decided.waits) decided.refused = Decide(command, submission.actor, now, events);
       decided.end = events.size();
       comes = !submission.done || decided.begin < decided.end;
     }
   }
-  Advance(now, events);
+  if (!stalled_ || has_reserve_) Advance(now, events);
   return all;
 }
 
+bool ConductorMachine::MayBeStored(const Command& command, bool ends_only) const {
+  if (stalled_ && !has_reserve_) return false;
+  if (!stalled_ && !ends_only) return true;
+  return Ends(command, brain().state());
+}
+
 void ConductorMachine::Advance(Time now, std::vector<Event>& events) {
+  advanced_at_ = now;
   Brain::Portion following = mind_->Advance(now);
   std::ranges::move(following.events, std::back_inserter(events));
   more_ = following.more;
@@ -146,38 +182,45 @@ std::optional<Error> ConductorMachine::Decide(const Command& command, const std:
 
 // With the store's refusal memory goes back to what is on disk. If that is not known, or cannot be
 // read, it is not known either what this process may say.
-Status ConductorMachine::Append(std::span<const Event> events, Time clock) {
-  if (events.empty()) return {};
-  if (const Status written = options_.store->Append(events); !written.ok()) {
-    if (written.error().code == ErrorCode::kUnsynced) return written;
-    if (Status restored = Restore({}); !restored.ok()) return restored;
+Result<bool> ConductorMachine::Append(std::span<const Event> events, Time clock) {
+  if (events.empty()) return true;
+  const Status written =
+      stalled_ ? options_.store->AppendFromReserve(events) : options_.store->Append(events);
+  if (!written.ok()) {
+    if (written.error().code == ErrorCode::kUnsynced) return written.error();
+    if (Status restored = Restore({}); !restored.ok()) return restored.error();
+    has_reserve_ = !stalled_ && written.error().code == ErrorCode::kStorageFull;
     stalled_ = written.error();
     more_ = true;
     probe_at_ = Time{clock.us + kProbeIntervalUs};
   }
   TellState();
-  return {};
+  return written.ok();
 }
 
 void ConductorMachine::Probe(Time clock) {
   if (clock < probe_at_) return;
   probe_at_ = Time{clock.us + kProbeIntervalUs};
-  advanced_at_ = now;
   if (!options_.store->Probe().ok()) return;
   stalled_.reset();
   TellState();
 }
 
 void ConductorMachine::Answer(const std::vector<Submission>& batch,
-                              const std::vector<Decided>& decided, std::span<const Event> events) {
+                              const std::vector<Decided>& decided, std::span<const Event> events,
+                              bool dropped) {
   auto next = decided.begin();
   for (const Submission& submission : batch) {
     const std::span<const Decided> own(next, submission.commands.size());
     next += std::ssize(own);
-    if (submission.stored) submission.stored(stalled_ ? Status(*stalled_) : Status());
+    const auto waits = [dropped](const Decided& each) { return dropped || each.waits; };
+    if (submission.stored) {
+      const bool some_wait = dropped || std::ranges::any_of(own, waits);
+      submission.stored(some_wait ? Status(*stalled_) : Status());
+    }
     for (const Decided& each : own) {
       if (!submission.done) break;
-      if (stalled_) {
+      if (waits(each)) {
         submission.done(*stalled_);
       } else if (each.refused) {
         submission.done(*each.refused);

@@ -20,6 +20,9 @@ inline constexpr uint64_t kSnapshotEvents = 200'000;
 // While the store refuses, it is asked this often whether it still does.
 inline constexpr int64_t kProbeIntervalUs = 500'000;
 
+// While the store is full, only what ends something or frees space is decided, and stored from the
+// store's reserve until that is used up.
+//
 // What owns all state, without a thread, a lock or a clock of its own: it is given a batch, decides
 // and applies in order, appends all of it in one transaction, and only then answers and publishes.
 //
@@ -65,6 +68,7 @@ class ConductorMachine {
   struct Decided {  // what a command led to, as a range of the batch's events
     size_t begin = 0, end = 0;
     std::optional<Error> refused;
+    bool waits = false;  // for space: it was not decided
   };
 
   Status Restore(const Progress& read);
@@ -77,10 +81,13 @@ class ConductorMachine {
   std::optional<Error> Decide(const Command& command, const std::string& actor, Time now,
                               std::vector<Event>& events);
   void Advance(Time now, std::vector<Event>& events);
-  Status Append(std::span<const Event> events, Time clock);
+  bool MayBeStored(const Command& command, bool ends_only) const;
+  // Whether they were appended. With an error the process must end.
+  Result<bool> Append(std::span<const Event> events, Time clock);
   void Probe(Time clock);
+  // `dropped`: nothing of the batch has happened.
   void Answer(const std::vector<Submission>& batch, const std::vector<Decided>& decided,
-              std::span<const Event> events);
+              std::span<const Event> events, bool dropped);
   void TellState();
   Time LogTime(Time clock) const { return Time{clock.us + ahead_us_}; }
   EventSeq last_seq() const { return mind_->brain().state().last_seq; }
@@ -91,9 +98,10 @@ class ConductorMachine {
   int64_t ahead_us_ = 0;          // what the log was ahead of the clock at the start
   EventSeq snapshot_seq_{0};      // of the newest snapshot that was loaded or tried
   bool more_ = true;              // something may follow although nobody asks
+  Time advanced_at_;              // by the log's time: what was due by then has followed
   std::optional<Error> stalled_;  // why the store cannot be written
+  bool has_reserve_ = false;      // while it is stalled: kills and ends may still be stored
   Time probe_at_;                 // while it is stalled
 };
 
 }  // namespace attune::server
-  Time advanced_at_;              // by the log's time: what was due by then has followed

@@ -16,6 +16,7 @@ struct Submission {
   Done done;          // of each of them, in turn
   Stored stored;      // of all of them
   Look look;
+  bool ends_only = false;  // Submissions::RecordEnds
 };
 
 // Of one batch, which is one transaction; a submission is never split.

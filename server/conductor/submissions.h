@@ -29,6 +29,10 @@ class Submissions {
   // is refused would be refused again, and leaves the others alone. An error is the store's.
   virtual void Record(std::vector<Command> facts, Stored stored) = 0;
 
+  // Facts that come after others were dropped, so that most must wait until those are said again.
+  // Only what cannot matter any more is decided: facts about attempts of trials that have ended.
+  virtual void RecordEnds(std::vector<Command> facts) = 0;
+
   // Runs `look` between two batches, on durable state only; never, where it stops before.
   virtual void Post(Look look) = 0;
 

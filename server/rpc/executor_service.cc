@@ -159,6 +159,10 @@ void ExecutorService::Record(std::vector<Command> facts, Stored stored) {
     stored(status);
   });
 }
+void ExecutorService::RecordEnds(std::vector<Command> facts) {
+  conductor_.RecordEnds(std::move(facts));
+}
+
 
 void ExecutorService::Post(Look look) {
   conductor_.Post([this, look = std::move(look)](const Brain& brain) {

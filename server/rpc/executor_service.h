@@ -117,6 +117,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
   void Record(std::vector<Command> facts, Stored stored) override;
   void Post(Look look) override;
   void Nudge() override { conductor_.Nudge(); }
+  void RecordEnds(std::vector<Command> facts) override;
 
   Conductor& conductor_;
   const std::function<bool(const std::string& token)> may_join_;

@@ -168,7 +168,10 @@ void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
   for (Command& command : batch.commands) SetSpeaker(session->hello, command);
   if (!started_) session->deaf = true;
   // What comes after a gap must not be acknowledged.
-  if (session->deaf) return ReadOnOrHold(id, *session);
+  if (session->deaf) {
+    if (started_) RecordEnds(std::move(batch.commands));
+    return ReadOnOrHold(id, *session);
+  }
   session->pending += batch.bytes;
   pending_ += batch.bytes;
   session->waiting.push_back(std::move(batch));
@@ -214,6 +217,16 @@ void Sessions::OnStored(SessionId id, uint64_t last, size_t bytes, const Status&
   for (const SessionId held : std::set(held_)) {
     if (Session* next = Find(held)) ReadOnOrHold(held, *next);
   }
+}
+
+// Ends of gangs that were killed free their slots also while the disk is full. The other facts are
+// asked for again.
+void Sessions::RecordEnds(std::vector<Command> facts) {
+  std::erase_if(facts, [](const Command& command) {
+    const auto* fact = std::get_if<RecordFact>(&command);
+    return fact == nullptr || !std::holds_alternative<AttemptEnded>(fact->fact);
+  });
+  if (!facts.empty()) submissions_.RecordEnds(std::move(facts));
 }
 
 void Sessions::Release(Session& session, size_t bytes) {
@@ -496,7 +509,7 @@ std::optional<Sessions::Pulse> Sessions::PulseOf(const std::string& executor, Ti
 
 Reach Sessions::ReachOf(const std::string& executor) const {
   if (!settled_ || !Connected(executor)) return false;
-  return {true, !sessions_.at(executors_.at(executor).session).leaving};
+  return {true, !refused_ && !sessions_.at(executors_.at(executor).session).leaving};
 }
 
 ExecutorLink* Sessions::LinkOf(const std::string& executor) {

@@ -44,7 +44,7 @@ inline constexpr size_t kSessionsBytesMax = 96 << 20;
 // welcomed and its heartbeats are answered whatever the store says; so is any other while the log
 // is still being read, when nothing is given away. Facts that cannot be stored are dropped, and
 // asked for again by closing the stream once they can be. Only the joining of an unknown one needs
-// the store.
+// the store. While the store refuses, no gang is placed.
 //
 // An executor is lost when nothing was heard from it for longer than its lease, with a margin, so
 // that it has torn its gangs down before they are given away. One that is called lost is not left
@@ -153,6 +153,7 @@ class Sessions {
   void Welcome(Session& session);
   void Store(SessionId id, Session& session);
   void OnStored(SessionId id, uint64_t last, size_t bytes, const Status& stored);
+  void RecordEnds(std::vector<Command> facts);
   void Release(Session& session, size_t bytes);
   void ReleaseIfUnneeded(Session& session, const Brain& brain);
   void Acknowledge(Session& session, int64_t heartbeat_us);

@@ -32,6 +32,10 @@ class EventStore {
   // when it is not known what is on the disk: the process must end, and its next start looks.
   virtual Status Append(std::span<const Event> batch) = 0;
 
+  // The same, with the space that is kept back for kills and ends: it may succeed after Append has
+  // failed with kStorageFull.
+  virtual Status AppendFromReserve(std::span<const Event> batch) = 0;
+
   // Calls `visit` with every event of seq > after that was not erased, in order.
   virtual Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const = 0;
 

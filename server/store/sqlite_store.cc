@@ -1,6 +1,9 @@
 #include "server/store/sqlite_store.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "base/check.h"
 #include "base/result.h"
@@ -17,6 +20,12 @@ const char* const kCache = "PRAGMA cache_size = -32768";  // KiB
 // batches change is copied once.
 constexpr int kCheckpointPages = 4096;
 constexpr int kErasingCheckpointPages = 512;
+
+// Sizes of the log file (https://sqlite.org/fileformat2.html#walformat).
+constexpr int64_t kLogHeaderBytes = 32;
+constexpr int64_t kLogPageBytes = 4096 + 24;
+
+constexpr int64_t kReserveShare = 32;  // the reserve takes this part of a disk at most
 
 constexpr int kSnapshotsKept = 2;
 
@@ -60,7 +69,9 @@ bool IsErasable(const Event& event) {
 // copies it into the database in small parts, so that no commit takes long.
 class ErasingSettings {
  public:
-  explicit ErasingSettings(sqlite::Connection& connection) : connection_(connection) {
+  // `checkpoint_pages`: SqliteStore::checkpoint_pages_.
+  ErasingSettings(sqlite::Connection& connection, int& checkpoint_pages)
+      : connection_(connection), checkpoint_pages_(checkpoint_pages) {
     Set("ON", kErasingCheckpointPages);
   }
   ~ErasingSettings() { Set("OFF", kCheckpointPages); }
@@ -69,12 +80,12 @@ class ErasingSettings {
 
  private:
   void Set(const std::string& secure_delete, int checkpoint_pages) {
-    static_cast<void>(
-        connection_.Execute("PRAGMA secure_delete = " + secure_delete +
-                            "; PRAGMA wal_autocheckpoint = " + std::to_string(checkpoint_pages)));
+    static_cast<void>(connection_.Execute("PRAGMA secure_delete = " + secure_delete));
+    checkpoint_pages_ = checkpoint_pages;
   }
 
   sqlite::Connection& connection_;
+  int& checkpoint_pages_;
 };
 
 // What has gone wrong later on.
@@ -92,8 +103,7 @@ Status Prepare(sqlite::Connection& connection, const std::string& path,
     return Error{ErrorCode::kDenied, "the file is read-only"};
   for (const std::string& pragma :
        {std::string("PRAGMA journal_mode = WAL"), std::string("PRAGMA synchronous = FULL"),
-        std::string("PRAGMA journal_size_limit = 67108864"), std::string(kCache),
-        "PRAGMA wal_autocheckpoint = " + std::to_string(kCheckpointPages)}) {
+        std::string("PRAGMA journal_size_limit = 67108864"), std::string(kCache)}) {
     if (Status set = connection.Execute(pragma); !set.ok()) return set;
   }
   if (options.max_pages > 0) {
@@ -104,11 +114,38 @@ Status Prepare(sqlite::Connection& connection, const std::string& path,
   return PrepareSchema(connection, path, options.progress);
 }
 
+int64_t ReserveFor(const std::string& path, const SqliteStore::Options& options) {
+  if (options.max_pages > 0) return 0;  // the limit counts the reserve as used
+  std::error_code failed;
+  const std::filesystem::space_info space =
+      std::filesystem::space(std::filesystem::absolute(path).parent_path(), failed);
+  if (failed) return 0;
+  return std::min<int64_t>(options.reserve_bytes,
+                           static_cast<int64_t>(space.capacity) / kReserveShare);
+}
+
 }  // namespace
 
 SqliteStore::SqliteStore(std::string path, Options options,
                          std::unique_ptr<sqlite::Connection> connection)
-    : path_(std::move(path)), options_(options), connection_(std::move(connection)) {}
+    : path_(std::move(path)),
+      options_(options),
+      connection_(std::move(connection)),
+      checkpoint_pages_(kCheckpointPages) {
+  options_.reserve_bytes = ReserveFor(path_, options);
+  // It replaces SQLite's own hook (PRAGMA wal_autocheckpoint), which does the second half of this.
+  sqlite3_wal_hook(
+      connection_->handle(),
+      [](void* of, sqlite3* db, const char* name, int pages) {
+        auto& store = *static_cast<SqliteStore*>(of);
+        store.log_pages_ = pages;
+        if (pages >= store.checkpoint_pages_) sqlite3_wal_checkpoint(db, name);
+        return SQLITE_OK;
+      },
+      this);
+}
+
+SqliteStore::~SqliteStore() { sqlite3_wal_hook(connection_->handle(), nullptr, nullptr); }
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path, Options options) {
   auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate,
@@ -149,6 +186,25 @@ Status SqliteStore::MendTables() {
 
 Status SqliteStore::Append(std::span<const Event> batch) {
   if (batch.empty()) return {};
+  // Twice as much, so that this is seldom done again. On a disk with less, what there is may do.
+  if (!HasReserve()) {
+    const Status kept = WriteAndRollBack(2 * options_.reserve_bytes);
+    if (!kept.ok() && !HasReserve()) return kept;
+  }
+  return AppendFromReserve(batch);
+}
+
+// The file does not shrink when its pages are used again, so this is seldom false.
+bool SqliteStore::HasReserve() const {
+  if (options_.reserve_bytes == 0) return true;
+  struct stat log {};
+  const bool exists = stat((path_ + "-wal").c_str(), &log) == 0;
+  const int64_t used_bytes = kLogHeaderBytes + log_pages_ * kLogPageBytes;
+  return exists && log.st_size - used_bytes >= options_.reserve_bytes;
+}
+
+Status SqliteStore::AppendFromReserve(std::span<const Event> batch) {
+  if (batch.empty()) return {};
   Status written = Write(batch, Projection::Care::kNone);
   if (!written.ok() && Projection::OfTables(written.error()))
     written = Write(batch, Projection::Care::kEach);
@@ -187,7 +243,7 @@ bool SqliteStore::Tidy() {
 bool SqliteStore::EraseSlice() {
   if (!erasures_.begun) return false;
   const auto until = std::chrono::steady_clock::now() + options_.erasing_slice;
-  const ErasingSettings settings(*connection_);
+  const ErasingSettings settings(*connection_, checkpoint_pages_);
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   const bool more =
       EraseSome(transaction, [&] { return std::chrono::steady_clock::now() >= until; });
@@ -209,7 +265,7 @@ Status SqliteStore::SaveSnapshot(const Snapshot& snapshot) {
   ATTUNE_CHECK(snapshot.seq == last_seq_);
   const EventSeq seq = snapshot.seq;
   std::optional<ErasingSettings> settings;
-  if (erasures_.waiting) settings.emplace(*connection_);
+  if (erasures_.waiting) settings.emplace(*connection_, checkpoint_pages_);
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   // What is ahead of the log, if anything, is of another one.
   transaction.Run("DELETE FROM snapshots WHERE seq >= ?", seq.value);
@@ -286,7 +342,10 @@ Result<std::string> SqliteStore::ReadEnded(const EndedPart& part) const {
                path_ + " does not keep what is left of sweep " + ToString(part.sweep)};
 }
 
-Status SqliteStore::Probe() {
+Status SqliteStore::Probe() { return WriteAndRollBack(kProbeBytes + options_.reserve_bytes); }
+
+// The pages stay part of the log file, which is written again from the place where it was.
+Status SqliteStore::WriteAndRollBack(int64_t bytes) {
   // A rolled-back transaction stays in memory unless it outgrows the page cache; a small cache
   // makes its pages go to the log file, where a full disk shows.
   if (Status small =
@@ -297,7 +356,8 @@ Status SqliteStore::Probe() {
   {
     sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
     transaction.Run("CREATE TABLE probe (bytes BLOB)");
-    transaction.Run("INSERT INTO probe VALUES (zeroblob(?))", kProbeBytes);
+    transaction.Run("INSERT INTO probe VALUES (zeroblob(?))",
+                    bytes + kProbeCachePages * kLogPageBytes);
     written = transaction.status();
   }
   if (Status normal = connection_->Execute(kCache); !normal.ok()) return normal;

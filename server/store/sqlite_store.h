@@ -19,10 +19,16 @@ inline constexpr size_t kSnapshotPartBytes = size_t{64} << 20;
 // again: a command that comes meanwhile waits for 20 ms at most.
 inline constexpr std::chrono::microseconds kErasingSlice{8'000};
 
+// What is kept back for kills and ends: the end of a sweep of 10,000 trials takes half of it.
+inline constexpr int64_t kReserveBytes = int64_t{8} << 20;
+
 // The log in one SQLite file, with the tables for people (docs/database.md) beside it.
 //
 // WAL mode with synchronous=FULL: a batch is on disk when Append returns, and readers on their own
 // connections never wait for it. Reading: any thread; the rest: one thread.
+// The log file (-wal) always has room for a reserve, so that kills and ends can be stored when the
+// disk is full: Append fails before it would use that up.
+//
 // What reports change in the tables may be behind the log (docs/database.md); Tidy brings it up.
 // An event that the tables cannot take is in the log alone: it is noted, and when the file is
 // opened again the tables are made anew.
@@ -30,8 +36,9 @@ inline constexpr std::chrono::microseconds kErasingSlice{8'000};
 class SqliteStore final : public EventStore {
  public:
   struct Options {
-    int busy_timeout_ms = 5'000;  // how long another program may hold a lock on the file
-    int64_t max_pages = 0;        // size limit of the file, in pages of 4 KiB; 0: none
+    int busy_timeout_ms = 5'000;            // how long another program may hold a lock on the file
+    int64_t max_pages = 0;                  // size limit of the file, in pages of 4 KiB; 0: none
+    int64_t reserve_bytes = kReserveBytes;  // at most a 32nd of the disk; 0: there is no reserve
     size_t snapshot_part_bytes = kSnapshotPartBytes;
     std::chrono::microseconds erasing_slice = kErasingSlice;
     OnProgress progress;  // of making the tables anew, which may take a minute; may be empty
@@ -47,7 +54,10 @@ class SqliteStore final : public EventStore {
 
   // kStorageFull for every error in writing, kUnsynced for one in syncing; kUnavailable while
   // another program holds a lock.
+  ~SqliteStore() override;
+
   Status Append(std::span<const Event> batch) override;
+  Status AppendFromReserve(std::span<const Event> batch) override;
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override;
 
   Status SaveSnapshot(const Snapshot& snapshot) override;
@@ -57,7 +67,7 @@ class SqliteStore final : public EventStore {
   bool Tidy() override;
   bool NeedsSnapshot() const override { return erasures_.waiting; }
 
-  // Room for kProbeBytes more: they are written to the disk and rolled back.
+  // Room for kProbeBytes more, and for the reserve: they are written to the disk and rolled back.
   Status Probe() override;
 
   // Makes the tables for people anew from the log, and tells Options::progress.
@@ -68,6 +78,8 @@ class SqliteStore final : public EventStore {
 
  private:
   Status Write(std::span<const Event> batch, Projection::Care care);
+  bool HasReserve() const;
+  Status WriteAndRollBack(int64_t bytes);
   Status MendTables();
   bool EraseSlice();
   static void KeepEnded(sqlite::Transaction& transaction, const Snapshot& snapshot);
@@ -80,6 +92,8 @@ class SqliteStore final : public EventStore {
   Projection projection_;
   EventSeq last_seq_{0};
   Erasures erasures_;
+  int checkpoint_pages_;   // of the log file, at which it is copied into the database
+  int64_t log_pages_ = 0;  // used of the log file, after the last commit
 };
 
 // What Probe asks for: a large batch, so that a store that says yes takes the next one.

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -31,6 +32,15 @@ class MemoryStore final : public server::EventStore {
     }
     ++commits;
     return {};
+  }
+  Status AppendFromReserve(std::span<const Event> batch) override {
+    if (!full) return Append(batch);
+    if (batch.size() > reserve) return *full;
+    reserve -= batch.size();
+    const auto why = std::exchange(full, std::nullopt);
+    const Status written = Append(batch);
+    full = why;
+    return written;
   }
   EventSeq LastSeq() const override { return events.empty() ? EventSeq(0) : events.back().seq; }
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
@@ -112,6 +122,7 @@ class MemoryStore final : public server::EventStore {
   mutable std::vector<EventSeq> read_after;  // where each Read began
   int commits = 0;
   std::optional<Error> full;
+  size_t reserve = 0;  // events that it still takes when it is full
 };
 
 }  // namespace attune::testing

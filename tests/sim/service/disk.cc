@@ -6,6 +6,8 @@
 namespace attune::sim {
 namespace {
 
+constexpr size_t kReserveEvents = 60;
+
 const Error kFull{ErrorCode::kStorageFull, "the disk is full"};
 
 class MemoryDisk final : public Disk {
@@ -13,6 +15,7 @@ class MemoryDisk final : public Disk {
   server::EventStore& store() override { return store_; }
   void SetFull(bool full) override {
     store_.full.reset();
+    store_.reserve = kReserveEvents;
     if (full) store_.full = kFull;
   }
 

@@ -20,18 +20,25 @@ Status FrailStore::Append(std::span<const Event> batch) {
     return {};
   }
   if (dies_at_ == DeathPoint::kBeforeAppend) throw Death{};
-  return Write(batch);
+  return Write(batch, store_.Append(batch));
+}
+
+Status FrailStore::AppendFromReserve(std::span<const Event> batch) {
+  if (variant_ == Variant::kActsBeforeAppend) return Append(batch);
+  if (dies_at_ == DeathPoint::kBeforeAppend) throw Death{};
+  return Write(batch, store_.AppendFromReserve(batch));
 }
 
 void FrailStore::Flush() {
   if (unwritten_.empty()) return;
   if (dies_at_ == DeathPoint::kBeforeAppend) throw Death{};
-  const Status written = Write(std::exchange(unwritten_, {}));
+  const std::vector<Event> batch = std::exchange(unwritten_, {});
+  const Status written = Write(batch, store_.Append(batch));
   ATTUNE_CHECK(written.ok());
 }
 
-Status FrailStore::Write(std::span<const Event> batch) {
-  if (Status written = store_.Append(batch); !written.ok()) return written;
+Status FrailStore::Write(std::span<const Event> batch, const Status& written) {
+  if (!written.ok()) return written;
   appended_(batch);
   if (dies_at_ == DeathPoint::kAfterAppend) throw Death{};
   return {};

@@ -34,6 +34,7 @@ class FrailStore final : public server::EventStore {
   void Flush();
 
   Status Append(std::span<const Event> batch) override;
+  Status AppendFromReserve(std::span<const Event> batch) override;
   EventSeq LastSeq() const override { return store_.LastSeq(); }
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override;
   Status SaveSnapshot(const server::Snapshot& snapshot) override;
@@ -46,7 +47,7 @@ class FrailStore final : public server::EventStore {
   bool NeedsSnapshot() const override { return store_.NeedsSnapshot(); }
 
  private:
-  Status Write(std::span<const Event> batch);
+  Status Write(std::span<const Event> batch, const Status& written);
 
   server::EventStore& store_;
   const Variant variant_;

@@ -74,6 +74,7 @@ ServerProcess::ServerProcess(Stage stage)
                                                                                   : kPatienceUs}),
       thinker_(*this, stage_.think),
       machine_({.make_mind = [this]() -> std::unique_ptr<server::Mind> {
+                  stage_.inputs.clear();  // those of a mind that was dropped led to nothing
                   const auto reaches = [this](const std::string& name) { return Reaches(name); };
                   return std::make_unique<Scribe>(MakeMind(stage_.variant, reaches), reaches,
                                                   stage_.inputs);
@@ -124,6 +125,10 @@ void ServerProcess::Submit(std::vector<Command> commands, server::Done done) {
 
 void ServerProcess::Record(std::vector<Command> facts, server::Stored stored) {
   Push({.commands = std::move(facts), .stored = std::move(stored)});
+}
+
+void ServerProcess::RecordEnds(std::vector<Command> facts) {
+  Push({.commands = std::move(facts), .ends_only = true});
 }
 
 // As the state has it, which may be about to lose it.

@@ -62,6 +62,7 @@ class ServerProcess final : private server::Submissions, private server::Listene
   class Link;
 
   void Record(std::vector<Command> facts, server::Stored stored) override;
+  void RecordEnds(std::vector<Command> facts) override;
   void Post(server::Look look) override { Push({.look = std::move(look)}); }
   void Nudge() override { Push({}); }
   void Push(server::Submission submission);

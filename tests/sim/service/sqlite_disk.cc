@@ -19,6 +19,9 @@ class SqliteDisk final : public Disk, private server::EventStore {
     if (full_) return Error{ErrorCode::kStorageFull, "the disk is full"};
     return store_->Append(batch);
   }
+  Status AppendFromReserve(std::span<const Event> batch) override {
+    return store_->AppendFromReserve(batch);
+  }
   EventSeq LastSeq() const override { return store_->LastSeq(); }
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
     return store_->Read(after, visit);

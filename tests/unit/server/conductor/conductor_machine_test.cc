@@ -24,6 +24,9 @@ class FrailStore final : public EventStore {
     if (dies) throw std::runtime_error("the process died");
     return kept.Append(batch);
   }
+  Status AppendFromReserve(std::span<const Event> batch) override {
+    return kept.AppendFromReserve(batch);
+  }
   EventSeq LastSeq() const override { return kept.LastSeq(); }
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
     if (unreadable) return Error{ErrorCode::kCorrupt, "the log cannot be read"};
@@ -87,10 +90,14 @@ class ConductorMachineTest : public ::testing::Test {
 
   FrailStore store;
   Diary diary;
+  bool may_place = true;
   const Algorithms algorithms = attune::testing::ToyAlgorithms();
-  ConductorMachine machine{
-      {.make_mind = [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
-       .store = &store}};
+  ConductorMachine machine{{.make_mind =
+                                [this] {
+                                  return MakeBrainMind(
+                                      algorithms, [this](const auto&) { return Reach(may_place); });
+                                },
+                            .store = &store}};
 };
 
 TEST_F(ConductorMachineTest, AppendsThenAnswersThenPublishes) {
@@ -154,13 +161,6 @@ TEST_F(ConductorMachineTest, WhatWaitedWhenTheLastProcessEndedIsLookedAtAtOnce) 
   EXPECT_EQ(machine.NextStep(Time{5}), std::nullopt);
 }
 
-TEST_F(ConductorMachineTest, AStoreThatRefusesIsAskedAgainAtItsTimeAndNotBefore) {
-  store.kept.full = kFull;
-  ASSERT_TRUE(Step(0, Asking(Create())).ok());
-  EXPECT_EQ(diary.lines.back(), "the disk is full");
-  EXPECT_TRUE(machine.brain().state().sweeps.empty());
-  EXPECT_EQ(machine.NextStep(Time{1}), Time{kProbeIntervalUs});
-
 TEST_F(ConductorMachineTest, WhatBecomesDueBetweenAStepAndTheNextLookIsNotMissed) {
   ASSERT_TRUE(Step(1, Asking(Join(2))).ok());
   CreateSweep create = Create();
@@ -180,6 +180,13 @@ TEST_F(ConductorMachineTest, WhatBecomesDueBetweenAStepAndTheNextLookIsNotMissed
   EXPECT_TRUE(trial.live);
 }
 
+TEST_F(ConductorMachineTest, AStoreThatRefusesIsAskedAgainAtItsTimeAndNotBefore) {
+  store.kept.full = kFull;
+  ASSERT_TRUE(Step(0, Asking(Create())).ok());
+  EXPECT_EQ(diary.lines.back(), "the disk is full");
+  EXPECT_TRUE(machine.brain().state().sweeps.empty());
+  EXPECT_EQ(machine.NextStep(Time{1}), Time{kProbeIntervalUs});
+
   ASSERT_TRUE(Step(kProbeIntervalUs - 1, Asking(Create())).ok());
   EXPECT_EQ(store.probes, 0);
   EXPECT_EQ(diary.lines.back(), "the disk is full");
@@ -190,6 +197,92 @@ TEST_F(ConductorMachineTest, WhatBecomesDueBetweenAStepAndTheNextLookIsNotMissed
   store.kept.full.reset();
   ASSERT_TRUE(Step(2 * kProbeIntervalUs, Asking(Create())).ok());
   EXPECT_THAT(store.kept.events, SizeIs(1));
+}
+
+class FullStore : public ConductorMachineTest {
+ protected:
+  // A sweep whose two trials run on the box.
+  FullStore() {
+    EXPECT_TRUE(Step(1, Asking(Join(2))).ok());
+    EXPECT_TRUE(Step(2, Asking(Create())).ok());
+    store.kept.full = kFull;
+    store.kept.reserve = 100;
+    diary.lines.clear();
+  }
+
+  const Sweep& sweep() const { return *machine.brain().state().Find(SweepId(1)); }
+  const Trial& trial(uint32_t number) const { return *sweep().Find(TrialNumber(number)); }
+
+  // What the box says of the attempt of a trial.
+  RecordFact Of(uint32_t number, AttemptEnded ended) const {
+    ended.attempt = trial(number).live->id;
+    return {.epoch = trial(number).live->epoch, .fact = ended, .executor = "box"};
+  }
+  RecordFact Report(uint32_t number) const {
+    return {.epoch = trial(number).live->epoch,
+            .fact = TrialReported{trial(number).live->id, {attune::Step(1), {{"score", 0.5}}}},
+            .executor = "box"};
+  }
+  // Whether the facts were stored.
+  bool Record(std::vector<Command> facts, bool ends_only = false) {
+    bool stored = true;
+    Submission submission{.commands = std::move(facts), .ends_only = ends_only};
+    if (!ends_only) submission.stored = [&](const Status& status) { stored = status.ok(); };
+    EXPECT_TRUE(Step(10, std::move(submission)).ok());
+    return stored;
+  }
+};
+
+TEST_F(FullStore, TakesAKillAndTheEndsOfItsGangsAndNothingElse) {
+  ASSERT_TRUE(Step(3, Asking(KillSweep{SweepId(1)})).ok());
+  EXPECT_THAT(diary.lines, ::testing::Contains(::testing::StartsWith("answered")));
+  EXPECT_TRUE(Record({Of(0, {.outcome = Outcome::kKilled})}));
+  ASSERT_TRUE(Step(11, Asking(Create())).ok());
+  EXPECT_EQ(diary.lines.back(), "the disk is full");
+  EXPECT_TRUE(Record({Of(1, {.outcome = Outcome::kKilled})}));
+  EXPECT_TRUE(std::holds_alternative<SweepEnded>(store.kept.events.back().fact));
+  EXPECT_EQ(machine.brain().state().last_seq.value, store.kept.events.size());
+}
+
+TEST_F(FullStore, StartsNothingInPlaceOfWhatItKills) {
+  ASSERT_TRUE(Step(3, Asking(KillTrial{{SweepId(1), TrialNumber(0)}})).ok());
+  may_place = false;  // as sessions have it while the store refuses
+  EXPECT_TRUE(Record({Of(0, {.outcome = Outcome::kKilled})}));
+  EXPECT_EQ(sweep().live.size(), 1u);
+  store.kept.full.reset();
+  may_place = true;
+  ASSERT_TRUE(Step(kProbeIntervalUs + 100).ok());
+  EXPECT_EQ(sweep().live.size(), 2u);
+}
+
+TEST_F(FullStore, AsksForFactsAgainThatItCannotTake) {
+  EXPECT_FALSE(Record({Report(0)}));
+  EXPECT_FALSE(Record({Report(0), Of(0, {.outcome = Outcome::kFinished})}))
+      << "an end must not overtake its report";
+  EXPECT_TRUE(trial(0).live);
+}
+
+TEST_F(FullStore, TakesTheEndOfAKilledGangWhoseReportsWereDropped) {
+  ASSERT_TRUE(Step(3, Asking(KillTrial{{SweepId(1), TrialNumber(0)}})).ok());
+  const RecordFact killed = Of(0, {.outcome = Outcome::kKilled});
+  const RecordFact finished = Of(1, {.outcome = Outcome::kFinished});
+  Record({finished, killed}, /*ends_only=*/true);
+  EXPECT_FALSE(sweep().live.contains(TrialNumber(0)));
+  EXPECT_TRUE(sweep().live.contains(TrialNumber(1)));
+  store.kept.full.reset();
+  Record({finished}, /*ends_only=*/true);
+  EXPECT_TRUE(sweep().live.contains(TrialNumber(1))) << "also when the store takes more again";
+}
+
+TEST_F(FullStore, TakesNothingOnceItsReserveIsUsedUp) {
+  store.kept.reserve = 0;
+  ASSERT_TRUE(Step(3, Asking(KillSweep{SweepId(1)})).ok());
+  EXPECT_EQ(diary.lines.back(), "the disk is full");
+  EXPECT_EQ(sweep().state, SweepState::kRunning);
+  store.kept.full.reset();
+  ASSERT_TRUE(Step(kProbeIntervalUs + 100, Asking(KillSweep{SweepId(1)})).ok());
+  EXPECT_EQ(sweep().state, SweepState::kRunning) << "its gangs have yet to end";
+  EXPECT_TRUE(sweep().stopping_as);
 }
 
 TEST_F(ConductorMachineTest, ListenersLearnWhenTheStoreRefusesAndWhenItTakesAgain) {

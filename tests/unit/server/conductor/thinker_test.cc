@@ -27,6 +27,7 @@ class Desk final : public Submissions {
     }
   }
   void Record(std::vector<Command>, Stored) override {}
+  void RecordEnds(std::vector<Command>) override {}
   void Post(Look) override {}
   void Nudge() override {}
 

@@ -126,6 +126,9 @@ class Server final : private Submissions, private Listener {
   void Record(std::vector<Command> facts, Stored stored) override {
     queue.Push({.commands = std::move(facts), .stored = std::move(stored)});
   }
+  void RecordEnds(std::vector<Command> facts) override {
+    queue.Push({.commands = std::move(facts), .ends_only = true});
+  }
   void Post(Look look) override { queue.Push({.look = std::move(look)}); }
   void Nudge() override { queue.Push({}); }
 
@@ -140,7 +143,9 @@ class Server final : private Submissions, private Listener {
  public:
   Queue queue;
   Sessions sessions{*this,
-                    {.may_join = [](const std::string& token) { return token == "secret"; }, .lease_ttl_us = kLeaseUs, .patience_us = kPatienceUs}};
+                    {.may_join = [](const std::string& token) { return token == "secret"; },
+                     .lease_ttl_us = kLeaseUs,
+                     .patience_us = kPatienceUs}};
   ConductorMachine machine;
 };
 

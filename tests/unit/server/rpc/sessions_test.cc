@@ -144,6 +144,38 @@ TEST_F(SessionsTest, AnExecutorThatCouldNotBeLostOnAFullDiskIsStillKnown) {
   EXPECT_TRUE(link->welcomed());
 }
 
+TEST_F(SessionsTest, NoGangIsPlacedWhileTheStoreRefuses) {
+  server->Join("box");
+  ASSERT_TRUE(server->sessions.ReachOf("box").takes);
+  FillAndTry();
+  EXPECT_FALSE(server->sessions.ReachOf("box").takes);
+  EXPECT_TRUE(server->sessions.ReachOf("box").sends);
+  Free();
+  EXPECT_TRUE(server->sessions.ReachOf("box").takes);
+}
+
+TEST_F(SessionsTest, TheEndOfAKilledGangIsTakenAlthoughReportsBeforeItWereDropped) {
+  const auto link = server->Join("box");
+  Create();
+  store.reserve = 100;
+  FillAndTry();
+  const Trial& trial = *server->state().Find(SweepId(1))->Find(TrialNumber(0));
+  const AttemptId attempt = trial.live->id;
+  const Epoch epoch = trial.live->epoch;
+  const auto say = [&](uint64_t seq, auto fact) {
+    fact.attempt = attempt;
+    server->sessions.OnFacts(
+        link->id,
+        {.commands = {RecordFact{.epoch = epoch, .fact = fact}}, .last = seq, .bytes = 100}, now);
+    server->Run();
+  };
+  say(1, TrialReported{.report = {Step(1), {{"score", 0.5}}}});
+  server->Do(KillSweep{SweepId(1)});
+  say(2, AttemptEnded{.outcome = Outcome::kKilled});
+  EXPECT_FALSE(server->state().Find(SweepId(1))->live.contains(TrialNumber(0)));
+  EXPECT_EQ(link->acknowledged(), 0u);
+}
+
 TEST_F(SessionsTest, AHelloOfADeadProcessReadAfterItsSuccessorsIsRefused) {
   const auto next = server->Connect(MakeHello("box", "b", 200));
   server->Run();

@@ -396,6 +396,60 @@ TEST(SqliteStore, AFullDiskIsFoundByProbeAndTheStoreGoesOnWhenThereIsRoom) {
   ASSERT_EQ(::umount(disk.c_str()), 0);
 }
 
+TEST(SqliteStore, AFullDiskLeavesAReserveForEnds) {
+  const ScratchFolder folder;
+  const std::string disk = folder / "disk";
+  ASSERT_EQ(::mkdir(disk.c_str(), 0755), 0);
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=32m") != 0)
+    GTEST_SKIP() << "may not mount a small disk";
+  {
+    SampleLog log;
+    auto store = OpenOrDie(disk + "/attune.db");
+    ASSERT_TRUE(store->Append(log.events()).ok());
+    size_t stored = log.events().size();
+    const auto next = [&] {
+      return std::vector<Event>{
+          log.Next(TrialRequeued{TrialId(SweepId(1), TrialNumber(3)), std::string(1000, 'x')})};
+    };
+    std::ofstream(disk + "/ballast") << std::string(40 << 20, 'b');  // as much as fits
+    std::vector<Event> batch = next();
+    while (store->Append(batch).ok()) {
+      ++stored;
+      batch = next();
+    }
+    for (int i = 0; i < 60; ++i) {
+      ASSERT_TRUE(store->AppendFromReserve(batch).ok()) << i;
+      ++stored;
+      batch = next();
+    }
+    EXPECT_EQ(ReadAll(*store).size(), stored);
+    EXPECT_EQ(CodeOf(store->Append(batch)), ErrorCode::kStorageFull);
+
+    std::filesystem::remove(disk + "/ballast");
+    EXPECT_TRUE(store->Probe().ok());
+    EXPECT_TRUE(store->Append(batch).ok());
+  }
+  ASSERT_EQ(::umount(disk.c_str()), 0);
+}
+
+// What is kept back is the log file's own, so that whoever fills the disk cannot take it.
+TEST(SqliteStore, MakesItsReserveAgainOnlyWhenItWasUsed) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  auto store = OpenOrDie(path);
+  SampleLog log;
+  ASSERT_TRUE(store->Append(log.events()).ok());
+  const auto size = std::filesystem::file_size(path + "-wal");
+  EXPECT_GE(size, static_cast<uint64_t>(kReserveBytes));
+  for (int i = 0; i < 20; ++i) {
+    const std::vector<Event> batch{
+        log.Next(TrialRequeued{TrialId(SweepId(1), TrialNumber(3)), std::string(1000, 'x')})};
+    ASSERT_TRUE(store->Append(batch).ok());
+  }
+  EXPECT_GE(std::filesystem::file_size(path + "-wal"), size);
+  EXPECT_LT(std::filesystem::file_size(path + "-wal"), size + size / 4);
+}
+
 TEST(SqliteStore, ASnapshotAheadOfTheLogIsOfAnotherLogAndSkipped) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
