@@ -25,11 +25,14 @@ inline constexpr int kRpcPort = 7071;
 inline constexpr double kLeaseSecondsMin = 1;
 inline constexpr double kLeaseSecondsMax = 3600;
 
-// Of what an executor has, so much is to stay free: below, nothing more starts there. Absent: what
-// is usual; 0: it does not matter.
-struct FreeLimits {
+inline constexpr int64_t kRankLogBytesMin = 1 << 20;
+
+// What an executor keeps to on its host. Absent: the usual limit; 0: there is none.
+struct HostLimits {
+  // What is to stay free: nothing starts there while less is.
   std::optional<int64_t> disk_bytes;
   std::optional<int64_t> memory_bytes;
+  std::optional<int64_t> rank_log_bytes;  // at most, of a disk
 };
 
 // The page and REST by HTTPS, for other machines.
@@ -51,7 +54,7 @@ struct ServeOptions {
   bool executor = false;               // and run one in this process
   std::string interface;               // as of ExecutorOptions
   Labels labels;                       // the same
-  FreeLimits free_min;                 // the same
+  HostLimits limits;                   // the same
   double lease_seconds = 15;           // of silence, until an executor gives its gangs up
   // Where copies of sweeps' best checkpoints outlive executors; empty: nowhere.
   std::filesystem::path storage_path;
@@ -76,7 +79,7 @@ struct ExecutorOptions {
   // Of copies of other executors' checkpoints that nothing needs, so many bytes stay; absent: 10
   // GiB.
   std::optional<int64_t> copies_bytes;
-  FreeLimits free_min;
+  HostLimits limits;
   // It ends after so long without a word from the server; 0: it waits for ever.
   double give_up_seconds = 0;
   std::optional<double> seconds_left;  // until something else ends it; absent: nothing does

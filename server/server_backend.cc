@@ -47,7 +47,8 @@ Result<Backend::LogSlice> ServerBackend::ReadLog(const AttemptId& attempt, int r
     auto slice = executors_.ReadLog(ranks[static_cast<size_t>(rank)].executor, attempt, rank,
                                     range.offset, range.limit_bytes);
     if (!slice.ok()) return slice.error();
-    return LogSlice{std::move(slice->data), slice->offset, slice->file_bytes};
+    return LogSlice{std::move(slice->data), slice->offset, slice->file_bytes, slice->gap_begin,
+                    slice->gap_end};
   });
 }
 

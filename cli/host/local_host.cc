@@ -161,11 +161,17 @@ Result<gang::HostAddress> ChooseAddress(const std::string& interface, const std:
   return std::move(chosen.value());
 }
 
-agent::HealthLimits ToHealthLimits(const FreeLimits& limits) {
+agent::HealthLimits ToHealthLimits(const HostLimits& limits) {
   agent::HealthLimits health;
   if (limits.disk_bytes) health.disk_free_bytes = static_cast<uint64_t>(*limits.disk_bytes);
   if (limits.memory_bytes) health.memory_free_bytes = static_cast<uint64_t>(*limits.memory_bytes);
   return health;
+}
+
+static_assert(kRankLogBytesMin == gang::kLogLimitMin);
+
+uint64_t RankLogBytes(const HostLimits& limits) {
+  return static_cast<uint64_t>(limits.rank_log_bytes.value_or(gang::kLogLimit));
 }
 
 class LocalServer final : public RunningServer {
@@ -184,7 +190,8 @@ class LocalServer final : public RunningServer {
                               .resources = agent::DetectResources(),
                               .labels = options.labels,
                               .data_dir = std::filesystem::absolute(options.data_dir),
-                              .health = ToHealthLimits(options.free_min)};
+                              .health = ToHealthLimits(options.limits),
+                              .log_bytes_max = RankLogBytes(options.limits)};
     if (options.rpc || !options.interface.empty()) {  // there may be others, or a wrong name
       Result<gang::HostAddress> host = ChooseAddress(options.interface, options.rpc_host);
       if (!host.ok()) return host.error();
@@ -257,7 +264,8 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
       .resources = resources,
       .labels = options.labels,
       .data_dir = std::filesystem::absolute(options.data_dir),
-      .health = ToHealthLimits(options.free_min),
+      .health = ToHealthLimits(options.limits),
+      .log_bytes_max = RankLogBytes(options.limits),
       .give_up = std::chrono::milliseconds(std::llround(options.give_up_seconds * 1000))};
   if (options.fingerprint.empty()) {
     agent.connect = [target = options.server, server_dir = options.server_dir] {

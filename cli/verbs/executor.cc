@@ -15,7 +15,7 @@ struct ExecutorFlags {
   std::string memory;
   std::string copies;
   std::vector<std::string> labels;
-  FreeFlags free_min;
+  HostLimitFlags limits;
   JoinSource join;
 
   void AddTo(CLI::App& verb);
@@ -24,9 +24,10 @@ struct ExecutorFlags {
 void ExecutorFlags::AddTo(CLI::App& verb) {
   verb.add_option("--server", options.server, "the server's port for executors")
       ->type_name("HOST:PORT");
-  verb.add_option("--token-file", join.file,
-                  "a copy of the server's DATA-DIR/join, or - for standard input (or ATTUNE_TOKEN, or this "
-                  "DATA-DIR/join)")
+  verb.add_option(
+          "--token-file", join.file,
+          "a copy of the server's DATA-DIR/join, or - for standard input (or ATTUNE_TOKEN, or this "
+          "DATA-DIR/join)")
       ->type_name("FILE");
   verb.add_option("--name", options.name, "unique among executors; the host's when absent");
   verb.add_option("--cpus", options.cpus, "to use; all when absent")
@@ -40,7 +41,7 @@ void ExecutorFlags::AddTo(CLI::App& verb) {
                   "of other hosts' checkpoints that no trial needs now, to keep for the next; "
                   "10GiB when absent")
       ->type_name("SIZE");
-  free_min.AddTo(verb);
+  limits.AddTo(verb);
   AddInterface(verb, options.interface);
   verb.add_option("--give-up", options.give_up_seconds,
                   "without a word from the server, then end; wait for ever when absent")
@@ -88,9 +89,9 @@ ExitCode RunExecutor(const ExecutorFlags& flags, Console& console) {
   const Result<Labels> labels = ReadLabels(flags.labels);
   if (!labels.ok()) return Fail(console, labels.error());
   options.labels = *labels;
-  const Result<FreeLimits> free_min = flags.free_min.Read();
-  if (!free_min.ok()) return Fail(console, free_min.error());
-  options.free_min = *free_min;
+  const Result<HostLimits> limits = flags.limits.Read();
+  if (!limits.ok()) return Fail(console, limits.error());
+  options.limits = *limits;
   JoinSource source = flags.join;
   source.data_dir = options.data_dir;
   if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) source.environment = token;

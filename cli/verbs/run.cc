@@ -29,7 +29,7 @@ struct RunFlags {
   std::string rpc_host;
   std::string interface;
   std::vector<std::string> labels;
-  FreeFlags free_min;
+  HostLimitFlags limits;
   std::optional<int> rpc_port;
   bool listen = false;
   bool no_executor = false;
@@ -84,7 +84,7 @@ void RunFlags::AddTo(CLI::App& verb) {
   AddInterface(verb, interface);
   AddLabels(verb, labels);
   AddSharedData(verb, shared_data);
-  free_min.AddTo(verb);
+  limits.AddTo(verb);
   verb.add_flag("--quiet", quiet, "no progress; only the outcome and errors");
   output.AddTo(verb);
 }
@@ -200,10 +200,10 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   const Result<Labels> labels = ReadLabels(flags.labels);
   if (!labels.ok()) return Fail(console, labels.error());
   serve.labels = *labels;
-  const Result<FreeLimits> free_min = flags.free_min.Read();
-  if (!free_min.ok()) return Fail(console, free_min.error());
-  serve.free_min = *free_min;
-  const std::string useless = NamesOfExecutorFlags(flags.interface, flags.labels, flags.free_min);
+  const Result<HostLimits> limits = flags.limits.Read();
+  if (!limits.ok()) return Fail(console, limits.error());
+  serve.limits = *limits;
+  const std::string useless = NamesOfExecutorFlags(flags.interface, flags.labels, flags.limits);
   if (!useless.empty() && !serve.executor) {
     return Fail(console,
                 {ErrorCode::kInvalid, useless + ": only executors use this, and with " +

@@ -16,7 +16,7 @@ namespace {
 struct ServeFlags {
   ServeOptions options;
   std::vector<std::string> labels;
-  FreeFlags free_min;
+  HostLimitFlags limits;
   HttpsOptions https;
   bool insecure = false;
   bool until_stdin_ends = false;
@@ -69,7 +69,7 @@ void ServeFlags::AddTo(CLI::App& verb) {
   AddInterface(verb, options.interface);
   AddLabels(verb, labels);
   AddSharedData(verb, options.shared_data);
-  free_min.AddTo(verb);
+  limits.AddTo(verb);
   verb.add_flag("--until-stdin-ends", until_stdin_ends,
                 "end as well when nothing more can come on stdin: with the program that holds its "
                 "other end");
@@ -117,10 +117,10 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   const Result<Labels> labels = ReadLabels(flags.labels);
   if (!labels.ok()) return Fail(console, labels.error());
   options.labels = *labels;
-  const Result<FreeLimits> free_min = flags.free_min.Read();
-  if (!free_min.ok()) return Fail(console, free_min.error());
-  options.free_min = *free_min;
-  const std::string useless = NamesOfExecutorFlags(options.interface, flags.labels, flags.free_min);
+  const Result<HostLimits> limits = flags.limits.Read();
+  if (!limits.ok()) return Fail(console, limits.error());
+  options.limits = *limits;
+  const std::string useless = NamesOfExecutorFlags(options.interface, flags.labels, flags.limits);
   if (!useless.empty() && !options.executor) {
     return Fail(console, {ErrorCode::kInvalid,
                           useless + ": only executors use this, and this server runs none; add "

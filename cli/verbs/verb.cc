@@ -12,7 +12,7 @@ namespace attune::cli {
 namespace {
 
 // Absent where there is no word.
-Result<std::optional<int64_t>> ReadFreeLimit(const std::string& flag, const std::string& word) {
+Result<std::optional<int64_t>> ReadSizeLimit(const std::string& flag, const std::string& word) {
   if (word.empty()) return std::optional<int64_t>();
   const std::optional<int64_t> bytes = word == "0" ? 0 : ParseBytes(word);
   if (bytes.has_value()) return bytes;
@@ -116,7 +116,7 @@ void AddLabels(CLI::App& verb, std::vector<std::string>& words) {
       ->allow_extra_args(false);
 }
 
-void FreeFlags::AddTo(CLI::App& verb) {
+void HostLimitFlags::AddTo(CLI::App& verb) {
   verb.add_option(
           "--min-free-disk", disk,
           "of the data folder's disk: nothing more starts here while less is free; 1GiB, or "
@@ -125,24 +125,35 @@ void FreeFlags::AddTo(CLI::App& verb) {
   verb.add_option("--min-free-memory", memory,
                   "the same, of memory; 256MiB, or 2 % of it if that is less, when absent")
       ->type_name("SIZE");
+  verb.add_option("--max-rank-log", rank_log,
+                  "what a rank's log may take of the disk: of a longer one the beginning and the "
+                  "end stay; 64MiB when absent; 0: no limit")
+      ->type_name("SIZE");
 }
 
-Result<FreeLimits> FreeFlags::Read() const {
-  const Result<std::optional<int64_t>> disk_bytes = ReadFreeLimit("--min-free-disk", disk);
+Result<HostLimits> HostLimitFlags::Read() const {
+  const Result<std::optional<int64_t>> disk_bytes = ReadSizeLimit("--min-free-disk", disk);
   if (!disk_bytes.ok()) return disk_bytes.error();
-  const Result<std::optional<int64_t>> memory_bytes = ReadFreeLimit("--min-free-memory", memory);
+  const Result<std::optional<int64_t>> memory_bytes = ReadSizeLimit("--min-free-memory", memory);
   if (!memory_bytes.ok()) return memory_bytes.error();
-  return FreeLimits{.disk_bytes = *disk_bytes, .memory_bytes = *memory_bytes};
+  const Result<std::optional<int64_t>> log_bytes = ReadSizeLimit("--max-rank-log", rank_log);
+  if (!log_bytes.ok()) return log_bytes.error();
+  if (log_bytes->value_or(0) > 0 && **log_bytes < kRankLogBytesMin)
+    return Error{ErrorCode::kInvalid, "--max-rank-log: " + rank_log +
+                                          " is below 1MiB; raise it, or give 0 for no limit"};
+  return HostLimits{
+      .disk_bytes = *disk_bytes, .memory_bytes = *memory_bytes, .rank_log_bytes = *log_bytes};
 }
 
 std::string NamesOfExecutorFlags(const std::string& interface,
                                  const std::vector<std::string>& labels,
-                                 const FreeFlags& free_min) {
+                                 const HostLimitFlags& limits) {
   std::vector<std::string> names;
   if (!interface.empty()) names.push_back("--interface");
   if (!labels.empty()) names.push_back("--label");
-  if (!free_min.disk.empty()) names.push_back("--min-free-disk");
-  if (!free_min.memory.empty()) names.push_back("--min-free-memory");
+  if (!limits.disk.empty()) names.push_back("--min-free-disk");
+  if (!limits.memory.empty()) names.push_back("--min-free-memory");
+  if (!limits.rank_log.empty()) names.push_back("--max-rank-log");
   return JoinWithCommas(names);
 }
 

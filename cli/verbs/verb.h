@@ -97,19 +97,22 @@ void AddLabels(CLI::App& verb, std::vector<std::string>& words);
 // gpu=h100 and so on; kInvalid with the flag's name.
 Result<Labels> ReadLabels(const std::vector<std::string>& words);
 
-// `--min-free-disk` and `--min-free-memory`, likewise; the words as they stand there.
-struct FreeFlags {
+// `--min-free-disk`, `--min-free-memory` and `--max-rank-log`, likewise; the words as they stand
+// there.
+struct HostLimitFlags {
   std::string disk;
   std::string memory;
+  std::string rank_log;
 
   void AddTo(CLI::App& verb);
-  Result<FreeLimits> Read() const;  // kInvalid with the flag's name
+  Result<HostLimits> Read() const;  // kInvalid with the flag's name
 };
 
 // The names of those of these flags that are given: "--interface, --label". Without an executor in
 // the process they have no effect.
 std::string NamesOfExecutorFlags(const std::string& interface,
-                                 const std::vector<std::string>& labels, const FreeFlags& free_min);
+                                 const std::vector<std::string>& labels,
+                                 const HostLimitFlags& limits);
 
 // Prints `attune: MESSAGE` and gives the code that belongs to the error.
 ExitCode Fail(Console& console, const Error& error);

@@ -340,7 +340,7 @@ class Recorder {
 
   // What the failure says of the host, whatever becomes of the trial.
   void Blame(const Failure& failure) {
-    if (failure.kind == FailureKind::kLease || failure.lost_peer) return;
+    if (!BlamesHost(failure)) return;
     const LogPolicy* policy = PolicyOn(sweep_.spec.failure, failure);
     if (policy != nullptr && policy->action == LogAction::kExcludeHost &&
         !ExcludedFrom(state_, sweep_).contains(failure.executor))
@@ -363,7 +363,7 @@ class Recorder {
     } else if (policy != nullptr && !trial_.avoided.contains(failure.executor)) {
       Requeue(sweep_, trial_, what + "; it goes on on another executor than " + failure.executor,
               now_, facts_, failure.executor);
-    } else if (failure.kind == FailureKind::kHost) {
+    } else if (failure.kind == FailureKind::kHost || FillsDiskFirst(trial_, failure)) {
       const Seconds delay = AgainAfter(trial_);
       Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",
               After(now_, delay), facts_);

@@ -90,6 +90,8 @@ std::string_view Name(FailureKind kind) {
       return "lease";
     case FailureKind::kHost:
       return "host";
+    case FailureKind::kDisk:
+      return "disk";
   }
   return "unknown";
 }

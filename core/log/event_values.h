@@ -83,7 +83,7 @@ struct TrialRecord {
   EventSeq seen{0};                         // the newest event that it includes
 };
 
-enum class FailureKind { kNone, kExit, kSignal, kStall, kStart, kProtocol, kLease, kHost };
+enum class FailureKind { kNone, kExit, kSignal, kStall, kStart, kProtocol, kLease, kHost, kDisk };
 std::string_view Name(FailureKind kind);
 
 struct Failure {

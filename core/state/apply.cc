@@ -219,8 +219,7 @@ void Applier::operator()(const ExecutorForgotten& fact) {
 }
 
 void Applier::NoteLuck(const Attempt& attempt, const AttemptEnded& end) {
-  if (end.outcome == Outcome::kFailed && end.failure.kind != FailureKind::kLease &&
-      !end.failure.lost_peer) {
+  if (end.outcome == Outcome::kFailed && BlamesHost(end.failure)) {
     const auto executor = state_.executors.find(end.failure.executor);
     if (executor == state_.executors.end()) return;  // an asked trial has none
     std::vector<TrialId>& failed = executor->second.luck.failed;

@@ -69,6 +69,7 @@ void Applier::operator()(const TrialReopened& fact) {
     trial.best.clear();
   }
   trial.failures = 0;
+  trial.filled_disk = false;
   trial.since_best = 0;
   trial.standstill = {};
   trial.milestone = Step(0);
@@ -211,6 +212,7 @@ void Applier::operator()(const AttemptEnded& fact) {
     ++trial.failures;
     if (!sweep.reported) sweep.early_failures.Note(trial.id.number, fact.failure);
   }
+  if (fact.failure.kind == FailureKind::kDisk) trial.filled_disk = true;
   NoteLuck(*trial.live, fact);
   sweep.leases.erase({trial.live->lease_until, trial.id.number});
   if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))

@@ -29,7 +29,7 @@ void Fields(A& archive, Like<A, Trial>& trial) {
           trial.milestone, trial.until, trial.requested, trial.held, trial.not_before,
           trial.seconds, trial.best, trial.since_best, trial.standstill, trial.yield,
           trial.checkpoints, trial.donor, trial.cloned, trial.live, trial.avoided,
-          trial.earlier_attempts);
+          trial.earlier_attempts, trial.filled_disk);
 }
 template <class A>
 void Fields(A& archive, Like<A, BegunProposal>& begun) {
@@ -47,9 +47,9 @@ template <class A>
 void PlainFields(A& archive, Like<A, Sweep>& sweep) {
   archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.owner, sweep.state, sweep.stopping_as,
           sweep.reason, sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported,
-          sweep.finite, sweep.early_failures, sweep.trials, sweep.created, sweep.points_used, sweep.next_proposal,
-          sweep.pending, sweep.delayed, sweep.live, sweep.surplus, sweep.clones, sweep.paused,
-          sweep.retained, sweep.by_key, sweep.used, sweep.excluded);
+          sweep.finite, sweep.early_failures, sweep.trials, sweep.created, sweep.points_used,
+          sweep.next_proposal, sweep.pending, sweep.delayed, sweep.live, sweep.surplus,
+          sweep.clones, sweep.paused, sweep.retained, sweep.by_key, sweep.used, sweep.excluded);
   for (auto& count : sweep.by_state) archive(count);
   archive(sweep.front, sweep.reached, sweep.edited, sweep.since_best, sweep.running_since,
           sweep.ran_us, sweep.gpu_seconds, sweep.report_gap);

@@ -93,8 +93,19 @@ const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure)
   return policy == policies.on_log.end() ? nullptr : &*policy;  // an edit may have removed it
 }
 
+bool BlamesHost(const Failure& failure) {
+  return failure.kind != FailureKind::kLease && failure.kind != FailureKind::kDisk &&
+         !failure.lost_peer;
+}
+
+bool FillsDiskFirst(const Trial& trial, const Failure& failure) {
+  return failure.kind == FailureKind::kDisk && !trial.filled_disk;
+}
+
 bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure) {
-  if (failure.kind == FailureKind::kLease || failure.kind == FailureKind::kHost) return false;
+  if (failure.kind == FailureKind::kLease || failure.kind == FailureKind::kHost ||
+      FillsDiskFirst(trial, failure))
+    return false;
   const LogPolicy* policy = PolicyOn(spec.failure, failure);
   return policy == nullptr || policy->action == LogAction::kFail ||
          trial.avoided.contains(failure.executor);

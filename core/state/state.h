@@ -69,6 +69,7 @@ struct Trial {
   uint32_t attempts = 0;
   uint32_t earlier_attempts = 0;  // of those, before it began anew
   int failures = 0;               // attempts that failed by the trial's own doing
+  bool filled_disk = false;       // an attempt was ended because its files filled a disk
   // Executors that it does not go back to where others have room, as those processes that they
   // were.
   std::map<std::string, Incarnation> avoided;
@@ -313,9 +314,15 @@ struct State {
 // What the failure is by the sweep's failure.on_log; null: nothing was found in a log.
 const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure);
 
-// Whether the trial pays for the failure with one of its restarts. What a host lacks is none of its
-// doing, and neither is what failure.on_log says goes on elsewhere, but for a second time on the
-// same host.
+// Whether the failure tells something of the host that it happened on.
+bool BlamesHost(const Failure& failure);
+
+// Whether the failure is one of a trial that filled a disk for the first time, as far as is known.
+bool FillsDiskFirst(const Trial& trial, const Failure& failure);
+
+// Whether the trial pays for the failure with one of its restarts. It does not pay for what a host
+// lacks, the first time that it fills a disk, and what failure.on_log says goes on elsewhere,
+// unless that happens a second time on the same host.
 bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure);
 
 // The executors that gangs of the sweep do not go to; and those that this trial's does not while

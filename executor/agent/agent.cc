@@ -34,6 +34,7 @@
 #include "executor/transfer/direct_sender.h"
 #include "executor/transfer/remover.h"
 #include "executor/transfer/server_pieces.h"
+#include "logging/log.h"
 #include "system/mailbox.h"
 #include "system/random_word.h"
 #include "tls/certificate.h"
@@ -155,6 +156,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   }
   void OnEnded(const gang::AttemptId& attempt, const gang::Ended& ended) {
     gangs_.OnEnded(attempt);
+    health_->OnGangGone(attempt);
     // The server hears of the problem before the end, so that the trial does not come back at once.
     if (ended.failure && ended.failure->disk_full)
       health_->OnDiskFull(ended.failure->room_bytes, gang::BootClock::now());
@@ -177,6 +179,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
 
   void Run(gang::GangSpec spec) override {
     spec.host = options_.host;
+    health_->OnGang(spec.attempt, {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir});
     supervisor_->Run(std::move(spec));
   }
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override {
@@ -280,7 +283,8 @@ Status Agent::Impl::Start() {
        .launcher = options_.launcher,
        .cgroups = {.identity = HostIdentity(options_)},
        .may_read = [this] { return MayRead(); },
-       .discard = [this](std::filesystem::path folder) { remover_.Discard(std::move(folder)); }},
+       .discard = [this](std::filesystem::path folder) { remover_.Discard(std::move(folder)); },
+       .log_bytes_max = options_.log_bytes_max},
       [this](gang::Fact fact) {
         ++facts_in_mailbox_;
         Post([this, fact = std::move(fact)] {
@@ -297,10 +301,18 @@ Status Agent::Impl::Start() {
       pieces_, [this](const gang::AttemptId& attempt, Fetched fetched) {
         Post([this, attempt, fetched = std::move(fetched)] { gangs_.OnFetched(attempt, fetched); });
       });
-  health_ = std::make_unique<HealthWatch>(HealthCheckOf(options_), [this](const HostHealth& seen) {
-    if (seen.disk_is_short) fetcher_->MakeRoom();
-    Post([] {});  // the thread asks what is new whenever it wakes up
-  });
+  health_ = std::make_unique<HealthWatch>(
+      HealthCheckOf(options_),
+      HealthWatch::Events{.looked =
+                              [this](const HostHealth& seen) {
+                                if (seen.disk_is_short) fetcher_->MakeRoom();
+                                Post([] {});  // the thread asks what is new when it wakes up
+                              },
+                          .fills_disk =
+                              [this](const gang::AttemptId& attempt, std::string message) {
+                                logging::Warn("{} is ended: {}", gang::ToString(attempt), message);
+                                supervisor_->EndForDisk(attempt, std::move(message));
+                              }});
   thread_ = std::thread([this] { RunThread(); });
   return {};
 }

@@ -13,6 +13,7 @@
 #include "executor/agent/agent_exit.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"
+#include "executor/gang/log_limit.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
 #include "executor/health/host_health.h"
@@ -48,7 +49,9 @@ struct AgentOptions {
   std::filesystem::path data_dir;
   // Of copies of other executors' checkpoints that no gang needs, so many bytes stay.
   uint64_t copies_bytes_max = kCopiesBytes;
-  HealthLimits health;                   // below which nothing more is to start here
+  HealthLimits health;  // below which nothing more is to start here
+  // How much of the disk the log of a rank may take; 0: as much as it likes.
+  uint64_t log_bytes_max = gang::kLogLimit;
   std::chrono::milliseconds give_up{0};  // it ends after so long without a server; 0: never
   // Until something else ends it, such as a batch system; absent: nothing does.
   std::optional<std::chrono::milliseconds> time_left;

@@ -20,6 +20,8 @@ v1::LogChunk ChunkOf(const gang::Folders& folders, const v1::LogRequest& request
   chunk.set_data(std::move(piece.value().data));
   chunk.set_offset(piece.value().offset);
   chunk.set_file_bytes(piece.value().file_bytes);
+  chunk.set_gap_begin(piece.value().gap.begin);
+  chunk.set_gap_end(piece.value().gap.end);
   return chunk;
 }
 

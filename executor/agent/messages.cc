@@ -67,6 +67,8 @@ v1::Failure::Kind ToProto(gang::FailureKind kind) {
       return v1::Failure::LEASE;
     case gang::FailureKind::kHost:
       return v1::Failure::HOST;
+    case gang::FailureKind::kDisk:
+      return v1::Failure::DISK;
   }
   return v1::Failure::KIND_UNSPECIFIED;
 }

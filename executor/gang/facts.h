@@ -23,7 +23,7 @@ struct Started {
 // Every rank on this host has finished its first optimizer step.
 struct FirstStep {};
 
-enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease, kHost };
+enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease, kHost, kDisk };
 
 struct Failure {
   FailureKind kind = FailureKind::kExit;

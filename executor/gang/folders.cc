@@ -78,6 +78,35 @@ Result<UniqueFd> OpenLog(const fs::path& path) {
   return log;
 }
 
+namespace {
+
+// The first hole of a file that others append to.
+LogGap FindGap(int log, uint64_t size) {
+  const off_t begin = lseek(log, 0, SEEK_HOLE);
+  if (begin < 0 || static_cast<uint64_t>(begin) >= size) return {};
+  const off_t end = lseek(log, begin, SEEK_DATA);
+  if (end < 0) return {};
+  return {static_cast<uint64_t>(begin), static_cast<uint64_t>(end)};
+}
+
+// It takes the place of the gap's last bytes.
+std::string GapLine(const LogGap& gap) {
+  if (gap == LogGap{}) return "";
+  return "\n[attune: " + std::to_string(gap.end - gap.begin) +
+         " bytes are missing here, because the log reached its limit (--max-rank-log)]\n";
+}
+
+// At most `limit` bytes of the file from there on.
+Result<std::string> ReadBytes(int file, const fs::path& path, uint64_t from, uint64_t limit) {
+  std::string bytes(limit, '\0');
+  const ssize_t count = pread(file, bytes.data(), limit, static_cast<off_t>(from));
+  if (count < 0) return SystemError("cannot read " + path.string(), errno);
+  bytes.resize(static_cast<size_t>(count));
+  return bytes;
+}
+
+}  // namespace
+
 Result<LogPiece> ReadLog(const fs::path& path, int64_t offset, uint32_t limit) {
   const UniqueFd log(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
@@ -85,13 +114,26 @@ Result<LogPiece> ReadLog(const fs::path& path, int64_t offset, uint32_t limit) {
     return SystemError("cannot read " + path.string(), errno);
   }
   const int64_t size = status.st_size;
-  const int64_t from = offset >= 0 ? std::min(offset, size) : std::max(offset, -size) + size;
+  auto from =
+      static_cast<uint64_t>(offset >= 0 ? std::min(offset, size) : std::max(offset, -size) + size);
+  LogPiece piece{.file_bytes = static_cast<uint64_t>(size)};
+  piece.gap = FindGap(log.get(), piece.file_bytes);
+  const std::string line = GapLine(piece.gap);
+  const uint64_t line_begin = piece.gap.end - line.size();
+  if (from >= piece.gap.begin && from < line_begin) from = line_begin;
+  piece.offset = from;
 
-  LogPiece piece{.offset = static_cast<uint64_t>(from), .file_bytes = static_cast<uint64_t>(size)};
-  piece.data.resize(std::min<int64_t>(std::min(limit, kLogReadBytesMax), size - from));
-  const ssize_t count = pread(log.get(), piece.data.data(), piece.data.size(), from);
-  if (count < 0) return SystemError("cannot read " + path.string(), errno);
-  piece.data.resize(count);
+  uint64_t left = std::min(limit, kLogReadBytesMax);
+  if (from < piece.gap.begin) left = std::min(left, piece.gap.begin - from);
+  if (from >= line_begin && from < piece.gap.end) {
+    piece.data = line.substr(from - line_begin, left);
+    from += piece.data.size();
+    left -= piece.data.size();
+  }
+  Result<std::string> read =
+      ReadBytes(log.get(), path, from, std::min(left, piece.file_bytes - from));
+  if (!read.ok()) return read.error();
+  piece.data += read.value();
   return piece;
 }
 

@@ -62,14 +62,25 @@ std::filesystem::path RankLog(const std::filesystem::path& attempt_dir, int rank
 // processes that share a log never overwrite each other.
 Result<UniqueFd> OpenLog(const std::filesystem::path& path);
 
+// Which part of a log is missing because it reached its limit (LogLimit). Empty: none is.
+struct LogGap {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+
+  bool operator==(const LogGap&) const = default;
+};
+
 struct LogPiece {
   std::string data;
   uint64_t offset = 0;      // of data's first byte in the file
   uint64_t file_bytes = 0;  // size of the file now
+  LogGap gap;
 };
 
 // Reads at most `limit` bytes (and never more than kLogReadBytesMax) from `offset`, which counts
 // from the end if negative. Offsets outside the file are moved to its nearest end.
+//
+// A line at the end of a gap says how much is missing. An offset in the gap is moved to that line.
 Result<LogPiece> ReadLog(const std::filesystem::path& path, int64_t offset, uint32_t limit);
 
 // The last lines of a log, at most kLogTailBytesMax; empty if there are none.

@@ -335,6 +335,7 @@ bool Gang::has_rank(pid_t pid) const {
 
 void Gang::Conclude() {
   phase_ = Phase::kGone;
+  TrimLogs();
   const uint64_t unfinished_bytes = DiscardUnfinished();
   if (group_ != 0) {
     ReapGroup(group_);
@@ -490,6 +491,23 @@ void Gang::WatchForLaggards() {
 
 void Gang::Emit(decltype(Fact::what) what) {
   services_.facts(Fact{spec_.attempt, WallClockUs(), std::move(what)});
+}
+
+uint64_t Gang::TrimLogs() {
+  uint64_t room = kAllIsRead;
+  for (size_t i = 0; i < log_limits_.size(); ++i) {
+    // Reports that have not been read yet must not go.
+    const bool is_read = log_reports_ && ranks_[i]->slot().rank == 0;
+    const Status trimmed = log_limits_[i].Trim(is_read ? log_reports_->position() : kAllIsRead);
+    if (!trimmed.ok()) {
+      logging::Warn("{}; the logs of {} grow without a limit", trimmed.error().message,
+                    ToString(spec_.attempt));
+      log_limits_.clear();
+      return kAllIsRead;
+    }
+    room = std::min(room, log_limits_[i].room_bytes());
+  }
+  return room;
 }
 
 Rank* Gang::RankZero() {

@@ -14,6 +14,7 @@
 #include "executor/gang/facts.h"
 #include "executor/gang/launcher.h"
 #include "executor/gang/leftovers.h"
+#include "executor/gang/log_limit.h"
 #include "executor/gang/log_reports.h"
 #include "executor/gang/preparation.h"
 #include "executor/gang/rank.h"
@@ -72,6 +73,7 @@ class Gang final : private Rank::Owner {
     // Whether there is room for more facts now; null: always.
     std::function<bool()> may_read;
     std::function<void(std::filesystem::path)> discard;  // as Supervisor::Options has it
+    uint64_t log_bytes_max = 0;                          // the same
     // Whether a child of this process is a guard, a launcher, or a rank of some gang; whether some
     // other gang runs.
     std::function<bool(pid_t)> is_known;
@@ -100,6 +102,13 @@ class Gang final : private Rank::Owner {
 
   // There is room for more facts again.
   void ReadOn();
+
+  // Ends the gang, because its files fill the disk.
+  void EndForDisk(std::string message) { Fail(FailureKind::kDisk, -1, std::move(message)); }
+
+  // Keeps the logs of its ranks within their limit. Returns how many bytes one of them may still
+  // grow by before this is to be called again.
+  uint64_t TrimLogs();
 
   // The launcher that its ranks were forked from; null if they were spawned.
   const Launcher* launcher() const { return launcher_; }
@@ -182,6 +191,7 @@ class Gang final : private Rank::Owner {
   Preparation preparation_;
   std::optional<HeldPort> port_;             // none where rank 0 is on another host
   std::unique_ptr<LogReports> log_reports_;  // null: reports come over the channel
+  std::vector<LogLimit> log_limits_;         // by rank of this host; none: there is no limit
   std::unique_ptr<Cgroup> cgroup_;
   Leftovers leftovers_;
   Launcher* launcher_ = nullptr;

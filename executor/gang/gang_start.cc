@@ -50,6 +50,8 @@ void Gang::Start() {
   Rank::Owner& owner = *this;
   for (const RankSlot& slot : spec_.ranks) {
     ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
+    if (services_.log_bytes_max > 0)
+      log_limits_.emplace_back(RankLog(spec_.attempt_dir, slot.rank), services_.log_bytes_max);
   }
 
   cgroup_ = services_.cgroup();

@@ -54,24 +54,25 @@ Result<std::unique_ptr<LogReports>> LogReports::Open(Loop& loop, const std::file
                                                      const Options& options,
                                                      std::function<void()> more) {
   UniqueFd file(open(log.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file || lseek(file.get(), 0, SEEK_END) < 0)
-    return SystemError("cannot read " + log.string(), errno);
+  const off_t end = file ? lseek(file.get(), 0, SEEK_END) : -1;
+  if (end < 0) return SystemError("cannot read " + log.string(), errno);
   UniqueFd changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!changes || inotify_add_watch(changes.get(), log.c_str(), IN_MODIFY) < 0) {
     return Error{ErrorCode::kUnavailable, "cannot watch " + log.string() +
                                               " for reports: " + std::strerror(errno) +
                                               " (see the limits in /proc/sys/fs/inotify)"};
   }
-  std::unique_ptr<LogReports> reports(
-      new LogReports(loop, std::move(file), std::move(changes), options, std::move(more)));
+  std::unique_ptr<LogReports> reports(new LogReports(loop, std::move(file),
+                                                     static_cast<uint64_t>(end), std::move(changes),
+                                                     options, std::move(more)));
   if (!reports->pattern_->ok()) {
     return Invalid("reports.pattern is no regular expression: " + reports->pattern_->error());
   }
   return reports;
 }
 
-LogReports::LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const Options& options,
-                       std::function<void()> more)
+LogReports::LogReports(Loop& loop, UniqueFd file, uint64_t position, UniqueFd changes,
+                       const Options& options, std::function<void()> more)
     : file_(std::move(file)),
       changes_(std::move(changes)),
       watch_(loop.Watch(changes_.get(), EPOLLIN,
@@ -84,7 +85,8 @@ LogReports::LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const Option
                         })),
       pattern_(std::make_unique<RE2>(options.pattern, Quiet())),
       time_attr_(options.time_attr),
-      step_(options.step) {}
+      step_(options.step),
+      position_(position) {}
 
 LogReports::~LogReports() = default;
 
@@ -128,6 +130,7 @@ bool LogReports::Fill() {
   buffer_.resize(size + kReadBytes);
   const ssize_t count = read(file_.get(), buffer_.data() + size, kReadBytes);
   buffer_.resize(size + std::max<ssize_t>(count, 0));
+  position_ += static_cast<uint64_t>(std::max<ssize_t>(count, 0));
   if (count > 0) return true;
   if (!closed_ || buffer_.empty()) return false;
   buffer_ += '\n';

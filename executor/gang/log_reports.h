@@ -53,6 +53,9 @@ class LogReports {
 
   bool is_at_end() const { return at_end_; }
 
+  // How far the file has been read.
+  uint64_t position() const { return position_; }
+
   // Nothing more will be printed: the last line counts without its end.
   void Close() { closed_ = true; }
 
@@ -60,7 +63,7 @@ class LogReports {
   bool has_found() const { return found_; }
 
  private:
-  LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const Options& options,
+  LogReports(Loop& loop, UniqueFd file, uint64_t position, UniqueFd changes, const Options& options,
              std::function<void()> more);
 
   std::optional<std::string_view> NextLine();
@@ -76,6 +79,7 @@ class LogReports {
   int64_t step_;
   int64_t first_step_ = 1;  // as the program counts
   std::string last_line_;   // the last report
+  uint64_t position_;
   std::string buffer_;
   size_t begin_ = 0;       // of the line at hand
   bool skipping_ = false;  // it is too long

@@ -17,6 +17,9 @@
 namespace attune::gang {
 namespace {
 
+constexpr std::chrono::milliseconds kTrimEvery{250};
+constexpr std::chrono::milliseconds kTrimSoon{10};
+
 // Whether the command is Python's `-m attune.launcher`, the launcher of clients/python.
 bool IsPythonLauncher(const std::vector<std::string>& argv) {
   for (size_t i = 1; i + 1 < argv.size() && argv[i].starts_with('-'); ++i) {
@@ -95,6 +98,10 @@ void Supervisor::Tell(const AttemptId& attempt, const Verdict& verdict) {
   Post(attempt, [verdict](Gang& gang) { gang.Tell(verdict); });
 }
 
+void Supervisor::EndForDisk(const AttemptId& attempt, std::string message) {
+  Post(attempt, [message = std::move(message)](Gang& gang) { gang.EndForDisk(message); });
+}
+
 void Supervisor::Finish(const AttemptId& attempt) {
   Post(attempt, [](Gang& gang) { gang.OnFinished(); });
 }
@@ -139,6 +146,7 @@ void Supervisor::RunGang(GangSpec spec) {
       .facts = sink_,
       .may_read = options_.may_read,
       .discard = options_.discard,
+      .log_bytes_max = options_.log_bytes_max,
       .is_known = [this](pid_t pid) { return IsKnown(pid); },
       .others_run =
           [this](const AttemptId& id) {
@@ -149,6 +157,19 @@ void Supervisor::RunGang(GangSpec spec) {
   Gang& gang =
       *gangs_.emplace(attempt, std::make_unique<Gang>(services, std::move(spec))).first->second;
   gang.Start();
+  if (!trimming_ && options_.log_bytes_max > 0) TrimLogs();
+}
+
+// The kernel tells of each write to a log, but not when a log has reached its limit. So they are
+// looked at: the sooner, the faster the fullest one has grown.
+void Supervisor::TrimLogs() {
+  trimming_.Reset();
+  if (gangs_.empty()) return;
+  uint64_t room = kAllIsRead;
+  for (const auto& [attempt, gang] : gangs_) room = std::min(room, gang->TrimLogs());
+  const uint64_t before = std::exchange(log_room_bytes_, room);
+  const bool floods = room > before || before - room > room / 8;  // more: it was trimmed
+  trimming_ = loop_.After(floods ? kTrimSoon : kTrimEvery, [this] { TrimLogs(); });
 }
 
 Result<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {

@@ -43,6 +43,8 @@ class Supervisor {
     // there: to be deleted by a thread that may wait for the disk. Null: it stays for the next
     // attempt on this host, which removes it.
     std::function<void(std::filesystem::path)> discard;
+    // How much of a disk the log of a rank may take (LogLimit); 0: as much as it likes.
+    uint64_t log_bytes_max = kLogLimit;
   };
 
   // REQUIRES: main called MaybeRunGuard(); without, it is an error.
@@ -56,6 +58,9 @@ class Supervisor {
 
   // Tears a gang down. Nothing happens if there is none.
   void Cancel(const AttemptId& attempt, CancelReason reason);
+
+  // Ends a gang as failed (FailureKind::kDisk), because its files fill the disk.
+  void EndForDisk(const AttemptId& attempt, std::string message);
 
   void Tell(const AttemptId& attempt, const Verdict& verdict);
 
@@ -84,6 +89,7 @@ class Supervisor {
   void MakeCgroups();
   std::unique_ptr<Cgroup> NewCgroup() { return cgroups_ ? cgroups_->Add() : nullptr; }
   void RunGang(GangSpec spec);
+  void TrimLogs();
   Result<WarmStart> LauncherFor(const LaunchedProgram& program);
   bool IsKnown(pid_t pid) const;
   void ForgetGang(const AttemptId& attempt);
@@ -105,6 +111,8 @@ class Supervisor {
   std::vector<Held> launchers_;
   Loop::Subscription idle_;
   std::map<AttemptId, std::unique_ptr<Gang>> gangs_;
+  Loop::Subscription trimming_;  // while there are gangs
+  uint64_t log_room_bytes_ = 0;  // what was left when logs were trimmed last
   bool shutting_down_ = false;
   // Lives as long as every child: their parent-death signals are tied to it.
   std::thread thread_;

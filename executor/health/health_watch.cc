@@ -1,13 +1,30 @@
 #include "executor/health/health_watch.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "executor/health/size_text.h"
 
 namespace attune::agent {
 
-HealthWatch::HealthWatch(HealthCheck check, std::function<void(const HostHealth&)> looked,
-                         std::chrono::milliseconds every)
+namespace {
+
+// The files of a gang that are looked at, and how many of the largest are named.
+constexpr size_t kGangFilesMax = 10'000;
+constexpr size_t kLargestOfGang = 3;
+
+// While less is free than so many times the floor, a disk is nearly short.
+constexpr uint64_t kNearFloors = 8;
+
+bool IsNearlyShort(const HostHealth& seen) {
+  return seen.disk_free_bytes / kNearFloors < seen.disk_bytes_min;
+}
+
+}  // namespace
+
+HealthWatch::HealthWatch(HealthCheck check, Events events, std::chrono::milliseconds every)
     : check_(std::move(check)),
-      looked_(std::move(looked)),
+      events_(std::move(events)),
       every_(every),
       thread_([this] { Run(); }) {}
 
@@ -18,6 +35,16 @@ HealthWatch::~HealthWatch() {
     changed_.notify_all();
   }
   thread_.join();
+}
+
+void HealthWatch::OnGang(const gang::AttemptId& attempt, Folders folders) {
+  const std::lock_guard lock(mutex_);
+  gangs_[attempt] = std::move(folders);
+}
+
+void HealthWatch::OnGangGone(const gang::AttemptId& attempt) {
+  const std::lock_guard lock(mutex_);
+  gangs_.erase(attempt);
 }
 
 void HealthWatch::OnDiskFull(uint64_t room_bytes, gang::BootClock::time_point now) {
@@ -54,10 +81,36 @@ void HealthWatch::Run() {
     full_.OnLook(seen.disk_free_bytes, began);
     at_.clear();
     lock.unlock();
-    looked_(seen);
+    events_.looked(seen);
+    LookForFiller(seen);
     lock.lock();
-    changed_.wait_for(lock, every_, [this] { return stop_ || look_now_; });
+    changed_.wait_for(lock, IsNearlyShort(seen) ? std::min(every_, kEveryWhenNear) : every_,
+                      [this] { return stop_ || look_now_; });
   }
+}
+
+// What gangs write is measured only when a disk is nearly short: folders may be large.
+void HealthWatch::LookForFiller(const HostHealth& seen) {
+  if (!IsNearlyShort(seen)) return growth_.Add({}, gang::BootClock::now());
+  std::map<gang::AttemptId, Folders> gangs;
+  {
+    const std::lock_guard lock(mutex_);
+    gangs = gangs_;
+  }
+  std::map<gang::AttemptId, DiskUse> uses;
+  for (const auto& [attempt, folders] : gangs)
+    uses[attempt] = MeasureDiskUse(folders, kGangFilesMax, kLargestOfGang);
+  growth_.Add(uses, gang::BootClock::now());
+  if (seen.disk_free_bytes >= seen.disk_bytes_min) return;
+  const auto filler = growth_.TakeFiller(seen.disk_bytes_min);
+  if (!filler) return;
+  OnGangGone(filler->attempt);  // it is ended once
+  events_.fills_disk(filler->attempt, "its files grew by " + SizeText(filler->grown_bytes) +
+                                          " within a minute, and the disk of its host has " +
+                                          SizeText(seen.disk_free_bytes) + " left (" +
+                                          check_.data_dir().string() + "), less than " +
+                                          SizeText(seen.disk_bytes_min) + "; " +
+                                          LargestFiles(uses.at(filler->attempt)));
 }
 
 }  // namespace attune::agent

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
+#include "executor/health/disk_growth.h"
+#include "executor/health/size_text.h"
 #include "system/system_error.h"
 
 namespace attune::agent {
@@ -16,18 +17,9 @@ uint64_t Least(uint64_t usual, uint64_t all) { return std::min(usual, all / 50);
 
 uint64_t WellAgainAt(uint64_t limit) { return limit + limit / 4; }
 
-// 1.3 GiB, 120 MiB, 1.2 MiB
-std::string Size(uint64_t bytes) {
-  constexpr double kMebibyte = 1 << 20;
-  const double mebibytes = static_cast<double>(bytes) / kMebibyte;
-  char text[32];
-  if (mebibytes >= 1023.5) {
-    std::snprintf(text, sizeof text, "%.1f GiB", mebibytes / 1024);
-  } else {
-    std::snprintf(text, sizeof text, mebibytes >= 10 ? "%.0f MiB" : "%.1f MiB", mebibytes);
-  }
-  return text;
-}
+// How many files of a data folder are looked at for the largest, and how many are named.
+constexpr size_t kDataFilesMax = 100'000;
+constexpr size_t kLargestOfData = 3;
 
 }  // namespace
 
@@ -67,8 +59,8 @@ void FullDisk::OnLook(uint64_t free_bytes, Clock::time_point began) {
 
 std::string FullDisk::Problem(const std::filesystem::path& folder, Clock::time_point now) const {
   if (!noted_at_ || now - *noted_at_ >= kLasts) return "";
-  return "its disk, or a quota, was full with " + Size(room_bytes_) + " left (" + folder.string() +
-         ")";
+  return "its disk, or a quota, was full with " + SizeText(room_bytes_) + " left (" +
+         folder.string() + ")";
 }
 
 const std::string& LowMark::Judge(uint64_t free, uint64_t limit,
@@ -102,10 +94,13 @@ void HealthCheck::LookAtDisk(HostHealth& health) {
   health.disk_free_bytes = disk.free_bytes;
   if (!is_judged) return;
   const uint64_t bytes_min = DiskFreeMin(options_.limits, disk);
+  health.disk_bytes_min = bytes_min;
   health.disk_is_short = disk.free_bytes < WellAgainAt(bytes_min);
   health.Add(disk_.Judge(disk.free_bytes, bytes_min, [&] {
-    return "its disk has " + Size(disk.free_bytes) + " left" + where + ", less than " +
-           Size(bytes_min);
+    const std::string largest =
+        LargestFiles(MeasureDiskUse({options_.data_dir}, kDataFilesMax, kLargestOfData));
+    return "its disk has " + SizeText(disk.free_bytes) + " left" + where + ", less than " +
+           SizeText(bytes_min) + (largest.empty() ? "" : "; " + largest);
   }));
   if (disk.files == 0) return;
   const uint64_t files_min = FilesFreeMin(disk);
@@ -122,7 +117,7 @@ void HealthCheck::LookAtMemory(HostHealth& health) {
   health.memory_free_bytes = *memory.free_bytes;
   const uint64_t limit = MemoryFreeMin(options_.limits, memory);
   health.Add(memory_.Judge(*memory.free_bytes, limit, [&] {
-    return "its memory has " + Size(*memory.free_bytes) + " left, less than " + Size(limit);
+    return "its memory has " + SizeText(*memory.free_bytes) + " left, less than " + SizeText(limit);
   }));
 }
 

@@ -48,7 +48,8 @@ struct HostHealth {
   std::string problem;
   uint64_t disk_free_bytes = 0;  // 0: not known, as below
   uint64_t memory_free_bytes = 0;
-  bool disk_is_short = false;  // less is free than a problem would take to end, or there is one
+  uint64_t disk_bytes_min = 0;  // what is to stay free; 0: the disk is never a problem
+  bool disk_is_short = false;   // less is free than a problem would take to end, or there is one
 };
 
 // Something that has a limit, and is well again only at 1.25 times of it: what a gang frees when it

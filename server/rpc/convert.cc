@@ -110,6 +110,8 @@ FailureKind FromProto(v1::Failure::Kind kind) {
       return FailureKind::kLease;
     case v1::Failure::HOST:
       return FailureKind::kHost;
+    case v1::Failure::DISK:
+      return FailureKind::kDisk;
     default:
       return FailureKind::kNone;
   }

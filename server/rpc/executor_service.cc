@@ -98,8 +98,7 @@ SessionId ExecutorService::OnOpened(ExecutorLink& link) {
 }
 
 // The next message may be read into this one as soon as the sessions have been told.
-void ExecutorService::OnMessage(SessionId id, const std::string& peer,
-                                v1::FromExecutor& message) {
+void ExecutorService::OnMessage(SessionId id, const std::string& peer, v1::FromExecutor& message) {
   if (message.has_facts()) {
     if (mask_) MaskFailures(*message.mutable_facts(), mask_);
     FactBatch batch = FromProto(*message.mutable_facts());
@@ -109,8 +108,8 @@ void ExecutorService::OnMessage(SessionId id, const std::string& peer,
   const v1::FromExecutor taken = std::move(message);
   // The sessions refuse a wrong token, and say why.
   const bool too_many =
-      taken.has_hello() && Authenticate(taken.hello().token(), peer).error_code() ==
-                               grpc::StatusCode::UNAVAILABLE;
+      taken.has_hello() &&
+      Authenticate(taken.hello().token(), peer).error_code() == grpc::StatusCode::UNAVAILABLE;
   std::lock_guard lock(mutex_);
   if (too_many) return sessions_.OnTooMany(id);
   if (taken.has_hello()) return sessions_.OnHello(id, taken.hello(), Now());
@@ -159,10 +158,10 @@ void ExecutorService::Record(std::vector<Command> facts, Stored stored) {
     stored(status);
   });
 }
+
 void ExecutorService::RecordEnds(std::vector<Command> facts) {
   conductor_.RecordEnds(std::move(facts));
 }
-
 
 void ExecutorService::Post(Look look) {
   conductor_.Post([this, look = std::move(look)](const Brain& brain) {
@@ -197,7 +196,9 @@ Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& ex
   CutTo(limit_bytes, *chunk->mutable_data());
   return LogSlice{.data = std::move(*chunk->mutable_data()),
                   .offset = chunk->offset(),
-                  .file_bytes = chunk->file_bytes()};
+                  .file_bytes = chunk->file_bytes(),
+                  .gap_begin = chunk->gap_begin(),
+                  .gap_end = chunk->gap_end()};
 }
 
 Result<v1::CheckpointPiece> ExecutorService::ReadCheckpoint(const std::string& executor,

@@ -49,6 +49,8 @@ class ExecutorService final : public v1::Executors::CallbackService,
     std::string data;
     uint64_t offset = 0;
     uint64_t file_bytes = 0;
+    uint64_t gap_begin = 0;  // as of v1::LogChunk
+    uint64_t gap_end = 0;
   };
 
   // The conductor outlives the service; the service subscribes itself.
@@ -115,9 +117,9 @@ class ExecutorService final : public v1::Executors::CallbackService,
   // The conductor's, with answers that come under this object's lock.
   void Submit(Command command, Done done) override;
   void Record(std::vector<Command> facts, Stored stored) override;
+  void RecordEnds(std::vector<Command> facts) override;
   void Post(Look look) override;
   void Nudge() override { conductor_.Nudge(); }
-  void RecordEnds(std::vector<Command> facts) override;
 
   Conductor& conductor_;
   const std::function<bool(const std::string& token)> may_join_;

@@ -75,6 +75,7 @@ class Planner {
     MakeShares();
     if (labels_.Integer(1, 4) == 1) plan_.drains = labels_.Uniform(0.2, 3);
     if (policies_.Integer(1, 3) == 1) plan_.faults.host_ails = policies_.Uniform(0, 3);
+    MakeDisks();
     return std::move(plan_);
   }
 
@@ -315,6 +316,14 @@ class Planner {
       gang.per_worker.gpus = 1;
       if (shares.Integer(0, 3) > 0) gang.gpu_percent = static_cast<int>(shares.Integer(1, 4)) * 23;
     }
+  }
+
+  // Some worlds have hosts with small disks.
+  void MakeDisks() {
+    RandomStream disks(plan_.seed, TrialNumber{}, "sim/disks");
+    if (disks.Integer(1, 4) > 1) return;
+    plan_.faults.cannot_save = disks.Uniform(0, 0.3);
+    plan_.faults.fills_disk = disks.Uniform(0, 0.05);
   }
 
   // Some hosts are a batch system's, whose jobs end.

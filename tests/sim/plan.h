@@ -26,6 +26,8 @@ struct FaultRates {
   double cannot_start = 0;   // a gang
   double never_starts = 0;   // a gang
   double cannot_fetch = 0;   // a checkpoint
+  double cannot_save = 0;    // a checkpoint: the disk of the host is full
+  double fills_disk = 0;     // a step: the gang is ended for it
   double snapshot_used = 0;  // a restart of the server
   double slow_hellos = 0;    // a connection: its Hello lies unread for a while
   // At most.

@@ -39,6 +39,8 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kForgetsPaused, "forgets-paused"},
     {Variant::kWastesSlots, "wastes-slots"},
     {Variant::kOversleeps, "oversleeps"},
+    {Variant::kBlamesTrialsForDisks, "blames-trials-for-disks"},
+    {Variant::kForgivesFillers, "forgives-fillers"},
 };
 
 }  // namespace

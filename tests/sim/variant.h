@@ -41,6 +41,8 @@ enum class Variant {
   kForgetsPaused,         // paused trials are promoted only once nothing else runs
   kWastesSlots,           // what a program that has ended leaves free is seen at the next occasion
   kOversleeps,            // the server does nothing because its time has come
+  kBlamesTrialsForDisks,  // an executor tells of a full disk as of any failure of a rank
+  kForgivesFillers,       // who fills a disk is told of as if the disk had been full
 };
 
 std::string_view Name(Variant variant);  // as --variant takes it: acts-before-append

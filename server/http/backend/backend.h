@@ -68,6 +68,9 @@ class Backend {
     std::string data;
     uint64_t offset = 0;      // of data's first byte
     uint64_t file_bytes = 0;  // size of the log now
+    // Bytes that are missing because the log reached its limit. Equal: none are.
+    uint64_t gap_begin = 0;
+    uint64_t gap_end = 0;
   };
   // Part of a rank's log; secrets are masked. kUnavailable when the executor that holds it is not
   // connected.

@@ -88,6 +88,7 @@ class Recorder {
     TrialBook& trial = Of(fact.record.id);
     trial.state = TrialState::kPending;
     trial.failures = 0;
+    trial.filled_disk = false;
     trial.until = fact.until;
     trial.requested = true;
     trial.held = false;
@@ -100,13 +101,15 @@ class Recorder {
     TrialBook& trial = Of(fact.attempt.trial);
     trial.state = TrialState::kRunning;
     trial.attempts = fact.attempt.number;
-    trial.live = AttemptBook{.id = fact.attempt,
-                             .epoch = fact.epoch,
-                             .ranks = fact.ranks,
-                             .first = fact.ranks.empty() ? "" : fact.ranks.front().executor,
-                             .resume = fact.resume,
-                             .assigned = now_,
-                             .key = fact.idempotency_key};
+    trial.live = AttemptBook{
+        .id = fact.attempt,
+        .epoch = fact.epoch,
+        .ranks = fact.ranks,
+        .first = fact.ranks.empty() ? "" : fact.ranks.front().executor,
+        .spans = !fact.ranks.empty() && fact.ranks.front().executor != fact.ranks.back().executor,
+        .resume = fact.resume,
+        .assigned = now_,
+        .key = fact.idempotency_key};
     books_.last_epoch = fact.epoch;
     if (books_.reservation && books_.reservation->sweep == fact.attempt.trial.sweep)
       books_.reservation.reset();
@@ -196,9 +199,11 @@ class Recorder {
     }
     trial.seconds.value += trial.live->seconds.value;
     trial.live.reset();
+    const bool forgiven = fact.failure.kind == FailureKind::kDisk && !trial.filled_disk;
+    trial.filled_disk |= forgiven;
     if (trial.state == TrialState::kRunning && fact.outcome == Outcome::kFailed &&
         fact.failure.kind != FailureKind::kLease && fact.failure.kind != FailureKind::kHost &&
-        !GoesOnElsewhere(sweep, trial, fact.failure))
+        !forgiven && !GoesOnElsewhere(sweep, trial, fact.failure))
       ++trial.failures;
   }
   void operator()(const TrialRequeued& fact) {

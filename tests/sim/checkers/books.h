@@ -17,6 +17,7 @@ struct AttemptBook {
   Epoch epoch;
   std::vector<RankSlot> ranks;  // that hold slots: those of parts that have not ended
   std::string first;            // executor of rank 0
+  bool spans = false;           // over several executors
   bool fallen = false;          // a part has ended, and had not finished
   std::optional<CheckpointRef> resume;
   Time assigned;
@@ -46,6 +47,7 @@ struct TrialBook {
   uint32_t attempts = 0;
   uint32_t earlier_attempts = 0;  // of those, before it began anew
   int failures = 0;               // of its own since it was created or opened again
+  bool filled_disk = false;       // since then
   std::set<std::string> avoided;  // executors that failure.on_log has kept it from
   Step last_step{0};
   Step until{0};

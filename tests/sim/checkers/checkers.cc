@@ -6,7 +6,7 @@ std::vector<std::unique_ptr<Checker>> AllCheckers(const Evidence& evidence) {
   std::vector<std::unique_ptr<Checker>> checkers;
   for (auto make :
        {CheckSlots, CheckAttempts, CheckCheckpoints, CheckLifecycle, CheckLimits, CheckVerdicts,
-        CheckTurns, CheckConnections, CheckEdits, CheckGrowth, CheckIdleness})
+        CheckTurns, CheckConnections, CheckDisks, CheckEdits, CheckGrowth, CheckIdleness})
     checkers.push_back(make(evidence));
   return checkers;
 }

@@ -15,6 +15,7 @@ std::unique_ptr<Checker> CheckLimits(const Evidence& evidence);
 std::unique_ptr<Checker> CheckVerdicts(const Evidence& evidence);
 std::unique_ptr<Checker> CheckTurns(const Evidence& evidence);
 std::unique_ptr<Checker> CheckConnections(const Evidence& evidence);
+std::unique_ptr<Checker> CheckDisks(const Evidence& evidence);
 std::unique_ptr<Checker> CheckEdits(const Evidence& evidence);
 std::unique_ptr<Checker> CheckGrowth(const Evidence& evidence);
 std::unique_ptr<Checker> CheckIdleness(const Evidence& evidence);

@@ -68,6 +68,12 @@ class Reality {
   void ServerSees(std::set<std::string> executors) { seen_ = std::move(executors); }
   bool IsSeen(const std::string& executor) const { return seen_.contains(executor); }
 
+  // A gang found the disk of its host full when it saved; it was ended because it filled one.
+  void FindsDiskFull(Epoch epoch) { found_disk_full_.insert(epoch); }
+  bool FoundDiskFull(Epoch epoch) const { return found_disk_full_.contains(epoch); }
+  void FillsDisk(Epoch epoch) { filled_disk_.insert(epoch); }
+  bool FilledDisk(Epoch epoch) const { return filled_disk_.contains(epoch); }
+
   void Reported(Epoch epoch, Step step) { reports_.emplace(epoch, step); }
   bool HasReported(Epoch epoch, Step step) const { return reports_.contains({epoch, step}); }
 
@@ -99,6 +105,8 @@ class Reality {
   std::map<std::string, Time> disturbed_;
   std::map<std::string, Time> connected_;
   std::set<std::pair<Epoch, Step>> reports_;
+  std::set<Epoch> found_disk_full_;
+  std::set<Epoch> filled_disk_;
   std::map<std::string, std::string> folders_;  // of hosts
   std::map<std::string, std::string> files_;    // and the folder they are in
 };

@@ -180,8 +180,10 @@ void TrainingGangs::Train(Gang& gang) {
   }
   const int64_t us = around_.random.Integer(around_.step_us / 2, around_.step_us * 3 / 2);
   const bool fails = around_.Happens(around_.faults.rank_fails);
-  ForGang(gang, us, [this, us, rank, fails](Gang& trained) {
+  const bool fills_disk = around_.Happens(around_.faults.fills_disk);
+  ForGang(gang, us, [this, us, rank, fails, fills_disk](Gang& trained) {
     if (trained.worker.waits()) return;  // it has moved once more meanwhile
+    if (fills_disk) return FillDisk(trained);
     if (!fails && !HasRankZero(trained.spec)) return Follow(trained);
     if (fails) return Fail(trained, gang::FailureKind::kExit, rank, "a rank fails");
     if (IsOver(trained)) return End(trained, {gang::Outcome::kFinished, {}});
@@ -228,6 +230,7 @@ void TrainingGangs::Say(Gang& gang) {
   auto said = gang.worker.Train(gang.orders, Ahead(gang));
   if (SaysTheLast(gang) && gang.ending->way == Ending::Way::kLast)
     said = {.step = said.step, .checkpoint = true, .waits = false};
+  if (said.checkpoint && around_.Happens(around_.faults.cannot_save)) return FindDiskFull(gang);
   if (said.checkpoint) {
     const std::string path =
         gang.spec.checkpoint_dir /
@@ -249,6 +252,25 @@ void TrainingGangs::Say(Gang& gang) {
                           .metrics = {metrics.begin(), metrics.end()},
                           .seconds = gang.seconds,
                           .waits = said.waits});
+}
+
+void TrainingGangs::FindDiskFull(Gang& gang) {
+  around_.reality.FindsDiskFull(Epoch(gang.spec.attempt.epoch));
+  const bool blames = around_.variant == Variant::kBlamesTrialsForDisks;
+  End(gang, {gang::Outcome::kFailed,
+             gang::Failure{.kind = blames ? gang::FailureKind::kExit : gang::FailureKind::kHost,
+                           .rank = 0,
+                           .exit_code = 1,
+                           .message = "no space left on the device",
+                           .disk_full = true}});
+}
+
+// The executor ends it.
+void TrainingGangs::FillDisk(Gang& gang) {
+  around_.reality.FillsDisk(Epoch(gang.spec.attempt.epoch));
+  const bool forgives = around_.variant == Variant::kForgivesFillers;
+  Fail(gang, forgives ? gang::FailureKind::kHost : gang::FailureKind::kDisk, -1,
+       "its files fill the disk");
 }
 
 // As gang::Gang: a verdict reaches rank 0 once it waits at that step.

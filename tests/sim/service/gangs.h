@@ -71,6 +71,8 @@ class TrainingGangs final : public agent::Gangs {
   static bool SaysTheLast(const Gang& gang);
   void Say(Gang& gang);
   void Deliver(Gang& gang);
+  void FindDiskFull(Gang& gang);
+  void FillDisk(Gang& gang);
   void Fail(Gang& gang, gang::FailureKind kind, int rank, std::string message);
   void End(Gang& gang, gang::Ended ended);
   void Emit(const Gang& gang, decltype(gang::Fact::what) what);

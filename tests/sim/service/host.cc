@@ -12,7 +12,8 @@ namespace {
 constexpr int64_t kStepUs = 2'000;   // at most, until facts are handed to the machine
 constexpr int64_t kWriteUs = 2'000;  // at most
 constexpr int64_t kDeleteUs = 100'000;
-constexpr int64_t kBootUs = 1'000'000;  // boot time at the beginning of the world
+constexpr int64_t kDiskShortUs = 60'000'000;  // at most, until somebody has made room
+constexpr int64_t kBootUs = 1'000'000;        // boot time at the beginning of the world
 // One folder that all hosts share.
 constexpr char kDataDir[] = "/data";
 
@@ -88,6 +89,7 @@ void Host::Exit() {
   gangs_.reset();
   facts_.clear();
   step_soon_ = frozen_ = leaving_ = unhealthy_ = false;
+  disk_shortages_ = 0;
   step_at_ = agent::Machine::kNever;
   removals_.clear();
   sweep_removals_.clear();
@@ -128,8 +130,27 @@ void Host::Thaw() {
 
 void Host::SetUnhealthy(bool unhealthy) {
   unhealthy_ = unhealthy;
-  machine_->OnHealth({.problem = unhealthy ? "its disk is full" : ""});
+  TellHealth();
   Step();
+}
+
+void Host::TellHealth() {
+  const std::string disk = disk_shortages_ > 0 ? "its disk is full" : "";
+  machine_->OnHealth({.problem = unhealthy_ ? "a GPU is lost" : disk});
+}
+
+// As agent::Agent: the server hears of the disk before it hears of the gang.
+void Host::NoteDisk(const gang::Fact& fact) {
+  const auto* ended = std::get_if<gang::Ended>(&fact.what);
+  if (ended == nullptr || !ended->failure) return;
+  if (!ended->failure->disk_full && ended->failure->kind != gang::FailureKind::kDisk) return;
+  ++disk_shortages_;
+  TellHealth();
+  After(around_.random.Integer(0, kDiskShortUs), [this] {
+    --disk_shortages_;
+    TellHealth();
+    StepSoon();
+  });
 }
 
 // ---- the machine ----------------------------------------------------------------------------
@@ -143,7 +164,10 @@ void Host::StepSoon() {
 }
 
 void Host::HandInFacts() {
-  for (gang::Fact& fact : std::exchange(facts_, {})) machine_->OnFact(fact, Now());
+  for (gang::Fact& fact : std::exchange(facts_, {})) {
+    NoteDisk(fact);
+    machine_->OnFact(fact, Now());
+  }
 }
 
 void Host::Step() {

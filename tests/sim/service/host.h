@@ -57,6 +57,8 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void StepSoon();
   void Step();
   void HandInFacts();
+  void NoteDisk(const gang::Fact& fact);
+  void TellHealth();
   void Exit();
   void KeepFacts(v1::Facts& facts);
   void Acknowledged(uint64_t seq);
@@ -80,6 +82,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
 
   bool leaving_ = false;
   bool unhealthy_ = false;
+  int disk_shortages_ = 0;  // that have not passed
   bool frozen_ = false;
   Time frozen_at_;
   int64_t slept_us_ = 0;                              // that its clock has missed

@@ -131,9 +131,13 @@ TEST_F(ExecutorVerbs, LabelsAreReadAndWrongOnesRefused) {
   };
   Interrupt interrupt;
   const auto run = [&](std::vector<std::string> labels) {
-    std::vector<std::string> args = {
-        "executor", "--server", "127.0.0.1:1", "--data-dir", folder_.path().string(),
-        "--token-file", folder_.Write("word", "secret\n")};
+    std::vector<std::string> args = {"executor",
+                                     "--server",
+                                     "127.0.0.1:1",
+                                     "--data-dir",
+                                     folder_.path().string(),
+                                     "--token-file",
+                                     folder_.Write("word", "secret\n")};
     for (const std::string& label : labels) args.insert(args.end(), {"--label", label});
     return RunAttune(args, host, interrupt);
   };
@@ -161,21 +165,28 @@ TEST_F(ExecutorVerbs, LimitsOfWhatStaysFreeAreSizesOrNone) {
   };
   Interrupt interrupt;
   const auto run = [&](std::vector<std::string> limits) {
-    std::vector<std::string> args = {
-        "executor", "--server", "127.0.0.1:1", "--data-dir", folder_.path().string(),
-        "--token-file", folder_.Write("word", "secret\n")};
+    std::vector<std::string> args = {"executor",
+                                     "--server",
+                                     "127.0.0.1:1",
+                                     "--data-dir",
+                                     folder_.path().string(),
+                                     "--token-file",
+                                     folder_.Write("word", "secret\n")};
     args.insert(args.end(), limits.begin(), limits.end());
     return RunAttune(args, host, interrupt);
   };
   EXPECT_EQ(run({"--min-free-disk", "5GiB"}).code, ExitCode::kSuccess);
-  EXPECT_EQ(started.free_min.disk_bytes, int64_t{5} << 30);
-  EXPECT_EQ(started.free_min.memory_bytes, std::nullopt);
+  EXPECT_EQ(started.limits.disk_bytes, int64_t{5} << 30);
+  EXPECT_EQ(started.limits.memory_bytes, std::nullopt);
   EXPECT_EQ(run({"--min-free-memory", "0"}).code, ExitCode::kSuccess);
-  EXPECT_EQ(started.free_min.memory_bytes, 0);
+  EXPECT_EQ(started.limits.memory_bytes, 0);
   EXPECT_EQ(
       run({"--min-free-disk", "5"}).err,
       "attune: --min-free-disk: `5` is not a size; write 512MiB or 16GiB, or 0 for no limit\n");
   EXPECT_EQ(run({"--min-free-memory", "much"}).code, ExitCode::kUsage);
+  EXPECT_EQ(run({"--max-rank-log", "1MiB"}).code, ExitCode::kSuccess);
+  EXPECT_EQ(run({"--max-rank-log", "0"}).code, ExitCode::kSuccess);
+  EXPECT_THAT(run({"--max-rank-log", "1MB"}).err, HasSubstr("1MB is below 1MiB"));
   EXPECT_THAT(RunAttune({"serve", "--min-free-disk", "5GiB"}).err, HasSubstr("--with-executor"));
 }
 

@@ -246,6 +246,33 @@ TEST_F(BrainTest, WhatAHostLacksSaysNothingOfTheProgram) {
   EXPECT_FALSE(sweep().stopping_as);
 }
 
+TEST_F(BrainTest, ATrialThatFillsADiskPaysForItTheSecondTime) {
+  SweepSpec spec = testing::ToySpec();
+  spec.failure.max_restarts = 0;
+  Create(spec);
+  Report(0, 1, 0.9);
+  Fail(0, FailureKind::kDisk);
+  EXPECT_EQ(StateOf(0), TrialState::kPending);
+  Wait(60);
+  Fail(0, FailureKind::kDisk);
+  EXPECT_EQ(StateOf(0), TrialState::kFailed);
+}
+
+TEST_F(BrainTest, GangsThatFillDisksQuarantineNoExecutor) {
+  SweepSpec spec = testing::ToySpec();
+  spec.failure.max_restarts = 100;
+  Create(spec);
+  Report(0, 1, 0.9);
+  Join("den", {.cpus = 2});
+  for (int i = 0; i < 8; ++i) {
+    Fail(0, FailureKind::kDisk);
+    Fail(1, FailureKind::kDisk);
+    Wait(3600);
+  }
+  for (const auto& [name, executor] : brain.state().executors)
+    EXPECT_FALSE(executor.quarantine.has_value()) << name;
+}
+
 TEST_F(BrainTest, FailedAttemptsOnOneHostOfTwoSayNothingOfTheProgram) {
   Create(testing::ToySpec());
   Join("den", {.cpus = 2});

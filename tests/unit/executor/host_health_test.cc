@@ -1,5 +1,6 @@
 #include "executor/health/host_health.h"
 
+#include <atomic>
 #include <future>
 
 #include "base/result.h"
@@ -162,12 +163,62 @@ TEST_F(HostHealthTest, ADiskThatWasFullIsAProblemAtOnceUnlessDisksAreNeverOne) {
   for (const bool judged : {true, false}) {
     HealthWatch watch(
         Check({.disk_free_bytes = judged ? std::nullopt : std::optional<uint64_t>(0)}),
-        [](const HostHealth&) {});
+        {.looked = [](const HostHealth&) {}});
     const auto now = gang::BootClock::now();
     watch.OnDiskFull(200 * kGiB, now);
     EXPECT_EQ(watch.Latest(now).problem,
               judged ? "its disk, or a quota, was full with 200.0 GiB left (/data)" : "");
   }
+}
+
+TEST_F(HostHealthTest, AShortDiskNamesItsLargestFiles) {
+  Write("data/sweeps/log", std::string(3 * kMiB, 'x'));
+  const fs::path data = dir_.path() / "data";
+  HealthCheck check({.data_dir = data,
+                     .roots = {.proc = dir_.path() / "proc"},
+                     .read_disk = [&](const fs::path&) -> Result<FileSystem> {
+                       return FileSystem{.bytes = 50 * kMiB, .free_bytes = kMiB / 2};
+                     }},
+                    GpuHealth(0, std::nullopt));
+  EXPECT_EQ(ProblemOf(check), "its disk has 0.5 MiB left (" + data.string() +
+                                  "), less than 1.0 MiB; the largest files: " + data.string() +
+                                  "/sweeps/log (3.0 MiB)");
+}
+
+TEST_F(HostHealthTest, AWatchTellsWhichGangFillsAShortDiskAndOnce) {
+  std::promise<std::pair<gang::AttemptId, std::string>> told;
+  std::promise<void> looked_again;
+  std::atomic<int> ends = 0;
+  int looks_since = 0;
+  disk_ = {.bytes = 50 * kMiB, .free_bytes = kMiB / 2};
+  const gang::AttemptId filler{.sweep = 1, .trial = 4, .attempt = 1};
+  const gang::AttemptId other{.sweep = 1, .trial = 5, .attempt = 1};
+  Write("filler/dump", std::string(3 * kMiB, 'x'));
+  Write("other/weights", std::string(9 * kMiB, 'x'));
+  fs::last_write_time(dir_.path() / "other/weights",
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  HealthWatch watch(Check(),
+                    {.looked =
+                         [&](const HostHealth&) {
+                           if (ends > 0 && ++looks_since == 3) looked_again.set_value();
+                         },
+                     .fills_disk =
+                         [&](const gang::AttemptId& attempt, std::string message) {
+                           if (++ends == 1) told.set_value({attempt, std::move(message)});
+                         }},
+                    std::chrono::milliseconds(1));
+  watch.OnGang(other, {dir_.path() / "other"});
+  watch.OnGang(filler, {dir_.path() / "filler"});
+  auto first = told.get_future();
+  ASSERT_EQ(first.wait_for(gang::kDeadline), std::future_status::ready);
+  const auto [attempt, message] = first.get();
+  EXPECT_EQ(attempt, filler);
+  EXPECT_EQ(message,
+            "its files grew by 3.0 MiB within a minute, and the disk of its host has 0.5 MiB left "
+            "(/data), less than 1.0 MiB; the largest files: " +
+                (dir_.path() / "filler/dump").string() + " (3.0 MiB)");
+  ASSERT_EQ(looked_again.get_future().wait_for(gang::kDeadline), std::future_status::ready);
+  EXPECT_EQ(ends, 1);
 }
 
 TEST_F(HostHealthTest, MemoryIsAProblemBelowItsLimitUntilAQuarterMoreIsFree) {
@@ -210,9 +261,9 @@ TEST_F(HostHealthTest, MemoryThatNobodyKnowsIsNoProblem) {
 TEST_F(HostHealthTest, AWatchTellsOfEachLook) {
   std::promise<HostHealth> first;
   int looks = 0;
-  HealthWatch watch(Check({.disk_free_bytes = 200 * kGiB}), [&](const HostHealth& seen) {
-    if (++looks == 1) first.set_value(seen);
-  });
+  HealthWatch watch(Check({.disk_free_bytes = 200 * kGiB}), {.looked = [&](const HostHealth& seen) {
+                      if (++looks == 1) first.set_value(seen);
+                    }});
   auto seen = first.get_future();
   ASSERT_EQ(seen.wait_for(gang::kDeadline), std::future_status::ready);
   EXPECT_THAT(seen.get().problem, StartsWith("its disk has 100.0 GiB left"));
@@ -231,8 +282,8 @@ TEST_F(HostHealthTest, ADiskThatHangsIsTheProblemMeanwhile) {
                      }},
                     GpuHealth(0, std::nullopt));
   std::promise<void> looked;
-  HealthWatch watch(
-      std::move(check), [&](const HostHealth&) { looked.set_value(); }, std::chrono::hours(1));
+  HealthWatch watch(std::move(check), {.looked = [&](const HostHealth&) { looked.set_value(); }},
+                    std::chrono::hours(1));
   ASSERT_EQ(hangs.get_future().wait_for(gang::kDeadline), std::future_status::ready);
   EXPECT_EQ(watch.Latest(gang::BootClock::now()).problem, "");
   EXPECT_EQ(watch.Latest(gang::BootClock::now() + HealthWatch::kPatience).problem,

@@ -75,5 +75,31 @@ TEST_F(MaskedLogTest, WithoutSecretsNothingMoreIsRead) {
   EXPECT_EQ(slice->data, "0123456789");
 }
 
+// Bytes 20 to 60 are missing, and a read never crosses the gap.
+Backend::LogSlice ReadWithGap(const std::string& log, const LogRange& range) {
+  auto from = static_cast<size_t>(range.offset);
+  if (from >= 20 && from < 60) from = 60;
+  const size_t limit = from < 20 ? std::min<size_t>(range.limit_bytes, 20 - from) : range.limit_bytes;
+  return {.data = log.substr(from, limit),
+          .offset = from,
+          .file_bytes = log.size(),
+          .gap_begin = 20,
+          .gap_end = 60};
+}
+
+TEST_F(MaskedLogTest, AReaderGetsAcrossTheGapOfALogThatReachedItsLimit) {
+  const std::string log = "the beginning s3cr3t" + std::string(40, '\0') + "of-mine the end of it";
+  std::string text;
+  for (int64_t at = 0; at < std::ssize(log);) {
+    const auto slice = ReadMasked({at, 5}, mask_, [&](const LogRange& range) {
+                         return Result(ReadWithGap(log, range));
+                       }).value();
+    ASSERT_FALSE(slice.data.empty()) << at;
+    text += slice.data;
+    at = static_cast<int64_t>(slice.offset) + std::ssize(slice.data);
+  }
+  EXPECT_EQ(text, "the beginning ******" "******* the end of it");
+}
+
 }  // namespace
 }  // namespace attune::server

@@ -26,6 +26,13 @@ describe('the end of a log', () => {
     expect(tail.begin).toBe(7);
   });
 
+  it('takes what lies before a gap, on lines of its own', () => {
+    const tail = new LogTail();
+    tail.append(bytes('\n[attune: 70 bytes are missing here]\nlast\n'), 83);
+    tail.prepend(bytes('first\nsec'), 0);
+    expect(tail.text).toBe('first\nsec\n[attune: 70 bytes are missing here]\nlast\n');
+  });
+
   it('puts characters together that a chunk has cut', () => {
     const whole = bytes('Verlust: größer\n');
     const tail = new LogTail();

@@ -103,6 +103,8 @@ export interface LogChunk {
   bytes: Uint8Array<ArrayBuffer>;
   offset: number;
   size: number;
+  /** Bytes that are missing because the log reached its limit. */
+  gap?: { begin: number; end: number };
 }
 
 export const api = {
@@ -209,6 +211,8 @@ export const api = {
     const bytes = new Uint8Array(await response.arrayBuffer());
     const offset = Number(response.headers.get('X-Log-Offset') ?? 0);
     const size = Number(response.headers.get('X-Log-Size') ?? offset + bytes.length);
-    return { bytes, offset, size };
+    const gap = /^(\d+)-(\d+)$/.exec(response.headers.get('X-Log-Gap') ?? '');
+    if (!gap) return { bytes, offset, size };
+    return { bytes, offset, size, gap: { begin: Number(gap[1]), end: Number(gap[2]) } };
   },
 };

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 
-import { ApiError, api } from '../api/client';
+import { ApiError, api, type LogChunk } from '../api/client';
 import { LogTail } from '../model/log_tail';
 import { explain } from './session';
 
@@ -26,6 +26,7 @@ export class LiveLog {
   private reading: Promise<void>;
   private following = false;
   private started = false;
+  private gap: LogChunk['gap'];
 
   constructor(private readonly at: LogPlace) {
     this.reading = this.readNew();
@@ -50,12 +51,20 @@ export class LiveLog {
   }
 
   async readEarlier(): Promise<void> {
-    const limit = Math.min(chunkBytes, this.tail.begin);
+    const end = this.endOfEarlier();
+    const limit = Math.min(chunkBytes, end);
     if (limit === 0) return;
     await this.guard(async () => {
-      const chunk = await this.read(this.tail.begin - limit, limit);
+      const chunk = await this.read(end - limit, limit);
       this.tail.prepend(chunk.bytes, chunk.offset);
     });
+  }
+
+  /** Where the text ends that precedes the text shown: at its begin, or before the gap that it begins in. */
+  private endOfEarlier(): number {
+    const { begin } = this.tail;
+    const inGap = this.gap && this.gap.begin < begin && begin <= this.gap.end;
+    return inGap ? this.gap.begin : begin;
   }
 
   private poll(): void {
@@ -80,9 +89,16 @@ export class LiveLog {
     });
   }
 
-  private read(offset: number, limit: number): ReturnType<typeof api.log> {
+  private async read(offset: number, limit: number): Promise<LogChunk> {
     const { sweep, trial, attempt, rank } = this.at;
-    return api.log(sweep, trial, { attempt, rank, offset, limit }, this.abort.signal);
+    const chunk = await api.log(
+      sweep,
+      trial,
+      { attempt, rank, offset, limit },
+      this.abort.signal,
+    );
+    this.gap = chunk.gap;
+    return chunk;
   }
 
   private async guard(action: () => Promise<void>): Promise<void> {

@@ -31,10 +31,11 @@ export class LogTail {
     this.dropEarliest();
   }
 
-  /** Adds bytes that end at `begin`, from their first whole line on. */
+  /** Adds bytes that end at `begin`, or before a gap, from their first whole line on. */
   prepend(bytes: Uint8Array, offset: number): void {
     const cut = offset > 0 ? firstLineEnd(bytes) : 0;
-    const text = clean(new TextDecoder().decode(bytes.subarray(cut)));
+    const isBeforeGap = offset + bytes.length < this.begin && bytes.at(-1) !== newline;
+    const text = clean(new TextDecoder().decode(bytes.subarray(cut))) + (isBeforeGap ? '\n' : '');
     this.chunks.unshift({ begin: offset + cut, text });
   }
 

@@ -71,6 +71,9 @@ Response Trials::Logs(const Request& request, const Target& target) {
   response.Set("X-Log-Offset", std::to_string(slice->offset))
       .Set("X-Log-Size", std::to_string(slice->file_bytes))
       .Set("Cache-Control", "no-store");
+  if (slice->gap_begin < slice->gap_end)
+    response.Set("X-Log-Gap",
+                 std::to_string(slice->gap_begin) + "-" + std::to_string(slice->gap_end));
   response.body = std::move(slice->data);
   return response;
 }

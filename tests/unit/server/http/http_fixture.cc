@@ -156,7 +156,9 @@ Result<Backend::LogSlice> FakeBackend::ReadLog(const AttemptId& attempt, int ran
   return LogSlice{.data = ToString(attempt) + " " + std::to_string(rank) + " " +
                           std::to_string(offset) + " " + std::to_string(limit_bytes) + "\n",
                   .offset = 17,
-                  .file_bytes = 40};
+                  .file_bytes = 40,
+                  .gap_begin = 3,
+                  .gap_end = 9};
 }
 
 Result<Backend::CheckpointPiece> FakeBackend::ReadCheckpoint(const CheckpointId& checkpoint,

@@ -441,6 +441,7 @@ TEST_F(ApiTest, LogsComeFromTheNewestAttemptsEnd) {
 TEST_F(ApiTest, LogQueriesHaveBounds) {
   const std::string logs = "/api/v1/sweeps/s1/trials/0/logs";
   EXPECT_EQ(client_->Get(logs + "?limit=1048576")->status, 200);
+  EXPECT_EQ(answer->get_header_value("X-Log-Gap"), "3-9");
   for (const std::string query : {"limit=1048577", "limit=0", "attempt=0", "attempt=3", "rank=-1",
                                   "rank=99999999999999999999", "offset=x"})
     GetJson(logs + "?" + query, 400);
