@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/result.h"
 #include "base/version.h"
+#include "logging/log.h"
 #include "server/best_keeper.h"
 #include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"
@@ -45,14 +46,16 @@ HttpLimits HttpLimitsOf(const ConnectionLimits& connections) {
 // Sweeps whose searchers think at the same time; more take turns.
 constexpr int kThinkingThreads = 2;
 
-// The store, which is opened only when the ports are: its tables may have to be made anew. Nobody
-// asks before.
+// The store, which is opened only when the ports are. Nobody asks before.
 class LateStore final : public EventStore {
  public:
-  Status Open(const std::filesystem::path& database, OnProgress progress) {
-    auto opened = SqliteStore::Open(database, {.progress = std::move(progress)});
+  Status Open(const std::filesystem::path& database) {
+    auto opened = SqliteStore::Open(database);
     if (!opened.ok()) return opened.error();
     store_ = std::move(opened).value();
+    if (store_->Building())
+      logging::Info(
+          "the tables for people are being rebuilt; what needs them is answered 503 until then");
     return {};
   }
 
@@ -72,7 +75,12 @@ class LateStore final : public EventStore {
     return store_->ReadEnded(part);
   }
   Status Probe() override { return store_->Probe(); }
-  bool Tidy() override { return store_->Tidy(); }
+  bool Tidy() override {
+    const bool was_building = store_->Building();
+    const bool more = store_->Tidy();
+    if (was_building && !store_->Building()) logging::Info("the tables for people are rebuilt");
+    return more;
+  }
   bool NeedsSnapshot() const override { return store_->NeedsSnapshot(); }
 
  private:
@@ -144,10 +152,7 @@ struct Server::Parts {
     http = std::move(http_started).value();
     folder.Announce("http://" + Address(host, http->port()),
                     options.rpc ? Address(rpc_host, rpc->port()) : "");
-    const auto tables = [this](uint64_t done, uint64_t total) {
-      conductor.TellStarting("it has made its tables anew from", done, total);
-    };
-    if (Status opened = store.Open(folder.database(), tables); !opened.ok()) return opened;
+    if (Status opened = store.Open(folder.database()); !opened.ok()) return opened;
     return conductor.Start();
   }
 

@@ -1,5 +1,7 @@
 #include "server/store/event_log.h"
 
+#include <limits>
+
 #include "base/result.h"
 #include "server/store/erased_events.h"
 #include "server/store/event_codec.h"
@@ -63,10 +65,15 @@ Result<Report> ReportAt(sqlite::Transaction& transaction, EventSeq seq) {
 
 Status ReadLog(sqlite::Connection& connection, EventSeq after,
                const std::function<void(const Event&)>& visit) {
+  return ReadLog(connection, after, EventSeq(std::numeric_limits<int64_t>::max()), visit);
+}
+
+Status ReadLog(sqlite::Connection& connection, EventSeq after, EventSeq last,
+               const std::function<void(const Event&)>& visit) {
   sqlite::Rows rows = connection.Query(
       "SELECT seq, sweep, trial, time, kind, version, payload, actor FROM events"
-      " WHERE seq > ? ORDER BY seq",
-      after.value);
+      " WHERE seq > ? AND seq <= ? ORDER BY seq",
+      after.value, last.value);
   if (!rows.Next()) return rows.status();
   auto erased = ErasedEvents::Of(connection);
   if (!erased.ok()) return erased.error();

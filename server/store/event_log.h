@@ -10,9 +10,6 @@
 // The table `events`, row by row.
 namespace attune::server {
 
-// Told now and then, by who goes through the log, how many of its events are done.
-using OnProgress = std::function<void(uint64_t done, uint64_t total)>;
-
 void AppendRow(sqlite::Transaction& transaction, const Event& event);
 
 // The row a query stands at; its columns are seq, sweep, trial, time, kind, version, payload.
@@ -25,6 +22,8 @@ Result<Report> ReportAt(sqlite::Transaction& transaction, EventSeq seq);
 // Every event of seq > after that was not erased, in order, until the first error. kCorrupt if
 // another one is missing.
 Status ReadLog(sqlite::Connection& connection, EventSeq after,
+               const std::function<void(const Event&)>& visit);
+Status ReadLog(sqlite::Connection& connection, EventSeq after, EventSeq last,
                const std::function<void(const Event&)>& visit);
 
 }  // namespace attune::server

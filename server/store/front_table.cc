@@ -63,7 +63,7 @@ void FrontTable::Write(sqlite::Transaction& transaction) {
 void FrontTable::Write(sqlite::Transaction& transaction, SweepId sweep, Entry& entry) {
   for (const Best& left : entry.written) {
     if (Has(entry.now, left)) continue;
-    transaction.Run("DELETE FROM front WHERE sweep = ? AND trial = ? AND attempt = ? AND step = ?",
+    transaction.Run("DELETE FROM @front WHERE sweep = ? AND trial = ? AND attempt = ? AND step = ?",
                     sweep.value, left.trial.value, left.attempt, left.step.value);
   }
   for (const Best& report : entry.now) {
@@ -74,7 +74,7 @@ void FrontTable::Write(sqlite::Transaction& transaction, SweepId sweep, Entry& e
     std::string metrics;
     WriteMetrics(reported->metrics, metrics);
     transaction.Run(
-        "INSERT INTO front (seq, sweep, trial, attempt, step, objectives, metrics)"
+        "INSERT INTO @front (seq, sweep, trial, attempt, step, objectives, metrics)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         fresh->second.value, sweep.value, report.trial.value, report.attempt, report.step.value,
         Dump(Json(report.values)), metrics);
@@ -88,7 +88,7 @@ FrontTable::Entry* FrontTable::EntryOf(sqlite::Transaction& transaction, size_t 
   if (const auto known = fronts_.find(sweep); known != fronts_.end()) return &known->second;
   Entry entry;
   sqlite::Rows rows = transaction.connection().Query(
-      "SELECT trial, attempt, step, objectives FROM front WHERE sweep = ? ORDER BY seq",
+      "SELECT trial, attempt, step, objectives FROM @front WHERE sweep = ? ORDER BY seq",
       sweep.value);
   while (rows.Next()) {
     auto values = ValuesOf(rows.Text(3));

@@ -53,9 +53,9 @@ void Progress::WriteSome(sqlite::Transaction& transaction, EventSeq last, size_t
   }
   if (!Waiting()) {
     clean_ = last;
-    if (std::exchange(behind_, false)) transaction.Run("DELETE FROM behind");
+    if (std::exchange(behind_, false)) transaction.Run("DELETE FROM @behind");
   } else if (!behind_ || said_ != clean_) {
-    transaction.Run("INSERT OR REPLACE INTO behind (one, seq) VALUES (1, ?)", clean_.value);
+    transaction.Run("INSERT OR REPLACE INTO @behind (one, seq) VALUES (1, ?)", clean_.value);
     behind_ = true;
     said_ = clean_;
   }
@@ -88,7 +88,7 @@ void Progress::WriteRowOf(sqlite::Transaction& transaction, const TrialId& trial
   WriteMetrics(last->metrics, metrics_);
   if (best_seq == EventSeq(0)) {
     transaction.Run(
-        "UPDATE trials SET step = ?, seconds = seconds_before + ?, metrics = ?"
+        "UPDATE @trials SET step = ?, seconds = seconds_before + ?, metrics = ?"
         " WHERE sweep = ? AND number = ?",
         last->step.value, Plain(last->seconds), metrics_, trial.sweep.value, trial.number.value);
     return;
@@ -98,7 +98,7 @@ void Progress::WriteRowOf(sqlite::Transaction& transaction, const TrialId& trial
   best_metrics_.clear();
   WriteMetrics(best->metrics, best_metrics_);
   transaction.Run(
-      "UPDATE trials SET step = ?, seconds = seconds_before + ?, metrics = ?, best = ?,"
+      "UPDATE @trials SET step = ?, seconds = seconds_before + ?, metrics = ?, best = ?,"
       " best_step = ?, best_metrics = ? WHERE sweep = ? AND number = ?",
       last->step.value, Plain(last->seconds), metrics_, *entry.best, best->step.value,
       best_metrics_, trial.sweep.value, trial.number.value);
@@ -113,7 +113,7 @@ Progress::Entry& Progress::EntryOf(sqlite::Transaction& transaction, const Trial
   const auto [place, added] = trials_.try_emplace(trial);
   if (!added) return place->second;
   sqlite::Rows rows =
-      transaction.connection().Query("SELECT best FROM trials WHERE sweep = ? AND number = ?",
+      transaction.connection().Query("SELECT best FROM @trials WHERE sweep = ? AND number = ?",
                                      trial.sweep.value, trial.number.value);
   if (rows.Next() && !rows.Null(0)) place->second.best = rows.Real(0);
   if (!rows.status().ok()) transaction.Fail(rows.status().error());
@@ -124,7 +124,7 @@ const Progress::Goals* Progress::GoalsOf(sqlite::Transaction& transaction, Sweep
   if (const auto known = goals_.find(sweep); known != goals_.end()) return &known->second;
   Goals goals;
   sqlite::Rows rows =
-      transaction.connection().Query("SELECT spec FROM sweeps WHERE sweep = ?", sweep.value);
+      transaction.connection().Query("SELECT spec FROM @sweeps WHERE sweep = ?", sweep.value);
   if (rows.Next()) {
     auto spec = sweepfile::SpecFromJson(ParseJson<Json>(rows.Text(0)));
     if (!spec.ok()) {

@@ -42,11 +42,11 @@ struct Decided {
 void AddDecision(sqlite::Transaction& transaction, const Event& event, const Decided& decided,
                  const Reason& reason) {
   transaction.Run(
-      "INSERT INTO decisions (seq, sweep, trial, attempt, time, step, verdict, reason, rule, rung,"
+      "INSERT INTO @decisions (seq, sweep, trial, attempt, time, step, verdict, reason, rule, rung,"
       " value, cutoff, rank, peers, milestone, donor, config, policy)"
       " SELECT ?1, ?2, ?3, ifnull(?4, attempts), ?5, ifnull(?6, step), ?7, ?8, ?9, ?10, ?11, ?12,"
-      " ?13, ?14, ?15, ?16, ?17, (SELECT max(seq) FROM policies WHERE sweep = ?2)"
-      " FROM trials WHERE sweep = ?2 AND number = ?3",
+      " ?13, ?14, ?15, ?16, ?17, (SELECT max(seq) FROM @policies WHERE sweep = ?2)"
+      " FROM @trials WHERE sweep = ?2 AND number = ?3",
       event.seq.value, decided.trial.sweep.value, decided.trial.number.value, decided.attempt,
       FormatTime(event.time), decided.step, decided.verdict, reason.text, reason.rule,
       reason.rung.value, Present(reason.value), Present(reason.cutoff), reason.rank, reason.peers,
@@ -55,7 +55,7 @@ void AddDecision(sqlite::Transaction& transaction, const Event& event, const Dec
 
 void AddClone(sqlite::Transaction& transaction, EventSeq seq, const TrialId& trial,
               TrialNumber donor, const KeptCheckpoint& cloned) {
-  transaction.Run("INSERT INTO clones (seq, sweep, trial, donor, step) VALUES (?, ?, ?, ?, ?)",
+  transaction.Run("INSERT INTO @clones (seq, sweep, trial, donor, step) VALUES (?, ?, ?, ?, ?)",
                   seq.value, trial.sweep.value, trial.number.value, donor.value,
                   cloned.ref.step.value);
 }
@@ -72,8 +72,8 @@ std::string ObjectivesToJson(const SweepSpec& spec) {
 void SetPolicy(sqlite::Transaction& transaction, EventSeq seq, SweepId sweep, const Json& spec) {
   const std::string scheduler = Dump(spec.at("scheduler"));
   transaction.Run(
-      "INSERT INTO policies (sweep, seq, scheduler) SELECT ?1, ?2, ?3 WHERE ?3 IS NOT"
-      " (SELECT scheduler FROM policies WHERE sweep = ?1 ORDER BY seq DESC LIMIT 1)",
+      "INSERT INTO @policies (sweep, seq, scheduler) SELECT ?1, ?2, ?3 WHERE ?3 IS NOT"
+      " (SELECT scheduler FROM @policies WHERE sweep = ?1 ORDER BY seq DESC LIMIT 1)",
       sweep.value, seq.value, scheduler);
 }
 
@@ -81,7 +81,7 @@ void SetPolicy(sqlite::Transaction& transaction, EventSeq seq, SweepId sweep, co
 void Remember(sqlite::Transaction& transaction, SweepId sweep, const std::string& idempotency_key,
               EventSeq seq) {
   if (idempotency_key.empty()) return;
-  transaction.Run("INSERT OR IGNORE INTO requests (sweep, key, seq) VALUES (?, ?, ?)", sweep.value,
+  transaction.Run("INSERT OR IGNORE INTO @requests (sweep, key, seq) VALUES (?, ?, ?)", sweep.value,
                   idempotency_key, seq.value);
 }
 
@@ -105,7 +105,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   for (const WarmStart& start : *fact.warm_start) taken.push_back(start.text);
   const Json written = sweepfile::ToJson(spec);
   transaction.Run(
-      "INSERT INTO sweeps (sweep, name, owner, state, created, metric, mode, objectives, searcher, "
+      "INSERT INTO @sweeps (sweep, name, owner, state, created, metric, mode, objectives, searcher, "
       "scheduler,"
       " max_trials, max_step, workers, spec, seq, warm_start)"
       " VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -118,12 +118,12 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepPaused& fact) {
-  transaction.Run("UPDATE sweeps SET state = 'paused', reason = ? WHERE sweep = ?", fact.reason,
+  transaction.Run("UPDATE @sweeps SET state = 'paused', reason = ? WHERE sweep = ?", fact.reason,
                   fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepResumed& fact) {
-  transaction.Run("UPDATE sweeps SET state = 'running', reason = '' WHERE sweep = ?",
+  transaction.Run("UPDATE @sweeps SET state = 'running', reason = '' WHERE sweep = ?",
                   fact.sweep.value);
 }
 
@@ -131,7 +131,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event, const 
   const SweepSpec& spec = *fact.spec;
   const Json written = sweepfile::ToJson(spec);
   transaction.Run(
-      "UPDATE sweeps SET name = ?, max_trials = ?, max_step = ?, spec = ?, reason = '', edited = ?,"
+      "UPDATE @sweeps SET name = ?, max_trials = ?, max_step = ?, spec = ?, reason = '', edited = ?,"
       " edited_by = ?, changes = ? WHERE sweep = ?",
       spec.name, spec.stop.max_trials, spec.max_step.value, Dump(written), FormatTime(event.time),
       event.actor, Dump(Json(fact.changes)), fact.sweep.value);
@@ -139,17 +139,17 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event, const 
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepReopened& fact) {
-  transaction.Run("UPDATE sweeps SET state = 'running', reason = ?, ended = NULL WHERE sweep = ?",
+  transaction.Run("UPDATE @sweeps SET state = 'running', reason = ?, ended = NULL WHERE sweep = ?",
                   fact.reason, fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepStopping& fact) {
-  transaction.Run("UPDATE sweeps SET reason = ? WHERE sweep = ?", fact.reason, fact.sweep.value);
+  transaction.Run("UPDATE @sweeps SET reason = ? WHERE sweep = ?", fact.reason, fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact) {
   logged_.erase(fact.sweep);
-  transaction.Run("UPDATE sweeps SET state = ?, reason = ?, ended = ? WHERE sweep = ?",
+  transaction.Run("UPDATE @sweeps SET state = ?, reason = ?, ended = ? WHERE sweep = ?",
                   Name(fact.state), fact.reason, FormatTime(event.time), fact.sweep.value);
 }
 
@@ -157,13 +157,13 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepD
   progress_.Forget(fact.sweep);
   logged_.erase(fact.sweep);
   transaction.Run(
-      "DELETE FROM requests WHERE sweep = 0 AND seq = (SELECT seq FROM sweeps WHERE sweep = ?)",
+      "DELETE FROM @requests WHERE sweep = 0 AND seq = (SELECT seq FROM @sweeps WHERE sweep = ?)",
       fact.sweep.value);
-  transaction.Run("DELETE FROM sweeps WHERE sweep = ?", fact.sweep.value);
-  transaction.Run("DELETE FROM trial_counts WHERE sweep = ?", fact.sweep.value);
+  transaction.Run("DELETE FROM @sweeps WHERE sweep = ?", fact.sweep.value);
+  transaction.Run("DELETE FROM @trial_counts WHERE sweep = ?", fact.sweep.value);
   if (fact.shared) return;  // the rest is erased with the events (erasure.h)
   for (const SweepTable& table : kSweepTables)
-    transaction.Run("DELETE FROM " + std::string(table.name) + " WHERE sweep = ?",
+    transaction.Run("DELETE FROM @" + std::string(table.name) + " WHERE sweep = ?",
                     fact.sweep.value);
 }
 
@@ -172,7 +172,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   std::optional<std::string> rationale;
   if (fact.rationale) rationale = Dump(RationaleToJson(**fact.rationale));
   transaction.Run(
-      "INSERT INTO trials (sweep, number, state, config, origin, rationale, created)"
+      "INSERT INTO @trials (sweep, number, state, config, origin, rationale, created)"
       " VALUES (?, ?, 'pending', ?, ?, ?, ?)",
       fact.trial.sweep.value, fact.trial.number.value, Dump(sweepfile::ToJson(fact.config)),
       fact.origin, rationale, FormatTime(event.time));
@@ -182,7 +182,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialReopened& fact) {
   const TrialId& trial = fact.record.id;
   transaction.Run(
-      "UPDATE trials SET state = 'pending', reason = ?, ended = NULL, not_before = NULL,"
+      "UPDATE @trials SET state = 'pending', reason = ?, ended = NULL, not_before = NULL,"
       " milestone = 0, step = iif(?, 0, step) WHERE sweep = ? AND number = ?",
       fact.reason, fact.from_start, trial.sweep.value, trial.number.value);
 }
@@ -194,16 +194,16 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   std::optional<int64_t> resumed_from;
   if (fact.resume) resumed_from = fact.resume->step.value;
   transaction.Run(
-      "INSERT INTO attempts (sweep, trial, number, epoch, state, executor, ranks, resumed_from,"
+      "INSERT INTO @attempts (sweep, trial, number, epoch, state, executor, ranks, resumed_from,"
       " decided) VALUES (?, ?, ?, ?, 'assigned', ?, ?, ?, ?)",
       trial.sweep.value, trial.number.value, fact.attempt.number, fact.epoch.value,
       fact.ranks.empty() ? std::string() : fact.ranks.front().executor,
       Dump(RanksToJson(fact.ranks)), resumed_from, FormatTime(event.time));
   transaction.Run(
-      "UPDATE trials SET state = 'running', reason = '', not_before = NULL, attempts = ?,"
+      "UPDATE @trials SET state = 'running', reason = '', not_before = NULL, attempts = ?,"
       " milestone = ?, seconds_before = seconds WHERE sweep = ? AND number = ?",
       fact.attempt.number, fact.milestone.value, trial.sweep.value, trial.number.value);
-  transaction.Run("UPDATE sweeps SET reserved = NULL WHERE sweep = ? AND reserved IS NOT NULL",
+  transaction.Run("UPDATE @sweeps SET reserved = NULL WHERE sweep = ? AND reserved IS NOT NULL",
                   trial.sweep.value);
   Remember(transaction, trial.sweep, fact.idempotency_key, event.seq);
 }
@@ -211,14 +211,14 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const AttemptStarted& fact) {
   transaction.Run(
-      "UPDATE attempts SET state = 'running', pids = ?, started = ?"
+      "UPDATE @attempts SET state = 'running', pids = ?, started = ?"
       " WHERE sweep = ? AND trial = ? AND number = ?",
       Dump(fact.pids), FormatTime(event.time), fact.attempt.trial.sweep.value,
       fact.attempt.trial.number.value, fact.attempt.number);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const AttemptFirstStep& fact) {
-  transaction.Run("UPDATE attempts SET first_step = ? WHERE sweep = ? AND trial = ? AND number = ?",
+  transaction.Run("UPDATE @attempts SET first_step = ? WHERE sweep = ? AND trial = ? AND number = ?",
                   FormatTime(fact.at), fact.attempt.trial.sweep.value,
                   fact.attempt.trial.number.value, fact.attempt.number);
 }
@@ -251,15 +251,15 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
     AddClone(transaction, event.seq, trial, fact.verdict.donor.trial.number, **fact.cloned);
     progress_.Write(transaction, trial);
     transaction.Run(
-        "UPDATE trials SET config = ?, origin = ?, rationale = ?, step = ?"
+        "UPDATE @trials SET config = ?, origin = ?, rationale = ?, step = ?"
         " WHERE sweep = ? AND number = ?",
         config, reason.rule, RationaleOf(reason, fact.verdict.donor),
         (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);
   } else if (fact.verdict.kind == VerdictKind::kPause) {
-    transaction.Run("UPDATE trials SET state = 'paused', reason = ? WHERE sweep = ? AND number = ?",
+    transaction.Run("UPDATE @trials SET state = 'paused', reason = ? WHERE sweep = ? AND number = ?",
                     reason.text, trial.sweep.value, trial.number.value);
   } else if (fact.milestone.value > 0) {
-    transaction.Run("UPDATE trials SET milestone = ? WHERE sweep = ? AND number = ?",
+    transaction.Run("UPDATE @trials SET milestone = ? WHERE sweep = ? AND number = ?",
                     fact.milestone.value, trial.sweep.value, trial.number.value);
   }
 }
@@ -269,18 +269,18 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   const TrialId& trial = fact.attempt.trial;
   const CheckpointRef& checkpoint = fact.checkpoint;
   transaction.Run(
-      "INSERT OR REPLACE INTO checkpoints (sweep, trial, step, attempt, path, digest, bytes, time)"
+      "INSERT OR REPLACE INTO @checkpoints (sweep, trial, step, attempt, path, digest, bytes, time)"
       " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
       trial.sweep.value, trial.number.value, checkpoint.step.value, fact.attempt.number,
       checkpoint.path, checkpoint.digest, fact.bytes, FormatTime(event.time));
-  transaction.Run("UPDATE trials SET checkpoint = ? WHERE sweep = ? AND number = ?",
+  transaction.Run("UPDATE @trials SET checkpoint = ? WHERE sweep = ? AND number = ?",
                   checkpoint.path, trial.sweep.value, trial.number.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const CheckpointPinned& fact) {
   const CheckpointId& id = fact.checkpoint;
   transaction.Run(
-      "UPDATE checkpoints SET pinned = ? WHERE sweep = ? AND trial = ? AND step = ? AND attempt = "
+      "UPDATE @checkpoints SET pinned = ? WHERE sweep = ? AND trial = ? AND step = ? AND attempt = "
       "?",
       fact.pinned, id.trial.sweep.value, id.trial.number.value, id.step.value, id.attempt);
 }
@@ -289,13 +289,13 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const CheckpointDropped& fact) {
   const CheckpointId& id = fact.checkpoint;
   transaction.Run(
-      "UPDATE checkpoints SET dropped = ?, reason = ?"
+      "UPDATE @checkpoints SET dropped = ?, reason = ?"
       " WHERE sweep = ? AND trial = ? AND step = ? AND attempt = ?",
       FormatTime(event.time), fact.reason, id.trial.sweep.value, id.trial.number.value,
       id.step.value, id.attempt);
   transaction.Run(
-      "UPDATE trials SET checkpoint ="
-      " (SELECT path FROM checkpoints AS c WHERE c.sweep = trials.sweep AND c.trial = trials.number"
+      "UPDATE @trials SET checkpoint ="
+      " (SELECT path FROM @checkpoints AS c WHERE c.sweep = @trials.sweep AND c.trial = @trials.number"
       "  AND c.dropped IS NULL ORDER BY attempt DESC, step DESC LIMIT 1)"
       " WHERE sweep = ? AND number = ? AND checkpoint = ?",
       id.trial.sweep.value, id.trial.number.value, fact.path);
@@ -305,7 +305,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const CheckpointRemoved& fact) {
   const CheckpointId& id = fact.checkpoint;
   transaction.Run(
-      "UPDATE checkpoints SET removed = ?"
+      "UPDATE @checkpoints SET removed = ?"
       " WHERE sweep = ? AND trial = ? AND step = ? AND attempt = ?",
       FormatTime(event.time), id.trial.sweep.value, id.trial.number.value, id.step.value,
       id.attempt);
@@ -319,7 +319,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   std::optional<int> rank;
   if (failed && fact.failure.rank >= 0) rank = fact.failure.rank;
   transaction.Run(
-      "UPDATE attempts SET state = 'ended', outcome = ?, failure = ?, failure_kind = ?,"
+      "UPDATE @attempts SET state = 'ended', outcome = ?, failure = ?, failure_kind = ?,"
       " failure_rank = ?, ended = ? WHERE sweep = ? AND trial = ? AND number = ?",
       Name(fact.outcome),
       failed                           ? Sentence(fact.failure)
@@ -334,7 +334,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   std::optional<std::string> not_before;
   if (fact.not_before > event.time) not_before = FormatTime(fact.not_before);
   transaction.Run(
-      "UPDATE trials SET state = 'pending', reason = ?, not_before = ?"
+      "UPDATE @trials SET state = 'pending', reason = ?, not_before = ?"
       " WHERE sweep = ? AND number = ?",
       fact.reason, not_before, fact.trial.sweep.value, fact.trial.number.value);
 }
@@ -349,42 +349,42 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   AddDecision(transaction, event,
               {.trial = trial, .verdict = kPromote, .donor = donor, .config = config}, fact.reason);
   transaction.Run(
-      "UPDATE trials SET state = 'pending', reason = ?, not_before = NULL"
+      "UPDATE @trials SET state = 'pending', reason = ?, not_before = NULL"
       " WHERE sweep = ? AND number = ?",
       fact.reason.text, trial.sweep.value, trial.number.value);
   if (config)
     transaction.Run(
-        "UPDATE trials SET config = ?, origin = ?, rationale = ? WHERE sweep = ? AND number = ?",
+        "UPDATE @trials SET config = ?, origin = ?, rationale = ? WHERE sweep = ? AND number = ?",
         config, fact.reason.rule, RationaleOf(fact.reason, fact.donor), trial.sweep.value,
         trial.number.value);
   if (!fact.cloned) return;
   if (fact.donor) AddClone(transaction, event.seq, trial, fact.donor->trial.number, **fact.cloned);
   progress_.Write(transaction, trial);
-  transaction.Run("UPDATE trials SET step = ? WHERE sweep = ? AND number = ?",
+  transaction.Run("UPDATE @trials SET step = ? WHERE sweep = ? AND number = ?",
                   (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const TrialEnded& fact) {
   transaction.Run(
-      "UPDATE trials SET state = ?, reason = ?, ended = ? WHERE sweep = ? AND number = ?",
+      "UPDATE @trials SET state = ?, reason = ?, ended = ? WHERE sweep = ? AND number = ?",
       Name(fact.state), fact.reason, FormatTime(event.time), fact.trial.sweep.value,
       fact.trial.number.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SlotsReserved& fact) {
-  transaction.Run("UPDATE sweeps SET reserved = ? WHERE sweep = ?", fact.executor,
+  transaction.Run("UPDATE @sweeps SET reserved = ? WHERE sweep = ?", fact.executor,
                   fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&,
                     const ReservationReleased& fact) {
-  transaction.Run("UPDATE sweeps SET reserved = NULL WHERE sweep = ?", fact.sweep.value);
+  transaction.Run("UPDATE @sweeps SET reserved = NULL WHERE sweep = ?", fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const ExecutorJoined& fact) {
   transaction.Run(
-      "INSERT INTO executors (name, state, address, instance, incarnation, cpus, gpus, "
+      "INSERT INTO @executors (name, state, address, instance, incarnation, cpus, gpus, "
       "memory_bytes,"
       " joined, labels) VALUES (?, 'online', ?, ?, ?, ?, ?, ?, ?, ?)"
       " ON CONFLICT (name) DO UPDATE SET state = excluded.state, reason = '',"
@@ -401,39 +401,39 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const ExecutorDrained& fact) {
   transaction.Run(
-      "UPDATE executors SET drained = coalesce(drained, ?), drain_reason = ? WHERE name = ?",
+      "UPDATE @executors SET drained = coalesce(drained, ?), drain_reason = ? WHERE name = ?",
       FormatTime(event.time), fact.reason, fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorResumed& fact) {
   transaction.Run(
-      "UPDATE executors SET drained = NULL, drain_reason = NULL, quarantine_until = NULL,"
+      "UPDATE @executors SET drained = NULL, drain_reason = NULL, quarantine_until = NULL,"
       " quarantine_reason = NULL WHERE name = ?",
       fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorHealth& fact) {
-  transaction.Run("UPDATE executors SET health_problem = nullif(?, '') WHERE name = ?",
+  transaction.Run("UPDATE @executors SET health_problem = nullif(?, '') WHERE name = ?",
                   fact.problem, fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&,
                     const ExecutorQuarantined& fact) {
-  transaction.Run("UPDATE executors SET quarantine_until = ?, quarantine_reason = ? WHERE name = ?",
+  transaction.Run("UPDATE @executors SET quarantine_until = ?, quarantine_reason = ? WHERE name = ?",
                   FormatTime(fact.until), fact.reason, fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&,
                     const ExecutorQuarantineEnded& fact) {
   transaction.Run(
-      "UPDATE executors SET quarantine_until = NULL, quarantine_reason = NULL WHERE name = ?",
+      "UPDATE @executors SET quarantine_until = NULL, quarantine_reason = NULL WHERE name = ?",
       fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const ExecutorLost& fact) {
   transaction.Run(
-      "UPDATE executors SET state = 'lost', reason = ?, lost = ?, health_problem = NULL,"
+      "UPDATE @executors SET state = 'lost', reason = ?, lost = ?, health_problem = NULL,"
       " quarantine_until = NULL, quarantine_reason = NULL WHERE name = ?",
       fact.reason, FormatTime(event.time), fact.name);
 }

@@ -16,8 +16,8 @@ namespace attune::server {
 
 // The tables for people (docs/database.md): sweeps, trials, attempts, decisions, checkpoints and
 // executors, and the indices of what is measured. They say nothing that the log does not: each
-// batch of events changes them in the transaction that appends it, and Rebuild makes them from the
-// log alone.
+// batch of events changes them in the transaction that appends it, and table_build.h rebuilds them
+// from the log.
 //
 // Errors stay in the transaction.
 class Projection {
@@ -27,9 +27,10 @@ class Projection {
     kEach,  // it is left out and noted in `unshown`; slower
   };
 
-  // What the events change. They are in the log already, and come in its order. A few rows of
-  // trials that report may stay behind (progress.h).
-  void Apply(sqlite::Transaction& transaction, std::span<const Event> batch, Care care);
+  // What the events change. They are in the log already: all those after `after` up to `last` that
+  // were not erased. A few rows of trials that report may stay behind (progress.h).
+  void Apply(sqlite::Transaction& transaction, std::span<const Event> batch, EventSeq after,
+             EventSeq last, Care care);
 
   // Whether an error is the tables' alone, so that the log can do without them.
   static bool OfTables(const Error& error);
@@ -39,8 +40,9 @@ class Projection {
   void WriteSome(sqlite::Transaction& transaction, EventSeq last);
   void WriteAll(sqlite::Transaction& transaction, EventSeq last);
 
-  // Drops the tables and makes them from the whole log, with care.
-  void Rebuild(sqlite::Transaction& transaction, const OnProgress& progress);
+  // Whether it rebuilds the tables. An event that these cannot take is then not tried again by the
+  // next start.
+  void SetRebuilding(bool rebuilding) { rebuilding_ = rebuilding; }
 
   // Learns from the file what rows are behind the log up to `last`, where an earlier process has
   // left some.
@@ -91,7 +93,7 @@ class Projection {
 
   std::set<std::string, std::less<>>& LoggedMetricsOf(sqlite::Transaction& transaction,
                                                       SweepId sweep);
-  void IndexCurves(sqlite::Transaction& transaction, EventSeq first, EventSeq last);
+  void IndexCurves(sqlite::Transaction& transaction, EventSeq after, EventSeq last);
 
   Progress progress_;
   std::map<SweepId, std::set<std::string, std::less<>>> logged_;  // names that have a row

@@ -12,8 +12,7 @@
 namespace attune::server {
 namespace {
 
-constexpr size_t kRebuildBatch = 4096;  // events
-constexpr size_t kTidyRows = 512;       // keep a command that comes meanwhile waiting for 10 ms
+constexpr size_t kTidyRows = 512;  // keep a command that comes meanwhile waiting for 10 ms
 constexpr size_t kAllRows = std::numeric_limits<size_t>::max();
 
 }  // namespace
@@ -31,9 +30,10 @@ bool Projection::OfTables(const Error& error) {
   }
 }
 
-void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> batch, Care care) {
-  if (!transaction.status().ok() || batch.empty()) return;
-  if (!caught_up_) CatchUp(transaction, EventSeq(batch.front().seq.value - 1), care);
+void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> batch,
+                       EventSeq after, EventSeq last, Care care) {
+  if (!transaction.status().ok()) return;
+  if (!caught_up_) CatchUp(transaction, after, care);
   for (const Event& event : batch) {
     if (care == Care::kNone) {
       Change(transaction, event);
@@ -47,17 +47,16 @@ void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> 
       Show(transaction, event.seq, [&] { progress_.Write(transaction, *trial); });
     Show(transaction, event.seq, [&] { Change(transaction, event); });
   }
-  WriteRows(transaction, batch.back().seq,
-            std::max(kProgressRows, batch.size() / kEventsPerProgressRow), care);
+  WriteRows(transaction, last, std::max(kProgressRows, batch.size() / kEventsPerProgressRow), care);
   if (care == Care::kNone) {
     progress_.WriteFronts(transaction);
   } else {
-    Show(transaction, batch.back().seq, [&] { progress_.WriteFronts(transaction); });
+    Show(transaction, last, [&] { progress_.WriteFronts(transaction); });
   }
   for (const Event& event : batch) {
     if (const auto* ended = std::get_if<SweepEnded>(&event.fact)) progress_.Forget(ended->sweep);
   }
-  IndexCurves(transaction, batch.front().seq, batch.back().seq);
+  IndexCurves(transaction, after, last);
 }
 
 void Projection::Show(sqlite::Transaction& transaction, EventSeq seq,
@@ -65,7 +64,7 @@ void Projection::Show(sqlite::Transaction& transaction, EventSeq seq,
   const Status shown = transaction.Try(change);
   if (shown.ok() || !transaction.status().ok()) return;
   if (!OfTables(shown.error())) return transaction.Fail(shown.error());
-  transaction.Run("INSERT OR IGNORE INTO unshown (seq, reason, retry) VALUES (?, ?, ?)", seq.value,
+  transaction.Run("INSERT OR IGNORE INTO @unshown (seq, reason, retry) VALUES (?, ?, ?)", seq.value,
                   shown.error().message, !rebuilding_);
 }
 
@@ -89,14 +88,13 @@ void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last, Care c
   caught_up_ = true;
   std::optional<EventSeq> behind;
   {
-    sqlite::Rows rows = transaction.connection().Query("SELECT seq FROM behind");
+    sqlite::Rows rows = transaction.connection().Query("SELECT seq FROM @behind");
     if (rows.Next()) behind = EventSeq(static_cast<uint64_t>(rows.Integer(0)));
     if (!rows.status().ok()) return transaction.Fail(rows.status().error());
   }
   progress_.Begin(behind.value_or(last), behind.has_value());
   if (!behind) return;
-  const Status read = ReadLog(transaction.connection(), *behind, [&](const Event& event) {
-    if (event.seq > last) return;
+  const Status read = ReadLog(transaction.connection(), *behind, last, [&](const Event& event) {
     if (const auto* report = std::get_if<TrialReported>(&event.fact)) {
       const auto add = [&] { progress_.Add(transaction, event.seq, *report); };
       if (care == Care::kNone) return add();
@@ -106,31 +104,6 @@ void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last, Care c
       progress_.Forget(*TrialOf(event.fact));  // with these its row was written
     }
   });
-  if (!read.ok()) transaction.Fail(read.error());
-}
-
-void Projection::Rebuild(sqlite::Transaction& transaction, const OnProgress& progress) {
-  Forget();
-  transaction.Execute(TablesSql());
-  transaction.Execute(ViewsSql());
-  const auto last = transaction.connection().Number("SELECT max(seq) FROM events");
-  if (!last.ok()) transaction.Fail(last.error());
-  if (!transaction.status().ok()) return;
-  rebuilding_ = true;
-  std::vector<Event> batch;
-  const auto apply = [&] {
-    if (batch.empty()) return;
-    Apply(transaction, batch, Care::kEach);
-    if (progress) progress(batch.back().seq.value, static_cast<uint64_t>(*last));
-    batch.clear();
-  };
-  const Status read = ReadLog(transaction.connection(), EventSeq(0), [&](const Event& event) {
-    batch.push_back(event);
-    if (batch.size() == kRebuildBatch) apply();
-  });
-  apply();
-  WriteAll(transaction, EventSeq(static_cast<uint64_t>(*last)));
-  rebuilding_ = false;
   if (!read.ok()) transaction.Fail(read.error());
 }
 
@@ -147,7 +120,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const Metric
   std::set<std::string, std::less<>>& known = LoggedMetricsOf(transaction, sweep);
   for (const auto& [name, value] : fact.metrics) {
     if (known.size() >= kLoggedMetricsMax || !known.insert(name).second) continue;
-    transaction.Run("INSERT INTO logged_metrics (sweep, name) VALUES (?, ?)", sweep.value, name);
+    transaction.Run("INSERT INTO @logged_metrics (sweep, name) VALUES (?, ?)", sweep.value, name);
   }
   if (!transaction.status().ok()) logged_.erase(sweep);  // what has no row, to be read again
 }
@@ -157,26 +130,26 @@ std::set<std::string, std::less<>>& Projection::LoggedMetricsOf(sqlite::Transact
   const auto [place, added] = logged_.try_emplace(sweep);
   if (!added) return place->second;
   sqlite::Rows rows = transaction.connection().Query(
-      "SELECT name FROM logged_metrics WHERE sweep = ?", sweep.value);
+      "SELECT name FROM @logged_metrics WHERE sweep = ?", sweep.value);
   while (rows.Next()) place->second.emplace(rows.Text(0));
   if (!rows.status().ok()) transaction.Fail(rows.status().error());
   return place->second;
 }
 
-void Projection::IndexCurves(sqlite::Transaction& transaction, EventSeq first, EventSeq last) {
-  const uint64_t begin = (first.value - 1) / kCurveIndexEvery * kCurveIndexEvery;
+void Projection::IndexCurves(sqlite::Transaction& transaction, EventSeq after, EventSeq last) {
+  const uint64_t begin = after.value / kCurveIndexEvery * kCurveIndexEvery;
   const uint64_t end = last.value / kCurveIndexEvery * kCurveIndexEvery;
   if (begin == end) return;
   const auto index = [&](const std::string& table, std::string_view kind) {
-    transaction.Run("INSERT INTO " + table +
+    transaction.Run("INSERT INTO @" + table +
                         " (sweep, trial, seq) SELECT sweep, trial, seq FROM events"
                         " WHERE seq > ? AND seq <= ? AND kind = ?"
-                        " AND sweep IN (SELECT sweep FROM sweeps) ORDER BY sweep, trial, seq",
+                        " AND sweep IN (SELECT sweep FROM @sweeps) ORDER BY sweep, trial, seq",
                     begin, end, kind);
   };
   index("report_index", TrialReported::kRow.info.kind);
   // Where nobody logs anything the events are not looked through again.
-  const auto logged = transaction.connection().Number("SELECT count(*) FROM logged_metrics");
+  const auto logged = transaction.connection().Number("SELECT count(*) FROM @logged_metrics");
   if (!logged.ok()) return transaction.Fail(logged.error());
   if (*logged > 0) index("logged_index", MetricsLogged::kRow.info.kind);
 }

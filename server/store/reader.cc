@@ -11,6 +11,7 @@
 #include "server/store/event_log.h"
 #include "server/store/json.h"
 #include "server/store/queries.h"
+#include "server/store/table_build.h"
 
 namespace attune::server {
 namespace {
@@ -66,6 +67,14 @@ class Reader::Lease {
 
 template <class T, class Query>
 Result<T> Reader::InSnapshot(Query query) {
+  return InLog<T>([&](sqlite::Connection& connection) -> Result<T> {
+    if (Status there = CheckTables(connection); !there.ok()) return there.error();
+    return query(connection);
+  });
+}
+
+template <class T, class Query>
+Result<T> Reader::InLog(Query query) {
   Lease lease(*this);
   if (!lease.status().ok()) return lease.status().error();
   sqlite::Transaction snapshot(lease.connection(), sqlite::Transaction::Kind::kRead);
@@ -75,6 +84,26 @@ Result<T> Reader::InSnapshot(Query query) {
   } catch (const Json::exception& error) {
     return Error{ErrorCode::kCorrupt, path_ + ": a column of JSON is damaged: " + error.what()};
   }
+}
+
+Status Reader::CheckTables(sqlite::Connection& connection) {
+  if (ready_) return {};
+  const auto built = BuildPosition(connection);
+  if (!built.ok()) return built.error();
+  ready_ = !*built;
+  if (ready_) return {};
+  const auto last = LastSeqOf(connection);
+  if (!last.ok()) return last.error();
+  return Error{ErrorCode::kUnavailable, "the tables are being rebuilt after an update: " +
+                                            std::to_string((*built)->value) + " of " +
+                                            std::to_string(*last) +
+                                            " events of the log are done; try again in a moment"};
+}
+
+Status Reader::Ready() {
+  if (ready_) return {};
+  const auto ready = InSnapshot<bool>([](sqlite::Connection&) -> Result<bool> { return true; });
+  return ready.ok() ? Status() : Status(ready.error());
 }
 
 Result<std::unique_ptr<Reader>> Reader::Open(const std::string& path) {
@@ -300,7 +329,7 @@ Result<StateCounts> Reader::Counts() {
 }
 
 Result<EventSeq> Reader::LastSeq() {
-  return InSnapshot<EventSeq>([](sqlite::Connection& connection) -> Result<EventSeq> {
+  return InLog<EventSeq>([](sqlite::Connection& connection) -> Result<EventSeq> {
     const auto last = LastSeqOf(connection);
     if (!last.ok()) return last.error();
     return EventSeq(static_cast<uint64_t>(*last));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -244,6 +245,10 @@ class Reader {
   static Result<std::unique_ptr<Reader>> Open(const std::string& path);
   ~Reader();
 
+  // Why nothing can be read from the tables now: kUnavailable while they are rebuilt, with how far
+  // that is. All others but LastSeq then give the same error.
+  Status Ready();
+
   Result<StateCounts> Counts();
 
   // Newest first, below `before`; nullopt: from the newest.
@@ -302,8 +307,13 @@ class Reader {
 
   template <class T, class Query>
   Result<T> InSnapshot(Query query);
+  // As InSnapshot, also while there are no tables.
+  template <class T, class Query>
+  Result<T> InLog(Query query);
+  Status CheckTables(sqlite::Connection& connection);
 
   std::string path_;
+  std::atomic<bool> ready_ = false;  // the tables are there, and stay
   std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<std::unique_ptr<sqlite::Connection>> idle_;

@@ -5,8 +5,7 @@
 
 #include "base/result.h"
 #include "base/version.h"
-#include "core/base/mark.h"
-#include "server/store/projection.h"
+#include "server/store/table_build.h"
 #include "server/store/tables.h"
 
 namespace attune::server {
@@ -21,9 +20,10 @@ namespace {
 //   kErasedRange places from `first` to `last`; `bits` has one bit for each, the lowest first.
 // - `erasures` has the deleted sweeps whose events up to `last` are still to be erased. Once it has
 //   `begun`, they count as erased; the events before `next` are. 0: rows of tables are still there.
+// - `building` has a row while new tables are built: their form, and the last event that they know.
 // - `written_by` has one row: the version of Attune that wrote the file last, and the form of the
-//   tables that derive from the log. Every format has this table, so that a program can name the
-//   version that wrote a newer format.
+//   tables that derive from the log; 0 while new ones are built. Every format has this table, so
+//   that a program can name the version that wrote a newer format.
 constexpr std::string_view kLogSql = R"sql(
   CREATE TABLE events (
     seq     INTEGER PRIMARY KEY,
@@ -53,7 +53,7 @@ constexpr std::string_view kLogSql = R"sql(
     tables  INTEGER NOT NULL
   );
 )sql";
-constexpr std::string_view kErasedSql = R"sql(
+constexpr std::string_view kLaterSql = R"sql(
   CREATE TABLE IF NOT EXISTS erased (
     first INTEGER PRIMARY KEY,
     last  INTEGER NOT NULL,
@@ -66,6 +66,10 @@ constexpr std::string_view kErasedSql = R"sql(
     next  INTEGER NOT NULL DEFAULT 0,
     begun INTEGER NOT NULL DEFAULT 0
   );
+  CREATE TABLE IF NOT EXISTS building (
+    seq    INTEGER NOT NULL,
+    tables INTEGER NOT NULL
+  );
 )sql";
 
 struct Writer {
@@ -74,10 +78,7 @@ struct Writer {
   bool operator==(const Writer&) const = default;
 };
 
-Writer ThisProgram() {
-  const std::string tables = TablesSql() + ViewsSql() + std::to_string(kTablesRevision);
-  return {kVersion, static_cast<int64_t>(Mark(tables))};
-}
+Writer ThisProgram() { return {kVersion, TablesForm()}; }
 
 // The row of `written_by`; an empty one if it has no row. `schema` is `main` or `log`.
 Result<Writer> ReadWriter(sqlite::Connection& connection, const std::string& schema) {
@@ -110,8 +111,7 @@ Error Damaged(const std::string& path, const Error& error) {
           path + " cannot be read: " + error.message + "; restore it from a backup"};
 }
 
-Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
-                     const OnProgress& progress) {
+Status PrepareSchema(sqlite::Connection& connection, const std::string& path) {
   sqlite::Transaction transaction(connection, sqlite::Transaction::Kind::kWrite);
   if (!transaction.status().ok()) return transaction.status();
   const auto application = connection.Number("PRAGMA application_id");
@@ -134,10 +134,15 @@ Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
   const Result<Writer> writer = ReadWriter(connection, "main");
   if (!is_new && *format != kFormat) return OtherFormat(path, *format, writer);
   if (!writer.ok()) return writer.error();
-  transaction.Execute(std::string(kErasedSql));
+  transaction.Execute(std::string(kLaterSql));
   const Writer program = ThisProgram();
-  if (writer->tables != program.tables) Projection().Rebuild(transaction, progress);
-  if (*writer != program) {
+  if (is_new) {
+    transaction.Execute(TablesSql());
+    transaction.Execute(ViewsSql());
+  }
+  if (!is_new && writer->tables != program.tables) {
+    BeginBuild(transaction);
+  } else if (*writer != program) {
     transaction.Run("DELETE FROM written_by");
     transaction.Run("INSERT INTO written_by (version, tables) VALUES (?, ?)", program.version,
                     program.tables);
@@ -159,9 +164,11 @@ Status CheckSchema(sqlite::Connection& connection, const std::string& path) {
   if (*format != kFormat) return OtherFormat(path, *format, writer);
   if (!writer.ok()) return Damaged(path, writer.error());
   if (writer->tables == ThisProgram().tables) return {};
-  return Error{ErrorCode::kCorrupt, path + " has the tables of Attune " + writer->version +
-                                        "; this is Attune " + kVersion +
-                                        ": start `attune serve` on it once, which rebuilds them"};
+  return Error{ErrorCode::kCorrupt,
+               path + " has the tables of Attune " + writer->version + "; this is Attune " +
+                   kVersion +
+                   ": start `attune serve` on it, which rebuilds them, and wait "
+                   "until it has"};
 }
 
 }  // namespace attune::server

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/result.h"
-#include "server/store/event_log.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {
@@ -12,12 +11,11 @@ namespace attune::server {
 // "Attn" in ASCII. It tells `file` and Attune a database of Attune from any other SQLite file.
 inline constexpr int64_t kApplicationId = 0x4174746e;
 
-// Creates the tables of a new database, in one transaction. Rebuilds the tables that derive from
-// the log if another version of Attune defined or filled them differently. Errors: kCorrupt if the
-// file is damaged, belongs to another program or has another format; the message says which, and
-// what to do. `progress` is told about the rebuild; it may be empty.
-Status PrepareSchema(sqlite::Connection& connection, const std::string& path,
-                     const OnProgress& progress);
+// Creates the tables of a new database, in one transaction. Begins a build of the tables that
+// derive from the log (table_build.h) if another version of Attune defined or filled them
+// differently. Errors: kCorrupt if the file is damaged, belongs to another program or has another
+// format; the message says which, and what to do.
+Status PrepareSchema(sqlite::Connection& connection, const std::string& path);
 
 // The error of a database that SQLite cannot read.
 Error Damaged(const std::string& path, const Error& error);

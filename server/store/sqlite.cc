@@ -115,6 +115,16 @@ Connection::~Connection() {
   sqlite3_close(db_);
 }
 
+void Connection::SetTablePrefix(std::string prefix) {
+  table_prefix_ = std::move(prefix);
+  last_ = nullptr;
+  std::erase_if(statements_, [](const auto& statement) {
+    const bool names_tables = statement.first.find('@') != statement.first.npos;
+    if (names_tables) sqlite3_finalize(statement.second);
+    return names_tables;
+  });
+}
+
 Status Connection::Execute(const std::string& sql) {
   const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return ErrorOf(db_, code, "writing the database");
@@ -138,8 +148,11 @@ Result<sqlite3_stmt*> Connection::Prepare(std::string_view sql) {
     ATTUNE_CHECK(sqlite3_stmt_busy(last_->second) == 0);
     return last_->second;
   }
+  std::string filled(sql);
+  for (size_t at = filled.find('@'); at != filled.npos; at = filled.find('@', at))
+    filled.replace(at, 1, table_prefix_);
   sqlite3_stmt* statement = nullptr;
-  const int code = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()),
+  const int code = sqlite3_prepare_v3(db_, filled.data(), static_cast<int>(filled.size()),
                                       SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
   if (code != SQLITE_OK) return ErrorOf(db_, code, "using the database");
   statements_.emplace(key_, statement);

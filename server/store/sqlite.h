@@ -71,6 +71,9 @@ class Connection {
   // Statements without parameters or rows, separated by semicolons; not kept.
   Status Execute(const std::string& sql);
 
+  // What `@` stands for in the statements that follow; empty at first.
+  void SetTablePrefix(std::string prefix);
+
   // One statement with its parameters in order; prepared once and kept. Text, integers, reals
   // (NaN becomes NULL), a Blob, std::nullopt and optionals of these.
   template <class... Args>
@@ -138,6 +141,7 @@ class Connection {
   Statements statements_;
   const Statements::value_type* last_ = nullptr;  // used; rows are often written one after another
   std::string key_;                               // reused, so that a look-up allocates nothing
+  std::string table_prefix_;
 };
 
 // A transaction in the making. After its first error nothing more is run; without a commit

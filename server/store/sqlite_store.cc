@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "server/store/event_log.h"
 #include "server/store/schema.h"
+#include "server/store/table_build.h"
 
 namespace attune::server {
 namespace {
@@ -28,6 +29,10 @@ constexpr int64_t kLogPageBytes = 4096 + 24;
 constexpr int64_t kReserveShare = 32;  // the reserve takes this part of a disk at most
 
 constexpr int kSnapshotsKept = 2;
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kBuildBatch = 1024;  // places of the log: some milliseconds
 
 // Between the probe's blob and this much cache the pages must reach the disk before the rollback.
 constexpr int kProbeCachePages = 16;
@@ -111,7 +116,7 @@ Status Prepare(sqlite::Connection& connection, const std::string& path,
         connection.Execute("PRAGMA max_page_count = " + std::to_string(options.max_pages));
     if (!set.ok()) return set;
   }
-  return PrepareSchema(connection, path, options.progress);
+  return PrepareSchema(connection, path);
 }
 
 int64_t ReserveFor(const std::string& path, const SqliteStore::Options& options) {
@@ -161,15 +166,23 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path, 
   const auto erasures = ReadErasures(*store->connection_);
   if (!erasures.ok()) return Explain(path, erasures.error());
   store->erasures_ = *erasures;
+  const auto built = BuildPosition(*store->connection_);
+  if (!built.ok()) return Explain(path, built.error());
+  if (*built) store->ContinueBuilding(**built);
   if (Status mended = store->MendTables(); !mended.ok()) return Explain(path, mended.error());
+  const auto until = Clock::now() + store->options_.build_at_open;
+  while (store->Building() && Clock::now() < until) {
+    if (Status slice = store->BuildSlice(); !slice.ok()) return Explain(path, slice.error());
+  }
   return store;
 }
 
 // What an earlier process has left to do.
 Status SqliteStore::MendTables() {
+  if (Building()) return {};
   const auto unshown = connection_->Number("SELECT count(*) FROM unshown WHERE retry");
   if (!unshown.ok() && !Projection::OfTables(unshown.error())) return unshown.error();
-  if (!unshown.ok() || *unshown > 0) return Rebuild();
+  if (!unshown.ok() || *unshown > 0) return BeginBuilding();
   const auto behind = connection_->Number("SELECT count(*) FROM behind");
   if (!behind.ok()) return behind.error();
   if (*behind == 0) return {};
@@ -180,7 +193,7 @@ Status SqliteStore::MendTables() {
     projection_.WriteAll(transaction, last_seq_);
     caught_up = transaction.Commit();
   }
-  if (!caught_up.ok() && Projection::OfTables(caught_up.error())) return Rebuild();
+  if (!caught_up.ok() && Projection::OfTables(caught_up.error())) return BeginBuilding();
   return caught_up;
 }
 
@@ -225,14 +238,18 @@ Status SqliteStore::Write(std::span<const Event> batch, Projection::Care care) {
       if (IsErasable(event)) AddErasure(transaction, *SweepOf(event.fact), event.seq);
       if (!transaction.status().ok()) break;
     }
-    projection_.Apply(transaction, batch, care);
+    if (!Building()) projection_.Apply(transaction, batch, last_seq_, batch.back().seq, care);
     written = transaction.Commit();
   }
-  if (!written.ok()) projection_.Forget();
+  if (!written.ok() && !Building()) projection_.Forget();
   return written;
 }
 
 bool SqliteStore::Tidy() {
+  if (Building()) {
+    const Status built = BuildSlice();
+    return built.ok() && (Building() || projection_.Behind() || erasures_.begun);
+  }
   if (!projection_.Behind()) return EraseSlice();
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   projection_.WriteSome(transaction, last_seq_);
@@ -242,11 +259,10 @@ bool SqliteStore::Tidy() {
 
 bool SqliteStore::EraseSlice() {
   if (!erasures_.begun) return false;
-  const auto until = std::chrono::steady_clock::now() + options_.erasing_slice;
+  const auto until = Clock::now() + options_.slice;
   const ErasingSettings settings(*connection_, checkpoint_pages_);
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
-  const bool more =
-      EraseSome(transaction, [&] { return std::chrono::steady_clock::now() >= until; });
+  const bool more = EraseSome(transaction, [&] { return Clock::now() >= until; });
   if (!transaction.Commit().ok()) return false;  // it is tried again after the next batch
   erasures_.begun = more;
   return more;
@@ -365,10 +381,67 @@ Status SqliteStore::WriteAndRollBack(int64_t bytes) {
   return {};
 }
 
+// ---- rebuilding the tables -----------------------------------------------------------------
+
 Status SqliteStore::Rebuild() {
+  if (Status begun = BeginBuilding(); !begun.ok()) return begun;
+  while (Building()) {
+    if (Status built = BuildSlice(); !built.ok()) return built;
+  }
+  while (projection_.Behind()) Tidy();
+  return {};
+}
+
+Status SqliteStore::BeginBuilding() {
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
-  projection_.Rebuild(transaction, options_.progress);
-  return transaction.Commit();
+  BeginBuild(transaction);
+  if (Status begun = transaction.Commit(); !begun.ok()) return begun;
+  const auto built = BuildPosition(*connection_);
+  if (!built.ok()) return built.error();
+  ContinueBuilding(built->value());
+  return {};
+}
+
+void SqliteStore::ContinueBuilding(EventSeq built) {
+  built_ = built;
+  connection_->SetTablePrefix(kNextTables);
+  projection_.Forget();
+  projection_.SetRebuilding(true);
+}
+
+Status SqliteStore::BuildSlice() {
+  const auto until = Clock::now() + options_.slice;
+  EventSeq built = *built_;
+  Status written;
+  {
+    sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
+    do {
+      built = BuildSome(transaction, built);
+    } while (transaction.status().ok() && built < last_seq_ && Clock::now() < until);
+    NoteBuilt(transaction, built);
+    if (built == last_seq_) FinishBuild(transaction);
+    written = transaction.Commit();
+  }
+  if (!written.ok()) {
+    projection_.Forget();
+    return written;
+  }
+  built_ = built;
+  if (built < last_seq_) return {};
+  built_.reset();
+  connection_->SetTablePrefix("");
+  projection_.SetRebuilding(false);
+  return {};
+}
+
+EventSeq SqliteStore::BuildSome(sqlite::Transaction& transaction, EventSeq built) {
+  const EventSeq last(std::min(built.value + kBuildBatch, last_seq_.value));
+  std::vector<Event> batch;
+  const Status read = ReadLog(transaction.connection(), built, last,
+                              [&](const Event& event) { batch.push_back(event); });
+  if (!read.ok()) transaction.Fail(read.error());
+  projection_.Apply(transaction, batch, built, last, Projection::Care::kEach);
+  return last;
 }
 
 }  // namespace attune::server

@@ -15,9 +15,13 @@ namespace attune::server {
 // A snapshot lies in rows of so many bytes.
 inline constexpr size_t kSnapshotPartBytes = size_t{64} << 20;
 
-// Tidy erases rows of deleted sweeps for so long before it commits, which takes about as long
-// again: a command that comes meanwhile waits for 20 ms at most.
-inline constexpr std::chrono::microseconds kErasingSlice{8'000};
+// Tidy erases or builds for so long before it commits, which takes about as long again: a command
+// that comes meanwhile waits for 20 ms at most.
+inline constexpr std::chrono::microseconds kTidySlice{8'000};
+
+// Tables of another form are rebuilt for so long before Open returns, so that those of a small
+// log are there at once. Tidy continues.
+inline constexpr std::chrono::microseconds kBuildAtOpen{500'000};
 
 // What is kept back for kills and ends: the end of a sweep of 10,000 trials takes half of it.
 inline constexpr int64_t kReserveBytes = int64_t{8} << 20;
@@ -31,8 +35,9 @@ inline constexpr int64_t kReserveBytes = int64_t{8} << 20;
 //
 // What reports change in the tables may be behind the log (docs/database.md); Tidy brings it up.
 // An event that the tables cannot take is in the log alone: it is noted, and when the file is
-// opened again the tables are made anew.
-// Tidy also erases deleted sweeps (erasure.h), a slice at a time.
+// opened again the tables are rebuilt.
+// Tidy also rebuilds tables of another form (table_build.h) and erases deleted sweeps
+// (erasure.h), a slice at a time.
 class SqliteStore final : public EventStore {
  public:
   struct Options {
@@ -40,8 +45,8 @@ class SqliteStore final : public EventStore {
     int64_t max_pages = 0;                  // size limit of the file, in pages of 4 KiB; 0: none
     int64_t reserve_bytes = kReserveBytes;  // at most a 32nd of the disk; 0: there is no reserve
     size_t snapshot_part_bytes = kSnapshotPartBytes;
-    std::chrono::microseconds erasing_slice = kErasingSlice;
-    OnProgress progress;  // of making the tables anew, which may take a minute; may be empty
+    std::chrono::microseconds slice = kTidySlice;
+    std::chrono::microseconds build_at_open = kBuildAtOpen;
   };
 
   // Creates the file if it is absent. Errors: kCorrupt (damaged, not Attune's, another format),
@@ -70,8 +75,11 @@ class SqliteStore final : public EventStore {
   // Room for kProbeBytes more, and for the reserve: they are written to the disk and rolled back.
   Status Probe() override;
 
-  // Makes the tables for people anew from the log, and tells Options::progress.
+  // Rebuilds the tables for people from the log.
   Status Rebuild();
+
+  // Whether tables are being built. Until they are there, nothing may be read from them.
+  bool Building() const { return built_.has_value(); }
 
   EventSeq LastSeq() const override { return last_seq_; }
   const std::string& path() const { return path_; }
@@ -82,6 +90,10 @@ class SqliteStore final : public EventStore {
   Status WriteAndRollBack(int64_t bytes);
   Status MendTables();
   bool EraseSlice();
+  Status BeginBuilding();
+  void ContinueBuilding(EventSeq built);
+  Status BuildSlice();
+  EventSeq BuildSome(sqlite::Transaction& transaction, EventSeq built);
   static void KeepEnded(sqlite::Transaction& transaction, const Snapshot& snapshot);
 
   SqliteStore(std::string path, Options options, std::unique_ptr<sqlite::Connection> connection);
@@ -94,6 +106,7 @@ class SqliteStore final : public EventStore {
   Erasures erasures_;
   int checkpoint_pages_;   // of the log file, at which it is copied into the database
   int64_t log_pages_ = 0;  // used of the log file, after the last commit
+  std::optional<EventSeq> built_;  // the last event that new tables know, while they are built
 };
 
 // What Probe asks for: a large batch, so that a store that says yes takes the next one.

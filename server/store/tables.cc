@@ -2,11 +2,18 @@
 
 #include <string_view>
 
+#include "core/base/mark.h"
 #include "core/log/event.h"
 
 namespace attune::server {
 
 namespace {
+
+// Puts the text in each such place, which it does not contain.
+void Fill(std::string& sql, std::string_view place, std::string_view text) {
+  for (size_t at = sql.find(place); at != std::string::npos; at = sql.find(place, at))
+    sql.replace(at, place.size(), text);
+}
 
 // Rows of the log of one kind, found by sweep and trial: up to the last multiple of
 // kCurveIndexEvery through the index NAME_index, after it by looking at each event.
@@ -22,38 +29,34 @@ std::string EventsOf(std::string_view name, std::string_view kind) {
     WHERE kind = '{kind}' AND sweep IN (SELECT sweep FROM sweeps)
       AND seq > (SELECT max(seq) / {every} * {every} FROM events);
 )sql";
-  const auto fill = [&](std::string_view place, std::string_view text) {
-    for (size_t at = sql.find(place); at != std::string::npos; at = sql.find(place, at))
-      sql.replace(at, place.size(), text);
-  };
-  fill("{name}", name);
-  fill("{kind}", kind);
-  fill("{every}", std::to_string(kCurveIndexEvery));
+  Fill(sql, "{name}", name);
+  Fill(sql, "{kind}", kind);
+  Fill(sql, "{every}", std::to_string(kCurveIndexEvery));
   return sql;
 }
 
 }  // namespace
 
-std::string TablesSql() {
-  return R"sql(
-  DROP TABLE IF EXISTS main.sweeps;
-  DROP TABLE IF EXISTS main.trials;
-  DROP TABLE IF EXISTS main.attempts;
-  DROP TABLE IF EXISTS main.decisions;
-  DROP TABLE IF EXISTS main.policies;
-  DROP TABLE IF EXISTS main.clones;
-  DROP TABLE IF EXISTS main.checkpoints;
-  DROP TABLE IF EXISTS main.executors;
-  DROP TABLE IF EXISTS main.front;
-  DROP TABLE IF EXISTS main.report_index;
-  DROP TABLE IF EXISTS main.logged_index;
-  DROP TABLE IF EXISTS main.logged_metrics;
-  DROP TABLE IF EXISTS main.behind;
-  DROP TABLE IF EXISTS main.unshown;
-  DROP TABLE IF EXISTS main.trial_counts;
-  DROP TABLE IF EXISTS main.requests;
+std::string TablesSql(const TableNames& names) {
+  std::string sql = R"sql(
+  DROP TABLE IF EXISTS main.@sweeps;
+  DROP TABLE IF EXISTS main.@trials;
+  DROP TABLE IF EXISTS main.@attempts;
+  DROP TABLE IF EXISTS main.@decisions;
+  DROP TABLE IF EXISTS main.@policies;
+  DROP TABLE IF EXISTS main.@clones;
+  DROP TABLE IF EXISTS main.@checkpoints;
+  DROP TABLE IF EXISTS main.@executors;
+  DROP TABLE IF EXISTS main.@front;
+  DROP TABLE IF EXISTS main.@report_index;
+  DROP TABLE IF EXISTS main.@logged_index;
+  DROP TABLE IF EXISTS main.@logged_metrics;
+  DROP TABLE IF EXISTS main.@behind;
+  DROP TABLE IF EXISTS main.@unshown;
+  DROP TABLE IF EXISTS main.@trial_counts;
+  DROP TABLE IF EXISTS main.@requests;
 
-  CREATE TABLE sweeps (
+  CREATE TABLE @sweeps (
     sweep      INTEGER PRIMARY KEY,
     name       TEXT    NOT NULL,
     owner      TEXT    NOT NULL,
@@ -78,7 +81,7 @@ std::string TablesSql() {
     warm_start TEXT
   );
 
-  CREATE TABLE trials (
+  CREATE TABLE @trials (
     sweep          INTEGER NOT NULL,
     number         INTEGER NOT NULL,
     state          TEXT    NOT NULL,
@@ -101,33 +104,33 @@ std::string TablesSql() {
     checkpoint     TEXT,
     PRIMARY KEY (sweep, number)
   ) WITHOUT ROWID;
-  CREATE INDEX trials_by_state ON trials (sweep, state);
-  CREATE INDEX trials_by_best ON trials (sweep, best) WHERE best IS NOT NULL;
+  CREATE INDEX trials_by_state$ ON @trials (sweep, state);
+  CREATE INDEX trials_by_best$ ON @trials (sweep, best) WHERE best IS NOT NULL;
 
-  CREATE TABLE trial_counts (
+  CREATE TABLE @trial_counts (
     sweep  INTEGER NOT NULL,
     state  TEXT    NOT NULL,
     trials INTEGER NOT NULL,
     PRIMARY KEY (sweep, state)
   ) WITHOUT ROWID;
-  CREATE TRIGGER trials_come AFTER INSERT ON trials BEGIN
-    INSERT INTO trial_counts VALUES (new.sweep, new.state, 1)
+  CREATE TRIGGER trials_come$ AFTER INSERT ON @trials BEGIN
+    INSERT INTO @trial_counts VALUES (new.sweep, new.state, 1)
       ON CONFLICT DO UPDATE SET trials = trials + 1;
   END;
-  CREATE TRIGGER trials_change AFTER UPDATE OF state ON trials WHEN old.state <> new.state BEGIN
-    UPDATE trial_counts SET trials = trials - 1 WHERE sweep = old.sweep AND state = old.state;
-    INSERT INTO trial_counts VALUES (new.sweep, new.state, 1)
+  CREATE TRIGGER trials_change$ AFTER UPDATE OF state ON @trials WHEN old.state <> new.state BEGIN
+    UPDATE @trial_counts SET trials = trials - 1 WHERE sweep = old.sweep AND state = old.state;
+    INSERT INTO @trial_counts VALUES (new.sweep, new.state, 1)
       ON CONFLICT DO UPDATE SET trials = trials + 1;
   END;
 
-  CREATE TABLE requests (
+  CREATE TABLE @requests (
     sweep INTEGER NOT NULL,
     key   TEXT    NOT NULL,
     seq   INTEGER NOT NULL,
     PRIMARY KEY (sweep, key)
   ) WITHOUT ROWID;
 
-  CREATE TABLE attempts (
+  CREATE TABLE @attempts (
     sweep        INTEGER NOT NULL,
     trial        INTEGER NOT NULL,
     number       INTEGER NOT NULL,
@@ -148,14 +151,14 @@ std::string TablesSql() {
     PRIMARY KEY (sweep, trial, number)
   ) WITHOUT ROWID;
 
-  CREATE TABLE policies (
+  CREATE TABLE @policies (
     sweep     INTEGER NOT NULL,
     seq       INTEGER NOT NULL,
     scheduler TEXT    NOT NULL,
     PRIMARY KEY (sweep, seq)
   ) WITHOUT ROWID;
 
-  CREATE TABLE decisions (
+  CREATE TABLE @decisions (
     seq       INTEGER PRIMARY KEY,
     sweep     INTEGER NOT NULL,
     trial     INTEGER NOT NULL,
@@ -175,18 +178,18 @@ std::string TablesSql() {
     donor     INTEGER,
     config    TEXT
   );
-  CREATE INDEX decisions_by_trial ON decisions (sweep, trial);
+  CREATE INDEX decisions_by_trial$ ON @decisions (sweep, trial);
 
-  CREATE TABLE clones (
+  CREATE TABLE @clones (
     seq   INTEGER PRIMARY KEY,
     sweep INTEGER NOT NULL,
     trial INTEGER NOT NULL,
     donor INTEGER NOT NULL,
     step  INTEGER NOT NULL
   );
-  CREATE INDEX clones_by_sweep ON clones (sweep);
+  CREATE INDEX clones_by_sweep$ ON @clones (sweep);
 
-  CREATE TABLE checkpoints (
+  CREATE TABLE @checkpoints (
     sweep   INTEGER NOT NULL,
     trial   INTEGER NOT NULL,
     step    INTEGER NOT NULL,
@@ -202,7 +205,7 @@ std::string TablesSql() {
     PRIMARY KEY (sweep, trial, step, attempt)
   ) WITHOUT ROWID;
 
-  CREATE TABLE executors (
+  CREATE TABLE @executors (
     name         TEXT PRIMARY KEY,
     state        TEXT    NOT NULL,
     reason       TEXT    NOT NULL DEFAULT '',
@@ -222,7 +225,7 @@ std::string TablesSql() {
     quarantine_reason TEXT
   ) WITHOUT ROWID;
 
-  CREATE TABLE front (
+  CREATE TABLE @front (
     seq        INTEGER PRIMARY KEY,
     sweep      INTEGER NOT NULL,
     trial      INTEGER NOT NULL,
@@ -231,39 +234,42 @@ std::string TablesSql() {
     objectives TEXT    NOT NULL,
     metrics    TEXT    NOT NULL
   );
-  CREATE INDEX front_by_sweep ON front (sweep, trial);
+  CREATE INDEX front_by_sweep$ ON @front (sweep, trial);
 
-  CREATE TABLE report_index (
+  CREATE TABLE @report_index (
     sweep INTEGER NOT NULL,
     trial INTEGER NOT NULL,
     seq   INTEGER NOT NULL,
     PRIMARY KEY (sweep, trial, seq)
   ) WITHOUT ROWID;
 
-  CREATE TABLE logged_index (
+  CREATE TABLE @logged_index (
     sweep INTEGER NOT NULL,
     trial INTEGER NOT NULL,
     seq   INTEGER NOT NULL,
     PRIMARY KEY (sweep, trial, seq)
   ) WITHOUT ROWID;
 
-  CREATE TABLE logged_metrics (
+  CREATE TABLE @logged_metrics (
     sweep INTEGER NOT NULL,
     name  TEXT    NOT NULL,
     PRIMARY KEY (sweep, name)
   ) WITHOUT ROWID;
 
-  CREATE TABLE behind (
+  CREATE TABLE @behind (
     one INTEGER PRIMARY KEY,
     seq INTEGER NOT NULL
   );
 
-  CREATE TABLE unshown (
+  CREATE TABLE @unshown (
     seq    INTEGER PRIMARY KEY,
     reason TEXT    NOT NULL,
     retry  INTEGER NOT NULL
   );
 )sql";
+  Fill(sql, "@", names.prefix);
+  Fill(sql, "$", names.suffix);
+  return sql;
 }
 
 std::string ViewsSql() {
@@ -282,6 +288,10 @@ std::string ViewsSql() {
            payload -> '$[3]' AS metrics
     FROM report_events;
 )sql";
+}
+
+int64_t TablesForm() {
+  return static_cast<int64_t>(Mark(TablesSql() + ViewsSql() + std::to_string(kTablesRevision)));
 }
 
 }  // namespace attune::server

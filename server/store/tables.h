@@ -7,14 +7,24 @@
 // The form of what is derived from the log.
 namespace attune::server {
 
+// How one set of tables is told from another in the same file. Statements of the projection have
+// `@` where the prefix belongs (sqlite::Connection::SetTablePrefix).
+struct TableNames {
+  std::string prefix;  // of tables
+  std::string suffix;  // of indexes and triggers, which keep their names when tables are renamed
+};
+
 // Makes the tables for people (docs/database.md) and the indices of what is measured, empty, in
 // place of those there are; then the views.
-std::string TablesSql();
+std::string TablesSql(const TableNames& names = {});
 std::string ViewsSql();
 
-// The tables that TablesSql makes, but for two about themselves: `behind` has a row while some rows
-// of trials know the log only up to its `seq`; `unshown` has the events that the tables could not
-// take, and whether to `retry` when the server starts.
+// Differs if another version of Attune defines or fills the tables differently.
+int64_t TablesForm();
+
+// The tables that TablesSql makes, without the two that describe them: `behind` has a row while
+// some rows of trials know the log only up to its `seq`; `unshown` has the events that the tables
+// could not take, and whether to `retry` when the server starts.
 inline constexpr std::array kDerivedTables = {
     "sweeps",   "policies",     "trials",       "attempts",      "decisions",
     "clones",   "checkpoints",  "executors",    "front",         "report_index",

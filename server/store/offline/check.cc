@@ -47,17 +47,19 @@ Finding CheckLog(sqlite::Transaction& transaction) {
   Projection projection;
   std::vector<Event> batch;
   uint64_t count = 0;
-  EventSeq last{0};
+  EventSeq applied{0};
+  const auto apply = [&](EventSeq last) {
+    projection.Apply(transaction, batch, applied, last, Projection::Care::kEach);
+    applied = last;
+    batch.clear();
+  };
   const Status read = ReadLog(transaction.connection(), EventSeq(0), [&](const Event& event) {
     ++count;
-    last = event.seq;
     batch.push_back(event);
-    if (batch.size() < kBatch) return;
-    projection.Apply(transaction, batch, Projection::Care::kEach);
-    batch.clear();
+    if (batch.size() == kBatch) apply(event.seq);
   });
-  projection.Apply(transaction, batch, Projection::Care::kEach);
-  projection.WriteAll(transaction, last);
+  if (!batch.empty()) apply(batch.back().seq);
+  projection.WriteAll(transaction, applied);
   finding.seen = Events(count);
   if (!read.ok()) finding.fault = read.error().message;
   return finding;

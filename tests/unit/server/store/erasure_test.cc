@@ -45,7 +45,7 @@ class Erasing : public ::testing::Test {
   // As a process would that has been killed; every slice is as small as it can be.
   void Open() {
     store_.reset();
-    store_ = SqliteStore::Open(path_, {.erasing_slice = std::chrono::microseconds(0)}).value();
+    store_ = SqliteStore::Open(path_, {.slice = std::chrono::microseconds(0)}).value();
   }
 
   void Append(const std::vector<Event>& events) {
@@ -235,6 +235,25 @@ TEST_F(Erasing, KnowsTheEdgesOfARange) {
   EXPECT_EQ(Read(), Remaining());
   EXPECT_EQ(Number("SELECT count(*) FROM erased"), 3);
   EXPECT_EQ(Number("SELECT count(*) FROM erased WHERE first % 4096 <> 1 OR last % 4096 <> 0"), 0);
+}
+
+// A rebuild indexes what is measured in parts of the log, whose ends may be erased.
+TEST_F(Erasing, ReportsBesideErasedEventsAreFoundAfterARebuild) {
+  const auto report = [&](SweepId sweep, int64_t step) {
+    return log_.Next(TrialReported{{{sweep, TrialNumber(0)}, 1},
+                                   {Step(step), {{"accuracy", 0.5}}, Seconds(1), false}});
+  };
+  std::vector<Event> reports;
+  for (int64_t step = 10; step < 10 + int64_t{3 * kCurveIndexEvery}; ++step)
+    reports.push_back(report(step % 16'000 == 11 ? kOther : kGone, step));
+  Append(reports);
+  Delete();
+  EraseAll();
+  const int64_t before = Number("SELECT count(*) FROM reports WHERE sweep = 2");
+  EXPECT_EQ(before, 4);
+  ASSERT_TRUE(store_->Rebuild().ok());
+  EXPECT_EQ(Number("SELECT count(*) FROM reports WHERE sweep = 2"), before);
+  EXPECT_THAT(Faults(), IsEmpty());
 }
 
 TEST_F(Erasing, VacuumFinishesItAndGivesTheSpaceBack) {
