@@ -45,7 +45,12 @@ std::optional<Response> RefuseReusedKey(Reader& reader, SweepId sweep,
   if (request_key.empty()) return std::nullopt;
   const auto earlier = reader.RequestKeyOf(sweep, request_key);
   if (!earlier.ok()) return Problem(earlier.error());
-  if (!*earlier || **earlier == request_key) return std::nullopt;
+  return *earlier ? RefuseOtherBody(**earlier, request_key) : std::nullopt;
+}
+
+std::optional<Response> RefuseOtherBody(const std::string& earlier,
+                                        const std::string& request_key) {
+  if (earlier == request_key) return std::nullopt;
   return Problem(rest::ProblemType::kIdempotencyKeyReused,
                  "Idempotency-Key: an earlier request with this key had another body; use a new "
                  "key for each request");

@@ -29,4 +29,7 @@ Response ProblemOfBody(const Error& error);
 std::optional<Response> RefuseReusedKey(Reader& reader, SweepId sweep,
                                         const std::string& request_key);
 
+// The same, for the key of the earlier request.
+std::optional<Response> RefuseOtherBody(const std::string& earlier, const std::string& request_key);
+
 }  // namespace attune::server

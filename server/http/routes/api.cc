@@ -12,11 +12,16 @@ namespace attune::server {
 // A path of the API: words, and the places of ids; `verb` follows the last colon. A heavy request may
 // take seconds of CPU, so it runs in a lane with few threads.
 struct Api::Route {
+  // Whether every answer needs the tables for people, which are rebuilt after an update.
+  enum class Tables { kNeeded, kNotNeeded };
+  enum class Cost { kLight, kHeavy };
+
   std::string_view method;
   std::string_view path;
   std::string_view verb;
   Response (*handle)(Api&, const Request&, const Target&);
-  bool heavy = false;
+  Tables tables = Tables::kNeeded;
+  Cost cost = Cost::kLight;
 };
 
 namespace {
@@ -57,7 +62,8 @@ const std::vector<Api::Route>& Api::Routes() {
       {"GET", "/livez", "", Call<&Api::service_, &Service::Live>},
       {"GET", "/readyz", "", Call<&Api::service_, &Service::Ready>},
       {"GET", "/version", "", Call<&Api::service_, &Service::Version>},
-      {"GET", "/api/v1/openapi.json", "", Call<&Api::service_, &Service::Contract>},
+      {"GET", "/api/v1/openapi.json", "", Call<&Api::service_, &Service::Contract>,
+       Route::Tables::kNotNeeded},
       {"GET", "/api/v1/metrics", "", Call<&Api::metrics_, &MetricsPage::Get>},
       {"GET", "/api/v1/events", "", Call<&Api::events_, &Events::Stream>},
 
@@ -66,9 +72,12 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kSweeps, "validate", Call<&Api::sweeps_, &Sweeps::Validate>},
       {"GET", kSweep, "", Call<&Api::sweeps_, &Sweeps::Get>},
       {"GET", "/api/v1/sweeps/{sweep}/resolved", "", Call<&Api::sweeps_, &Sweeps::Resolved>},
-      {"GET", "/api/v1/sweeps/{sweep}/curves", "", Call<&Api::sweeps_, &Sweeps::Curves>, true},
-      {"GET", "/api/v1/sweeps/{sweep}/importance", "", Call<&Api::sweeps_, &Sweeps::Importance>, true},
-      {"POST", kSweep, "replay", Call<&Api::replays_, &Replays::ReplaySweep>, true},
+      {"GET", "/api/v1/sweeps/{sweep}/curves", "", Call<&Api::sweeps_, &Sweeps::Curves>,
+       Route::Tables::kNeeded, Route::Cost::kHeavy},
+      {"GET", "/api/v1/sweeps/{sweep}/importance", "", Call<&Api::sweeps_, &Sweeps::Importance>,
+       Route::Tables::kNeeded, Route::Cost::kHeavy},
+      {"POST", kSweep, "replay", Call<&Api::replays_, &Replays::ReplaySweep>,
+       Route::Tables::kNeeded, Route::Cost::kHeavy},
       {"PATCH", kSweep, "", Call<&Api::sweeps_, &Sweeps::Edit>},
       {"POST", kSweep, "edit", Call<&Api::sweeps_, &Sweeps::Edit>},
       {"POST", kSweep, "extend", Call<&Api::sweeps_, &Sweeps::Extend>},
@@ -86,13 +95,14 @@ const std::vector<Api::Route>& Api::Routes() {
        Call<&Api::trials_, &Trials::Logged>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Call<&Api::trials_, &Trials::Logs>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/schedule", "",
-       Call<&Api::schedules_, &Schedules::Get>, true},
+       Call<&Api::schedules_, &Schedules::Get>,
+       Route::Tables::kNeeded, Route::Cost::kHeavy},
       {"POST", kTrials, "", Call<&Api::trials_, &Trials::Enqueue>},
       {"POST", kTrial, "kill", Call<&Api::trials_, &Trials::Kill>},
       {"POST", kTrial, "retry", Call<&Api::trials_, &Trials::Retry>},
       {"POST", kTrial, "continue", Call<&Api::trials_, &Trials::Continue>},
-      {"POST", kTrials, "ask", Call<&Api::ask_tell_, &AskTell::Ask>},
-      {"POST", kTrial, "tell", Call<&Api::ask_tell_, &AskTell::Tell>},
+      {"POST", kTrials, "ask", Call<&Api::ask_tell_, &AskTell::Ask>, Route::Tables::kNotNeeded},
+      {"POST", kTrial, "tell", Call<&Api::ask_tell_, &AskTell::Tell>, Route::Tables::kNotNeeded},
 
       {"GET", "/api/v1/sweeps/{sweep}/checkpoints", "",
        Call<&Api::checkpoints_, &Checkpoints::List>},
@@ -103,12 +113,17 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kCheckpoint, "unpin", Call<&Api::checkpoints_, &Checkpoints::Unpin>},
       {"DELETE", kCheckpoint, "", Call<&Api::checkpoints_, &Checkpoints::Drop>},
 
-      {"GET", "/api/v1/executors", "", Call<&Api::executors_, &Executors::List>},
-      {"GET", "/api/v1/demand", "", Call<&Api::executors_, &Executors::Demands>},
-      {"POST", kExecutor, "drain", Call<&Api::executors_, &Executors::Drain>},
-      {"POST", kExecutor, "resume", Call<&Api::executors_, &Executors::Resume>},
-      {"GET", "/api/v1/pilots", "", Call<&Api::pilots_, &Pilots::List>},
-      {"POST", "/api/v1/pilots", "report", Call<&Api::pilots_, &Pilots::Report>},
+      {"GET", "/api/v1/executors", "", Call<&Api::executors_, &Executors::List>,
+       Route::Tables::kNotNeeded},
+      {"GET", "/api/v1/demand", "", Call<&Api::executors_, &Executors::Demands>,
+       Route::Tables::kNotNeeded},
+      {"POST", kExecutor, "drain", Call<&Api::executors_, &Executors::Drain>,
+       Route::Tables::kNotNeeded},
+      {"POST", kExecutor, "resume", Call<&Api::executors_, &Executors::Resume>,
+       Route::Tables::kNotNeeded},
+      {"GET", "/api/v1/pilots", "", Call<&Api::pilots_, &Pilots::List>, Route::Tables::kNotNeeded},
+      {"POST", "/api/v1/pilots", "report", Call<&Api::pilots_, &Pilots::Report>,
+       Route::Tables::kNotNeeded},
   };
   return routes;
 }
@@ -127,8 +142,11 @@ Response Api::Handle(const Request& request) {
         const std::string verb = route.verb.empty() ? "" : ":" + std::string(route.verb);
         const Status known = CheckQuery(request, std::string(route.path) + verb);
         if (!known.ok()) return Problem(known.error());
+        const Status there =
+            route.tables == Route::Tables::kNeeded ? options_.reader->Ready() : Status();
+        if (!there.ok()) return Problem(there.error());
       }
-      if (route.heavy && !request.heavy) return {.heavy = true};
+      if (route.cost == Route::Cost::kHeavy && !request.heavy) return {.heavy = true};
       return route.handle(*this, request, *target);
     }
     allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);

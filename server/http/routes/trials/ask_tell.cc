@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "core/brain/next_trial.h"
+#include "core/log/request_key.h"
 #include "server/http/answers/answers.h"
 #include "server/http/answers/refusal.h"
 #include "server/http/routes/request/query.h"
@@ -99,7 +100,7 @@ bool Continues(const TellBody& tell, const AskTell::Reply& reply) {
 Response AskTell::Ask(const Request& request, const Target& target) {
   const auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
-  if (auto reused = RefuseReusedKey(reader_, target.sweep(), *key)) return *std::move(reused);
+  if (auto reused = RefuseReused(target.sweep(), *key)) return *std::move(reused);
   const auto lease = ReadAsk(request.body);
   if (!lease.value) return Refuse(lease.faults);
   Asked asked{.command = {target.sweep(), *key, *lease.value, {}}};
@@ -107,6 +108,19 @@ Response AskTell::Ask(const Request& request, const Target& target) {
   const Next next = NextOf(asked, request.patient);
   if (!next.ok()) return Problem(next.error());
   return *next ? Render(**next) : Response{.later = true};
+}
+
+std::optional<Response> AskTell::RefuseReused(SweepId sweep, const std::string& request_key) {
+  if (reader_.Ready().ok()) return RefuseReusedKey(reader_, sweep, request_key);
+  std::optional<std::string> earlier;  // nullopt: the sweep does not run
+  backend_.Look([&](const Brain& brain) {
+    const Sweep* found = brain.state().Find(sweep);
+    if (found == nullptr) return;
+    const auto known = FindRequest(found->by_key, request_key);
+    earlier = known == found->by_key.end() ? request_key : known->first;
+  });
+  if (!earlier) return RefuseReusedKey(reader_, sweep, request_key);
+  return RefuseOtherBody(*earlier, request_key);
 }
 
 void AskTell::Submit(Asked& asked, const std::string& actor) {
@@ -135,9 +149,9 @@ AskTell::Next AskTell::NextOf(const Asked& asked, bool patient) {
   }
   if (asked.led_to.ok()) return NothingNow(command.sweep, patient);
   const Error& refused = asked.led_to.error();
-  const auto row = reader_.Sweep(command.sweep);
-  if (!row.ok()) return row.error();
-  const bool none_now = row->spec.External() && refused.code == ErrorCode::kConflict;
+  const auto sweep = StandingOf(command.sweep);
+  if (!sweep.ok()) return sweep.error();
+  const bool none_now = sweep->external && refused.code == ErrorCode::kConflict;
   return none_now ? NoTrial(command.sweep, refused.message) : refused;
 }
 
@@ -178,10 +192,24 @@ AskTell::Next AskTell::Offered(const AttemptAssigned& fact) {
       RenderOffer(sweep->state, sweep->spec, fact, trial->config, sweep->spec.max_step));
 }
 
-AskTell::Next AskTell::NoTrial(SweepId sweep, std::string reason) {
-  const auto row = reader_.Sweep(sweep);
+AskTell::Next AskTell::NoTrial(SweepId id, std::string reason) {
+  auto sweep = StandingOf(id);
+  if (!sweep.ok()) return sweep.error();
+  return std::optional(rest::Offer{.state = std::move(sweep->state), .reason = std::move(reason)});
+}
+
+Result<AskTell::Standing> AskTell::StandingOf(SweepId id) {
+  std::optional<Standing> standing;
+  if (!reader_.Ready().ok()) {
+    backend_.Look([&](const Brain& brain) {
+      if (const Sweep* sweep = brain.state().Find(id))
+        standing = Standing{std::string(Name(sweep->state)), sweep->spec.External()};
+    });
+  }
+  if (standing) return *std::move(standing);
+  const auto row = reader_.Sweep(id);
   if (!row.ok()) return row.error();
-  return std::optional(rest::Offer{.state = row->state, .reason = std::move(reason)});
+  return Standing{row->state, row->spec.External()};
 }
 
 // ---- telling -------------------------------------------------------------------------------
@@ -232,7 +260,7 @@ AskTell::Told AskTell::About(const TrialId& id) {
 Response AskTell::Tell(const Request& request, const Target& target) {
   const auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
-  if (auto reused = RefuseReusedKey(reader_, target.sweep(), *key)) return *std::move(reused);
+  if (auto reused = RefuseReused(target.sweep(), *key)) return *std::move(reused);
   std::optional<AttemptId> attempt;
   Body<TellBody> body;
   if (const auto kept = Kept(target.trial)) {

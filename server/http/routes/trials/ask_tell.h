@@ -51,6 +51,9 @@ class AskTell {
   void Keep(const AttemptAssigned& fact, const SweepSpec& spec);
   std::optional<Told> Kept(const TrialId& id);
 
+  // As RefuseReusedKey. While there are no tables, the brain knows the keys of a sweep that runs.
+  std::optional<Response> RefuseReused(SweepId sweep, const std::string& request_key);
+
   // An ask, and how it was answered.
   struct Asked {
     AskTrial command;
@@ -66,6 +69,13 @@ class AskTell {
   Next NothingNow(SweepId sweep, bool patient);
   Next Offered(const AttemptAssigned& fact);  // some time ago
   Next NoTrial(SweepId sweep, std::string reason);
+  // What an answer says of a sweep. While there are no tables, the brain knows it of a sweep that
+  // runs.
+  struct Standing {
+    std::string state;
+    bool external = false;
+  };
+  Result<Standing> StandingOf(SweepId sweep);
 
   // Executes `asked` as well, unless the trial continues.
   Result<Reply> ReplyTo(const TrialId& trial, const std::optional<AttemptId>& live,

@@ -42,6 +42,38 @@ max_concurrent_trials: 1
   }
 };
 
+// After an update that changes the tables.
+TEST_F(AskTellTest, AsksAndReportsAreAnsweredWhileTablesAreRebuilt) {
+  const std::string path = folder_ / "attune.db";
+  const auto database =
+      sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate, 5'000).value();
+  ASSERT_TRUE(database->Execute("INSERT INTO building (seq, tables) VALUES (5, 0)").ok());
+  server_.reset();
+  reader_ = Reader::At(path);
+  server_ = HttpServer::Start(ServerOptions()).value();
+  client_ = NewClient();
+
+  const Json trial = Ask("key");
+  EXPECT_EQ(trial.at("trial"), 0);
+  PostJson("/api/v1/sweeps/s2/trials:ask", R"({"lease": "10s"})", 422, "key");
+  const std::string epoch = trial.at("epoch").dump();
+  EXPECT_EQ(
+      Tell(R"({"epoch": )" + epoch + R"(, "step": 1, "metrics": {"accuracy": 0.5}})").at("verdict"),
+      "continue");
+  const Json nothing = Ask();
+  EXPECT_EQ(nothing.at("state"), "running");
+  EXPECT_TRUE(nothing.at("trial").is_null());
+
+  const auto refused = client_->Get("/api/v1/sweeps");
+  EXPECT_THAT(Parsed(refused, 503).at("detail"), HasSubstr("5 of "));
+  EXPECT_EQ(refused->get_header_value("Retry-After"), "1");
+  PostJson("/api/v1/sweeps/s2:kill", "", 503);
+  EXPECT_EQ(GetJson("/api/v1/executors").at("executors").size(), 1u) << "the brain knows them";
+
+  ASSERT_TRUE(database->Execute("DELETE FROM building").ok());
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("state"), "running") << "it was not killed";
+}
+
 TEST_F(AskTellTest, AnAskedTrialSaysAllThatATrainingLoopNeeds) {
   const Json trial = Ask();
   EXPECT_EQ(trial.at("trial"), 0);
