@@ -36,6 +36,8 @@ struct RunFlags {
   bool slurm = false;
   bool shared_data = false;
   bool quiet = false;
+  bool edit = false;
+  bool fresh = false;
   double lease_seconds = ServeOptions().lease_seconds;
   OutputFlags output;
 
@@ -58,7 +60,8 @@ struct RunFlags {
 
 void RunFlags::AddTo(CLI::App& verb) {
   verb.footer(
-      "Run again with the same file and data folder, it goes on with a sweep that has not ended.");
+      "Run again with the same file and data folder, it goes on with a sweep that has not ended.\n"
+      "If the file means something else by then, it says what, and stops: see --edit and --new.");
   verb.add_option("FILE", file, "the sweep file")->required();
   verb.add_option("--data-dir", data_dir, "database, logs and checkpoints")
       ->type_name("DIR")
@@ -81,6 +84,10 @@ void RunFlags::AddTo(CLI::App& verb) {
                 "run no trial in this process; wait for other executors");
   verb.add_flag("--slurm", slurm,
                 "run trials on all nodes of the Slurm allocation that this runs in");
+  CLI::Option* const edits = verb.add_flag(
+      "--edit", edit, "change the file's sweep, which has not ended, to what the file says now");
+  verb.add_flag("--new", fresh, "start another sweep, also if the file has one that has not ended")
+      ->excludes(edits);
   AddInterface(verb, interface);
   AddLabels(verb, labels);
   AddSharedData(verb, shared_data);
@@ -116,10 +123,41 @@ struct Begun {
   bool resumed = false;
 };
 
-Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, Console& console,
-                    Api& api) {
+// Makes the sweep of a file what the file says now, if it says something else.
+Status TakeEdits(const RunFlags& flags, const SweepDocument& document, const SweepSpec& spec,
+                 const rest::SweepDetail& sweep, Console& console, Api& api) {
+  const auto difference = CompareWithFile(api, sweep, document, spec);
+  if (!difference.ok()) return difference.error();
+  if (difference->empty()) return {};
+  const std::string of =
+      flags.file + " differs from its sweep " + sweep.id + ", which has not ended";
+  const std::string start_another =
+      "--new starts another sweep; " + sweep.id + " runs as well then";
+  if (!difference->obstacle.empty())
+    return Error{ErrorCode::kInvalid, of + ": " + difference->obstacle + "\n  " + start_another};
+  if (!flags.edit)
+    return Error{ErrorCode::kInvalid, of + ": " + JoinWithCommas(difference->changes) +
+                                          "\n  --edit changes " + sweep.id + "\n  " +
+                                          start_another};
+  const auto edited = api.SteerSweep(sweep.id, "edit", difference->patch);
+  if (!edited.ok()) return edited.error();
+  console.err.Print("sweep " + sweep.id + ": " + Clean(edited->effect));
+  return {};
+}
+
+Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, const SweepSpec& spec,
+                    Console& console, Api& api) {
   Result<Unfinished> unfinished = FindUnfinished(api, document);
   if (!unfinished.ok()) return unfinished.error();
+  if (flags.fresh && unfinished->same.has_value()) {
+    unfinished->others.insert(unfinished->others.begin(), unfinished->same->id);
+    unfinished->same.reset();
+  }
+  if (unfinished->same.has_value()) {
+    if (const Status same = TakeEdits(flags, document, spec, *unfinished->same, console, api);
+        !same.ok())
+      return same.error();
+  }
   if (!unfinished->others.empty()) {
     console.err.Print("these sweeps of the data folder have not ended and run as well: " +
                       JoinWithCommas(unfinished->others) +
@@ -236,7 +274,7 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   }
 
   Api api(endpoint);
-  const Result<Begun> begun = Begin(flags, *document, console, api);
+  const Result<Begun> begun = Begin(flags, *document, *checked.spec, console, api);
   if (!begun.ok()) return Fail(console, begun.error());
   const std::string id = begun->sweep.id;
 

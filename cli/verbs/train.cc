@@ -156,7 +156,7 @@ ExitCode Follow(const TrainFlags& flags, const rest::Sweep& sweep, bool here, do
 Answer<rest::SweepDetail> Begin(const SweepDocument& document, bool here, Console& console,
                                 Api& api) {
   if (here) {
-    Result<Unfinished> unfinished = FindUnfinished(api, document);
+    Result<Unfinished> unfinished = FindUnfinished(api, document, SameBy::kText);
     if (!unfinished.ok()) return unfinished.error();
     if (unfinished->same.has_value()) {
       console.err.Print("continuing " + unfinished->same->id + "/0, which has not ended");

@@ -45,7 +45,8 @@ class Decider {
                      .source = command.source,
                      .idempotency_key = command.idempotency_key,
                      .owner = command.owner,
-                     .warm_start = command.warm_start});
+                     .warm_start = command.warm_start,
+                     .path = command.path});
     return {};
   }
 
@@ -359,8 +360,9 @@ class Decider {
   // A repeated request does nothing. Another body under the same key is an error.
   static Status CheckSameBody(const std::string& earlier, const std::string& repeated) {
     if (earlier == repeated) return {};
-    return Error{ErrorCode::kInvalid,
-                 "Idempotency-Key: an earlier request with this key had another body; use a new key"};
+    return Error{
+        ErrorCode::kInvalid,
+        "Idempotency-Key: an earlier request with this key had another body; use a new key"};
   }
 
   // How an edit names itself and the keys that it gives.

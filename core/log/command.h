@@ -21,6 +21,7 @@ struct CreateSweep {
   std::string owner{kAdmin};
   // What is to be taken of each of the spec's warm_start, in their order (core/brain/warm_start.h).
   std::vector<WarmStart> warm_start = {};
+  std::string path = {};  // of the sweep file, absolute; empty: unknown
 };
 
 struct PauseSweep {  // start nothing; running trials save a checkpoint and leave

@@ -26,6 +26,7 @@ struct SweepCreated {
   std::string idempotency_key;                    // of the request; empty: none
   std::string owner{kAdmin};                      // the name of the token that submitted it
   Boxed<std::vector<WarmStart>> warm_start = {};  // one for each of spec.warm_start, in order
+  std::string path = {};                          // of the sweep file, absolute; empty: unknown
 
   static constexpr auto kRow = EventRow(
       {"sweep_created", Needs::kNewSweep, kNoExecutor, Handled(kStream | kTables | kSummary),
@@ -33,7 +34,8 @@ struct SweepCreated {
       &SweepCreated::sweep, Field("spec", &SweepCreated::spec),
       Field("source", &SweepCreated::source),
       Field("idempotency_key", &SweepCreated::idempotency_key),
-      Field("owner", &SweepCreated::owner), Sparse("warm_start", &SweepCreated::warm_start));
+      Field("owner", &SweepCreated::owner), Sparse("warm_start", &SweepCreated::warm_start),
+      Sparse("path", &SweepCreated::path));
 };
 
 // Nothing starts any more, and running trials yield at their next report.

@@ -145,13 +145,13 @@ Result<SweepRow> Reader::Sweep(SweepId id) {
   });
 }
 
-Result<std::string> Reader::SweepFile(SweepId id) {
-  return InSnapshot<std::string>([&](sqlite::Connection& connection) -> Result<std::string> {
+Result<Reader::SweepFile> Reader::FileOf(SweepId id) {
+  return InSnapshot<SweepFile>([&](sqlite::Connection& connection) -> Result<SweepFile> {
     sqlite::Rows rows = connection.Query(
-        "SELECT json_extract(payload, '$.source') FROM events"
+        "SELECT json_extract(payload, '$.source'), json_extract(payload, '$.path') FROM events"
         " WHERE seq = (SELECT seq FROM sweeps WHERE sweep = ?)",
         id.value);
-    if (rows.Next()) return std::string(rows.Text(0));
+    if (rows.Next()) return SweepFile{std::string(rows.Text(0)), std::string(rows.Text(1))};
     if (!rows.status().ok()) return rows.status().error();
     return NoSweep(id);
   });

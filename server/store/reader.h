@@ -54,7 +54,8 @@ struct SweepRow {
   std::vector<std::string> warm_start;  // what it has taken of each earlier sweep, in words
   std::vector<BestTrial> front;         // its best reports, as they were reported
   std::vector<std::string> logged;      // names of what its trials log between reports, sorted
-  std::optional<std::string> damaged;   // why its columns of JSON cannot be read; those are empty then
+  std::optional<std::string>
+      damaged;  // why its columns of JSON cannot be read; those are empty then
 
   // The one that is the best in the first objective; null when there is none.
   const BestTrial* Best() const;
@@ -253,8 +254,12 @@ class Reader {
 
   // Newest first, below `before`; nullopt: from the newest.
   Result<std::vector<SweepRow>> Sweeps(std::optional<SweepId> before, int limit);
-  Result<SweepRow> Sweep(SweepId id);         // kNotFound
-  Result<std::string> SweepFile(SweepId id);  // as it was sent; kNotFound
+  Result<SweepRow> Sweep(SweepId id);  // kNotFound
+  struct SweepFile {
+    std::string text;  // as it was sent
+    std::string path;  // absolute; empty: unknown
+  };
+  Result<SweepFile> FileOf(SweepId id);  // kNotFound
 
   // By number, from `first` on. kNotFound: no such sweep.
   Result<std::vector<TrialRow>> Trials(SweepId sweep, TrialNumber first, int limit);

@@ -77,6 +77,29 @@ class Run(EndToEnd):
         self.assertEqual(result["sweep"], "s1")
         self.assertEqual(sum(result["trials"].values()), 8)
 
+    def test_a_file_that_changed_is_named_edited_or_run_anew(self):
+        gate = self.close_gate(3)
+        first = self.run_sweep(self.write(sweep()))
+        first.await_stderr(r"http://")
+        self.await_report(trial=0, step=2)
+        first.interrupt()
+        self.assertEqual(first.wait(), 130)
+        # JSON is YAML: the same in another form, with a comment.
+        same = self.write("# a comment\n" + json.dumps(sweep(), indent=1))
+        again = self.run_sweep(same)
+        again.await_stderr("resuming sweep s1")
+        again.interrupt()
+        self.assertEqual(again.wait(), 130)
+        changed = self.write(sweep(stop={"max_trials": 3}))
+        code, _, err = self.attune("run", changed, "--data-dir", self.data, "--port", 0)
+        self.assertEqual(code, 2, err)
+        self.assertIn("which has not ended: stop.max_trials 3\n", err)
+        gate.close()
+        code, out, err = self.attune("run", changed, "--data-dir", self.data, "--port", 0, "--edit", "-o", "json")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(sum(json.loads(out)["trials"].values()), 3)
+        self.assertEqual(self.rows("SELECT count(*) FROM sweeps"), [(1,)])
+
     def test_a_sweep_that_has_ended_is_not_resumed(self):
         file = self.write(sweep(stop={"max_trials": 1}))
         self.assertEqual(self.run_sweep(file).wait(), 0)

@@ -54,7 +54,7 @@ Response Answers::Sweep(const Request& request, SweepId id, int status,
                         const std::string& effect) const {
   const auto sweep = reader_.Sweep(id);
   if (!sweep.ok()) return Problem(sweep.error());
-  auto file = reader_.SweepFile(id);
+  auto file = reader_.FileOf(id);
   if (!file.ok()) return Problem(file.error());
   const Program& program = sweep->spec.program;
   // Not the file as it was sent, whose comments may repeat what is hidden.

@@ -21,7 +21,7 @@ struct LiveSweep {
 
 rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs, const LiveSweep& live);
 rest::SweepDetail RenderDetail(const SweepRow& row, const std::vector<Step>& rungs,
-                               const LiveSweep& live, std::string file);
+                               const LiveSweep& live, Reader::SweepFile file);
 rest::Limits RenderLimits(const StopPolicy& stop);
 std::vector<int64_t> RenderSteps(const std::vector<Step>& steps);
 

@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "base/result.h"
+#include "cli/check_sweep.h"
 #include "cli/verbs/resume.h"
+#include "sweepfile/codec.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"
 
@@ -18,6 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr char kSweepFile[] = R"(apiVersion: attune/v1
 kind: Sweep
@@ -234,6 +237,114 @@ TEST_F(RunVerb, GoesOnWithTheSameTextThatHasNotEnded) {
   EXPECT_THAT(ran.err, HasSubstr("resuming sweep s1: 7 of 12 trials are done"));
   for (const std::string& request : server_.requests())
     EXPECT_THAT(request, Not(HasSubstr("POST")));
+}
+
+// A sweep of this file has not ended; the file had this text when it was created.
+class RunFileAgain : public RunVerb {
+ protected:
+  void Unfinished(const std::string& text) {
+    Json sweep = SweepJson("s1", "running");
+    sweep["file"] = text;
+    sweep["path"] = file_;
+    server_.Answer("/sweeps", {{"sweeps", {sweep}}, {"next_page_token", ""}});
+    server_.Answer("/sweeps/s1", sweep);
+    SweepIsNow(text);
+    SweepEnds("completed");
+  }
+  void SweepIsNow(const std::string& text) {
+    const CheckedSweep checked = CheckSweep({.path = file_, .text = text});
+    server_.Answer("/sweeps/s1/resolved", {{"resolved", sweepfile::ToJson(*checked.spec)}});
+  }
+  // The file with another text in place of this one.
+  static std::string With(const std::string& before, const std::string& after) {
+    std::string text = kSweepFile;
+    return text.replace(text.find(before), before.size(), after);
+  }
+  std::vector<std::string> Posts() {
+    std::vector<std::string> posts;
+    for (const std::string& request : server_.requests()) {
+      if (request.starts_with("POST")) posts.push_back(request);
+    }
+    return posts;
+  }
+};
+
+TEST_F(RunFileAgain, GoesOnWhenOnlyCommentsAndOrderChanged) {
+  Unfinished(std::string("# tried twice\nname: ") + folder_.path().filename().string() + "\n" +
+             kSweepFile);
+  const Ran ran = Attune();
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("resuming sweep s1"));
+  EXPECT_THAT(Posts(), IsEmpty());
+}
+
+TEST_F(RunFileAgain, NamesWhatAnEditCanChangeAndStops) {
+  Unfinished(With("max_trials: 12", "max_trials: 100"));
+  const Ran ran = Attune();
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_EQ(ran.err.substr(ran.err.find("attune: ")),
+            "attune: " + file_ +
+                " differs from its sweep s1, which has not ended: stop.max_trials 12\n"
+                "  --edit changes s1\n  --new starts another sweep; s1 runs as well then\n");
+  EXPECT_THAT(Posts(), IsEmpty());
+}
+
+TEST_F(RunFileAgain, EditMakesTheSweepWhatTheFileSays) {
+  Unfinished(With("mode: max}", "mode: max, target: 0.9}"));
+  Json edited = SweepJson("s1", "running");
+  edited["effect"] = "now target of accuracy none";
+  server_.AnswerPost("/sweeps/s1:edit", edited, 202);
+  const Ran ran = Attune({"--edit"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_EQ(Json::parse(server_.last_body()), (Json{{"metric", {{"target", nullptr}}}}));
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("sweep s1: now target of accuracy none"),
+                             HasSubstr("resuming sweep s1")));
+}
+
+TEST_F(RunFileAgain, GoesOnWithAFileThatSaysWhatTheSweepBecameByAnEdit) {
+  Unfinished(With("max_trials: 12", "max_trials: 100"));
+  SweepIsNow(kSweepFile);
+  EXPECT_EQ(Attune().code, ExitCode::kSuccess);
+  EXPECT_THAT(Posts(), IsEmpty());
+}
+
+TEST_F(RunFileAgain, GoesOnWithAFileThatStayedAsItWasThoughTheSweepWasEdited) {
+  Unfinished(kSweepFile);
+  SweepIsNow(With("max_trials: 12", "max_trials: 100"));
+  EXPECT_EQ(Attune().code, ExitCode::kSuccess);
+  EXPECT_THAT(Posts(), IsEmpty());
+}
+
+TEST_F(RunFileAgain, SaysWhatNoEditCanChange) {
+  Unfinished(With("name: asha", "name: pasha"));
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{}, {"--edit"}}) {
+    const Ran ran = Attune(flags);
+    EXPECT_EQ(ran.code, ExitCode::kUsage);
+    EXPECT_THAT(ran.err, AllOf(HasSubstr("scheduler"), HasSubstr("cannot change"),
+                               HasSubstr("--new starts another sweep"), Not(HasSubstr("--edit"))));
+  }
+  Unfinished(std::string(kSweepFile) + "initial_points: [{lr: 0.1}]\n");
+  EXPECT_THAT(Attune().err, HasSubstr("initial_points: cannot change"));
+  EXPECT_THAT(Posts(), IsEmpty());
+}
+
+TEST_F(RunFileAgain, NewStartsAnotherSweep) {
+  Unfinished(kSweepFile);
+  const Ran ran = Attune({"--new"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("have not ended and run as well: s1"));
+  EXPECT_THAT(Posts(), ElementsAre(StartsWith("POST /sweeps?")));
+}
+
+TEST_F(RunFileAgain, AnotherFileOfTheSameTextIsAnotherFile) {
+  Json sweep = SweepJson("s1", "running");
+  sweep["file"] = kSweepFile;
+  sweep["path"] = "/elsewhere/sweep.yaml";
+  server_.Answer("/sweeps", {{"sweeps", {sweep}}, {"next_page_token", ""}});
+  server_.Answer("/sweeps/s1", sweep);
+  SweepEnds("completed");
+  Attune();
+  EXPECT_THAT(Posts(), ElementsAre(StartsWith("POST /sweeps?")));
 }
 
 TEST_F(RunVerb, AServerThatHoldsTheFolderIsAnError) {

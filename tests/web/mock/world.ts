@@ -114,6 +114,7 @@ export class World {
       waiting_reason: '',
       end_state: '',
       file: '',
+      path: '',
       ...sweep,
     };
     this.sweeps.set(made.id, made);

@@ -1,6 +1,7 @@
 #include "server/http/routes/sweeps/sweeps.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -30,6 +31,14 @@ std::set<std::string> MetricsOf(const SweepRow& sweep) {
   for (const Objective& each : sweep.spec.objectives) names.insert(each.metric);
   for (const Constraint& each : sweep.spec.constraints) names.insert(each.metric);
   return names;
+}
+
+// Of the sweep file; empty if the request does not say it.
+std::string PathOf(const Request& request) {
+  const std::string directory = request.Query("directory").value_or("");
+  const std::string file = request.Query("file").value_or("");
+  if (directory.empty() || file.empty()) return "";
+  return (std::filesystem::path(directory) / file).lexically_normal().string();
 }
 
 }  // namespace
@@ -115,8 +124,9 @@ Response Sweeps::Create(const Request& request, const Target&) {
   if (!earlier.ok()) return Problem(earlier.error());
   if (*earlier) return AnswerCreated(request, **earlier);
   if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
-  const auto id =
-      Make({*std::move(parsed.spec), request.body, *std::move(key), request.actor}, request.actor);
+  CreateSweep command{*std::move(parsed.spec), request.body, *std::move(key), request.actor};
+  command.path = PathOf(request);
+  const auto id = Make(std::move(command), request.actor);
   return id.ok() ? AnswerCreated(request, *id) : RefuseBody(id.error(), request.body);
 }
 

@@ -473,7 +473,7 @@ TEST_F(ReaderTest, EventsComeInPagesAndSayHowFarTheyWent) {
 
 TEST_F(ReaderTest, WhatIsNotThereIsNotFound) {
   EXPECT_EQ(reader_->Sweep(SweepId(9)).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(reader_->SweepFile(SweepId(9)).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(reader_->FileOf(SweepId(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Trial(Trial(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Detail(Trial(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Attempt({Trial(0), 9}).error().code, ErrorCode::kNotFound);
