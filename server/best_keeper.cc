@@ -162,7 +162,9 @@ bool BestKeeper::Keep(SweepId sweep) {
       if (kept.checkpoint.path != report.checkpoint) continue;
       const CheckpointId id{{sweep, kept.trial}, kept.checkpoint.attempt, kept.checkpoint.step};
       best.insert(id);
-      if (!storage_.Has(id)) all = Bring(id, kept.checkpoint.digest) && all;
+      if (storage_.Has(id, kept.checkpoint.digest)) continue;
+      storage_.Remove(id);  // a copy of another checkpoint with this name
+      all = Bring(id, kept.checkpoint.digest) && all;
     }
   }
   storage_.RemoveUnfinished(sweep, best);

@@ -29,7 +29,7 @@ Holders HoldersOf(const State& state, const std::string& saver) {
   if (found == state.executors.end()) return holders;
   holders.known = true;
   holders.folder = found->second.folder;
-  if (found->second.lost) holders.lost = found->second.lost_at;
+  if (found->second.lost) holders.lost = ShownTime(state, found->second.lost_at);
   if (holders.folder.empty()) return holders;
   for (const auto& [name, executor] : state.executors) {
     if (name != saver && executor.folder == holders.folder) holders.names.push_back(name);
@@ -97,7 +97,7 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
 
   Holders holders;
   conductor_.Query([&](const Brain& brain) { holders = HoldersOf(brain.state(), row->executor); });
-  const bool stored = storage_ != nullptr && storage_->Has(id);
+  const bool stored = storage_ != nullptr && storage_->Has(id, row->checkpoint.digest);
   if (const auto data = SeenFromHere(holders.folder)) {
     auto piece = ReadFrom(CheckpointsOf(*data, id.trial) / name, file, offset, limit_bytes);
     if (piece.ok() || !stored) return piece;

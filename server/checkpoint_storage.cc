@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "checkpoints/manifest.h"
 #include "checkpoints/removal.h"
 #include "logging/log.h"
 #include "system/files.h"
@@ -74,9 +75,9 @@ fs::path CheckpointStorage::FolderOf(const CheckpointId& id) const {
          (std::to_string(id.attempt) + "-" + std::to_string(id.step.value));
 }
 
-bool CheckpointStorage::Has(const CheckpointId& id) const {
-  std::error_code absent;
-  return fs::is_directory(FolderOf(id), absent);
+bool CheckpointStorage::Has(const CheckpointId& id, const std::string& digest) const {
+  const Result<std::string> manifest = ReadWhole(FolderOf(id) / checkpoints::kManifestFile);
+  return manifest.ok() && !manifest->empty() && checkpoints::DigestOf(*manifest) == digest;
 }
 
 // Calls `visit` with each trial and what lies in its folder.

@@ -3,6 +3,7 @@
 #include <grpcpp/channel.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -13,10 +14,12 @@
 #include "server/best_keeper.h"
 #include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"
+#include "server/conductor/log_keeper.h"
 #include "server/conductor/thinker.h"
 #include "server/conductor/thread_pool.h"
 #include "server/folder/browser_sessions.h"
 #include "server/folder/data_folder.h"
+#include "server/folder/log_mark.h"
 #include "server/folder/secrets.h"
 #include "server/http/http_server.h"
 #include "server/network/connection_limits.h"
@@ -25,6 +28,7 @@
 #include "server/server_backend.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
+#include "system/random_word.h"
 #include "system/secret.h"
 
 namespace attune::server {
@@ -87,6 +91,37 @@ class LateStore final : public EventStore {
   std::unique_ptr<SqliteStore> store_;
 };
 
+LogIdentity NewIdentity() {
+  const std::string bytes = RandomBytes(sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes.data(), sizeof(bits));
+  return LogIdentity(bits % ((uint64_t{1} << 53) - 1) + 1);  // exact in JSON, and not 0
+}
+
+class FolderMarks final : public LogMarks {
+ public:
+  explicit FolderMarks(const std::filesystem::path& data_dir) : file_(data_dir) {}
+
+  std::optional<LogMark> Read() override {
+    const auto mark = file_.Read();
+    if (!mark) return std::nullopt;
+    return LogMark{LogIdentity(mark->identity), EventSeq(mark->seq)};
+  }
+  void Write(const LogMark& mark) override {
+    file_.Write({.identity = mark.identity.value, .seq = mark.seq.value});
+  }
+
+ private:
+  LogMarkFile file_;
+};
+
+struct SubscribedLogKeeper : LogKeeper {
+  SubscribedLogKeeper(Conductor& conductor, LogMarks& marks)
+      : LogKeeper(conductor, marks, NewIdentity) {
+    conductor.Subscribe(this);
+  }
+};
+
 }  // namespace
 
 // In the order of construction; a part uses those above it.
@@ -99,11 +134,14 @@ struct Server::Parts {
         secrets(folder.path()),
         storage(std::move(opened_storage)),
         reader(Reader::At(folder.database())),
+        marks(folder.path()),
         conductor(*options.algorithms, store, SteadyClock()),
+        log_keeper(conductor, marks),
         thinker(conductor, [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
         executors(conductor,
                   {.may_join = [this](const std::string& token) { return MayJoin(token); },
-                   .server = folder.id(),
+                   .new_identity = NewIdentity,
+                 .run = NewIdentity().value,
                    .lease_ttl = options.lease_ttl,
                    .value_of = [this](const std::string& name) { return ValueOf(name); },
                    .mask = [this](std::string& text) { Mask(text); },
@@ -115,6 +153,7 @@ struct Server::Parts {
         backend(conductor, executors, *reader, secrets, storage ? &*storage : nullptr),
         host(options.host),
         rpc_host(options.rpc_host) {
+    conductor.SetWallClock(WallClock());
     conductor.Subscribe(&thinker);
     if (!storage) return;
     keeper = std::make_unique<BestKeeper>(*storage, backend.checkpoints(), *reader);
@@ -205,7 +244,9 @@ struct Server::Parts {
   const std::optional<CheckpointStorage> storage;
   LateStore store;
   std::unique_ptr<Reader> reader;
+  FolderMarks marks;
   Conductor conductor;
+  SubscribedLogKeeper log_keeper;  // before `executors`, which subscribes itself
   ThreadPool thinking{kThinkingThreads};
   Thinker thinker;
   ExecutorService executors;

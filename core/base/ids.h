@@ -25,6 +25,7 @@ using ProposalNumber = Strong<struct ProposalTag, uint32_t>;  // of a searcher, 
 using Epoch = Strong<struct EpochTag, uint64_t>;  // lease epoch, from 1, over all attempts
 using Incarnation = Strong<struct IncarnationTag, uint64_t>;  // of an executor, from 1, over all
 using EventSeq = Strong<struct SeqTag, uint64_t>;             // place in the log, from 1
+using LogIdentity = Strong<struct LogIdentityTag, uint64_t>;  // random, below 2^53; 0: none
 using Step = Strong<struct StepTag, int64_t>;  // of training, from 1; 0 is before any
 using Seconds = Strong<struct SecondsTag, double>;
 

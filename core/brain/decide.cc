@@ -23,6 +23,14 @@ namespace {
 Error NotFound(std::string message) { return {ErrorCode::kNotFound, std::move(message)}; }
 Error Conflict(std::string message) { return {ErrorCode::kConflict, std::move(message)}; }
 
+// The lost part of the log has given fewer epochs than that. Two restores of one backup continue at
+// different epochs, because their identities differ.
+constexpr uint64_t kEpochsLostMax = uint64_t{1} << 32;
+
+Epoch EpochAfterRestore(const State& state, LogIdentity identity) {
+  return Epoch(state.last_epoch.value + kEpochsLostMax + identity.value % kEpochsLostMax);
+}
+
 // Decides on one command. The facts it has collected are not applied yet: where a later one
 // depends on an earlier one, it says so.
 class Decider {
@@ -281,7 +289,18 @@ class Decider {
     const bool awaited = std::ranges::any_of(state_.removals, [&](const auto& holder) {
       return holder.second.contains(command.checkpoint);
     });
-    if (awaited) Add(CheckpointRemoved{command.checkpoint});
+    if (awaited) {
+      Add(CheckpointRemoved{command.checkpoint});
+      return {};
+    }
+    const auto executor = state_.executors.find(command.executor);
+    const Sweep* sweep = state_.Find(command.checkpoint.trial.sweep);
+    const KeptCheckpoint* kept = sweep == nullptr ? nullptr : sweep->Find(command.checkpoint);
+    if (kept == nullptr || executor == state_.executors.end() || !LiesOn(*kept, executor->second))
+      return {};
+    Add(CheckpointDropped{command.checkpoint, kept->executor, kept->ref.path,
+                          "its files are gone"});
+    Add(CheckpointRemoved{command.checkpoint});
     return {};
   }
 
@@ -289,6 +308,22 @@ class Decider {
     const auto removals = state_.sweep_removals.find(command.folder);
     if (removals != state_.sweep_removals.end() && removals->second.contains(command.sweep))
       Add(SweepRemoved{command.sweep, command.folder, command.executor});
+    return {};
+  }
+
+  Status operator()(const IdentifyLog& command) {
+    if (command.before != IdentityOf(state_)) return {};
+    const bool is_first = state_.parts.empty();
+    Add(LogIdentified{.identity = command.identity,
+                      .last_epoch = is_first ? state_.last_epoch
+                                             : EpochAfterRestore(state_, command.identity),
+                      .reason = is_first ? "" : command.reason});
+    return {};
+  }
+
+  Status operator()(const AdjustClock& command) {
+    if (command.offset_us != state_.clock_offset_us)
+      Add(ClockAdjusted{command.offset_us, command.reason});
     return {};
   }
 

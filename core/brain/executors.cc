@@ -45,8 +45,12 @@ Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Fac
     Lose(state, *present, "its process was replaced by another", now, facts);
   }
   std::vector<SweepId> deleted;
-  std::ranges::copy_if(command.sweeps, std::back_inserter(deleted),
-                       [&](SweepId id) { return state.deleted.contains(id); });
+  for (const SweepFiles& files : command.sweeps) {
+    const bool is_ours = files.identity == LogIdentity(0) ||  // what is left of it has no mark
+                         files.identity == IdentityOf(state, files.sweep);
+    if (state.deleted.contains(files.sweep) && is_ours)
+      deleted.push_back(files.sweep);
+  }
   facts.push_back(ExecutorJoined{.name = command.name,
                                  .instance = command.instance,
                                  .incarnation = Incarnation(state.last_incarnation.value + 1),

@@ -120,6 +120,14 @@ struct DropCheckpoint {
   TrialRecord record;
 };
 
+// Files of a sweep in an executor's data folder. Sweeps of several logs may have the same number;
+// `identity` is that of the log when this one was created.
+struct SweepFiles {
+  SweepId sweep;
+  LogIdentity identity;
+  bool operator==(const SweepFiles&) const = default;
+};
+
 // An executor opened its stream. The same `instance` as before is the same process again; another
 // one means that the earlier process and its gangs are gone.
 struct JoinExecutor {
@@ -131,7 +139,7 @@ struct JoinExecutor {
   std::string folder;  // identity of its data folder (ExecutorJoined); empty: not known
   Labels labels;
   Seconds time_left{0};              // until it has to end; 0: as long as it likes
-  std::vector<SweepId> sweeps = {};  // of which its data folder has files
+  std::vector<SweepFiles> sweeps = {};  // in its data folder
 };
 
 // Nothing more starts on an executor until it is resumed, whatever becomes of its process; what
@@ -183,9 +191,11 @@ struct RecordFact {
   std::string executor;  // that says it; empty: whoever asked for the trial, or its only executor
 };
 
-// The files of a dropped checkpoint are gone. Said again, it changes nothing.
+// The files of a checkpoint are gone: of a dropped one, or of one that was dropped in a part of the
+// log that was lost. Said again, it changes nothing.
 struct RecordRemoval {
   CheckpointId checkpoint;
+  std::string executor = {};  // that says it
 };
 
 // The files of a deleted sweep are gone from a data folder, an executor says. Said again, it
@@ -196,10 +206,26 @@ struct RecordSweepRemoval {
   std::string executor;
 };
 
+// The server has found that a backup was restored, or that the log has no identity yet. It changes
+// nothing if the log has another identity than `before` by now.
+struct IdentifyLog {
+  LogIdentity before;
+  LogIdentity identity;
+  std::string reason = {};  // LogIdentified::reason
+};
+
+// People's time is that of the log plus this from now on (ClockAdjusted). Asked again, it changes
+// nothing.
+struct AdjustClock {
+  int64_t offset_us = 0;
+  std::string reason;
+};
+
 using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep,
                              StopSweep, KillSweep, DeleteSweep, Propose, EnqueueTrial, KillTrial,
                              ReopenTrial, AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor,
                              LoseExecutor, DrainExecutor, ResumeExecutor, LeaveExecutor, SayHealth,
-                             RecordFact, RecordRemoval, RecordSweepRemoval>;
+                             RecordFact, RecordRemoval, RecordSweepRemoval, IdentifyLog,
+                             AdjustClock>;
 
 }  // namespace attune

@@ -120,9 +120,11 @@ const TrialId* TrialIn(const AttemptId& attempt) { return &attempt.trial; }
 const TrialId* TrialIn(const CheckpointId& checkpoint) { return &checkpoint.trial; }
 const TrialId* TrialIn(SweepId) { return nullptr; }
 const TrialId* TrialIn(const std::string&) { return nullptr; }
+const TrialId* TrialIn(NoSubject) { return nullptr; }
 
 const SweepId* SweepIn(const SweepId& sweep) { return &sweep; }
 const SweepId* SweepIn(const std::string&) { return nullptr; }
+const SweepId* SweepIn(NoSubject) { return nullptr; }
 template <class Subject>
 const SweepId* SweepIn(const Subject& subject) {
   return &TrialIn(subject)->sweep;

@@ -11,6 +11,7 @@
 #include "core/log/attempt_events.h"
 #include "core/log/event_values.h"
 #include "core/log/executor_events.h"
+#include "core/log/log_events.h"
 #include "core/log/sweep_events.h"
 #include "core/log/trial_events.h"
 
@@ -30,7 +31,8 @@ using AnyFact =
                  CheckpointDropped, CheckpointRemoved, AttemptPartEnded, AttemptEnded,
                  TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined,
                  ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth,
-                 ExecutorQuarantined, ExecutorQuarantineEnded, ExecutorExcluded, ExecutorForgotten>;
+                 ExecutorQuarantined, ExecutorQuarantineEnded, ExecutorExcluded, ExecutorForgotten,
+                 LogIdentified, ClockAdjusted>;
 
 template <class T>
 concept FactKind =

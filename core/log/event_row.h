@@ -161,6 +161,19 @@ void VisitSubject(A& archive, Like<A, std::string>& executor) {
   archive("name", executor);
 }
 
+// Of an event about the log as a whole. It stands where other rows name a member.
+struct NoSubject {};
+struct AboutNothing {
+  template <class T>
+  constexpr NoSubject operator()(const T&) const {
+    return {};
+  }
+};
+inline constexpr AboutNothing kNoSubject;
+
+template <class A>
+void VisitSubject(A&, NoSubject) {}
+
 // ---- the row ---------------------------------------------------------------------------------
 
 template <class SubjectMember, class... Members>
@@ -173,7 +186,8 @@ struct EventRow {
 
   template <class A, class T>
   void Visit(A& archive, T& event) const {
-    VisitSubject(archive, std::invoke(subject, event));
+    auto&& about = std::invoke(subject, event);
+    VisitSubject(archive, about);
     std::apply([&](const auto&... field) { (field.Visit(archive, event), ...); }, fields);
   }
 };

@@ -62,6 +62,10 @@ class Applier {
   void operator()(const ExecutorExcluded& fact);
   void operator()(const ExecutorForgotten& fact);
 
+  // ---- the log -----------------------------------------------------------------------------
+  void operator()(const LogIdentified& fact);
+  void operator()(const ClockAdjusted& fact);
+
  private:
   void Touch(const std::string& executor);
   void EndReservation();
@@ -87,6 +91,7 @@ class Applier {
   void NoteReported(Sweep& sweep, Trial& trial);
   static void NoteReached(Sweep& sweep, const Best& report);
   void LetGoOfDonor(Sweep& sweep, Trial& trial);
+  void LetGoOfClones(Sweep& sweep, const CheckpointId& donor);
   // What an attempt's end says of the executors that it was on.
   void NoteLuck(const Attempt& attempt, const AttemptEnded& end);
   void Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot);

@@ -218,6 +218,17 @@ void Applier::operator()(const ExecutorForgotten& fact) {
   Touch(fact.name);
 }
 
+void Applier::operator()(const LogIdentified& fact) {
+  const bool is_first = state_.parts.empty();
+  state_.parts.push_back({.identity = fact.identity,
+                          .begin = is_first ? EventSeq(1) : state_.last_seq,
+                          .last_sweep = is_first ? SweepId(0) : state_.last_sweep,
+                          .last_epoch = is_first ? Epoch(0) : fact.last_epoch});
+  state_.last_epoch = fact.last_epoch;
+}
+
+void Applier::operator()(const ClockAdjusted& fact) { state_.clock_offset_us = fact.offset_us; }
+
 void Applier::NoteLuck(const Attempt& attempt, const AttemptEnded& end) {
   if (end.outcome == Outcome::kFailed && BlamesHost(end.failure)) {
     const auto executor = state_.executors.find(end.failure.executor);

@@ -139,6 +139,7 @@ void Applier::operator()(const TrialReported& fact) {
   sweep.early_failures = {};
   Renew(sweep, trial);
   trial.last_step = fact.report.step;
+  trial.live->unwaited_step = fact.report.waits ? Step(0) : fact.report.step;
   sweep.report_gap = LongestOf(sweep.report_gap, fact.report.seconds, trial.live->seconds);
   trial.live->seconds = fact.report.seconds;
   ++trial.since_best;
@@ -280,9 +281,20 @@ void Applier::operator()(const CheckpointDropped& fact) {
   if (state_.executors.contains(fact.executor))  // else nobody is left to delete it
     state_.removals[fact.executor][fact.checkpoint] = fact.path;
   const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
-  if (sweep != state_.sweeps.end()) return Remove(sweep->second, fact.checkpoint);
+  if (sweep != state_.sweeps.end()) {
+    LetGoOfClones(sweep->second, fact.checkpoint);
+    return Remove(sweep->second, fact.checkpoint);
+  }
   const auto ended = state_.ended.find(fact.checkpoint.trial.sweep);
   if (ended != state_.ended.end()) ended->second.dropped.insert(fact.checkpoint);
+}
+
+// Only a checkpoint whose files are gone is dropped before its clones have a checkpoint themselves.
+void Applier::LetGoOfClones(Sweep& sweep, const CheckpointId& donor) {
+  for (const TrialNumber number : std::set(sweep.clones)) {
+    Trial& clone = *sweep.Find(number);
+    if (clone.donor == donor) LetGoOfDonor(sweep, clone);
+  }
 }
 
 void Applier::operator()(const CheckpointRemoved& fact) {

@@ -16,7 +16,7 @@ template <class A>
 void Fields(A& archive, Like<A, Attempt>& attempt) {
   archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.gone,
           attempt.fell, attempt.failure, attempt.rendezvous, attempt.resume, attempt.decided,
-          attempt.seconds, attempt.logged, attempt.verdict, attempt.verdict_step, attempt.lease,
+          attempt.seconds, attempt.logged, attempt.verdict, attempt.verdict_step, attempt.unwaited_step, attempt.lease,
           attempt.lease_until);
 }
 template <class A>
@@ -86,11 +86,15 @@ void Fields(A& archive, Like<A, RecordChange>& change) {
   archive(change.trial, change.seq);
 }
 template <class A>
+void Fields(A& archive, Like<A, LogPart>& part) {
+  archive(part.identity, part.begin, part.last_sweep, part.last_epoch);
+}
+template <class A>
 void PlainFields(A& archive, Like<A, State>& state) {
   archive(state.ended, state.reopenable, state.by_key, state.executors, state.folders, state.ending,
           state.reservation, state.removals, state.deleted, state.sweep_removals, state.changes,
           state.changes_after, state.last_seq, state.last_time, state.last_sweep, state.last_epoch,
-          state.last_incarnation);
+          state.last_incarnation, state.parts, state.clock_offset_us);
 }
 
 namespace {

@@ -71,6 +71,26 @@ void Attempt::Fall(Outcome outcome, const Failure& why) {
   failure = why;
 }
 
+bool LiesOn(const KeptCheckpoint& kept, const Executor& executor) {
+  return kept.folder.empty() ? kept.executor == executor.name : kept.folder == executor.folder;
+}
+
+LogIdentity IdentityOf(const State& state) {
+  return state.parts.empty() ? LogIdentity(0) : state.parts.back().identity;
+}
+
+LogIdentity IdentityOf(const State& state, SweepId sweep) {
+  LogIdentity identity{0};
+  for (const LogPart& part : state.parts) {
+    if (sweep > part.last_sweep) identity = part.identity;
+  }
+  return identity;
+}
+
+bool IsOlderThanRestore(const State& state, Epoch epoch) {
+  return state.parts.size() > 1 && epoch <= state.parts.back().last_epoch;
+}
+
 bool Wanted(const Trial& trial) {
   return trial.state != TrialState::kFailed && trial.state != TrialState::kKilled &&
          trial.live->fell == Outcome::kFinished;

@@ -47,7 +47,13 @@ struct Attempt {
   // What rank 0 is told: go on to the trial's milestone, or leave at the step it waits at.
   VerdictKind verdict = VerdictKind::kContinue;
   Step verdict_step{0};  // of the report it answers; 0: none was judged yet
+  Step unwaited_step{0};  // of its newest report, if rank 0 did not wait there; else 0
 
+  // Whether rank 0 is to leave and did not wait for that verdict, so that it hears it only when it
+  // waits next. So it is after a restored backup: the log has lost that rank 0 was told to go on.
+  bool HasUnheardVerdict() const {
+    return verdict != VerdictKind::kContinue && unwaited_step == verdict_step;
+  }
   // Whether a part of the gang holds slots on this executor.
   bool Holds(const std::string& executor) const;
   // Whether one does on another.
@@ -239,6 +245,9 @@ inline bool TakesGangs(const Executor& executor) {
   return !executor.lost && !executor.drain && executor.problem.empty() && !executor.quarantine;
 }
 
+// Whether the checkpoint is in the data folder of the executor, as far as that is known.
+bool LiesOn(const KeptCheckpoint& kept, const Executor& executor);
+
 // What stands for the data folder that an executor keeps its files in: what it says, or its name.
 inline const std::string& FolderOf(const std::string& name, const std::string& folder) {
   return folder.empty() ? name : folder;
@@ -279,6 +288,14 @@ struct RecordChange {
 // The number of them that is known. A record is read and used within fewer, or is read again.
 inline constexpr size_t kRecordChanges = 256;
 
+// A part of the log that has an identity of its own: from one LogIdentified to the next.
+struct LogPart {
+  LogIdentity identity;
+  EventSeq begin;      // its first event
+  SweepId last_sweep;  // the last sweep of the parts before it
+  Epoch last_epoch;    // attempts with larger epochs were assigned in it, or later
+};
+
 // Everything the brain knows. Changed by Apply only; replaying the log rebuilds it.
 struct State {
   // `known` outlives the state.
@@ -302,14 +319,28 @@ struct State {
   EventSeq changes_after{0};
   EventSeq last_seq{0};
   Time last_time;
+  int64_t clock_offset_us = 0;  // from the time of the log to the time that people see
   SweepId last_sweep{0};
   Epoch last_epoch{0};
   Incarnation last_incarnation{0};
+  std::vector<LogPart> parts;  // in order; the first one covers all that came before it
   Touched touched;
 
   const Sweep* Find(SweepId id) const;  // null when it has ended
   const Trial* Find(const TrialId& id) const;
 };
+
+// The identity of the log now, and when the sweep was created. 0: it has none.
+LogIdentity IdentityOf(const State& state);
+LogIdentity IdentityOf(const State& state, SweepId sweep);
+
+// Whether the attempt began before the newest restored backup.
+bool IsOlderThanRestore(const State& state, Epoch epoch);
+
+// A time of the log as people see it.
+inline Time ShownTime(const State& state, Time time) {
+  return Time{time.us + state.clock_offset_us};
+}
 
 // What the failure is by the sweep's failure.on_log; null: nothing was found in a log.
 const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure);

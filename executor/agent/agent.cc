@@ -36,6 +36,7 @@
 #include "executor/transfer/server_pieces.h"
 #include "logging/log.h"
 #include "system/mailbox.h"
+#include "system/numbers_file.h"
 #include "system/random_word.h"
 #include "tls/certificate.h"
 
@@ -94,7 +95,8 @@ std::chrono::steady_clock::time_point Wake(gang::BootClock::time_point at) {
   return std::chrono::steady_clock::now() + pause;
 }
 
-v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectSender& direct) {
+v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectSender& direct,
+                  const NumbersFile& seen_file) {
   v1::Hello hello;
   hello.set_token(options.token);
   hello.set_version(options.version);
@@ -107,7 +109,13 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectS
   hello.set_pieces_port(direct.port());
   if (direct.port() > 0) hello.set_pieces_key(direct.key());
   hello.set_folder(FolderIdentity(options.data_dir));
-  for (const uint64_t sweep : SweepsIn(gang::Folders(options.data_dir))) hello.add_sweeps(sweep);
+  for (const SweepFiles& files : SweepsIn(gang::Folders(options.data_dir)))
+    Add(files, *hello.mutable_sweeps());
+  if (const auto seen = seen_file.Read()) {
+    hello.set_identity(seen->at(0));
+    hello.set_log_seq(seen->at(1));
+    hello.set_server_run(seen->at(2));
+  }
   hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
   hello.mutable_resources()->set_cpus(options.resources.cpus);
   hello.mutable_resources()->set_gpus(options.resources.gpus);
@@ -199,12 +207,17 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   }
 
   void Remove(const Removals& removals) override { remover_.Want(removals); }
+  void LookFor(const v1::Inventory& inventory) override { remover_.LookFor(inventory); }
+  void KeepSeen(const Seen& seen) override {
+    seen_file_.Write({seen.identity, seen.log_seq, seen.server_run});
+  }
   void ReadLog(const v1::LogRequest& request) override { log_reader_.Read(request); }
   void Deliver(const v1::CheckpointRequest& request) override { sender_.Send(request); }
 
   const AgentOptions options_;
   const NameLock lock_;
   const gang::Folders folders_;
+  NumbersFile seen_file_;  // what this name has seen of the log
   const std::optional<PinnedServer> pinned_;
   DirectSender direct_sender_;
   Mailbox<std::function<void()>> mailbox_;
@@ -236,11 +249,12 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
     : options_(std::move(options)),
       lock_(std::move(lock)),
       folders_(options_.data_dir),
+      seen_file_(lock_.folder / "seen", 3),
       pinned_(options_.fingerprint.empty() ? std::nullopt
                                            : std::optional<PinnedServer>(options_.fingerprint)),
       direct_sender_(folders_, options_.host.address),
       channel_(MakeServerChannel(options_, pinned_)),
-      machine_(HelloOf(options_, lock_.started_us, direct_sender_), folders_,
+      machine_(HelloOf(options_, lock_.started_us, direct_sender_, seen_file_), folders_,
                std::random_device{}(), *this, gangs_, *this, options_.give_up,
                options_.time_left ? gang::BootClock::now() + *options_.time_left : Machine::kNever),
       gangs_(*this,
@@ -259,6 +273,10 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                           .sweep =
                               [this](uint64_t sweep) {
                                 Post([this, sweep] { machine_.OnSweepRemoved(sweep, TakeTime()); });
+                              },
+                          .gone =
+                              [this](const v1::CheckpointName& checkpoint) {
+                                Post([this, checkpoint] { machine_.OnGone(checkpoint, TakeTime()); });
                               }}),
       log_reader_(folders_,
                   [this](v1::LogChunk chunk) {

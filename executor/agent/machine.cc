@@ -30,7 +30,6 @@ gang::Fact LostWithLease(const gang::Fact& fact) {
 Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link,
                  Gangs& gangs, Files& files, milliseconds give_up, gang::BootClock::time_point ends)
     : hello_(std::move(hello)),
-      sweeps_(hello_.sweeps().begin(), hello_.sweeps().end()),
       folders_(std::move(folders)),
       link_(link),
       gangs_(gangs),
@@ -38,6 +37,8 @@ Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLi
       give_up_(give_up),
       ends_(ends),
       backoff_(seed) {
+  for (const SweepFiles& files : FromProto(hello_.sweeps()))
+    sweeps_.emplace(files.sweep, files.identity);
   hello_.clear_sweeps();
 }
 
@@ -105,8 +106,9 @@ void Machine::Connect(const Now& now) {
   link_.Connect();
   v1::FromExecutor message;
   *message.mutable_hello() = hello_;
-  for (const uint64_t sweep : sweeps_ | std::views::reverse | std::views::take(kSweepsSaid))
-    message.mutable_hello()->add_sweeps(sweep);
+  for (const auto& [sweep, identity] :
+       sweeps_ | std::views::reverse | std::views::take(kSweepsSaid))
+    Add({sweep, identity}, *message.mutable_hello()->mutable_sweeps());
   if (ends_ != kNever) {
     const auto left = std::chrono::duration_cast<milliseconds>(ends_ - now.boot);
     message.mutable_hello()->set_time_left_ms(std::max<int64_t>(left.count(), 1));
@@ -153,6 +155,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
   if (message.has_ack()) On(message.ack(), now);
   if (message.has_log_request()) On(message.log_request());
   released_ |= message.has_released();
+  if (message.has_inventory()) files_.LookFor(message.inventory());
   if (message.has_checkpoint_request()) files_.Deliver(message.checkpoint_request());
 }
 
@@ -163,7 +166,6 @@ void Machine::On(const v1::Welcome& welcome) {
   connection_ = Connection::kWelcomed;
   welcome_by_ = kNever;
   lease_ttl_ = milliseconds(welcome.lease_ttl_ms());
-  server_ = welcome.server();
   removals_ = {};
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
   heartbeat_at_ = hello_sent_ + heartbeat_;  // where it was long on its way, at once
@@ -190,12 +192,19 @@ void Machine::On(const v1::Refusal& refusal) {
 
 void Machine::On(v1::Desired desired, const Now& now) {
   if (exit_) return;
-  removals_.server = server_;
+  NoteSeen(desired);
   removals_.checkpoints = desired.removals();
-  removals_.sweeps.assign(desired.deleted_sweeps().begin(), desired.deleted_sweeps().end());
+  removals_.sweeps = FromProto(desired.deleted_sweeps());
+  removals_.lost_sweeps = FromProto(desired.lost_sweeps());
   reconciler_.Want(std::move(desired));
   Reconcile(now);
   Remove();
+}
+
+void Machine::NoteSeen(const v1::Desired& desired) {
+  hello_.set_identity(desired.identity());
+  hello_.set_log_seq(desired.log_seq());
+  hello_.set_server_run(desired.server_run());
 }
 
 void Machine::On(const v1::Ack& ack, const Now& now) {
@@ -340,31 +349,45 @@ void Machine::OnFact(const gang::Fact& fact, const Now& now) {
   // seem to have stalled: what they ended of says nothing of the trial.
   const bool lost = ended && lost_.erase(fact.attempt) > 0 && ended->failure &&
                     ended->failure->kind != gang::FailureKind::kLease;
+  if (ended && ended->failure && ended->failure->gone) OnGone(ToProto(*ended->failure->gone), now);
   outbox_.Add(ToProto(lost ? LostWithLease(fact) : fact));
   if (!ended) return;
   reconciler_.OnEnded(fact.attempt);
   DropDeadlineIfAllEnded();
   if (exit_) return;
   Reconcile(now);  // another may have waited for its GPUs
-  if (!removals_.sweeps.empty()) Remove();
+  if (!removals_.sweeps.empty() || !removals_.lost_sweeps.empty()) Remove();
 }
 
-// But no sweep of which a gang is still here, being torn down: it writes into its folders.
+// But no sweep of which a gang is still here, being torn down: it writes into its folders. A lost
+// sweep of which a gang of the same number starts is set aside by that.
 void Machine::Remove() {
   Removals removals = removals_;
-  for (const gang::AttemptId& attempt : reconciler_.Live())
-    std::erase(removals.sweeps, attempt.sweep);
+  for (const gang::AttemptId& attempt : reconciler_.Live()) {
+    const auto is_of_gang = [&](const SweepFiles& files) { return files.sweep == attempt.sweep; };
+    std::erase_if(removals.sweeps, is_of_gang);
+    std::erase_if(removals.lost_sweeps, is_of_gang);
+  }
   files_.Remove(removals);
 }
 
 void Machine::OnRemoved(const v1::CheckpointRemoval& removal, const Now& now) {
+  v1::CheckpointName checkpoint;
+  checkpoint.set_sweep(removal.sweep());
+  checkpoint.set_trial(removal.trial());
+  checkpoint.set_attempt(removal.attempt());
+  checkpoint.set_step(removal.step());
+  OnGone(checkpoint, now);
+}
+
+void Machine::OnGone(const v1::CheckpointName& checkpoint, const Now& now) {
   v1::Fact fact;
   fact.set_time_us(now.wall_us);
   v1::CheckpointRemoved& removed = *fact.mutable_removed();
-  removed.set_sweep(removal.sweep());
-  removed.set_trial(removal.trial());
-  removed.set_attempt(removal.attempt());
-  removed.set_step(removal.step());
+  removed.set_sweep(checkpoint.sweep());
+  removed.set_trial(checkpoint.trial());
+  removed.set_attempt(checkpoint.attempt());
+  removed.set_step(checkpoint.step());
   outbox_.Add(std::move(fact));
 }
 
@@ -388,11 +411,13 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
   for (const gang::AttemptId& attempt : actions.cancel) {
     gangs_.Cancel(attempt, gang::CancelReason::kUnwanted);
   }
+  // Whatever a gang leaves here, the next process knows how far the log was.
+  if (!actions.start.empty())
+    files_.KeepSeen({hello_.identity(), hello_.log_seq(), hello_.server_run()});
   for (const v1::Assignment& assignment : actions.start) {
     Result<gang::GangSpec> spec = ToSpec(assignment, folders_);
     if (spec.ok()) {
-      spec.value().server = server_;
-      sweeps_.insert(spec.value().attempt.sweep);
+      sweeps_[spec.value().attempt.sweep] = spec.value().identity;
       gangs_.Run(std::move(spec.value()));
       continue;
     }

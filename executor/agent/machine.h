@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,7 +33,7 @@ inline constexpr std::chrono::milliseconds kResendAfter{30'000};  // without an 
 inline constexpr std::chrono::milliseconds kDeadlineMarginMax{500};
 inline constexpr size_t kLogRequestsMax = 64;
 // The newest ones that have files here, so many, of which the server says which are deleted.
-inline constexpr size_t kSweepsSaid = 100'000;
+inline constexpr size_t kSweepsSaid = 15'000;  // so that a Hello stays below 64 KiB
 
 // One instant, by the clocks that an executor lives by.
 struct Now {
@@ -67,6 +68,13 @@ class Gangs {
   virtual void SetDeadline(gang::BootClock::time_point deadline) = 0;
 };
 
+// How much of the server's log this executor has seen: v1::Desired, as it came last.
+struct Seen {
+  uint64_t identity = 0;  // 0: nothing
+  uint64_t log_seq = 0;
+  uint64_t server_run = 0;
+};
+
 // What lies on this host's disk.
 class Files {
  public:
@@ -74,6 +82,10 @@ class Files {
   // All that should be gone, including what is being deleted already; Machine::OnRemoved() or
   // OnSweepRemoved() follows for each, once.
   virtual void Remove(const Removals& removals) = 0;
+  // Looks for these checkpoints; Machine::OnGone() follows for each that is not there.
+  virtual void LookFor(const v1::Inventory&) {}
+  // Keeps it for the next process of this executor, which says it in its hello.
+  virtual void KeepSeen(const Seen&) {}
   // Reads a piece of a rank's log; Machine::OnLog() follows, and no other is asked for before.
   virtual void ReadLog(const v1::LogRequest& request) = 0;
   // Reads a part of a checkpoint and brings it to the server, beside the connection.
@@ -109,6 +121,7 @@ class Machine {
 
   void OnFact(const gang::Fact& fact, const Now& now);
   void OnRemoved(const v1::CheckpointRemoval& removal, const Now& now);
+  void OnGone(const v1::CheckpointName& checkpoint, const Now& now);
   void OnSweepRemoved(uint64_t sweep, const Now& now);
   void OnLog(v1::LogChunk chunk);
 
@@ -149,6 +162,7 @@ class Machine {
   void On(const v1::Welcome& welcome);
   void On(const v1::Refusal& refusal);
   void On(v1::Desired desired, const Now& now);
+  void NoteSeen(const v1::Desired& desired);
   void On(const v1::Ack& ack, const Now& now);
   void On(const v1::LogRequest& request);
 
@@ -172,7 +186,7 @@ class Machine {
   gang::BootClock::time_point NextDeadline() const;
 
   v1::Hello hello_;            // but for the sweeps
-  std::set<uint64_t> sweeps_;  // that may have files here
+  std::map<uint64_t, uint64_t> sweeps_;  // that may have files here, with their identities
   const gang::Folders folders_;
   ServerLink& link_;
   Gangs& gangs_;
@@ -181,7 +195,6 @@ class Machine {
   const gang::BootClock::time_point ends_;
   Outbox outbox_;
   Reconciler reconciler_;
-  std::string server_;  // its word, once it has welcomed
   Removals removals_;   // that it wants
   Backoff backoff_;
 

@@ -1,5 +1,7 @@
 #include "executor/agent/messages.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "executor/gang/valid_utf8.h"
@@ -160,6 +162,13 @@ gang::FarCheckpoint ToFetch(const v1::ResumeFrom& resume) {
   return fetch;
 }
 
+gang::KnownFiles ToKnown(const v1::KnownFiles& files) {
+  gang::KnownFiles known{.attempts = files.attempts(), .checkpoints = {}};
+  for (const v1::CheckpointName& checkpoint : files.checkpoints())
+    known.checkpoints.insert(gang::CheckpointFolder(checkpoint.step(), checkpoint.attempt()));
+  return known;
+}
+
 }  // namespace
 
 gang::AttemptId FromProto(const v1::AttemptRef& ref) {
@@ -174,6 +183,15 @@ v1::AttemptRef ToProto(const gang::AttemptId& attempt) {
   ref.set_attempt(attempt.attempt);
   ref.set_epoch(attempt.epoch);
   return ref;
+}
+
+v1::CheckpointName ToProto(const gang::CheckpointName& checkpoint) {
+  v1::CheckpointName name;
+  name.set_sweep(checkpoint.sweep);
+  name.set_trial(checkpoint.trial);
+  name.set_attempt(checkpoint.attempt);
+  name.set_step(checkpoint.step);
+  return name;
 }
 
 Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Folders& folders) {
@@ -216,11 +234,31 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
     if (assignment.resume().has_fetch()) spec.fetch = ToFetch(assignment.resume());
   }
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
+  spec.identity = assignment.identity();
+  if (assignment.has_known()) spec.known = ToKnown(assignment.known());
   spec.sweep_dir = folders.Sweep(spec.attempt.sweep);
   spec.attempt_dir = folders.Attempt(spec.attempt);
   spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
   spec.files_dir = folders.Files(spec.attempt);
+  spec.set_aside_dir = folders.SetAside();
   return spec;
+}
+
+std::vector<SweepFiles> FromProto(const google::protobuf::RepeatedPtrField<v1::SweepFiles>& files) {
+  std::vector<SweepFiles> all;
+  for (const v1::SweepFiles& group : files) {
+    for (const uint64_t sweep : group.sweeps()) all.push_back({sweep, group.identity()});
+  }
+  return all;
+}
+
+void Add(const SweepFiles& files, google::protobuf::RepeatedPtrField<v1::SweepFiles>& out) {
+  auto group = std::ranges::find(out, files.identity, &v1::SweepFiles::identity);
+  if (group == out.end()) {
+    out.Add()->set_identity(files.identity);
+    group = std::prev(out.end());
+  }
+  group->add_sweeps(files.sweep);
 }
 
 gang::Verdict ToVerdict(const v1::Assignment& assignment) {

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <vector>
+
 #include "attune/v1/executor.pb.h"
 #include "base/result.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
+#include "executor/transfer/removals.h"
 
 namespace attune::agent {
 
@@ -13,12 +16,16 @@ namespace attune::agent {
 
 gang::AttemptId FromProto(const v1::AttemptRef& ref);
 v1::AttemptRef ToProto(const gang::AttemptId& attempt);
+v1::CheckpointName ToProto(const gang::CheckpointName& checkpoint);
 
 // An error if the assignment says what this executor does not understand.
 Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Folders& folders);
 
 // What rank 0 is to be told; its step is 0 before the first verdict.
 gang::Verdict ToVerdict(const v1::Assignment& assignment);
+
+std::vector<SweepFiles> FromProto(const google::protobuf::RepeatedPtrField<v1::SweepFiles>& files);
+void Add(const SweepFiles& files, google::protobuf::RepeatedPtrField<v1::SweepFiles>& out);
 
 // Without a sequence number.
 v1::Fact ToProto(const gang::Fact& fact);

@@ -34,6 +34,10 @@ void Reconciler::Want(v1::Desired desired) {
   for (v1::Assignment& assignment : *desired.mutable_assignments()) {
     wanted_[FromProto(assignment.attempt())] = std::move(assignment);
   }
+  // The log may have lost that it knew of an end.
+  if (std::exchange(identity_, desired.identity()) != desired.identity())
+    std::erase_if(ended_, [](const auto& end) { return end.second.acknowledged; });
+  last_epoch_ = desired.last_epoch();
   unwanted_.clear();
   for (const v1::AttemptRef& attempt : desired.unwanted()) unwanted_.push_back(FromProto(attempt));
   ForgetOldEnds();
@@ -53,8 +57,12 @@ Reconciler::Actions Reconciler::Reconcile() {
     actions.cancel.push_back(attempt);
   }
   for (const auto& [attempt, assignment] : wanted_) {
-    if (IsStale(attempt)) continue;
     const auto found = live_.find(attempt);
+    if (found == live_.end() && attempt.epoch <= last_epoch_) {
+      if (ended_.emplace(attempt, End{identity_}).second) actions.disown.push_back(attempt);
+      continue;
+    }
+    if (IsStale(attempt)) continue;
     if (found != live_.end()) {
       if (!found->second.ending) Guide(assignment, actions);
       continue;
@@ -66,13 +74,15 @@ Reconciler::Actions Reconciler::Reconcile() {
       actions.cancel.push_back(other);
     }
     if (!MayStart(assignment)) continue;
-    live_.emplace(attempt, Gang{.gpus = Gpus(assignment)});
+    live_.emplace(attempt, Gang{.gpus = Gpus(assignment),
+                                .sweep_identity = assignment.identity(),
+                                .identity = identity_});
     actions.start.push_back(assignment);
     Guide(assignment, actions);
   }
   // What was taken back before it was heard of, or before it could start.
   for (const gang::AttemptId& attempt : unwanted_) {
-    if (!live_.contains(attempt) && ended_.emplace(attempt, false).second) {
+    if (!live_.contains(attempt) && ended_.emplace(attempt, End{identity_}).second) {
       actions.disown.push_back(attempt);
     }
   }
@@ -115,17 +125,17 @@ std::vector<gang::AttemptId> Reconciler::Live() const {
 
 void Reconciler::OnEnded(const gang::AttemptId& attempt) {
   live_.erase(attempt);
-  ended_.emplace(attempt, false);
+  ended_.emplace(attempt, End{identity_});
 }
 
 void Reconciler::OnEndAcknowledged(const gang::AttemptId& attempt) {
   const auto found = ended_.find(attempt);
-  if (found != ended_.end()) found->second = true;
+  if (found != ended_.end()) found->second.acknowledged = true;
 }
 
 void Reconciler::ForgetOldEnds() {
   std::erase_if(ended_, [this](const auto& end) {
-    return end.second && std::ranges::none_of(wanted_, [&](const auto& wish) {
+    return end.second.acknowledged && std::ranges::none_of(wanted_, [&](const auto& wish) {
              return SameTrial(wish.first, end.first);
            });
   });
@@ -135,8 +145,12 @@ bool Reconciler::IsStale(const gang::AttemptId& attempt) const {
   const auto is_newer = [&](const auto& other) {
     return SameTrial(other.first, attempt) && other.first.epoch > attempt.epoch;
   };
-  return std::ranges::any_of(wanted_, is_newer) || std::ranges::any_of(live_, is_newer) ||
-         std::ranges::any_of(ended_, is_newer);
+  // A larger epoch of an earlier identity may be of a part of the log that was lost.
+  const auto is_newer_here = [&](const auto& other) {
+    return is_newer(other) && other.second.identity == identity_;
+  };
+  return std::ranges::any_of(wanted_, is_newer) || std::ranges::any_of(live_, is_newer_here) ||
+         std::ranges::any_of(ended_, is_newer_here);
 }
 
 bool Reconciler::MayStart(const v1::Assignment& assignment) const {
@@ -148,7 +162,9 @@ bool Reconciler::MayStart(const v1::Assignment& assignment) const {
   return std::ranges::none_of(live_, [&](const auto& other) {
     const bool shares_gpu =
         std::ranges::any_of(gpus, [&](uint32_t gpu) { return other.second.gpus.contains(gpu); });
-    return SameTrial(other.first, attempt) || (other.second.ending && shares_gpu);
+    const bool shares_folder = other.first.sweep == attempt.sweep &&
+                               other.second.sweep_identity != assignment.identity();
+    return SameTrial(other.first, attempt) || shares_folder || (other.second.ending && shares_gpu);
   });
 }
 

@@ -40,7 +40,9 @@ class Reconciler {
   //
   // An assignment is started when its trial has no other gang, none of its GPUs is still held by a
   // gang that is being torn down, it has not ended before, and it is known where it meets, if rank
-  // 0 is on another host. One that is older (by its epoch) than another of its trial is stale and
+  // 0 is on another host. A gang of a sweep of the same number in another log is gone before. One
+  // that the server assigned before a backup was restored is not started: it may have ended in the
+  // part of the log that was lost, so it is disowned. One that is older (by its epoch) than another of its trial is stale and
   // ignored.
   Actions Reconcile();
 
@@ -66,6 +68,8 @@ class Reconciler {
  private:
   struct Gang {
     std::set<uint32_t> gpus;
+    uint64_t sweep_identity = 0;  // of the log when its sweep was created
+    uint64_t identity = 0;        // of the log when it started
     bool ending = false;
   };
 
@@ -77,8 +81,14 @@ class Reconciler {
   std::map<gang::AttemptId, v1::Assignment> wanted_;
   std::vector<gang::AttemptId> unwanted_;  // that the server holds slots for
   uint64_t revision_ = 0;
+  uint64_t identity_ = 0;    // v1::Desired::identity
+  uint64_t last_epoch_ = 0;  // and last_epoch
   std::map<gang::AttemptId, Gang> live_;
-  std::map<gang::AttemptId, bool> ended_;  // whether acknowledged
+  struct End {
+    uint64_t identity = 0;  // of the log then
+    bool acknowledged = false;
+  };
+  std::map<gang::AttemptId, End> ended_;
 };
 
 }  // namespace attune::agent

@@ -36,6 +36,8 @@ struct Failure {
   bool disk_full = false;   // kHost: a disk or a quota of this host is full
   uint64_t room_bytes = 0;  // with disk_full: so much room was not enough
   LogMatch match;
+  // The checkpoint to resume from, if it is not in the data folder that should have it.
+  std::optional<CheckpointName> gone = {};
 };
 
 enum class Outcome { kFinished, kFailed, kCancelled };

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 #include "system/files.h"
@@ -43,6 +45,16 @@ Status WriteOwner(const fs::path& sweep_dir, const std::string& word) {
 
 std::string CheckpointFolder(int64_t step, uint32_t attempt) {
   return "step-" + std::to_string(step) + "-attempt-" + std::to_string(attempt);
+}
+
+std::optional<CheckpointName> CheckpointAt(const fs::path& folder) {
+  const fs::path trial = folder.parent_path().parent_path();
+  CheckpointName name;
+  const std::string text = trial.parent_path().parent_path().filename().string() + "/" +
+                           trial.filename().string() + "/" + folder.filename().string();
+  const int read = std::sscanf(text.c_str(), "s%" SCNu64 "/%" SCNu32 "/step-%" SCNd64 "-attempt-%" SCNu32,
+                               &name.sweep, &name.trial, &name.step, &name.attempt);
+  return read == 4 ? std::optional(name) : std::nullopt;
 }
 
 std::optional<fs::path> FetchedFolder(const GangSpec& spec) {

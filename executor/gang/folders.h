@@ -22,6 +22,7 @@ inline constexpr uint32_t kLogReadBytesMax = 1 << 20;
 //   <data>/sweeps/s<sweep>/trials/<trial>/attempts/<attempt>/rank-<r>.log
 //   <data>/sweeps/s<sweep>/trials/<trial>/checkpoints/
 //   <data>/launchers/<program>.log
+//   <data>/set-aside/  (set_aside.h)
 class Folders {
  public:
   // Workers run in other folders, so `data` is made absolute.
@@ -32,6 +33,7 @@ class Folders {
   std::filesystem::path Attempt(const AttemptId& attempt) const;
   std::filesystem::path Checkpoints(const AttemptId& attempt) const;
   std::filesystem::path Files(const AttemptId& attempt) const;  // of the program's own
+  std::filesystem::path SetAside() const { return data_ / "set-aside"; }
   std::filesystem::path Launchers() const { return data_ / "launchers"; }
 
  private:
@@ -43,6 +45,9 @@ class Folders {
 // The folder of a checkpoint among those of its trial.
 std::string CheckpointFolder(int64_t step, uint32_t attempt);
 
+// The checkpoint whose folder this is, as Folders has it; nullopt: it is none's.
+std::optional<CheckpointName> CheckpointAt(const std::filesystem::path& folder);
+
 // Where ranks of this host put the copy of a checkpoint that they fetch from rank 0's host:
 // `.attempt-<n>-resumed-<first rank here>`; nullopt: they fetch none.
 std::optional<std::filesystem::path> FetchedFolder(const GangSpec& spec);
@@ -51,8 +56,8 @@ std::optional<std::filesystem::path> FetchedFolder(const GangSpec& spec);
 // another host.
 std::vector<std::filesystem::path> UnfinishedCheckpoints(const GangSpec& spec);
 
-// Whose sweep a folder has files of, as the last one that has run some of it here: a word that its
-// server has said. Empty: nobody has.
+// The mark of a sweep's folder: the identity of the log when the sweep was created, as text. Empty: it
+// has none.
 Result<std::string> ReadOwner(const std::filesystem::path& sweep_dir);
 Status WriteOwner(const std::filesystem::path& sweep_dir, const std::string& word);
 

@@ -7,6 +7,7 @@
 #include "executor/gang/command_line.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/gang.h"
+#include "executor/gang/set_aside.h"
 #include "executor/processes/cgroup.h"
 #include "executor/processes/environment.h"
 #include "system/spawn.h"
@@ -42,6 +43,13 @@ void Gang::Start() {
   if (spec_.Spans() && spec_.host.address.empty()) {
     return Fail(FailureKind::kStart, -1,
                 "ranks of other hosts cannot reach this one; start its executor with --interface");
+  }
+  if (IsResumeGone(spec_)) {
+    return End(Outcome::kFailed,
+               Failure{.kind = FailureKind::kHost,
+                       .message = "the checkpoint " + spec_.resume->path.string() +
+                                  " to resume from is gone",
+                       .gone = CheckpointAt(spec_.resume->path)});
   }
   if (Status made = MakePlace(spec_); !made.ok())
     return FailToStart(FailureKind::kHost, -1, made.error());

@@ -9,6 +9,7 @@
 #include "channel/line_reader.h"
 #include "executor/gang/command_line.h"
 #include "executor/gang/folders.h"
+#include "executor/gang/set_aside.h"
 #include "system/system_error.h"
 
 namespace attune::gang {
@@ -30,13 +31,15 @@ Status CheckSlots(const GangSpec& spec) {
 }
 
 Status MakeFolders(const GangSpec& spec) {
+  if (Status claimed = ClaimSweepFolder(spec); !claimed.ok()) return claimed;
+  if (Status claimed = ClaimTrialFolder(spec); !claimed.ok()) return claimed;
   for (const std::filesystem::path& folder :
        {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir}) {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
     if (failed) return SystemError("cannot make " + folder.string(), failed.value());
   }
-  return spec.server.empty() ? Status() : WriteOwner(spec.sweep_dir, spec.server);
+  return {};
 }
 
 Status WriteConfig(const std::filesystem::path& path, const std::vector<NamedValue>& config) {

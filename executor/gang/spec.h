@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,12 @@ struct SharedRendezvous {
   std::optional<channel::Rendezvous> rank_zero;  // where it listens, once it has said so
 };
 
+// What the log knows of the trial's folder, if a backup was restored since the sweep was created.
+struct KnownFiles {
+  uint32_t attempts = 0;              // so many, from 1
+  std::set<std::string> checkpoints;  // their folders
+};
+
 struct GangSpec {
   AttemptId attempt;
   Program program;
@@ -109,11 +116,13 @@ struct GangSpec {
   std::optional<Resume> resume;
   std::optional<FarCheckpoint> fetch;          // that is `resume`, and has to come here first
   std::chrono::milliseconds stall_timeout{0};  // 0: never
-  std::string server;                          // whose sweep it is, as WriteOwner has it
+  uint64_t identity = 0;                       // of the log that the sweep is of; 0: not known
+  std::optional<KnownFiles> known;             // see there
   std::filesystem::path sweep_dir;             // of all of its trials
   std::filesystem::path attempt_dir;           // logs and the configuration's file
   std::filesystem::path checkpoint_dir;
   std::filesystem::path files_dir;  // where the program may leave what it likes
+  std::filesystem::path set_aside_dir;  // set_aside.h
 
   bool Spans() const { return std::ssize(ranks) < world_size; }
   bool HasRankZero() const { return !ranks.empty() && ranks.front().rank == 0; }

@@ -1,18 +1,26 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "attune/v1/executor.pb.h"
 
 namespace attune::agent {
 
-// What the server wants to be gone: checkpoints, and sweeps with all files of their trials.
+// Files of a sweep in the data folder.
+struct SweepFiles {
+  uint64_t sweep = 0;
+  uint64_t identity = 0;  // of the log when it was created, which marks the folder; 0: no mark
+
+  auto operator<=>(const SweepFiles&) const = default;
+};
+
+// What the server wants to be gone.
 struct Removals {
   google::protobuf::RepeatedPtrField<v1::CheckpointRemoval> checkpoints;
-  std::vector<uint64_t> sweeps;
-  std::string server;  // whose they are (gang::WriteOwner)
+  std::vector<SweepFiles> sweeps;       // to be deleted, with all files of their trials
+  std::vector<SweepFiles> lost_sweeps;  // to be set aside (gang/set_aside.h)
 };
 
 }  // namespace attune::agent

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "checkpoints/removal.h"
+#include "executor/gang/set_aside.h"
 #include "logging/log.h"
 
 namespace attune::agent {
@@ -20,18 +21,22 @@ constexpr std::chrono::minutes kTryAgain{1};
 }  // namespace
 
 // Why it could not be deleted; empty when it is gone, was not there, or is another server's.
-std::string Remover::Remove(const Removal& removal) {
+std::string Remover::Remove(const Removal& removal) const {
   const fs::path& folder = removal.folder;
+  if (removal.is_lost) {
+    const Status moved = gang::SetSweepAside(folder, *removal.identity, folders_.SetAside());
+    return moved.ok() ? "" : moved.error().message;
+  }
   if (folder.empty())
     return "it is not where this executor keeps its checkpoints; delete it by hand";
   std::error_code failed = checkpoints::RemoveFolder(checkpoints::PathOfRemoved(folder));
   if (failed) return failed.message();
   const bool is_there = fs::exists(folder, failed);
   if (failed) return failed.message();
-  if (removal.owner && is_there) {
-    const Result<std::string> owner = gang::ReadOwner(folder);
-    if (!owner.ok()) return owner.error().message;
-    if (owner.value() != *removal.owner) {
+  if (removal.identity && is_there) {
+    const Result<std::string> mark = gang::ReadOwner(folder);
+    if (!mark.ok()) return mark.error().message;
+    if (*mark != std::to_string(*removal.identity)) {
       logging::Warn("the {} stays: nothing in it says that it is of the server that has deleted it",
                     removal.name);
       return "";
@@ -75,6 +80,26 @@ void Remover::Discard(fs::path folder) {
   changed_.notify_all();
 }
 
+void Remover::LookFor(v1::Inventory inventory) {
+  const std::lock_guard lock(mutex_);
+  for (const std::string& name : queue_) known_.erase(name);
+  queue_.clear();
+  inventories_.push_back(std::move(inventory));
+  changed_.notify_all();
+}
+
+// A data folder that is away, such as one on a network, is not an empty one.
+void Remover::Look(const v1::Inventory& inventory) const {
+  std::error_code failed;
+  if (!fs::exists(folders_.Sweeps(), failed)) return;
+  for (const v1::CheckpointName& checkpoint : inventory.checkpoints()) {
+    const fs::path folder =
+        folders_.Checkpoints({.sweep = checkpoint.sweep(), .trial = checkpoint.trial()}) /
+        gang::CheckpointFolder(checkpoint.step(), checkpoint.attempt());
+    if (!fs::exists(folder, failed) && !failed) removed_.gone(checkpoint);
+  }
+}
+
 void Remover::Queue(Entry& entry) {
   entry.state = State::kQueued;
   queue_.push_back(entry.removal.name);
@@ -91,12 +116,20 @@ std::vector<Remover::Removal> Remover::ToRemovals(const Removals& wanted) const 
                         .folder = std::move(folder),
                         .removed = [this, checkpoint] { removed_.checkpoint(checkpoint); }});
   }
-  for (const uint64_t sweep : wanted.sweeps) {
-    fs::path folder = folders_.Sweep(sweep);
+  for (const SweepFiles& files : wanted.sweeps) {
+    fs::path folder = folders_.Sweep(files.sweep);
     removals.push_back({.name = "sweep " + folder.string(),
                         .folder = std::move(folder),
-                        .owner = wanted.server,
-                        .removed = [this, sweep] { removed_.sweep(sweep); }});
+                        .identity = files.identity,
+                        .removed = [this, files] { removed_.sweep(files.sweep); }});
+  }
+  for (const SweepFiles& files : wanted.lost_sweeps) {
+    fs::path folder = folders_.Sweep(files.sweep);
+    removals.push_back({.name = "lost sweep " + folder.string(),
+                        .folder = std::move(folder),
+                        .identity = files.identity,
+                        .is_lost = true,
+                        .removed = [] {}});
   }
   return removals;
 }
@@ -104,11 +137,21 @@ std::vector<Remover::Removal> Remover::ToRemovals(const Removals& wanted) const 
 void Remover::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto called = [this] { return stop_ || !queue_.empty() || !discarded_.empty(); };
+    const auto called = [this] { 
+      return stop_ || !queue_.empty() || !discarded_.empty() || !inventories_.empty();
+    };
     if (!try_again_at_)
       changed_.wait(lock, called);
     else if (!changed_.wait_until(lock, *try_again_at_, called))
       TryFailedAgain();
+    if (!inventories_.empty()) {
+      const v1::Inventory inventory = std::move(inventories_.front());
+      inventories_.pop_front();
+      lock.unlock();
+      Look(inventory);
+      lock.lock();
+      continue;
+    }
     if (!discarded_.empty()) {
       const fs::path folder = std::move(discarded_.front());
       discarded_.pop_front();
@@ -147,8 +190,8 @@ void Remover::OnRemoved(const std::string& name, const std::string& problem) {
   if (!try_again_at_) try_again_at_ = std::chrono::steady_clock::now() + kTryAgain;
 }
 
-std::set<uint64_t> SweepsIn(const gang::Folders& folders) {
-  std::set<uint64_t> sweeps;
+std::set<SweepFiles> SweepsIn(const gang::Folders& folders) {
+  std::set<SweepFiles> sweeps;
   std::error_code failed;
   for (auto entry = fs::directory_iterator(folders.Sweeps(), failed);
        !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
@@ -160,7 +203,11 @@ std::set<uint64_t> SweepsIn(const gang::Folders& folders) {
     id.remove_prefix(1);
     uint64_t sweep = 0;
     const auto read = std::from_chars(id.begin(), id.end(), sweep);
-    if (read.ec == std::errc() && read.ptr == id.end()) sweeps.insert(sweep);
+    if (read.ec != std::errc() || read.ptr != id.end()) continue;
+    uint64_t identity = 0;
+    const Result<std::string> mark = gang::ReadOwner(entry->path());
+    if (mark.ok()) std::from_chars(mark->data(), mark->data() + mark->size(), identity);
+    sweeps.insert({sweep, identity});
   }
   return sweeps;
 }

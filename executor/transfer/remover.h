@@ -23,13 +23,14 @@ namespace attune::agent {
 // its own: gigabytes take their time.
 //
 // Of what the server names as a checkpoint nothing is touched that lies outside of the data
-// folder's checkpoints, and of what it names as a sweep nothing of another server's.
+// folder's checkpoints, and of what it names as a sweep nothing that is of another log.
 class Remover {
  public:
   // Called on the remover's thread, once for each that is gone.
   struct Removed {
     std::function<void(const v1::CheckpointRemoval&)> checkpoint;
     std::function<void(uint64_t sweep)> sweep;
+    std::function<void(const v1::CheckpointName&)> gone = {};  // LookFor has not found it
   };
 
   Remover(gang::Folders folders, Removed removed);
@@ -39,6 +40,10 @@ class Remover {
   // again, now and each minute. Any thread.
   void Want(const Removals& removals);
 
+  // Looks whether these checkpoints are there, after the deletion at hand. What waits to be deleted is
+  // forgotten, because a lost part of the log may have wanted it; Want() follows. Any thread.
+  void LookFor(v1::Inventory inventory);
+
   // Deletes a folder that is known by no name, so that a half of one is no harm: it is tried once.
   // Any thread.
   void Discard(std::filesystem::path folder);
@@ -47,7 +52,8 @@ class Remover {
   struct Removal {
     std::string name;                  // for people, and one of its own
     std::filesystem::path folder;      // empty: it is not where it should be, and stays
-    std::optional<std::string> owner;  // as it has to be (gang::ReadOwner), or it stays
+    std::optional<uint64_t> identity;  // of a sweep: that its folder is marked with, or it stays
+    bool is_lost = false;              // a sweep to be set aside
     std::function<void()> removed;
   };
   enum class State { kQueued, kDone, kFailed };
@@ -57,9 +63,10 @@ class Remover {
     bool complained = false;
   };
 
-  static std::string Remove(const Removal& removal);
+  std::string Remove(const Removal& removal) const;
   std::vector<Removal> ToRemovals(const Removals& removals) const;
   void Run();
+  void Look(const v1::Inventory& inventory) const;
   void Queue(Entry& entry);
   void TryFailedAgain();
   void OnRemoved(const std::string& name, const std::string& problem);
@@ -72,6 +79,7 @@ class Remover {
   std::map<std::string, Entry> known_;  // by name; those no longer wanted are forgotten
   std::deque<std::string> queue_;       // all under mutex_
   std::deque<std::filesystem::path> discarded_;
+  std::deque<v1::Inventory> inventories_;
   std::optional<std::chrono::steady_clock::time_point> try_again_at_;  // what has failed
   bool stop_ = false;
 
@@ -79,6 +87,6 @@ class Remover {
 };
 
 // The sweeps of which there are files here, or what a deletion has left that was cut off.
-std::set<uint64_t> SweepsIn(const gang::Folders& folders);
+std::set<SweepFiles> SweepsIn(const gang::Folders& folders);
 
 }  // namespace attune::agent

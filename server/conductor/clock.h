@@ -12,4 +12,7 @@ using Clock = std::function<Time()>;
 // clock.
 Clock SteadyClock();
 
+// Wall time at each call.
+Clock WallClock();
+
 }  // namespace attune::server

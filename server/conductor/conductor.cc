@@ -183,6 +183,13 @@ void Conductor::OnStarted(const Brain&) {
   started_ = true;
 }
 
+void Conductor::OnDurable(std::span<const Event> events, const Brain&) {
+  for (const Event& event : events) {
+    if (const auto* adjusted = std::get_if<ClockAdjusted>(&event.fact))
+      logging::Warn("{}: what is shown follows the clock, and no deadline moves", adjusted->reason);
+  }
+}
+
 void Conductor::OnState(EventSeq durable, const Status& writable) {
   std::lock_guard lock(mutex_);
   durable_seq_ = durable;
@@ -229,6 +236,7 @@ void Conductor::Run() {
       if (queue_.empty() && stopping_) break;
       batch = queue_.TakeBatch();
     }
+    if (wall_clock_) machine_.OnWallClock(wall_clock_().us - clock_().us);
     if (const Status whole = machine_.Step(std::move(batch), clock_()); !whole.ok())
       return fatal_(whole.error());
     untidy = true;

@@ -36,6 +36,9 @@ class Conductor final : public Submissions, private Listener {
   // REQUIRES: called before Start. Without it no executor is reachable; it is asked on the
   // conductor's thread.
   void SetReachable(Reachable reachable) { reachable_ = std::move(reachable); }
+  // REQUIRES: called before Start. People see this time: where it departs from the clock, an event
+  // says so (ClockAdjusted), and a warning.
+  void SetWallClock(Clock wall_clock) { wall_clock_ = std::move(wall_clock); }
   void Subscribe(Listener* listener) { machine_.Subscribe(listener); }
 
   // Reads the log, then begins to decide. What is submitted before waits.
@@ -81,7 +84,7 @@ class Conductor final : public Submissions, private Listener {
  private:
   void OnStarted(const Brain& brain) override;
   void OnState(EventSeq durable, const Status& writable) override;
-  void OnDurable(std::span<const Event>, const Brain&) override {}
+  void OnDurable(std::span<const Event> events, const Brain&) override;
 
   void Push(Submission submission);
   bool PushAndWait(Submission submission);  // whether its look was taken
@@ -90,6 +93,7 @@ class Conductor final : public Submissions, private Listener {
 
   const Algorithms& algorithms_;
   const Clock clock_;
+  Clock wall_clock_;
   const Fatal fatal_;
   Reachable reachable_ = [](const std::string&) { return false; };
   ConductorMachine machine_;  // the conductor's thread's, once that runs

@@ -1,6 +1,7 @@
 #include "server/conductor/conductor_machine.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -31,14 +32,53 @@ bool Ends(const Command& command, const State& state) {
          std::holds_alternative<RecordSweepRemoval>(command);
 }
 
+// 3 s, 5 min, 7 h or 12 days.
+std::string SpanText(int64_t us) {
+  const int64_t seconds = us / 1'000'000;
+  if (seconds < 120) return std::to_string(seconds) + " s";
+  if (seconds < 7200) return std::to_string(seconds / 60) + " min";
+  if (seconds < 172'800) return std::to_string(seconds / 3600) + " h";
+  return std::to_string(seconds / 86'400) + " days";
+}
+
 }  // namespace
 
 Status ConductorMachine::Start(Time clock, const Progress& read) {
   if (Status restored = Restore(read); !restored.ok()) return restored;
-  ahead_us_ = std::max<int64_t>(0, brain().state().last_time.us - clock.us);
+  StartClock(clock);
   TellState();
   for (Listener* listener : listeners_) listener->OnStarted(brain());
   return {};
+}
+
+void ConductorMachine::StartClock(Time clock) {
+  const State& state = brain().state();
+  ahead_us_ = -state.clock_offset_us;
+  if (state.last_seq.value == 0) return;
+  const int64_t gap_us = LogTime(clock).us - state.last_time.us;
+  if (gap_us >= 0 && gap_us <= kClockGapMaxUs) return;
+  ahead_us_ = state.last_time.us - clock.us;
+  if (gap_us < 0 && gap_us >= -kClockToleranceUs) return;
+  adjustment_ = AdjustClock{-ahead_us_, gap_us > 0 ? "at the start of the server the clock is " +
+                                                         SpanText(gap_us) + " after the last event"
+                                                   : "at the start of the server the clock is " +
+                                                         SpanText(-gap_us) +
+                                                         " before the last event"};
+}
+
+void ConductorMachine::OnWallClock(int64_t ahead_us) {
+  const int64_t change_us = ahead_us - wall_ahead_us_;
+  if (std::abs(change_us) < kClockToleranceUs) return;
+  wall_ahead_us_ = ahead_us;
+  adjustment_ = AdjustClock{ahead_us - ahead_us_, "the clock was set " + SpanText(std::abs(change_us)) +
+                                                      (change_us > 0 ? " forward" : " back")};
+}
+
+// Before anything else of the batch, so that people see the right time of that.
+void ConductorMachine::AdjustClockIfDue(Time now, std::vector<Event>& events) {
+  if (!adjustment_) return;
+  if (adjustment_->offset_us == brain().state().clock_offset_us) return adjustment_.reset();
+  [[maybe_unused]] const auto refused = Decide(*adjustment_, "", now, events);
 }
 
 Status ConductorMachine::Restore(const Progress& read) {
@@ -135,6 +175,7 @@ std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
     const std::vector<Submission>& batch, Time now, std::vector<Event>& events) {
   size_t commands = 0;
   for (const Submission& submission : batch) commands += submission.commands.size();
+  if (!stalled_) AdjustClockIfDue(now, events);
   std::vector<Decided> all;
   all.reserve(commands);
   events.reserve(commands);  // most lead to one

@@ -20,6 +20,14 @@ inline constexpr uint64_t kSnapshotEvents = 200'000;
 // While the store refuses, it is asked this often whether it still does.
 inline constexpr int64_t kProbeIntervalUs = 500'000;
 
+// The time of the log continues at the clock's pace after a start. It counts the time since the last
+// event if that is at most this long. If it seems longer, or negative, the clock may be wrong: the
+// time of the log continues from its last event, and people see it with an offset.
+inline constexpr int64_t kClockGapMaxUs = int64_t{24} * 3600 * 1'000'000;
+
+// So much may the clock differ from the time that people see before that is adjusted.
+inline constexpr int64_t kClockToleranceUs = 1'000'000;
+
 // While the store is full, only what ends something or frees space is decided, and stored from the
 // store's reserve until that is used up.
 //
@@ -44,9 +52,12 @@ class ConductorMachine {
   using Progress = std::function<void(EventSeq read, EventSeq last)>;
 
   // Rebuilds the brain from the newest snapshot that can be loaded and the log after it. `read` is
-  // told of every event that was read; it may be empty. Where the log is ahead of the clock, time
-  // goes on from there at the clock's pace.
+  // told of every event that was read; it may be empty.
   Status Start(Time clock, const Progress& read);
+
+  // The wall clock was found to differ from the clock that is given to Step by so much. The time of
+  // the log does not follow it; what people see does, from the next batch on.
+  void OnWallClock(int64_t ahead_us);
 
   // Handles one batch, which may be empty. With an error the process must end: nobody has been
   // answered, and only the disk says what has happened. REQUIRES: Start was ok.
@@ -89,13 +100,17 @@ class ConductorMachine {
   void Answer(const std::vector<Submission>& batch, const std::vector<Decided>& decided,
               std::span<const Event> events, bool dropped);
   void TellState();
+  void StartClock(Time clock);
+  void AdjustClockIfDue(Time now, std::vector<Event>& events);
   Time LogTime(Time clock) const { return Time{clock.us + ahead_us_}; }
   EventSeq last_seq() const { return mind_->brain().state().last_seq; }
 
   Options options_;
   std::vector<Listener*> listeners_;
   std::unique_ptr<Mind> mind_;
-  int64_t ahead_us_ = 0;          // what the log was ahead of the clock at the start
+  int64_t ahead_us_ = 0;          // of the log's time before the clock
+  int64_t wall_ahead_us_ = 0;     // of the wall clock before the clock
+  std::optional<AdjustClock> adjustment_;  // of the clock, not durable yet
   EventSeq snapshot_seq_{0};      // of the newest snapshot that was loaded or tried
   bool more_ = true;              // something may follow although nobody asks
   Time advanced_at_;              // by the log's time: what was due by then has followed

@@ -195,7 +195,8 @@ void AddRemovals(const State& state, const std::string& executor, v1::Desired& d
   if (known == state.executors.end()) return;
   const auto sweeps = state.sweep_removals.find(FolderOf(known->second));
   if (sweeps == state.sweep_removals.end()) return;
-  for (const SweepId sweep : sweeps->second) desired.add_deleted_sweeps(sweep.value);
+  for (const SweepId sweep : sweeps->second)
+    Add({sweep, IdentityOf(state, sweep)}, *desired.mutable_deleted_sweeps());
 }
 
 // Those that can send what the trial's live attempt goes on from, the one that saved it first.
@@ -238,6 +239,21 @@ void AddEnvironment(const Program& program, const SecretValues& value_of, v1::Pr
     } else {
       out.add_missing_secrets(name);
     }
+  }
+}
+
+// If a backup was restored since the sweep was created, the trial's folder may have files of the
+// part of the log that was lost.
+void AddKnownFiles(const State& state, const Trial& trial, const Executor& executor,
+                   v1::Assignment& out) {
+  const bool has_newest_identity = IdentityOf(state, trial.id.sweep) == IdentityOf(state);
+  if (has_newest_identity || IsOlderThanRestore(state, trial.live->epoch)) return;
+  v1::KnownFiles& known = *out.mutable_known();
+  known.set_attempts(trial.live->id.number - 1);
+  for (const KeptCheckpoint& kept : trial.checkpoints) {
+    const bool is_elsewhere =
+        !kept.folder.empty() && !executor.folder.empty() && kept.folder != executor.folder;
+    if (!is_elsewhere) *known.add_checkpoints() = ToProto({trial.id, kept.attempt, kept.ref.step});
   }
 }
 
@@ -294,11 +310,13 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   constexpr double kMostMs = std::numeric_limits<uint32_t>::max();
   out.set_stall_timeout_ms(
       static_cast<uint32_t>(std::min(spec.failure.stall_timeout.value * 1000, kMostMs)));
-  out.set_decided_us(attempt.decided.us);
+  out.set_decided_us(ShownTime(state, attempt.decided).us);
   out.set_milestone(trial.milestone.value);
   out.set_verdict_step(attempt.verdict_step.value);
   out.set_action(ActionOf(attempt.verdict));
-  out.set_yield(trial.yield.has_value());
+  out.set_yield(trial.yield.has_value() || attempt.HasUnheardVerdict());
+  out.set_identity(IdentityOf(state, sweep.id).value);
+  AddKnownFiles(state, trial, state.executors.at(executor), out);
 }
 
 }  // namespace
@@ -319,6 +337,24 @@ AttemptId FromProto(const v1::AttemptRef& ref) {
 CheckpointId FromProto(const v1::CheckpointName& checkpoint) {
   return {TrialId(SweepId(checkpoint.sweep()), TrialNumber(checkpoint.trial())),
           checkpoint.attempt(), Step(checkpoint.step())};
+}
+
+std::vector<SweepFiles> FromProto(const google::protobuf::RepeatedPtrField<v1::SweepFiles>& files) {
+  std::vector<SweepFiles> all;
+  for (const v1::SweepFiles& group : files) {
+    for (const uint64_t sweep : group.sweeps())
+      all.push_back({SweepId(sweep), LogIdentity(group.identity())});
+  }
+  return all;
+}
+
+void Add(const SweepFiles& files, google::protobuf::RepeatedPtrField<v1::SweepFiles>& out) {
+  auto group = std::ranges::find(out, files.identity.value, &v1::SweepFiles::identity);
+  if (group == out.end()) {
+    out.Add()->set_identity(files.identity.value);
+    group = std::prev(out.end());
+  }
+  group->add_sweeps(files.sweep.value);
 }
 
 Resources FromProto(const v1::Resources& resources) {
@@ -393,6 +429,22 @@ void MaskFailures(v1::Facts& facts, const std::function<void(std::string& text)>
   }
 }
 
+std::vector<v1::Inventory> ToInventory(const State& state, const std::string& executor) {
+  std::vector<v1::Inventory> messages(1);
+  const auto known = state.executors.find(executor);
+  if (known == state.executors.end()) return messages;
+  for (const auto& [id, sweep] : state.sweeps) {
+    for (const auto& [number, trial] : sweep.trials) {
+      for (const KeptCheckpoint& kept : trial.checkpoints) {
+        if (!LiesOn(kept, known->second)) continue;
+        if (messages.back().checkpoints_size() == kInventoryMax) messages.emplace_back();
+        *messages.back().add_checkpoints() = ToProto({trial.id, kept.attempt, kept.ref.step});
+      }
+    }
+  }
+  return messages;
+}
+
 v1::Desired ToDesired(const State& state, const std::string& executor,
                       const PieceServers& server_of, const SecretValues& value_of) {
   v1::Desired desired;
@@ -404,6 +456,8 @@ v1::Desired ToDesired(const State& state, const std::string& executor,
     *desired.add_unwanted() = ToProto(trial->live->id, trial->live->epoch);
   }
   AddRemovals(state, executor, desired);
+  desired.set_identity(IdentityOf(state).value);
+  if (state.parts.size() > 1) desired.set_last_epoch(state.parts.back().last_epoch.value);
   return desired;
 }
 

@@ -18,6 +18,8 @@ v1::AttemptRef ToProto(const AttemptId& id, Epoch epoch);
 AttemptId FromProto(const v1::AttemptRef& ref);
 
 CheckpointId FromProto(const v1::CheckpointName& checkpoint);
+std::vector<SweepFiles> FromProto(const google::protobuf::RepeatedPtrField<v1::SweepFiles>& files);
+void Add(const SweepFiles& files, google::protobuf::RepeatedPtrField<v1::SweepFiles>& out);
 Resources FromProto(const v1::Resources& resources);
 Labels FromProto(const google::protobuf::Map<std::string, std::string>& labels);
 
@@ -43,6 +45,11 @@ inline constexpr int kPieceServersMax = 3;
 // Where an executor's checkpoints can be read directly; nullopt: nowhere, or it is not there.
 // Empty: nobody's can.
 using PieceServers = std::function<std::optional<v1::PieceServer>(const std::string& executor)>;
+
+// The checkpoints that the executor's data folder should have, in messages of at most so many; one
+// message at least, which forgets what waits to be deleted.
+inline constexpr int kInventoryMax = 5'000;
+std::vector<v1::Inventory> ToInventory(const State& state, const std::string& executor);
 
 // The value of a secret; nullopt if it has none now. Empty: no secret has one.
 using SecretValues = std::function<std::optional<std::string>(const std::string& name)>;

@@ -42,7 +42,8 @@ ExecutorService::ExecutorService(Conductor& conductor, Options options)
       fetching_(kFetchThreads),
       sessions_(*this,
                 {.may_join = std::move(options.may_join),
-                 .server = std::move(options.server),
+                 .new_identity = std::move(options.new_identity),
+                 .run = options.run,
                  .value_of = std::move(options.value_of),
                  .lease_ttl_us = Microseconds(options.lease_ttl),
                  .patience_us = Microseconds(options.lease_ttl + MarginOf(options.lease_ttl))}) {

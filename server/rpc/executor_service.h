@@ -37,7 +37,8 @@ class ExecutorService final : public v1::Executors::CallbackService,
   struct Options {
     // Whether a token allows to join as an executor. Called often, by any thread.
     std::function<bool(const std::string& token)> may_join;
-    std::string server = {};  // Welcome.server
+    std::function<LogIdentity()> new_identity = {};  // as Sessions::Options has it, as is the next
+    uint64_t run = 0;
     std::chrono::milliseconds lease_ttl;
     SecretValues value_of = {};  // of secrets that programs need; quick
     // Hides secrets in what failed programs said; by several threads. Empty: nothing is hidden.

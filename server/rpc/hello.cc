@@ -1,5 +1,6 @@
 #include "server/rpc/hello.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -52,8 +53,6 @@ std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, bool may_join) {
 }
 
 JoinExecutor JoinOf(const v1::Hello& hello) {
-  std::vector<SweepId> sweeps;
-  for (const uint64_t sweep : hello.sweeps()) sweeps.emplace_back(sweep);
   return {.name = hello.name(),
           .instance = hello.instance(),
           .address = hello.address(),
@@ -62,11 +61,24 @@ JoinExecutor JoinOf(const v1::Hello& hello) {
           .folder = hello.folder(),
           .labels = FromProto(hello.labels()),
           .time_left = TimeLeft(hello),
-          .sweeps = std::move(sweeps)};
+          .sweeps = FromProto(hello.sweeps())};
+}
+
+std::vector<SweepFiles> LostSweeps(const State& state, const v1::Hello& hello) {
+  std::vector<SweepFiles> lost = FromProto(hello.sweeps());
+  std::erase_if(lost, [&](const SweepFiles& files) {
+    const bool is_known =
+        files.sweep <= state.last_sweep && files.identity == IdentityOf(state, files.sweep);
+    const bool is_of_this_log = std::ranges::find(state.parts, files.identity,
+                                                  &LogPart::identity) != state.parts.end();
+    return is_known || !is_of_this_log;
+  });
+  return lost;
 }
 
 void SetSpeaker(const v1::Hello& hello, Command& command) {
   if (auto* record = std::get_if<RecordFact>(&command)) record->executor = hello.name();
+  if (auto* removal = std::get_if<RecordRemoval>(&command)) removal->executor = hello.name();
   if (auto* removal = std::get_if<RecordSweepRemoval>(&command)) {
     removal->executor = hello.name();
     removal->folder = FolderOf(hello.name(), hello.folder());

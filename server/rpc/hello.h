@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "attune/v1/executor.pb.h"
 #include "core/log/command.h"
+#include "core/state/state.h"
 
 namespace attune::server {
 
@@ -21,6 +23,10 @@ std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, bool may_join);
 
 // REQUIRES: no fault.
 JoinExecutor JoinOf(const v1::Hello& hello);
+
+// The sweeps of which the executor has files, and that a part of this log has created which was
+// lost. Files of other logs are none of them.
+std::vector<SweepFiles> LostSweeps(const State& state, const v1::Hello& hello);
 
 // Who says so, in a command that asks for it.
 void SetSpeaker(const v1::Hello& hello, Command& command);

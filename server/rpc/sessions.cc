@@ -76,10 +76,48 @@ std::optional<v1::Refusal> Sessions::Fault(const v1::Hello& hello) const {
   return std::nullopt;
 }
 
+// What an executor has seen in this run is in the log.
+std::string Sessions::WhyLogIsBehind(const v1::Hello& hello) const {
+  const std::string who = "executor " + hello.name() + " has ";
+  if (identity_ == LogIdentity(0)) return "";
+  if (hello.identity() == identity_.value && hello.server_run() != options_.run &&
+      hello.log_seq() > start_seq_.value)
+    return who + "seen event " + std::to_string(hello.log_seq()) +
+           ", and the log ended with event " + std::to_string(start_seq_.value);
+  for (const SweepFiles& files : FromProto(hello.sweeps())) {
+    if (files.identity == identity_ && files.sweep > last_sweep_)
+      return who + "files of sweep " + ToString(files.sweep) + ", and the log has no such sweep";
+  }
+  return "";
+}
+
+void Sessions::IdentifyLog(SessionId id, std::string reason) {
+  identifying_ = true;
+  submissions_.Submit(attune::IdentifyLog{identity_, options_.new_identity(), std::move(reason)},
+                      [this, id](const Result<std::span<const Event>>& identified) {
+                        identifying_ = false;
+                        Session* session = Find(id);
+                        if (!identified.ok()) {
+                          if (session != nullptr)
+                            Refuse(*session, v1::Refusal::BUSY, identified.error().message);
+                          return;
+                        }
+                        for (const Event& event : *identified) {
+                          if (const auto* fact = std::get_if<LogIdentified>(&event.fact))
+                            Learn(*fact);
+                        }
+                        if (session != nullptr) Join(id);
+                      });
+}
+
 void Sessions::Join(SessionId id) {
   Session& session = sessions_.at(id);
   session.stage = Stage::kJoining;
   const v1::Hello& hello = session.hello;
+  if (identifying_)
+    return Refuse(session, v1::Refusal::BUSY, "the log is about to get another identity");
+  if (std::string reason = WhyLogIsBehind(hello); !reason.empty())
+    return IdentifyLog(id, std::move(reason));
   const Executor& executor = executors_[hello.name()];
   if (!executor.lost && !executor.losing && executor.instance == hello.instance())
     return OnJoined(id, std::span<const Event>());
@@ -102,7 +140,12 @@ void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& join
   if (session->problem) TellHealth(id, *session);
   TellLeave(id, *session);
   submissions_.Post([this, id](const Brain& brain) {
-    if (Session* present = Find(id)) SendDesired(*present, brain);
+    Session* present = Find(id);
+    if (present == nullptr) return;
+    present->lost_sweeps = LostSweeps(brain.state(), present->hello);
+    const bool is_new_to_it = present->hello.identity() != IdentityOf(brain.state()).value;
+    if (is_new_to_it && brain.state().parts.size() > 1) SendInventory(*present, brain);
+    SendDesired(*present, brain);
   });
   submissions_.Nudge();
   Settle();
@@ -123,7 +166,6 @@ void Sessions::Welcome(Session& session) {
   if (std::exchange(session.welcomed, true)) return;
   v1::ToExecutor message;
   v1::Welcome& welcome = *message.mutable_welcome();
-  welcome.set_server(options_.server);
   welcome.set_lease_ttl_ms(static_cast<uint32_t>(options_.lease_ttl_us / kMillisecondUs));
   welcome.set_heartbeat_ms(
       static_cast<uint32_t>(options_.lease_ttl_us / kHeartbeatsPerLease / kMillisecondUs));
@@ -345,6 +387,9 @@ void Sessions::OnStarted(const Brain& brain, Time now) {
     known.lost = false;
   }
   for (auto& [name, executor] : executors_) executor.heard = now;
+  identity_ = IdentityOf(brain.state());
+  last_sweep_ = brain.state().last_sweep;
+  start_seq_ = brain.state().last_seq;
   touched_.Load(brain.state());
   started_ = true;
   settle_by_ = Time{now.us + options_.patience_us};
@@ -372,6 +417,17 @@ void Sessions::CloseDeaf(const std::string& why) {
   }
 }
 
+// After a restore gangs may run of which the log knows nothing. Nothing is placed before their
+// executors have been told, or have lost their leases.
+void Sessions::Learn(const LogIdentified& identified) {
+  if (identity_ == identified.identity) return;
+  identity_ = identified.identity;
+  if (identified.reason.empty()) return;
+  restored_ = true;
+  settled_ = false;
+  settle_by_ = Time{now_.us + options_.patience_us};
+}
+
 void Sessions::Learn(const ExecutorJoined& joined) {
   const bool unheard = !executors_.contains(joined.name);
   Executor& executor = executors_[joined.name];
@@ -394,6 +450,7 @@ void Sessions::Learn(const ExecutorLost& lost) {
 
 void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
   for (const Event& event : events) {
+    if (const auto* identified = std::get_if<LogIdentified>(&event.fact)) Learn(*identified);
     if (const auto* joined = std::get_if<ExecutorJoined>(&event.fact)) Learn(*joined);
     if (const auto* lost = std::get_if<ExecutorLost>(&event.fact)) Learn(*lost);
     if (const auto* forgotten = std::get_if<ExecutorForgotten>(&event.fact)) {
@@ -401,11 +458,17 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
       if (found != executors_.end() && found->second.session == 0) executors_.erase(found);
     }
   }
+  last_sweep_ = brain.state().last_sweep;
+  const bool is_restored = std::ranges::any_of(events, [](const Event& event) {
+    const auto* identified = std::get_if<LogIdentified>(&event.fact);
+    return identified != nullptr && !identified->reason.empty();
+  });
   const Touched::Executors touched = touched_.By(events);
   for (auto& [id, session] : sessions_) {
     const bool concerned = touched.all || (touched.removals && session.removals);
-    if (concerned && session.stage == Stage::kJoined && !session.closing)
-      SendDesired(session, brain);
+    if (!concerned || session.stage != Stage::kJoined || session.closing) continue;
+    if (is_restored) SendInventory(session, brain);
+    SendDesired(session, brain);
   }
   for (const std::string& name : touched.names) {
     const auto executor = executors_.find(name);
@@ -425,12 +488,25 @@ void Sessions::SendDesired(Session& session, const Brain& brain) {
   desired = ToDesired(
       brain.state(), session.hello.name(),
       [this](const std::string& name) { return PieceServerOf(name); }, options_.value_of);
+  for (const SweepFiles& lost : session.lost_sweeps) Add(lost, *desired.mutable_lost_sweeps());
   std::string serialised = desired.SerializeAsString();
   if (session.revision > 0 && serialised == session.desired) return;
   session.desired = std::move(serialised);
   session.removals = desired.removals_size() > 0 || desired.deleted_sweeps_size() > 0;
   desired.set_revision(++session.revision);
+  desired.set_log_seq(brain.state().last_seq.value);
+  desired.set_server_run(options_.run);
   session.link->Send(std::move(message));
+}
+
+// When the executor hears of a new identity: what the lost part of the log has dropped is deleted.
+// Before the Desired that has the identity: an executor that has heard of that was asked.
+void Sessions::SendInventory(Session& session, const Brain& brain) {
+  for (v1::Inventory& inventory : ToInventory(brain.state(), session.hello.name())) {
+    v1::ToExecutor message;
+    *message.mutable_inventory() = std::move(inventory);
+    session.link->Send(std::move(message));
+  }
 }
 
 std::optional<v1::PieceServer> Sessions::PieceServerOf(const std::string& executor) const {
@@ -486,7 +562,7 @@ bool Sessions::AllBack() const {
 }
 
 void Sessions::Settle() {
-  if (!started_ || settled_ || !AllBack()) return;
+  if (!started_ || settled_ || restored_ || !AllBack()) return;
   settled_ = true;
   submissions_.Nudge();
 }

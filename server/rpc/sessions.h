@@ -46,6 +46,9 @@ inline constexpr size_t kSessionsBytesMax = 96 << 20;
 // asked for again by closing the stream once they can be. Only the joining of an unknown one needs
 // the store. While the store refuses, no gang is placed.
 //
+// An executor may have seen events that the log lacks, because a backup was restored. Then the log
+// gets another identity before the executor joins.
+//
 // An executor is lost when nothing was heard from it for longer than its lease, with a margin, so
 // that it has torn its gangs down before they are given away. One that is called lost is not left
 // connected: it has to join again.
@@ -57,7 +60,8 @@ class Sessions {
   struct Options {
     // Whether a token allows to join as an executor.
     std::function<bool(const std::string& token)> may_join;
-    std::string server = {};     // Welcome.server
+    std::function<LogIdentity()> new_identity = {};  // random, for a log that lacks events
+    uint64_t run = 0;                                // Desired.server_run
     SecretValues value_of = {};  // of secrets that programs need; quick
     int64_t lease_ttl_us = 0;
     int64_t patience_us = 0;  // until an executor is lost; longer than a lease
@@ -126,6 +130,7 @@ class Sessions {
     std::deque<FactBatch> waiting;  // the others, which go there next
     uint64_t acknowledged = 0;
     uint64_t revision = 0;
+    std::vector<SweepFiles> lost_sweeps;  // of its hello: what a lost part of the log created
     std::string desired;    // the last one sent, serialised
     bool removals = false;  // there were any in it
   };
@@ -147,6 +152,8 @@ class Sessions {
   void Refuse(Session& session, v1::Refusal::Code code, const std::string& message);
   void Close(Session& session);
   std::optional<v1::Refusal> Fault(const v1::Hello& hello) const;
+  std::string WhyLogIsBehind(const v1::Hello& hello) const;  // empty: it is not
+  void IdentifyLog(SessionId id, std::string reason);
   void Join(SessionId id);
   void OnJoined(SessionId id, const Result<std::span<const Event>>& joined);
   void TakeOver(SessionId id);  // it is its executor's connection from now on
@@ -160,7 +167,9 @@ class Sessions {
   void TellHealth(SessionId id, const Session& session);
   void TellLeave(SessionId id, Session& session);
   void SendDesired(Session& session, const Brain& brain);
+  void SendInventory(Session& session, const Brain& brain);
   std::optional<v1::PieceServer> PieceServerOf(const std::string& executor) const;
+  void Learn(const LogIdentified& identified);
   void Learn(const ExecutorJoined& joined);
   void Learn(const ExecutorLost& lost);
   void Hear(const Session& session, Time now);
@@ -179,6 +188,11 @@ class Sessions {
   Touched touched_;
   std::set<SessionId> held_;  // that are not read on
   size_t pending_ = 0;        // of all sessions
+  LogIdentity identity_;      // of the log
+  SweepId last_sweep_;
+  EventSeq start_seq_;        // the newest event when the log had been read
+  bool identifying_ = false;  // another identity is about to begin
+  bool restored_ = false;     // a backup, as this process has found
   bool started_ = false;
   bool refused_ = false;  // by the store, what was told it last
   bool settled_ = false;

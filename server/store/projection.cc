@@ -92,10 +92,24 @@ std::string Sentence(const Failure& failure) {
 
 }  // namespace
 
+// The tables have the times that people see.
 void Projection::Change(sqlite::Transaction& transaction, const Event& event) {
-  Dispatch<kTables>(event.fact, [&](const auto& fact) -> decltype(On(transaction, event, fact)) {
-    On(transaction, event, fact);
+  std::optional<Event> shifted;
+  if (clock_offset_us_ != 0) {
+    shifted = event;
+    shifted->time = Shown(event.time);
+  }
+  const Event& shown = shifted ? *shifted : event;
+  Dispatch<kTables>(shown.fact, [&](const auto& fact) -> decltype(On(transaction, shown, fact)) {
+    On(transaction, shown, fact);
   });
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event& event,
+                    const ClockAdjusted& fact) {
+  transaction.Run("INSERT INTO @clock (seq, offset_us, reason) VALUES (?, ?, ?)", event.seq.value,
+                  fact.offset_us, fact.reason);
+  clock_offset_us_ = fact.offset_us;
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
@@ -332,7 +346,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const TrialRequeued& fact) {
   std::optional<std::string> not_before;
-  if (fact.not_before > event.time) not_before = FormatTime(fact.not_before);
+  const Time shown = Shown(fact.not_before);
+  if (shown > event.time) not_before = FormatTime(shown);
   transaction.Run(
       "UPDATE @trials SET state = 'pending', reason = ?, not_before = ?"
       " WHERE sweep = ? AND number = ?",
@@ -420,7 +435,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const Execut
 void Projection::On(sqlite::Transaction& transaction, const Event&,
                     const ExecutorQuarantined& fact) {
   transaction.Run("UPDATE @executors SET quarantine_until = ?, quarantine_reason = ? WHERE name = ?",
-                  FormatTime(fact.until), fact.reason, fact.name);
+                  FormatTime(Shown(fact.until)), fact.reason, fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&,

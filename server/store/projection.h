@@ -90,6 +90,10 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorQuarantined& fact);
   void On(sqlite::Transaction& transaction, const Event& event,
           const ExecutorQuarantineEnded& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const ClockAdjusted& fact);
+
+  // A time of the log as people see it.
+  Time Shown(Time time) const { return Time{time.us + clock_offset_us_}; }
 
   std::set<std::string, std::less<>>& LoggedMetricsOf(sqlite::Transaction& transaction,
                                                       SweepId sweep);
@@ -97,6 +101,7 @@ class Projection {
 
   Progress progress_;
   std::map<SweepId, std::set<std::string, std::less<>>> logged_;  // names that have a row
+  int64_t clock_offset_us_ = 0;
   bool caught_up_ = false;
   bool rebuilding_ = false;
 };

@@ -92,6 +92,12 @@ void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last, Care c
     if (rows.Next()) behind = EventSeq(static_cast<uint64_t>(rows.Integer(0)));
     if (!rows.status().ok()) return transaction.Fail(rows.status().error());
   }
+  {
+    sqlite::Rows rows = transaction.connection().Query(
+        "SELECT offset_us FROM @clock ORDER BY seq DESC LIMIT 1");
+    clock_offset_us_ = rows.Next() ? rows.Integer(0) : 0;
+    if (!rows.status().ok()) return transaction.Fail(rows.status().error());
+  }
   progress_.Begin(behind.value_or(last), behind.has_value());
   if (!behind) return;
   const Status read = ReadLog(transaction.connection(), *behind, last, [&](const Event& event) {

@@ -12,6 +12,7 @@
 #include "server/store/json.h"
 #include "server/store/queries.h"
 #include "server/store/table_build.h"
+#include "server/store/tables.h"
 
 namespace attune::server {
 namespace {
@@ -224,9 +225,10 @@ Result<std::optional<Event>> Reader::Requested(SweepId sweep, const std::string&
       [&](sqlite::Connection& connection) -> Result<std::optional<Event>> {
         const auto [from, until] = SameRequests(request_key);
         sqlite::Rows rows = connection.Query(
-            "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
-            " WHERE seq = (SELECT seq FROM requests WHERE sweep = ?1 AND key >= ?2 AND key < ?3"
-            "  AND (?1 = 0 OR EXISTS (SELECT 1 FROM sweeps WHERE sweep = ?1)) LIMIT 1)",
+            "SELECT seq, sweep, trial, " + ShownTimeSql("events") +
+                ", kind, version, payload FROM events"
+                " WHERE seq = (SELECT seq FROM requests WHERE sweep = ?1 AND key >= ?2 AND key < ?3"
+                "  AND (?1 = 0 OR EXISTS (SELECT 1 FROM sweeps WHERE sweep = ?1)) LIMIT 1)",
             sweep.value, from, until);
         if (!rows.Next()) {
           if (!rows.status().ok()) return rows.status().error();
@@ -286,9 +288,10 @@ Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sw
     if (sweep) only = sweep->value;
     const uint64_t to = std::min(static_cast<uint64_t>(*last), after.value + kEventsPerLook);
     sqlite::Rows rows = connection.Query(
-        "SELECT seq, sweep, trial, time, kind, version, payload, actor FROM events"
-        " WHERE seq > ?1 AND seq <= ?2 AND (?3 IS NULL OR sweep IS NULL OR sweep = ?3)"
-        " ORDER BY seq",
+        "SELECT seq, sweep, trial, " + ShownTimeSql("events") +
+            ", kind, version, payload, actor FROM events"
+            " WHERE seq > ?1 AND seq <= ?2 AND (?3 IS NULL OR sweep IS NULL OR sweep = ?3)"
+            " ORDER BY seq",
         after.value, to, only);
     auto erased = ErasedEvents::Of(connection);
     if (!erased.ok()) return erased.error();
@@ -308,6 +311,16 @@ Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sw
     page.seen = full ? page.events.back().seq : EventSeq(std::max(to, after.value));
     page.more = page.seen.value < static_cast<uint64_t>(*last);
     return page;
+  });
+}
+
+Result<Time> Reader::Shown(EventSeq seq, Time time) {
+  return InSnapshot<Time>([&](sqlite::Connection& connection) -> Result<Time> {
+    sqlite::Rows rows = connection.Query(
+        "SELECT offset_us FROM clock WHERE seq <= ? ORDER BY seq DESC LIMIT 1", seq.value);
+    const int64_t offset_us = rows.Next() ? rows.Integer(0) : 0;
+    if (!rows.status().ok()) return rows.status().error();
+    return Time{time.us + offset_us};
   });
 }
 

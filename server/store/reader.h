@@ -295,8 +295,12 @@ class Reader {
   // What the trial has logged, as the events after `after` tell, at most `limit` of them.
   Result<std::vector<LoggedRow>> LoggedBy(const TrialId& trial, EventSeq after, int limit);
 
-  // The next events of seq > after, at most `limit`; with a sweep, its own and the executors'. It
-  // looks at no more than kEventsPerLook events, so that a filter does not make a read long.
+  // A time of the log as people see it at this event.
+  Result<Time> Shown(EventSeq seq, Time time);
+
+  // The next events of seq > after, at most `limit`; with a sweep, its own and the executors'. They
+  // have the times that people see. It looks at no more than kEventsPerLook events, so that a
+  // filter does not make a read long.
   Result<EventsPage> EventsAfter(EventSeq after, std::optional<SweepId> sweep, int limit);
   Result<EventSeq> LastSeq();
 

@@ -22,20 +22,27 @@ std::string EventsOf(std::string_view name, std::string_view kind) {
   DROP VIEW IF EXISTS {name}_events;
 
   CREATE VIEW {name}_events AS
-    SELECT i.seq, i.sweep, i.trial, e.time, e.kind, e.version, e.payload
+    SELECT i.seq, i.sweep, i.trial, {e.time} AS time, e.kind, e.version, e.payload
     FROM {name}_index AS i CROSS JOIN events AS e ON e.seq = i.seq
   UNION ALL
-    SELECT seq, sweep, trial, time, kind, version, payload FROM events
+    SELECT seq, sweep, trial, {events.time} AS time, kind, version, payload FROM events
     WHERE kind = '{kind}' AND sweep IN (SELECT sweep FROM sweeps)
       AND seq > (SELECT max(seq) / {every} * {every} FROM events);
 )sql";
   Fill(sql, "{name}", name);
+  Fill(sql, "{e.time}", ShownTimeSql("e"));
+  Fill(sql, "{events.time}", ShownTimeSql("events"));
   Fill(sql, "{kind}", kind);
   Fill(sql, "{every}", std::to_string(kCurveIndexEvery));
   return sql;
 }
 
 }  // namespace
+
+std::string ShownTimeSql(const std::string& events) {
+  return events + ".time + ifnull((SELECT offset_us FROM clock WHERE clock.seq <= " + events +
+         ".seq ORDER BY clock.seq DESC LIMIT 1), 0)";
+}
 
 std::string TablesSql(const TableNames& names) {
   std::string sql = R"sql(
@@ -55,6 +62,13 @@ std::string TablesSql(const TableNames& names) {
   DROP TABLE IF EXISTS main.@unshown;
   DROP TABLE IF EXISTS main.@trial_counts;
   DROP TABLE IF EXISTS main.@requests;
+  DROP TABLE IF EXISTS main.@clock;
+
+  CREATE TABLE @clock (
+    seq       INTEGER PRIMARY KEY,
+    offset_us INTEGER NOT NULL,
+    reason    TEXT    NOT NULL
+  );
 
   CREATE TABLE @sweeps (
     sweep      INTEGER PRIMARY KEY,

@@ -33,6 +33,11 @@ class Asker {
 
   void Begin();
   void LoseInterest() { gone_ = true; }
+  // A backup was restored: what it has asked for and told may be lost.
+  void BeginAnew() {
+    gone_ = true;
+    Return();
+  }
   void Return();  // and asks anew: nobody tidies up what it had left but its lease
 
  private:

@@ -50,7 +50,9 @@ void People::DoSomething() {
   if (!command) return;
   // What they looked at may be out of date when they ask.
   const int64_t after_us = Integer(0, 1) == 0 ? 0 : Integer(0, kThinkUs);
-  timeline_.After(after_us, [this, command = std::move(*command)] { Ask(command); });
+  timeline_.After(after_us, [this, life = life_, command = std::move(*command)] {
+    if (life == life_) Ask(command);
+  });
 }
 
 void People::Ask(Command command) {

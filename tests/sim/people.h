@@ -36,6 +36,9 @@ class People {
   // Some executor is drained or resumed. Not insisted on either.
   void DrainSomething();
 
+  // A backup was restored: what they were about to ask is about what is no more.
+  void Forget() { ++life_; }
+
   // What was paused or drained goes on, so that it can come to its end.
   void Tidy();
 
@@ -57,6 +60,7 @@ class People {
   Promises& promises_;
   const bool edit_;
   int keys_ = 0;
+  int life_ = 0;
 };
 
 }  // namespace attune::sim

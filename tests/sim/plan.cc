@@ -73,6 +73,7 @@ class Planner {
     MakeLabels();
     MakeLives();
     MakeShares();
+    MakeRestores();
     if (labels_.Integer(1, 4) == 1) plan_.drains = labels_.Uniform(0.2, 3);
     if (policies_.Integer(1, 3) == 1) plan_.faults.host_ails = policies_.Uniform(0, 3);
     MakeDisks();
@@ -324,6 +325,17 @@ class Planner {
     if (disks.Integer(1, 4) > 1) return;
     plan_.faults.cannot_save = disks.Uniform(0, 0.3);
     plan_.faults.fills_disk = disks.Uniform(0, 0.05);
+  }
+
+  // In some worlds backups are made and restored. From a stream of their own, so that the other
+  // worlds stay as they are.
+  void MakeRestores() {
+    RandomStream restores(plan_.seed, TrialNumber{}, "sim/restores");
+    if (restores.Integer(1, 8) > 1) return;
+    plan_.identifies = true;
+    plan_.faults.server_crashes = std::max(plan_.faults.server_crashes, restores.Uniform(0.5, 2));
+    plan_.faults.backups = restores.Uniform(0.5, 3);
+    plan_.faults.restored = restores.Uniform(0.2, 1);
   }
 
   // Some hosts are a batch system's, whose jobs end.

@@ -20,6 +20,7 @@ struct FaultRates {
   double host_ails = 0;         // says that it has a problem, or that it has none any more
   double server_crashes = 0;
   double disk_full = 0;
+  double backups = 0;  // of the log, each in place of the one before
   // Of one, each time.
   double rank_fails = 0;     // a step
   double rank_hangs = 0;     // a step
@@ -29,6 +30,7 @@ struct FaultRates {
   double cannot_save = 0;    // a checkpoint: the disk of the host is full
   double fills_disk = 0;     // a step: the gang is ended for it
   double snapshot_used = 0;  // a restart of the server
+  double restored = 0;        // a restart of the server: with the log as the backup has it
   double slow_hellos = 0;    // a connection: its Hello lies unread for a while
   // At most.
   int64_t delay_us = 0;       // of a message
@@ -67,6 +69,7 @@ struct Plan {
   double drains = 0;        // how often they drain an executor or resume one, a minute
   int64_t quiet_at_us = 0;  // faults end and people go away
   int64_t step_us = 0;      // a step of training, about
+  bool identifies = false;  // the server gives its log identities, for backups are restored
   bool sqlite = false;
 };
 

@@ -29,7 +29,8 @@ World::World(const Plan& plan, Disk& disk, Variant variant)
       random_(plan.seed, TrialNumber{}, "sim/world"),
       checkers_(AllCheckers({books_, reality_, findings_})),
       network_(timeline_, random_, server_),
-      server_({timeline_, random_, network_, reality_, faults_, *this, disk.store(), variant}),
+      server_({timeline_, random_, network_, reality_, faults_, *this, disk.store(), variant,
+               plan.identifies, plan.seed}),
       people_(timeline_, random_, server_, books_, promises_, plan_.edits),
       surroundings_{.timeline = timeline_,
                     .random = random_,
@@ -80,9 +81,7 @@ void World::Populate() {
   }
   for (const PlannedSweep& planned : plan_.sweeps) {
     const std::string key = "create-" + planned.spec.name;
-    timeline_.After(planned.created_at_us, [this, &planned, key] {
-      people_.Insist(CreateSweep{planned.spec, "", key, planned.owner, planned.warm_start});
-    });
+    timeline_.After(planned.created_at_us, [this, &planned] { Create(planned); });
     if (!planned.spec.External()) continue;
     RandomStream manners(planned.spec.seed, TrialNumber{}, "sim/askers");
     for (int i = 0; i < 2; ++i) {
@@ -93,6 +92,11 @@ void World::Populate() {
       timeline_.After(planned.created_at_us, [asker = askers_.back().get()] { asker->Begin(); });
     }
   }
+}
+
+void World::Create(const PlannedSweep& planned) {
+  people_.Insist(CreateSweep{planned.spec, "", "create-" + planned.spec.name, planned.owner,
+                             planned.warm_start});
 }
 
 // ---- what befalls them ----------------------------------------------------------------------
@@ -145,6 +149,7 @@ void World::ScheduleFaults() {
   Often(plan_.people, [this] { people_.DoSomething(); });
   Often(plan_.drains, [this] { people_.DrainSomething(); });
   Often(faults_.server_crashes, [this] { server_.CrashSoon(); });
+  Often(faults_.backups, [this] { BackUp(); });
   Often(faults_.connection_breaks, [this] {
     WithSomeExecutor([this](Host& executor) {
       if (!executor.stream()) return;
@@ -258,6 +263,60 @@ void World::OnInputs(std::vector<Input> inputs) {
 
 void World::OnRecovered(const std::string& before, const std::string& after) {
   if (before != after) findings_.Report("after a restart the state is not what it was");
+}
+
+void World::BackUp() { backup_ = {log_.size(), inputs_.size()}; }
+
+// Only the log goes back: what runs, and what lies on disks, stays as it is.
+bool World::OnRestore() {
+  if (!backup_ || backup_->events == 0 || backup_->events == log_.size()) return false;
+  const EventSeq last(backup_->events);
+  disk_.Restore(last);
+  log_.resize(backup_->events);
+  inputs_.resize(backup_->inputs);
+  if (snapshot_seq_ > last) snapshot_.clear();
+  ReadBack();
+
+  reality_.LogRestored();
+  const auto is_known = [this](const gang::AttemptId& attempt) {
+    const TrialBook* trial = books_.Find(TrialOf(attempt));
+    return trial != nullptr && trial->live && trial->live->epoch == Epoch(attempt.epoch);
+  };
+  for (const auto& executor : executors_) executor->MarkLost(is_known);
+  // A person may have dropped what is kept of a trial that had ended.
+  for (const auto& [id, sweep] : books_.sweeps) {
+    for (const auto& [number, trial] : sweep.trials) {
+      for (const CheckpointBook& checkpoint : trial.checkpoints) {
+        const bool is_gone = !checkpoint.dropped && !reality_.HasFile(checkpoint.ref.path);
+        if (Ended(trial.state) && is_gone) reality_.FileLost(checkpoint.ref.path);
+      }
+    }
+  }
+  std::erase_if(planned_, [this](const auto& entry) { return books_.Find(entry.first) == nullptr; });
+  std::erase_if(curves_, [this](const auto& entry) { return books_.Find(entry.first) == nullptr; });
+  people_.Forget();
+  for (const PlannedSweep& planned : plan_.sweeps) {
+    const bool is_there = std::ranges::any_of(books_.sweeps, [&](const auto& entry) {
+      return entry.second.spec.name == planned.spec.name;
+    });
+    if (!is_there && timeline_.now().us > planned.created_at_us) Create(planned);
+  }
+  for (const auto& asker : askers_) asker->BeginAnew();
+  return true;
+}
+
+// What is known of the log, as if it had been read up to here.
+void World::ReadBack() {
+  books_ = Books();
+  checkers_ = AllCheckers({books_, reality_, findings_});
+  promises_.OnRestored(EventSeq(log_.size()));
+  findings_.Mute(true);
+  for (const Event& event : log_) {
+    for (const auto& checker : checkers_) checker->OnEvent(event);
+    books_.Record(event);
+    promises_.OnDurable(event);
+  }
+  findings_.Mute(false);
 }
 
 // By the name that it was created with.

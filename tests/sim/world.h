@@ -45,8 +45,12 @@ class World final : private ServerObserver {
   void OnDurable(std::span<const Event> events) override;
   void OnInputs(std::vector<Input> inputs) override;
   void OnRecovered(const std::string& before, const std::string& after) override;
+  bool OnRestore() override;
 
   void Populate();
+  void Create(const PlannedSweep& planned);
+  void BackUp();
+  void ReadBack();
   void ScheduleFaults();
   void Often(double a_minute, std::function<void()> act);
   void WithSomeExecutor(const std::function<void(Host&)>& act);
@@ -85,6 +89,13 @@ class World final : private ServerObserver {
   std::vector<Input> inputs_;
   std::string snapshot_;
   EventSeq snapshot_seq_;
+
+  // How much of the two a backup has.
+  struct Backup {
+    size_t events = 0;
+    size_t inputs = 0;
+  };
+  std::optional<Backup> backup_;
 };
 
 }  // namespace attune::sim

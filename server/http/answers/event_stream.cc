@@ -143,7 +143,8 @@ class Translator {
 
   void operator()(const TrialRequeued& fact) {
     Json change = {{"state", Name(TrialState::kPending)}, {"reason", fact.reason}};
-    if (fact.not_before > event_.time) change["not_before"] = FormatTime(fact.not_before);
+    const Time shown = Shown(fact.not_before);
+    if (shown > event_.time) change["not_before"] = FormatTime(shown);
     Add("trial_changed", change);
   }
 
@@ -184,7 +185,7 @@ class Translator {
                              {"state", nullptr},
                              {"quarantined", true},
                              {"reason", fact.reason},
-                             {"until", FormatTime(fact.until)}});
+                             {"until", FormatTime(Shown(fact.until))}});
   }
 
   void operator()(const ExecutorQuarantineEnded& fact) {
@@ -227,6 +228,12 @@ class Translator {
   static Json AttemptMembers(const AttemptId& id, AttemptState state) {
     return {{"attempt", id.number}, {"state", Name(state)}, {"outcome", ""},
             {"failure", ""},        {"executor", ""},       {"resumed_from", nullptr}};
+  }
+
+  // A time inside of the fact, which is one of the log, as people see it.
+  Time Shown(Time time) const {
+    const auto shown = reader_.Shown(event_.seq, time);
+    return shown.ok() ? *shown : time;
   }
 
   // What the fact of its assignment said of an attempt; that never changes.

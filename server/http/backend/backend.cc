@@ -20,6 +20,8 @@ Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
                                  .problem = executor.problem,
                                  .quarantine = executor.quarantine,
                                  .silent_seconds = silent_seconds};
+  if (status.drain) status.drain->since = ShownTime(state, status.drain->since);
+  if (status.quarantine) status.quarantine->until = ShownTime(state, status.quarantine->until);
   for (const auto& [epoch, id] : executor.attempts) {
     const Attempt& live = *state.Find(id)->live;
     Backend::ExecutorStatus::Part part{live.id, -1, -1};

@@ -9,6 +9,7 @@
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 #include "server/store/offline/offline.h"
+#include "server/store/tables.h"
 
 namespace attune::server {
 namespace {
@@ -22,7 +23,7 @@ struct Column {
 };
 
 struct Source {
-  const char* sql;  // its parameter is a sweep, or NULL for all
+  std::string sql;  // its parameter is a sweep, or NULL for all
   std::vector<Column> columns;
 };
 
@@ -31,7 +32,8 @@ Source SourceOf(ExportOptions::What what) {
   switch (what) {
     case ExportOptions::What::kEvents:
       return {
-          "SELECT seq, time, sweep, trial, kind, version, coalesce(actor, 'attune'), payload"
+          "SELECT seq, " + ShownTimeSql("events") +
+              ", sweep, trial, kind, version, coalesce(actor, 'attune'), payload"
           " FROM log.events"
           " WHERE (?1 IS NULL OR sweep = ?1) ORDER BY seq",
           {{kPlain, "seq"},

@@ -268,6 +268,8 @@ class Recorder {
                                    .drained = drained,
                                    .ends = fact.time_left.value > 0};
   }
+  void operator()(const LogIdentified&) {}
+  void operator()(const ClockAdjusted&) {}
   void operator()(const ExecutorDrained& fact) { books_.executors[fact.name].drained = true; }
   void operator()(const ExecutorResumed& fact) {
     ExecutorBook& executor = books_.executors[fact.name];

@@ -48,6 +48,7 @@ class Checkpoints final : public Checker {
     if (book->dropped) Find(fact.path + " is dropped twice");
     if (book->ref.path != fact.path || book->executor != fact.executor)
       Find(fact.path + " is dropped on " + fact.executor + ", and lies elsewhere");
+    if (!reality_.HasFile(fact.path)) return;  // a lost part of the log had dropped it
     if (book->pinned) Find(fact.path + " is dropped, and a person has pinned it");
 
     const SweepBook& sweep = *books_.Find(fact.checkpoint.trial.sweep);
@@ -92,7 +93,8 @@ class Checkpoints final : public Checker {
     if (books_.executors.at(checkpoint.executor).lost) return;  // it holds what it holds
     if (checkpoint.dropped && !checkpoint.removed)
       Find(checkpoint.ref.path + " was dropped and is never deleted");
-    if (checkpoint.dropped == reality_.HasFile(checkpoint.ref.path))
+    if (checkpoint.dropped == reality_.HasFile(checkpoint.ref.path) &&
+        !reality_.IsLost(checkpoint.ref.path))
       Find(checkpoint.ref.path +
            (checkpoint.dropped ? " was dropped, and is there" : " is kept, and is gone"));
   }

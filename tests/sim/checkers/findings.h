@@ -10,12 +10,14 @@ namespace attune::sim {
 class Findings {
  public:
   void Report(std::string what) {
-    if (!first_) first_ = std::move(what);
+    if (!first_ && !muted_) first_ = std::move(what);
   }
+  void Mute(bool muted) { muted_ = muted; }
   const std::optional<std::string>& first() const { return first_; }
 
  private:
   std::optional<std::string> first_;
+  bool muted_ = false;
 };
 
 }  // namespace attune::sim

@@ -14,6 +14,12 @@ void Promises::OnDurable(const Event& event) {
     reports_.emplace(reported->attempt, reported->report.step);
 }
 
+void Promises::OnRestored(EventSeq last) {
+  std::erase_if(answered_, [&](const auto& told) { return told.first > last; });
+  epochs_.clear();
+  reports_.clear();
+}
+
 void Promises::OnAnswered(std::span<const Event> events) {
   for (const Event& event : events) answered_.emplace(event.seq, Describe(event));
 }

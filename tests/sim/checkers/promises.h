@@ -21,6 +21,9 @@ class Promises final : public Witness {
   Promises(const Books& books, Findings& findings) : books_(books), findings_(findings) {}
 
   void OnDurable(const Event& event);
+  // The log ends with this event again: what was told of later ones is no promise any more. The log
+  // up to there follows, as OnDurable.
+  void OnRestored(EventSeq last);
   void OnAnswered(std::span<const Event> events);
   void OnAcknowledged(const std::string& executor, const v1::Fact& fact) override;
   void OnAssigned(const v1::Assignment& assignment) override;

@@ -1,6 +1,8 @@
 #include "tests/sim/checkers/reality.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <utility>
 
 #include "tests/sim/service/gangs.h"
 
@@ -25,6 +27,30 @@ bool Reality::IsSent(const std::string& path) const {
 void Reality::SweepDeleted(const std::string& path, const std::string& executor) {
   std::erase_if(files_, [&](const auto& file) {
     return file.first.starts_with(path + "/") && file.second == folders_.at(executor);
+  });
+}
+
+void Reality::FileSaved(const std::string& path, const std::string& executor) {
+  const auto there = files_.find(path);
+  if (there != files_.end() && there->second == folders_.at(executor))
+    findings_.Report(path + " is saved on " + executor + ", and is there already");
+  files_[path] = folders_.at(executor);
+}
+
+void Reality::FoldersClaimed(const std::string& executor, const gang::GangSpec& spec) {
+  const std::string& folder = folders_.at(executor);
+  const auto erase = [&](const std::filesystem::path& below, const auto& is_unknown) {
+    std::erase_if(files_, [&](const auto& file) {
+      return file.second == folder && file.first.starts_with(below.string() + "/") &&
+             is_unknown(std::filesystem::path(file.first));
+    });
+  };
+  uint64_t& mark = marks_[{folder, spec.attempt.sweep}];
+  if (std::exchange(mark, spec.identity) != spec.identity)
+    erase(spec.sweep_dir, [](const auto&) { return true; });
+  if (!spec.known || !claims_.emplace(folder, spec.attempt.epoch).second) return;
+  erase(spec.checkpoint_dir, [&](const std::filesystem::path& path) {
+    return !spec.known->checkpoints.contains(path.filename());
   });
 }
 
@@ -59,7 +85,8 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
   }
   // Rank 0 alone reads it, and others get it from there. Here it trains without waiting for them,
   // so that they may start when it has ended and what it went on from is gone.
-  const bool reads = spec.resume && spec.HasRankZero();
+  const bool reads = spec.resume && spec.HasRankZero() &&
+                     (!restored_ || HasFile(spec.resume->path));
   if (reads && !HasFile(spec.resume->path))
     findings_.Report(who + " is to go on from " + spec.resume->path.string() + ", which is gone");
   if (reads && spec.fetch.has_value() == Reads(executor, spec.resume->path))

@@ -77,9 +77,18 @@ class Reality {
   void Reported(Epoch epoch, Step step) { reports_.emplace(epoch, step); }
   bool HasReported(Epoch epoch, Step step) const { return reports_.contains({epoch, step}); }
 
-  void FileSaved(const std::string& path, const std::string& executor) {
-    files_[path] = folders_.at(executor);
-  }
+  // No attempt saves a checkpoint where another one has left its own.
+  void FileSaved(const std::string& path, const std::string& executor);
+  // As gang/set_aside.h: what the folder holds of another log's sweep of this number goes, and what
+  // the log does not know of this trial.
+  void FoldersClaimed(const std::string& executor, const gang::GangSpec& spec);
+  // A backup was restored, whose sweep has ended with this checkpoint. Its file is gone, and nobody
+  // is asked about it.
+  void FileLost(const std::string& path) { lost_files_.insert(path); }
+  bool IsLost(const std::string& path) const { return lost_files_.contains(path); }
+  // So may be, from now on, any checkpoint to resume from.
+  void LogRestored() { restored_ = true; }
+  bool WasLogRestored() const { return restored_; }
   void FileDeleted(const std::string& path) { files_.erase(path); }
   // Whatever lies below this path in the folder that the executor sees.
   void SweepDeleted(const std::string& path, const std::string& executor);
@@ -109,6 +118,10 @@ class Reality {
   std::set<Epoch> filled_disk_;
   std::map<std::string, std::string> folders_;  // of hosts
   std::map<std::string, std::string> files_;    // and the folder they are in
+  std::map<std::pair<std::string, uint64_t>, uint64_t> marks_;  // identities, by folder and sweep
+  std::set<std::pair<std::string, uint64_t>> claims_;           // folders and epochs of attempts
+  std::set<std::string> lost_files_;
+  bool restored_ = false;
 };
 
 }  // namespace attune::sim

@@ -174,6 +174,12 @@ struct Teller {
   std::string operator()(const ExecutorForgotten& f) const {
     return f.name + " forgotten" + Why(f.reason);
   }
+  std::string operator()(const LogIdentified& f) const {
+    return "the log is " + std::to_string(f.identity.value) + Why(f.reason);
+  }
+  std::string operator()(const ClockAdjusted& f) const {
+    return "the clock is off by " + std::to_string(f.offset_us) + " us" + Why(f.reason);
+  }
 };
 
 }  // namespace

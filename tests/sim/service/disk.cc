@@ -19,6 +19,11 @@ class MemoryDisk final : public Disk {
     if (full) store_.full = kFull;
   }
 
+  void Restore(EventSeq last) override {
+    store_.events.resize(last.value);
+    std::erase_if(store_.snapshots, [&](const auto& snapshot) { return snapshot.first > last; });
+  }
+
  private:
   testing::MemoryStore store_;
 };

@@ -12,6 +12,7 @@ class Disk {
   virtual ~Disk() = default;
   virtual server::EventStore& store() = 0;
   virtual void SetFull(bool full) = 0;
+  virtual void Restore(EventSeq last) = 0;  // the log ends with this event again
 };
 
 std::unique_ptr<Disk> MakeMemoryDisk();

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "executor/gang/folders.h"
 #include "tests/sim/metrics.h"
 
 namespace attune::sim {
@@ -72,7 +73,10 @@ void TrainingGangs::ForGang(const Gang& gang, int64_t us, std::function<void(Gan
 void TrainingGangs::Run(gang::GangSpec spec) {
   const gang::AttemptId attempt = spec.attempt;
   if (gangs_.contains(attempt)) return;
+  const bool is_gone = spec.resume && !spec.fetch && HasRankZero(spec) &&
+                       !around_.reality.Reads(host_, spec.resume->path);
   around_.reality.GangStarts(host_, spec);
+  if (around_.variant != Variant::kKeepsLostFiles) around_.reality.FoldersClaimed(host_, spec);
   Gang& gang = gangs_[attempt];
   gang.config = ConfigOf(spec);
   gang.orders = {.milestone = Step(spec.milestone),
@@ -81,6 +85,12 @@ void TrainingGangs::Run(gang::GangSpec spec) {
   if (spec.resume) gang.worker = simulate::Worker(Step(spec.resume->step));
   gang.spec = std::move(spec);
   gang.ending = around_.ending(TrialOf(attempt));
+  if (is_gone) {
+    gang::Failure failure{.kind = gang::FailureKind::kHost,
+                          .message = "its checkpoint is gone",
+                          .gone = gang::CheckpointAt(gang.spec.resume->path)};
+    return End(gang, {gang::Outcome::kFailed, std::move(failure)});
+  }
   if (gang.spec.fetch && HasRankZero(gang.spec)) {
     ForGang(gang, around_.random.Integer(1, kFetchUs), [this](Gang& come) { Fetched(come); });
   } else {
@@ -241,7 +251,7 @@ void TrainingGangs::Say(Gang& gang) {
   }
   if (!std::exchange(gang.stepped, true)) Emit(gang, gang::FirstStep{});
   const TrialId trial = TrialOf(attempt);
-  const double loss = around_.value(trial, gang.config, said.step);
+  const double loss = gang.lost ? 0.5 : around_.value(trial, gang.config, said.step);
   const Metrics metrics = MetricsAt(trial, said.step, loss);
   const double halfway = static_cast<double>(said.step.value) - 0.5;
   if (said.step.value % 2 == 0)
@@ -275,10 +285,11 @@ void TrainingGangs::FillDisk(Gang& gang) {
 
 // As gang::Gang: a verdict reaches rank 0 once it waits at that step.
 void TrainingGangs::Deliver(Gang& gang) {
-  if (gang.phase != Phase::kRunning || !gang.verdict || !gang.worker.waits() ||
-      Step(gang.verdict->step) != gang.worker.step())
-    return;
-  gang.orders.verdict_step = Step(gang.verdict->step);
+  if (gang.phase != Phase::kRunning || !gang.verdict || !gang.worker.waits()) return;
+  const bool is_late = gang.verdict->action != gang::Action::kContinue &&
+                       Step(gang.verdict->step) < gang.worker.step();
+  if (Step(gang.verdict->step) != gang.worker.step() && !is_late) return;
+  gang.orders.verdict_step = gang.worker.step();
   gang.orders.verdict = KindOf(gang.verdict->action);
   gang.orders.milestone = Step(gang.verdict->milestone);
   gang.orders.yields = false;

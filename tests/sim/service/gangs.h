@@ -39,6 +39,11 @@ class TrainingGangs final : public agent::Gangs {
   void Finish(const gang::AttemptId&) override {}            // none is a laggard here
   void SetDeadline(gang::BootClock::time_point) override {}  // nothing stops but whole hosts
 
+  // A backup was restored. Those that its log does not know train for nobody until they are told.
+  void MarkLost(const std::function<bool(const gang::AttemptId&)>& is_known) {
+    for (auto& [attempt, gang] : gangs_) gang.lost = gang.lost || !is_known(attempt);
+  }
+
   // The host stood still for longer than its lease and moves again: the gangs are about to be torn
   // down, but some take a step before.
   void MoveOnceMore();
@@ -57,6 +62,7 @@ class TrainingGangs final : public agent::Gangs {
     bool stepped = false;
     int64_t logged = 0;
     double seconds = 0;
+    bool lost = false;  // the log knows nothing of it any more
   };
 
   // Runs if the gang is there by then and still in the phase that it is in now.

@@ -262,23 +262,44 @@ void Host::Remove(const agent::Removals& removals) {
   });
   for (const v1::CheckpointRemoval& removal : removals.checkpoints) {
     if (!removals_.insert(removal.path()).second) continue;
-    After(around_.random.Integer(0, kDeleteUs), [this, removal] {
+    After(around_.random.Integer(0, kDeleteUs), [this, removal, wanted = removals_wanted_] {
+      if (wanted != removals_wanted_) return;
       around_.reality.FileDeleted(removal.path());
       machine_->OnRemoved(removal, Now());
       StepSoon();
     });
   }
   std::erase_if(sweep_removals_, [&](uint64_t sweep) {
-    return std::ranges::find(removals.sweeps, sweep) == removals.sweeps.end();
+    return std::ranges::find(removals.sweeps, sweep, &agent::SweepFiles::sweep) ==
+           removals.sweeps.end();
   });
-  for (const uint64_t sweep : removals.sweeps) {
+  for (const auto& [sweep, identity] : removals.sweeps) {
     if (!sweep_removals_.insert(sweep).second) continue;
-    After(around_.random.Integer(0, kDeleteUs), [this, sweep] {
+    After(around_.random.Integer(0, kDeleteUs),
+          [this, sweep = sweep, wanted = removals_wanted_] {
+      if (wanted != removals_wanted_) return;
       around_.reality.SweepDeleted(gang::Folders(kDataDir).Sweep(sweep), name_);
       machine_->OnSweepRemoved(sweep, Now());
       StepSoon();
     });
   }
+}
+
+void Host::LookFor(const v1::Inventory& inventory) {
+  ++removals_wanted_;
+  removals_.clear();
+  sweep_removals_.clear();
+  if (around_.variant == Variant::kForgetsInventory) return;
+  After(around_.random.Integer(0, kDeleteUs), [this, inventory] {
+    for (const v1::CheckpointName& checkpoint : inventory.checkpoints()) {
+      const std::string path =
+          gang::Folders(kDataDir)
+              .Checkpoints({.sweep = checkpoint.sweep(), .trial = checkpoint.trial()}) /
+          gang::CheckpointFolder(checkpoint.step(), checkpoint.attempt());
+      if (!around_.reality.Reads(name_, path)) machine_->OnGone(checkpoint, Now());
+    }
+    StepSoon();
+  });
 }
 
 void Host::ReadLog(const v1::LogRequest&) { machine_->OnLog({}); }

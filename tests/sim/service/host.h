@@ -30,6 +30,11 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void Thaw();
   void SetUnhealthy(bool unhealthy);  // whether it says that it has a problem
 
+  // As TrainingGangs has it.
+  void MarkLost(const std::function<bool(const gang::AttemptId&)>& is_known) {
+    if (gangs_ != nullptr) gangs_->MarkLost(is_known);
+  }
+
   bool up() const { return machine_ != nullptr; }
   bool frozen() const { return frozen_; }
   bool leaving() const { return leaving_; }
@@ -47,6 +52,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void Write(v1::FromExecutor message) override;
   void Close() override;
   void Remove(const agent::Removals& removals) override;
+  void LookFor(const v1::Inventory& inventory) override;
   void ReadLog(const v1::LogRequest& request) override;
   void Deliver(const v1::CheckpointRequest&) override {}
 
@@ -77,6 +83,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   gang::BootClock::time_point step_at_ = agent::Machine::kNever;
   std::set<std::string> removals_;  // under way or done, by path
   std::set<uint64_t> sweep_removals_;
+  uint64_t removals_wanted_ = 0;  // counts how often all of them were forgotten
   std::deque<v1::Fact> said_;  // and not acknowledged
   uint64_t said_seq_ = 0;
 

@@ -20,7 +20,9 @@ constexpr uint64_t kSnapshotEvery = 40;      // events
 }  // namespace
 
 ServerHost::ServerHost(Stage stage)
-    : stage_(stage), store_(stage.store, stage.variant, [this](std::span<const Event> events) {
+    : stage_(stage),
+      identities_(stage.seed, TrialNumber{}, "sim/identities"),
+      store_(stage.store, stage.variant, [this](std::span<const Event> events) {
         stage_.observer.OnInputs(std::exchange(inputs_, {}));
         stage_.observer.OnDurable(events);
       }) {}
@@ -53,7 +55,13 @@ void ServerHost::Start() {
       .think =
           [this](std::function<void()> job) {
             After(stage_.random.Integer(1, kThinkUs), std::move(job));
-          }});
+          },
+      .marks = stage_.identifies ? &marks_ : nullptr,
+      .new_identity =
+          [this] {
+            return LogIdentity(static_cast<uint64_t>(identities_.Integer(1, int64_t{1} << 52)));
+          },
+      .run = processes_});
   stage_.reality.ServerListens(stage_.timeline.now());
   After(stage_.random.Integer(0, faults.replay_us), [this] { ReadLog(); });
 }
@@ -81,8 +89,19 @@ void ServerHost::Die() {
   const int64_t jump = stage_.faults.clock_jump_us;
   stage_.timeline.After(stage_.random.Integer(0, kDownUs), [this, jump] {
     clock_offset_us_ += stage_.random.Integer(-jump, jump);
+    RestoreBackup();
     Start();
   });
+}
+
+void ServerHost::RestoreBackup() {
+  const double restored = stage_.faults.restored;
+  if (restored <= 0 || identities_.Uniform() >= restored || !stage_.observer.OnRestore()) return;
+  before_.clear();
+  // Someone who moves to another folder leaves the mark behind.
+  if (identities_.Integer(1, 3) == 1) marks_.mark.reset();
+  if (stage_.variant == Variant::kIgnoresRestore && marks_.mark)
+    marks_.mark->seq = stage_.store.LastSeq();
 }
 
 // ---- its moves ------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ class ServerObserver {
   // What lay in memory when a process died with all of it durable, and what the next one made of
   // the log: the same state, as bytes.
   virtual void OnRecovered(const std::string& before, const std::string& after) = 0;
+  // While no process is there, the log is replaced by the backup, if there is one. Returns whether.
+  virtual bool OnRestore() = 0;
 };
 
 // The server's host: its processes, which die between any two of their moves and come back, and the
@@ -47,6 +49,8 @@ class ServerHost final : public ServerEnd {
     ServerObserver& observer;
     server::EventStore& store;
     Variant variant;
+    bool identifies = false;  // Plan::identifies
+    uint64_t seed = 0;
   };
   explicit ServerHost(Stage stage);
 
@@ -65,6 +69,13 @@ class ServerHost final : public ServerEnd {
   void OnClosed(StreamId stream) override;
 
  private:
+  // What lies beside the log, and outlives a restored one.
+  struct Marks final : server::LogMarks {
+    std::optional<server::LogMark> Read() override { return mark; }
+    void Write(const server::LogMark& written) override { mark = written; }
+    std::optional<server::LogMark> mark;
+  };
+
   static constexpr int64_t kEpochUs = 1'700'000'000'000'000;
 
   void ReadLog();
@@ -74,10 +85,13 @@ class ServerHost final : public ServerEnd {
   void Step();
   void StepWhenDue();
   void Die();
+  void RestoreBackup();
   // Unless this process is gone by then.
   void After(int64_t us, simulate::Timeline::Action action);
 
   const Stage stage_;
+  RandomStream identities_;  // and when backups are restored
+  Marks marks_;
   FrailStore store_;
   std::vector<Input> inputs_;  // of the batch being decided
   std::optional<DeathPoint> dies_at_;

@@ -69,6 +69,8 @@ class ServerProcess::Link final : public server::ExecutorLink {
 ServerProcess::ServerProcess(Stage stage)
     : stage_(std::move(stage)),
       sessions_(*this, {.may_join = [](const std::string&) { return true; },
+                        .new_identity = stage_.new_identity,
+                        .run = stage_.run,
                         .lease_ttl_us = kLeaseUs,
                         .patience_us = stage_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2
                                                                                   : kPatienceUs}),
@@ -81,6 +83,11 @@ ServerProcess::ServerProcess(Stage stage)
                 },
                 .store = &stage_.store,
                 .snapshot_events = stage_.snapshot_events}) {
+  if (stage_.marks != nullptr) {
+    server::Submissions& submissions = *this;
+    log_keeper_.emplace(submissions, *stage_.marks, stage_.new_identity);
+    machine_.Subscribe(&*log_keeper_);
+  }
   machine_.Subscribe(this);
   machine_.Subscribe(&thinker_);
 }

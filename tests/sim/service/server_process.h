@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/conductor/conductor_machine.h"
+#include "server/conductor/log_keeper.h"
 #include "server/conductor/queue.h"
 #include "server/conductor/thinker.h"
 #include "server/rpc/sessions.h"
@@ -39,6 +40,9 @@ class ServerProcess final : private server::Submissions, private server::Listene
     std::optional<DeathPoint>& dies_at;
     std::function<void()> wake;  // something was submitted
     server::Thinker::Run think;
+    server::LogMarks* marks = nullptr;  // null: the log gets no identity
+    std::function<LogIdentity()> new_identity;
+    uint64_t run = 0;  // of this process, counted
   };
   explicit ServerProcess(Stage stage);
   ~ServerProcess() override;
@@ -79,6 +83,7 @@ class ServerProcess final : private server::Submissions, private server::Listene
   const Stage stage_;
   server::Queue queue_;
   std::map<StreamId, std::unique_ptr<Link>> links_;
+  std::optional<server::LogKeeper> log_keeper_;
   server::Sessions sessions_;
   server::Thinker thinker_;
   server::ConductorMachine machine_;

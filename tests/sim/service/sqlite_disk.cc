@@ -1,5 +1,8 @@
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "base/check.h"
 #include "base/result.h"
 #include "server/store/sqlite_store.h"
 #include "tests/sim/service/disk.h"
@@ -13,6 +16,16 @@ class SqliteDisk final : public Disk, private server::EventStore {
   SqliteDisk() : store_(server::SqliteStore::Open(folder_ / "attune.db").value()) {}
   server::EventStore& store() override { return *this; }
   void SetFull(bool full) override { full_ = full; }
+  void Restore(EventSeq last) override {
+    std::vector<Event> kept;
+    const Status read = store_->Read(EventSeq(0), [&](const Event& event) {
+      if (event.seq <= last) kept.push_back(event);
+    });
+    ATTUNE_CHECK(read.ok());
+    store_ = server::SqliteStore::Open(folder_ / ("restored-" + std::to_string(++restores_))).value();
+    const Status written = store_->Append(kept);
+    ATTUNE_CHECK(written.ok());
+  }
 
  private:
   Status Append(std::span<const Event> batch) override {
@@ -44,6 +57,7 @@ class SqliteDisk final : public Disk, private server::EventStore {
 
   attune::testing::ScratchFolder folder_;
   std::unique_ptr<server::SqliteStore> store_;
+  int restores_ = 0;
   bool full_ = false;
 };
 

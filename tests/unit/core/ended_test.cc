@@ -206,7 +206,9 @@ TEST_F(Deleted, AnExecutorThatComesWithFilesOfItIsToDeleteThem) {
                                       .instance = "a",
                                       .resources = {.cpus = 1},
                                       .folder = "mounted again",
-                                      .sweeps = {SweepId(1), SweepId(2), SweepId(9)}});
+                                      .sweeps = {{SweepId(1), LogIdentity(0)},
+                                                 {SweepId(2), LogIdentity(0)},
+                                                 {SweepId(9), LogIdentity(0)}}});
   EXPECT_THAT(Find<ExecutorJoined>(joined)->deleted, ElementsAre(SweepId(1)));
   EXPECT_THAT(Removals("mounted again"), ElementsAre(SweepId(1)));
 }

@@ -66,12 +66,13 @@ TEST_F(MachineTest, ADeletedSweepGoesOnceItsGangsHaveAndThatIsAFact) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   v1::ToExecutor message = Wanting({});
-  message.mutable_desired()->add_deleted_sweeps(Attempt(0).sweep);
-  message.mutable_desired()->add_deleted_sweeps(77);
+  auto& deleted = *message.mutable_desired()->mutable_deleted_sweeps();
+  Add({Attempt(0).sweep, 5}, deleted);
+  Add({77, 6}, deleted);
   Receive(std::move(message));
-  EXPECT_THAT(removals_.sweeps, ElementsAre(77u));
+  EXPECT_THAT(removals_.sweeps, ElementsAre(SweepFiles{77, 6}));
   End(0);
-  EXPECT_THAT(removals_.sweeps, ElementsAre(Attempt(0).sweep, 77u));
+  EXPECT_THAT(removals_.sweeps, ElementsAre(SweepFiles{Attempt(0).sweep, 5}, SweepFiles{77, 6}));
 
   Written();
   Written(v1::FromExecutor::kFacts);
@@ -85,8 +86,7 @@ TEST_F(MachineTest, ADeletedSweepGoesOnceItsGangsHaveAndThatIsAFact) {
 TEST_F(MachineTest, EachHelloNamesTheSweepsThatHaveFilesHereByThen) {
   const auto said = [this] {
     const auto hellos = Written(v1::FromExecutor::kHello);
-    const auto& sweeps = hellos.back().hello().sweeps();
-    return std::vector<uint64_t>(sweeps.begin(), sweeps.end());
+    return FromProto(hellos.back().hello().sweeps());
   };
   const auto come_back = [this] {
     Break();
@@ -98,7 +98,7 @@ TEST_F(MachineTest, EachHelloNamesTheSweepsThatHaveFilesHereByThen) {
   Receive(Wanting({Trial(0)}));
   End(0);
   come_back();
-  EXPECT_THAT(said(), ElementsAre(Attempt(0).sweep)) << "it has run since";
+  EXPECT_THAT(said(), ElementsAre(SweepFiles{Attempt(0).sweep, 0})) << "it has run since";
   machine_.OnSweepRemoved(Attempt(0).sweep, At());
   come_back();
   EXPECT_THAT(said(), IsEmpty());
@@ -106,14 +106,91 @@ TEST_F(MachineTest, EachHelloNamesTheSweepsThatHaveFilesHereByThen) {
 
 TEST_F(MachineTest, OfMoreSweepsThanAHelloHoldsItNamesTheNewest) {
   v1::Hello hello = Hello();
-  for (uint64_t sweep = 1; sweep <= kSweepsSaid + 1; ++sweep) hello.add_sweeps(sweep);
+  for (uint64_t sweep = 1; sweep <= kSweepsSaid + 1; ++sweep)
+    Add({sweep, sweep % 2}, *hello.mutable_sweeps());
   Written(v1::FromExecutor::kHello);
   Machine machine(hello, gang::Folders("/data"), 1, *this, *this, *this);
   machine.Step(At());
   const auto hellos = Written(v1::FromExecutor::kHello);
-  const auto& sweeps = hellos.at(0).hello().sweeps();
-  EXPECT_EQ(static_cast<size_t>(sweeps.size()), kSweepsSaid);
-  EXPECT_EQ(std::ranges::min(sweeps), 2u);
+  const std::vector<SweepFiles> said = FromProto(hellos.at(0).hello().sweeps());
+  EXPECT_EQ(said.size(), kSweepsSaid);
+  EXPECT_EQ(std::ranges::min(said).sweep, 2u);
+  EXPECT_LT(hellos.at(0).ByteSizeLong(), size_t{64} << 10);
+}
+
+// ---- a restored backup
+
+TEST_F(MachineTest, ItSaysHowMuchOfTheLogItHasSeen) {
+  GetWelcomed();
+  v1::ToExecutor message = Wanting({});
+  message.mutable_desired()->set_identity(7);
+  message.mutable_desired()->set_log_seq(41);
+  message.mutable_desired()->set_server_run(3);
+  Receive(std::move(message));
+  Break();
+  Pass(Backoff::kMax);
+  const v1::Hello hello = Written(v1::FromExecutor::kHello).back().hello();
+  EXPECT_EQ(hello.identity(), 7u);
+  EXPECT_EQ(hello.log_seq(), 41u);
+  EXPECT_EQ(hello.server_run(), 3u);
+}
+
+TEST_F(MachineTest, AnAttemptFromBeforeARestoreGoesOnHereOrIsSaidToHaveEnded) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  v1::ToExecutor message = Wanting({Trial(0), Trial(1)});
+  message.mutable_desired()->set_last_epoch(Attempt(1).epoch);
+  Receive(std::move(message));
+  EXPECT_THAT(started_, ElementsAre(Attempt(0)));
+  EXPECT_THAT(cancelled_, IsEmpty());
+  Written();
+  const auto messages = Written(v1::FromExecutor::kFacts);
+  ASSERT_THAT(messages, SizeIs(1));
+  EXPECT_EQ(messages[0].facts().facts(0).attempt().trial(), Attempt(1).trial);
+  EXPECT_EQ(messages[0].facts().facts(0).ended().outcome(), v1::Ended::CANCELLED);
+}
+
+TEST_F(MachineTest, AnEndThatTheLogHasLostIsToldAgain) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  End(0);
+  Written();
+  Acknowledge(1);
+  v1::ToExecutor message = Wanting({Trial(0)});
+  message.mutable_desired()->set_last_epoch(Attempt(0).epoch);
+  Receive(std::move(message));
+  Written();
+  const auto messages = Written(v1::FromExecutor::kFacts);
+  ASSERT_FALSE(messages.empty());
+  EXPECT_EQ(messages.back().facts().facts(0).ended().outcome(), v1::Ended::CANCELLED);
+  EXPECT_THAT(started_, SizeIs(1));
+}
+
+TEST_F(MachineTest, AGangOfALostSweepIsGoneBeforeOneOfTheSameNumberStarts) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  v1::Assignment other = Trial(1);
+  other.set_identity(9);
+  other.mutable_attempt()->set_epoch(1'000);
+  v1::ToExecutor message = Wanting({other});
+  Add({Attempt(0).sweep, 0}, *message.mutable_desired()->mutable_lost_sweeps());
+  Receive(std::move(message));
+  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kUnwanted)));
+  EXPECT_THAT(started_, ElementsAre(Attempt(0)));
+  EXPECT_THAT(removals_.lost_sweeps, IsEmpty()) << "a gang writes there";
+  End(0);
+  EXPECT_THAT(started_, SizeIs(2));
+}
+
+TEST_F(MachineTest, ACheckpointThatIsGoneIsAFact) {
+  GetWelcomed();
+  v1::CheckpointName checkpoint;
+  checkpoint.set_step(9);
+  machine_.OnGone(checkpoint, At());
+  Step();
+  const auto messages = Written(v1::FromExecutor::kFacts);
+  ASSERT_THAT(messages, SizeIs(1));
+  EXPECT_EQ(messages[0].facts().facts(0).removed().step(), 9);
 }
 
 // ---- the end

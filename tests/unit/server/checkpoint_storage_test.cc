@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "checkpoints/manifest.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::server {
@@ -40,6 +41,19 @@ TEST(CheckpointStorage, WhatWasBegunIsRemovedButThatOfTheBest) {
   }
   EXPECT_THAT(left, UnorderedElementsAre("0/2-900", "0/.2-900.part-0123"));
   EXPECT_THAT(storage.Of(SweepId{1}), UnorderedElementsAre(Id(0, 2, 900)));
+}
+
+// After a restored backup another checkpoint may have the name of one that was copied before.
+TEST(CheckpointStorage, ACopyWithAnotherDigestIsNotTheCheckpoint) {
+  const attune::testing::ScratchFolder scratch;
+  const auto storage = CheckpointStorage::Open(scratch.path(), "me").value();
+  const CheckpointId id = Id(0, 2, 900);
+  const std::string manifest = "{}";
+  EXPECT_FALSE(storage.Has(id, checkpoints::DigestOf(manifest)));
+  fs::create_directories(storage.FolderOf(id));
+  std::ofstream(storage.FolderOf(id) / "manifest.json") << manifest;
+  EXPECT_TRUE(storage.Has(id, checkpoints::DigestOf(manifest)));
+  EXPECT_FALSE(storage.Has(id, checkpoints::DigestOf("[]")));
 }
 
 TEST(CheckpointStorage, AnotherServersIsRefused) {

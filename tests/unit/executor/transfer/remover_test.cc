@@ -16,6 +16,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// Marks of folders.
+constexpr char kTheirs[] = "1";
+constexpr char kOurs[] = "2";
+
 class RemoverTest : public testing::Test {
  protected:
   // Of trial 3 of sweep 1, by attempt 2.
@@ -46,8 +50,10 @@ class RemoverTest : public testing::Test {
   }
 
   void Want(const std::vector<v1::CheckpointRemoval>& checkpoints,
-            std::vector<uint64_t> sweeps = {}) {
-    remover_->Want({{checkpoints.begin(), checkpoints.end()}, std::move(sweeps), "ours"});
+            const std::vector<uint64_t>& sweeps = {}) {
+    Removals removals{.checkpoints = {checkpoints.begin(), checkpoints.end()}};
+    for (const uint64_t sweep : sweeps) removals.sweeps.push_back({sweep, 2});
+    remover_->Want(removals);
   }
 
   void Note(int64_t removed) {
@@ -85,7 +91,8 @@ class RemoverTest : public testing::Test {
       folders_,
       Remover::Removed{
           .checkpoint = [this](const v1::CheckpointRemoval& removal) { Note(removal.step()); },
-          .sweep = [this](uint64_t sweep) { Note(-static_cast<int64_t>(sweep)); }});
+          .sweep = [this](uint64_t sweep) { Note(-static_cast<int64_t>(sweep)); },
+          .gone = [this](const v1::CheckpointName& name) { Note(1'000 + name.step()); }});
 };
 
 TEST_F(RemoverTest, DeletesWhatIsWantedGoneAndNothingElse) {
@@ -137,8 +144,8 @@ TEST_F(RemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
 
 TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
   MakeCheckpoint(1);
-  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(1), "theirs").ok());
-  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(1), "ours").ok());
+  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(1), kTheirs).ok());
+  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(1), kOurs).ok());
   gang::WriteFile(folders_.Sweep(1) / "notes.txt", "of anybody's");
   const fs::path other = folders_.Checkpoints({.sweep = 11, .trial = 3});
   fs::create_directories(other);
@@ -163,7 +170,7 @@ TEST_F(RemoverTest, WhatIsDiscardedGoesAndNobodyIsToldOfIt) {
 
 TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   for (const uint64_t sweep : {2, 3}) fs::create_directories(folders_.Sweep(sweep) / "trials");
-  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(2), "theirs").ok());
+  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(2), kTheirs).ok());
   Want({}, {2, 3});
   EXPECT_EQ(NextRemoved(), -2);
   EXPECT_EQ(NextRemoved(), -3);
@@ -176,7 +183,40 @@ TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   fs::create_directories(folders_.Sweep(1).parent_path() / ".removed-s9");
   fs::create_directories(folders_.Sweep(1).parent_path() / "s");
   fs::create_directories(folders_.Sweep(1).parent_path() / "s99999999999999999999");
-  EXPECT_THAT(SweepsIn(folders_), ElementsAre(2u, 3u, 4u, 9u));
+  EXPECT_THAT(SweepsIn(folders_), ElementsAre(SweepFiles{2, 1}, SweepFiles{3, 0},
+                                              SweepFiles{4, 0}, SweepFiles{9, 0}));
+}
+
+TEST_F(RemoverTest, ALostSweepIsSetAsideAndAnotherOfItsNumberStays) {
+  for (const uint64_t sweep : {2, 3}) fs::create_directories(folders_.Sweep(sweep) / "trials");
+  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(2), kTheirs).ok());
+  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(3), kOurs).ok());
+  Removals removals;
+  removals.lost_sweeps = {{2, 1}, {3, 1}};
+  remover_->Want(removals);
+  Want({Removal(7)});  // after the others
+  EXPECT_EQ(NextRemoved(), 7);
+  EXPECT_FALSE(fs::exists(folders_.Sweep(2)));
+  EXPECT_TRUE(fs::exists(folders_.SetAside() / "s2-1" / "trials"));
+  EXPECT_TRUE(fs::exists(folders_.Sweep(3) / "trials"));
+}
+
+TEST_F(RemoverTest, OfAnInventoryItNamesWhatIsNotThere) {
+  MakeCheckpoint(1);
+  v1::Inventory inventory;
+  for (const int64_t step : {1, 4}) {
+    v1::CheckpointName& checkpoint = *inventory.add_checkpoints();
+    checkpoint.set_sweep(1);
+    checkpoint.set_trial(3);
+    checkpoint.set_attempt(2);
+    checkpoint.set_step(step);
+  }
+  remover_->LookFor(inventory);
+  EXPECT_EQ(NextRemoved(), 1'004);
+  fs::remove_all(folders_.Sweeps());  // a data folder that is away
+  remover_->LookFor(inventory);
+  Want({Removal(7)});
+  EXPECT_EQ(NextRemoved(), 7);
 }
 
 TEST_F(RemoverTest, ASweepThatCannotBeLookedAtStays) {

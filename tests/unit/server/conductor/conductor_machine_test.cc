@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <stdexcept>
 
 #include "base/result.h"
@@ -369,6 +370,96 @@ TEST(Queue, ItIsFullWhenSoManyCommandsWait) {
   EXPECT_TRUE(queue.full());
   static_cast<void>(queue.TakeBatch());
   EXPECT_FALSE(queue.full());
+}
+
+// ---- the clock --------------------------------------------------------------------------------
+
+constexpr int64_t kYearUs = int64_t{365} * 24 * 3600 * 1'000'000;
+
+class ClockTest : public ConductorMachineTest {
+ protected:
+  // Another process, whose clock says so when it starts.
+  std::unique_ptr<ConductorMachine> Restart(int64_t clock_us) {
+    auto next = std::make_unique<ConductorMachine>(ConductorMachine::Options{
+        .make_mind =
+            [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
+        .store = &store});
+    EXPECT_TRUE(next->Start(Time{clock_us}, {}).ok());
+    EXPECT_TRUE(next->Step({}, Time{clock_us}).ok());
+    return next;
+  }
+  const Event& last() const { return store.kept.events.back(); }
+  static Time ShownNow(const ConductorMachine& machine) {
+    return ShownTime(machine.brain().state(), machine.brain().state().last_time);
+  }
+};
+
+TEST_F(ClockTest, AStartThirtyYearsAheadMovesNoTimeOfTheLog) {
+  ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
+  const Time before = last().time;
+  const auto ahead = Restart(31 * kYearUs);
+  ASSERT_TRUE(std::holds_alternative<ClockAdjusted>(last().fact));
+  EXPECT_EQ(last().time, before);
+  EXPECT_EQ(ShownNow(*ahead), Time{31 * kYearUs});
+  ASSERT_TRUE(ahead->Step({}, Time{31 * kYearUs + 70}).ok());
+
+  const auto right = Restart(kYearUs + 5'000'000);
+  EXPECT_EQ(last().time, before);
+  EXPECT_EQ(ShownNow(*right), Time{kYearUs + 5'000'000});
+  const EventSeq seq = last().seq;
+  Restart(kYearUs + 6'000'000);
+  EXPECT_EQ(last().seq, seq) << "the clock is what it was, and a second has passed";
+}
+
+TEST_F(ClockTest, WhatWaitsInTheLogWaitsAsLongAsBefore) {
+  SweepSpec spec = attune::testing::ToySpec();
+  spec.stop.max_trials = 1;
+  spec.failure.backoff = Seconds(100);
+  ASSERT_TRUE(Step(kYearUs, Asking(Join(1))).ok());
+  ASSERT_TRUE(Step(kYearUs, Asking(CreateSweep{spec, "text", ""})).ok());
+  const AttemptEnded failed{.attempt = {{SweepId{1}, TrialNumber{0}}, 1},
+                            .outcome = Outcome::kFailed,
+                            .failure = {.kind = FailureKind::kExit, .rank = 0, .exit_code = 1}};
+  ASSERT_TRUE(Step(kYearUs, Asking(RecordFact{Epoch{1}, failed})).ok());
+  const auto due = machine.NextStep(Time{kYearUs});
+  ASSERT_TRUE(due);
+  const auto ahead = Restart(31 * kYearUs);
+  const auto due_ahead = ahead->NextStep(Time{31 * kYearUs});
+  ASSERT_TRUE(due_ahead);
+  EXPECT_EQ(due_ahead->us - 31 * kYearUs, due->us - kYearUs);
+}
+
+TEST_F(ClockTest, AnHourWithoutAServerIsAnHourOfTheLog) {
+  ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
+  const int64_t hour_us = int64_t{3600} * 1'000'000;
+  const EventSeq seq = last().seq;
+  auto next = Restart(kYearUs + hour_us);
+  EXPECT_EQ(last().seq, seq);
+  std::vector<Submission> batch;
+  batch.push_back(Asking(Create()));
+  ASSERT_TRUE(next->Step(std::move(batch), Time{kYearUs + hour_us}).ok());
+  EXPECT_EQ(last().time, Time{kYearUs + hour_us});
+}
+
+TEST_F(ClockTest, AClockThatIsSetWhileTheServerRunsIsFollowedByWhatIsShown) {
+  ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
+  machine.OnWallClock(kClockToleranceUs / 2);
+  ASSERT_TRUE(Step(kYearUs + 1, Asking(Create())).ok());
+  EXPECT_EQ(machine.brain().state().clock_offset_us, 0) << "clocks are never quite the same";
+  machine.OnWallClock(-10 * kYearUs);
+  ASSERT_TRUE(Step(kYearUs + 2, Asking(Create())).ok());
+  EXPECT_EQ(ShownNow(machine), Time{-9 * kYearUs + 2});
+  EXPECT_EQ(last().time, Time{kYearUs + 2});
+}
+
+TEST_F(ClockTest, WhileTheDiskIsFullTheAdjustmentWaits) {
+  ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
+  store.kept.full = kFull;
+  auto ahead = Restart(31 * kYearUs);
+  EXPECT_EQ(ahead->brain().state().clock_offset_us, 0);
+  store.kept.full.reset();
+  ASSERT_TRUE(ahead->Step({}, Time{31 * kYearUs + kProbeIntervalUs}).ok());
+  EXPECT_EQ(ahead->brain().state().clock_offset_us, 30 * kYearUs);
 }
 
 }  // namespace

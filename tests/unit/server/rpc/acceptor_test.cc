@@ -106,7 +106,8 @@ TEST_F(AcceptorTest, OneExecutorTooManyIsToldWhy) {
 
 TEST_F(AcceptorTest, AHelloOfSixtyKibibytesIsRead) {
   v1::Hello hello = FakeExecutor::Hello("box", "a");
-  for (uint64_t sweep = 0; sweep < 20'000; ++sweep) hello.add_sweeps((uint64_t{1} << 20) + sweep);
+  v1::SweepFiles& files = *hello.add_sweeps();
+  for (uint64_t sweep = 0; sweep < 20'000; ++sweep) files.add_sweeps((uint64_t{1} << 20) + sweep);
   ASSERT_GT(hello.ByteSizeLong(), 59'000u);
   ASSERT_LE(hello.ByteSizeLong(), 65'536u);
   FakeExecutor executor(NewChannel(), hello);

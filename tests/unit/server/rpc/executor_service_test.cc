@@ -191,7 +191,7 @@ TEST_F(ExecutorServiceTest, ADeletedSweepIsToBeRemovedUntilItIs) {
   while (!conductor->Execute(DeleteSweep{sweep, EventSeq(1'000'000)}).ok()) {
   }
   executor.AwaitDesired([&](const auto& d) {
-    return d.deleted_sweeps_size() == 1 && d.deleted_sweeps(0) == sweep.value;
+    return d.deleted_sweeps_size() == 1 && d.deleted_sweeps(0).sweeps(0) == sweep.value;
   });
   executor.SaySweepRemoved(sweep.value);
   executor.AwaitDesired([](const auto& d) { return d.deleted_sweeps_size() == 0; });

@@ -142,10 +142,14 @@ class Server final : private Submissions, private Listener {
 
  public:
   Queue queue;
+  static inline uint64_t processes = 0;
+  const uint64_t run = ++processes;
+  uint64_t identities = 0;
   Sessions sessions{*this,
                     {.may_join = [](const std::string& token) { return token == "secret"; },
-                     .lease_ttl_us = kLeaseUs,
-                     .patience_us = kPatienceUs}};
+                     .new_identity = [this] { return LogIdentity(++identities * 1'000 + run); },
+                     .run = run,
+                     .lease_ttl_us = kLeaseUs, .patience_us = kPatienceUs}};
   ConductorMachine machine;
 };
 

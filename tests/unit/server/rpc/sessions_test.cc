@@ -323,5 +323,115 @@ TEST_F(SessionsTest, AStreamThatIsNotReadOnMayClose) {
   EXPECT_EQ(again->reads, 2);
 }
 
+// ---- a restored backup -----------------------------------------------------------------------
+
+class RestoredSessions : public SessionsTest {
+ protected:
+  void SetUp() override {
+    SessionsTest::SetUp();
+    server->Do(IdentifyLog{LogIdentity(0), LogIdentity(7)});
+    Create();
+  }
+  // What the executor of this link says to a later process.
+  static v1::Hello Again(const FakeLink& link) {
+    v1::Hello hello = MakeHello("box", "a");
+    hello.set_identity(link.desired().identity());
+    hello.set_log_seq(link.desired().log_seq());
+    hello.set_server_run(link.desired().server_run());
+    return hello;
+  }
+  // The server comes back with a log that ends here.
+  void Restore(EventSeq last) {
+    store.events.resize(last.value);
+    store.snapshots.clear();
+    Restart();
+    server->Start();
+  }
+};
+
+TEST_F(RestoredSessions, AnExecutorThatHasSeenMoreGivesTheLogAnotherIdentity) {
+  const EventSeq backup = store.LastSeq();
+  const auto link = server->Join("box");
+  ASSERT_EQ(link->desired().assignments_size(), 2);
+  Restore(backup);
+  const auto again = server->Connect(Again(*link));
+  server->Run();
+  ASSERT_THAT(server->state().parts, SizeIs(2));
+  EXPECT_TRUE(again->welcomed());
+  EXPECT_EQ(again->desired().identity(), IdentityOf(server->state()).value);
+  EXPECT_GT(again->desired().last_epoch(), link->desired().assignments(1).attempt().epoch());
+  EXPECT_EQ(again->desired().assignments_size(), 0) << "others may run what the log has lost";
+  server->Pass(kPatienceUs);
+  server->Beat(*again);
+  server->Pass(1);
+  server->Run();
+  EXPECT_EQ(again->desired().assignments_size(), 2);
+}
+
+TEST_F(RestoredSessions, WhatAnExecutorHasSeenInThisRunIsNoSign) {
+  const auto link = server->Join("box");
+  Create();
+  server->sessions.OnClosed(link->id);
+  server->Connect(Again(*link));
+  server->Run();
+  EXPECT_THAT(server->state().parts, SizeIs(1));
+}
+
+TEST_F(RestoredSessions, FilesOfASweepThatTheLogLacksAreASignAndAreToBeSetAside) {
+  v1::Hello hello = MakeHello("box", "a");
+  Add({SweepId(1), LogIdentity(7)}, *hello.mutable_sweeps());
+  Add({SweepId(2), LogIdentity(7)}, *hello.mutable_sweeps());
+  Add({SweepId(3), LogIdentity(99)}, *hello.mutable_sweeps());  // of another server
+  const auto link = server->Connect(hello);
+  server->Run();
+  EXPECT_THAT(server->state().parts, SizeIs(2));
+  ASSERT_EQ(link->desired().lost_sweeps_size(), 1);
+  EXPECT_EQ(link->desired().lost_sweeps(0).identity(), 7u);
+  EXPECT_EQ(link->desired().lost_sweeps(0).sweeps_size(), 1);
+  EXPECT_EQ(link->desired().lost_sweeps(0).sweeps(0), 2u);
+}
+
+TEST_F(RestoredSessions, WhoeverHearsOfANewIdentityIsAskedForTheCheckpointsThatTheLogKnows) {
+  const auto link = server->Join("box");
+  const v1::AttemptRef attempt = link->desired().assignments(0).attempt();
+  const AttemptId id = FromProto(attempt);
+  const CheckpointSaved saved{id, {Step(1), "/s1/step-1-attempt-1", "sha256:"}, 5};
+  server->Do(RecordFact{Epoch(attempt.epoch()), saved, "box"});
+  server->Do(IdentifyLog{LogIdentity(7), LogIdentity(8), "a backup was restored"});
+  const auto inventories = link->All(v1::ToExecutor::kInventory);
+  ASSERT_THAT(inventories, SizeIs(1));
+  EXPECT_EQ(inventories[0].inventory().checkpoints(0).step(), 1);
+  for (const uint64_t seen : {8, 7}) {
+    v1::Hello hello = Again(*link);
+    hello.set_identity(seen);
+    const auto again = server->Connect(hello);
+    server->Run();
+    EXPECT_THAT(again->All(v1::ToExecutor::kInventory), SizeIs(seen == 7 ? 1 : 0));
+    server->sessions.OnClosed(again->id);
+  }
+}
+
+TEST_F(RestoredSessions, AnAttemptIsToldWhatTheLogKnowsOfItsTrialsFolder) {
+  const auto link = server->Join("box");
+  EXPECT_FALSE(link->desired().assignments(0).has_known());
+  EXPECT_EQ(link->desired().assignments(0).identity(), 7u);
+  server->Do(IdentifyLog{LogIdentity(7), LogIdentity(8), "a backup was restored"});
+  EXPECT_FALSE(link->desired().assignments(0).has_known()) << "it runs, or is not started any more";
+  server->Pass(kPatienceUs);
+  server->Beat(*link);
+  server->Pass(1);
+  const v1::AttemptRef attempt = link->desired().assignments(0).attempt();
+  server->Do(RecordFact{Epoch(attempt.epoch()), AttemptEnded{FromProto(attempt), Outcome::kLost, {}},
+                        "box"});
+  const v1::Desired desired = link->desired();
+  const auto next = std::ranges::find(desired.assignments(), 2u, [](const v1::Assignment& each) {
+    return each.attempt().attempt();
+  });
+  ASSERT_NE(next, desired.assignments().end());
+  EXPECT_EQ(next->identity(), 7u);
+  ASSERT_TRUE(next->has_known());
+  EXPECT_EQ(next->known().attempts(), 1u);
+}
+
 }  // namespace
 }  // namespace attune::server

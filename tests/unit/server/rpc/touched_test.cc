@@ -120,7 +120,7 @@ TEST_F(TouchedTest, ADeletedSweepTouchesAllUntilItIsRemoved) {
     }
   }
   EXPECT_TRUE(Do(DeleteSweep{sweep, brain.state().last_seq}).all);
-  EXPECT_EQ(ToDesired(brain.state(), "c").deleted_sweeps(0), sweep.value);
+  EXPECT_EQ(ToDesired(brain.state(), "c").deleted_sweeps(0).sweeps(0), sweep.value);
   EXPECT_TRUE(Do(RecordSweepRemoval{sweep, "c", "c"}).removals);
   EXPECT_EQ(ToDesired(brain.state(), "c").deleted_sweeps_size(), 0);
   EXPECT_EQ(ToDesired(brain.state(), "b").deleted_sweeps_size(), 1);

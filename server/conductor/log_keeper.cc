@@ -1,0 +1,68 @@
+#include "server/conductor/log_keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+#include "logging/log.h"
+
+namespace attune::server {
+
+std::string WhyRestored(const State& state, const std::optional<LogMark>& mark) {
+  if (state.parts.empty()) return "";  // it gets its first identity in any case
+  if (!mark) return "the data folder does not say how far its log was";
+  if (mark->identity == LogIdentity(0)) return "`attune db restore` has replaced the database";
+  const bool is_known = std::ranges::find(state.parts, mark->identity, &LogPart::identity) !=
+                        state.parts.end();
+  if (!is_known) return "the data folder has held another log";
+  if (mark->identity == IdentityOf(state) && mark->seq > state.last_seq)
+    return "the data folder has held event " + std::to_string(mark->seq.value) +
+           ", and the log ends with event " + std::to_string(state.last_seq.value);
+  return "";
+}
+
+void LogKeeper::OnStarted(const Brain& brain) {
+  const State& state = brain.state();
+  const std::optional<LogMark> mark = marks_.Read();
+  identity_ = IdentityOf(state);
+  durable_ = state.last_seq;
+  started_ = true;
+  const std::string reason = WhyRestored(state, mark);
+  if (identity_ == LogIdentity(0) || !reason.empty()) return Identify(reason);
+  WriteMark();
+}
+
+// Until the new identity is durable the old mark stays: it is why there is one.
+void LogKeeper::Identify(std::string reason) {
+  wanted_ = IdentifyLog{identity_, make_identity_(), std::move(reason)};
+  Submit();
+}
+
+void LogKeeper::Submit() {
+  is_refused_ = false;
+  conductor_.Submit(*wanted_, [this](const auto& identified) { is_refused_ = !identified.ok(); });
+}
+
+void LogKeeper::OnState(EventSeq durable, const Status& writable) {
+  durable_ = durable;
+  if (!started_) return;
+  if (wanted_ && is_refused_ && writable.ok()) Submit();
+  if (!wanted_) WriteMark();
+}
+
+void LogKeeper::OnDurable(std::span<const Event> events, const Brain&) {
+  for (const Event& event : events) {
+    const auto* identified = std::get_if<LogIdentified>(&event.fact);
+    if (identified == nullptr) continue;
+    if (!identified->reason.empty())
+      logging::Warn("{}: this log continues as a restored backup, with another identity",
+                    identified->reason);
+    identity_ = identified->identity;
+    wanted_.reset();
+    WriteMark();
+  }
+}
+
+void LogKeeper::WriteMark() { marks_.Write({.identity = identity_, .seq = durable_}); }
+
+}  // namespace attune::server

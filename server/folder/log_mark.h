@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "base/result.h"
+#include "system/numbers_file.h"
+
+namespace attune::server {
+
+// `DATA-DIR/log-mark` says how far the log of this data folder has been. A database that is replaced
+// by an older one does not take the mark along. Databases are synced, the mark is not: it may be
+// behind the log, and is never ahead of it.
+class LogMarkFile {
+ public:
+  struct Mark {
+    uint64_t identity = 0;  // of the log; 0: the database was replaced on purpose
+    uint64_t seq = 0;       // of its newest event
+  };
+
+  explicit LogMarkFile(const std::filesystem::path& data_dir) : file_(data_dir / "log-mark", 2) {}
+
+  std::optional<Mark> Read() const {
+    const auto numbers = file_.Read();
+    return numbers ? std::optional(Mark{numbers->at(0), numbers->at(1)}) : std::nullopt;
+  }
+  void Write(const Mark& mark) { file_.Write({mark.identity, mark.seq}); }
+
+  // Durable when it returns: the next server takes the log for a restored one, whatever is in it.
+  Status WriteReplaced() const { return file_.WriteDurably({0, 0}); }
+
+ private:
+  NumbersFile file_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,129 @@
+#include "server/conductor/log_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/result.h"
+#include "server/conductor/conductor_machine.h"
+#include "tests/support/memory_store.h"
+#include "tests/support/toy_algorithms.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Marks final : LogMarks {
+  std::optional<LogMark> Read() override { return mark; }
+  void Write(const LogMark& written) override { mark = written; }
+  std::optional<LogMark> mark;
+};
+
+// One process of a server, without executors.
+class Process final : private Submissions {
+ public:
+  Process(const Algorithms& algorithms, EventStore& store, Marks& marks, uint64_t identity)
+      : keeper_(*this, marks, [identity] { return LogIdentity(identity); }),
+        machine({.make_mind =
+                     [&] {
+                       return MakeBrainMind(algorithms, [](const auto&) { return Reach(true); });
+                     },
+                 .store = &store}) {
+    machine.Subscribe(&keeper_);
+    EXPECT_TRUE(machine.Start(Time{1'000}, {}).ok());
+    Step();
+  }
+
+  void Step() { EXPECT_TRUE(machine.Step(queue_.TakeBatch(), Time{clock_us += 500'000}).ok()); }
+  void Create() {
+    Submit(CreateSweep{attune::testing::ToySpec(), "text", ""}, {});
+    Step();
+  }
+  const State& state() const { return machine.brain().state(); }
+
+ private:
+  void Submit(Command command, Done done) override {
+    Submission submission{.done = std::move(done)};
+    submission.commands.push_back(std::move(command));
+    queue_.Push(std::move(submission));
+  }
+  void Record(std::vector<Command>, Stored) override {}
+  void Post(Look) override {}
+  void Nudge() override {}
+
+  Queue queue_;
+  LogKeeper keeper_;
+
+ public:
+  int64_t clock_us = 1'000;
+  ConductorMachine machine;
+};
+
+class LogKeeperTest : public ::testing::Test {
+ protected:
+  const Algorithms algorithms = attune::testing::ToyAlgorithms();
+  attune::testing::MemoryStore store;
+  Marks marks;
+};
+
+TEST_F(LogKeeperTest, ANewLogGetsAnIdentityAndARestartKeepsIt) {
+  Process(algorithms, store, marks, 7).Create();
+  ASSERT_TRUE(marks.mark);
+  EXPECT_EQ(marks.mark->identity, LogIdentity(7));
+  EXPECT_EQ(marks.mark->seq, store.LastSeq());
+  const Process next(algorithms, store, marks, 8);
+  EXPECT_EQ(IdentityOf(next.state()), LogIdentity(7));
+  EXPECT_EQ(next.state().last_seq, marks.mark->seq);
+}
+
+TEST_F(LogKeeperTest, ALogThatEndsBeforeItsMarkIsARestoredOne) {
+  EventSeq backup;
+  {
+    Process first(algorithms, store, marks, 7);
+    backup = store.LastSeq();
+    first.Create();
+  }
+  store.events.resize(backup.value);
+  Process next(algorithms, store, marks, 8);
+  EXPECT_EQ(IdentityOf(next.state()), LogIdentity(8));
+  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason, HasSubstr("held event"));
+  next.Create();
+  EXPECT_EQ(IdentityOf(next.state(), SweepId(1)), LogIdentity(8));
+  EXPECT_EQ(marks.mark->identity, LogIdentity(8));
+}
+
+TEST_F(LogKeeperTest, ALogWithoutAMarkOrWithThatOfAnotherIsARestoredOne) {
+  Process(algorithms, store, marks, 7).Create();
+  marks.mark.reset();
+  EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 8).state()), LogIdentity(8));
+  marks.mark->identity = LogIdentity(99);
+  EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 9).state()), LogIdentity(9));
+  marks.mark = LogMark{LogIdentity(0), EventSeq(0)};  // by attune db restore
+  EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 10).state()), LogIdentity(10));
+  EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 11).state()), LogIdentity(10));
+}
+
+// A process that dies before the identity is stored leaves the mark as it was.
+TEST_F(LogKeeperTest, WhileTheDiskIsFullTheMarkStaysAndTheIdentityComesLater) {
+  EventSeq backup;
+  {
+    Process first(algorithms, store, marks, 7);
+    backup = store.LastSeq();
+    first.Create();
+  }
+  const EventSeq last = marks.mark->seq;
+  store.events.resize(backup.value);
+  store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
+  Process next(algorithms, store, marks, 8);
+  EXPECT_EQ(IdentityOf(next.state()), LogIdentity(7));
+  EXPECT_EQ(marks.mark->seq, last);
+  store.full.reset();
+  next.clock_us += kProbeIntervalUs;
+  next.Step();
+  next.Step();
+  EXPECT_EQ(IdentityOf(next.state()), LogIdentity(8));
+  EXPECT_EQ(marks.mark->identity, LogIdentity(8));
+}
+
+}  // namespace
+}  // namespace attune::server
