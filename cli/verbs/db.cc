@@ -5,9 +5,11 @@
 #include "base/result.h"
 #include "cli/algorithms.h"
 #include "cli/verbs/verb.h"
+#include "server/folder/log_mark.h"
 #include "server/store/offline/check.h"
 #include "server/store/offline/export.h"
 #include "server/store/offline/offline.h"
+#include "system/files.h"
 
 namespace attune::cli {
 namespace {
@@ -77,6 +79,45 @@ ExitCode Backup(const DbBackupFlags& flags, Console& console) {
   std::error_code error;
   console.err.Print("wrote " + flags.file + ", " +
                     std::to_string(fs::file_size(flags.file, error)) + " bytes, and checked it");
+  return ExitCode::kSuccess;
+}
+
+struct DbRestoreFlags {
+  std::string data_dir = "attune-data";
+  std::string file;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("FILE", file, "a file that `attune db backup` has written")->required();
+    verb.add_option("--data-dir", data_dir, "data folder; made if it is missing")
+        ->type_name("DIR")
+        ->capture_default_str();
+  }
+};
+
+// The mark comes before the database: if this process dies in between, the next server takes a
+// complete log for a restored one, which does no harm.
+ExitCode Restore(const DbRestoreFlags& flags, Console& console) {
+  std::error_code error;
+  const fs::path data_dir = fs::absolute(flags.data_dir, error).lexically_normal();
+  fs::create_directories(data_dir, error);
+  const Result<UniqueFd> lock = LockFile(data_dir / "lock", kPrivate);
+  if (!lock.ok() && lock.error().code == ErrorCode::kConflict)
+    return Fail(console, {ErrorCode::kConflict, "a server uses the data folder " +
+                                                    data_dir.string() + ": stop it first"});
+  if (!lock.ok()) return Fail(console, lock.error());
+  const std::string database = (data_dir / "attune.db").string();
+  const std::string copy = database + ".restoring";
+  fs::remove(copy, error);  // of a restore that was cut off
+  if (const Status copied = server::Backup(flags.file, copy); !copied.ok())
+    return Fail(console, copied.error());
+  if (const Status marked = server::LogMarkFile(data_dir).WriteReplaced(); !marked.ok())
+    return Fail(console, marked.error());
+  const Result<std::string> kept = server::Replace(database, copy);
+  if (!kept.ok()) return Fail(console, kept.error());
+  if (const Status synced = SyncFolder(data_dir); !synced.ok())
+    return Fail(console, synced.error());
+  console.err.Print(database + " is what " + flags.file + " has; start the server again" +
+                    (kept->empty() ? "" : "\nthe database before it is " + *kept));
   return ExitCode::kSuccess;
 }
 
@@ -210,6 +251,7 @@ void AddDbVerbs(CLI::App& app, Action& chosen) {
   AddVerb<DbCheckFlags>(noun, chosen, "check", "whether the database is sound", Check);
   AddVerb<DbBackupFlags>(noun, chosen, "backup", "copy it to a new file, and check the copy",
                          Backup);
+  AddVerb<DbRestoreFlags>(noun, chosen, "restore", "put a backup in place of the database", Restore);
   AddVerb<DbExportFlags>(noun, chosen, "export", "its rows as text", ExportRows);
   AddVerb<DbFlags>(noun, chosen, "vacuum", "give the space of deleted rows back to the disk",
                    Vacuum);

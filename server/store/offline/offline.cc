@@ -123,6 +123,26 @@ Status Backup(const std::string& from, const std::string& to) {
   return done;
 }
 
+// Until the last step the database is the earlier one. If the process dies between the steps, the
+// earlier one may lack its -wal file, which lies beside the copy.
+Result<std::string> Replace(const std::string& database, const std::string& by) {
+  std::error_code error;
+  std::string kept;
+  if (fs::exists(database, error)) {
+    for (int i = 1; kept.empty() || fs::exists(kept, error); ++i)
+      kept = database + ".replaced-" + std::to_string(i);
+    fs::create_hard_link(database, kept, error);
+    if (!error && fs::exists(database + "-wal")) fs::rename(database + "-wal", kept + "-wal", error);
+    if (error) return Error{ErrorCode::kUnavailable, "cannot keep " + database + ": " + error.message()};
+  }
+  fs::remove(database + "-wal", error);  // of a database that is gone
+  fs::remove(database + "-shm", error);
+  fs::rename(by, database, error);
+  if (error)
+    return Error{ErrorCode::kUnavailable, "cannot write " + database + ": " + error.message()};
+  return kept;
+}
+
 Status Vacuum(const std::string& path) {
   if (auto known = OpenBeside(path); !known.ok()) return known.error();
   auto connection = Connection::Open(path, Connection::Mode::kReadWriteCreate, 0);

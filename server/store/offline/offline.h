@@ -18,6 +18,11 @@ Result<std::unique_ptr<sqlite::Connection>> OpenBeside(const std::string& path);
 // (check.h) before the file gets its name. kConflict when there is such a file already.
 Status Backup(const std::string& from, const std::string& to);
 
+// Puts the file, a database that Backup has made, in place of `database`, which need not exist. The
+// earlier one stays, with its -wal file, under the name that is returned; empty: there was none.
+// REQUIRES: nobody has either of them open, and both are in one folder.
+Result<std::string> Replace(const std::string& database, const std::string& by);
+
 // Gives the space of deleted rows back to the disk. kConflict while any other process has the
 // database open, and nothing is changed.
 Status Vacuum(const std::string& path);
