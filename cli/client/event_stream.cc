@@ -10,6 +10,8 @@
 namespace attune::cli {
 namespace {
 
+constexpr int kGone = 410;
+
 std::optional<uint64_t> SeqOf(std::string_view id) {
   uint64_t seq = 0;
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), seq);
@@ -87,7 +89,8 @@ bool EventStream::Connect() {
     return true;
   }
   const Error error = ErrorOf(*reply);
-  if (reply->status >= 500) {
+  if (reply->status == kGone) last_seq_.reset();  // a backup was restored: begin anew
+  if (reply->status == kGone || reply->status >= 500) {
     handler_.on_lost(error);
     return true;
   }

@@ -43,6 +43,7 @@ class Surroundings {
   readonly batches: AttuneEvent[][] = [];
   readonly calls: string[] = [];
   isHidden = false;
+  status = 503; // that a refused stream has
   private frames: (() => void)[] = [];
   private retries: (() => void)[] = [];
   private watchers: (() => void)[] = [];
@@ -53,6 +54,7 @@ class Surroundings {
       this.sources.push(source);
       return source as unknown as EventSource;
     },
+    status: () => Promise.resolve(this.status),
     nextFrame: (callback) => void this.frames.push(callback),
     retry: (callback) => void this.retries.push(callback),
     hidden: () => this.isHidden,
@@ -69,6 +71,7 @@ class Surroundings {
         onEvents: (events) => this.batches.push(events),
         onResync: () => this.calls.push('resync'),
         onRefused: () => this.calls.push('refused'),
+        onGone: () => this.calls.push('gone'),
         onState: (state) => this.calls.push(state),
       },
       this.environment,
@@ -88,6 +91,9 @@ class Surroundings {
     this.watchers.forEach((callback) => callback());
   }
 }
+
+/** Until what a promise of the test's has led to is done. */
+const settled = () => new Promise((resolve) => setTimeout(resolve));
 
 describe("the page's stream", () => {
   it('asks for its sweep, after the event that it knows', () => {
@@ -153,15 +159,27 @@ describe("the page's stream", () => {
     expect(around.source.closed).toBe(false);
   });
 
-  it('tries again by itself when the server refused it', () => {
+  it('tries again by itself when the server refused it', async () => {
     const around = new Surroundings();
     around.start({ sweep: 's1', after: 1 });
     around.source.send('trial_reported', { seq: 7, sweep: 's1' });
     around.source.refuse();
     expect(around.calls).toContain('refused');
     expect(around.sources).toHaveLength(1);
+    await settled();
     around.retry();
     expect(around.source.url).toBe('/api/v1/events?sweep=s1&after=7');
+  });
+
+  it('says that the page must start again when the log has no such event', async () => {
+    const around = new Surroundings();
+    around.status = 410;
+    around.start({ sweep: 's1', after: 7 });
+    around.source.refuse();
+    await settled();
+    expect(around.calls).toContain('gone');
+    around.retry();
+    expect(around.sources).toHaveLength(1);
   });
 
   it('holds no connection while the tab is hidden, and misses nothing', () => {

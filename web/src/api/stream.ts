@@ -16,12 +16,19 @@ export interface StreamOptions {
   onResync(): void;
   /** The server refused the stream (not authorised, restarting…); the stream retries. */
   onRefused(): void;
+  /**
+   * The log has no such position: a backup was restored. What the page knows may be of the part that
+   * was lost, so the page must start again. The stream is closed.
+   */
+  onGone?(): void;
   onState?(state: StreamState): void;
 }
 
 /** What the stream needs from the browser, or from a test. */
 export interface StreamEnvironment {
   connect(url: string): EventSource;
+  /** The status that the URL answers with, which EventSource does not tell; 0: none. */
+  status?(url: string): Promise<number>;
   nextFrame(callback: () => void): void;
   retry(callback: () => void): void;
   hidden(): boolean;
@@ -29,10 +36,22 @@ export interface StreamEnvironment {
 }
 
 const retryMs = 2000;
+const gone = 410;
 const connecting = 0;
 
 export const browserEnvironment: StreamEnvironment = {
   connect: (url) => new EventSource(url, { withCredentials: true }),
+  async status(url) {
+    const abort = new AbortController();
+    try {
+      const response = await fetch(url, { credentials: 'same-origin', signal: abort.signal });
+      return response.status;
+    } catch {
+      return 0;
+    } finally {
+      abort.abort(); // of a stream that is open only the head is wanted
+    }
+  },
   nextFrame: (callback) => void requestAnimationFrame(callback),
   retry: (callback) => void setTimeout(callback, retryMs),
   hidden: () => document.hidden,
@@ -92,13 +111,24 @@ export class PageStream {
       if (source.readyState === connecting) return;
       this.disconnect();
       this.options.onRefused();
-      this.environment.retry(() => this.reconnect());
+      this.retryUnlessGone();
     };
     for (const kind of eventKinds) {
       source.addEventListener(kind, (message) =>
         this.receive(kind, message as MessageEvent<string>),
       );
     }
+  }
+
+  private retryUnlessGone(): void {
+    const retry = () => this.environment.retry(() => this.reconnect());
+    if (this.lastSeq === undefined || this.environment.status === undefined) return retry();
+    void this.environment.status(`/api/v1/events?after=${this.lastSeq}`).then((status) => {
+      if (this.closed) return;
+      if (status !== gone) return retry();
+      this.close();
+      this.options.onGone?.();
+    });
   }
 
   private disconnect(): void {

@@ -14,11 +14,12 @@ export const executors = signal<Executor[] | undefined>(undefined);
 let current: PageStream | undefined;
 
 /** Opens the stream of a page and closes that of the previous page. */
-export function openStream(options: StreamOptions): () => void {
+export function openStream(options: Omit<StreamOptions, 'onGone'>): () => void {
   current?.close();
   let stream: PageStream | undefined = undefined;
   stream = new PageStream({
     ...options,
+    onGone: () => location.reload(),
     onEvents(events) {
       if (events.some(changesExecutors)) refreshExecutors();
       options.onEvents(events);

@@ -26,12 +26,14 @@ Response Events::Stream(const Request& request, const Target&) {
   }
   const auto after = IntegerQuery(place, "after", -1, 0, std::numeric_limits<int64_t>::max());
   if (!after.ok()) return Problem(after.error());
-  EventSeq begin(static_cast<uint64_t>(*after));
-  if (*after < 0) {
-    const auto last = reader_.LastSeq();
-    if (!last.ok()) return Problem(last.error());
-    begin = *last;
-  }
+  const auto last = reader_.LastSeq();
+  if (!last.ok()) return Problem(last.error());
+  const EventSeq begin = *after < 0 ? *last : EventSeq(static_cast<uint64_t>(*after));
+  if (begin > *last)
+    return Problem(rest::ProblemType::kStreamAhead,
+                   "the log ends with event " + std::to_string(last->value) +
+                       " and has no event " + std::to_string(begin.value) +
+                       ": a backup was restored; read the state anew and begin a new stream");
 
   if (streams_->fetch_add(1) >= streams_max_) {
     streams_->fetch_sub(1);
