@@ -44,8 +44,8 @@ class ServerBackend final : public Backend {
     return checkpoints_.Read(checkpoint, file, offset, limit_bytes);
   }
   Result<std::vector<std::string>> UndefinedSecrets(const std::vector<std::string>& names) override;
-  bool IsStored(const CheckpointId& checkpoint) override {
-    return storage_ != nullptr && storage_->Has(checkpoint);
+  bool IsStored(const CheckpointId& checkpoint, const std::string& digest) override {
+    return storage_ != nullptr && storage_->Has(checkpoint, digest);
   }
   Status Started() override { return conductor_.Started(); }
   Status Ready() override { return conductor_.Ready(); }

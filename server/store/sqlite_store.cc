@@ -20,7 +20,7 @@ const char* const kCache = "PRAGMA cache_size = -32768";  // KiB
 // Pages of the log file before they are copied into the database: 16 MiB, so that a page which many
 // batches change is copied once.
 constexpr int kCheckpointPages = 4096;
-constexpr int kErasingCheckpointPages = 512;
+constexpr int kBackgroundCheckpointPages = 512;
 
 // Sizes of the log file (https://sqlite.org/fileformat2.html#walformat).
 constexpr int64_t kLogHeaderBytes = 32;
@@ -70,27 +70,42 @@ bool IsErasable(const Event& event) {
   return deleted != nullptr && deleted->shared;
 }
 
-// While it lives, SQLite overwrites what it deletes with zeros. Since that fills the log file, it
-// copies it into the database in small parts, so that no commit takes long.
-class ErasingSettings {
+// The settings of work that nobody waits for, while the object lives. So that no slice takes long:
+// - A commit does not wait for the disk. If the machine fails, the slice is lost and done again. It
+//   never outlives a commit before it, since both lie in the same log file.
+// - The log file is copied into the database in small parts.
+class BackgroundWork {
  public:
+  enum class Deleted {
+    kStays,        // in pages that are free
+    kOverwritten,  // with zeros
+  };
   // `checkpoint_pages`: SqliteStore::checkpoint_pages_.
-  ErasingSettings(sqlite::Connection& connection, int& checkpoint_pages)
-      : connection_(connection), checkpoint_pages_(checkpoint_pages) {
-    Set("ON", kErasingCheckpointPages);
+  // REQUIRES: the connection is in no transaction, neither now nor at the end.
+  BackgroundWork(sqlite::Connection& connection, int& checkpoint_pages, Deleted deleted)
+      : connection_(connection),
+        checkpoint_pages_(checkpoint_pages),
+        secure_delete_before_(connection.Number("PRAGMA secure_delete").value()) {
+    Set("NORMAL", kBackgroundCheckpointPages, deleted == Deleted::kOverwritten ? 1 : 0);
   }
-  ~ErasingSettings() { Set("OFF", kCheckpointPages); }
-  ErasingSettings(const ErasingSettings&) = delete;
-  ErasingSettings& operator=(const ErasingSettings&) = delete;
+  ~BackgroundWork() { Set("FULL", kCheckpointPages, secure_delete_before_); }
+  BackgroundWork(const BackgroundWork&) = delete;
+  BackgroundWork& operator=(const BackgroundWork&) = delete;
 
  private:
-  void Set(const std::string& secure_delete, int checkpoint_pages) {
-    static_cast<void>(connection_.Execute("PRAGMA secure_delete = " + secure_delete));
+  // A process that cannot go back to FULL must end: its next commit would promise too much.
+  void Set(const std::string& synchronous, int checkpoint_pages, int64_t secure_delete) {
+    const Status set =
+        connection_.Execute("PRAGMA synchronous = " + synchronous +
+                            "; PRAGMA wal_autocheckpoint = " + std::to_string(checkpoint_pages) +
+                            "; PRAGMA secure_delete = " + std::to_string(secure_delete));
+    ATTUNE_CHECK(set.ok());
     checkpoint_pages_ = checkpoint_pages;
   }
 
   sqlite::Connection& connection_;
   int& checkpoint_pages_;
+  const int64_t secure_delete_before_;
 };
 
 // What has gone wrong later on.
@@ -260,7 +275,7 @@ bool SqliteStore::Tidy() {
 bool SqliteStore::EraseSlice() {
   if (!erasures_.begun) return false;
   const auto until = Clock::now() + options_.slice;
-  const ErasingSettings settings(*connection_, checkpoint_pages_);
+  const BackgroundWork work(*connection_, checkpoint_pages_, BackgroundWork::Deleted::kOverwritten);
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   const bool more = EraseSome(transaction, [&] { return Clock::now() >= until; });
   if (!transaction.Commit().ok()) return false;  // it is tried again after the next batch
@@ -280,8 +295,9 @@ Status SqliteStore::Read(EventSeq after, const std::function<void(const Event&)>
 Status SqliteStore::SaveSnapshot(const Snapshot& snapshot) {
   ATTUNE_CHECK(snapshot.seq == last_seq_);
   const EventSeq seq = snapshot.seq;
-  std::optional<ErasingSettings> settings;
-  if (erasures_.waiting) settings.emplace(*connection_, checkpoint_pages_);
+  std::optional<BackgroundWork> work;
+  if (erasures_.waiting)
+    work.emplace(*connection_, checkpoint_pages_, BackgroundWork::Deleted::kOverwritten);
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   // What is ahead of the log, if anything, is of another one.
   transaction.Run("DELETE FROM snapshots WHERE seq >= ?", seq.value);
@@ -411,6 +427,7 @@ void SqliteStore::ContinueBuilding(EventSeq built) {
 
 Status SqliteStore::BuildSlice() {
   const auto until = Clock::now() + options_.slice;
+  const BackgroundWork work(*connection_, checkpoint_pages_, BackgroundWork::Deleted::kStays);
   EventSeq built = *built_;
   Status written;
   {

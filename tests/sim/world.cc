@@ -283,12 +283,12 @@ bool World::OnRestore() {
     return trial != nullptr && trial->live && trial->live->epoch == Epoch(attempt.epoch);
   };
   for (const auto& executor : executors_) executor->MarkLost(is_known);
-  // A person may have dropped what is kept of a trial that had ended.
+  // Of a trial that has ended nobody is asked what is gone. One that runs may end before the answer.
   for (const auto& [id, sweep] : books_.sweeps) {
     for (const auto& [number, trial] : sweep.trials) {
       for (const CheckpointBook& checkpoint : trial.checkpoints) {
         const bool is_gone = !checkpoint.dropped && !reality_.HasFile(checkpoint.ref.path);
-        if (Ended(trial.state) && is_gone) reality_.FileLost(checkpoint.ref.path);
+        if ((Ended(trial.state) || trial.live) && is_gone) reality_.FileLost(checkpoint.ref.path);
       }
     }
   }

@@ -59,7 +59,7 @@ Response Answers::Sweep(const Request& request, SweepId id, int status,
   const Program& program = sweep->spec.program;
   // Not the file as it was sent, whose comments may repeat what is hidden.
   if (!request.is_admin && !program.environment.empty())
-    *file = sweepfile::ResolvedYaml(VisibleSpec(request, sweep->spec));
+    file->text = sweepfile::ResolvedYaml(VisibleSpec(request, sweep->spec));
   LiveSweep live;
   backend_.Look([&](const Brain& brain) { live = LiveSweepOf(brain, blockers_, id); });
   rest::SweepDetail detail =

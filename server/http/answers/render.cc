@@ -260,8 +260,9 @@ rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs,
 
 rest::SweepDetail RenderDetail(const SweepRow& row, const std::vector<Step>& rungs,
                                const LiveSweep& live, Reader::SweepFile file) {
-  rest::SweepDetail detail{
-      {RenderSweep(row, rungs, live)}, {}, std::move(file.text), std::move(file.path)};
+  rest::SweepDetail detail{{RenderSweep(row, rungs, live)}};
+  detail.file = std::move(file.text);
+  detail.path = std::move(file.path);
   for (const Parameter& parameter : row.spec.space.parameters())
     detail.parameters.push_back(RenderParameter(parameter));
   return detail;

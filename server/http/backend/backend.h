@@ -89,7 +89,7 @@ class Backend {
                                                  uint32_t limit_bytes) = 0;
 
   // Whether the server has a copy of its own, which outlives the executor's.
-  virtual bool IsStored(const CheckpointId&) { return false; }
+  virtual bool IsStored(const CheckpointId&, const std::string& /*digest*/) { return false; }
 
   // Those of these secrets that have no value.
   virtual Result<std::vector<std::string>> UndefinedSecrets(const std::vector<std::string>&) {

@@ -36,10 +36,10 @@ void Promises::OnAssigned(const v1::Assignment& assignment) {
 void Promises::OnAcknowledged(const std::string& executor, const v1::Fact& fact) {
   if (!fact.has_attempt()) return;
   const AttemptId id = server::FromProto(fact.attempt());
-  if (fact.has_report()) return Reported(id, Step(fact.report().step()));
   const TrialBook* trial = books_.Find(id.trial);
   const bool live =
       trial != nullptr && trial->live && trial->live->epoch == Epoch(fact.attempt().epoch());
+  if (fact.has_report() && live) return Reported(id, Step(fact.report().step()));
   const bool holds = live && std::ranges::any_of(trial->live->ranks, [&](const RankSlot& slot) {
                        return slot.executor == executor;
                      });

@@ -30,8 +30,10 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void Thaw();
   void SetUnhealthy(bool unhealthy);  // whether it says that it has a problem
 
-  // As TrainingGangs has it.
+  // As TrainingGangs has it. What was said before is no promise: an acknowledgement of the process
+  // before may still be on its way.
   void MarkLost(const std::function<bool(const gang::AttemptId&)>& is_known) {
+    said_.clear();
     if (gangs_ != nullptr) gangs_->MarkLost(is_known);
   }
 

@@ -249,6 +249,7 @@ TEST_F(BrainTest, WhatAHostLacksSaysNothingOfTheProgram) {
 TEST_F(BrainTest, ATrialThatFillsADiskPaysForItTheSecondTime) {
   SweepSpec spec = testing::ToySpec();
   spec.failure.max_restarts = 0;
+  spec.stop.max_trials = 2;
   Create(spec);
   Report(0, 1, 0.9);
   Fail(0, FailureKind::kDisk);
@@ -261,6 +262,7 @@ TEST_F(BrainTest, ATrialThatFillsADiskPaysForItTheSecondTime) {
 TEST_F(BrainTest, GangsThatFillDisksQuarantineNoExecutor) {
   SweepSpec spec = testing::ToySpec();
   spec.failure.max_restarts = 100;
+  spec.stop.max_trials = 2;
   Create(spec);
   Report(0, 1, 0.9);
   Join("den", {.cpus = 2});

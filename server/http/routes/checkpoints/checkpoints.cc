@@ -18,7 +18,8 @@ namespace attune::server {
 namespace {
 
 bool IsStored(Backend& backend, SweepId sweep, const KeptRow& row) {
-  return backend.IsStored({{sweep, row.trial}, row.checkpoint.attempt, row.checkpoint.step});
+  return backend.IsStored({{sweep, row.trial}, row.checkpoint.attempt, row.checkpoint.step},
+                          row.checkpoint.digest);
 }
 
 }  // namespace

@@ -111,6 +111,11 @@ class Server final : private Submissions, private Listener {
   void SayRemoved(FakeLink& link, uint64_t seq, size_t bytes = 100) {
     sessions.OnFacts(link.id, {.commands = {}, .last = seq, .bytes = bytes}, now_);
   }
+  // A fact that has to wait for space.
+  void SayFact(FakeLink& link, uint64_t seq) {
+    sessions.OnFacts(link.id, {.commands = {DrainExecutor{"box"}}, .last = seq, .bytes = 100},
+                     now_);
+  }
   void Pass(int64_t us) {
     now_.us += us;
     sessions.OnTime(now_);

@@ -31,7 +31,7 @@ TEST_F(SessionsTest, AnUnknownExecutorNeedsTheStoreToJoin) {
 TEST_F(SessionsTest, HeartbeatsAreAnsweredAndFactsAreNotWhileTheStoreRefuses) {
   const auto link = server->Join("box");
   FillAndTry();
-  server->SayRemoved(*link, 1);
+  server->SayFact(*link, 1);
   server->Run();
   now.us += 5;
   server->Beat(*link);
@@ -43,7 +43,7 @@ TEST_F(SessionsTest, HeartbeatsAreAnsweredAndFactsAreNotWhileTheStoreRefuses) {
 TEST_F(SessionsTest, WhatFollowsDroppedFactsIsNotAcknowledgedAndAllIsAskedForOnceThereIsSpace) {
   const auto link = server->Join("box");
   FillAndTry();
-  server->SayRemoved(*link, 1);
+  server->SayFact(*link, 1);
   server->Run();
   Free();
   EXPECT_EQ(link->acknowledged(), 0u);
@@ -298,8 +298,8 @@ TEST_F(SessionsTest, FactsGoToTheStoreOneBatchOfASessionAtATimeSoThatNoneIsOvert
   const auto link = server->Join("box");
   FillAndTry();
   store.full.reset();
-  server->SayRemoved(*link, 1);
-  server->SayRemoved(*link, 2);
+  server->SayFact(*link, 1);
+  server->SayFact(*link, 2);
   server->Run();  // refuses the first; the store could be written by now
   now.us += kProbeIntervalUs;
   server->Run();
