@@ -317,6 +317,7 @@ class Decider {
     Add(LogIdentified{.identity = command.identity,
                       .last_epoch = is_first ? state_.last_epoch
                                              : EpochAfterRestore(state_, command.identity),
+                      .last_sweep = is_first ? SweepId(0) : state_.last_sweep,
                       .reason = is_first ? "" : command.reason});
     return {};
   }

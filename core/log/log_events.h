@@ -17,6 +17,7 @@ struct LogIdentified {
   // Attempts from here on have larger epochs. No attempt of the lost part had one as large, so an
   // epoch names one attempt only, before and after the restore.
   Epoch last_epoch;
+  SweepId last_sweep = {};  // the newest sweep of the part before; its event may be erased
   std::string reason = {};  // why the server believes that a backup was restored; empty: none was
 
   static constexpr auto kRow =
@@ -24,6 +25,7 @@ struct LogIdentified {
                 Ignored(kStream | kTables | kSummary | kCurves | kAudit)},
                kNoSubject, Field("identity", &LogIdentified::identity),
                Field("last_epoch", &LogIdentified::last_epoch),
+               Field("last_sweep", &LogIdentified::last_sweep),
                Sparse("reason", &LogIdentified::reason));
 };
 

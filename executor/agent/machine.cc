@@ -37,8 +37,8 @@ Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLi
       give_up_(give_up),
       ends_(ends),
       backoff_(seed) {
-  for (const SweepFiles& files : FromProto(hello_.sweeps()))
-    sweeps_.emplace(files.sweep, files.identity);
+  for (const SweepFiles& kept : FromProto(hello_.sweeps()))
+    sweeps_.emplace(kept.sweep, kept.identity);
   hello_.clear_sweeps();
 }
 

@@ -270,11 +270,10 @@ void World::BackUp() { backup_ = {log_.size(), inputs_.size()}; }
 // Only the log goes back: what runs, and what lies on disks, stays as it is.
 bool World::OnRestore() {
   if (!backup_ || backup_->events == 0 || backup_->events == log_.size()) return false;
-  const EventSeq last(backup_->events);
-  disk_.Restore(last);
   log_.resize(backup_->events);
+  disk_.Restore(log_);
   inputs_.resize(backup_->inputs);
-  if (snapshot_seq_ > last) snapshot_.clear();
+  if (snapshot_seq_ > log_.back().seq) snapshot_.clear();
   ReadBack();
 
   reality_.LogRestored();

@@ -1,5 +1,9 @@
 #include "tests/sim/service/disk.h"
 
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
 #include "base/result.h"
 #include "tests/support/memory_store.h"
 
@@ -19,9 +23,15 @@ class MemoryDisk final : public Disk {
     if (full) store_.full = kFull;
   }
 
-  void Restore(EventSeq last) override {
-    store_.events.resize(last.value);
-    std::erase_if(store_.snapshots, [&](const auto& snapshot) { return snapshot.first > last; });
+  void Restore(std::span<const Event> log) override {
+    store_.events.clear();
+    store_.erasures.clear();
+    const auto full = std::exchange(store_.full, std::nullopt);
+    const Status written = store_.Append(log);
+    ATTUNE_CHECK(written.ok());
+    store_.full = full;
+    std::erase_if(store_.snapshots,
+                  [&](const auto& snapshot) { return snapshot.first > store_.LastSeq(); });
   }
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "server/store/event_store.h"
 
@@ -12,7 +13,9 @@ class Disk {
   virtual ~Disk() = default;
   virtual server::EventStore& store() = 0;
   virtual void SetFull(bool full) = 0;
-  virtual void Restore(EventSeq last) = 0;  // the log ends with this event again
+  // Replaces the log by a backup that has these events, also those of sweeps that were deleted and
+  // erased since.
+  virtual void Restore(std::span<const Event> log) = 0;
 };
 
 std::unique_ptr<Disk> MakeMemoryDisk();

@@ -1,6 +1,5 @@
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/check.h"
 #include "base/result.h"
@@ -16,14 +15,9 @@ class SqliteDisk final : public Disk, private server::EventStore {
   SqliteDisk() : store_(server::SqliteStore::Open(folder_ / "attune.db").value()) {}
   server::EventStore& store() override { return *this; }
   void SetFull(bool full) override { full_ = full; }
-  void Restore(EventSeq last) override {
-    std::vector<Event> kept;
-    const Status read = store_->Read(EventSeq(0), [&](const Event& event) {
-      if (event.seq <= last) kept.push_back(event);
-    });
-    ATTUNE_CHECK(read.ok());
+  void Restore(std::span<const Event> log) override {
     store_ = server::SqliteStore::Open(folder_ / ("restored-" + std::to_string(++restores_))).value();
-    const Status written = store_->Append(kept);
+    const Status written = store_->Append(log);
     ATTUNE_CHECK(written.ok());
   }
 
