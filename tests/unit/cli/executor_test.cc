@@ -186,7 +186,8 @@ TEST_F(ExecutorVerbs, LimitsOfWhatStaysFreeAreSizesOrNone) {
   EXPECT_EQ(run({"--min-free-memory", "much"}).code, ExitCode::kUsage);
   EXPECT_EQ(run({"--max-rank-log", "1MiB"}).code, ExitCode::kSuccess);
   EXPECT_EQ(run({"--max-rank-log", "0"}).code, ExitCode::kSuccess);
-  EXPECT_THAT(run({"--max-rank-log", "1MB"}).err, HasSubstr("1MB is below 1MiB"));
+  EXPECT_EQ(started.limits.rank_log_bytes, 0);
+  EXPECT_THAT(run({"--max-rank-log", "1023KiB"}).err, HasSubstr("1023KiB is below 1MiB"));
   EXPECT_THAT(RunAttune({"serve", "--min-free-disk", "5GiB"}).err, HasSubstr("--with-executor"));
 }
 

@@ -330,7 +330,7 @@ TEST_F(ApiTest, ANewSweepIsCreatedAndLocated) {
   EXPECT_EQ(sweep.at("id"), "s2");
   EXPECT_EQ(sweep.at("file"), kSweepFile);
   EXPECT_EQ(sweep.at("name"), "tiny");
-  EXPECT_EQ(sweep.at("path"), "") << "nobody said the file's name";
+  EXPECT_EQ(sweep.at("path"), "/opt/tiny.yaml");
 }
 
 TEST_F(ApiTest, ANewSweepKnowsThePathOfItsFile) {
