@@ -16,7 +16,7 @@ void Promises::OnDurable(const Event& event) {
 
 void Promises::OnRestored(EventSeq last) {
   std::erase_if(answered_, [&](const auto& told) { return told.first > last; });
-  epochs_.clear();
+  // An assignment of the process before may still be on its way: its epoch is no other attempt's.
   reports_.clear();
 }
 
