@@ -15,6 +15,7 @@ constexpr int64_t kHourUs = 3600 * kSecondUs;
 constexpr int64_t kEndsWithinUs = 24 * kHourUs;  // once nothing goes wrong any more
 constexpr int64_t kTidyUs = 60 * kSecondUs;
 constexpr int64_t kAwayUs = 60 * kSecondUs;        // at most, an executor
+constexpr int64_t kInventoryUs = 2 * kAwayUs;      // by then it has answered after a restore
 constexpr int64_t kGraceMs = 60'000;               // at most, of one that leaves
 constexpr int64_t kToldBeforeUs = 50 * kSecondUs;  // the end of its time
 constexpr int64_t kStillUs = 90 * kSecondUs;       // at most, a host
@@ -237,10 +238,22 @@ std::string World::Unfinished() const {
 
 // ---- what the server does -------------------------------------------------------------------
 
+// A checkpoint whose file the lost part of the log has deleted stays known if its trial ends before its
+// executor has said that the file is gone.
+void World::NoteLostFiles(const Event& event) {
+  const auto* ended = std::get_if<TrialEnded>(&event.fact);
+  if (ended == nullptr || timeline_.now().us - restored_at_.us > kInventoryUs) return;
+  for (const CheckpointBook& checkpoint : books_.Find(ended->trial)->checkpoints) {
+    if (!checkpoint.dropped && !reality_.HasFile(checkpoint.ref.path))
+      reality_.FileLost(checkpoint.ref.path);
+  }
+}
+
 void World::OnDurable(std::span<const Event> events) {
   for (const Event& event : events) {
     for (const auto& checker : checkers_) checker->OnEvent(event);
     books_.Record(event);
+    NoteLostFiles(event);
     promises_.OnDurable(event);
     log_.push_back(event);
     if (findings_.first()) return;
@@ -277,6 +290,7 @@ bool World::OnRestore() {
   ReadBack();
 
   reality_.LogRestored();
+  restored_at_ = timeline_.now();
   const auto is_known = [this](const gang::AttemptId& attempt) {
     const TrialBook* trial = books_.Find(TrialOf(attempt));
     return trial != nullptr && trial->live && trial->live->epoch == Epoch(attempt.epoch);

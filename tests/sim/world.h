@@ -50,6 +50,7 @@ class World final : private ServerObserver {
   void Populate();
   void Create(const PlannedSweep& planned);
   void BackUp();
+  void NoteLostFiles(const Event& event);
   void ReadBack();
   void ScheduleFaults();
   void Often(double a_minute, std::function<void()> act);
@@ -96,6 +97,7 @@ class World final : private ServerObserver {
     size_t inputs = 0;
   };
   std::optional<Backup> backup_;
+  Time restored_at_;
 };
 
 }  // namespace attune::sim

@@ -48,6 +48,7 @@ class Process final : private Submissions {
     queue_.Push(std::move(submission));
   }
   void Record(std::vector<Command>, Stored) override {}
+  void RecordEnds(std::vector<Command>) override {}
   void Post(Look) override {}
   void Nudge() override {}
 
