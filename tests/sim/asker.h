@@ -33,9 +33,11 @@ class Asker {
 
   void Begin();
   void LoseInterest() { gone_ = true; }
-  // A backup was restored: what it has asked for and told may be lost.
+  // A backup was restored: what it has asked for and told may be lost, and its sweep may get another
+  // number.
   void BeginAnew() {
     gone_ = true;
+    sweep_ = {};
     Return();
   }
   void Return();  // and asks anew: nobody tidies up what it had left but its lease

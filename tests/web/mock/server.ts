@@ -117,7 +117,9 @@ export class MockServer {
   private listSweeps(url: URL, response: ServerResponse): void {
     const newestFirst = [...this.world.sweeps.values()].reverse();
     const { items, next } = page(newestFirst, url);
-    const sweeps = items.map(({ file: _file, path: _path, parameters: _parameters, ...sweep }) => sweep);
+    const sweeps = items.map(
+      ({ file: _file, path: _path, parameters: _parameters, ...sweep }) => sweep,
+    );
     json(response, 200, { sweeps, next_page_token: next });
   }
 

@@ -60,11 +60,11 @@ export class LiveLog {
     });
   }
 
-  /** Where the text ends that precedes the text shown: at its begin, or before the gap that it begins in. */
+  /** Where the text ends that precedes the text shown: at its beginning, or before the gap that it begins in. */
   private endOfEarlier(): number {
     const { begin } = this.tail;
-    const inGap = this.gap && this.gap.begin < begin && begin <= this.gap.end;
-    return inGap ? this.gap.begin : begin;
+    const { gap } = this;
+    return gap && gap.begin < begin && begin <= gap.end ? gap.begin : begin;
   }
 
   private poll(): void {
@@ -91,12 +91,7 @@ export class LiveLog {
 
   private async read(offset: number, limit: number): Promise<LogChunk> {
     const { sweep, trial, attempt, rank } = this.at;
-    const chunk = await api.log(
-      sweep,
-      trial,
-      { attempt, rank, offset, limit },
-      this.abort.signal,
-    );
+    const chunk = await api.log(sweep, trial, { attempt, rank, offset, limit }, this.abort.signal);
     this.gap = chunk.gap;
     return chunk;
   }
