@@ -19,9 +19,9 @@ enum class ErrorCode {
   kDenied,       // no token, a wrong one, or no permission
   kUnavailable,  // try again later: a peer is away or the server is starting
   kStorageFull,  // nothing can be stored
-  kUnsynced,  // a sync failed: only the next start knows what is on the disk, so end the process
-  kCorrupt,   // stored data differs from the data that was written
-  kInternal,  // a fault of Attune; the message says what to report
+  kUnsynced,     // a sync failed: only the next start knows what is on the disk, so end the process
+  kCorrupt,      // stored data differs from the data that was written
+  kInternal,     // a fault of Attune; the message says what to report
 };
 
 std::string_view Name(ErrorCode code);

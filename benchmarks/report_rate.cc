@@ -127,7 +127,9 @@ class BareServer {
     conductor_->Subscribe(thinker_.get());
     const std::chrono::milliseconds lease_ttl{60'000};
     service_ = std::make_unique<ExecutorService>(
-        *conductor_, ExecutorService::Options{.may_join = [](const std::string& token) { return token == "secret"; }, .lease_ttl = lease_ttl});
+        *conductor_, ExecutorService::Options{
+                         .may_join = [](const std::string& token) { return token == "secret"; },
+                         .lease_ttl = lease_ttl});
     ATTUNE_CHECK(conductor_->Start().ok());
     rpc_ = *RpcServer::Start(*service_, {.host = "127.0.0.1", .lease_ttl = lease_ttl});
     ATTUNE_CHECK(conductor_->Execute(CreateSweep{Spec(), "", ""}).ok());

@@ -12,11 +12,11 @@
 
 namespace attune::schedulers {
 
-// Limits how far trials may climb at the moment, as in PASHA (Bohdal et al., "PASHA: Efficient HPO and NAS
-// with progressive resource allocation", ICLR 2023, §4). The first limit is the second rung. The
-// next rung opens when the trials at the highest open rung do not rank there as they did at the
-// rung before. Ranks are soft: at each place of the order there must be a trial whose value at the
-// rung before lies within epsilon of the value of the trial that had the place there.
+// Limits how far trials may climb at the moment, as in PASHA (Bohdal et al., "PASHA: Efficient HPO
+// and NAS with progressive resource allocation", ICLR 2023, §4). The first limit is the second
+// rung. The next rung opens when the trials at the highest open rung do not rank there as they did
+// at the rung before. Ranks are soft: at each place of the order there must be a trial whose value
+// at the rung before lies within epsilon of the value of the trial that had the place there.
 //
 // Epsilon is the noise of the curves: the 90th percentile of the differences, at the highest open
 // rung, of pairs whose curves have crossed at least twice. It keeps its value while there are no

@@ -11,8 +11,8 @@
 
 namespace attune::schedulers {
 
-// Decides how the trials at a rung are ranked, and how far trials may climb at the moment. The base class
-// ranks trials by the values that they reported and lets them climb the whole ladder.
+// Decides how the trials at a rung are ranked, and how far trials may climb at the moment. The base
+// class ranks trials by the values that they reported and lets them climb the whole ladder.
 //
 // Costs are values of which small is better. A value that is not finite is the worst.
 class Ranking {

@@ -10,8 +10,7 @@ size_t Rung::IndexOf(const Key& key) const {
 }
 
 void Rung::Record(const Mark& mark) {
-  marks_.insert(marks_.begin() + static_cast<ptrdiff_t>(IndexOf(mark.key)),
-                {mark.key, mark.value});
+  marks_.insert(marks_.begin() + static_cast<ptrdiff_t>(IndexOf(mark.key)), {mark.key, mark.value});
 }
 
 void Rung::Sort() { std::ranges::sort(marks_, {}, &Entry::key); }

@@ -26,7 +26,8 @@ Random::Random(SearchSpace space, uint64_t seed) : cube_(std::move(space)), seed
 
 Suggestion Random::Suggest(ProposalNumber proposal) const {
   return Untried(
-      cube_, [this](const Config& config) { return ProposesOnce(cube_) && tried_.Contains(config); },
+      cube_,
+      [this](const Config& config) { return ProposesOnce(cube_) && tried_.Contains(config); },
       [&](int attempt) { return DrawConfig(proposal, attempt); },
       [](int, const Config&) { return Rationale{.rule = "random", .text = "drawn at random"}; });
 }

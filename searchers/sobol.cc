@@ -41,7 +41,9 @@ Suggestion Sobol::Suggest(ProposalNumber proposal) const {
     return Rationale{.rule = "random", .text = "drawn at random: " + point + " was tried"};
   };
   return Untried(
-      cube_, [this](const Config& config) { return ProposesOnce(cube_) && tried_.Contains(config); }, propose, explain);
+      cube_,
+      [this](const Config& config) { return ProposesOnce(cube_) && tried_.Contains(config); },
+      propose, explain);
 }
 
 void Sobol::Adapt(const SweepSpec& spec) {

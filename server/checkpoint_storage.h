@@ -20,8 +20,8 @@ class CheckpointStorage {
                                         const std::string& owner);
 
   std::filesystem::path FolderOf(const CheckpointId& id) const;
-  // Whether there is a copy of the checkpoint with this digest. One of that name with another digest is
-  // of a log whose end was lost.
+  // Whether there is a copy of the checkpoint with this digest. One of that name with another
+  // digest is of a log whose end was lost.
   bool Has(const CheckpointId& id, const std::string& digest) const;
   std::vector<CheckpointId> Of(SweepId sweep) const;
   void Remove(const CheckpointId& id) const;

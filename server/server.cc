@@ -43,7 +43,8 @@ HttpLimits HttpLimitsOf(const ConnectionLimits& connections) {
   HttpLimits limits;
   limits.connections = connections.http;
   limits.unauthenticated = connections.http_unauthenticated;
-  limits.heavy_workers = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 4);
+  limits.heavy_workers =
+      std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 4);
   return limits;
 }
 
@@ -141,7 +142,7 @@ struct Server::Parts {
         executors(conductor,
                   {.may_join = [this](const std::string& token) { return MayJoin(token); },
                    .new_identity = NewIdentity,
-                 .run = NewIdentity().value,
+                   .run = NewIdentity().value,
                    .lease_ttl = options.lease_ttl,
                    .value_of = [this](const std::string& name) { return ValueOf(name); },
                    .mask = [this](std::string& text) { Mask(text); },

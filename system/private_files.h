@@ -19,8 +19,8 @@ std::optional<mode_t> UmaskOfPrograms();
 
 // Takes away the access of other users to a folder and to the files that lie directly in it. Does
 // nothing if the folder belongs to another user, or if it holds files but none with a name of
-// `markers`: it then has another purpose, such as a home folder. Returns whether other users have no
-// access now.
+// `markers`: it then has another purpose, such as a home folder. Returns whether other users have
+// no access now.
 bool MakePrivate(const std::filesystem::path& folder, std::initializer_list<const char*> markers);
 
 // Gives a file that root has created to the owner of `folder`, who has to read it. Does nothing for

@@ -251,7 +251,8 @@ void AddDbVerbs(CLI::App& app, Action& chosen) {
   AddVerb<DbCheckFlags>(noun, chosen, "check", "whether the database is sound", Check);
   AddVerb<DbBackupFlags>(noun, chosen, "backup", "copy it to a new file, and check the copy",
                          Backup);
-  AddVerb<DbRestoreFlags>(noun, chosen, "restore", "put a backup in place of the database", Restore);
+  AddVerb<DbRestoreFlags>(noun, chosen, "restore", "put a backup in place of the database",
+                          Restore);
   AddVerb<DbExportFlags>(noun, chosen, "export", "its rows as text", ExportRows);
   AddVerb<DbFlags>(noun, chosen, "vacuum", "give the space of deleted rows back to the disk",
                    Vacuum);

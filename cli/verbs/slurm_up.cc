@@ -304,7 +304,8 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
   slurm::Manager::Options& options = checked->manager;
   if (Status ready = Prepare(flags, server->for_pilots, *folder, options); !ready.ok())
     return Fail(console, ready.error());
-  console.err.Print("page       " + PageLink(server->endpoint.url, flags.server.data_dir, console.err));
+  console.err.Print("page       " +
+                    PageLink(server->endpoint.url, flags.server.data_dir, console.err));
   const std::string of = flags.nodes_per_pilot == 1
                              ? " nodes, "
                              : " nodes, " + std::to_string(flags.nodes_per_pilot) + " a job, ";

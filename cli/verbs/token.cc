@@ -39,13 +39,15 @@ struct TokenCreateFlags : TokenNameFlags {
   server::Role role = server::Role::kViewer;
 
   void AddTo(CLI::App& verb) {
-    static const std::map<std::string, server::Role> kRoles = {{"admin", server::Role::kAdmin},
-                                                               {"viewer", server::Role::kViewer},
-                                                               {"executor", server::Role::kExecutor}};
+    static const std::map<std::string, server::Role> kRoles = {
+        {"admin", server::Role::kAdmin},
+        {"viewer", server::Role::kViewer},
+        {"executor", server::Role::kExecutor}};
     TokenNameFlags::AddTo(verb);
-    verb.add_option("--role", role,
-                    "viewer: may read everything; admin: may do everything; executor: may only join as an "
-                    "executor")
+    verb.add_option(
+            "--role", role,
+            "viewer: may read everything; admin: may do everything; executor: may only join as an "
+            "executor")
         ->transform(CLI::CheckedTransformer(kRoles))
         ->type_name("ROLE")
         ->default_str("viewer");
@@ -61,7 +63,8 @@ struct TokenListFlags : TokenFlags {
   }
 };
 
-// What an executor joins with: the token and, if the server speaks TLS, its certificate's fingerprint.
+// What an executor joins with: the token and, if the server speaks TLS, its certificate's
+// fingerprint.
 std::string JoinWord(const TokenFlags& flags, const std::string& token) {
   const Result<std::string> word = attune::ReadWord(std::filesystem::path(flags.data_dir) / "join");
   tls::Join join = tls::ParseJoin(word.ok() ? *word : "").value_or(tls::Join());
@@ -104,7 +107,8 @@ ExitCode List(const TokenListFlags& flags, Console& console) {
     return ExitCode::kSuccess;
   }
   if (tokens->empty()) {
-    console.err.Print("there is only the server's own token; create one with `attune token create NAME`");
+    console.err.Print(
+        "there is only the server's own token; create one with `attune token create NAME`");
     return ExitCode::kSuccess;
   }
   Table table({{"NAME"}, {"ROLE"}});

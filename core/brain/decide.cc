@@ -314,11 +314,11 @@ class Decider {
   Status operator()(const IdentifyLog& command) {
     if (command.before != IdentityOf(state_)) return {};
     const bool is_first = state_.parts.empty();
-    Add(LogIdentified{.identity = command.identity,
-                      .last_epoch = is_first ? state_.last_epoch
-                                             : EpochAfterRestore(state_, command.identity),
-                      .last_sweep = is_first ? SweepId(0) : state_.last_sweep,
-                      .reason = is_first ? "" : command.reason});
+    Add(LogIdentified{
+        .identity = command.identity,
+        .last_epoch = is_first ? state_.last_epoch : EpochAfterRestore(state_, command.identity),
+        .last_sweep = is_first ? SweepId(0) : state_.last_sweep,
+        .reason = is_first ? "" : command.reason});
     return {};
   }
 

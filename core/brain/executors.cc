@@ -48,8 +48,7 @@ Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Fac
   for (const SweepFiles& files : command.sweeps) {
     const bool is_ours = files.identity == LogIdentity(0) ||  // what is left of it has no mark
                          files.identity == IdentityOf(state, files.sweep);
-    if (state.deleted.contains(files.sweep) && is_ours)
-      deleted.push_back(files.sweep);
+    if (state.deleted.contains(files.sweep) && is_ours) deleted.push_back(files.sweep);
   }
   facts.push_back(ExecutorJoined{.name = command.name,
                                  .instance = command.instance,

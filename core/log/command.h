@@ -138,7 +138,7 @@ struct JoinExecutor {
   bool spans = false;  // gangs can have ranks here and elsewhere
   std::string folder;  // identity of its data folder (ExecutorJoined); empty: not known
   Labels labels;
-  Seconds time_left{0};              // until it has to end; 0: as long as it likes
+  Seconds time_left{0};                 // until it has to end; 0: as long as it likes
   std::vector<SweepFiles> sweeps = {};  // in its data folder
 };
 
@@ -221,11 +221,11 @@ struct AdjustClock {
   std::string reason;
 };
 
-using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep,
-                             StopSweep, KillSweep, DeleteSweep, Propose, EnqueueTrial, KillTrial,
-                             ReopenTrial, AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor,
-                             LoseExecutor, DrainExecutor, ResumeExecutor, LeaveExecutor, SayHealth,
-                             RecordFact, RecordRemoval, RecordSweepRemoval, IdentifyLog,
-                             AdjustClock>;
+using Command =
+    std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep, StopSweep, KillSweep,
+                 DeleteSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial,
+                 PinCheckpoint, DropCheckpoint, JoinExecutor, LoseExecutor, DrainExecutor,
+                 ResumeExecutor, LeaveExecutor, SayHealth, RecordFact, RecordRemoval,
+                 RecordSweepRemoval, IdentifyLog, AdjustClock>;
 
 }  // namespace attune

@@ -22,17 +22,15 @@ inline constexpr std::string_view kService = "attune";
 
 // All kinds of events. Adding one: its struct with a row (event_row.h), a line here, and Apply
 // (core/state/applier.h).
-using AnyFact =
-    std::variant<SweepCreated, SweepPaused, SweepResumed, SweepEdited, SweepReopened, SweepStopping,
-                 SweepEnded, SweepDeleted, SweepRemoved, SearchExhausted, ProposalBegun,
-                 SearchWaits, TrialCreated, TrialReopened, AttemptAssigned, AttemptRenewed,
-                 AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported, MetricsLogged,
-                 TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved, CheckpointPinned,
-                 CheckpointDropped, CheckpointRemoved, AttemptPartEnded, AttemptEnded,
-                 TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined,
-                 ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth,
-                 ExecutorQuarantined, ExecutorQuarantineEnded, ExecutorExcluded, ExecutorForgotten,
-                 LogIdentified, ClockAdjusted>;
+using AnyFact = std::variant<
+    SweepCreated, SweepPaused, SweepResumed, SweepEdited, SweepReopened, SweepStopping, SweepEnded,
+    SweepDeleted, SweepRemoved, SearchExhausted, ProposalBegun, SearchWaits, TrialCreated,
+    TrialReopened, AttemptAssigned, AttemptRenewed, AttemptStarted, AttemptFirstStep,
+    RendezvousOpened, TrialReported, MetricsLogged, TrialYielding, TrialDecided, TrialPromoted,
+    CheckpointSaved, CheckpointPinned, CheckpointDropped, CheckpointRemoved, AttemptPartEnded,
+    AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined,
+    ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth, ExecutorQuarantined,
+    ExecutorQuarantineEnded, ExecutorExcluded, ExecutorForgotten, LogIdentified, ClockAdjusted>;
 
 template <class T>
 concept FactKind =

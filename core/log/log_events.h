@@ -20,13 +20,12 @@ struct LogIdentified {
   SweepId last_sweep = {};  // the newest sweep of the part before; its event may be erased
   std::string reason = {};  // why the server believes that a backup was restored; empty: none was
 
-  static constexpr auto kRow =
-      EventRow({"log_identified", Needs::kNothing, kEveryExecutor, Handled(kNoConsumer),
-                Ignored(kStream | kTables | kSummary | kCurves | kAudit)},
-               kNoSubject, Field("identity", &LogIdentified::identity),
-               Field("last_epoch", &LogIdentified::last_epoch),
-               Field("last_sweep", &LogIdentified::last_sweep),
-               Sparse("reason", &LogIdentified::reason));
+  static constexpr auto kRow = EventRow(
+      {"log_identified", Needs::kNothing, kEveryExecutor, Handled(kNoConsumer),
+       Ignored(kStream | kTables | kSummary | kCurves | kAudit)},
+      kNoSubject, Field("identity", &LogIdentified::identity),
+      Field("last_epoch", &LogIdentified::last_epoch),
+      Field("last_sweep", &LogIdentified::last_sweep), Sparse("reason", &LogIdentified::reason));
 };
 
 // The clock and the time of the log no longer differ by the offset before. The time of the log only

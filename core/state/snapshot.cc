@@ -16,8 +16,8 @@ template <class A>
 void Fields(A& archive, Like<A, Attempt>& attempt) {
   archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.gone,
           attempt.fell, attempt.failure, attempt.rendezvous, attempt.resume, attempt.decided,
-          attempt.seconds, attempt.logged, attempt.verdict, attempt.verdict_step, attempt.unwaited_step, attempt.lease,
-          attempt.lease_until);
+          attempt.seconds, attempt.logged, attempt.verdict, attempt.verdict_step,
+          attempt.unwaited_step, attempt.lease, attempt.lease_until);
 }
 template <class A>
 void Fields(A& archive, Like<A, Standstill>& standstill) {

@@ -46,7 +46,7 @@ struct Attempt {
 
   // What rank 0 is told: go on to the trial's milestone, or leave at the step it waits at.
   VerdictKind verdict = VerdictKind::kContinue;
-  Step verdict_step{0};  // of the report it answers; 0: none was judged yet
+  Step verdict_step{0};   // of the report it answers; 0: none was judged yet
   Step unwaited_step{0};  // of its newest report, if rank 0 did not wait there; else 0
 
   // Whether rank 0 is to leave and did not wait for that verdict, so that it hears it only when it

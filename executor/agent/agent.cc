@@ -266,18 +266,19 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                  OnFact(fact);
                });
              }),
-      remover_(folders_, {.checkpoint =
-                              [this](const v1::CheckpointRemoval& removal) {
-                                Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
-                              },
-                          .sweep =
-                              [this](uint64_t sweep) {
-                                Post([this, sweep] { machine_.OnSweepRemoved(sweep, TakeTime()); });
-                              },
-                          .gone =
-                              [this](const v1::CheckpointName& checkpoint) {
-                                Post([this, checkpoint] { machine_.OnGone(checkpoint, TakeTime()); });
-                              }}),
+      remover_(folders_,
+               {.checkpoint =
+                    [this](const v1::CheckpointRemoval& removal) {
+                      Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
+                    },
+                .sweep =
+                    [this](uint64_t sweep) {
+                      Post([this, sweep] { machine_.OnSweepRemoved(sweep, TakeTime()); });
+                    },
+                .gone =
+                    [this](const v1::CheckpointName& checkpoint) {
+                      Post([this, checkpoint] { machine_.OnGone(checkpoint, TakeTime()); });
+                    }}),
       log_reader_(folders_,
                   [this](v1::LogChunk chunk) {
                     Post([this, chunk = std::move(chunk)] { machine_.OnLog(chunk); });

@@ -185,7 +185,7 @@ class Machine {
   void TakeLeave(const Now& now);
   gang::BootClock::time_point NextDeadline() const;
 
-  v1::Hello hello_;            // but for the sweeps
+  v1::Hello hello_;                      // but for the sweeps
   std::map<uint64_t, uint64_t> sweeps_;  // that may have files here, with their identities
   const gang::Folders folders_;
   ServerLink& link_;
@@ -195,7 +195,7 @@ class Machine {
   const gang::BootClock::time_point ends_;
   Outbox outbox_;
   Reconciler reconciler_;
-  Removals removals_;   // that it wants
+  Removals removals_;  // that it wants
   Backoff backoff_;
 
   Connection connection_ = Connection::kNone;

@@ -162,8 +162,8 @@ bool Reconciler::MayStart(const v1::Assignment& assignment) const {
   return std::ranges::none_of(live_, [&](const auto& other) {
     const bool shares_gpu =
         std::ranges::any_of(gpus, [&](uint32_t gpu) { return other.second.gpus.contains(gpu); });
-    const bool shares_folder = other.first.sweep == attempt.sweep &&
-                               other.second.sweep_identity != assignment.identity();
+    const bool shares_folder =
+        other.first.sweep == attempt.sweep && other.second.sweep_identity != assignment.identity();
     return SameTrial(other.first, attempt) || shares_folder || (other.second.ending && shares_gpu);
   });
 }

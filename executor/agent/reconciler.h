@@ -42,8 +42,8 @@ class Reconciler {
   // gang that is being torn down, it has not ended before, and it is known where it meets, if rank
   // 0 is on another host. A gang of a sweep of the same number in another log is gone before. One
   // that the server assigned before a backup was restored is not started: it may have ended in the
-  // part of the log that was lost, so it is disowned. One that is older (by its epoch) than another of its trial is stale and
-  // ignored.
+  // part of the log that was lost, so it is disowned. One that is older (by its epoch) than another
+  // of its trial is stale and ignored.
   Actions Reconcile();
 
   // Cancels all gangs; returns those that were not being torn down yet.

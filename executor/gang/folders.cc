@@ -52,8 +52,9 @@ std::optional<CheckpointName> CheckpointAt(const fs::path& folder) {
   CheckpointName name;
   const std::string text = trial.parent_path().parent_path().filename().string() + "/" +
                            trial.filename().string() + "/" + folder.filename().string();
-  const int read = std::sscanf(text.c_str(), "s%" SCNu64 "/%" SCNu32 "/step-%" SCNd64 "-attempt-%" SCNu32,
-                               &name.sweep, &name.trial, &name.step, &name.attempt);
+  const int read =
+      std::sscanf(text.c_str(), "s%" SCNu64 "/%" SCNu32 "/step-%" SCNd64 "-attempt-%" SCNu32,
+                  &name.sweep, &name.trial, &name.step, &name.attempt);
   return read == 4 ? std::optional(name) : std::nullopt;
 }
 

@@ -56,8 +56,8 @@ std::optional<std::filesystem::path> FetchedFolder(const GangSpec& spec);
 // another host.
 std::vector<std::filesystem::path> UnfinishedCheckpoints(const GangSpec& spec);
 
-// The mark of a sweep's folder: the identity of the log when the sweep was created, as text. Empty: it
-// has none.
+// The mark of a sweep's folder: the identity of the log when the sweep was created, as text. Empty:
+// it has none.
 Result<std::string> ReadOwner(const std::filesystem::path& sweep_dir);
 Status WriteOwner(const std::filesystem::path& sweep_dir, const std::string& word);
 

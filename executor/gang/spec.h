@@ -121,7 +121,7 @@ struct GangSpec {
   std::filesystem::path sweep_dir;             // of all of its trials
   std::filesystem::path attempt_dir;           // logs and the configuration's file
   std::filesystem::path checkpoint_dir;
-  std::filesystem::path files_dir;  // where the program may leave what it likes
+  std::filesystem::path files_dir;      // where the program may leave what it likes
   std::filesystem::path set_aside_dir;  // set_aside.h
 
   bool Spans() const { return std::ssize(ranks) < world_size; }

@@ -9,7 +9,6 @@
 
 #include "base/result.h"
 #include "system/spawn.h"
-#include "system/spawn.h"
 #include "system/unique_fd.h"
 
 namespace attune::gang {

@@ -137,7 +137,7 @@ std::vector<Remover::Removal> Remover::ToRemovals(const Removals& wanted) const 
 void Remover::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto called = [this] { 
+    const auto called = [this] {
       return stop_ || !queue_.empty() || !discarded_.empty() || !inventories_.empty();
     };
     if (!try_again_at_)

@@ -40,8 +40,8 @@ class Remover {
   // again, now and each minute. Any thread.
   void Want(const Removals& removals);
 
-  // Looks whether these checkpoints are there, after the deletion at hand. What waits to be deleted is
-  // forgotten, because a lost part of the log may have wanted it; Want() follows. Any thread.
+  // Looks whether these checkpoints are there, after the deletion at hand. What waits to be deleted
+  // is forgotten, because a lost part of the log may have wanted it; Want() follows. Any thread.
   void LookFor(v1::Inventory inventory);
 
   // Deletes a folder that is known by no name, so that a half of one is no harm: it is tried once.

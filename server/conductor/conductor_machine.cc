@@ -59,19 +59,20 @@ void ConductorMachine::StartClock(Time clock) {
   if (gap_us >= 0 && gap_us <= kClockGapMaxUs) return;
   ahead_us_ = state.last_time.us - clock.us;
   if (gap_us < 0 && gap_us >= -kClockToleranceUs) return;
-  adjustment_ = AdjustClock{-ahead_us_, gap_us > 0 ? "at the start of the server the clock is " +
-                                                         SpanText(gap_us) + " after the last event"
-                                                   : "at the start of the server the clock is " +
-                                                         SpanText(-gap_us) +
-                                                         " before the last event"};
+  adjustment_ =
+      AdjustClock{-ahead_us_, gap_us > 0 ? "at the start of the server the clock is " +
+                                               SpanText(gap_us) + " after the last event"
+                                         : "at the start of the server the clock is " +
+                                               SpanText(-gap_us) + " before the last event"};
 }
 
 void ConductorMachine::OnWallClock(int64_t ahead_us) {
   const int64_t change_us = ahead_us - wall_ahead_us_;
   if (std::abs(change_us) < kClockToleranceUs) return;
   wall_ahead_us_ = ahead_us;
-  adjustment_ = AdjustClock{ahead_us - ahead_us_, "the clock was set " + SpanText(std::abs(change_us)) +
-                                                      (change_us > 0 ? " forward" : " back")};
+  adjustment_ =
+      AdjustClock{ahead_us - ahead_us_, "the clock was set " + SpanText(std::abs(change_us)) +
+                                            (change_us > 0 ? " forward" : " back")};
 }
 
 // Before anything else of the batch, so that people see the right time of that.

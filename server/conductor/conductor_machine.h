@@ -20,9 +20,9 @@ inline constexpr uint64_t kSnapshotEvents = 200'000;
 // While the store refuses, it is asked this often whether it still does.
 inline constexpr int64_t kProbeIntervalUs = 500'000;
 
-// The time of the log continues at the clock's pace after a start. It counts the time since the last
-// event if that is at most this long. If it seems longer, or negative, the clock may be wrong: the
-// time of the log continues from its last event, and people see it with an offset.
+// The time of the log continues at the clock's pace after a start. It counts the time since the
+// last event if that is at most this long. If it seems longer, or negative, the clock may be wrong:
+// the time of the log continues from its last event, and people see it with an offset.
 inline constexpr int64_t kClockGapMaxUs = int64_t{24} * 3600 * 1'000'000;
 
 // So much may the clock differ from the time that people see before that is adjusted.
@@ -108,15 +108,15 @@ class ConductorMachine {
   Options options_;
   std::vector<Listener*> listeners_;
   std::unique_ptr<Mind> mind_;
-  int64_t ahead_us_ = 0;          // of the log's time before the clock
-  int64_t wall_ahead_us_ = 0;     // of the wall clock before the clock
+  int64_t ahead_us_ = 0;                   // of the log's time before the clock
+  int64_t wall_ahead_us_ = 0;              // of the wall clock before the clock
   std::optional<AdjustClock> adjustment_;  // of the clock, not durable yet
-  EventSeq snapshot_seq_{0};      // of the newest snapshot that was loaded or tried
-  bool more_ = true;              // something may follow although nobody asks
-  Time advanced_at_;              // by the log's time: what was due by then has followed
-  std::optional<Error> stalled_;  // why the store cannot be written
-  bool has_reserve_ = false;      // while it is stalled: kills and ends may still be stored
-  Time probe_at_;                 // while it is stalled
+  EventSeq snapshot_seq_{0};               // of the newest snapshot that was loaded or tried
+  bool more_ = true;                       // something may follow although nobody asks
+  Time advanced_at_;                       // by the log's time: what was due by then has followed
+  std::optional<Error> stalled_;           // why the store cannot be written
+  bool has_reserve_ = false;  // while it is stalled: kills and ends may still be stored
+  Time probe_at_;             // while it is stalled
 };
 
 }  // namespace attune::server

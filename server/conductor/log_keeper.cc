@@ -12,8 +12,8 @@ std::string WhyRestored(const State& state, const std::optional<LogMark>& mark) 
   if (state.parts.empty()) return "";  // it gets its first identity in any case
   if (!mark) return "the data folder does not say how far its log was";
   if (mark->identity == LogIdentity(0)) return "`attune db restore` has replaced the database";
-  const bool is_known = std::ranges::find(state.parts, mark->identity, &LogPart::identity) !=
-                        state.parts.end();
+  const bool is_known =
+      std::ranges::find(state.parts, mark->identity, &LogPart::identity) != state.parts.end();
   if (!is_known) return "the data folder has held another log";
   if (mark->identity == IdentityOf(state) && mark->seq > state.last_seq)
     return "the data folder has held event " + std::to_string(mark->seq.value) +

@@ -20,7 +20,7 @@ struct LogMark {
 class LogMarks {
  public:
   virtual ~LogMarks() = default;
-  virtual std::optional<LogMark> Read() = 0;     // nullopt: there is none, or it cannot be read
+  virtual std::optional<LogMark> Read() = 0;    // nullopt: there is none, or it cannot be read
   virtual void Write(const LogMark& mark) = 0;  // quick; nobody is told of a failure
 };
 

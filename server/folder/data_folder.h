@@ -36,8 +36,8 @@ class DataFolder {
   Result<tls::Identity> Identity() const;
 
   // The word with which executors join (tls/join.h), in the file `join`. Its token is named `join`
-  // in `tokens` and may do nothing else. Creates or replaces that token if the file does not hold it.
-  // `fingerprint` is that of the certificate; empty without TLS.
+  // in `tokens` and may do nothing else. Creates or replaces that token if the file does not hold
+  // it. `fingerprint` is that of the certificate; empty without TLS.
   Result<std::string> JoinWord(const NamedTokens& tokens, const std::string& fingerprint) const;
 
   std::filesystem::path database() const { return path_ / "attune.db"; }

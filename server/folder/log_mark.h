@@ -9,9 +9,9 @@
 
 namespace attune::server {
 
-// `DATA-DIR/log-mark` says how far the log of this data folder has been. A database that is replaced
-// by an older one does not take the mark along. Databases are synced, the mark is not: it may be
-// behind the log, and is never ahead of it.
+// `DATA-DIR/log-mark` says how far the log of this data folder has been. A database that is
+// replaced by an older one does not take the mark along. Databases are synced, the mark is not: it
+// may be behind the log, and is never ahead of it.
 class LogMarkFile {
  public:
   struct Mark {

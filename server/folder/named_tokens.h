@@ -46,11 +46,12 @@ class NamedTokens {
   Result<std::string> Rotate(const std::string& name) const;
 
   // Returns all tokens, sorted by name. Skips files that hold no token or that this user may
-  // not read, with a line in the log. Returns an error if the folder or another file cannot be read.
+  // not read, with a line in the log. Returns an error if the folder or another file cannot be
+  // read.
   Result<std::vector<NamedToken>> List() const;
 
-  // Returns the token with this secret. Reads the folder again if it has changed. Returns an error if
-  // the folder cannot be read and the tokens that were read last do not hold this one.
+  // Returns the token with this secret. Reads the folder again if it has changed. Returns an error
+  // if the folder cannot be read and the tokens that were read last do not hold this one.
   Result<std::optional<NamedToken>> Find(std::string_view secret) const;
 
   // The same for a token of which only the digest is known.
@@ -61,8 +62,9 @@ class NamedTokens {
 
   const std::filesystem::path folder_;
   mutable std::mutex mutex_;
-  mutable std::optional<std::filesystem::file_time_type> read_;  // the folder's time; empty: read again
-  mutable std::vector<NamedToken> known_;                        // as read last without an error
+  mutable std::optional<std::filesystem::file_time_type>
+      read_;                               // the folder's time; empty: read again
+  mutable std::vector<NamedToken> known_;  // as read last without an error
 };
 
 }  // namespace attune::server

@@ -19,8 +19,8 @@ inline constexpr size_t kOtherDescriptors = 256;
 // How many descriptors a process with these limits opens at most.
 size_t DescriptorsOf(const ConnectionLimits& limits);
 
-// The default limits, lowered so that they need at most `descriptors`, but never below what a server
-// needs to work at all.
+// The default limits, lowered so that they need at most `descriptors`, but never below what a
+// server needs to work at all.
 ConnectionLimits LimitsWithin(size_t descriptors);
 
 // Raises the process's limit of open files to what the default limits need, as far as the system

@@ -88,9 +88,9 @@ Acceptor::~Acceptor() {
 
 void Acceptor::Listen(bool on) {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kListener}};
-  listening_ = ::epoll_ctl(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_.get(),
-                           &event) == 0 &&
-               on;
+  listening_ =
+      ::epoll_ctl(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_.get(), &event) == 0 &&
+      on;
 }
 
 void Acceptor::Run() {

@@ -32,7 +32,8 @@ class Acceptor {
     size_t unauthenticated_bytes = 80 << 10;
   };
 
-  // `listener` listens and does not block. Accepts from now on. REQUIRES: gRPC's server has started.
+  // `listener` listens and does not block. Accepts from now on. REQUIRES: gRPC's server has
+  // started.
   Acceptor(UniqueFd listener, Limits limits,
            std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> to_grpc);
   // Stops accepting. Open connections stay gRPC's.

@@ -69,8 +69,8 @@ std::vector<SweepFiles> LostSweeps(const State& state, const v1::Hello& hello) {
   std::erase_if(lost, [&](const SweepFiles& files) {
     const bool is_known =
         files.sweep <= state.last_sweep && files.identity == IdentityOf(state, files.sweep);
-    const bool is_of_this_log = std::ranges::find(state.parts, files.identity,
-                                                  &LogPart::identity) != state.parts.end();
+    const bool is_of_this_log =
+        std::ranges::find(state.parts, files.identity, &LogPart::identity) != state.parts.end();
     return is_known || !is_of_this_log;
   });
   return lost;

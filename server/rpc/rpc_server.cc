@@ -73,10 +73,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(ExecutorService& service,
 RpcServer::RpcServer(ExecutorService& service, std::unique_ptr<grpc::Server> server,
                      std::unique_ptr<Acceptor> acceptor, int port,
                      std::chrono::milliseconds lease_ttl)
-    : service_(service),
-      server_(std::move(server)),
-      acceptor_(std::move(acceptor)),
-      port_(port) {
+    : service_(service), server_(std::move(server)), acceptor_(std::move(acceptor)), port_(port) {
   if (acceptor_)
     service_.SetAuthenticated(
         [this](const std::string& peer) { return acceptor_->Authenticate(peer); });

@@ -62,7 +62,7 @@ class Sessions {
     std::function<bool(const std::string& token)> may_join;
     std::function<LogIdentity()> new_identity = {};  // random, for a log that lacks events
     uint64_t run = 0;                                // Desired.server_run
-    SecretValues value_of = {};  // of secrets that programs need; quick
+    SecretValues value_of = {};                      // of secrets that programs need; quick
     int64_t lease_ttl_us = 0;
     int64_t patience_us = 0;  // until an executor is lost; longer than a lease
   };
@@ -131,8 +131,8 @@ class Sessions {
     uint64_t acknowledged = 0;
     uint64_t revision = 0;
     std::vector<SweepFiles> lost_sweeps;  // of its hello: what a lost part of the log created
-    std::string desired;    // the last one sent, serialised
-    bool removals = false;  // there were any in it
+    std::string desired;                  // the last one sent, serialised
+    bool removals = false;                // there were any in it
   };
   struct Executor {
     // As the log has it.

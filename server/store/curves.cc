@@ -53,8 +53,8 @@ class PointSource {
  public:
   PointSource(sqlite::Connection& connection, const std::string& view, SweepId sweep,
               TrialNumber first, std::string_view metric)
-      : rows_(connection.Query("SELECT seq, sweep, trial, time, kind, version, payload FROM " + view +
-                                   " WHERE sweep = ? AND trial >= ? ORDER BY trial, seq",
+      : rows_(connection.Query("SELECT seq, sweep, trial, time, kind, version, payload FROM " +
+                                   view + " WHERE sweep = ? AND trial >= ? ORDER BY trial, seq",
                                sweep.value, first.value)),
         metric_(metric) {
     Advance();
@@ -272,7 +272,8 @@ Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const s
   PointSource reports(connection, "report_events", sweep, first, metric);
   std::optional<PointSource> logged;
   if (*is_logged) logged.emplace(connection, "logged_events", sweep, first, metric);
-  Status read = PageOfCurves(connection, sweep, limits, curves).Read(reports, logged ? &*logged : nullptr);
+  Status read =
+      PageOfCurves(connection, sweep, limits, curves).Read(reports, logged ? &*logged : nullptr);
   if (read.ok()) read = ReadClones(connection, sweep, curves.trials);
   if (!read.ok()) return read.error();
   return curves;

@@ -119,7 +119,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   for (const WarmStart& start : *fact.warm_start) taken.push_back(start.text);
   const Json written = sweepfile::ToJson(spec);
   transaction.Run(
-      "INSERT INTO @sweeps (sweep, name, owner, state, created, metric, mode, objectives, searcher, "
+      "INSERT INTO @sweeps (sweep, name, owner, state, created, metric, mode, objectives, "
+      "searcher, "
       "scheduler,"
       " max_trials, max_step, workers, spec, seq, warm_start)"
       " VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -145,7 +146,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event, const 
   const SweepSpec& spec = *fact.spec;
   const Json written = sweepfile::ToJson(spec);
   transaction.Run(
-      "UPDATE @sweeps SET name = ?, max_trials = ?, max_step = ?, spec = ?, reason = '', edited = ?,"
+      "UPDATE @sweeps SET name = ?, max_trials = ?, max_step = ?, spec = ?, reason = '', edited = "
+      "?,"
       " edited_by = ?, changes = ? WHERE sweep = ?",
       spec.name, spec.stop.max_trials, spec.max_step.value, Dump(written), FormatTime(event.time),
       event.actor, Dump(Json(fact.changes)), fact.sweep.value);
@@ -232,9 +234,10 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const AttemptFirstStep& fact) {
-  transaction.Run("UPDATE @attempts SET first_step = ? WHERE sweep = ? AND trial = ? AND number = ?",
-                  FormatTime(fact.at), fact.attempt.trial.sweep.value,
-                  fact.attempt.trial.number.value, fact.attempt.number);
+  transaction.Run(
+      "UPDATE @attempts SET first_step = ? WHERE sweep = ? AND trial = ? AND number = ?",
+      FormatTime(fact.at), fact.attempt.trial.sweep.value, fact.attempt.trial.number.value,
+      fact.attempt.number);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
@@ -270,8 +273,9 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
         config, reason.rule, RationaleOf(reason, fact.verdict.donor),
         (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);
   } else if (fact.verdict.kind == VerdictKind::kPause) {
-    transaction.Run("UPDATE @trials SET state = 'paused', reason = ? WHERE sweep = ? AND number = ?",
-                    reason.text, trial.sweep.value, trial.number.value);
+    transaction.Run(
+        "UPDATE @trials SET state = 'paused', reason = ? WHERE sweep = ? AND number = ?",
+        reason.text, trial.sweep.value, trial.number.value);
   } else if (fact.milestone.value > 0) {
     transaction.Run("UPDATE @trials SET milestone = ? WHERE sweep = ? AND number = ?",
                     fact.milestone.value, trial.sweep.value, trial.number.value);
@@ -309,7 +313,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       id.step.value, id.attempt);
   transaction.Run(
       "UPDATE @trials SET checkpoint ="
-      " (SELECT path FROM @checkpoints AS c WHERE c.sweep = @trials.sweep AND c.trial = @trials.number"
+      " (SELECT path FROM @checkpoints AS c WHERE c.sweep = @trials.sweep AND c.trial = "
+      "@trials.number"
       "  AND c.dropped IS NULL ORDER BY attempt DESC, step DESC LIMIT 1)"
       " WHERE sweep = ? AND number = ? AND checkpoint = ?",
       id.trial.sweep.value, id.trial.number.value, fact.path);
@@ -434,8 +439,9 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const Execut
 
 void Projection::On(sqlite::Transaction& transaction, const Event&,
                     const ExecutorQuarantined& fact) {
-  transaction.Run("UPDATE @executors SET quarantine_until = ?, quarantine_reason = ? WHERE name = ?",
-                  FormatTime(Shown(fact.until)), fact.reason, fact.name);
+  transaction.Run(
+      "UPDATE @executors SET quarantine_until = ?, quarantine_reason = ? WHERE name = ?",
+      FormatTime(Shown(fact.until)), fact.reason, fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&,

@@ -93,8 +93,8 @@ void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last, Care c
     if (!rows.status().ok()) return transaction.Fail(rows.status().error());
   }
   {
-    sqlite::Rows rows = transaction.connection().Query(
-        "SELECT offset_us FROM @clock ORDER BY seq DESC LIMIT 1");
+    sqlite::Rows rows =
+        transaction.connection().Query("SELECT offset_us FROM @clock ORDER BY seq DESC LIMIT 1");
     clock_offset_us_ = rows.Next() ? rows.Integer(0) : 0;
     if (!rows.status().ok()) return transaction.Fail(rows.status().error());
   }

@@ -104,12 +104,12 @@ std::optional<SweepEdit> EditOfRow(const sqlite::Rows& rows) {
 
 SweepRow SweepOfRow(const sqlite::Rows& rows) {
   SweepRow row{.id = SweepId(static_cast<uint64_t>(rows.Integer(0))),
-          .state = std::string(rows.Text(1)),
-          .reason = std::string(rows.Text(2)),
-          .created = std::string(rows.Text(3)),
-          .ended = rows.OptionalText(4),
-          .reserved = rows.OptionalText(6),
-          .owner = std::string(rows.Text(7))};
+               .state = std::string(rows.Text(1)),
+               .reason = std::string(rows.Text(2)),
+               .created = std::string(rows.Text(3)),
+               .ended = rows.OptionalText(4),
+               .reserved = rows.OptionalText(6),
+               .owner = std::string(rows.Text(7))};
   row.damaged = WhyDamaged([&] {
     row.spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5)));
     row.edit = EditOfRow(rows);
@@ -126,19 +126,19 @@ std::optional<Rationale> RationaleColumn(const sqlite::Rows& rows, int column) {
 
 TrialRow TrialOfRow(const sqlite::Rows& rows) {
   TrialRow row{.id = {SweepId(static_cast<uint64_t>(rows.Integer(0))),
-                 TrialNumber(static_cast<uint32_t>(rows.Integer(1)))},
-          .state = std::string(rows.Text(2)),
-          .reason = std::string(rows.Text(3)),
-          .origin = std::string(rows.Text(15)),
-          .created = std::string(rows.Text(5)),
-          .ended = rows.OptionalText(6),
-          .not_before = rows.OptionalText(14),
-          .attempts = static_cast<uint32_t>(rows.Integer(7)),
-          .step = Step(rows.Integer(8)),
-          .milestone = Step(rows.Integer(9)),
-          .seconds = Seconds(rows.Real(10)),
-          .best = OptionalReal(rows, 12),
-          .checkpoint = rows.OptionalText(13)};
+                      TrialNumber(static_cast<uint32_t>(rows.Integer(1)))},
+               .state = std::string(rows.Text(2)),
+               .reason = std::string(rows.Text(3)),
+               .origin = std::string(rows.Text(15)),
+               .created = std::string(rows.Text(5)),
+               .ended = rows.OptionalText(6),
+               .not_before = rows.OptionalText(14),
+               .attempts = static_cast<uint32_t>(rows.Integer(7)),
+               .step = Step(rows.Integer(8)),
+               .milestone = Step(rows.Integer(9)),
+               .seconds = Seconds(rows.Real(10)),
+               .best = OptionalReal(rows, 12),
+               .checkpoint = rows.OptionalText(13)};
   row.damaged = WhyDamaged([&] {
     row.config = ConfigColumn(rows, 4);
     row.rationale = RationaleColumn(rows, 16);

@@ -95,10 +95,10 @@ Status Reader::CheckTables(sqlite::Connection& connection) {
   if (ready_) return {};
   const auto last = LastSeqOf(connection);
   if (!last.ok()) return last.error();
-  return Error{ErrorCode::kUnavailable, "the tables are being rebuilt after an update: " +
-                                            std::to_string((*built)->value) + " of " +
-                                            std::to_string(*last) +
-                                            " events of the log are done; try again in a moment"};
+  return Error{ErrorCode::kUnavailable,
+               "the tables are being rebuilt after an update: " + std::to_string((*built)->value) +
+                   " of " + std::to_string(*last) +
+                   " events of the log are done; try again in a moment"};
 }
 
 Status Reader::Ready() {

@@ -104,8 +104,8 @@ class SqliteStore final : public EventStore {
   Projection projection_;
   EventSeq last_seq_{0};
   Erasures erasures_;
-  int checkpoint_pages_;   // of the log file, at which it is copied into the database
-  int64_t log_pages_ = 0;  // used of the log file, after the last commit
+  int checkpoint_pages_;           // of the log file, at which it is copied into the database
+  int64_t log_pages_ = 0;          // used of the log file, after the last commit
   std::optional<EventSeq> built_;  // the last event that new tables know, while they are built
 };
 

@@ -22,16 +22,17 @@ std::string ViewsSql();
 // Differs if another version of Attune defines or fills the tables differently.
 int64_t TablesForm();
 
-// An expression for the time that people see of an event: the time of the log, and the offset that the
-// table `clock` has for it. `events` is the name or alias of the table of events in the statement.
+// An expression for the time that people see of an event: the time of the log, and the offset that
+// the table `clock` has for it. `events` is the name or alias of the table of events in the
+// statement.
 std::string ShownTimeSql(const std::string& events);
 
 // The tables that TablesSql makes, without the two that describe them: `behind` has a row while
 // some rows of trials know the log only up to its `seq`; `unshown` has the events that the tables
 // could not take, and whether to `retry` when the server starts.
 inline constexpr std::array kDerivedTables = {
-    "sweeps",   "policies",     "trials",       "attempts",      "decisions",
-    "clones",   "checkpoints",  "executors",    "front",         "report_index",
+    "sweeps",   "policies",     "trials",       "attempts",       "decisions",
+    "clones",   "checkpoints",  "executors",    "front",          "report_index",
     "requests", "trial_counts", "logged_index", "logged_metrics", "clock"};
 
 // A table with rows of sweeps, by a column `sweep`, and the columns that identify a row.

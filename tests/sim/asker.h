@@ -33,8 +33,8 @@ class Asker {
 
   void Begin();
   void LoseInterest() { gone_ = true; }
-  // A backup was restored: what it has asked for and told may be lost, and its sweep may get another
-  // number.
+  // A backup was restored: what it has asked for and told may be lost, and its sweep may get
+  // another number.
   void BeginAnew() {
     gone_ = true;
     sweep_ = {};

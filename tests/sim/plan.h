@@ -30,7 +30,7 @@ struct FaultRates {
   double cannot_save = 0;    // a checkpoint: the disk of the host is full
   double fills_disk = 0;     // a step: the gang is ended for it
   double snapshot_used = 0;  // a restart of the server
-  double restored = 0;        // a restart of the server: with the log as the backup has it
+  double restored = 0;       // a restart of the server: with the log as the backup has it
   double slow_hellos = 0;    // a connection: its Hello lies unread for a while
   // At most.
   int64_t delay_us = 0;       // of a message

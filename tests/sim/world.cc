@@ -238,8 +238,8 @@ std::string World::Unfinished() const {
 
 // ---- what the server does -------------------------------------------------------------------
 
-// A checkpoint whose file the lost part of the log has deleted stays known if its trial ends before its
-// executor has said that the file is gone.
+// A checkpoint whose file the lost part of the log has deleted stays known if its trial ends before
+// its executor has said that the file is gone.
 void World::NoteLostFiles(const Event& event) {
   const auto* ended = std::get_if<TrialEnded>(&event.fact);
   if (ended == nullptr || timeline_.now().us - restored_at_.us > kInventoryUs) return;
@@ -296,7 +296,8 @@ bool World::OnRestore() {
     return trial != nullptr && trial->live && trial->live->epoch == Epoch(attempt.epoch);
   };
   for (const auto& executor : executors_) executor->MarkLost(is_known);
-  // Of a trial that has ended nobody is asked what is gone. One that runs may end before the answer.
+  // Of a trial that has ended nobody is asked what is gone. One that runs may end before the
+  // answer.
   for (const auto& [id, sweep] : books_.sweeps) {
     for (const auto& [number, trial] : sweep.trials) {
       for (const CheckpointBook& checkpoint : trial.checkpoints) {
@@ -305,7 +306,8 @@ bool World::OnRestore() {
       }
     }
   }
-  std::erase_if(planned_, [this](const auto& entry) { return books_.Find(entry.first) == nullptr; });
+  std::erase_if(planned_,
+                [this](const auto& entry) { return books_.Find(entry.first) == nullptr; });
   std::erase_if(curves_, [this](const auto& entry) { return books_.Find(entry.first) == nullptr; });
   people_.Forget();
   for (const PlannedSweep& planned : plan_.sweeps) {

@@ -94,9 +94,10 @@ bool Access::ShowsToken(const Request& head) const {
 std::optional<Response> Access::Refuse(Request& request) const {
   const std::string host = request.Header("Host").value_or("");
   if (!KnownHost(NameOf(host)))
-    return Problem(rest::ProblemType::kForeignHost,
-                   "'" + host + "' is not a name of this server: ask for it at " +
-                       (request.secure ? options_.certificate->Name() : options_.host + " or localhost"));
+    return Problem(
+        rest::ProblemType::kForeignHost,
+        "'" + host + "' is not a name of this server: ask for it at " +
+            (request.secure ? options_.certificate->Name() : options_.host + " or localhost"));
   if (const auto origin = request.Header("Origin")) {
     const size_t scheme = origin->find("://");
     const bool own =
@@ -112,11 +113,11 @@ std::optional<Response> Access::Refuse(Request& request) const {
   if (!known.ok()) return CannotRead(known.error());
   const std::optional<NamedToken>& token = *known;
   if (!token) {
-    Response refusal =
-        Problem(rest::ProblemType::kUnauthenticated,
-                "the token is missing or wrong: send the token of the data folder (DATA-DIR/token) or "
-                "your own as 'Authorization: Bearer TOKEN'; in a browser, open the link that `attune "
-                "login` prints");
+    Response refusal = Problem(
+        rest::ProblemType::kUnauthenticated,
+        "the token is missing or wrong: send the token of the data folder (DATA-DIR/token) or "
+        "your own as 'Authorization: Bearer TOKEN'; in a browser, open the link that `attune "
+        "login` prints");
     refusal.Set("WWW-Authenticate", "Bearer realm=\"attune\"");
     return refusal;
   }
@@ -184,9 +185,8 @@ bool Access::KnownHost(std::string_view name) const {
 }
 
 NamedToken Access::Admin() const {
-  return {.name = std::string(kAdmin),
-          .role = Role::kAdmin,
-          .sha256 = Sha256::HexOf(options_.secret)};
+  return {
+      .name = std::string(kAdmin), .role = Role::kAdmin, .sha256 = Sha256::HexOf(options_.secret)};
 }
 
 Result<std::optional<NamedToken>> Access::Known(std::string_view secret) const {

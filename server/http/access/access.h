@@ -14,8 +14,8 @@
 namespace attune::server {
 
 // Decides who may ask for what. Loopback names and the names in the certificate are always this
-// server's. A page of another origin is refused, and so is one that reached the server under its own
-// name (DNS rebinding).
+// server's. A page of another origin is refused, and so is one that reached the server under its
+// own name (DNS rebinding).
 class Access {
  public:
   struct Options {

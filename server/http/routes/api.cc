@@ -9,8 +9,8 @@
 
 namespace attune::server {
 
-// A path of the API: words, and the places of ids; `verb` follows the last colon. A heavy request may
-// take seconds of CPU, so it runs in a lane with few threads.
+// A path of the API: words, and the places of ids; `verb` follows the last colon. A heavy request
+// may take seconds of CPU, so it runs in a lane with few threads.
 struct Api::Route {
   // Whether every answer needs the tables for people, which are rebuilt after an update.
   enum class Tables { kNeeded, kNotNeeded };
@@ -95,8 +95,7 @@ const std::vector<Api::Route>& Api::Routes() {
        Call<&Api::trials_, &Trials::Logged>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Call<&Api::trials_, &Trials::Logs>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/schedule", "",
-       Call<&Api::schedules_, &Schedules::Get>,
-       Route::Tables::kNeeded, Route::Cost::kHeavy},
+       Call<&Api::schedules_, &Schedules::Get>, Route::Tables::kNeeded, Route::Cost::kHeavy},
       {"POST", kTrials, "", Call<&Api::trials_, &Trials::Enqueue>},
       {"POST", kTrial, "kill", Call<&Api::trials_, &Trials::Kill>},
       {"POST", kTrial, "retry", Call<&Api::trials_, &Trials::Retry>},

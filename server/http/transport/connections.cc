@@ -234,7 +234,8 @@ void Connections::Listen() {
   accepting_ = true;
   for (size_t i = 0; i < listeners_.size(); ++i) {
     epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake + 1 + i}};
-    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, listeners_[i].socket.get(), &event) != 0 && errno != EEXIST)
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, listeners_[i].socket.get(), &event) != 0 &&
+        errno != EEXIST)
       accepting_ = false;
   }
 }
@@ -247,7 +248,8 @@ void Connections::StopListening() {
 
 void Connections::Accept(const Listener& listener) {
   for (int i = 0; i < kAcceptAtOnce; ++i) {
-    const int socket = ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int socket =
+        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return;
@@ -399,9 +401,9 @@ void Connections::Hand(Place place) {
     handling.left = connection.heavy->get_token();
     Arm(place, EPOLLRDHUP);
   }
-  Lane& lane = connection.heavy                              ? heavy_
+  Lane& lane = connection.heavy                           ? heavy_
                : AsksForHealth(connection.framing.head()) ? health_
-                                                             : workers_;
+                                                          : workers_;
   const bool taken = lane.Submit([this, id = place->first, request = connection.request, handling] {
     Answered(id, handling.left.stop_requested() ? RefuseAtStop()
                                                 : parts_.exchange->Answer(*request, handling));

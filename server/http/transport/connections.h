@@ -67,11 +67,11 @@ class Connections {
   struct Connection {
     Socket socket;
     Stage stage = Stage::kReading;
-    bool authenticated = false;  // a request has shown a valid token
-    bool close = false;          // after what is being written
-    bool admitted = false;       // its body is read
-    bool asked_twice = false;    // and no answer either time
-    bool followed = false;       // the publisher knows it
+    bool authenticated = false;             // a request has shown a valid token
+    bool close = false;                     // after what is being written
+    bool admitted = false;                  // its body is read
+    bool asked_twice = false;               // and no answer either time
+    bool followed = false;                  // the publisher knows it
     std::optional<std::stop_source> heavy;  // its request takes long; stops when the client leaves
     Framing framing;
     std::string in;                              // read, and not answered

@@ -53,8 +53,7 @@ class Memory final : public httplib::Stream {
   std::string answer_;
 };
 
-Request RequestOf(const httplib::Request& from, const std::string& path,
-                  const Handling& handling) {
+Request RequestOf(const httplib::Request& from, const std::string& path, const Handling& handling) {
   Request request{.method = from.method == "HEAD" ? "GET" : from.method,
                   .path = path,
                   .secure = handling.secure,

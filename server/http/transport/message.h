@@ -65,7 +65,8 @@ struct Response {
   // happened, and at last with `patient` false.
   bool later = false;
 
-  // Instead of an answer: the request takes long. It is handled again in the lane of heavy requests.
+  // Instead of an answer: the request takes long. It is handled again in the lane of heavy
+  // requests.
   bool heavy = false;
 
   Response& Set(std::string name, std::string value) {

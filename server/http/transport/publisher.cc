@@ -6,8 +6,8 @@
 namespace attune::server {
 namespace {
 
-constexpr int kAwaitMs = 500;  // one wait of the feed's
-constexpr uint64_t kFarBehind = 4'096;               // events
+constexpr int kAwaitMs = 500;                          // one wait of the feed's
+constexpr uint64_t kFarBehind = 4'096;                 // events
 constexpr std::chrono::milliseconds kCatchUpTime{20};  // at once, of the streams far behind
 constexpr std::string_view kHeartbeat = ":\n\n";
 
@@ -113,7 +113,8 @@ void Publisher::Publish() {
       continue;
     }
     lock.unlock();
-    std::ranges::sort(turns, {}, [](const Turn& turn) { return std::pair(turn.behind, turn.read); });
+    std::ranges::sort(turns, {},
+                      [](const Turn& turn) { return std::pair(turn.behind, turn.read); });
     std::map<Place, std::optional<EventFeed::Page>> known;
     bool more = false;
     for (size_t i = 0; i < turns.size(); ++i) {

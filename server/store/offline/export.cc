@@ -31,19 +31,18 @@ Source SourceOf(ExportOptions::What what) {
   using enum Column::Kind;
   switch (what) {
     case ExportOptions::What::kEvents:
-      return {
-          "SELECT seq, " + ShownTimeSql("events") +
-              ", sweep, trial, kind, version, coalesce(actor, 'attune'), payload"
-          " FROM log.events"
-          " WHERE (?1 IS NULL OR sweep = ?1) ORDER BY seq",
-          {{kPlain, "seq"},
-           {kTime, "time"},
-           {kPlain, "sweep"},
-           {kPlain, "trial"},
-           {kPlain, "kind"},
-           {kPlain, "version"},
-           {kPlain, "actor"},
-           {kObject, "payload"}}};
+      return {"SELECT seq, " + ShownTimeSql("events") +
+                  ", sweep, trial, kind, version, coalesce(actor, 'attune'), payload"
+                  " FROM log.events"
+                  " WHERE (?1 IS NULL OR sweep = ?1) ORDER BY seq",
+              {{kPlain, "seq"},
+               {kTime, "time"},
+               {kPlain, "sweep"},
+               {kPlain, "trial"},
+               {kPlain, "kind"},
+               {kPlain, "version"},
+               {kPlain, "actor"},
+               {kObject, "payload"}}};
     case ExportOptions::What::kTrials:
       return {
           "SELECT sweep, number, state, reason, created, ended, attempts, step, seconds, best,"

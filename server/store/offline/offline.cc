@@ -132,8 +132,10 @@ Result<std::string> Replace(const std::string& database, const std::string& by) 
     for (int i = 1; kept.empty() || fs::exists(kept, error); ++i)
       kept = database + ".replaced-" + std::to_string(i);
     fs::create_hard_link(database, kept, error);
-    if (!error && fs::exists(database + "-wal")) fs::rename(database + "-wal", kept + "-wal", error);
-    if (error) return Error{ErrorCode::kUnavailable, "cannot keep " + database + ": " + error.message()};
+    if (!error && fs::exists(database + "-wal"))
+      fs::rename(database + "-wal", kept + "-wal", error);
+    if (error)
+      return Error{ErrorCode::kUnavailable, "cannot keep " + database + ": " + error.message()};
   }
   fs::remove(database + "-wal", error);  // of a database that is gone
   fs::remove(database + "-shm", error);

@@ -85,8 +85,8 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
   }
   // Rank 0 alone reads it, and others get it from there. Here it trains without waiting for them,
   // so that they may start when it has ended and what it went on from is gone.
-  const bool reads = spec.resume && spec.HasRankZero() &&
-                     (!restored_ || HasFile(spec.resume->path));
+  const bool reads =
+      spec.resume && spec.HasRankZero() && (!restored_ || HasFile(spec.resume->path));
   if (reads && !HasFile(spec.resume->path))
     findings_.Report(who + " is to go on from " + spec.resume->path.string() + ", which is gone");
   if (reads && spec.fetch.has_value() == Reads(executor, spec.resume->path))

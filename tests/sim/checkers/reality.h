@@ -116,8 +116,8 @@ class Reality {
   std::set<std::pair<Epoch, Step>> reports_;
   std::set<Epoch> found_disk_full_;
   std::set<Epoch> filled_disk_;
-  std::map<std::string, std::string> folders_;  // of hosts
-  std::map<std::string, std::string> files_;    // and the folder they are in
+  std::map<std::string, std::string> folders_;                  // of hosts
+  std::map<std::string, std::string> files_;                    // and the folder they are in
   std::map<std::pair<std::string, uint64_t>, uint64_t> marks_;  // identities, by folder and sweep
   std::set<std::pair<std::string, uint64_t>> claims_;           // folders and epochs of attempts
   std::set<std::string> lost_files_;

@@ -275,8 +275,7 @@ void Host::Remove(const agent::Removals& removals) {
   });
   for (const auto& [sweep, identity] : removals.sweeps) {
     if (!sweep_removals_.insert(sweep).second) continue;
-    After(around_.random.Integer(0, kDeleteUs),
-          [this, sweep = sweep, wanted = removals_wanted_] {
+    After(around_.random.Integer(0, kDeleteUs), [this, sweep = sweep, wanted = removals_wanted_] {
       if (wanted != removals_wanted_) return;
       around_.reality.SweepDeleted(gang::Folders(kDataDir).Sweep(sweep), name_);
       machine_->OnSweepRemoved(sweep, Now());
@@ -292,10 +291,9 @@ void Host::LookFor(const v1::Inventory& inventory) {
   if (around_.variant == Variant::kForgetsInventory) return;
   After(around_.random.Integer(0, kDeleteUs), [this, inventory] {
     for (const v1::CheckpointName& checkpoint : inventory.checkpoints()) {
-      const std::string path =
-          gang::Folders(kDataDir)
-              .Checkpoints({.sweep = checkpoint.sweep(), .trial = checkpoint.trial()}) /
-          gang::CheckpointFolder(checkpoint.step(), checkpoint.attempt());
+      const std::string path = gang::Folders(kDataDir).Checkpoints(
+                                   {.sweep = checkpoint.sweep(), .trial = checkpoint.trial()}) /
+                               gang::CheckpointFolder(checkpoint.step(), checkpoint.attempt());
       if (!around_.reality.Reads(name_, path)) machine_->OnGone(checkpoint, Now());
     }
     StepSoon();

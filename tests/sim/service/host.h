@@ -86,7 +86,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   std::set<std::string> removals_;  // under way or done, by path
   std::set<uint64_t> sweep_removals_;
   uint64_t removals_wanted_ = 0;  // counts how often all of them were forgotten
-  std::deque<v1::Fact> said_;  // and not acknowledged
+  std::deque<v1::Fact> said_;     // and not acknowledged
   uint64_t said_seq_ = 0;
 
   bool leaving_ = false;

@@ -16,7 +16,8 @@ class SqliteDisk final : public Disk, private server::EventStore {
   server::EventStore& store() override { return *this; }
   void SetFull(bool full) override { full_ = full; }
   void Restore(std::span<const Event> log) override {
-    store_ = server::SqliteStore::Open(folder_ / ("restored-" + std::to_string(++restores_))).value();
+    store_ =
+        server::SqliteStore::Open(folder_ / ("restored-" + std::to_string(++restores_))).value();
     const Status written = store_->Append(log);
     ATTUNE_CHECK(written.ok());
   }

@@ -85,8 +85,9 @@ TEST_F(LogIdentityTest, ACheckpointThatALostPartHasDroppedIsDroppedOnceItsFilesA
   EXPECT_THAT(Do(RecordRemoval{newest, "box"}), IsEmpty());
   EXPECT_THAT(brain.state().removals, IsEmpty());
   Fail(0, FailureKind::kLease);
-  const auto assigned =
-      Last<AttemptAssigned>([&](const auto& fact) { return fact.attempt == AttemptId{Id(0), 2}; });
+  const auto assigned = Last<AttemptAssigned>([&](const auto& fact) {
+    return fact.attempt == AttemptId{Id(0), 2};
+  });
   ASSERT_TRUE(assigned.resume);
   EXPECT_EQ(assigned.resume->step, Step(1));
 }

@@ -134,9 +134,9 @@ TEST_F(SweepStates, ASweepThatHasEndedRunsAgainWithMoreTrials) {
 }
 
 TEST_F(SweepStates, ASweepWithoutAFiniteReportFails) {
-  for (const double value : {std::numeric_limits<double>::quiet_NaN(),
-                             std::numeric_limits<double>::infinity(),
-                             -std::numeric_limits<double>::infinity()}) {
+  for (const double value :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+        -std::numeric_limits<double>::infinity()}) {
     SweepSpec spec = testing::ToySpec();
     spec.stop.max_trials = 1;
     const SweepId sweep = Create(spec);

@@ -113,7 +113,8 @@ TEST_F(Cifar10Archive, WhatAKilledProcessHasUnpackedIsThrownAway) {
 }
 
 TEST_F(Cifar10Archive, OneWithAnotherHashIsNotUnpacked) {
-  EXPECT_THROW(Fetch(folder_, "file://" + archive_.string(), std::string(64, '0')), attune::sdk::Error);
+  EXPECT_THROW(Fetch(folder_, "file://" + archive_.string(), std::string(64, '0')),
+               attune::sdk::Error);
   EXPECT_FALSE(fs::exists(folder_ / "cifar-10-batches-bin"));
 }
 

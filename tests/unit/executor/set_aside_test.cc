@@ -132,8 +132,7 @@ TEST_F(SetAsideTest, ACheckpointToResumeFromIsGoneIfItsSweepIsHere) {
 
 TEST(CheckpointAt, ReadsTheNameOfAFolder) {
   const Folders folders("/data");
-  const fs::path folder =
-      folders.Checkpoints({.sweep = 2, .trial = 3}) / CheckpointFolder(900, 4);
+  const fs::path folder = folders.Checkpoints({.sweep = 2, .trial = 3}) / CheckpointFolder(900, 4);
   const auto name = CheckpointAt(folder);
   ASSERT_TRUE(name);
   EXPECT_EQ(ToString(*name), "s2/3/4-900");

@@ -205,8 +205,8 @@ std::vector<Config> ProposedBy(const std::string& name, const SearchSpace& space
     const auto* next = std::get_if<Proposed>(&suggestion);
     if (next == nullptr) break;
     proposed.push_back(next->config);
-    searcher->Observe({.fact = TrialCreated{.trial = {SweepId(1), TrialNumber(number)},
-                                            .config = next->config}});
+    searcher->Observe(
+        {.fact = TrialCreated{.trial = {SweepId(1), TrialNumber(number)}, .config = next->config}});
   }
   return proposed;
 }

@@ -79,7 +79,8 @@ TEST_F(MaskedLogTest, WithoutSecretsNothingMoreIsRead) {
 Backend::LogSlice ReadWithGap(const std::string& log, const LogRange& range) {
   auto from = static_cast<size_t>(range.offset);
   if (from >= 20 && from < 60) from = 60;
-  const size_t limit = from < 20 ? std::min<size_t>(range.limit_bytes, 20 - from) : range.limit_bytes;
+  const size_t limit =
+      from < 20 ? std::min<size_t>(range.limit_bytes, 20 - from) : range.limit_bytes;
   return {.data = log.substr(from, limit),
           .offset = from,
           .file_bytes = log.size(),
@@ -98,7 +99,9 @@ TEST_F(MaskedLogTest, AReaderGetsAcrossTheGapOfALogThatReachedItsLimit) {
     text += slice.data;
     at = static_cast<int64_t>(slice.offset) + std::ssize(slice.data);
   }
-  EXPECT_EQ(text, "the beginning ******" "******* the end of it");
+  EXPECT_EQ(text,
+            "the beginning ******"
+            "******* the end of it");
 }
 
 }  // namespace

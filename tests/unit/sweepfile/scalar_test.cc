@@ -59,8 +59,8 @@ TEST(Scalar, IntegersMayBeWrittenAsReals) {
   EXPECT_FALSE(ReadInteger(Plain("1e18")).ok());  // beyond 2^53 reals skip integers
   EXPECT_EQ(*ReadInteger(Plain("9007199254740991")), 9007199254740991);
   EXPECT_EQ(*ReadInteger(Plain("-9007199254740991")), -9007199254740991);
-  for (const char* text : {"9007199254740992", "-9007199254740992", "0x20000000000000", "9007199254740992.0",
-                           "9.007199254740992e15", "9223372036854775807"})
+  for (const char* text : {"9007199254740992", "-9007199254740992", "0x20000000000000",
+                           "9007199254740992.0", "9.007199254740992e15", "9223372036854775807"})
     EXPECT_FALSE(ReadInteger(Plain(text)).ok()) << text;
   EXPECT_FALSE(ReadNumber(Plain("9007199254740993")).ok());
 }

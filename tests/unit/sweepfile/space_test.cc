@@ -71,7 +71,8 @@ TEST(Parameters, FaultsStandAtTheirKeys) {
       {"{lr: {min: 0.1, max: 1.0}, width: {value: 3}}",
        "5:3: parameters.x: holds a map of parameters, and parameters are not nested; write x.lr: "
        "{…} beside the others"},
-      {"{values: [null, a]}", "write a text such as none, or give a parameter that may be absent a `when`"},
+      {"{values: [null, a]}",
+       "write a text such as none, or give a parameter that may be absent a `when`"},
       {"{values: [[1, 2], [3]]}", "write a text, or an index that the program looks up"},
       {"{min: \"1e-3\", max: 1}", "found the quoted text \"1e-3\"; remove the quotes"},
       {"{min: low, max: 1}", "expected a number, found the text \"low\""},

@@ -10,8 +10,8 @@
 
 #include "base/result.h"
 #include "system/files.h"
-#include "system/unique_fd.h"
 #include "system/private_files.h"
+#include "system/unique_fd.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune {

@@ -31,8 +31,8 @@ Response Events::Stream(const Request& request, const Target&) {
   const EventSeq begin = *after < 0 ? *last : EventSeq(static_cast<uint64_t>(*after));
   if (begin > *last)
     return Problem(rest::ProblemType::kStreamAhead,
-                   "the log ends with event " + std::to_string(last->value) +
-                       " and has no event " + std::to_string(begin.value) +
+                   "the log ends with event " + std::to_string(last->value) + " and has no event " +
+                       std::to_string(begin.value) +
                        ": a backup was restored; read the state anew and begin a new stream");
 
   if (streams_->fetch_add(1) >= streams_max_) {

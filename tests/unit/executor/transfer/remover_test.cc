@@ -183,8 +183,8 @@ TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   fs::create_directories(folders_.Sweep(1).parent_path() / ".removed-s9");
   fs::create_directories(folders_.Sweep(1).parent_path() / "s");
   fs::create_directories(folders_.Sweep(1).parent_path() / "s99999999999999999999");
-  EXPECT_THAT(SweepsIn(folders_), ElementsAre(SweepFiles{2, 1}, SweepFiles{3, 0},
-                                              SweepFiles{4, 0}, SweepFiles{9, 0}));
+  EXPECT_THAT(SweepsIn(folders_),
+              ElementsAre(SweepFiles{2, 1}, SweepFiles{3, 0}, SweepFiles{4, 0}, SweepFiles{9, 0}));
 }
 
 TEST_F(RemoverTest, ALostSweepIsSetAsideAndAnotherOfItsNumberStays) {

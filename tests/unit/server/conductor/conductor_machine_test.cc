@@ -381,8 +381,7 @@ class ClockTest : public ConductorMachineTest {
   // Another process, whose clock says so when it starts.
   std::unique_ptr<ConductorMachine> Restart(int64_t clock_us) {
     auto next = std::make_unique<ConductorMachine>(ConductorMachine::Options{
-        .make_mind =
-            [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
+        .make_mind = [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
         .store = &store});
     EXPECT_TRUE(next->Start(Time{clock_us}, {}).ok());
     EXPECT_TRUE(next->Step({}, Time{clock_us}).ok());

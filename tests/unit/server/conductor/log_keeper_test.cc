@@ -24,11 +24,10 @@ class Process final : private Submissions {
  public:
   Process(const Algorithms& algorithms, EventStore& store, Marks& marks, uint64_t identity)
       : keeper_(*this, marks, [identity] { return LogIdentity(identity); }),
-        machine({.make_mind =
-                     [&] {
-                       return MakeBrainMind(algorithms, [](const auto&) { return Reach(true); });
-                     },
-                 .store = &store}) {
+        machine(
+            {.make_mind =
+                 [&] { return MakeBrainMind(algorithms, [](const auto&) { return Reach(true); }); },
+             .store = &store}) {
     machine.Subscribe(&keeper_);
     EXPECT_TRUE(machine.Start(Time{1'000}, {}).ok());
     Step();

@@ -176,8 +176,8 @@ TEST_F(HttpServerTest, ACodeLogsInOneBrowserOnce) {
 TEST_F(HttpServerTest, ACodeExpires) {
   const std::string path = "/login?code=" + sessions_.CreateCode().value();
   for (const auto& file : std::filesystem::directory_iterator(folder_ / "login-codes"))
-    std::filesystem::last_write_time(file.path(), std::filesystem::file_time_type::clock::now() -
-                                                      std::chrono::minutes(11));
+    std::filesystem::last_write_time(
+        file.path(), std::filesystem::file_time_type::clock::now() - std::chrono::minutes(11));
   EXPECT_EQ(LogIn(path), "");
 }
 
@@ -193,8 +193,7 @@ TEST_F(HttpServerTest, ARevokedTokenEndsItsSessionsAndStreams) {
   std::vector<RawClient> streams;
   for (const std::string& shown : {"Cookie: " + cookie, "Authorization: Bearer " + secret}) {
     streams.emplace_back(server_->port());
-    streams.back().Send("GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + shown +
-                        "\r\n\r\n");
+    streams.back().Send("GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + shown + "\r\n\r\n");
     streams.back().ReadUntil("retry: 2000");
   }
   EXPECT_TRUE(tokens.Remove("ada").ok());

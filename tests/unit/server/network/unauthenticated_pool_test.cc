@@ -27,7 +27,8 @@ TEST(UnauthenticatedPoolTest, ANewConnectionOutlivesHalfAPoolOfLaterOnes) {
   UnauthenticatedPool pool(256);
   for (uint64_t stranger = 1; stranger <= 1'000; ++stranger) pool.Add(stranger);
   pool.Add(2'000);
-  for (uint64_t stranger = 3'000; stranger < 3'128; ++stranger) EXPECT_NE(pool.Add(stranger), 2'000u);
+  for (uint64_t stranger = 3'000; stranger < 3'128; ++stranger)
+    EXPECT_NE(pool.Add(stranger), 2'000u);
 }
 
 TEST(UnauthenticatedPoolTest, ARemovedConnectionIsNeverClosed) {

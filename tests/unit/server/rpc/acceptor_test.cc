@@ -29,14 +29,15 @@ class AcceptorTest : public ::testing::Test {
   void SetUp() override {
     conductor_ = std::make_unique<Conductor>(algorithms_, store_, [this] { return Time{++now_}; });
     service_ = std::make_unique<ExecutorService>(
-        *conductor_,
-        ExecutorService::Options{.may_join = [](const std::string& token) { return token == "secret"; }, .lease_ttl = std::chrono::milliseconds(60'000)});
+        *conductor_, ExecutorService::Options{
+                         .may_join = [](const std::string& token) { return token == "secret"; },
+                         .lease_ttl = std::chrono::milliseconds(60'000)});
     ASSERT_TRUE(conductor_->Start().ok());
     auto started = RpcServer::Start(
-        *service_, {.host = "127.0.0.1",
-                    .lease_ttl = std::chrono::milliseconds(60'000),
-                    .connections = {.executors = kExecutors,
-                                    .executors_unauthenticated = kUnauthenticated}});
+        *service_,
+        {.host = "127.0.0.1",
+         .lease_ttl = std::chrono::milliseconds(60'000),
+         .connections = {.executors = kExecutors, .executors_unauthenticated = kUnauthenticated}});
     ASSERT_TRUE(started.ok()) << started.error().message;
     rpc_ = std::move(started).value();
   }

@@ -30,7 +30,9 @@ class ExecutorServiceTest : public ::testing::Test {
     service.reset();
     conductor = std::make_unique<Conductor>(algorithms, store, [this] { return Time{++now}; });
     service = std::make_unique<ExecutorService>(
-        *conductor, ExecutorService::Options{.may_join = [](const std::string& token) { return token == "secret"; }, .lease_ttl = lease_ttl});
+        *conductor, ExecutorService::Options{
+                        .may_join = [](const std::string& token) { return token == "secret"; },
+                        .lease_ttl = lease_ttl});
     ASSERT_TRUE(conductor->Start().ok());
     auto started = RpcServer::Start(*service, {.listen = false, .lease_ttl = lease_ttl});
     ASSERT_TRUE(started.ok());
@@ -447,7 +449,7 @@ TEST(RpcServer, ATakenPortIsNamed) {
   const Algorithms algorithms = attune::testing::ToyAlgorithms();
   Conductor conductor(algorithms, store, [] { return Time{1}; });
   ExecutorService service(conductor, {.may_join = [](const std::string&) { return true; },
-                                     .lease_ttl = std::chrono::seconds(60)});
+                                      .lease_ttl = std::chrono::seconds(60)});
   ASSERT_TRUE(conductor.Start().ok());
   const RpcServer::Options options{.host = "127.0.0.1", .lease_ttl = std::chrono::seconds(60)};
   auto first = RpcServer::Start(service, options);

@@ -154,7 +154,8 @@ class Server final : private Submissions, private Listener {
                     {.may_join = [](const std::string& token) { return token == "secret"; },
                      .new_identity = [this] { return LogIdentity(++identities * 1'000 + run); },
                      .run = run,
-                     .lease_ttl_us = kLeaseUs, .patience_us = kPatienceUs}};
+                     .lease_ttl_us = kLeaseUs,
+                     .patience_us = kPatienceUs}};
   ConductorMachine machine;
 };
 

@@ -421,8 +421,8 @@ TEST_F(RestoredSessions, AnAttemptIsToldWhatTheLogKnowsOfItsTrialsFolder) {
   server->Beat(*link);
   server->Pass(1);
   const v1::AttemptRef attempt = link->desired().assignments(0).attempt();
-  server->Do(RecordFact{Epoch(attempt.epoch()), AttemptEnded{FromProto(attempt), Outcome::kLost, {}},
-                        "box"});
+  server->Do(RecordFact{Epoch(attempt.epoch()),
+                        AttemptEnded{FromProto(attempt), Outcome::kLost, {}}, "box"});
   const v1::Desired desired = link->desired();
   const auto next = std::ranges::find(desired.assignments(), 2u, [](const v1::Assignment& each) {
     return each.attempt().attempt();

@@ -264,13 +264,14 @@ TEST_F(ApiTest, CurvesAreColumns) {
   const Json curves = GetJson("/api/v1/sweeps/s1/curves");
   EXPECT_EQ(curves.at("metric"), "accuracy");
   EXPECT_EQ(curves.at("seq"), 38);
-  EXPECT_EQ(curves.at("trials").dump(),
-            R"([{"number":0,"steps":[1,3,9],"values":[0.5,0.75,0.871],)"
-            R"("segments":[{"attempt":1,"first_step":1},{"attempt":2,"first_step":9}],"clones":[]},)"
-            R"({"number":1,"steps":[1],"values":[0.25],"segments":[{"attempt":1,"first_step":1}],"clones":[]},)"
-            R"({"number":2,"steps":[1],"values":[0.6],"segments":[{"attempt":1,"first_step":1}],"clones":[]},)"
-            R"({"number":3,"steps":[1,2],"values":["nan","-inf"],)"
-            R"("segments":[{"attempt":1,"first_step":1}],"clones":[]}])");
+  EXPECT_EQ(
+      curves.at("trials").dump(),
+      R"([{"number":0,"steps":[1,3,9],"values":[0.5,0.75,0.871],)"
+      R"("segments":[{"attempt":1,"first_step":1},{"attempt":2,"first_step":9}],"clones":[]},)"
+      R"({"number":1,"steps":[1],"values":[0.25],"segments":[{"attempt":1,"first_step":1}],"clones":[]},)"
+      R"({"number":2,"steps":[1],"values":[0.6],"segments":[{"attempt":1,"first_step":1}],"clones":[]},)"
+      R"({"number":3,"steps":[1,2],"values":["nan","-inf"],)"
+      R"("segments":[{"attempt":1,"first_step":1}],"clones":[]}])");
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=loss").at("trials").size(), 4u);
   EXPECT_THAT(GetJson("/api/v1/sweeps/s1/curves?metric=other", 400).at("detail"),
               HasSubstr("has reported or logged other"));

@@ -132,7 +132,8 @@ TEST_F(ConnectionsTest, ABodyIsAskedForOnlyWhereItIsWelcome) {
 }
 
 TEST_F(ConnectionsTest, ABodyIsReadOnlyWithAToken) {
-  for (const std::string path : {"/", "/livez", "/nothing", "/%61pi/v1/sweeps", "/api%2Fv1/sweeps"}) {
+  for (const std::string path :
+       {"/", "/livez", "/nothing", "/%61pi/v1/sweeps", "/api%2Fv1/sweeps"}) {
     RawClient stranger = Connect();
     stranger.Send("POST " + path +
                   " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");

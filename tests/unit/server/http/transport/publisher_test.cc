@@ -53,7 +53,8 @@ TEST(PublisherTest, StreamsFarBehindDoNotDelayOthers) {
 
 TEST(PublisherTest, StreamsFarBehindTakeTurns) {
   LongFeed feed;
-  Publisher publisher(feed, [](Publisher::StreamId, const std::optional<std::string>&) {}, [] {});
+  Publisher publisher(
+      feed, [](Publisher::StreamId, const std::optional<std::string>&) {}, [] {});
   constexpr int kStreams = 20;
   for (uint64_t i = 1; i <= kStreams; ++i) publisher.Follow(i, EventSeq(1000 * i), kFiltered);
   while (feed.filtered_reads < 3 * kStreams) std::this_thread::yield();
