@@ -1,8 +1,11 @@
 #include "server/store/sqlite_store.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "base/check.h"
@@ -10,6 +13,7 @@
 #include "server/store/event_log.h"
 #include "server/store/schema.h"
 #include "server/store/table_build.h"
+#include "system/unique_fd.h"
 
 namespace attune::server {
 namespace {
@@ -214,12 +218,28 @@ Status SqliteStore::MendTables() {
 
 Status SqliteStore::Append(std::span<const Event> batch) {
   if (batch.empty()) return {};
-  // Twice as much, so that this is seldom done again. On a disk with less, what there is may do.
   if (!HasReserve()) {
-    const Status kept = WriteAndRollBack(2 * options_.reserve_bytes);
-    if (!kept.ok() && !HasReserve()) return kept;
+    const Status grown = GrowLog();
+    if (!grown.ok() && !HasReserve()) return grown;
   }
   return AppendFromReserve(batch);
+}
+
+// Allocates space for the reserve and for all pages up to the next checkpoint, mostly without
+// writing. SQLite ignores what lies behind the last frame of the log file.
+Status SqliteStore::GrowLog() {
+  const UniqueFd log(::open((path_ + "-wal").c_str(), O_WRONLY | O_CLOEXEC));
+  const auto allocate = [&](int64_t pages, int64_t reserve) {
+    const int64_t bytes = kLogHeaderBytes + pages * kLogPageBytes + reserve;
+    return log ? ::posix_fallocate(log.get(), 0, bytes) : errno;
+  };
+  const auto is_full = [](int failed) { return failed == ENOSPC || failed == EDQUOT; };
+  int failed =
+      allocate(std::max<int64_t>(log_pages_, kCheckpointPages), 2 * options_.reserve_bytes);
+  if (is_full(failed)) failed = allocate(log_pages_, options_.reserve_bytes);
+  if (failed == 0) return {};
+  if (is_full(failed)) return Explain(path_, {ErrorCode::kStorageFull, std::strerror(failed)});
+  return WriteAndRollBack(2 * options_.reserve_bytes);  // for example, there is no log file yet
 }
 
 // The file does not shrink when its pages are used again, so this is seldom false.

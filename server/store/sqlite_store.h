@@ -87,6 +87,7 @@ class SqliteStore final : public EventStore {
  private:
   Status Write(std::span<const Event> batch, Projection::Care care);
   bool HasReserve() const;
+  Status GrowLog();
   Status WriteAndRollBack(int64_t bytes);
   Status MendTables();
   bool EraseSlice();
