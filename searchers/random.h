@@ -26,7 +26,7 @@ class Random final : public Searcher {
   Random(SearchSpace space, uint64_t seed);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
-  void Observe(const Event& event) override { tried_.Observe(event); }
+  void Observe(const Event& event) override { tried_.Observe(event, cube_); }
   void Adapt(const SweepSpec& spec) override { cube_ = Cube(spec.space); }
   void Save(ArchiveWriter& archive) const override { tried_.Save(archive); }
   void Load(ArchiveReader& archive) override { tried_.Load(archive); }

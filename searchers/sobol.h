@@ -20,7 +20,7 @@ class Sobol final : public Searcher {
   Sobol(SearchSpace space, uint64_t seed);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
-  void Observe(const Event& event) override { tried_.Observe(event); }
+  void Observe(const Event& event) override { tried_.Observe(event, cube_); }
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override { tried_.Save(archive); }
   void Load(ArchiveReader& archive) override { tried_.Load(archive); }

@@ -23,9 +23,9 @@ bool ProposesOnce(const Cube& cube) {
          });
 }
 
-void TriedConfigs::Observe(const Event& event) {
-  if (const auto* created = std::get_if<TrialCreated>(&event.fact))
-    hashes_.insert(HashOfConfig(created->config));
+void TriedConfigs::Observe(const Event& event, const Cube& cube) {
+  const auto* created = std::get_if<TrialCreated>(&event.fact);
+  if (created != nullptr && ProposesOnce(cube)) hashes_.insert(HashOfConfig(created->config));
 }
 
 bool TriedConfigs::Contains(const Config& config) const {

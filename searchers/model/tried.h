@@ -19,7 +19,8 @@ bool ProposesOnce(const Cube& cube);
 // another one counts as tried are n to 2^64.
 class TriedConfigs {
  public:
-  void Observe(const Event& event);
+  // Remembers nothing of a space that has no end (ProposesOnce).
+  void Observe(const Event& event, const Cube& cube);
   bool Contains(const Config& config) const;
 
   void Save(ArchiveWriter& archive) const;
