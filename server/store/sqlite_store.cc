@@ -225,8 +225,8 @@ Status SqliteStore::Append(std::span<const Event> batch) {
   return AppendFromReserve(batch);
 }
 
-// Allocates space for the reserve and for all pages up to the next checkpoint, mostly without
-// writing. SQLite ignores what lies behind the last frame of the log file.
+// Allocates space for the reserve and as much again for the next batches, mostly without writing.
+// SQLite ignores what lies behind the last frame of the log file.
 Status SqliteStore::GrowLog() {
   const UniqueFd log(::open((path_ + "-wal").c_str(), O_WRONLY | O_CLOEXEC));
   const auto allocate = [&](int64_t pages, int64_t reserve) {
@@ -234,8 +234,7 @@ Status SqliteStore::GrowLog() {
     return log ? ::posix_fallocate(log.get(), 0, bytes) : errno;
   };
   const auto is_full = [](int failed) { return failed == ENOSPC || failed == EDQUOT; };
-  int failed =
-      allocate(std::max<int64_t>(log_pages_, kCheckpointPages), 2 * options_.reserve_bytes);
+  int failed = allocate(log_pages_, 2 * options_.reserve_bytes);
   if (is_full(failed)) failed = allocate(log_pages_, options_.reserve_bytes);
   if (failed == 0) return {};
   if (is_full(failed)) return Explain(path_, {ErrorCode::kStorageFull, std::strerror(failed)});
