@@ -134,7 +134,9 @@ class Decider {
     if (ChangedSince(command.seen,
                      [&](const TrialId& trial) { return trial.sweep == command.sweep; }))
       return Conflict("sweep " + id + " has changed since it was looked at: try again");
-    Add(SweepDeleted{command.sweep, SharedOf(state_, command.sweep)});
+    const auto ended = state_.ended.find(command.sweep);
+    Add(SweepDeleted{command.sweep, SharedOf(state_, command.sweep),
+                     ended == state_.ended.end() ? "" : ended->second.idempotency_key});
     return {};
   }
 

@@ -114,11 +114,13 @@ struct SweepEnded {
 struct SweepDeleted {
   SweepId sweep;
   std::optional<Boxed<SharedState>> shared = {};
+  std::string idempotency_key = {};  // of its creation, which a late retry may repeat
 
   static constexpr auto kRow =
       EventRow({"sweep_deleted", Needs::kGoneSweep, kGangs | kEveryExecutor,
                 Handled(kStream | kTables), Ignored(kSummary | kCurves | kAudit)},
-               &SweepDeleted::sweep, Sparse("shared", &SweepDeleted::shared));
+               &SweepDeleted::sweep, Sparse("shared", &SweepDeleted::shared),
+               Sparse("idempotency_key", &SweepDeleted::idempotency_key));
 };
 
 // The files of a deleted sweep are gone from a data folder.

@@ -81,6 +81,7 @@ void Applier::operator()(const SweepEnded& fact) {
 
 void Applier::operator()(const SweepDeleted& fact) {
   ForgetEnded(state_, fact.sweep);
+  if (!fact.idempotency_key.empty()) state_.by_key[fact.idempotency_key] = fact.sweep;
   state_.deleted.insert(fact.sweep);
   state_.last_sweep = std::max(state_.last_sweep, fact.sweep);
   if (fact.shared) RestoreShared(state_, **fact.shared, fact.sweep);

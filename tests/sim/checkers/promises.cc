@@ -16,7 +16,9 @@ void Promises::OnDurable(const Event& event) {
 
 void Promises::OnRestored(EventSeq last) {
   std::erase_if(answered_, [&](const auto& told) { return told.first > last; });
-  // An assignment of the process before may still be on its way: its epoch is no other attempt's.
+  // An assignment of the process before may still be on its way, so its epoch is no other attempt's.
+  // If no executor was told of it, a server that did not note its event either gives it again.
+  std::erase_if(epochs_, [&](const auto& assigned) { return !told_.contains(assigned.first); });
   reports_.clear();
 }
 
@@ -27,6 +29,7 @@ void Promises::OnAnswered(std::span<const Event> events) {
 void Promises::OnAssigned(const v1::Assignment& assignment) {
   const AttemptId attempt = server::FromProto(assignment.attempt());
   const Epoch epoch(assignment.attempt().epoch());
+  told_.insert(epoch);
   const auto found = epochs_.find(epoch);
   if (found == epochs_.end() || found->second != attempt)
     findings_.Report("an executor is to run " + ToString(attempt) + " of epoch " +

@@ -136,7 +136,7 @@ TEST_F(Deleted, ItIsOfTheLogAloneAndEveryFolderIsToLoseItsFiles) {
     EXPECT_THAT(Removals(folder), ElementsAre(SweepId(1)));
   EXPECT_THAT(brain.state().ended, IsEmpty());
   EXPECT_THAT(brain.state().reopenable, IsEmpty());
-  EXPECT_FALSE(brain.state().by_key.contains("key"));
+  EXPECT_TRUE(brain.state().by_key.contains("key")) << "a late retry creates nothing";
   const auto snapshot = SaveState(brain.state());
   Brain loaded(algorithms, [](const std::string&) { return true; });
   ASSERT_TRUE(loaded.Load(snapshot).ok());

@@ -1,5 +1,6 @@
 #include "core/state/shared_state.h"
 
+#include "core/log/request_key.h"
 #include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
 
@@ -103,6 +104,29 @@ TEST_F(SharedStateOfSweeps, WhatWasForgottenBecauseOfThemStaysForgotten) {
   EXPECT_FALSE(brain.state().ended.contains(first));
   EXPECT_EQ(brain.state().by_key.at("second"), again);
   EXPECT_NE(again, second);
+  EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
+}
+
+TEST_F(SharedStateOfSweeps, ARepeatedCreationOfADeletedSweepCreatesNothing) {
+  Join("gpus", {.gpus = 1});
+  const CreateSweep create{Gangs(1), "text", RequestKey("me", "key", "digest")};
+  Do(create);
+  const SweepId gone = brain.state().last_sweep;
+  End(gone);
+  Delete(gone);
+  const EventSeq seen = brain.state().last_seq;
+  Do(create);
+  EXPECT_EQ(brain.state().last_seq, seen);
+  EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
+}
+
+TEST_F(SharedStateOfSweeps, AnotherIdentityOfTheLogStays) {
+  Join("gpus", {.gpus = 1});
+  Do(IdentifyLog{LogIdentity(0), LogIdentity(7), ""});
+  const SweepId gone = Create(Gangs(1));
+  Do(IdentifyLog{LogIdentity(7), LogIdentity(8), "a backup was restored"});
+  End(gone);
+  Delete(gone);
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
 }
 

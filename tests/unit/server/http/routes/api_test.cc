@@ -335,9 +335,9 @@ TEST_F(ApiTest, ANewSweepIsCreatedAndLocated) {
 }
 
 TEST_F(ApiTest, ANewSweepKnowsThePathOfItsFile) {
-  const auto answer = client_->Post("/api/v1/sweeps?directory=/work/./a&file=my.yaml", kSweepFile,
+  const auto answer = client_->Post("/api/v1/sweeps?directory=/data/./a&file=my.yaml", kSweepFile,
                                     "application/yaml");
-  EXPECT_EQ(Parsed(answer, 201).at("path"), "/work/a/my.yaml");
+  EXPECT_EQ(Parsed(answer, 201).at("path"), "/data/a/my.yaml");
 }
 
 TEST_F(ApiTest, ARepeatedKeyGivesTheFirstSweep) {
