@@ -7,13 +7,14 @@
 #include <cstdio>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "system/files.h"
 
 namespace attune {
 namespace {
 
-std::string LineOf(std::initializer_list<uint64_t> numbers) {
+std::string LineOf(const std::vector<uint64_t>& numbers) {
   std::string line;
   for (const uint64_t number : numbers) {
     std::array<char, 24> digits;
@@ -34,13 +35,19 @@ std::optional<std::vector<uint64_t>> NumbersFile::Read() const {
   return line ? std::optional(numbers) : std::nullopt;
 }
 
-void NumbersFile::Write(std::initializer_list<uint64_t> numbers) {
+void NumbersFile::Write(std::vector<uint64_t> numbers, Clock::time_point now) {
+  if (!written_.empty() && now - written_at_ < kBetweenCounts) {
+    written_[counter_] = numbers[counter_];
+    if (written_ == numbers) return;
+  }
   if (!file_) file_ = UniqueFd(open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kPrivate));
   if (!file_) return;
-  [[maybe_unused]] const bool written = WriteAt(file_.get(), LineOf(numbers), 0);
+  if (!WriteAt(file_.get(), LineOf(numbers), 0)) return;
+  written_ = std::move(numbers);
+  written_at_ = now;
 }
 
-Status NumbersFile::WriteDurably(std::initializer_list<uint64_t> numbers) const {
+Status NumbersFile::WriteDurably(const std::vector<uint64_t>& numbers) const {
   return WriteWhole(path_, LineOf(numbers), kPrivate);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -12,27 +12,37 @@
 
 namespace attune {
 
-// A file with one line of so many numbers, to be written often: for what may be lost in a power cut
-// and has to survive the death of the process. Each number takes 20 digits, so that the line is
-// written over in place, which takes a microsecond.
+// A file with one line of numbers that change often. The numbers survive the death of the process,
+// but not a power cut. Each number takes 20 digits, so the line is overwritten in place.
+//
+// One of the numbers is a counter. If only the counter has changed since the last write, Write waits
+// until 100 ms have passed, because each write adds to the work of the disk's next sync.
 class NumbersFile {
  public:
-  NumbersFile(std::filesystem::path path, size_t count) : path_(std::move(path)), count_(count) {}
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kBetweenCounts{100};
+
+  // `counter` is the index of the counter. REQUIRES: counter < count.
+  NumbersFile(std::filesystem::path path, size_t count, size_t counter)
+      : path_(std::move(path)), count_(count), counter_(counter) {}
 
   // nullopt: there is no file, or it cannot be read or is damaged.
   std::optional<std::vector<uint64_t>> Read() const;
 
-  // Without a sync. After a failure the file may have the numbers before.
-  // REQUIRES: as many as there are.
-  void Write(std::initializer_list<uint64_t> numbers);
+  // Writes without a sync. After a failure the file may have the earlier numbers.
+  // REQUIRES: numbers.size() == count
+  void Write(std::vector<uint64_t> numbers, Clock::time_point now = Clock::now());
 
   // Durable when it returns.
-  Status WriteDurably(std::initializer_list<uint64_t> numbers) const;
+  Status WriteDurably(const std::vector<uint64_t>& numbers) const;
 
  private:
   std::filesystem::path path_;
   size_t count_;
-  UniqueFd file_;  // opened by the first Write
+  size_t counter_;
+  UniqueFd file_;                  // opened by the first Write
+  std::vector<uint64_t> written_;  // by the last Write
+  Clock::time_point written_at_;
 };
 
 }  // namespace attune

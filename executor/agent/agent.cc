@@ -249,7 +249,7 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
     : options_(std::move(options)),
       lock_(std::move(lock)),
       folders_(options_.data_dir),
-      seen_file_(lock_.folder / "seen", 3),
+      seen_file_(lock_.folder / "seen", 3, 1),
       pinned_(options_.fingerprint.empty() ? std::nullopt
                                            : std::optional<PinnedServer>(options_.fingerprint)),
       direct_sender_(folders_, options_.host.address),

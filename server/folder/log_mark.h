@@ -9,9 +9,9 @@
 
 namespace attune::server {
 
-// `DATA-DIR/log-mark` says how far the log of this data folder has been. A database that is
-// replaced by an older one does not take the mark along. Databases are synced, the mark is not: it
-// may be behind the log, and is never ahead of it.
+// `DATA-DIR/log-mark` says how far the log of this data folder has been. It stays when the database
+// is replaced by an older one. It may be some events behind the log and is never ahead of it: the
+// database is synced first, and the mark is written at most ten times a second.
 class LogMarkFile {
  public:
   struct Mark {
@@ -19,7 +19,7 @@ class LogMarkFile {
     uint64_t seq = 0;       // of its newest event
   };
 
-  explicit LogMarkFile(const std::filesystem::path& data_dir) : file_(data_dir / "log-mark", 2) {}
+  explicit LogMarkFile(const std::filesystem::path& data_dir) : file_(data_dir / "log-mark", 2, 1) {}
 
   std::optional<Mark> Read() const {
     const auto numbers = file_.Read();
