@@ -80,7 +80,11 @@ Response CannotRead(const Error& error) {
 
 bool IsApi(std::string_view path) { return path == "/api" || path.starts_with("/api/"); }
 
-Access::Access(Options options) : options_(std::move(options)) {
+Access::Access(Options options)
+    : options_(std::move(options)),
+      admin_{.name = std::string(kAdmin),
+             .role = Role::kAdmin,
+             .sha256 = Sha256::HexOf(options_.secret)} {
   ATTUNE_CHECK(!options_.secret.empty() && options_.sessions != nullptr);
 }
 
@@ -137,7 +141,7 @@ std::optional<Response> Access::Refuse(Request& request) const {
 Response Access::Login(const Request& request) const {
   std::optional<NamedToken> token;
   if (const auto code = request.Query("code")) {
-    if (options_.sessions->TakeCode(*code)) token = Admin();
+    if (options_.sessions->TakeCode(*code)) token = admin_;
     if (!token)
       return Problem(rest::ProblemType::kUnauthenticated,
                      "the link was used before or is older than ten minutes: `attune login` prints "
@@ -184,13 +188,8 @@ bool Access::KnownHost(std::string_view name) const {
   return everywhere && (IsAddress(name) || SameName(name, MachineName()));
 }
 
-NamedToken Access::Admin() const {
-  return {
-      .name = std::string(kAdmin), .role = Role::kAdmin, .sha256 = Sha256::HexOf(options_.secret)};
-}
-
 Result<std::optional<NamedToken>> Access::Known(std::string_view secret) const {
-  if (SameSecret(secret, options_.secret)) return std::optional(Admin());
+  if (SameSecret(secret, options_.secret)) return std::optional(admin_);
   if (options_.others == nullptr || secret.empty()) return std::optional<NamedToken>();
   return options_.others->Find(secret);
 }
@@ -200,8 +199,7 @@ Result<std::optional<NamedToken>> Access::OfSession(std::string_view secret) con
   if (!session.ok()) return session.error();
   if (!*session) return std::optional<NamedToken>();
   const std::string& digest = (*session)->token_sha256;
-  if (NamedToken admin = Admin(); SameSecret(digest, admin.sha256))
-    return std::optional(std::move(admin));
+  if (SameSecret(digest, admin_.sha256)) return std::optional(admin_);
   if (options_.others == nullptr) return std::optional<NamedToken>();
   return options_.others->FindDigest(digest);
 }

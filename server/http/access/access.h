@@ -51,10 +51,10 @@ class Access {
   Result<std::optional<NamedToken>> Known(std::string_view secret) const;
   Result<std::optional<NamedToken>> OfSession(std::string_view secret) const;
   Result<std::optional<NamedToken>> TokenOf(const Request& request) const;
-  NamedToken Admin() const;
   std::string Cookie(const std::string& value, const Request& request) const;
 
   const Options options_;
+  const NamedToken admin_;
   std::string cookie_ = "attune_session";
 };
 
