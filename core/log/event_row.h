@@ -60,7 +60,7 @@ constexpr Touches operator|(Touches a, Touches b) {
 enum Consumers : unsigned {
   kNoConsumer = 0,
   kStream = 1,   // server/http/answers/event_stream.cc: clients see the event
-  kTables = 2,   // server/store/projection.cc: it changes a table
+  kTables = 2,   // server/store/tables/projection.cc: it changes a table
   kSummary = 4,  // simulator/tally.cc: it changes the summary of a sweep
   kCurves = 8,   // simulator/recording.cc: a replay needs it
   kAudit = 16,   // core/brain/audit.cc: it needs more than its Needs

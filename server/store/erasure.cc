@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "core/log/event.h"
 #include "server/store/erased_events.h"
-#include "server/store/tables.h"
+#include "server/store/tables/tables.h"
 
 namespace attune::server {
 namespace {

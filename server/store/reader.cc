@@ -11,8 +11,8 @@
 #include "server/store/event_log.h"
 #include "server/store/json.h"
 #include "server/store/queries.h"
-#include "server/store/table_build.h"
-#include "server/store/tables.h"
+#include "server/store/tables/table_build.h"
+#include "server/store/tables/tables.h"
 
 namespace attune::server {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "base/result.h"
 #include "base/version.h"
-#include "server/store/table_build.h"
-#include "server/store/tables.h"
+#include "server/store/tables/table_build.h"
+#include "server/store/tables/tables.h"
 
 namespace attune::server {
 namespace {

@@ -1,8 +1,5 @@
 #include "server/store/sqlite_store.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -12,8 +9,7 @@
 #include "base/result.h"
 #include "server/store/event_log.h"
 #include "server/store/schema.h"
-#include "server/store/table_build.h"
-#include "system/unique_fd.h"
+#include "server/store/tables/table_build.h"
 
 namespace attune::server {
 namespace {
@@ -26,10 +22,6 @@ const char* const kCache = "PRAGMA cache_size = -32768";  // KiB
 constexpr int kCheckpointPages = 4096;
 constexpr int kBackgroundCheckpointPages = 512;
 
-// Sizes of the log file (https://sqlite.org/fileformat2.html#walformat).
-constexpr int64_t kLogHeaderBytes = 32;
-constexpr int64_t kLogPageBytes = 4096 + 24;
-
 constexpr int64_t kReserveShare = 32;  // the reserve takes this part of a disk at most
 
 constexpr int kSnapshotsKept = 2;
@@ -40,6 +32,7 @@ constexpr uint64_t kBuildBatch = 1024;  // places of the log: some milliseconds
 
 // Between the probe's blob and this much cache the pages must reach the disk before the rollback.
 constexpr int kProbeCachePages = 16;
+constexpr int kPageBytes = 4096;
 
 // What has gone wrong in opening, for a person.
 Error Explain(const std::string& path, const Error& error) {
@@ -154,15 +147,15 @@ SqliteStore::SqliteStore(std::string path, Options options,
                          std::unique_ptr<sqlite::Connection> connection)
     : path_(std::move(path)),
       options_(options),
+      reserve_(path_, ReserveFor(path_, options)),
       connection_(std::move(connection)),
       checkpoint_pages_(kCheckpointPages) {
-  options_.reserve_bytes = ReserveFor(path_, options);
   // It replaces SQLite's own hook (PRAGMA wal_autocheckpoint), which does the second half of this.
   sqlite3_wal_hook(
       connection_->handle(),
       [](void* of, sqlite3* db, const char* name, int pages) {
         auto& store = *static_cast<SqliteStore*>(of);
-        store.log_pages_ = pages;
+        store.reserve_.SetPages(pages);
         if (pages >= store.checkpoint_pages_) sqlite3_wal_checkpoint(db, name);
         return SQLITE_OK;
       },
@@ -218,36 +211,23 @@ Status SqliteStore::MendTables() {
 
 Status SqliteStore::Append(std::span<const Event> batch) {
   if (batch.empty()) return {};
-  if (!HasReserve()) {
+  if (!reserve_.IsThere()) {
     const Status grown = GrowLog();
-    if (!grown.ok() && !HasReserve()) return grown;
+    if (!grown.ok() && !reserve_.IsThere()) return grown;
   }
   return AppendFromReserve(batch);
 }
 
-// Allocates space for the reserve and as much again for the next batches, mostly without writing.
-// SQLite ignores what lies behind the last frame of the log file.
+// SQLite ignores the bytes behind the last page of its log file.
 Status SqliteStore::GrowLog() {
-  const UniqueFd log(::open((path_ + "-wal").c_str(), O_WRONLY | O_CLOEXEC));
-  const auto allocate = [&](int64_t pages, int64_t reserve) {
-    const int64_t bytes = kLogHeaderBytes + pages * kLogPageBytes + reserve;
-    return log ? ::posix_fallocate(log.get(), 0, bytes) : errno;
-  };
-  const auto is_full = [](int failed) { return failed == ENOSPC || failed == EDQUOT; };
-  int failed = allocate(log_pages_, 2 * options_.reserve_bytes);
-  if (is_full(failed)) failed = allocate(log_pages_, options_.reserve_bytes);
-  if (failed == 0) return {};
-  if (is_full(failed)) return Explain(path_, {ErrorCode::kStorageFull, std::strerror(failed)});
-  return WriteAndRollBack(2 * options_.reserve_bytes);  // for example, there is no log file yet
-}
-
-// The file does not shrink when its pages are used again, so this is seldom false.
-bool SqliteStore::HasReserve() const {
-  if (options_.reserve_bytes == 0) return true;
-  struct stat log {};
-  const bool exists = stat((path_ + "-wal").c_str(), &log) == 0;
-  const int64_t used_bytes = kLogHeaderBytes + log_pages_ * kLogPageBytes;
-  return exists && log.st_size - used_bytes >= options_.reserve_bytes;
+  const int failed = reserve_.Allocate();
+  if (failed == ENOSPC || failed == EDQUOT)
+    return Explain(path_, {ErrorCode::kStorageFull, std::strerror(failed)});
+  // Only a write makes the index longer, and the log file if there is none yet.
+  if (failed == 0 && reserve_.ReadIndex()) return {};
+  const Status written = WriteAndRollBack(reserve_.bytes());
+  reserve_.ReadIndex();
+  return written;
 }
 
 Status SqliteStore::AppendFromReserve(std::span<const Event> batch) {
@@ -393,7 +373,7 @@ Result<std::string> SqliteStore::ReadEnded(const EndedPart& part) const {
                path_ + " does not keep what is left of sweep " + ToString(part.sweep)};
 }
 
-Status SqliteStore::Probe() { return WriteAndRollBack(kProbeBytes + options_.reserve_bytes); }
+Status SqliteStore::Probe() { return WriteAndRollBack(kProbeBytes + reserve_.bytes()); }
 
 // The pages stay part of the log file, which is written again from the place where it was.
 Status SqliteStore::WriteAndRollBack(int64_t bytes) {
@@ -408,7 +388,7 @@ Status SqliteStore::WriteAndRollBack(int64_t bytes) {
     sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
     transaction.Run("CREATE TABLE probe (bytes BLOB)");
     transaction.Run("INSERT INTO probe VALUES (zeroblob(?))",
-                    bytes + kProbeCachePages * kLogPageBytes);
+                    bytes + kProbeCachePages * kPageBytes);
     written = transaction.status();
   }
   if (Status normal = connection_->Execute(kCache); !normal.ok()) return normal;

@@ -7,7 +7,8 @@
 #include "base/result.h"
 #include "server/store/erasure.h"
 #include "server/store/event_store.h"
-#include "server/store/projection.h"
+#include "server/store/log_reserve.h"
+#include "server/store/tables/projection.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {
@@ -86,7 +87,6 @@ class SqliteStore final : public EventStore {
 
  private:
   Status Write(std::span<const Event> batch, Projection::Care care);
-  bool HasReserve() const;
   Status GrowLog();
   Status WriteAndRollBack(int64_t bytes);
   Status MendTables();
@@ -101,12 +101,12 @@ class SqliteStore final : public EventStore {
 
   std::string path_;
   Options options_;
+  LogReserve reserve_;
   std::unique_ptr<sqlite::Connection> connection_;
   Projection projection_;
   EventSeq last_seq_{0};
   Erasures erasures_;
   int checkpoint_pages_;           // of the log file, at which it is copied into the database
-  int64_t log_pages_ = 0;          // used of the log file, after the last commit
   std::optional<EventSeq> built_;  // the last event that new tables know, while they are built
 };
 

@@ -66,7 +66,7 @@ ROOMS = {
     "tls": Room(("system",), ("openssl",)),
     "checkpoints": Room(("system", "json")),
     "server/store": Room(
-        ("core/*", "sweepfile", "json", "logging"), ("sqlite", "openssl", "zlib")
+        ("core/*", "sweepfile", "system", "json", "logging"), ("sqlite", "openssl", "zlib")
     ),
     "server/folder": Room(("system", "tls", "json", "logging")),
     "server/network": Room(("system",)),

@@ -25,7 +25,7 @@ APPLIER = "core/state/applier.h"
 # What has code for some or all events, by the name of the consumer in a row.
 CONSUMERS = {
     "kStream": "server/http/answers/event_stream.cc",
-    "kTables": "server/store/projection.cc",
+    "kTables": "server/store/tables/projection.cc",
     "kSummary": "simulator/tally.cc",
     "kCurves": "simulator/recording.cc",
     "kAudit": "core/brain/audit.cc",

@@ -7,8 +7,8 @@
 #include "core/brain/audit.h"
 #include "server/store/event_log.h"
 #include "server/store/offline/offline.h"
-#include "server/store/projection.h"
-#include "server/store/tables.h"
+#include "server/store/tables/projection.h"
+#include "server/store/tables/tables.h"
 
 namespace attune::server {
 namespace {

@@ -9,7 +9,7 @@
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 #include "server/store/offline/offline.h"
-#include "server/store/tables.h"
+#include "server/store/tables/tables.h"
 
 namespace attune::server {
 namespace {

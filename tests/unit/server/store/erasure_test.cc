@@ -19,7 +19,7 @@
 #include "server/store/offline/offline.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
-#include "server/store/tables.h"
+#include "server/store/tables/tables.h"
 #include "tests/support/sample_log.h"
 
 namespace attune::server {

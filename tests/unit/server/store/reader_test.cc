@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "server/store/format_time.h"
 #include "server/store/sqlite_store.h"
-#include "server/store/tables.h"
+#include "server/store/tables/tables.h"
 #include "tests/support/sample_log.h"
 
 namespace attune::server {

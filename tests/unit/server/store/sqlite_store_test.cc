@@ -14,7 +14,7 @@
 #include "server/store/event_codec.h"
 #include "server/store/reader.h"
 #include "server/store/schema.h"
-#include "server/store/tables.h"
+#include "server/store/tables/tables.h"
 #include "tests/support/sample_log.h"
 
 namespace attune::server {
@@ -448,6 +448,23 @@ TEST(SqliteStore, MakesItsReserveAgainOnlyWhenItWasUsed) {
   }
   EXPECT_GE(std::filesystem::file_size(path + "-wal"), size);
   EXPECT_LT(std::filesystem::file_size(path + "-wal"), size + size / 4);
+}
+
+TEST(SqliteStore, IndexesItsReserveBeforeTheDiskIsFull) {
+  constexpr uint64_t kIndexBlock = 32768;  // bytes for some 4,096 pages of the log file
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  SampleLog log;
+  {
+    auto store = OpenOrDie(path);
+    ASSERT_TRUE(store->Append(log.events()).ok());
+    EXPECT_EQ(std::filesystem::file_size(path + "-shm"), kIndexBlock);
+  }
+  SqliteStore::Options options;
+  options.reserve_bytes = int64_t{9'000} * 4'096;
+  auto store = SqliteStore::Open(path, options).value();
+  ASSERT_TRUE(store->Append(std::vector<Event>{log.Next(SweepPaused{SweepId(1), ""})}).ok());
+  EXPECT_EQ(std::filesystem::file_size(path + "-shm"), 3 * kIndexBlock);
 }
 
 TEST(SqliteStore, ASnapshotAheadOfTheLogIsOfAnotherLogAndSkipped) {

@@ -1,4 +1,4 @@
-#include "server/store/table_build.h"
+#include "server/store/tables/table_build.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "server/store/offline/check.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
-#include "server/store/tables.h"
+#include "server/store/tables/tables.h"
 #include "tests/support/sample_log.h"
 
 namespace attune::server {

@@ -1,4 +1,4 @@
-#include "server/store/front_table.h"
+#include "server/store/tables/front_table.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "server/store/tables.h"
+#include "server/store/tables/tables.h"
 
 #include <string_view>
 

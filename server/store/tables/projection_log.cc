@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/store/projection.h"
-#include "server/store/tables.h"
+#include "server/store/tables/projection.h"
+#include "server/store/tables/tables.h"
 
 // How the tables follow the log; projection.cc says what each fact changes in them.
 namespace attune::server {

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "core/log/event.h"
 #include "server/store/event_log.h"
-#include "server/store/progress.h"
+#include "server/store/tables/progress.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {

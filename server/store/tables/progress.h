@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/log/event.h"
-#include "server/store/front_table.h"
+#include "server/store/tables/front_table.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {

@@ -1,11 +1,11 @@
-#include "server/store/table_build.h"
+#include "server/store/tables/table_build.h"
 
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/version.h"
-#include "server/store/tables.h"
+#include "server/store/tables/tables.h"
 
 namespace attune::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/store/progress.h"
+#include "server/store/tables/progress.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "server/store/projection.h"
+#include "server/store/tables/projection.h"
 
 #include <cmath>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 #include "server/store/row_json.h"
-#include "server/store/tables.h"
+#include "server/store/tables/tables.h"
 
 namespace attune::server {
 namespace {
