@@ -1,6 +1,6 @@
 """One sweep of two-worker trials on pilots of a real Slurm, while one thing after another fails.
 
-    FAULTS=50 TRIALS=40 ATTUNE_SEED=7 python3 tests/e2e/slurm_faults_test.py
+    FAULTS=50 TRIALS=40 ATTUNE_SEED=7 python3 tests/e2e/slurm/slurm_faults_test.py
 """
 
 import collections
@@ -11,9 +11,10 @@ import sys
 import time
 import unittest
 
-import slurm_test
-from slurm_test import LOGIN, Pilots, setUpModule  # the cluster is its
-from support import ROOT, free_port
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import slurm_cluster  # noqa: E402
+from slurm_cluster import LOGIN, Pilots, setUpModule  # noqa: E402, F401
+from support import ROOT, free_port  # noqa: E402
 
 FAULTS = int(os.environ.get("FAULTS", 7))
 TRIALS = int(os.environ.get("TRIALS", 6))
@@ -65,46 +66,46 @@ class Faults(Pilots):
 
     def a_pilot_is_cancelled(self):
         if pilot := self.any_pilot():
-            slurm_test.cluster.run("scancel", pilot[0])
+            slurm_cluster.cluster.run("scancel", pilot[0])
 
     def a_pilot_is_told_that_its_time_is_over(self):
         if pilot := self.any_pilot():
-            slurm_test.cluster.run("scancel", "--batch", "--signal=TERM", pilot[0])
+            slurm_cluster.cluster.run("scancel", "--batch", "--signal=TERM", pilot[0])
 
     def a_pilots_time_runs_out(self):
         if pilot := self.any_pilot():
-            slurm_test.cluster.run("scontrol", "update", f"job={pilot[0]}", "timelimit=1")
+            slurm_cluster.cluster.run("scontrol", "update", f"job={pilot[0]}", "timelimit=1")
 
     def a_pilot_is_preempted(self):
         """By a job of a partition of higher priority, which wants its whole node for a moment."""
         if pilot := self.any_pilot():
-            slurm_test.cluster.run("sbatch", "--partition=urgent", "--exclusive", "--time=1", "--output=/dev/null",
+            slurm_cluster.cluster.run("sbatch", "--partition=urgent", "--exclusive", "--time=1", "--output=/dev/null",
                                    f"--nodelist={pilot[1]}", f"--job-name=urgent-{time.monotonic_ns()}",
                                    "--wrap=sleep 1")
 
     def all_processes_of_a_pilot_are_killed(self):
         if pilot := self.any_pilot():
-            slurm_test.cluster.run("scancel", "--full", "--signal=KILL", pilot[0])
+            slurm_cluster.cluster.run("scancel", "--full", "--signal=KILL", pilot[0])
 
     def a_node_goes_down_and_comes_back(self):
         node = f"node=n{self.draw.randint(1, 3)}"
-        slurm_test.cluster.run("scontrol", "update", node, "state=down", "reason=test")
+        slurm_cluster.cluster.run("scontrol", "update", node, "state=down", "reason=test")
         time.sleep(self.draw.uniform(0, 2))
         self.look_after_nodes()
 
     def look_after_nodes(self):
         """A controller that is killed forgets what it was told last, and a node may be down again."""
-        for node in slurm_test.cluster.run("sinfo", "-h", "-N", "-t", "down", "-p", "main", "-o", "%N").split():
-            slurm_test.cluster.run("scontrol", "update", f"node={node}", "state=resume")
+        for node in slurm_cluster.cluster.run("sinfo", "-h", "-N", "-t", "down", "-p", "main", "-o", "%N").split():
+            slurm_cluster.cluster.run("scontrol", "update", f"node={node}", "state=resume")
 
     def a_nodes_link_is_cut_and_heals(self):
         link = f"node{self.draw.randint(1, 3)}"
-        slurm_test.cluster.run("ip", "link", "set", link, "down")
+        slurm_cluster.cluster.run("ip", "link", "set", link, "down")
         time.sleep(self.draw.uniform(0, 3 * LEASE_S))
-        slurm_test.cluster.run("ip", "link", "set", link, "up")
+        slurm_cluster.cluster.run("ip", "link", "set", link, "up")
 
     def slurms_controller_is_killed(self):
-        slurm_test.cluster.kill_controller()
+        slurm_cluster.cluster.kill_controller()
 
     def the_server_is_killed(self):
         self.server.kill()

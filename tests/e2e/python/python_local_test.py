@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -13,7 +14,8 @@ import sys
 import unittest
 from unittest import mock
 
-from support import ATTUNE, EndToEnd, PATIENCE_S, ProcessExit, ROOT
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import ATTUNE, EndToEnd, PATIENCE_S, ProcessExit, ROOT  # noqa: E402
 
 sys.path[:0] = [str(ROOT / "clients/python"), str(ROOT / "tests/e2e/programs")]
 

@@ -4,13 +4,15 @@ Skipped where Python has no torch: neither its own nor the one of scripts/setup.
 """
 
 import json
+import pathlib
 import re
 import subprocess
 import sys
 import unittest
 
-from support import EndToEnd, PATIENCE_S, ROOT, free_port, sweep
-from torch_environment import ENVIRONMENT, main
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import EndToEnd, PATIENCE_S, ROOT, free_port, sweep  # noqa: E402
+from torch_environment import ENVIRONMENT, main  # noqa: E402
 
 SCRIPT = ROOT / "tests/e2e/programs/prepared_script.py"
 NUMBERS = list(range(10))

@@ -8,8 +8,9 @@ import re
 import subprocess
 import sys
 
-from support import PATIENCE_S, ROOT
-from torch_environment import ENVIRONMENT, Trainers, main
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import PATIENCE_S, ROOT  # noqa: E402
+from torch_environment import ENVIRONMENT, Trainers, main  # noqa: E402
 
 SCRIPT = str(ROOT / "tests/e2e/programs/transformers_script.py")
 

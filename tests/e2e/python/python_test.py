@@ -6,15 +6,15 @@ import re
 import sys
 import unittest
 
-from support import EndToEnd, ROOT, sweep
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import EndToEnd, ROOT, sweep  # noqa: E402
 
-HERE = pathlib.Path(__file__).parent
 PACKAGE = str(ROOT / "clients/python")
 
 
 class PythonGang(EndToEnd):
     def spec(self, **changes):
-        return sweep(**{"command": [sys.executable, "-B", str(HERE / "programs/python_worker.py")],
+        return sweep(**{"command": [sys.executable, "-B", str(ROOT / "tests/e2e/programs/python_worker.py")],
                         "env": {"PYTHONPATH": PACKAGE}, "working_directory": str(self.folder),
                         "resources": {"workers": 2, "cpus_per_worker": 1}, **changes})
 
@@ -103,7 +103,7 @@ class WarmStart(PythonGang):
 
     def spec(self, **changes):
         command = [sys.executable, "-B", "-m", "attune.launcher", "--import", "json",
-                   str(HERE / "programs/python_worker.py")]
+                   str(ROOT / "tests/e2e/programs/python_worker.py")]
         return super().spec(**{"command": command, **changes})
 
     def launchers(self, spec):
@@ -137,7 +137,7 @@ class WarmStart(PythonGang):
             "thread.start()\n"
             "os.register_at_fork(before=lambda: (end.set(), thread.join()))\n")
         command = [sys.executable, "-B", "-m", "attune.launcher", "--import", "forkable",
-                   str(HERE / "programs/python_worker.py")]
+                   str(ROOT / "tests/e2e/programs/python_worker.py")]
         launchers = self.launchers(self.spec(command=command, stop={"max_trials": 4}, max_concurrent_trials=1))
         self.assertEqual(len(launchers), 1)
 
@@ -145,7 +145,7 @@ class WarmStart(PythonGang):
         (self.folder / "threaded.py").write_text(
             "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n")
         command = [sys.executable, "-B", "-m", "attune.launcher", "--import", "threaded",
-                   str(HERE / "programs/python_worker.py")]
+                   str(ROOT / "tests/e2e/programs/python_worker.py")]
         code, _, err = self.finish(self.spec(command=command, stop={"max_trials": 2}))
         self.assertEqual(code, 0, err)
         said = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
@@ -191,7 +191,7 @@ class ReadFromTheLog(PythonGang):
     PATTERN = r"^epoch (?P<step>\d+): score=(?P<score>[^,]+)"
 
     def script(self, **changes):
-        return self.spec(command=[sys.executable, "-B", str(HERE / "programs/plain_script.py"), "${args}"],
+        return self.spec(command=[sys.executable, "-B", str(ROOT / "tests/e2e/programs/plain_script.py"), "${args}"],
                          env={}, **{"reports": {"pattern": self.PATTERN}, **changes})
 
     def test_reports_are_judged_and_the_gang_is_ended(self):

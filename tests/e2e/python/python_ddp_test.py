@@ -5,12 +5,14 @@ Skipped where Python has no torch: neither its own nor the one of scripts/setup.
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
 
-from support import EndToEnd, ROOT, sweep
-from torch_environment import ENVIRONMENT, main
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import EndToEnd, ROOT, sweep  # noqa: E402
+from torch_environment import ENVIRONMENT, main  # noqa: E402
 
 EXAMPLE = ROOT / "examples/python_ddp"
 SCRIPT = ROOT / "tests/e2e/programs/torchrun_script.py"

@@ -11,7 +11,8 @@ import types
 import unittest
 from unittest import mock
 
-from support import EndToEnd, PATIENCE_S, ROOT, sweep
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import EndToEnd, PATIENCE_S, ROOT, sweep  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "clients/python"))
 
