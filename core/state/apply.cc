@@ -223,6 +223,7 @@ void Applier::operator()(const LogIdentified& fact) {
   const bool is_first = state_.parts.empty();
   state_.parts.push_back({.identity = fact.identity,
                           .begin = is_first ? EventSeq(1) : state_.last_seq,
+                          .began = state_.last_time,
                           .last_sweep = is_first ? SweepId(0) : fact.last_sweep,
                           .last_epoch = is_first ? Epoch(0) : fact.last_epoch});
   state_.last_epoch = fact.last_epoch;

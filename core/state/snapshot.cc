@@ -87,7 +87,7 @@ void Fields(A& archive, Like<A, RecordChange>& change) {
 }
 template <class A>
 void Fields(A& archive, Like<A, LogPart>& part) {
-  archive(part.identity, part.begin, part.last_sweep, part.last_epoch);
+  archive(part.identity, part.begin, part.began, part.last_sweep, part.last_epoch);
 }
 template <class A>
 void PlainFields(A& archive, Like<A, State>& state) {
@@ -99,7 +99,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 2;
+constexpr uint32_t kForm = 3;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

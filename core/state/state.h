@@ -292,6 +292,7 @@ inline constexpr size_t kRecordChanges = 256;
 struct LogPart {
   LogIdentity identity;
   EventSeq begin;      // its first event
+  Time began;          // when the log got the identity
   SweepId last_sweep;  // the last sweep of the parts before it
   Epoch last_epoch;    // attempts with larger epochs were assigned in it, or later
 };

@@ -393,6 +393,7 @@ void Sessions::OnStarted(const Brain& brain, Time now) {
   touched_.Load(brain.state());
   started_ = true;
   settle_by_ = Time{now.us + options_.patience_us};
+  restored_ = WasRestored(brain.state(), now);
   std::vector<SessionId> waiting;
   for (const auto& [id, session] : sessions_) {
     if (session.stage == Stage::kWaiting && !session.closing) waiting.push_back(id);
@@ -417,8 +418,13 @@ void Sessions::CloseDeaf(const std::string& why) {
   }
 }
 
-// After a restore gangs may run of which the log knows nothing. Nothing is placed before their
-// executors have been told, or have lost their leases.
+// Whether a backup was restored so recently that gangs which the log does not know may still run.
+bool Sessions::WasRestored(const State& state, Time now) const {
+  return state.parts.size() > 1 && now.us - state.parts.back().began.us <= options_.patience_us;
+}
+
+// Gangs that the log does not know may run after a restore. Nothing is placed until their executors
+// have been told or have lost their leases.
 void Sessions::Learn(const LogIdentified& identified) {
   if (identity_ == identified.identity) return;
   identity_ = identified.identity;

@@ -169,6 +169,7 @@ class Sessions {
   void SendDesired(Session& session, const Brain& brain);
   void SendInventory(Session& session, const Brain& brain);
   std::optional<v1::PieceServer> PieceServerOf(const std::string& executor) const;
+  bool WasRestored(const State& state, Time now) const;
   void Learn(const LogIdentified& identified);
   void Learn(const ExecutorJoined& joined);
   void Learn(const ExecutorLost& lost);
@@ -192,7 +193,7 @@ class Sessions {
   SweepId last_sweep_;
   EventSeq start_seq_;        // the newest event when the log had been read
   bool identifying_ = false;  // another identity is about to begin
-  bool restored_ = false;     // a backup, as this process has found
+  bool restored_ = false;     // a backup, a short time ago
   bool started_ = false;
   bool refused_ = false;  // by the store, what was told it last
   bool settled_ = false;

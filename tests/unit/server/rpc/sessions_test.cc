@@ -368,6 +368,26 @@ TEST_F(RestoredSessions, AnExecutorThatHasSeenMoreGivesTheLogAnotherIdentity) {
   EXPECT_EQ(again->desired().assignments_size(), 2);
 }
 
+TEST_F(RestoredSessions, AServerThatRestartsSoonAfterARestoreStartsNoGangAtOnceEither) {
+  const EventSeq backup = store.LastSeq();
+  const auto link = server->Join("box");
+  Restore(backup);
+  const auto again = server->Connect(Again(*link));
+  server->Run();
+  ASSERT_TRUE(again->welcomed());
+  Restart();
+  server->Start();
+  const auto last = server->Connect(Again(*again));
+  server->Run();
+  ASSERT_TRUE(last->welcomed());
+  EXPECT_EQ(last->desired().assignments_size(), 0) << "others may run what the log has lost";
+  server->Pass(kPatienceUs);
+  server->Beat(*last);
+  server->Pass(1);
+  server->Run();
+  EXPECT_EQ(last->desired().assignments_size(), 2);
+}
+
 TEST_F(RestoredSessions, WhatAnExecutorHasSeenInThisRunIsNoSign) {
   const auto link = server->Join("box");
   Create();
