@@ -142,6 +142,7 @@ struct Server::Parts {
         executors(conductor,
                   {.may_join = [this](const std::string& token) { return MayJoin(token); },
                    .new_identity = NewIdentity,
+                   .awaits_identity = [this] { return log_keeper.AwaitsIdentity(); },
                    .run = NewIdentity().value,
                    .lease_ttl = options.lease_ttl,
                    .value_of = [this](const std::string& name) { return ValueOf(name); },

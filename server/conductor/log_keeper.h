@@ -40,6 +40,10 @@ class LogKeeper : public Listener {
   LogKeeper(Submissions& conductor, LogMarks& marks, MakeIdentity make_identity)
       : conductor_(conductor), marks_(marks), make_identity_(std::move(make_identity)) {}
 
+  // Whether the log is a restored backup and its new identity is not durable yet. On the thread that
+  // calls the listeners.
+  bool AwaitsIdentity() const { return wanted_ && !wanted_->reason.empty(); }
+
   void OnStarted(const Brain& brain) override;
   void OnState(EventSeq durable, const Status& writable) override;
   void OnDurable(std::span<const Event> events, const Brain& brain) override;

@@ -43,6 +43,7 @@ ExecutorService::ExecutorService(Conductor& conductor, Options options)
       sessions_(*this,
                 {.may_join = std::move(options.may_join),
                  .new_identity = std::move(options.new_identity),
+                 .awaits_identity = std::move(options.awaits_identity),
                  .run = options.run,
                  .value_of = std::move(options.value_of),
                  .lease_ttl_us = Microseconds(options.lease_ttl),

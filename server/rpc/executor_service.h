@@ -37,7 +37,9 @@ class ExecutorService final : public v1::Executors::CallbackService,
   struct Options {
     // Whether a token allows to join as an executor. Called often, by any thread.
     std::function<bool(const std::string& token)> may_join;
-    std::function<LogIdentity()> new_identity = {};  // as Sessions::Options has it, as is the next
+    // The next three are those of Sessions::Options.
+    std::function<LogIdentity()> new_identity = {};
+    std::function<bool()> awaits_identity = [] { return false; };
     uint64_t run = 0;
     std::chrono::milliseconds lease_ttl;
     SecretValues value_of = {};  // of secrets that programs need; quick

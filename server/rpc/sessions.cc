@@ -53,7 +53,7 @@ void Sessions::OnHello(SessionId id, const v1::Hello& hello, Time now) {
   Executor& executor = executors_[hello.name()];
   executor.started_us = std::max(executor.started_us, hello.started_us());
   ReadOnOrHold(id, *session);
-  if (started_) return Join(id);
+  if (started_ && !awaits_identity_) return Join(id);
   session->stage = Stage::kWaiting;
   TakeOver(id);
 }
@@ -394,13 +394,18 @@ void Sessions::OnStarted(const Brain& brain, Time now) {
   started_ = true;
   settle_by_ = Time{now.us + options_.patience_us};
   restored_ = WasRestored(brain.state(), now);
+  awaits_identity_ = options_.awaits_identity();
+  if (!awaits_identity_) JoinWaiting();
+  CloseDeaf("the server has read its log: connect again, and send what it has not acknowledged");
+  Settle();
+}
+
+void Sessions::JoinWaiting() {
   std::vector<SessionId> waiting;
   for (const auto& [id, session] : sessions_) {
     if (session.stage == Stage::kWaiting && !session.closing) waiting.push_back(id);
   }
   for (const SessionId id : waiting) Join(id);
-  CloseDeaf("the server has read its log: connect again, and send what it has not acknowledged");
-  Settle();
 }
 
 void Sessions::OnState(const Status& writable) {
@@ -432,6 +437,8 @@ void Sessions::Learn(const LogIdentified& identified) {
   restored_ = true;
   settled_ = false;
   settle_by_ = Time{now_.us + options_.patience_us};
+  // The log does not know whether gangs that it lists have ended meanwhile.
+  if (std::exchange(awaits_identity_, false)) JoinWaiting();
 }
 
 void Sessions::Learn(const ExecutorJoined& joined) {

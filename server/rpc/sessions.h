@@ -61,6 +61,8 @@ class Sessions {
     // Whether a token allows to join as an executor.
     std::function<bool(const std::string& token)> may_join;
     std::function<LogIdentity()> new_identity = {};  // random, for a log that lacks events
+    // Whether the log is a restored backup that has no identity yet (LogKeeper). OnStarted asks it.
+    std::function<bool()> awaits_identity = [] { return false; };
     uint64_t run = 0;                                // Desired.server_run
     SecretValues value_of = {};                      // of secrets that programs need; quick
     int64_t lease_ttl_us = 0;
@@ -170,6 +172,7 @@ class Sessions {
   void SendInventory(Session& session, const Brain& brain);
   std::optional<v1::PieceServer> PieceServerOf(const std::string& executor) const;
   bool WasRestored(const State& state, Time now) const;
+  void JoinWaiting();
   void Learn(const LogIdentified& identified);
   void Learn(const ExecutorJoined& joined);
   void Learn(const ExecutorLost& lost);
@@ -193,6 +196,7 @@ class Sessions {
   SweepId last_sweep_;
   EventSeq start_seq_;        // the newest event when the log had been read
   bool identifying_ = false;  // another identity is about to begin
+  bool awaits_identity_ = false;  // until then no executor joins
   bool restored_ = false;     // a backup, a short time ago
   bool started_ = false;
   bool refused_ = false;  // by the store, what was told it last

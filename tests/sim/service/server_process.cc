@@ -70,6 +70,8 @@ ServerProcess::ServerProcess(Stage stage)
     : stage_(std::move(stage)),
       sessions_(*this, {.may_join = [](const std::string&) { return true; },
                         .new_identity = stage_.new_identity,
+                        .awaits_identity =
+                            [this] { return log_keeper_ && log_keeper_->AwaitsIdentity(); },
                         .run = stage_.run,
                         .lease_ttl_us = kLeaseUs,
                         .patience_us = stage_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2

@@ -150,9 +150,11 @@ class Server final : private Submissions, private Listener {
   static inline uint64_t processes = 0;
   const uint64_t run = ++processes;
   uint64_t identities = 0;
+  bool awaits_identity = false;
   Sessions sessions{*this,
                     {.may_join = [](const std::string& token) { return token == "secret"; },
                      .new_identity = [this] { return LogIdentity(++identities * 1'000 + run); },
+                     .awaits_identity = [this] { return awaits_identity; },
                      .run = run,
                      .lease_ttl_us = kLeaseUs,
                      .patience_us = kPatienceUs}};

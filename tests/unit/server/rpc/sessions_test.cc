@@ -368,6 +368,24 @@ TEST_F(RestoredSessions, AnExecutorThatHasSeenMoreGivesTheLogAnotherIdentity) {
   EXPECT_EQ(again->desired().assignments_size(), 2);
 }
 
+// Its disk may be full.
+TEST_F(RestoredSessions, NobodyIsToldOfARestoredLogBeforeItHasItsIdentity) {
+  const auto link = server->Join("box");
+  ASSERT_EQ(link->desired().assignments_size(), 2);
+  Restart();
+  server->awaits_identity = true;
+  server->Start();
+  v1::Hello hello = Again(*link);
+  hello.set_identity(1);  // of a log that no longer exists
+  const auto again = server->Connect(hello);
+  server->Run();
+  EXPECT_TRUE(again->All(v1::ToExecutor::kDesired).empty());
+  server->Do(IdentifyLog{LogIdentity(7), LogIdentity(8), "a backup was restored"});
+  server->Run();
+  ASSERT_FALSE(again->All(v1::ToExecutor::kDesired).empty());
+  EXPECT_EQ(again->desired().identity(), 8u);
+}
+
 TEST_F(RestoredSessions, AServerThatRestartsSoonAfterARestoreStartsNoGangAtOnceEither) {
   const EventSeq backup = store.LastSeq();
   const auto link = server->Join("box");
