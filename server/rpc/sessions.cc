@@ -479,7 +479,7 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
   const Touched::Executors touched = touched_.By(events);
   for (auto& [id, session] : sessions_) {
     const bool concerned = touched.all || (touched.removals && session.removals);
-    if (!concerned || session.stage != Stage::kJoined || session.closing) continue;
+    if (!concerned || session.revision == 0 || session.closing) continue;
     if (is_restored) SendInventory(session, brain);
     SendDesired(session, brain);
   }
@@ -487,7 +487,7 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
     const auto executor = executors_.find(name);
     if (executor == executors_.end()) continue;
     Session* session = Find(executor->second.session);
-    if (session != nullptr && session->stage == Stage::kJoined) SendDesired(*session, brain);
+    if (session != nullptr && session->revision > 0) SendDesired(*session, brain);
   }
   for (auto& [id, session] : sessions_) {
     if (!session.closing) ReleaseIfUnneeded(session, brain);

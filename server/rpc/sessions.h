@@ -131,7 +131,7 @@ class Sessions {
     bool storing = false;           // some of them are with the conductor
     std::deque<FactBatch> waiting;  // the others, which go there next
     uint64_t acknowledged = 0;
-    uint64_t revision = 0;
+    uint64_t revision = 0;  // of the last Desired; 0: OnJoined has not sent the first one yet
     std::vector<SweepFiles> lost_sweeps;  // of its hello: what a lost part of the log created
     std::string desired;                  // the last one sent, serialised
     bool removals = false;                // there were any in it
