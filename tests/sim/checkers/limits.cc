@@ -18,6 +18,10 @@ class Limits final : public Checker {
     if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
       if (ended->state == TrialState::kFailed) failed_.insert(ended->trial.sweep);
     }
+    // A sweep that is reopened continues in spite of its failures. A log that is read back after a
+    // restore has both events in one batch.
+    if (const auto* reopened = std::get_if<SweepReopened>(&event.fact))
+      failed_.erase(reopened->sweep);
   }
 
   void OnBatch() override {
