@@ -447,6 +447,17 @@ TEST_F(RestoredSessions, WhoeverHearsOfANewIdentityIsAskedForTheCheckpointsThatT
     EXPECT_THAT(again->All(v1::ToExecutor::kInventory), SizeIs(seen == 7 ? 1 : 0));
     server->sessions.OnClosed(again->id);
   }
+  // Another process, whose joining is an event. It would not be asked again after it has heard.
+  v1::Hello hello = Again(*link);
+  hello.set_instance("b");
+  hello.set_identity(7);
+  const auto other = server->Connect(hello);
+  server->Run();
+  const auto first = [&](v1::ToExecutor::MessageCase kind) {
+    return std::ranges::find(other->sent, kind, &v1::ToExecutor::message_case);
+  };
+  ASSERT_NE(first(v1::ToExecutor::kInventory), other->sent.end());
+  EXPECT_LT(first(v1::ToExecutor::kInventory), first(v1::ToExecutor::kDesired));
 }
 
 TEST_F(RestoredSessions, AnAttemptIsToldWhatTheLogKnowsOfItsTrialsFolder) {
