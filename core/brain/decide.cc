@@ -13,6 +13,7 @@
 #include "core/log/request_key.h"
 #include "core/space/draw.h"
 #include "core/state/ended.h"
+#include "core/state/origin.h"
 #include "core/state/retention.h"
 #include "core/state/shared_state.h"
 #include "core/state/stoppers.h"
@@ -298,11 +299,12 @@ class Decider {
     const auto executor = state_.executors.find(command.executor);
     const Sweep* sweep = state_.Find(command.checkpoint.trial.sweep);
     const KeptCheckpoint* kept = sweep == nullptr ? nullptr : sweep->Find(command.checkpoint);
-    if (kept == nullptr || executor == state_.executors.end() || !LiesOn(*kept, executor->second))
+    if (kept == nullptr || executor == state_.executors.end() ||
+        !IsReadBy(state_, *kept, executor->second))
       return {};
     Add(CheckpointDropped{command.checkpoint, kept->executor, kept->ref.path,
                           "its files are gone"});
-    Add(CheckpointRemoved{command.checkpoint});
+    if (LiesOn(*kept, executor->second)) Add(CheckpointRemoved{command.checkpoint});
     return {};
   }
 

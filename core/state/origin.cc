@@ -45,13 +45,17 @@ Origin OriginOf(const State& state, const Trial& trial) {
   return origin;
 }
 
+bool IsReadBy(const State& state, const KeptCheckpoint& kept, const Executor& executor) {
+  const std::string folder = FolderOf(state, kept);
+  return folder.empty() || executor.folder.empty() || folder == executor.folder;
+}
+
 std::optional<CheckpointId> FetchedFor(const State& state, const Trial& trial) {
   if (!trial.live || !trial.live->resume || trial.live->ranks.empty()) return std::nullopt;
   const auto executor = state.executors.find(trial.live->ranks.front().executor);
-  if (executor == state.executors.end() || executor->second.folder.empty()) return std::nullopt;
+  if (executor == state.executors.end()) return std::nullopt;
   const auto lies_elsewhere = [&](const KeptCheckpoint& kept) {
-    const std::string folder = FolderOf(state, kept);
-    return kept.ref == *trial.live->resume && !folder.empty() && folder != executor->second.folder;
+    return kept.ref == *trial.live->resume && !IsReadBy(state, kept, executor->second);
   };
   if (trial.cloned && trial.donor && lies_elsewhere(*trial.cloned)) return trial.donor;
   for (const KeptCheckpoint& kept : trial.checkpoints) {

@@ -26,6 +26,9 @@ struct Origin {
 // that is not, or to the beginning. That is no failure of its own, and is not counted as one.
 Origin OriginOf(const State& state, const Trial& trial);
 
+// Whether a gang on the executor reads the checkpoint where it lies, rather than fetch it.
+bool IsReadBy(const State& state, const KeptCheckpoint& kept, const Executor& executor);
+
 // The checkpoint that the trial's live attempt goes on from, where rank 0 cannot read that and its
 // executor has to fetch it first.
 std::optional<CheckpointId> FetchedFor(const State& state, const Trial& trial);

@@ -92,6 +92,16 @@ TEST_F(LogIdentityTest, ACheckpointThatALostPartHasDroppedIsDroppedOnceItsFilesA
   EXPECT_EQ(assigned.resume->step, Step(1));
 }
 
+// Nobody has said which folders "box" and "other" have, so gangs on both read it where it lies.
+TEST_F(LogIdentityTest, ACheckpointOfAnUnknownFolderIsDroppedOnceAnExecutorHasNotFoundIt) {
+  Create(testing::ToySpec());
+  SaveAndReport(0, 1);
+  Join("other", {.cpus = 1});
+  const auto events = Do(RecordRemoval{{Id(0), 1, Step(1)}, "other"});
+  EXPECT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointRemoved>(events), nullptr) << "it may still lie on box";
+}
+
 // The log has lost that rank 0 was told to go on beyond its milestone.
 TEST_F(LogIdentityTest, AMilestoneInTheLostPartIsJudgedAtTheNextReport) {
   Create(testing::ToySpec());
