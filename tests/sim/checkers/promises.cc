@@ -16,9 +16,16 @@ void Promises::OnDurable(const Event& event) {
 
 void Promises::OnRestored(EventSeq last) {
   std::erase_if(answered_, [&](const auto& told) { return told.first > last; });
-  // An assignment of the process before may still be on its way, so its epoch is no other attempt's.
-  // If no executor was told of it, a server that did not note its event either gives it again.
-  std::erase_if(epochs_, [&](const auto& assigned) { return !told_.contains(assigned.first); });
+  // An epoch that an executor was told of is no other attempt's. Any other may be given again if the
+  // server did not note its event, but an assignment with it may still be on its way.
+  for (auto assigned = epochs_.begin(); assigned != epochs_.end();) {
+    if (told_.contains(assigned->first)) {
+      ++assigned;
+    } else {
+      on_their_way_.insert(*assigned);
+      assigned = epochs_.erase(assigned);
+    }
+  }
   reports_.clear();
 }
 
@@ -31,7 +38,8 @@ void Promises::OnAssigned(const v1::Assignment& assignment) {
   const Epoch epoch(assignment.attempt().epoch());
   told_.insert(epoch);
   const auto found = epochs_.find(epoch);
-  if (found == epochs_.end() || found->second != attempt)
+  const bool is_known = found != epochs_.end() && found->second == attempt;
+  if (!is_known && !on_their_way_.contains({epoch, attempt}))
     findings_.Report("an executor is to run " + ToString(attempt) + " of epoch " +
                      std::to_string(epoch.value) + ", of which the log knows nothing");
 }
