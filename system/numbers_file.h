@@ -15,8 +15,8 @@ namespace attune {
 // A file with one line of numbers that change often. The numbers survive the death of the process,
 // but not a power cut. Each number takes 20 digits, so the line is overwritten in place.
 //
-// One of the numbers is a counter. If only the counter has changed since the last write, Write waits
-// until 100 ms have passed, because each write adds to the work of the disk's next sync.
+// One of the numbers is a counter. Write does nothing if only the counter has changed and the last
+// write was less than 100 ms ago, because each write makes the next sync of the disk slower.
 class NumbersFile {
  public:
   using Clock = std::chrono::steady_clock;

@@ -26,7 +26,7 @@ struct Origin {
 // that is not, or to the beginning. That is no failure of its own, and is not counted as one.
 Origin OriginOf(const State& state, const Trial& trial);
 
-// Whether a gang on the executor reads the checkpoint where it lies, rather than fetch it.
+// Whether a gang on the executor reads the checkpoint at its path, so that it fetches no copy.
 bool IsReadBy(const State& state, const KeptCheckpoint& kept, const Executor& executor);
 
 // The checkpoint that the trial's live attempt goes on from, where rank 0 cannot read that and its

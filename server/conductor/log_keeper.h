@@ -40,8 +40,8 @@ class LogKeeper : public Listener {
   LogKeeper(Submissions& conductor, LogMarks& marks, MakeIdentity make_identity)
       : conductor_(conductor), marks_(marks), make_identity_(std::move(make_identity)) {}
 
-  // Whether the log is a restored backup and its new identity is not durable yet. On the thread that
-  // calls the listeners.
+  // Whether the log is a restored backup and its new identity is not durable yet. Call it on the
+  // thread that calls the listeners.
   bool AwaitsIdentity() const { return wanted_ && !wanted_->reason.empty(); }
 
   void OnStarted(const Brain& brain) override;

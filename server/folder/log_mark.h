@@ -19,7 +19,8 @@ class LogMarkFile {
     uint64_t seq = 0;       // of its newest event
   };
 
-  explicit LogMarkFile(const std::filesystem::path& data_dir) : file_(data_dir / "log-mark", 2, 1) {}
+  explicit LogMarkFile(const std::filesystem::path& data_dir)
+      : file_(data_dir / "log-mark", 2, 1) {}
 
   std::optional<Mark> Read() const {
     const auto numbers = file_.Read();

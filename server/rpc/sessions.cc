@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kHeartbeatsPerLease = 4;
 constexpr int64_t kMillisecondUs = 1'000;
-constexpr int64_t kSecondUs = 1'000'000;
 
 }  // namespace
 
@@ -74,40 +73,6 @@ std::optional<v1::Refusal> Sessions::Fault(const v1::Hello& hello) const {
     return MakeRefusal(v1::Refusal::SUPERSEDED,
                        "a process that began later is executor " + hello.name());
   return std::nullopt;
-}
-
-// What an executor has seen in this run is in the log.
-std::string Sessions::WhyLogIsBehind(const v1::Hello& hello) const {
-  const std::string who = "executor " + hello.name() + " has ";
-  if (identity_ == LogIdentity(0)) return "";
-  if (hello.identity() == identity_.value && hello.server_run() != options_.run &&
-      hello.log_seq() > start_seq_.value)
-    return who + "seen event " + std::to_string(hello.log_seq()) +
-           ", and the log ended with event " + std::to_string(start_seq_.value);
-  for (const SweepFiles& files : FromProto(hello.sweeps())) {
-    if (files.identity == identity_ && files.sweep > last_sweep_)
-      return who + "files of sweep " + ToString(files.sweep) + ", and the log has no such sweep";
-  }
-  return "";
-}
-
-void Sessions::IdentifyLog(SessionId id, std::string reason) {
-  identifying_ = true;
-  submissions_.Submit(attune::IdentifyLog{identity_, options_.new_identity(), std::move(reason)},
-                      [this, id](const Result<std::span<const Event>>& identified) {
-                        identifying_ = false;
-                        Session* session = Find(id);
-                        if (!identified.ok()) {
-                          if (session != nullptr)
-                            Refuse(*session, v1::Refusal::BUSY, identified.error().message);
-                          return;
-                        }
-                        for (const Event& event : *identified) {
-                          if (const auto* fact = std::get_if<LogIdentified>(&event.fact))
-                            Learn(*fact);
-                        }
-                        if (session != nullptr) Join(id);
-                      });
 }
 
 void Sessions::Join(SessionId id) {
@@ -423,24 +388,6 @@ void Sessions::CloseDeaf(const std::string& why) {
   }
 }
 
-// Whether a backup was restored so recently that gangs which the log does not know may still run.
-bool Sessions::WasRestored(const State& state, Time now) const {
-  return state.parts.size() > 1 && now.us - state.parts.back().began.us <= options_.patience_us;
-}
-
-// Gangs that the log does not know may run after a restore. Nothing is placed until their executors
-// have been told or have lost their leases.
-void Sessions::Learn(const LogIdentified& identified) {
-  if (identity_ == identified.identity) return;
-  identity_ = identified.identity;
-  if (identified.reason.empty()) return;
-  restored_ = true;
-  settled_ = false;
-  settle_by_ = Time{now_.us + options_.patience_us};
-  // The log does not know whether gangs that it lists have ended meanwhile.
-  if (std::exchange(awaits_identity_, false)) JoinWaiting();
-}
-
 void Sessions::Learn(const ExecutorJoined& joined) {
   const bool unheard = !executors_.contains(joined.name);
   Executor& executor = executors_[joined.name];
@@ -512,16 +459,6 @@ void Sessions::SendDesired(Session& session, const Brain& brain) {
   session.link->Send(std::move(message));
 }
 
-// When the executor hears of a new identity: what the lost part of the log has dropped is deleted.
-// Before the Desired that has the identity: an executor that has heard of that was asked.
-void Sessions::SendInventory(Session& session, const Brain& brain) {
-  for (v1::Inventory& inventory : ToInventory(brain.state(), session.hello.name())) {
-    v1::ToExecutor message;
-    *message.mutable_inventory() = std::move(inventory);
-    session.link->Send(std::move(message));
-  }
-}
-
 std::optional<v1::PieceServer> Sessions::PieceServerOf(const std::string& executor) const {
   if (!Connected(executor)) return std::nullopt;
   const v1::Hello& hello = sessions_.at(executors_.at(executor).session).hello;
@@ -532,78 +469,6 @@ std::optional<v1::PieceServer> Sessions::PieceServerOf(const std::string& execut
   server.set_port(hello.pieces_port());
   server.set_key(hello.pieces_key());
   return server;
-}
-
-// ---- leases ---------------------------------------------------------------------------------
-
-void Sessions::OnTime(Time now) {
-  now_ = now;
-  for (auto& [id, session] : sessions_) {
-    const bool silent = session.stage == Stage::kSilent && !session.closing;
-    if (silent && now.us - session.opened.us > options_.patience_us) Close(session);
-    if (session.welcomed && !session.closing && !options_.may_join(session.hello.token()))
-      Refuse(session, v1::Refusal::BAD_TOKEN, "the token of this executor was revoked");
-  }
-  if (!started_) return;
-  std::erase_if(executors_, [&](const auto& entry) {
-    const Executor& executor = entry.second;
-    return executor.lost && executor.session == 0 && Silent(executor);
-  });
-  std::vector<std::string> silent;
-  for (const auto& [name, executor] : executors_) {
-    if (!executor.lost && !executor.losing && Silent(executor)) silent.push_back(name);
-  }
-  for (const std::string& name : silent) {
-    Executor& executor = executors_.at(name);
-    if (Session* session = Find(executor.session)) Close(*session);
-    executor.losing = true;
-    submissions_.Submit(LoseExecutor{name, executor.incarnation,
-                                     "nothing was heard from it for " +
-                                         std::to_string(options_.patience_us / kSecondUs) + " s"},
-                        [this, name](const auto& lost) {
-                          const auto found = executors_.find(name);
-                          if (!lost.ok() && found != executors_.end()) found->second.losing = false;
-                        });
-  }
-  if (now > settle_by_ && !std::exchange(settled_, true)) submissions_.Nudge();
-}
-
-bool Sessions::AllBack() const {
-  return std::ranges::all_of(executors_, [this](const auto& entry) {
-    return entry.second.lost || Connected(entry.first);
-  });
-}
-
-void Sessions::Settle() {
-  if (!started_ || settled_ || restored_ || !AllBack()) return;
-  settled_ = true;
-  submissions_.Nudge();
-}
-
-bool Sessions::Connected(const std::string& executor) const {
-  const auto found = executors_.find(executor);
-  if (found == executors_.end()) return false;
-  const auto session = sessions_.find(found->second.session);
-  return session != sessions_.end() && !session->second.closing &&
-         session->second.stage == Stage::kJoined;
-}
-
-std::optional<Sessions::Pulse> Sessions::PulseOf(const std::string& executor, Time now) const {
-  const auto found = executors_.find(executor);
-  if (found == executors_.end() || !Connected(executor)) return std::nullopt;
-  Pulse pulse = found->second.pulse;
-  pulse.silent_us = std::max<int64_t>(now.us - found->second.heard.us, 0);
-  return pulse;
-}
-
-Reach Sessions::ReachOf(const std::string& executor) const {
-  if (!settled_ || !Connected(executor)) return false;
-  return {true, !refused_ && !sessions_.at(executors_.at(executor).session).leaving};
-}
-
-ExecutorLink* Sessions::LinkOf(const std::string& executor) {
-  if (!Connected(executor)) return nullptr;
-  return sessions_.at(executors_.at(executor).session).link;
 }
 
 }  // namespace attune::server

@@ -63,8 +63,8 @@ class Sessions {
     std::function<LogIdentity()> new_identity = {};  // random, for a log that lacks events
     // Whether the log is a restored backup that has no identity yet (LogKeeper). OnStarted asks it.
     std::function<bool()> awaits_identity = [] { return false; };
-    uint64_t run = 0;                                // Desired.server_run
-    SecretValues value_of = {};                      // of secrets that programs need; quick
+    uint64_t run = 0;            // Desired.server_run
+    SecretValues value_of = {};  // of secrets that programs need; quick
     int64_t lease_ttl_us = 0;
     int64_t patience_us = 0;  // until an executor is lost; longer than a lease
   };
@@ -194,10 +194,10 @@ class Sessions {
   size_t pending_ = 0;        // of all sessions
   LogIdentity identity_;      // of the log
   SweepId last_sweep_;
-  EventSeq start_seq_;        // the newest event when the log had been read
-  bool identifying_ = false;  // another identity is about to begin
-  bool awaits_identity_ = false;  // until then no executor joins
-  bool restored_ = false;     // a backup, a short time ago
+  EventSeq start_seq_;            // the newest event when the log had been read
+  bool identifying_ = false;      // another identity is about to begin
+  bool awaits_identity_ = false;  // no executor joins until the log has its new identity
+  bool restored_ = false;         // a backup was restored a short time ago
   bool started_ = false;
   bool refused_ = false;  // by the store, what was told it last
   bool settled_ = false;

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "system/system_error.h"
 #include "system/unique_fd.h"
 
 namespace attune::server {
@@ -16,15 +17,13 @@ constexpr int64_t kHeaderBytes = 32;
 constexpr int64_t kFrameBytes = 4096 + 24;
 constexpr int64_t kIndexBlockBytes = 32768;
 constexpr int64_t kPagesPerBlock = 4096;
-constexpr int64_t kIndexHeaderPages = 34;  // the header takes the place of so many pages
+constexpr int64_t kIndexHeaderPages = 34;  // the header takes the space of 34 pages
 
 // 0 if there is no file.
 int64_t SizeOf(const std::string& path) {
   struct stat file {};
   return stat(path.c_str(), &file) == 0 ? file.st_size : 0;
 }
-
-bool IsFull(int error) { return error == ENOSPC || error == EDQUOT; }
 
 }  // namespace
 
@@ -42,7 +41,7 @@ int LogReserve::Allocate() const {
   const UniqueFd log(::open(log_.c_str(), O_WRONLY | O_CLOEXEC));
   if (!log) return errno;
   const int failed = ::posix_fallocate(log.get(), 0, UsedBytes() + 2 * bytes_);
-  return IsFull(failed) ? ::posix_fallocate(log.get(), 0, UsedBytes() + bytes_) : failed;
+  return IsStorageFull(failed) ? ::posix_fallocate(log.get(), 0, UsedBytes() + bytes_) : failed;
 }
 
 // The file must not be opened here: closing it again would end the locks that SQLite holds on it.

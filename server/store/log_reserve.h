@@ -28,7 +28,7 @@ class LogReserve {
   // Allocates the reserve and as much again for the next batches. Returns 0 or an errno.
   int Allocate() const;
 
-  // Looks at the index, which other objects make longer. Returns whether it covers the reserve.
+  // Reads the size of the index. Returns whether it covers the reserve.
   bool ReadIndex();
 
  private:
@@ -39,7 +39,7 @@ class LogReserve {
   std::string index_;
   int64_t bytes_;
   int64_t pages_ = 0;
-  int64_t indexed_pages_ = 0;  // that the index covers, when ReadIndex looked last
+  int64_t indexed_pages_ = 0;  // that the index covered at the last ReadIndex
 };
 
 }  // namespace attune::server

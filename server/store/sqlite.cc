@@ -6,13 +6,12 @@
 
 #include "base/check.h"
 #include "base/result.h"
+#include "system/system_error.h"
 
 namespace attune::server::sqlite {
 namespace {
 
-bool NoSpace(int system_error) {
-  return system_error == ENOSPC || system_error == EDQUOT || system_error == EFBIG;
-}
+bool NoSpace(int system_error) { return IsStorageFull(system_error) || system_error == EFBIG; }
 
 ErrorCode CodeOf(int extended, int system_error) {
   switch (extended) {

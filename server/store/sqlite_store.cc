@@ -10,6 +10,7 @@
 #include "server/store/event_log.h"
 #include "server/store/schema.h"
 #include "server/store/tables/table_build.h"
+#include "system/system_error.h"
 
 namespace attune::server {
 namespace {
@@ -221,9 +222,9 @@ Status SqliteStore::Append(std::span<const Event> batch) {
 // SQLite ignores the bytes behind the last page of its log file.
 Status SqliteStore::GrowLog() {
   const int failed = reserve_.Allocate();
-  if (failed == ENOSPC || failed == EDQUOT)
+  if (IsStorageFull(failed))
     return Explain(path_, {ErrorCode::kStorageFull, std::strerror(failed)});
-  // Only a write makes the index longer, and the log file if there is none yet.
+  // Only a write makes the index longer. It also creates the log file if there is none.
   if (failed == 0 && reserve_.ReadIndex()) return {};
   const Status written = WriteAndRollBack(reserve_.bytes());
   reserve_.ReadIndex();

@@ -8,8 +8,8 @@
 #include "server/store/erasure.h"
 #include "server/store/event_store.h"
 #include "server/store/log_reserve.h"
-#include "server/store/tables/projection.h"
 #include "server/store/sqlite.h"
+#include "server/store/tables/projection.h"
 
 namespace attune::server {
 

@@ -16,8 +16,8 @@ void Promises::OnDurable(const Event& event) {
 
 void Promises::OnRestored(EventSeq last) {
   std::erase_if(answered_, [&](const auto& told) { return told.first > last; });
-  // An epoch that an executor was told of is no other attempt's. Any other may be given again if the
-  // server did not note its event, but an assignment with it may still be on its way.
+  // If an executor was told of an epoch, no other attempt may get it. The server may use any other
+  // epoch again, but an assignment with it may still be on its way.
   for (auto assigned = epochs_.begin(); assigned != epochs_.end();) {
     if (told_.contains(assigned->first)) {
       ++assigned;

@@ -37,7 +37,7 @@ class Promises final : public Witness {
   std::map<EventSeq, std::string> answered_;
   std::map<Epoch, AttemptId> epochs_;
   std::set<std::pair<Epoch, AttemptId>> on_their_way_;  // perhaps, from a log before a restore
-  std::set<Epoch> told_;  // those that executors were told to run
+  std::set<Epoch> told_;                                // those that executors were told to run
   std::set<std::pair<AttemptId, Step>> reports_;
 };
 

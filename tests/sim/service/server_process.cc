@@ -68,14 +68,14 @@ class ServerProcess::Link final : public server::ExecutorLink {
 
 ServerProcess::ServerProcess(Stage stage)
     : stage_(std::move(stage)),
-      sessions_(*this, {.may_join = [](const std::string&) { return true; },
-                        .new_identity = stage_.new_identity,
-                        .awaits_identity =
-                            [this] { return log_keeper_ && log_keeper_->AwaitsIdentity(); },
-                        .run = stage_.run,
-                        .lease_ttl_us = kLeaseUs,
-                        .patience_us = stage_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2
-                                                                                  : kPatienceUs}),
+      sessions_(
+          *this,
+          {.may_join = [](const std::string&) { return true; },
+           .new_identity = stage_.new_identity,
+           .awaits_identity = [this] { return log_keeper_ && log_keeper_->AwaitsIdentity(); },
+           .run = stage_.run,
+           .lease_ttl_us = kLeaseUs,
+           .patience_us = stage_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2 : kPatienceUs}),
       thinker_(*this, stage_.think),
       machine_({.make_mind = [this]() -> std::unique_ptr<server::Mind> {
                   stage_.inputs.clear();  // those of a mind that was dropped led to nothing

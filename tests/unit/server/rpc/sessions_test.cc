@@ -386,7 +386,7 @@ TEST_F(RestoredSessions, NobodyIsToldOfARestoredLogBeforeItHasItsIdentity) {
   EXPECT_EQ(again->desired().identity(), 8u);
 }
 
-TEST_F(RestoredSessions, AServerThatRestartsSoonAfterARestoreStartsNoGangAtOnceEither) {
+TEST_F(RestoredSessions, AServerThatRestartsSoonAfterARestoreWaitsToo) {
   const EventSeq backup = store.LastSeq();
   const auto link = server->Join("box");
   Restore(backup);
@@ -447,7 +447,8 @@ TEST_F(RestoredSessions, WhoeverHearsOfANewIdentityIsAskedForTheCheckpointsThatT
     EXPECT_THAT(again->All(v1::ToExecutor::kInventory), SizeIs(seen == 7 ? 1 : 0));
     server->sessions.OnClosed(again->id);
   }
-  // Another process, whose joining is an event. It would not be asked again after it has heard.
+  // Another process of the executor. It must be asked before it hears of the identity, because it
+  // is not asked afterwards.
   v1::Hello hello = Again(*link);
   hello.set_instance("b");
   hello.set_identity(7);

@@ -1,0 +1,73 @@
+// What Sessions do after a restored backup.
+
+#include <utility>
+
+#include "base/result.h"
+#include "server/rpc/sessions.h"
+
+namespace attune::server {
+
+// What an executor has seen in this run is in the log.
+std::string Sessions::WhyLogIsBehind(const v1::Hello& hello) const {
+  const std::string who = "executor " + hello.name() + " has ";
+  if (identity_ == LogIdentity(0)) return "";
+  if (hello.identity() == identity_.value && hello.server_run() != options_.run &&
+      hello.log_seq() > start_seq_.value)
+    return who + "seen event " + std::to_string(hello.log_seq()) +
+           ", and the log ended with event " + std::to_string(start_seq_.value);
+  for (const SweepFiles& files : FromProto(hello.sweeps())) {
+    if (files.identity == identity_ && files.sweep > last_sweep_)
+      return who + "files of sweep " + ToString(files.sweep) + ", and the log has no such sweep";
+  }
+  return "";
+}
+
+void Sessions::IdentifyLog(SessionId id, std::string reason) {
+  identifying_ = true;
+  submissions_.Submit(attune::IdentifyLog{identity_, options_.new_identity(), std::move(reason)},
+                      [this, id](const Result<std::span<const Event>>& identified) {
+                        identifying_ = false;
+                        Session* session = Find(id);
+                        if (!identified.ok()) {
+                          if (session != nullptr)
+                            Refuse(*session, v1::Refusal::BUSY, identified.error().message);
+                          return;
+                        }
+                        for (const Event& event : *identified) {
+                          if (const auto* fact = std::get_if<LogIdentified>(&event.fact))
+                            Learn(*fact);
+                        }
+                        if (session != nullptr) Join(id);
+                      });
+}
+
+// Whether a backup was restored so recently that gangs which the log does not know may still run.
+bool Sessions::WasRestored(const State& state, Time now) const {
+  return state.parts.size() > 1 && now.us - state.parts.back().began.us <= options_.patience_us;
+}
+
+// Gangs that the log does not know may run after a restore. Nothing is placed until their executors
+// have been told or have lost their leases.
+void Sessions::Learn(const LogIdentified& identified) {
+  if (identity_ == identified.identity) return;
+  identity_ = identified.identity;
+  if (identified.reason.empty()) return;
+  restored_ = true;
+  settled_ = false;
+  settle_by_ = Time{now_.us + options_.patience_us};
+  // Only now can executors say that gangs which the log lists have ended in its lost part.
+  if (std::exchange(awaits_identity_, false)) JoinWaiting();
+}
+
+// Asks the executor which checkpoints are gone, because the lost part of the log may have dropped
+// them. It goes out before the Desired with the new identity: an executor that knows the identity
+// is not asked again.
+void Sessions::SendInventory(Session& session, const Brain& brain) {
+  for (v1::Inventory& inventory : ToInventory(brain.state(), session.hello.name())) {
+    v1::ToExecutor message;
+    *message.mutable_inventory() = std::move(inventory);
+    session.link->Send(std::move(message));
+  }
+}
+
+}  // namespace attune::server
