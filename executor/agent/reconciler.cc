@@ -124,8 +124,11 @@ std::vector<gang::AttemptId> Reconciler::Live() const {
 }
 
 void Reconciler::OnEnded(const gang::AttemptId& attempt) {
-  live_.erase(attempt);
-  ended_.emplace(attempt, End{identity_});
+  // A gang may outlast the identity of the log that started it.
+  const auto found = live_.find(attempt);
+  const uint64_t identity = found == live_.end() ? identity_ : found->second.identity;
+  if (found != live_.end()) live_.erase(found);
+  ended_.emplace(attempt, End{identity});
 }
 
 void Reconciler::OnEndAcknowledged(const gang::AttemptId& attempt) {

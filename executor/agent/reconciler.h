@@ -85,7 +85,7 @@ class Reconciler {
   uint64_t last_epoch_ = 0;  // and last_epoch
   std::map<gang::AttemptId, Gang> live_;
   struct End {
-    uint64_t identity = 0;  // of the log then
+    uint64_t identity = 0;  // of the log when the gang started
     bool acknowledged = false;
   };
   std::map<gang::AttemptId, End> ended_;

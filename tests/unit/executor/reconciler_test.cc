@@ -31,12 +31,20 @@ class ReconcilerTest : public testing::Test {
   Reconciler::Actions Want(const std::vector<v1::Assignment>& assignments, uint64_t revision) {
     v1::Desired desired;
     desired.set_revision(revision);
+    desired.set_identity(identity_);
     for (const v1::Assignment& assignment : assignments) *desired.add_assignments() = assignment;
     reconciler_.Want(std::move(desired));
     return Reconcile();
   }
 
-  // What is started is kept as ids.
+  // As Want(), from a server whose log has this identity.
+  Reconciler::Actions WantIn(uint64_t identity, const std::vector<v1::Assignment>& assignments,
+                             uint64_t revision) {
+    identity_ = identity;
+    return Want(assignments, revision);
+  }
+
+  // Keeps the ids of the gangs to start.
   Reconciler::Actions Reconcile() {
     Reconciler::Actions actions = reconciler_.Reconcile();
     started_.clear();
@@ -45,6 +53,7 @@ class ReconcilerTest : public testing::Test {
   }
 
   Reconciler reconciler_;
+  uint64_t identity_ = 0;
   std::vector<gang::AttemptId> started_;
 };
 
@@ -74,6 +83,15 @@ TEST_F(ReconcilerTest, StaleEpochIsIgnoredAfterTheNewerHasEnded) {
   reconciler_.OnEnded(Id(0, 2));
   Want({On(0, 1)}, 2);
   EXPECT_THAT(started_, IsEmpty());
+}
+
+// A restored log knows nothing of the larger epoch, and gives smaller ones to the same trial.
+TEST_F(ReconcilerTest, LargerEpochOfALostLogDoesNotHoldATrialUp) {
+  WantIn(7, {On(0, 200)}, 1);
+  EXPECT_THAT(WantIn(8, {}, 2).cancel, ElementsAre(Id(0, 200)));
+  reconciler_.OnEnded(Id(0, 200));
+  WantIn(8, {On(0, 100)}, 3);
+  EXPECT_THAT(started_, ElementsAre(Id(0, 100)));
 }
 
 TEST_F(ReconcilerTest, NewerEpochWaitsForTheOldGangsEnd) {
