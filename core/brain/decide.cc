@@ -289,6 +289,7 @@ class Decider {
   }
 
   Status operator()(const RecordRemoval& command) {
+    if (command.identity != IdentityOf(state_)) return {};
     const bool awaited = std::ranges::any_of(state_.removals, [&](const auto& holder) {
       return holder.second.contains(command.checkpoint);
     });
@@ -309,6 +310,7 @@ class Decider {
   }
 
   Status operator()(const RecordSweepRemoval& command) {
+    if (command.identity != IdentityOf(state_)) return {};
     const auto removals = state_.sweep_removals.find(command.folder);
     if (removals != state_.sweep_removals.end() && removals->second.contains(command.sweep))
       Add(SweepRemoved{command.sweep, command.folder, command.executor});

@@ -196,6 +196,9 @@ struct RecordFact {
 struct RecordRemoval {
   CheckpointId checkpoint;
   std::string executor = {};  // that says it
+  // Of the log that the executor knew. A removal of an earlier identity is ignored: another
+  // checkpoint may have the name by now.
+  LogIdentity identity = {};
 };
 
 // The files of a deleted sweep are gone from a data folder, an executor says. Said again, it
@@ -204,6 +207,7 @@ struct RecordSweepRemoval {
   SweepId sweep;
   std::string folder;  // FolderOf(executor)
   std::string executor;
+  LogIdentity identity = {};  // as in RecordRemoval
 };
 
 // The server has found that a backup was restored, or that the log has no identity yet. It changes

@@ -130,6 +130,7 @@ void Machine::OnClosed(const std::string& reason, const Now& now) {
   writing_ = false;
   log_requests_.clear();
   log_chunk_.reset();
+  inventories_.clear();
   nobody_waits_ = reading_log_;
   milliseconds pause = backoff_.Next();
   if (lease_until_ != kNever && lease_until_ > now.boot) {
@@ -155,7 +156,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
   if (message.has_ack()) On(message.ack(), now);
   if (message.has_log_request()) On(message.log_request());
   released_ |= message.has_released();
-  if (message.has_inventory()) files_.LookFor(message.inventory());
+  if (message.has_inventory()) inventories_.push_back(std::move(*message.mutable_inventory()));
   if (message.has_checkpoint_request()) files_.Deliver(message.checkpoint_request());
 }
 
@@ -193,6 +194,7 @@ void Machine::On(const v1::Refusal& refusal) {
 void Machine::On(v1::Desired desired, const Now& now) {
   if (exit_) return;
   NoteSeen(desired);
+  for (const v1::Inventory& inventory : std::exchange(inventories_, {})) files_.LookFor(inventory);
   removals_.checkpoints = desired.removals();
   removals_.sweeps = FromProto(desired.deleted_sweeps());
   removals_.lost_sweeps = FromProto(desired.lost_sweeps());
@@ -388,6 +390,7 @@ void Machine::OnGone(const v1::CheckpointName& checkpoint, const Now& now) {
   removed.set_trial(checkpoint.trial());
   removed.set_attempt(checkpoint.attempt());
   removed.set_step(checkpoint.step());
+  removed.set_identity(hello_.identity());
   outbox_.Add(std::move(fact));
 }
 
@@ -396,6 +399,7 @@ void Machine::OnSweepRemoved(uint64_t sweep, const Now& now) {
   v1::Fact fact;
   fact.set_time_us(now.wall_us);
   fact.mutable_sweep_removed()->set_sweep(sweep);
+  fact.mutable_sweep_removed()->set_identity(hello_.identity());
   outbox_.Add(std::move(fact));
 }
 

@@ -209,6 +209,7 @@ class Machine {
   // What the server knows; null: whether it has heard the last word about a problem is not known.
   std::optional<std::string> told_problem_ = "";
   bool was_unhealthy_ = false;
+  std::vector<v1::Inventory> inventories_;  // that wait for the Desired of this connection
   std::deque<v1::LogRequest> log_requests_;
   bool reading_log_ = false;
   bool nobody_waits_ = false;              // for the log that is being read

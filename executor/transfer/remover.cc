@@ -82,7 +82,7 @@ void Remover::Discard(fs::path folder) {
 
 void Remover::LookFor(v1::Inventory inventory) {
   const std::lock_guard lock(mutex_);
-  for (const std::string& name : queue_) known_.erase(name);
+  std::erase_if(known_, [&](const auto& known) { return known.first != at_hand_; });
   queue_.clear();
   inventories_.push_back(std::move(inventory));
   changed_.notify_all();
@@ -165,10 +165,12 @@ void Remover::Run() {
     if (queue_.empty()) continue;
     const Removal removal = known_.at(queue_.front()).removal;
     queue_.pop_front();
+    at_hand_ = removal.name;
     lock.unlock();
     const std::string problem = Remove(removal);
     if (problem.empty()) removal.removed();
     lock.lock();
+    at_hand_.clear();
     OnRemoved(removal.name, problem);
   }
 }

@@ -40,8 +40,9 @@ class Remover {
   // again, now and each minute. Any thread.
   void Want(const Removals& removals);
 
-  // Looks whether these checkpoints are there, after the deletion at hand. What waits to be deleted
-  // is forgotten, because a lost part of the log may have wanted it; Want() follows. Any thread.
+  // Looks whether these checkpoints are there, after the deletion at hand. It forgets all other
+  // deletions, because a lost part of the log may have wanted those that wait, and the server
+  // ignores an answer that it gets from before the restore. Want() follows. Any thread.
   void LookFor(v1::Inventory inventory);
 
   // Deletes a folder that is known by no name, so that a half of one is no harm: it is tried once.
@@ -78,6 +79,7 @@ class Remover {
   std::condition_variable changed_;
   std::map<std::string, Entry> known_;  // by name; those no longer wanted are forgotten
   std::deque<std::string> queue_;       // all under mutex_
+  std::string at_hand_;                 // the name of what is being deleted
   std::deque<std::filesystem::path> discarded_;
   std::deque<v1::Inventory> inventories_;
   std::optional<std::chrono::steady_clock::time_point> try_again_at_;  // what has failed

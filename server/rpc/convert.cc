@@ -400,9 +400,12 @@ std::optional<Command> FromProto(v1::Fact&& fact) {
     case v1::Fact::kEnded:
       return RecordFact{epoch, FromProto(attempt, fact.ended())};
     case v1::Fact::kRemoved:
-      return RecordRemoval{FromProto(fact.removed())};
+      return RecordRemoval{FromProto(fact.removed()), {}, LogIdentity(fact.removed().identity())};
     case v1::Fact::kSweepRemoved:
-      return RecordSweepRemoval{SweepId(fact.sweep_removed().sweep()), {}, {}};
+      return RecordSweepRemoval{SweepId(fact.sweep_removed().sweep()),
+                                {},
+                                {},
+                                LogIdentity(fact.sweep_removed().identity())};
     case v1::Fact::FACT_NOT_SET:
       return std::nullopt;
   }

@@ -92,6 +92,17 @@ TEST_F(LogIdentityTest, ACheckpointThatALostPartHasDroppedIsDroppedOnceItsFilesA
   EXPECT_EQ(assigned.resume->step, Step(1));
 }
 
+// An executor sends what it has not been able to say for as long as it takes.
+TEST_F(LogIdentityTest, ARemovalOfALostPartDoesNotDropACheckpointOfTheSameName) {
+  Identify(7);
+  Create(testing::ToySpec());
+  Identify(8);
+  SaveAndReport(0, 1);
+  const CheckpointId saved{Id(0), 1, Step(1)};
+  EXPECT_THAT(Do(RecordRemoval{saved, "box", LogIdentity(7)}), IsEmpty());
+  EXPECT_NE(Find<CheckpointDropped>(Do(RecordRemoval{saved, "box", LogIdentity(8)})), nullptr);
+}
+
 // Nobody has said which folders "box" and "other" have, so gangs on both read it where it lies.
 TEST_F(LogIdentityTest, ACheckpointOfAnUnknownFolderIsDroppedOnceAnExecutorHasNotFoundIt) {
   Create(testing::ToySpec());

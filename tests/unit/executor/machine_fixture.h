@@ -202,6 +202,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     deadlines_.push_back(deadline);
   }
   void Remove(const Removals& removals) override { removals_ = removals; }
+  void LookFor(const v1::Inventory& inventory) override { looked_for_.push_back(inventory); }
   void ReadLog(const v1::LogRequest& request) override { logs_.push_back(request.request()); }
   void Deliver(const v1::CheckpointRequest& request) override {
     delivered_.push_back(request.request());
@@ -224,6 +225,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   std::vector<gang::AttemptId> yielded_;
   std::vector<uint64_t> delivered_;  // pieces of checkpoints that were asked for
   Removals removals_;
+  std::vector<v1::Inventory> looked_for_;
   Machine machine_;
 };
 

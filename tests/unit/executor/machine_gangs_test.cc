@@ -193,6 +193,25 @@ TEST_F(MachineTest, ACheckpointThatIsGoneIsAFact) {
   EXPECT_EQ(messages[0].facts().facts(0).removed().step(), 9);
 }
 
+TEST_F(MachineTest, ACheckpointThatIsGoneIsOfTheLogThatTheExecutorKnows) {
+  GetWelcomed();
+  v1::ToExecutor inventory;
+  inventory.mutable_inventory()->add_checkpoints()->set_step(9);
+  Receive(std::move(inventory));
+  EXPECT_THAT(looked_for_, IsEmpty()) << "the answer would be of the earlier log";
+  v1::ToExecutor desired = Wanting({});
+  desired.mutable_desired()->set_identity(7);
+  Receive(std::move(desired));
+  ASSERT_THAT(looked_for_, SizeIs(1));
+  machine_.OnGone(looked_for_[0].checkpoints(0), At());
+  machine_.OnSweepRemoved(4, At());
+  Written();
+  Step();
+  const v1::Facts facts = Written(v1::FromExecutor::kFacts).at(0).facts();
+  EXPECT_EQ(facts.facts(0).removed().identity(), 7u);
+  EXPECT_EQ(facts.facts(1).sweep_removed().identity(), 7u);
+}
+
 // ---- the end
 
 TEST_F(MachineTest, StopSaysGoodbyeFirstAndWaitsForTheLastAcknowledgement) {

@@ -219,6 +219,16 @@ TEST_F(RemoverTest, OfAnInventoryItNamesWhatIsNotThere) {
   EXPECT_EQ(NextRemoved(), 7);
 }
 
+// The server ignores what it is told from before the restore.
+TEST_F(RemoverTest, AfterAnInventoryItSaysAgainWhatIsGone) {
+  MakeCheckpoint(1);
+  Want({Removal(1)});
+  EXPECT_EQ(NextRemoved(), 1);
+  remover_->LookFor({});
+  Want({Removal(1)});
+  EXPECT_EQ(NextRemoved(), 1);
+}
+
 TEST_F(RemoverTest, ASweepThatCannotBeLookedAtStays) {
   fs::create_directories(folders_.Sweep(1).parent_path());
   fs::create_directory_symlink(folders_.Sweep(1), folders_.Sweep(1));  // ELOOP
