@@ -14,7 +14,8 @@ import unicodedata
 
 from attune import _checkpoint
 from attune._channel import ERROR_CHARACTERS_MAX, Channel
-from attune._control import Follower, Leader, LostPeer
+from attune._control import LostPeer
+from attune._peers import Peers
 
 PUBLIC = ("attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus", "device",
           "local_rank", "local_world_size", "max_step", "rank", "seed", "step", "sweep", "time",
@@ -71,7 +72,6 @@ class Trial:
         self.rank, self.world_size = start["rank"], start["world_size"]
         self.local_rank = start.get("local_rank", self.rank)
         self.local_world_size = start.get("local_world_size", self.world_size)
-        self._address = start.get("address", "127.0.0.1")
         self.device, self.cpus = start.get("device", "cpu"), start.get("cpus", 1)
         self.seed = short_seed(start.get("seed", 0))
         self.config = Config(start.get("config", {}))
@@ -89,17 +89,16 @@ class Trial:
         self._save_took = 0
         self._progressed = -math.inf
         self._yielding = self._told_of_units = False
-        self._control = None
+        self._peers = Peers(self._gang, start, channel)
 
     def join(self):
         """Meets the others. To be called once, before anything else, where there is an executor."""
         if self.rank == 0 and self.checkpoint_dir:
             _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
-        if self.rank == 0 and self.world_size > 1:
-            self._control = Leader(self._gang, self.world_size, self._address)
-            self._channel.send("rendezvous", host=self._control.host, port=self._control.port)
+        self._peers.open()
         if self._resume and self.local_world_size < self.world_size:
             self._share_checkpoint()
+        self._peers.serve()
         if self._resume and self._time_attr:
             self.step = _checkpoint.step_of(self._resume)
         self.heartbeat(_LONG_SILENCE_S)  # last: whatever a rank says ends the silence that it announced
@@ -109,9 +108,9 @@ class Trial:
         self.heartbeat(_LONG_SILENCE_S)
         folder = pathlib.Path(self._resume["path"])
         if self.rank == 0:
-            self._control.share(folder, _checkpoint.sizes(_checkpoint.check(self._resume)))
+            self._peers.share(folder, _checkpoint.sizes(_checkpoint.check(self._resume)))
         elif _checkpoint.is_there(self._resume):
-            self._follower().fetch(None)
+            self._peers.fetch(None)
         else:
             copy = pathlib.Path(self.checkpoint_dir) / f".attempt-{self.attempt}-resumed-{self.rank - self.local_rank}"
             self._resume = {**self._resume, "path": str(copy)}
@@ -119,7 +118,7 @@ class Trial:
                 _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
                 copy.mkdir(parents=True)
                 atexit.register(shutil.rmtree, copy, ignore_errors=True)
-            self._follower().fetch(copy if self.local_rank == 0 else None)
+            self._peers.fetch(copy if self.local_rank == 0 else None)
 
     @property
     def _gang(self):
@@ -213,14 +212,14 @@ class Trial:
             self._saved = time.monotonic()
             self._save_took = self._saved - begins
         elif checkpoint and every_rank:
-            self._tell({"step": step, "save": None})
+            self._peers.tell({"step": step, "save": None})
         if reports:
             self._channel.send("report", step=now, metrics=_spoken(metrics),
                                seconds=time.monotonic() - self._began, waits=waits)
         self.step, self.time = step, now
         self._send_progress(time.monotonic())
         action = self._await_verdict(now) if waits else "continue"
-        self._tell({"step": step, "action": action, "time": now})
+        self._peers.tell({"step": step, "action": action, "time": now})
         if action != "continue":
             raise TrialEnded(action)
 
@@ -254,14 +253,21 @@ class Trial:
         return int(value)
 
     def _follow(self, step, checkpoint, every_rank):
-        if checkpoint and every_rank:
-            self._save_part(checkpoint, self._hear(step)["save"])
         self.step = step
         self._send_progress(time.monotonic())
-        word = self._hear(step)
-        self.time, action = word["time"], word["action"]
-        if action != "continue":
-            raise TrialEnded(action)
+        word = self._peers.hear(step)
+        if "save" in word:
+            if not (checkpoint and every_rank):
+                raise ValueError(f"rank 0 calls attune.report() at step {step} with every_rank=True and rank {self.rank} "
+                                 "does not; call it with checkpoint=… and every_rank=True on every rank, or on none")
+            self._save_part(checkpoint, word["save"])
+            word = self._peers.hear(step)
+        elif checkpoint and every_rank and "time" in word:
+            raise ValueError(f"rank {self.rank} calls attune.report() at step {step} with every_rank=True and rank 0 does "
+                             "not; call it with checkpoint=… and every_rank=True on every rank, or on none")
+        self.time = word.get("time", self.time)
+        if word["action"] != "continue":
+            raise TrialEnded(word["action"])
 
     def _take(self, message):
         if message["type"] == "yield":
@@ -283,11 +289,14 @@ class Trial:
             partial = _checkpoint.begin(self.checkpoint_dir, self.attempt)
         try:
             with _blaming_full_disks(partial):  # before what was written so far is deleted
-                if every_rank:
-                    self._tell({"step": step, "save": str(partial)})
-                save(partial)
-                if every_rank and self._control:
-                    self._control.hear_all()
+                if every_rank and self.world_size > 1:
+                    self._peers.call_for_parts(step, partial)
+                    self.heartbeat(_LONG_SILENCE_S)
+                    save(partial)
+                    self._peers.await_parts(step)
+                else:
+                    with self._peers.watching_lone_save(step):
+                        save(partial)
                 path, digest, size = _checkpoint.finish(partial, self.checkpoint_dir, step, now, self.attempt,
                                                         self.world_size, self._sweep_config)
         except BaseException:
@@ -298,6 +307,7 @@ class Trial:
     def _save_part(self, save, folder):
         if folder is None:
             return
+        self._peers.say({"saving": True})
         self.heartbeat(_LONG_SILENCE_S)
         if os.path.isdir(folder):
             with _blaming_full_disks(folder):
@@ -310,25 +320,7 @@ class Trial:
                         f"{folder}: rank 0 writes the checkpoint there on another host, and this host has no such "
                         f"folder for {', '.join(sorted(written))}; files of ranks on several hosts need a data "
                         "folder that all of them share")
-        self._control.say({"saved": True})
-
-    # ---- the other ranks
-
-    def _tell(self, message):
-        if self._control:
-            self._control.tell(message)
-
-    def _hear(self, step):
-        return self._follower().hear(step)
-
-    def _follower(self):
-        if not self._control:
-            message = self._channel.receive()
-            while message["type"] != "rendezvous":
-                message = self._channel.receive()
-            self._control = Follower(message["host"], message["port"], self._gang, self.rank)
-        return self._control
-
+        self._peers.say({"saved": True})
 
 @contextlib.contextmanager
 def _blaming_full_disks(folder):

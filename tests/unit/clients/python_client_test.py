@@ -262,9 +262,40 @@ class Gang(Client):
                              "while True: attune.report({'a': 1})", milestone=2)
         ranks[0].receive("report")
         ranks[0].receive("report")
+        while ranks[1].receive("progress")["step"] < 2:
+            pass
         self.verdict(ranks[0], 2, "stop")
         for rank in ranks:
             self.assertEqual(rank.end()[:2], (0, "left at 2\n"))
+
+    def test_rank_zero_alone_may_report(self):
+        ranks, _ = self.gang("if attune.rank == 0:\n    for i in range(3): attune.report({'a': i})\n"
+                             "attune.init()\ninput()\nprint('done')")
+        for rank in ranks:
+            rank.process.stdin.write("\n")
+            self.assertEqual(rank.end()[:2], (0, "done\n"))
+
+    def test_a_late_rank_hears_from_the_executor_how_rank_zero_has_left(self):
+        for action, end in (("continue", (0, "on\n")), ("stop", (0, ""))):
+            zero, one = self.gang("if attune.rank == 1: input()\nattune.report({'a': 1})\nprint('on')")[0]
+            zero.end()
+            one.process.stdin.write("\n")
+            one.process.stdin.flush()
+            waiting = one.receive("waiting")
+            self.assertEqual((waiting["ranks"], waiting["step"]), ([0], 1))
+            self.verdict(one, 1, action)
+            self.assertEqual(one.end()[:2], end)
+
+    def test_ranks_that_do_not_agree_on_every_rank_are_told(self):
+        for who in (0, 1):
+            ranks, _ = self.gang(f"attune.report({{'a': 1}}, checkpoint=lambda f: None, every_rank=attune.rank == {who})",
+                                 checkpoint_dir=str(self.folder), milestone=1)
+            if who == 1:
+                ranks[1].receive("waiting")
+                self.verdict(ranks[0], 1, "continue")
+            self.assertIn("on every rank, or on none", ranks[1].receive("error")["message"])
+            for rank in ranks:
+                rank.end()
 
     def test_only_rank_0_reports_and_each_writes_its_part(self):
         script = ("attune.report({'a': 1}, checkpoint=lambda f: (f / str(attune.rank)).touch(), "
@@ -300,7 +331,7 @@ class Gang(Client):
 
     def test_strangers_at_the_port_are_turned_away(self):
         script = "attune.init()\nattune.report({'a': 1})\nprint('on')"
-        zero = self.rank(script, world_size=2, local_world_size=2)
+        zero = self.rank(script, world_size=2, local_world_size=2, milestone=1)
         meeting = zero.receive("rendezvous")
         for hello in (b"GET / HTTP/1.1\r\n\r\n", b"", b'{"gang": "s1/5.1", "rank": 1}\n', b"[]\n",
                       b'{"gang": "s1/4.2", "rank": 0}\n'):
@@ -308,6 +339,8 @@ class Gang(Client):
                 stranger.sendall(hello)
         one = self.rank(script, rank=1, local_rank=1, world_size=2, local_world_size=2)
         one.send(**meeting)
+        one.receive("waiting")
+        self.verdict(zero, 1, "continue")
         for rank in (zero, one):
             self.assertEqual(rank.end()[:2], (0, "on\n"))
 
