@@ -23,11 +23,11 @@ docs/python.md tells the story; docs/worker-channel.md is what is spoken underne
 """
 
 import attune._distribution  # first: it may refuse
-from attune._checkpoint import CheckpointError, DiskFull
+from attune._checkpoint import Checkpoint, CheckpointError, DiskFull
 from attune._control import LostPeer
 from attune._trial import PUBLIC, TrialEnded, current
 
-__all__ = ["CheckpointError", "DiskFull", "LostPeer", "TrialEnded", "heartbeat", "init", "log", "progress",
+__all__ = ["Checkpoint", "CheckpointError", "DiskFull", "LostPeer", "TrialEnded", "heartbeat", "init", "log", "progress",
            "report", *PUBLIC]
 
 
@@ -43,20 +43,23 @@ def init(defaults=None):
 
 
 def report(metrics, step=None, checkpoint=None, every_rank=False):
-    """Says how good the trial is at `step`, on every rank; those of rank 0 count.
+    """Reports how good the trial is at `step`. Every rank calls it; the metrics of rank 0 count.
 
-    `metrics` maps at most 1,000 names to numbers, also tensors of one element; NaN and infinities are
-    numbers. `step` is above the last one, and that plus 1 if left out.
+    `metrics` maps at most 1,000 names to numbers. A tensor or an array of one element is a number, and so are NaN and
+    infinities; text is not. `step` is an integer of any type above the last step; by default the last step plus 1.
 
-    `checkpoint(folder)` is called when a checkpoint is due (at milestones, and as the sweep file's
-    `checkpoint.every` says) and writes files into `folder`, a pathlib.Path. Rank 0 calls it alone, with
-    `every_rank` all ranks do, each writing files of its own, or none. The folder is kept when all is written.
+    `checkpoint` is a folder (a path, or a `Checkpoint`) or a function. It is used only if a checkpoint is due: at
+    milestones, and as the sweep file's `checkpoint.every` says. The content of a folder is copied, so you may delete
+    the folder when `report` returns. A function is called as `checkpoint(folder)` and writes files into `folder`, a
+    pathlib.Path. Rank 0 alone saves; with `every_rank` each rank does, and each writes other files, or none. The
+    checkpoint counts when all files are complete.
 
-    Returns when training goes on. Otherwise raises TrialEnded, on all ranks at the same step, which
-    ends the program with exit status 0 if nothing catches it.
+    Returns if training continues. Otherwise raises TrialEnded, on all ranks at the same step. If nothing catches it,
+    the program ends with exit status 0.
 
-    Raises ValueError for metrics or a step that cannot be, LostPeer when another rank has gone, DiskFull when a disk
-    or a quota has no room for the checkpoint. DiskFull is the host's failure: the trial spends no restart.
+    Raises ValueError if metrics, step or checkpoint are not allowed, CheckpointError if the checkpoint cannot be
+    written, LostPeer if another rank has gone, and DiskFull if a disk or a quota has no room for the checkpoint.
+    DiskFull is the host's failure: the trial spends no restart.
     """
     current().report(metrics, step, checkpoint, every_rank)
 

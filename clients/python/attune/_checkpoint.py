@@ -1,6 +1,9 @@
 """Checkpoints as docs/worker-channel.md has them: folders with a manifest of hashes."""
 
+from __future__ import annotations
+
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -11,6 +14,7 @@ import tempfile
 _FORMAT = "attune-checkpoint/1"
 _MANIFEST = "manifest.json"
 _CONFIG = "attune-config.json"
+_OURS = "Attune writes a file of this name into every checkpoint; give the program's file another name"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _ROOM_BYTES = 1 << 20
 
@@ -24,6 +28,80 @@ class DiskFull(CheckpointError):
 
     If it ends the rank, the host is to blame and not the trial: no restart is spent.
     """
+
+
+class Checkpoint:
+    """The content of a folder, as the argument `checkpoint` of `attune.report`.
+
+    `path` is the folder. It has to exist until `report` returns, and may be deleted then.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.path.abspath(os.fsdecode(path))
+
+    @classmethod
+    def from_directory(cls, path: str | os.PathLike[str]) -> Checkpoint:
+        """Returns the Checkpoint of the folder `path`. It has the name and the argument of Ray's."""
+        return cls(path)
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"Checkpoint(path={self.path!r})"
+
+
+def saver(checkpoint):
+    """Returns the function that writes a checkpoint into a folder, or None without a checkpoint.
+
+    Raises ValueError if `checkpoint` is neither a function nor a folder.
+    """
+    if checkpoint is None or callable(checkpoint):
+        return checkpoint
+    try:
+        source = pathlib.Path(Checkpoint(checkpoint))
+    except TypeError:
+        raise ValueError(f"checkpoint is {checkpoint!r} and must be a folder (a path or an attune.Checkpoint), or a "
+                         "function that writes files into the folder that it gets") from None
+    if not source.is_dir():
+        problem = "is a file; give the folder that contains it" if source.exists() else "does not exist"
+        raise ValueError(f"checkpoint is {os.fspath(checkpoint)!r}, which {problem}")
+    return functools.partial(_copy, source)
+
+
+def _copy(source, target):
+    """Copies the files of a folder into a checkpoint that is being written, except those that Attune adds to each.
+
+    Links to files become files.
+    """
+    if source.resolve() in target.resolve().parents:
+        raise CheckpointError(f"{source}: contains the folder of the trial's checkpoints; give a folder that has "
+                              "only the files of the checkpoint")
+    added = (_MANIFEST, _CONFIG) if _is_complete(source) else ()
+    for folder, folders, names in os.walk(source, onerror=_raise):
+        place = target / os.path.relpath(folder, source)
+        place.mkdir(exist_ok=True)
+        for name in folders:
+            if os.path.islink(os.path.join(folder, name)):
+                raise CheckpointError(f"{os.path.join(folder, name)}: is a link to a folder; a checkpoint has files "
+                                      "and folders only")
+        for name in names:
+            if place != target or name not in added:
+                _write_new(place / name, b"", "another rank has written a file of this name; each rank's files need "
+                                              "names of their own")
+                shutil.copyfile(os.path.join(folder, name), place / name)
+
+
+def _raise(error):
+    raise error
+
+
+def _is_complete(folder):
+    """Whether the folder is a checkpoint that finish() has made, or a copy of one."""
+    try:
+        return json.loads((folder / _MANIFEST).read_bytes())["format"] == _FORMAT
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def is_disk_full(error, folder):
@@ -135,13 +213,12 @@ def sizes(folder):
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _files(folder)}
 
 
-def _write_new(path, contents):
+def _write_new(path, contents, if_there=_OURS):
     try:
         with open(path, "xb") as file:
             file.write(contents)
     except FileExistsError as error:
-        raise CheckpointError(f"{path}: a file of this name is Attune's own in every checkpoint; give "
-                              "the program's another name") from error
+        raise CheckpointError(f"{path}: {if_there}") from error
 
 
 def _files(folder):

@@ -32,11 +32,11 @@ import typing
 import urllib.parse
 import warnings
 
-from attune import function
+from attune import _metrics, function
 from attune._channel import ERROR_CHARACTERS_MAX
 from attune._rest import Error, Rest, find_own, find_server
 from attune._serve import Serving, run_attune
-from attune._trial import numbers, short_seed, spoken
+from attune._trial import short_seed
 
 if typing.TYPE_CHECKING:
     from attune._contract import Best, Curve, LoggedPoint, Offer, SteeredSweep, SweepDetail, TrialDetail, Verdict
@@ -371,10 +371,10 @@ class Trial:
 
         `step` is None if the sweep counts steps in a metric (`time_attr`).
         """
-        body: dict[str, typing.Any] = {"metrics": {name: spoken(value) for name, value in numbers(metrics).items()},
-                "seconds": time.monotonic() - self._began}
+        body: dict[str, typing.Any] = {"metrics": _metrics.spoken(_metrics.numbers(metrics)),
+                                       "seconds": time.monotonic() - self._began}
         if step is not None:
-            body["step"] = step
+            body["step"] = _metrics.whole_step(step)
         answer = self._tell(body)
         if answer:
             self.step = body.get("step", self.step)
