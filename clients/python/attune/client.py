@@ -71,13 +71,18 @@ class Server:
 
         Relative paths in the sweep start at `directory`: by default the folder of the file, or the current folder.
 
-        `train` is a function that each rank of a trial calls as `train(config)`. It needs a dict without a command,
-        and a module or script that executors can import; see `attune.function`.
+        `train` is a function that each rank of a trial calls as `train(config)`. The sweep is then a dict without a
+        command. Executors import a function of a module or script from its file. Other functions (lambdas, closures,
+        functools.partial, those of a notebook) are written by cloudpickle into the folder `attune-functions` of the
+        sweep's working directory, which each host needs until the sweep is deleted.
+
+        Raises Error if the server refuses the sweep, ValueError if `train` cannot be used, and ImportError if it needs
+        cloudpickle.
 
         What is risky in the sweep, such as a name in `env` that looks like a secret, is a UserWarning.
         """
         if train is not None:
-            sweep = _of_function(sweep, train)
+            sweep = _of_function(sweep, train, directory)
         query: dict[str, typing.Any] = {}
         document = ""
         if hasattr(sweep, "items"):
@@ -415,14 +420,20 @@ class Trial:
             return None
 
 
-def _of_function(sweep, train):
+def _of_function(sweep, train, directory):
     """The sweep whose trials are that function."""
     if not hasattr(sweep, "items"):
         raise ValueError("train= goes with a sweep that is a dict; a sweep file says `command`")
     if "command" in sweep:
         raise ValueError("the sweep has a command and is given train=; either says what its trials run")
     metric = sweep.get("metric")
-    return {**sweep, "command": function.command(train, metric.get("name") if isinstance(metric, dict) else None)}
+    return {**sweep, "command": function.command(train, metric.get("name") if isinstance(metric, dict) else None,
+                                                 _working_directory(sweep, directory))}
+
+
+def _working_directory(sweep, directory):
+    own = sweep.get("working_directory")
+    return pathlib.Path(directory or ".", own if isinstance(own, (str, os.PathLike)) else "").absolute()
 
 
 def _absolute(folder):
