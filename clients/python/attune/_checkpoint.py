@@ -12,7 +12,7 @@ import shutil
 import tempfile
 
 _FORMAT = "attune-checkpoint/1"
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _CONFIG = "attune-config.json"
 _OURS = "Attune writes a file of this name into every checkpoint; give the program's file another name"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -77,7 +77,7 @@ def _copy(source, target):
     if source.resolve() in target.resolve().parents:
         raise CheckpointError(f"{source}: contains the folder of the trial's checkpoints; give a folder that has "
                               "only the files of the checkpoint")
-    added = (_MANIFEST, _CONFIG) if _is_complete(source) else ()
+    added = (MANIFEST, _CONFIG) if _is_complete(source) else ()
     for folder, folders, names in os.walk(source, onerror=_raise):
         place = target / os.path.relpath(folder, source)
         place.mkdir(exist_ok=True)
@@ -99,7 +99,7 @@ def _raise(error):
 def _is_complete(folder):
     """Whether the folder is a checkpoint that finish() has made, or a copy of one."""
     try:
-        return json.loads((folder / _MANIFEST).read_bytes())["format"] == _FORMAT
+        return json.loads((folder / MANIFEST).read_bytes())["format"] == _FORMAT
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -156,11 +156,11 @@ def finish(partial, folder, step, time, attempt, world_size, config):
         size += count
     times = {"step": step} if time == step else {"step": step, "time": time}
     manifest = json.dumps({"format": _FORMAT, **times, "world_size": world_size, "files": files}).encode()
-    _write_new(partial / _MANIFEST, manifest)
-    digest, count = _sync_and_hash(partial / _MANIFEST)
+    _write_new(partial / MANIFEST, manifest)
+    digest, count = _sync_and_hash(partial / MANIFEST)
     for each in [*(path for path in partial.rglob("*") if path.is_dir()), partial]:
         _sync(each)
-    os.chmod(partial, 0o777 & ~_umask())
+    apply_umask(partial)
     final = pathlib.Path(folder) / f"step-{time}-attempt-{attempt}"  # as the server calls it
     partial.rename(final)
     _sync(final.parent)
@@ -170,18 +170,12 @@ def finish(partial, folder, step, time, attempt, world_size, config):
 def check(resume):
     """The folder of a checkpoint to resume from, all of whose files are what the manifest says."""
     folder = pathlib.Path(resume["path"])
+    manifest = read_manifest(folder, resume.get("digest"))
     try:
-        text = (folder / _MANIFEST).read_bytes()
-        digest = "sha256:" + hashlib.sha256(text).hexdigest()
-        if resume.get("digest") and digest != resume["digest"]:
-            raise CheckpointError(f"{folder}: is another checkpoint than the server knows, by the "
-                                  "digest of its manifest")
-        manifest = json.loads(text)
-        if manifest["format"] != _FORMAT or manifest.get("time", manifest["step"]) != resume["step"]:
-            raise CheckpointError(f"{folder}: is no checkpoint of step {resume['step']} in the form "
-                                  f"{_FORMAT}")
+        if manifest.get("time", manifest["step"]) != resume["step"]:
+            raise CheckpointError(f"{folder}: is no checkpoint of step {resume['step']}")
         for name, listed in manifest["files"].items():
-            with open(folder / name, "rb") as file:
+            with open(inside(folder, name), "rb") as file:
                 digest, count = _hash(file)
             if count != listed["bytes"] or digest != listed["sha256"]:
                 raise CheckpointError(f"{folder / name}: is not the file that the manifest lists")
@@ -190,9 +184,31 @@ def check(resume):
     return folder
 
 
+def read_manifest(folder, digest):
+    """The manifest of a checkpoint, which has this digest. An empty digest, or None, is not compared."""
+    try:
+        text = (folder / MANIFEST).read_bytes()
+        if digest and digest != "sha256:" + hashlib.sha256(text).hexdigest():
+            raise CheckpointError(f"{folder}: is another checkpoint than the server knows, by the digest of its manifest")
+        manifest = json.loads(text)
+        if manifest["format"] != _FORMAT:
+            raise CheckpointError(f"{folder}: has the form {manifest['format']}, and this package reads {_FORMAT}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{folder}: cannot be read: {error!r}") from error
+    return manifest
+
+
+def inside(folder, name):
+    """The path of a file that a manifest lists, which lies in the checkpoint's folder."""
+    path = pathlib.PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise CheckpointError(f"{folder}: the manifest lists {name!r}, which is not inside the checkpoint")
+    return folder / path
+
+
 def step_of(resume):
     """The step of the program after which a checkpoint was saved."""
-    path = pathlib.Path(resume["path"]) / _MANIFEST
+    path = pathlib.Path(resume["path"]) / MANIFEST
     try:
         return int(json.loads(path.read_bytes())["step"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -202,7 +218,7 @@ def step_of(resume):
 def is_there(resume):
     """Whether this host has that checkpoint, by the digest of its manifest."""
     try:
-        text = (pathlib.Path(resume["path"]) / _MANIFEST).read_bytes()
+        text = (pathlib.Path(resume["path"]) / MANIFEST).read_bytes()
     except OSError:
         return False
     return not resume.get("digest") or "sha256:" + hashlib.sha256(text).hexdigest() == resume["digest"]
@@ -251,7 +267,8 @@ def _sync(folder):
         os.close(descriptor)
 
 
-def _umask():
+def apply_umask(folder):
+    """Gives a folder that tempfile has made, for this user alone, the mode of other new folders."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    os.chmod(folder, 0o777 & ~mask)

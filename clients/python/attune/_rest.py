@@ -15,6 +15,7 @@ import weakref
 _ASK_TIMEOUT_S = 2
 _TIMEOUT_S = 40  # the server takes 20 where an asker waits for a searcher
 _PAUSE_S_MAX = 2.0
+_NO_SERVER = "the answer is not what an Attune server says; is the address right?"
 
 
 class Error(Exception):
@@ -124,14 +125,22 @@ class Rest:
         self._patience_s = 0
 
     def get(self, path, **query):
-        return self._request("GET", path, query, None, {}, "")
+        return _json(*self._request("GET", path, query, None, {}, ""))
+
+    def get_piece(self, path, **query):
+        """(bytes, size of the file) of a request that answers part of a file."""
+        answer, content = self._request("GET", path, query, None, {}, "")
+        try:
+            return content, int(answer.headers["X-File-Size"])
+        except (TypeError, ValueError):
+            raise Error(_NO_SERVER, answer.status) from None
 
     def post(self, path, body=None, query=None, content_type="application/json", document=""):
         """Done once, however often it has to be sent. `document`: what a fault of the body is said of."""
         if not isinstance(body, bytes):
             body = json.dumps({} if body is None else body, allow_nan=False).encode()
         headers = {"Content-Type": content_type, "Idempotency-Key": secrets.token_hex(16)}
-        return self._request("POST", path, query, body, headers, document)
+        return _json(*self._request("POST", path, query, body, headers, document))
 
     def delete(self, path):
         """What is gone already is gone: the answer to an earlier attempt may have been lost."""
@@ -152,6 +161,7 @@ class Rest:
                 return found
 
     def _request(self, method, path, query, body, headers, document):
+        """(answer, text) of the server. Raises Error if it refuses or does not answer."""
         target = "/api/v1" + path + ("?" + urllib.parse.urlencode(query) if query else "")
         began, pause = time.monotonic(), 0.0  # at once first: idle connections are closed by the server
         while True:
@@ -164,8 +174,10 @@ class Rest:
             except Error as error:  # the server is not there to be found
                 failure = error
             else:
+                if answer.status < 300:
+                    return answer, text
                 if answer.status != 503:
-                    return _read(answer.status, text, document)
+                    raise _problem(answer.status, text, document)
                 failure = _problem(answer.status, text, document)
                 wish = answer.headers.get("Retry-After", "")
                 pause = max(pause, int(wish) if wish.isdigit() else 0)
@@ -198,15 +210,13 @@ class Rest:
         return self._own.connection
 
 
-def _read(status, text, document):
-    if status >= 300:
-        raise _problem(status, text, document)
+def _json(answer, text):
     if not text:
         return None
     try:
         return json.loads(text)
     except ValueError:
-        raise Error("the answer is not what an Attune server says; is the address right?", status) from None
+        raise Error(_NO_SERVER, answer.status) from None
 
 
 def _problem(status, text, document):

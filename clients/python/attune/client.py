@@ -32,17 +32,18 @@ import typing
 import urllib.parse
 import warnings
 
-from attune import _metrics, function
+from attune import _metrics, _notebook, _progress, function
 from attune._channel import ERROR_CHARACTERS_MAX
+from attune._fetch import Checkpoint
 from attune._rest import Error, Rest, find_own, find_server
+from attune._results import Curves, TrialDetail, Trials
 from attune._serve import Serving, run_attune
 from attune._trial import short_seed
 
 if typing.TYPE_CHECKING:
-    from attune._contract import Best, Curve, LoggedPoint, Offer, SteeredSweep, SweepDetail, TrialDetail, Verdict
-    from attune._contract import Trial as TrialRow
+    from attune._contract import Best, LoggedPoint, Offer, SteeredSweep, SweepDetail, Verdict
 
-__all__ = ["Error", "LocalServer", "Server", "Sweep", "Trial"]
+__all__ = ["Checkpoint", "Curves", "Error", "LocalServer", "Server", "Sweep", "Trial", "TrialDetail", "Trials"]
 
 GOES_ON = ("pending", "running", "paused")
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.05, 1.0
@@ -196,6 +197,12 @@ class Sweep:
     def __repr__(self):
         return f"<Sweep {self.id} {self.name}>"
 
+    def _repr_html_(self) -> str | None:
+        try:
+            return _notebook.sweep(self.get())
+        except Error:
+            return None  # the notebook shows the repr
+
     def get(self) -> SweepDetail:
         """The sweep as it is now: `state`, `trials`, `best` and more."""
         answer: SweepDetail = self._rest.get(self._path)
@@ -207,16 +214,16 @@ class Sweep:
         """The best report, with `trial`, `step`, `value`, `config`, `metrics`, `checkpoint`; or None."""
         return self.get()["best"]
 
-    def trials(self) -> list[TrialRow]:
-        """All trials as they are now, in order of their numbers."""
-        return [_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials")]
+    def trials(self) -> Trials:
+        """All trials as they are now, in order of their numbers: a list, with `to_pandas()`."""
+        return Trials(_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials"))
 
     def trial(self, number: int) -> TrialDetail:
-        """One trial, with its `history`, `attempts`, `decisions` and `checkpoints`."""
-        answer: TrialDetail = self._rest.get(f"{self._path}/trials/{number}")
+        """One trial, with its `history`, `attempts`, `decisions` and `checkpoints`: a dict, with `checkpoint()`."""
+        answer = self._rest.get(f"{self._path}/trials/{number}")
         for report in [answer, *answer["history"]]:
             _read_metrics(report)
-        return answer
+        return TrialDetail(self._rest, self._path, answer)
 
     def logged(self, number: int, after: int = 0) -> typing.Iterator[LoggedPoint]:
         """The values that a trial logged between reports, in order: `seq`, `time`, `attempt`, `step`, `metrics`.
@@ -232,30 +239,35 @@ class Sweep:
                 return
             after = points[-1]["seq"]
 
-    def curves(self, metric: str | None = None) -> list[Curve]:
+    def curves(self, metric: str | None = None) -> Curves:
         """The values of a metric over steps, for each trial; by default of the metric that the sweep improves.
 
         `steps` and `values` were reported, `logged_steps` and `logged_values` were logged between reports.
         """
-        trials: list[Curve] = self._rest.pages(self._path + "/curves", "trials",
-                                                metric=metric or self.metric)
+        metric = metric or self.metric
+        trials = Curves(self._rest.pages(self._path + "/curves", "trials", metric=metric), metric)
         for trial in trials:
             trial["values"] = [float(value) for value in trial["values"]]
             if "logged_values" in trial:
                 trial["logged_values"] = [float(value) for value in trial["logged_values"]]
         return trials
 
-    def wait(self, timeout: float | None = None) -> SweepDetail:
+    def wait(self, timeout: float | None = None, progress: bool | None = None) -> SweepDetail:
         """Waits until the sweep has ended and returns get(). It asks the server each second.
+
+        `progress` shows on stderr how far the sweep is: in a terminal or a notebook by a bar of tqdm, if that is
+        installed, and elsewhere by a line every few seconds. By default it does so only in a terminal or a notebook.
 
         Raises Error if the sweep failed or was killed, and TimeoutError if it still runs after `timeout` seconds.
         """
-        for _ in moments(timeout):
-            answer = self.get()
-            if answer["state"] not in GOES_ON:
-                break
-        else:
-            raise TimeoutError(f"sweep {self.id} has not ended within {timeout} s")
+        with _progress.shown(progress) as show:
+            for _ in moments(timeout):
+                answer = self.get()
+                show(answer)
+                if answer["state"] not in GOES_ON:
+                    break
+            else:
+                raise TimeoutError(f"sweep {self.id} has not ended within {timeout} s")
         if answer["state"] in ("failed", "killed"):
             raise Error(f"sweep {self.id} has ended as {answer['state']}: {answer['reason']}{self._last_failure()}")
         return answer
@@ -324,7 +336,7 @@ class Sweep:
                         work.result()
                 finally:
                     over.set()
-        self.wait()
+        self.wait(progress=False)
         return self.best()
 
     def _ask(self, lease: str | None, gives_up: typing.Callable[[], bool]) -> Trial | None:
@@ -413,7 +425,7 @@ class Trial:
         except Error as error:
             if error.status != 409:
                 raise
-            trial: TrialDetail = self._rest.get(self._path)
+            trial = self._rest.get(self._path)
             if trial["state"] in GOES_ON:
                 raise  # it is another asker's now
             self.verdict, self.reason = "stop", trial["reason"]  # a person's doing
