@@ -362,13 +362,14 @@ class Python(Language):
 
     def mapping(self, name):
         """A class that has the members of a struct by their names, as a TypedDict has, and may be extended by methods."""
-        lines = [f"class {name}Mapping(dict[str, Any]):"]
-        while name:
-            for member, schema, _ in self.contract.members(name):
-                lines += ["    @overload  # type: ignore[override]",
+        lines, struct = [], name
+        while struct:
+            for member, schema, _ in self.contract.members(struct):
+                lines += ["    @overload",
                           f"    def __getitem__(self, name: Literal[{quoted(member)}], /) -> {self.type(schema)}: ..."]
-            name = self.contract.base(self.contract.structs[name])
-        return lines + [""]
+            struct = self.contract.base(self.contract.structs[struct])
+        lines[0] += "  # type: ignore[override]"  # a dict has all keys
+        return [f"class {name}Mapping(dict[str, Any]):", *lines, ""]
 
     def member(self, schema, required):
         name = self.type(schema)

@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+import typing
 
 _FORMAT = "attune-checkpoint/1"
 MANIFEST = "manifest.json"
@@ -17,6 +18,8 @@ _CONFIG = "attune-config.json"
 _OURS = "Attune writes a file of this name into every checkpoint; give the program's file another name"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _ROOM_BYTES = 1 << 20
+
+Save = typing.Callable[[pathlib.Path], typing.Any]  # writes files into a folder
 
 
 class CheckpointError(RuntimeError):
@@ -51,7 +54,7 @@ class Checkpoint:
         return f"Checkpoint(path={self.path!r})"
 
 
-def saver(checkpoint):
+def saver(checkpoint: Save | str | os.PathLike[str] | None) -> Save | None:
     """Returns the function that writes a checkpoint into a folder, or None without a checkpoint.
 
     Raises ValueError if `checkpoint` is neither a function nor a folder.
@@ -69,7 +72,7 @@ def saver(checkpoint):
     return functools.partial(_copy, source)
 
 
-def _copy(source, target):
+def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
     """Copies the files of a folder into a checkpoint that is being written, except those that Attune adds to each.
 
     Links to files become files.
@@ -92,19 +95,19 @@ def _copy(source, target):
                 shutil.copyfile(os.path.join(folder, name), place / name)
 
 
-def _raise(error):
+def _raise(error: OSError) -> typing.NoReturn:
     raise error
 
 
-def _is_complete(folder):
+def _is_complete(folder: pathlib.Path) -> bool:
     """Whether the folder is a checkpoint that finish() has made, or a copy of one."""
     try:
-        return json.loads((folder / MANIFEST).read_bytes())["format"] == _FORMAT
+        return bool(json.loads((folder / MANIFEST).read_bytes())["format"] == _FORMAT)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
-def is_disk_full(error, folder):
+def is_disk_full(error: BaseException, folder: str | os.PathLike[str]) -> bool:
     """Whether a checkpoint could not be written for lack of room in `folder`, the folder that it is written into.
 
     Libraries often do not say why a file could not be written. What they wrote so far still fills the disk then.
@@ -114,14 +117,14 @@ def is_disk_full(error, folder):
     return not has_room(folder)
 
 
-def chain(error):
+def chain(error: BaseException | None) -> typing.Iterator[BaseException]:
     """An exception and those that it comes from."""
     while error:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def has_room(folder):
+def has_room(folder: str | os.PathLike[str]) -> bool:
     """Whether the folder's disk, and the quota of this user there, takes a MiB more."""
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
@@ -133,7 +136,7 @@ def has_room(folder):
     return True
 
 
-def remove_unfinished(folder, attempt):
+def remove_unfinished(folder: str | os.PathLike[str], attempt: int) -> None:
     """Removes what earlier attempts were writing when they were killed."""
     for path in pathlib.Path(folder).glob(".attempt-*-*"):
         number = path.name.split("-")[1]
@@ -141,12 +144,13 @@ def remove_unfinished(folder, attempt):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def begin(folder, attempt):
+def begin(folder: str | os.PathLike[str], attempt: int) -> pathlib.Path:
     """A new hidden folder for the files of a checkpoint."""
     return pathlib.Path(tempfile.mkdtemp(prefix=f".attempt-{attempt}-", dir=folder))
 
 
-def finish(partial, folder, step, time, attempt, world_size, config):
+def finish(partial: pathlib.Path, folder: str | os.PathLike[str], step: int, time: int, attempt: int, world_size: int,
+           config: dict[str, typing.Any]) -> tuple[pathlib.Path, str, int]:
     """Lists, syncs and renames what lies in `partial`: (path, digest, bytes)."""
     _write_new(partial / _CONFIG, json.dumps(config).encode())
     files, size = {}, 0
@@ -167,7 +171,7 @@ def finish(partial, folder, step, time, attempt, world_size, config):
     return final, "sha256:" + digest, size + count
 
 
-def check(resume):
+def check(resume: typing.Mapping[str, typing.Any]) -> pathlib.Path:
     """The folder of a checkpoint to resume from, all of whose files are what the manifest says."""
     folder = pathlib.Path(resume["path"])
     manifest = read_manifest(folder, resume.get("digest"))
@@ -184,13 +188,13 @@ def check(resume):
     return folder
 
 
-def read_manifest(folder, digest):
+def read_manifest(folder: pathlib.Path, digest: str | None) -> dict[str, typing.Any]:
     """The manifest of a checkpoint, which has this digest. An empty digest, or None, is not compared."""
     try:
         text = (folder / MANIFEST).read_bytes()
         if digest and digest != "sha256:" + hashlib.sha256(text).hexdigest():
             raise CheckpointError(f"{folder}: is another checkpoint than the server knows, by the digest of its manifest")
-        manifest = json.loads(text)
+        manifest: dict[str, typing.Any] = json.loads(text)
         if manifest["format"] != _FORMAT:
             raise CheckpointError(f"{folder}: has the form {manifest['format']}, and this package reads {_FORMAT}")
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -198,7 +202,7 @@ def read_manifest(folder, digest):
     return manifest
 
 
-def inside(folder, name):
+def inside(folder: pathlib.Path, name: str) -> pathlib.Path:
     """The path of a file that a manifest lists, which lies in the checkpoint's folder."""
     path = pathlib.PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
@@ -206,7 +210,7 @@ def inside(folder, name):
     return folder / path
 
 
-def step_of(resume):
+def step_of(resume: typing.Mapping[str, typing.Any]) -> int:
     """The step of the program after which a checkpoint was saved."""
     path = pathlib.Path(resume["path"]) / MANIFEST
     try:
@@ -215,21 +219,22 @@ def step_of(resume):
         raise CheckpointError(f"{path}: cannot be read: {error!r}") from error
 
 
-def is_there(resume):
+def is_there(resume: typing.Mapping[str, typing.Any]) -> bool:
     """Whether this host has that checkpoint, by the digest of its manifest."""
     try:
         text = (pathlib.Path(resume["path"]) / MANIFEST).read_bytes()
     except OSError:
         return False
-    return not resume.get("digest") or "sha256:" + hashlib.sha256(text).hexdigest() == resume["digest"]
+    digest = resume.get("digest")
+    return not digest or bool(digest == "sha256:" + hashlib.sha256(text).hexdigest())
 
 
-def sizes(folder):
+def sizes(folder: pathlib.Path) -> dict[str, int]:
     """Of all files of a checkpoint, by name."""
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _files(folder)}
 
 
-def _write_new(path, contents, if_there=_OURS):
+def _write_new(path: pathlib.Path, contents: bytes, if_there: str = _OURS) -> None:
     try:
         with open(path, "xb") as file:
             file.write(contents)
@@ -237,7 +242,7 @@ def _write_new(path, contents, if_there=_OURS):
         raise CheckpointError(f"{path}: {if_there}") from error
 
 
-def _files(folder):
+def _files(folder: pathlib.Path) -> typing.Iterator[pathlib.Path]:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise CheckpointError(f"{path}: a checkpoint has files and folders only")
@@ -245,7 +250,7 @@ def _files(folder):
             yield path
 
 
-def _hash(file):
+def _hash(file: typing.BinaryIO) -> tuple[str, int]:
     sha, count = hashlib.sha256(), 0
     for piece in iter(lambda: file.read(1 << 20), b""):
         sha.update(piece)
@@ -253,13 +258,13 @@ def _hash(file):
     return sha.hexdigest(), count
 
 
-def _sync_and_hash(path):
+def _sync_and_hash(path: pathlib.Path) -> tuple[str, int]:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
         return _hash(file)
 
 
-def _sync(folder):
+def _sync(folder: str | os.PathLike[str]) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -267,7 +272,7 @@ def _sync(folder):
         os.close(descriptor)
 
 
-def apply_umask(folder):
+def apply_umask(folder: str | os.PathLike[str]) -> None:
     """Gives a folder that tempfile has made, for this user alone, the mode of other new folders."""
     mask = os.umask(0)
     os.umask(mask)

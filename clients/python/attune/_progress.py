@@ -77,7 +77,8 @@ def _bar() -> _Display | None:
 
 class _Bar:
     def __init__(self, tqdm: typing.Any) -> None:
-        self._tqdm, self._bar = tqdm, None
+        self._tqdm = tqdm
+        self._bar: typing.Any = None
 
     def show(self, sweep: SweepDetail) -> None:
         if self._bar is None:

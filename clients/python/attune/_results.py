@@ -69,7 +69,8 @@ class TrialDetail(TrialDetailMapping):
         self._rest, self._sweep_path = rest, sweep_path
 
     def __reduce__(self) -> typing.Any:
-        return dict, (dict(self),)  # the JSON alone is copied and pickled
+        members: dict[str, typing.Any] = dict(self.items())
+        return dict, (members,)  # the JSON alone is copied and pickled
 
     def checkpoint(self, step: int | None = None, best: bool = False) -> Checkpoint:
         """Returns the trial's newest checkpoint; with `step` the newest of that step, with `best` that of its best report.

@@ -35,7 +35,7 @@ import warnings
 from attune import _metrics, _notebook, _progress, function
 from attune._channel import ERROR_CHARACTERS_MAX
 from attune._fetch import Checkpoint
-from attune._rest import Error, Rest, find_own, find_server
+from attune._rest import Error, Found, Rest, find_own, find_server
 from attune._results import Curves, TrialDetail, Trials
 from attune._serve import Serving, run_attune
 from attune._trial import short_seed
@@ -150,7 +150,7 @@ class LocalServer(Server):
                     raise refusal from None
         raise refusal
 
-    def _find(self):
+    def _find(self) -> Found:
         with self._lock:
             try:
                 return find_own(self._data_dir)
@@ -194,7 +194,7 @@ class Sweep:
         self.id, self.name, self.metric = answer["id"], answer["name"], answer["metric"]["name"]
         self._time_attr = answer["time_attr"]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Sweep {self.id} {self.name}>"
 
     def _repr_html_(self) -> str | None:
@@ -348,7 +348,7 @@ class Sweep:
                 return None
         return None
 
-    def _work(self, objective, lease, over):
+    def _work(self, objective: typing.Callable[[Trial], typing.Any], lease: str | None, over: threading.Event) -> None:
         try:
             while not over.is_set() and (trial := self._ask(lease, over.is_set)):
                 try:
@@ -421,7 +421,8 @@ class Trial:
 
     def _tell(self, body: dict[str, typing.Any]) -> Verdict | None:
         try:
-            return self._rest.post(self._path + ":tell", {"epoch": self.epoch, **body})
+            answer: Verdict = self._rest.post(self._path + ":tell", {"epoch": self.epoch, **body})
+            return answer
         except Error as error:
             if error.status != 409:
                 raise
@@ -432,7 +433,8 @@ class Trial:
             return None
 
 
-def _of_function(sweep, train, directory):
+def _of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],
+                 directory: str | os.PathLike[str] | None) -> dict[str, typing.Any]:
     """The sweep whose trials are that function."""
     if not hasattr(sweep, "items"):
         raise ValueError("train= goes with a sweep that is a dict; a sweep file says `command`")
@@ -443,17 +445,17 @@ def _of_function(sweep, train, directory):
                                                  _working_directory(sweep, directory))}
 
 
-def _working_directory(sweep, directory):
+def _working_directory(sweep: dict[str, typing.Any], directory: str | os.PathLike[str] | None) -> pathlib.Path:
     own = sweep.get("working_directory")
     return pathlib.Path(directory or ".", own if isinstance(own, (str, os.PathLike)) else "").absolute()
 
 
-def _absolute(folder):
+def _absolute(folder: str | os.PathLike[str]) -> str:
     """The same also when the program goes elsewhere."""
     return os.path.abspath(os.path.expanduser(folder))
 
 
-def _path(id):
+def _path(id: str) -> str:
     return "/sweeps/" + urllib.parse.quote(id, safe="")
 
 
@@ -464,7 +466,7 @@ def _read_metrics(report: typing.Any) -> typing.Any:
     return report
 
 
-def moments(timeout=None):
+def moments(timeout: float | None = None) -> typing.Iterator[None]:
     """Now, and again after pauses that grow; to the end of the timeout, if there is one."""
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     pause = _PAUSE_S_MIN

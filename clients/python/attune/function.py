@@ -16,6 +16,7 @@ import attune._distribution  # first: it may refuse
 import argparse
 import functools
 import importlib
+import operator
 import os
 import pathlib
 import sys
@@ -46,12 +47,13 @@ def command(function: typing.Callable[..., typing.Any], metric: str | None = Non
     name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
     options = ["--metric", metric] if metric else []
     known_as = None
-    if module and getattr(module, "__file__", None):
-        folder, known_as = _place_of(module)
+    file = getattr(module, "__file__", None)
+    if module and file:
+        folder, known_as = _place_of(module, file)
         options += ["--path", os.fspath(folder)]
-    if known_as and _is_found(function, name, module):
+    if known_as and _find(name, module) == function:
         if known_as.partition(".")[0] in getattr(sys, "stdlib_module_names", ()):
-            raise ValueError(f"ranks would import Python's own {known_as} for {module.__file__}: give it another name")
+            raise ValueError(f"ranks would import Python's own {known_as} for {file}: give it another name")
         what = [f"{known_as}:{name}"]
     else:
         what = ["--pickle", os.fspath(_pickled.write(function, name, directory))]
@@ -65,17 +67,17 @@ def _without_arguments(function: typing.Callable[..., typing.Any]) -> typing.Cal
     return function
 
 
-def _is_found(function: typing.Callable[..., typing.Any], name: str, module: types.ModuleType | None) -> bool:
-    """Whether the name leads to this function in its module."""
+def _find(name: str, module: typing.Any) -> typing.Any:
+    """Returns the member of a module that has this qualified name, or None."""
     try:
-        return bool(functools.reduce(getattr, name.split("."), module) == function)
+        return operator.attrgetter(name)(module)
     except AttributeError:
-        return False
+        return None
 
 
-def _place_of(module: types.ModuleType) -> tuple[pathlib.Path, str | None]:
+def _place_of(module: types.ModuleType, path: str) -> tuple[pathlib.Path, str | None]:
     """Returns the folder from which others import a module, and its name there; None if they cannot import it."""
-    file = pathlib.Path(module.__file__ or "").absolute()
+    file = pathlib.Path(path).absolute()
     name = module.__name__
     if name == "__main__":  # others import it by another name
         spec = module.__spec__
@@ -100,8 +102,8 @@ def main() -> None:
         name, function = _pickled.load(options.pickle)
     else:
         name = options.function
-        module, _, path = name.partition(":")
-        function = functools.reduce(getattr, path.split("."), importlib.import_module(module))
+        module, _, member = name.partition(":")
+        function = operator.attrgetter(member)(importlib.import_module(module))
     result = function(attune.init())
     if result is None:
         if attune.step == 0:
