@@ -36,8 +36,8 @@ if typing.TYPE_CHECKING:
     import os
     import pathlib
 
-__all__ = ["Checkpoint", "CheckpointError", "DiskFull", "LostPeer", "TrialEnded", "heartbeat", "init", "log", "progress",
-           "report",
+__all__ = ["Checkpoint", "CheckpointError", "DiskFull", "LostPeer", "TrialEnded", "heartbeat", "init", "log",
+           "progress", "report",
            "attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus", "device", "local_rank",
            "local_world_size", "max_step", "rank", "seed", "step", "sweep", "time", "trial", "world_size"]
 
@@ -67,7 +67,7 @@ def init(defaults: typing.Mapping[str, typing.Any] | None = None) -> Config:
     `defaults` maps names to values of parameters that the sweep file does not name; by hand, these are all values. The
     first use of anything else in this module also joins the gang.
 
-    Raises ValueError if `defaults` is not a mapping, and RuntimeError if the executor's release speaks another protocol.
+    Raises ValueError if `defaults` is not a mapping, and RuntimeError if the executor speaks another protocol.
     """
     own: Config = current().config
     own.add_defaults({} if defaults is None else defaults)

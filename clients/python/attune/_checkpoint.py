@@ -193,7 +193,8 @@ def read_manifest(folder: pathlib.Path, digest: str | None) -> dict[str, typing.
     try:
         text = (folder / MANIFEST).read_bytes()
         if digest and digest != "sha256:" + hashlib.sha256(text).hexdigest():
-            raise CheckpointError(f"{folder}: is another checkpoint than the server knows, by the digest of its manifest")
+            raise CheckpointError(f"{folder}: is not the checkpoint that the server knows: its manifest has another "
+                                  "digest")
         manifest: dict[str, typing.Any] = json.loads(text)
         if manifest["format"] != _FORMAT:
             raise CheckpointError(f"{folder}: has the form {manifest['format']}, and this package reads {_FORMAT}")

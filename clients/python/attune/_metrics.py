@@ -68,7 +68,8 @@ def whole_step(step: typing.Any, last: int = 0) -> int:
     except (TypeError, ValueError, RuntimeError):
         whole = None
     if whole is None or not last < whole <= STEP_MAX:
-        raise ValueError(f"step is {_short(step)} and must be a whole number above {last}, the last one")
+        raise ValueError(f"step is {_short(step)} and must be a whole number above {last}"
+                         + (", the last one" if last else ""))
     return whole
 
 

@@ -1,8 +1,8 @@
 """Functions that ranks cannot import by name, as files that cloudpickle writes.
 
-A file has a line of JSON, with the function's name and the versions that it was pickled with, and then the pickle. It is
-named after the SHA-256 of all that. So the command of a sweep says which function it runs, and equal functions share a
-file.
+A file has a line of JSON, with the function's name and the versions that it was pickled with, and then the pickle. It
+is named after the SHA-256 of all that. So the command of a sweep says which function it runs, and equal functions share
+a file.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ import sys
 import time
 import typing
 
+from attune._rest import GOES_ON
+
 if typing.TYPE_CHECKING:
     from attune._contract import SweepDetail
 
 _PERIOD_S = 5.0  # between two lines
-_NOT_ENDED = ("pending", "running", "paused")
 
 
 class _Display(typing.Protocol):
@@ -24,8 +25,8 @@ class _Display(typing.Protocol):
 def shown(wanted: bool | None) -> typing.Iterator[typing.Callable[[SweepDetail], None]]:
     """Gives a function that shows the state of a sweep.
 
-    In a terminal or a notebook it is a bar of tqdm, if that is installed. Elsewhere it is a line each time that the state
-    has changed, at most every 5 s. Nothing is shown if `wanted` is False, or if it is None and nobody watches.
+    In a terminal or a notebook it is a bar of tqdm, if that is installed. Elsewhere it is a line each time that the
+    state has changed, at most every 5 s. Nothing is shown if `wanted` is False, or if it is None and nobody watches.
     """
     watched = _is_watched()
     if sys.stderr is None or not (watched if wanted is None else wanted):
@@ -94,7 +95,7 @@ class _Bar:
 
 
 def _counts(sweep: SweepDetail) -> str:
-    """Returns the numbers of trials and the best value, as in `3 of 20 trials ended, 2 running, best loss 0.12 (trial 1)`."""
+    """Returns the numbers of trials and the best value, as in `3 of 9 trials ended, 2 running, best loss 0.1 (trial 1)`."""
     limit = f" of {sweep['max_trials']}" if sweep["max_trials"] else ""
     text = f"{_ended(sweep)}{limit} trials ended, {sweep['trials']['running']} running"
     best = sweep["best"]
@@ -103,4 +104,4 @@ def _counts(sweep: SweepDetail) -> str:
 
 def _ended(sweep: SweepDetail) -> int:
     counts = typing.cast(typing.Dict[str, int], sweep["trials"])
-    return sum(count for state, count in counts.items() if state not in _NOT_ENDED)
+    return sum(count for state, count in counts.items() if state not in GOES_ON)

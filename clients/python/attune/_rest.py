@@ -15,6 +15,8 @@ import typing
 import urllib.parse
 import weakref
 
+GOES_ON = ("pending", "running", "paused")  # states of sweeps and trials that have not ended
+
 _ASK_TIMEOUT_S = 2
 _TIMEOUT_S = 40  # the server takes 20 where an asker waits for a searcher
 _PAUSE_S_MAX = 2.0
@@ -24,11 +26,11 @@ _NO_SERVER = "the answer is not what an Attune server says; is the address right
 
 
 class Error(Exception):
-    """What a server refused, or why there is no answer of one.
+    """A server refused a request, or did not answer; or a sweep failed.
 
-    As text it is what the server says is wrong; of a sweep file, one line a fault with its place, as in
-    `sweep.yaml:9:10: parameters.lr.max: 0.001 is below min 0.1`. `status` is HTTP's, None where there was no
-    answer. `errors` are the faults as the API has them: dicts of `pointer`, `line`, `column` and `message`.
+    Its text is the server's message. For a sweep file it has a line for each fault, with the place, as in
+    `sweep.yaml:9:10: parameters.lr.max: 0.001 is below min 0.1`. `status` is the HTTP status, or None without an
+    answer. `errors` are the faults: dicts of `pointer`, `line`, `column` and `message`.
     """
 
     def __init__(self, message: str, status: int | None = None,

@@ -44,7 +44,8 @@ def _row(trial: Trial) -> dict[str, typing.Any]:
     row: dict[str, typing.Any] = {}
     for name, value in trial.items():
         if name in _MAPS:
-            row.update({f"{name}/{key}": each for key, each in typing.cast(typing.Dict[str, typing.Any], value).items()})
+            members = typing.cast(typing.Dict[str, typing.Any], value)
+            row.update({f"{name}/{key}": each for key, each in members.items()})
         else:  # JSON has no NaN and no infinity, and the API writes them as text
             row[name] = float(typing.cast(typing.Any, value)) if name in _NUMBERS and value is not None else value
     return row
@@ -73,7 +74,7 @@ class TrialDetail(TrialDetailMapping):
         return dict, (members,)  # the JSON alone is copied and pickled
 
     def checkpoint(self, step: int | None = None, best: bool = False) -> Checkpoint:
-        """Returns the trial's newest checkpoint; with `step` the newest of that step, with `best` that of its best report.
+        """Returns the trial's newest checkpoint; with `step` that of this step, with `best` that of its best report.
 
         Raises Error if the trial has no such checkpoint, and ValueError for `step` together with `best`.
         """

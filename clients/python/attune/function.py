@@ -38,7 +38,8 @@ def command(function: typing.Callable[..., typing.Any], metric: str | None = Non
     `metric` is the name of a number that the function returns.
 
     Raises ValueError if `function` is no function, if it cannot be pickled, or if its module has the name of a module
-    of Python; ImportError if it has to be pickled and cloudpickle is not installed; OSError if the file cannot be written.
+    of Python; ImportError if it has to be pickled and cloudpickle is not installed; and OSError if the file cannot be
+    written.
     """
     if not callable(function):
         raise ValueError(f"train is {function!r} and must be a function")

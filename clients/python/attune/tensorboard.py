@@ -18,7 +18,8 @@ import pathlib
 import sys
 import typing
 
-from attune.client import GOES_ON, Error, Server, Sweep, moments
+from attune._rest import GOES_ON
+from attune.client import Error, Server, Sweep, moments
 
 if typing.TYPE_CHECKING:
     from attune._contract import SweepDetail

@@ -309,7 +309,7 @@ class Checkpoints(Client):
         self.assertEqual(rank.end()[1], "1 state\n")
 
     def test_another_than_the_server_knows_is_refused(self):
-        self.assertIn("another checkpoint", self.resume(digest="sha256:0").receive("error")["message"])
+        self.assertIn("not the checkpoint that the server knows", self.resume(digest="sha256:0").receive("error")["message"])
         self.assertIn("no checkpoint of step 3", self.resume(step=3, attempt=2).receive("error")["message"])
 
     def test_a_damaged_file_is_refused(self):

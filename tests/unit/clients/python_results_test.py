@@ -101,7 +101,7 @@ class Fetching(Client):
         self.files["model.pt"] = b"weighty"
         self.fails(checkpoint, CheckpointError, "model.pt: is not the file that the manifest lists")
         self.files["manifest.json"] += b" "
-        self.fails(checkpoint, CheckpointError, "another checkpoint than the server knows")
+        self.fails(checkpoint, CheckpointError, "not the checkpoint that the server knows")
 
     def test_a_file_outside_is_refused(self):
         self.files["../evil"] = b""
