@@ -55,7 +55,9 @@ class _Lines:
         self._last, self._waiting, self._printed_at = "", "", -_PERIOD_S
 
     def show(self, sweep: SweepDetail) -> None:
-        self._waiting = f"{sweep['id']} {sweep['name']}: {sweep['state']}, {_counts(sweep)}"
+        limit = f" of {sweep['max_trials']}" if sweep["max_trials"] else ""
+        self._waiting = (f"{sweep['id']} {sweep['name']}: {sweep['state']}, {_ended(sweep)}{limit} trials ended, "
+                         + _rest(sweep))
         if time.monotonic() - self._printed_at >= _PERIOD_S:
             self._print()
 
@@ -83,10 +85,11 @@ class _Bar:
 
     def show(self, sweep: SweepDetail) -> None:
         if self._bar is None:
-            self._bar = self._tqdm(desc=f"{sweep['id']} {sweep['name']}", unit="trial")
+            self._bar = self._tqdm(desc=f"{sweep['id']} {sweep['name']}", total=sweep["max_trials"] or None,
+                                   unit=" trials")
         self._bar.total = sweep["max_trials"] or None
         self._bar.n = _ended(sweep)
-        self._bar.set_postfix_str(f"{sweep['state']}, {_counts(sweep)}", refresh=False)
+        self._bar.set_postfix_str(_rest(sweep), refresh=False)
         self._bar.refresh()
 
     def close(self) -> None:
@@ -94,12 +97,11 @@ class _Bar:
             self._bar.close()
 
 
-def _counts(sweep: SweepDetail) -> str:
-    """Returns the numbers of trials and the best value, as in `3 of 9 trials ended, 2 running, best loss 0.1 (trial 1)`."""
-    limit = f" of {sweep['max_trials']}" if sweep["max_trials"] else ""
-    text = f"{_ended(sweep)}{limit} trials ended, {sweep['trials']['running']} running"
+def _rest(sweep: SweepDetail) -> str:
+    """Returns what a bar does not show, as in `2 running, best loss 0.12 (trial 1)`."""
     best = sweep["best"]
-    return text + (f", best {sweep['metric']['name']} {best['value']:.6g} (trial {best['trial']})" if best else "")
+    return f"{sweep['trials']['running']} running" + (
+        f", best {sweep['metric']['name']} {best['value']:.6g} (trial {best['trial']})" if best else "")
 
 
 def _ended(sweep: SweepDetail) -> int:

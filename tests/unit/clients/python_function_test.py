@@ -77,6 +77,7 @@ class Commands(Function):
         with self.assertRaisesRegex(ValueError, "train is 'tuned:train' and must be a function"):
             self.command("tuned:train")
 
+    @unittest.skipUnless(hasattr(sys, "stdlib_module_names"), "Python before 3.10 does not know its modules")
     def test_a_module_with_a_name_of_pythons_own_is_refused(self):
         self.tuned.__name__ = self.tuned.train.__module__ = "random"
         with mock.patch.dict(sys.modules, random=self.tuned), self.assertRaisesRegex(ValueError, "Python's own random"):

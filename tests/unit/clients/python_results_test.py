@@ -285,8 +285,9 @@ class Progress(Client):
         bar = mock.Mock()
         tqdm = types.SimpleNamespace(tqdm=mock.Mock(return_value=bar))
         self.assertEqual(self.show((0, 0, 2), (1, 3, 1), tqdm=tqdm), "")
-        tqdm.tqdm.assert_called_once_with(desc="s1 test", unit="trial")
+        tqdm.tqdm.assert_called_once_with(desc="s1 test", total=4, unit=" trials")
         self.assertEqual((bar.total, bar.n), (4, 3))
+        self.assertEqual(bar.set_postfix_str.call_args.args, ("1 running, best loss 0.25 (trial 1)",))
         bar.close.assert_called_once_with()
 
     def test_wait_shows_the_last_state(self):
