@@ -86,8 +86,8 @@ def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
         place.mkdir(exist_ok=True)
         for name in folders:
             if os.path.islink(os.path.join(folder, name)):
-                raise CheckpointError(f"{os.path.join(folder, name)}: is a link to a folder; a checkpoint has files "
-                                      "and folders only")
+                raise CheckpointError(f"{os.path.join(folder, name)}: is a link to a folder, and a checkpoint has files "
+                                      "and folders only; copy the folder there")
         for name in names:
             if place != target or name not in added:
                 _write_new(place / name, b"", "another rank has written a file of this name; each rank's files need "
