@@ -54,9 +54,9 @@ class Server:
 
     It is the one at the address `server` (HOST:PORT or a URL), else at ATTUNE_SERVER, else the one that runs on the
     data folder `data_dir`. The token is the first line of `token_file`, else `token`, else ATTUNE_TOKEN. The token of
-    the data folder is used for its own server only. If a server has answered before and does not answer now, a request is sent
-    again for `patience` seconds. For https://, Python has to trust the certificate; SSL_CERT_FILE names a file of more
-    certificates.
+    the data folder is used for its own server only. If a server has answered before and does not answer now, a request
+    is sent again for `patience` seconds. For https://, Python has to trust the certificate; SSL_CERT_FILE names a file of
+    more certificates.
 
     Raises Error if no server is found.
     """
