@@ -10,9 +10,8 @@ import sys
 import tempfile
 import threading
 import time
-import unicodedata
 
-from attune import _checkpoint
+from attune import _checkpoint, _metrics
 from attune._channel import ERROR_CHARACTERS_MAX, Channel
 from attune._control import LostPeer
 from attune._peers import Peers
@@ -22,9 +21,6 @@ PUBLIC = ("attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus"
           "trial", "world_size")
 
 _PROTOCOL = 1
-_STEP_MAX = 2**53 - 1
-_METRICS_MAX = 1000
-_METRIC_NAME_BYTES_MAX = 256
 _SILENCE_S_MAX = 7 * 24 * 3600
 _LONG_SILENCE_S = 30 * 60  # before the first sign of training, and while a checkpoint is written
 _PROGRESS_INTERVAL_S = 1.0
@@ -166,31 +162,24 @@ class Trial:
         return bool(self.checkpoint_dir and not _checkpoint.has_room(self.checkpoint_dir))
 
     def log(self, metrics, step):
-        try:
-            at = float(step)
-        except (TypeError, ValueError, OverflowError, RuntimeError):
-            at = math.nan
-        if not 0 <= at < math.inf:
-            raise ValueError(f"step is {step!r} and must be a finite number of at least 0")
-        values = numbers(metrics)
+        at = _metrics.logged_step(step)
+        values = _metrics.numbers(metrics)
         if self.rank != 0 or not values:
             return
         if self.by_hand:
-            print(f"at step {at:.12g}  {_text(values)}", flush=True)
+            print(f"at step {at:.12g}  {_metrics.text(values)}", flush=True)
         else:
-            self._channel.send("log", step=at, metrics=_spoken(values))
+            self._channel.send("log", step=at, metrics=_metrics.spoken(values))
 
     # ---- reports
 
     def report(self, metrics, step, checkpoint, every_rank):
-        step = self.step + 1 if step is None else step
-        if type(step) is not int or not self.step < step <= _STEP_MAX:
-            raise ValueError(f"step is {step!r} and must be a whole number above {self.step}, the last "
-                             "one")
-        values = numbers(metrics)
+        step = self.step + 1 if step is None else _metrics.whole_step(step, self.step)
+        values = _metrics.numbers(metrics)
+        checkpoint = _checkpoint.saver(checkpoint)
         if self.by_hand:
             if self.rank == 0:
-                print(f"step {step}  {_text(values)}", flush=True)
+                print(f"step {step}  {_metrics.text(values)}", flush=True)
             self.step = self.time = step
         elif self.rank == 0:
             self._lead(values, step, checkpoint, every_rank)
@@ -214,7 +203,7 @@ class Trial:
         elif checkpoint and every_rank:
             self._peers.tell({"step": step, "save": None})
         if reports:
-            self._channel.send("report", step=now, metrics=_spoken(metrics),
+            self._channel.send("report", step=now, metrics=_metrics.spoken(metrics),
                                seconds=time.monotonic() - self._began, waits=waits)
         self.step, self.time = step, now
         self._send_progress(time.monotonic())
@@ -245,7 +234,7 @@ class Trial:
         what = f"metric {name!r}, in which the sweep measures time,"
         if value is None:
             raise ValueError(f"{what} is not in the report, which has {', '.join(metrics) or 'none'}")
-        if not 0 <= value <= _STEP_MAX:
+        if not 0 <= value <= _metrics.STEP_MAX:
             raise ValueError(f"{what} is {value!r} and must be finite, at least 0 and exact")
         if int(value) < self.time:
             raise ValueError(f"{what} is {value!r} after {self.time}; it must grow, and go on from there "
@@ -333,41 +322,6 @@ def _blaming_full_disks(folder):
         if not _checkpoint.is_disk_full(error, folder):
             raise
         raise _checkpoint.DiskFull(f"{folder}: a disk or a quota of this host is full: {error}") from error
-
-
-def numbers(metrics):
-    """The metrics as floats, or ValueError."""
-    if not hasattr(metrics, "items"):
-        raise ValueError(f"metrics is {metrics!r} and must map names to numbers, as in {{\"loss\": 0.1}}")
-    if len(metrics) > _METRICS_MAX:
-        raise ValueError(f"{len(metrics)} metrics; a report has at most {_METRICS_MAX}")
-    values = {}
-    for name, value in metrics.items():
-        if not isinstance(name, str) or not 0 < len(name.encode()) <= _METRIC_NAME_BYTES_MAX or any(
-                unicodedata.category(c) == "Cc" for c in name):
-            raise ValueError(f"a metric is named {name!r}; a name has 1 to {_METRIC_NAME_BYTES_MAX} "
-                             "bytes and no control characters")
-        try:
-            values[name] = float(value.item() if hasattr(value, "item") else value)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"metric {name!r} is {value!r}, which is not one number") from error
-        except OverflowError as error:
-            raise ValueError(f"metric {name!r} is an integer that is too large for a float") from error
-    return values
-
-
-def spoken(value):
-    """A number as the channel has it: JSON has neither NaN nor infinities."""
-    return value if math.isfinite(value) else "nan" if math.isnan(value) else (
-        "inf" if value > 0 else "-inf")
-
-
-def _spoken(metrics):
-    return {name: spoken(value) for name, value in metrics.items()}
-
-
-def _text(metrics):
-    return "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
 
 
 def is_lost_peer(error):
