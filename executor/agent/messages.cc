@@ -234,6 +234,7 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
     if (assignment.resume().has_fetch()) spec.fetch = ToFetch(assignment.resume());
   }
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
+  spec.grace = std::chrono::milliseconds(assignment.grace_ms());
   spec.identity = assignment.identity();
   if (assignment.has_known()) spec.known = ToKnown(assignment.known());
   spec.sweep_dir = folders.Sweep(spec.attempt.sweep);

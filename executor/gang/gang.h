@@ -29,13 +29,14 @@
 
 namespace attune::gang {
 
-// Why a gang is torn down from outside.
+// Why a gang is ended from outside. It has GangSpec::grace where that is said.
 enum class CancelReason {
-  kUnwanted,   // ends as kCancelled
-  kLeaving,    // with its executor: ends as kFailed with FailureKind::kLease
+  kUnwanted,   // ends as kCancelled, with a grace
+  kFallen,     // a part of it on another host has failed: ends as kCancelled
+  kLeaving,    // with its executor: ends as kFailed with FailureKind::kLease, with a grace
   kLeaseLost,  // ends as kFailed with FailureKind::kLease
-  // Its executor is about to leave, and it has been asked to save and leave before: ends as by
-  // kLeaving once a rank is ended by SIGTERM or SIGKILL, and by itself otherwise.
+  // Its executor is about to leave, and has asked it to save and leave before: ends as by kLeaving
+  // once a rank is ended by SIGTERM or SIGKILL, and by itself otherwise.
   kSoon,
 };
 
@@ -154,13 +155,18 @@ class Gang final : private Rank::Owner {
   void AllStarted();
   void RelayRendezvous();
 
-  // Failing and ending.
+  // Failing and ending (gang_end.cc).
   Symptom& SymptomOf(int rank);
   void Weigh();
   void EndUnlessLeaving(std::optional<Failure> failure);
   void Fail(FailureKind kind, int rank, std::string message);
   void FailToStart(FailureKind kind, int rank, const Error& error);
   void End(Outcome outcome, std::optional<Failure> failure);
+  void EndWithGrace(Outcome outcome, std::optional<Failure> failure);
+  bool BeginEnd(Outcome outcome, std::optional<Failure> failure);
+  void EndGrace();
+  // Whether its processes have been asked to leave, and still have time for that.
+  bool has_grace() const { return phase_ == Phase::kEnding && grace_; }
   void KillAll();
   void ConcludeIfGone();
   void Conclude();
@@ -218,6 +224,7 @@ class Gang final : private Rank::Owner {
   std::vector<Symptom> symptoms_;
   Outcome outcome_ = Outcome::kFinished;
   std::optional<Failure> failure_;  // known when the end began; otherwise told by symptoms_
+  // While it runs: until it ends because of its symptoms. While it ends: until SIGKILL.
   Loop::Subscription grace_;
   bool grace_is_for_victims_ = false;
   bool signalled_ = false;  // by somebody who may be about to end the executor as well

@@ -188,7 +188,7 @@ void Gang::OnForked(size_t index, Result<Child> child) {
     return ConcludeIfGone();
   }
   Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);
-  if (phase_ != Phase::kStarting) return KillAll();
+  if (phase_ != Phase::kStarting) return KillAll();  // such an end has no grace
   // The others join the group that the first one made.
   if (index == 0) {
     for (size_t i = 1; i < ranks_.size() && phase_ == Phase::kStarting; ++i) ForkOne(i);

@@ -122,6 +122,10 @@ void Rank::ExpectSilence(std::chrono::milliseconds silence) {
   silent_until_ = silence.count() > 0 ? Loop::Clock::now() + silence : Loop::Clock::time_point{};
 }
 
+void Rank::Terminate() {
+  if (is_running()) syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGTERM, nullptr, 0);
+}
+
 void Rank::Kill() {
   if (!is_running()) return;
   killed_ = true;

@@ -55,6 +55,7 @@ class Rank {
   // Reads its channel again, where that was left off because there was no room for more.
   void ReadOn();
 
+  void Terminate();  // SIGTERM
   void Kill();
 
   const RankSlot& slot() const { return slot_; }

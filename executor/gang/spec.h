@@ -116,6 +116,7 @@ struct GangSpec {
   std::optional<Resume> resume;
   std::optional<FarCheckpoint> fetch;          // that is `resume`, and has to come here first
   std::chrono::milliseconds stall_timeout{0};  // 0: never
+  std::chrono::milliseconds grace{0};          // from SIGTERM to SIGKILL; 0: SIGKILL at once
   uint64_t identity = 0;                       // of the log that the sweep is of; 0: not known
   std::optional<KnownFiles> known;             // see there
   std::filesystem::path sweep_dir;             // of all of its trials

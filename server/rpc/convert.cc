@@ -310,6 +310,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   constexpr double kMostMs = std::numeric_limits<uint32_t>::max();
   out.set_stall_timeout_ms(
       static_cast<uint32_t>(std::min(spec.failure.stall_timeout.value * 1000, kMostMs)));
+  out.set_grace_ms(static_cast<uint32_t>(spec.failure.grace.value * 1000));
   out.set_decided_us(ShownTime(state, attempt.decided).us);
   out.set_milestone(trial.milestone.value);
   out.set_verdict_step(attempt.verdict_step.value);
@@ -456,7 +457,10 @@ v1::Desired ToDesired(const State& state, const std::string& executor,
            *desired.add_assignments());
   }
   for (const Trial* trial : UnwantedOn(state, executor)) {
-    *desired.add_unwanted() = ToProto(trial->live->id, trial->live->epoch);
+    const v1::AttemptRef attempt = ToProto(trial->live->id, trial->live->epoch);
+    *desired.add_unwanted() = attempt;
+    if (trial->live->fell == Outcome::kFailed || trial->live->fell == Outcome::kLost)
+      *desired.add_fallen() = attempt;
   }
   AddRemovals(state, executor, desired);
   desired.set_identity(IdentityOf(state).value);

@@ -71,6 +71,29 @@ Json ReadLine() {
   for (;;) pause();
 }
 
+std::string told_file;  // for SIGTERM
+
+// From now on SIGTERM makes a file, or tells the reader of a FIFO, and ends this process.
+void TrapSigterm(const std::string& file) {
+  told_file = file;
+  signal(SIGTERM, [](int) {
+    const int told = open(told_file.c_str(), O_WRONLY | O_CREAT, 0600);
+    _exit(told >= 0 ? 0 : 93);
+  });
+}
+
+// A child that traps SIGTERM, from before this returns; this process does not.
+void StartHeir(const std::string& file, bool in_own_session) {
+  TrapSigterm(file);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (in_own_session) setsid();
+    Hang();
+  }
+  signal(SIGTERM, SIG_DFL);
+  std::cout << "heir " << pid << std::endl;
+}
+
 void Do(const std::string& verb, const std::string& argument) {
   const auto step = [&] { return std::stoll(argument); };
   if (verb == "progress") Send({{"type", "progress"}, {"step", step()}});
@@ -149,6 +172,10 @@ void Do(const std::string& verb, const std::string& argument) {
     if (read(ends[0], &pid, sizeof pid) != sizeof pid) _exit(94);
     std::cout << "nobody " << pid << std::endl;
   }
+  if (verb == "trap") TrapSigterm(argument);
+  if (verb == "deaf") signal(SIGTERM, SIG_IGN);
+  if (verb == "heir") StartHeir(argument, false);
+  if (verb == "far-heir") StartHeir(argument, true);
   if (verb == "parent") std::cout << "parent " << getppid() << std::endl;
   if (verb == "kill") raise(static_cast<int>(step()));
   if (verb == "exit") _exit(static_cast<int>(step()));

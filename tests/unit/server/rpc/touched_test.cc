@@ -94,6 +94,32 @@ TEST_F(TouchedTest, WhereAGangMeetsIsToldToAllOfIt) {
   EXPECT_EQ(told.host(), "");
 }
 
+TEST_F(TouchedTest, TheRestOfAGangIsToldThatItHasFallen) {
+  for (const char* name : {"d", "e"}) Do(JoinExecutor{name, "1", "", {.cpus = 2}, true});
+  SweepSpec spec = attune::testing::ToySpec();
+  spec.gang = {.workers = 4, .per_worker = {.cpus = 1}};
+  Do(CreateSweep{spec, "", ""});
+  const Trial trial = Live(0);
+  Do(RecordFact{trial.live->epoch,
+                AttemptEnded{.attempt = trial.live->id,
+                             .outcome = Outcome::kFailed,
+                             .failure = {.kind = FailureKind::kExit, .message = "it broke"}},
+                "d"});
+  const v1::Desired fallen = ToDesired(brain.state(), "e");
+  ASSERT_EQ(fallen.unwanted_size(), 1);
+  ASSERT_EQ(fallen.fallen_size(), 1);
+  EXPECT_EQ(fallen.fallen(0).epoch(), fallen.unwanted(0).epoch());
+}
+
+TEST_F(TouchedTest, WhatAPersonKillsHasNotFallen) {
+  Do(CreateSweep{attune::testing::ToySpec(), "", ""});
+  const std::string host = HostOf(0);
+  Do(KillSweep{SweepId(1)});
+  const v1::Desired killed = ToDesired(brain.state(), host);
+  EXPECT_EQ(killed.unwanted_size(), 1);
+  EXPECT_EQ(killed.fallen_size(), 0);
+}
+
 TEST_F(TouchedTest, ProgramsGetSecretsAsVariables) {
   SweepSpec spec = attune::testing::ToySpec();
   spec.program.environment = {{"A", "1"}};
