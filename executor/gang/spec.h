@@ -106,6 +106,8 @@ struct GangSpec {
   int world_size = 1;
   std::vector<RankSlot> ranks;  // those on this host
   int node_rank = 0;            // of this host among those of the gang
+  int nodes = 1;                // hosts that the gang is on
+  int max_restarts = 0;         // of the trial, after its failures
   HostAddress host;             // this one
   // Of a gang over several hosts: where it meets, if rank 0 is on another than this.
   std::optional<SharedRendezvous> rendezvous;

@@ -278,7 +278,8 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   }
   out.set_seed(SeedOf(spec, trial.id.number));
   out.set_world_size(static_cast<uint32_t>(attempt.ranks.size()));
-  for (size_t rank = 0, node = 0; rank < attempt.ranks.size(); ++rank) {
+  size_t node = 0;
+  for (size_t rank = 0; rank < attempt.ranks.size(); ++rank) {
     const RankSlot& slot = attempt.ranks[rank];
     if (rank > 0 && slot.executor != attempt.ranks[rank - 1].executor) ++node;
     if (slot.executor != executor) continue;
@@ -290,6 +291,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
     for (int gpu : slot.gpus) out_slot.add_gpus(static_cast<uint32_t>(gpu));
     if (slot.gpu_percent < 100) out_slot.set_gpu_percent(static_cast<uint32_t>(slot.gpu_percent));
   }
+  out.set_nodes(static_cast<uint32_t>(node + 1));
   out.set_rank_zero_finished(attempt.gone.contains(attempt.ranks.front().executor));
   if (attempt.rendezvous) {
     out.mutable_rendezvous()->set_address(attempt.rendezvous->address);
@@ -311,6 +313,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   out.set_stall_timeout_ms(
       static_cast<uint32_t>(std::min(spec.failure.stall_timeout.value * 1000, kMostMs)));
   out.set_grace_ms(static_cast<uint32_t>(spec.failure.grace.value * 1000));
+  out.set_max_restarts(static_cast<uint32_t>(spec.failure.max_restarts));
   out.set_decided_us(ShownTime(state, attempt.decided).us);
   out.set_milestone(trial.milestone.value);
   out.set_verdict_step(attempt.verdict_step.value);

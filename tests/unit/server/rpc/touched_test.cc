@@ -79,6 +79,7 @@ TEST_F(TouchedTest, WhereAGangMeetsIsToldToAllOfIt) {
   EXPECT_FALSE(ToDesired(brain.state(), "e").assignments(0).has_rendezvous());
   EXPECT_EQ(ToDesired(brain.state(), "d").assignments(0).node_rank(), 0u);
   EXPECT_EQ(ToDesired(brain.state(), "e").assignments(0).node_rank(), 1u);
+  EXPECT_EQ(ToDesired(brain.state(), "e").assignments(0).nodes(), 2u);
   v1::Facts facts;
   v1::Fact& fact = *facts.add_facts();
   const Trial trial = Live(0);
