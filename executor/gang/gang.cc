@@ -51,7 +51,8 @@ void Gang::OnBadLine(Rank& rank, const std::string& problem) {
 
 void Gang::On(Rank& rank, const channel::Rendezvous& rendezvous) {
   if (rank.slot().rank != 0) {
-    return Fail(FailureKind::kProtocol, rank.slot().rank, "a rendezvous can only come from rank 0");
+    return Fail(FailureKind::kProtocol, rank.slot().rank,
+                "rank " + std::to_string(rank.slot().rank) + " sent a rendezvous; only rank 0 may");
   }
   if (spec_.Spans() && rendezvous_) {
     return Fail(FailureKind::kProtocol, 0, "rank 0 says where it listens a second time");
@@ -108,7 +109,7 @@ void Gang::Take(Report report) {
   const int64_t step = report.step;
   if (step <= last_step_) {
     return Fail(FailureKind::kProtocol, 0,
-                "a report at step " + std::to_string(step) + " came after step " +
+                "rank 0 sent a report at step " + std::to_string(step) + " after step " +
                     std::to_string(last_step_) + "; steps must grow");
   }
   const bool waits = RankZeroWaits(report);
@@ -163,9 +164,9 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
   const auto place =
       spec_.checkpoint_dir / CheckpointFolder(checkpoint.step, spec_.attempt.attempt);
   if (std::filesystem::path(checkpoint.path).lexically_normal() != place) {
-    return Fail(
-        FailureKind::kProtocol, 0,
-        "the checkpoint " + channel::Quote(checkpoint.path) + " is not at " + place.string());
+    return Fail(FailureKind::kProtocol, 0,
+                "rank 0 sent the checkpoint " + channel::Quote(checkpoint.path) +
+                    ", which is not at " + place.string());
   }
   checkpoint.path = place.string();
   Emit(std::move(checkpoint));
@@ -183,7 +184,7 @@ void Gang::On(Rank& rank, const channel::Heartbeat& heartbeat) {
 }
 
 void Gang::On(Rank& rank, const channel::ErrorText& error) {
-  Symptom& symptom = SymptomOf(rank.slot().rank);
+  Symptom& symptom = SymptomOf(rank);
   if (symptom.error.empty()) {
     symptom.error = error.message;
     symptom.lost_peer = error.lost_peer;
@@ -203,7 +204,7 @@ void Gang::OnExit(Rank& rank) {
   const bool by_us = rank.was_killed() && exit.signal == SIGKILL;
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
   if (!by_us && (!exit.ok() || known != symptoms_.end())) {
-    SymptomOf(rank.slot().rank).exit = exit;
+    SymptomOf(rank).exit = exit;
   } else if (exit.ok()) {
     OnFinished();
   }

@@ -156,7 +156,7 @@ class Gang final : private Rank::Owner {
   void RelayRendezvous();
 
   // Failing and ending (gang_end.cc).
-  Symptom& SymptomOf(int rank);
+  Symptom& SymptomOf(const Rank& rank);
   void Weigh();
   void EndUnlessLeaving(std::optional<Failure> failure);
   void Fail(FailureKind kind, int rank, std::string message);

@@ -20,16 +20,23 @@ uint64_t FreeBytes(const std::filesystem::path& folder) {
 
 }  // namespace
 
-Symptom& Gang::SymptomOf(int rank) {
-  const auto known = std::ranges::find(symptoms_, rank, &Symptom::rank);
+// A launcher may report ends in another order than that in which the ranks ended.
+Symptom& Gang::SymptomOf(const Rank& rank) {
+  const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
   if (known != symptoms_.end()) return *known;
-  return symptoms_.emplace_back(Symptom{.rank = rank});
+  const auto seen_at = rank.ended_at().value_or(Loop::Clock::now());
+  const auto next = std::ranges::upper_bound(symptoms_, seen_at, {}, &Symptom::seen_at);
+  return *symptoms_.insert(next, Symptom{.rank = rank.slot().rank, .seen_at = seen_at});
 }
 
 void Gang::Weigh() {
   if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
   if (signalled_) return;
   const Symptom& culprit = Culprit(symptoms_);
+  const bool may_have_another = std::ranges::any_of(ranks_, [&](const auto& rank) {
+    return rank->is_unexplained() && rank->ended_at() < culprit.seen_at;
+  });
+  if (may_have_another) return;  // until its launcher has reported
   if (culprit.exit && (culprit.exit->signal == SIGTERM || culprit.exit->signal == SIGKILL))
     return EndUnlessLeaving({});
   if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
@@ -63,9 +70,10 @@ void Gang::Fail(FailureKind kind, int rank, std::string message) {
 // If the disk is full that is the host's failure, whatever could not be done.
 void Gang::FailToStart(FailureKind kind, int rank, const Error& error) {
   const bool disk_full = error.code == ErrorCode::kStorageFull;
+  const std::string who = rank < 0 ? "" : "rank " + std::to_string(rank) + " cannot start: ";
   End(Outcome::kFailed, Failure{.kind = disk_full ? FailureKind::kHost : kind,
                                 .rank = rank,
-                                .message = error.message,
+                                .message = who + error.message,
                                 .disk_full = disk_full});
 }
 

@@ -132,7 +132,7 @@ void Gang::SpawnAll() {
                                  .process_group = group_,
                                  .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
                                  .announce_fd = services_.guard.announce_fd()});
-    if (!child.ok()) return Fail(FailureKind::kStart, rank->slot().rank, child.error().message);
+    if (!child.ok()) return FailToStart(FailureKind::kStart, rank->slot().rank, child.error());
     WarnWithoutCgroup(*child);
     Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
   }
@@ -161,13 +161,15 @@ void Gang::ForkOne(size_t index) {
   // Too much for a packet, so for each of the ranks: none has been forked yet.
   launcher_ = nullptr;
   if (index == 0) return SpawnAll();
-  Fail(FailureKind::kStart, rank.slot().rank, "its command and environment are too large");
+  FailToStart(FailureKind::kStart, rank.slot().rank,
+              Invalid("its command and environment are too large"));
 }
 
 void Gang::OnUnavailable(size_t index) {
   --forks_pending_;
   if (phase_ != Phase::kStarting) return ConcludeIfGone();
-  if (index > 0) return Fail(KindOfUnforked(), ranks_[index]->slot().rank, launcher_->death());
+  if (index > 0)
+    return FailToStart(KindOfUnforked(), ranks_[index]->slot().rank, Invalid(launcher_->death()));
   launcher_ = nullptr;
   SpawnAll();
 }
@@ -184,7 +186,7 @@ FailureKind Gang::KindOfUnforked() const {
 void Gang::OnForked(size_t index, Result<Child> child) {
   --forks_pending_;
   if (!child.ok()) {
-    Fail(KindOfUnforked(), ranks_[index]->slot().rank, child.error().message);
+    FailToStart(KindOfUnforked(), ranks_[index]->slot().rank, child.error());
     return ConcludeIfGone();
   }
   Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);

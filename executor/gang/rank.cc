@@ -102,7 +102,7 @@ void Rank::Read(size_t bytes_max) {
 
 void Rank::OnPidfd() {
   exit_watch_.Reset();  // readable from now on
-  ended_ = true;
+  ended_at_ = Loop::Clock::now();
   if (parent_ == Parent::kLauncher && !orphaned_) return owner_.OnUnexplained();
   // Empty when the launcher reaped it and died before it could tell.
   Finish(Reap(child_.pidfd.get()).value_or(ExitStatus{.signal = SIGKILL}));
@@ -111,7 +111,7 @@ void Rank::OnPidfd() {
 void Rank::OnLauncherReport(std::optional<ExitStatus> status) {
   if (status) return Finish(*status);
   orphaned_ = true;
-  if (ended_ || !child_.pidfd) {
+  if (ended_at_ || !child_.pidfd) {
     OnPidfd();
   } else {
     Kill();

@@ -63,7 +63,9 @@ class Rank {
   bool is_attached() const { return child_.pid != 0; }
   bool is_running() const { return is_attached() && !exit_; }
   const std::optional<ExitStatus>& exit() const { return exit_; }
-  bool is_unexplained() const { return ended_ && !exit_; }
+  bool is_unexplained() const { return ended_at_ && !exit_; }
+  // When its end was seen; how it ended may become known later.
+  const std::optional<Loop::Clock::time_point>& ended_at() const { return ended_at_; }
   bool was_killed() const { return killed_; }
   bool has_spoken() const { return spoken_; }
 
@@ -94,7 +96,7 @@ class Rank {
   channel::LineReader lines_;
   std::string unsent_;
   std::optional<ExitStatus> exit_;
-  bool ended_ = false;  // its pidfd says so; how may still be unknown
+  std::optional<Loop::Clock::time_point> ended_at_;  // as its pidfd says
   bool orphaned_ = false;
   bool killed_ = false;
   bool spoken_ = false;
