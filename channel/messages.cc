@@ -275,6 +275,8 @@ void Read(const std::string& type, const OrderedJson& json, Fields<OrderedJson>&
                       .milestone = fields.IntegerOr(0, "milestone", 0, kSweepIntegerMax)};
   }
   if (type == "yield") message = Yield{};
+  if (type == "claimed") message = Claimed{};
+  if (type == "refused") message = Refused{fields.Text("message")};
 }
 
 void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& message) {
@@ -282,6 +284,14 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
     message = Heartbeat{std::chrono::milliseconds(fields.Integer("silence_ms", 0, kSilenceMsMax))};
   }
   if (type == "progress") message = Progress{fields.Integer("step", 0)};
+  if (type == "join") {
+    const int world_size = fields.Small("world_size", 1);
+    message = Join{.rank = fields.Small("rank", 0, world_size - 1),
+                   .world_size = world_size,
+                   .local_rank = fields.Small("local_rank", 0, world_size - 1),
+                   .local_world_size = fields.Small("local_world_size", 1, world_size)};
+  }
+  if (type == "claim") message = Claim{};
   if (type == "waiting")
     message = Waiting{.ranks = fields.Ranks("ranks"), .step = fields.Integer("step", 1)};
   if (type == "report") {
@@ -440,6 +450,22 @@ std::string ToLine(const Heartbeat& heartbeat) {
 
 std::string ToLine(const Waiting& waiting) {
   return Line({{"type", "waiting"}, {"ranks", waiting.ranks}, {"step", waiting.step}});
+}
+
+std::string ToLine(const Join& join) {
+  return Line({{"type", "join"},
+               {"rank", join.rank},
+               {"world_size", join.world_size},
+               {"local_rank", join.local_rank},
+               {"local_world_size", join.local_world_size}});
+}
+
+std::string ToLine(const Claim&) { return Line({{"type", "claim"}}); }
+
+std::string ToLine(const Claimed&) { return Line({{"type", "claimed"}}); }
+
+std::string ToLine(const Refused& refused) {
+  return Line({{"type", "refused"}, {"message", Shorten(refused.message)}});
 }
 
 std::string ToLine(const ErrorText& error) {

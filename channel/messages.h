@@ -75,6 +75,14 @@ struct Verdict {
 // Rank 0 is to wait for a verdict at its next report, milestone or not.
 struct Yield {};
 
+// This process speaks for its rank from now on.
+struct Claimed {};
+
+// This process may not join, or not speak for its rank, and why.
+struct Refused {
+  std::string message;
+};
+
 // ---- both
 
 // Where rank 0's store listens; goes on to the other ranks.
@@ -126,6 +134,18 @@ struct Waiting {
   int64_t step = 0;
 };
 
+// A program below a rank's process wants the start line. Its place is as its environment says: that
+// of the rank, or the one that a launcher such as torchrun gave it.
+struct Join {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  int local_world_size = 1;
+};
+
+// A program that has joined wants to speak for its rank.
+struct Claim {};
+
 // Why the rank is about to fail.
 struct ErrorText {
   std::string message;
@@ -138,17 +158,19 @@ struct Done {};
 // What comes out of these two can be stored, sent on and shown as it is; everything else is refused
 // here, where it can be blamed on who wrote it. The error names the field, its value and what it
 // must be, and quotes the beginning of the line.
-using FromExecutor = std::variant<Start, Rendezvous, Verdict, Yield, Unknown>;
+using FromExecutor = std::variant<Start, Rendezvous, Verdict, Yield, Claimed, Refused, Unknown>;
 Result<FromExecutor> ParseFromExecutor(std::string_view line);
 
 using FromRank = std::variant<Rendezvous, Report, Logged, CheckpointSaved, Progress, Heartbeat,
-                              Waiting, ErrorText, Done, Unknown>;
+                              Waiting, Join, Claim, ErrorText, Done, Unknown>;
 Result<FromRank> ParseFromRank(std::string_view line);
 
 // A line with its newline.
 std::string ToLine(const Start& start);
 std::string ToLine(const Verdict& verdict);
 std::string ToLine(const Yield& yield);
+std::string ToLine(const Claimed& claimed);
+std::string ToLine(const Refused& refused);
 std::string ToLine(const Rendezvous& rendezvous);
 std::string ToLine(const Report& report);
 std::string ToLine(const Logged& logged);
@@ -156,6 +178,8 @@ std::string ToLine(const CheckpointSaved& checkpoint);
 std::string ToLine(const Progress& progress);
 std::string ToLine(const Heartbeat& heartbeat);
 std::string ToLine(const Waiting& waiting);
+std::string ToLine(const Join& join);
+std::string ToLine(const Claim& claim);
 std::string ToLine(const ErrorText& error);
 std::string ToLine(const Done& done);
 

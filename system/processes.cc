@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -38,6 +39,22 @@ std::vector<pid_t> AllProcesses() {
     if (const auto pid = ParseNumber<pid_t>(name)) pids.push_back(*pid);
   }
   return pids;
+}
+
+std::vector<Descendant> DescendantsOf(pid_t ancestor) {
+  std::multimap<pid_t, Descendant> by_parent;
+  for (const pid_t pid : AllProcesses()) {
+    if (pid == ancestor) continue;
+    const ProcessState state = ReadProcess(pid);
+    by_parent.emplace(state.parent, Descendant{pid, state});
+  }
+  std::vector<Descendant> descendants;
+  pid_t parent = ancestor;
+  for (size_t next = 0;; parent = descendants[next++].pid) {
+    const auto [first, last] = by_parent.equal_range(parent);
+    for (auto child = first; child != last; ++child) descendants.push_back(child->second);
+    if (next == descendants.size()) return descendants;
+  }
 }
 
 UniqueFd OpenPidfd(pid_t pid) {

@@ -18,6 +18,13 @@ struct ProcessState {
 ProcessState ReadProcess(pid_t pid);
 std::vector<pid_t> AllProcesses();
 
+struct Descendant {
+  pid_t pid = 0;
+  ProcessState state;
+};
+// Children of a process, their children, and so on; each after its parent.
+std::vector<Descendant> DescendantsOf(pid_t ancestor);
+
 // A descriptor that polls readable once the process has ended; without one, errno says why.
 // REQUIRES: nobody else reaps the process meanwhile.
 UniqueFd OpenPidfd(pid_t pid);

@@ -21,6 +21,7 @@ inline constexpr int kMaxWorkers = 100'000;
 inline constexpr int kMaxPriority = 1000;   // and the smallest is -kMaxPriority
 inline constexpr int kMaxPlateau = 10'000;  // reports of each trial that are remembered
 inline constexpr Seconds kMaxBackoff{86'400};
+inline constexpr Seconds kMaxGrace{86'400};
 
 inline const auto& Keys(std::type_identity<Objective>) {
   static const KeyTable table(
@@ -343,6 +344,13 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
           {.name = "failure.stall_timeout",
            .help = "A worker that shows no sign of life for this long has failed",
            .min = 1,
+           .editable = true,
+           .of_program = true}),
+      KeyRow<&SweepSpec::failure, &FailurePolicy::grace>(
+          {.name = "failure.grace",
+           .help = "How long the processes of a trial that is ended have to leave after SIGTERM; "
+                   "then they get SIGKILL; 0s: SIGKILL at once",
+           .max = kMaxGrace.value,
            .editable = true,
            .of_program = true}),
       KeyRow<&SweepSpec::failure, &FailurePolicy::on_log>(

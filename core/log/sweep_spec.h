@@ -114,6 +114,7 @@ struct FailurePolicy {
   int max_failed_trials = 10;     // one more, and the sweep fails
   Seconds backoff{10};            // before the first restart; doubles with each further one
   Seconds stall_timeout{600};     // a rank that is silent for longer has failed
+  Seconds grace{5};               // from SIGTERM to SIGKILL, when a trial is ended
   std::vector<LogPolicy> on_log;  // the first that matches counts
   bool operator==(const FailurePolicy&) const = default;
 };

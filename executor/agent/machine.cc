@@ -71,7 +71,9 @@ gang::BootClock::time_point Machine::NextDeadline() const {
 void Machine::Stop(AgentExit exit) {
   if (exit_) return;
   exit_ = std::move(exit);
-  CancelAll(gang::CancelReason::kLeaving);
+  // Another process has this one's name, and its slots.
+  const bool superseded = exit_->reason == AgentExit::Reason::kSuperseded;
+  CancelAll(superseded ? gang::CancelReason::kLeaseLost : gang::CancelReason::kLeaving);
 }
 
 void Machine::Leave(milliseconds grace, const Now& now) {
@@ -341,7 +343,10 @@ gang::BootClock::time_point Machine::GiveUpAt() const {
 
 void Machine::CancelAll(gang::CancelReason reason) {
   reconciler_.ForgetWishes();
-  for (const gang::AttemptId& attempt : reconciler_.CancelAll()) gangs_.Cancel(attempt, reason);
+  std::vector<gang::AttemptId> gangs = reconciler_.CancelAll();
+  // Without a lease, those that are leaving have no time left either.
+  if (reason == gang::CancelReason::kLeaseLost) gangs = reconciler_.Live();
+  for (const gang::AttemptId& attempt : gangs) gangs_.Cancel(attempt, reason);
 }
 
 void Machine::OnFact(const gang::Fact& fact, const Now& now) {
@@ -415,6 +420,8 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
   for (const gang::AttemptId& attempt : actions.cancel) {
     gangs_.Cancel(attempt, gang::CancelReason::kUnwanted);
   }
+  for (const gang::AttemptId& attempt : actions.abort)
+    gangs_.Cancel(attempt, gang::CancelReason::kFallen);
   // Whatever a gang leaves here, the next process knows how far the log was.
   if (!actions.start.empty())
     files_.KeepSeen({hello_.identity(), hello_.log_seq(), hello_.server_run()});

@@ -223,6 +223,8 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
          .gpu_percent = slot.gpu_percent() == 0 ? 100 : static_cast<int>(slot.gpu_percent())});
   }
   spec.node_rank = static_cast<int>(assignment.node_rank());
+  spec.nodes = static_cast<int>(assignment.nodes());
+  spec.max_restarts = static_cast<int>(assignment.max_restarts());
   if (assignment.has_rendezvous()) spec.rendezvous = ToRendezvous(assignment.rendezvous());
   spec.milestone = assignment.milestone();
   spec.time_attr = assignment.time_attr();
@@ -234,6 +236,7 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
     if (assignment.resume().has_fetch()) spec.fetch = ToFetch(assignment.resume());
   }
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
+  spec.grace = std::chrono::milliseconds(assignment.grace_ms());
   spec.identity = assignment.identity();
   if (assignment.has_known()) spec.known = ToKnown(assignment.known());
   spec.sweep_dir = folders.Sweep(spec.attempt.sweep);

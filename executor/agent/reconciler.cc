@@ -40,12 +40,15 @@ void Reconciler::Want(v1::Desired desired) {
   last_epoch_ = desired.last_epoch();
   unwanted_.clear();
   for (const v1::AttemptRef& attempt : desired.unwanted()) unwanted_.push_back(FromProto(attempt));
+  fallen_.clear();
+  for (const v1::AttemptRef& attempt : desired.fallen()) fallen_.insert(FromProto(attempt));
   ForgetOldEnds();
 }
 
 void Reconciler::ForgetWishes() {
   wanted_.clear();
   unwanted_.clear();
+  fallen_.clear();
   revision_ = 0;
 }
 
@@ -54,7 +57,7 @@ Reconciler::Actions Reconciler::Reconcile() {
   for (auto& [attempt, gang] : live_) {
     if (gang.ending || wanted_.contains(attempt)) continue;
     gang.ending = true;
-    actions.cancel.push_back(attempt);
+    (fallen_.contains(attempt) ? actions.abort : actions.cancel).push_back(attempt);
   }
   for (const auto& [attempt, assignment] : wanted_) {
     const auto found = live_.find(attempt);

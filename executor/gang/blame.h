@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,11 +17,12 @@ struct Symptom {
   bool lost_peer = false;          // its `error` line says that another rank is gone
   bool disk_full = false;          // its `error` line says that a disk or a quota is full
   std::optional<ExitStatus> exit;  // empty: the gang was torn down before it left by itself
+  std::chrono::steady_clock::time_point seen_at{};
 };
 
 // The rank that caused a gang's failure, of `symptoms` in the order in which they were seen: the
-// first that has not lost a peer, which makes a rank a victim of the failure rather than its cause,
-// or simply the first. REQUIRES: !symptoms.empty().
+// first that has not lost a peer, or the first if all have. A lost peer makes a rank a victim of
+// the failure and not its cause. REQUIRES: !symptoms.empty().
 const Symptom& Culprit(const std::vector<Symptom>& symptoms);
 
 // Says what happened to one rank. The log's tail is left to the caller.

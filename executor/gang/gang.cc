@@ -1,17 +1,13 @@
 #include "executor/gang/gang.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "channel/line_reader.h"
 #include "executor/gang/folders.h"
-#include "executor/processes/process_group.h"
 #include "logging/log.h"
-#include "system/files.h"
 
 namespace attune::gang {
 namespace {
@@ -23,12 +19,6 @@ int64_t WallClockUs() {
 }
 
 bool IsLoopback(const std::string& host) { return host == "localhost" || host.starts_with("127."); }
-
-uint64_t FreeBytes(const std::filesystem::path& folder) {
-  std::error_code failed;
-  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
-  return failed ? 0 : space.available;
-}
 
 }  // namespace
 
@@ -53,7 +43,8 @@ void Gang::OnBadLine(Rank& rank, const std::string& problem) {
 
 void Gang::On(Rank& rank, const channel::Rendezvous& rendezvous) {
   if (rank.slot().rank != 0) {
-    return Fail(FailureKind::kProtocol, rank.slot().rank, "a rendezvous can only come from rank 0");
+    return Fail(FailureKind::kProtocol, rank.slot().rank,
+                "rank " + std::to_string(rank.slot().rank) + " sent a rendezvous; only rank 0 may");
   }
   if (spec_.Spans() && rendezvous_) {
     return Fail(FailureKind::kProtocol, 0, "rank 0 says where it listens a second time");
@@ -110,14 +101,14 @@ void Gang::Take(Report report) {
   const int64_t step = report.step;
   if (step <= last_step_) {
     return Fail(FailureKind::kProtocol, 0,
-                "a report at step " + std::to_string(step) + " came after step " +
+                "rank 0 sent a report at step " + std::to_string(step) + " after step " +
                     std::to_string(last_step_) + "; steps must grow");
   }
   const bool waits = RankZeroWaits(report);
   // It was told to leave, and goes on: as a program does that catches whatever is thrown at it. Or
   // it did not wait to be told, and does not now.
   const bool is_late = verdict_ && verdict_->action != Action::kContinue && step > verdict_->step;
-  if (leaves_ || (is_late && !waits)) return End(Outcome::kFinished, {});
+  if (leaves_ || (is_late && !waits)) return EndWithGrace(Outcome::kFinished, {});
   last_step_ = step;
   report.waits = waits;
   Emit(std::move(report));
@@ -165,9 +156,9 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
   const auto place =
       spec_.checkpoint_dir / CheckpointFolder(checkpoint.step, spec_.attempt.attempt);
   if (std::filesystem::path(checkpoint.path).lexically_normal() != place) {
-    return Fail(
-        FailureKind::kProtocol, 0,
-        "the checkpoint " + channel::Quote(checkpoint.path) + " is not at " + place.string());
+    return Fail(FailureKind::kProtocol, 0,
+                "rank 0 sent the checkpoint " + channel::Quote(checkpoint.path) +
+                    ", which is not at " + place.string());
   }
   checkpoint.path = place.string();
   Emit(std::move(checkpoint));
@@ -175,7 +166,7 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
 
 void Gang::On(Rank& rank, const channel::ErrorText& error) {
   if (IsOver(rank)) return;
-  Symptom& symptom = SymptomOf(rank.slot().rank);
+  Symptom& symptom = SymptomOf(rank);
   if (symptom.error.empty()) {
     symptom.error = error.message;
     symptom.lost_peer = error.lost_peer;
@@ -198,7 +189,7 @@ void Gang::OnExit(Rank& rank) {
   const bool by_us = rank.was_killed() && exit.signal == SIGKILL;
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
   if (!by_us && !IsOver(rank) && (!exit.ok() || known != symptoms_.end())) {
-    SymptomOf(rank.slot().rank).exit = exit;
+    SymptomOf(rank).exit = exit;
   } else if (exit.ok()) {
     OnFinished();
     if (rank.slot().rank == 0) OnRankZeroLeft();
@@ -206,6 +197,7 @@ void Gang::OnExit(Rank& rank) {
   }
   if (!symptoms_.empty()) Weigh();
   FinishIfAllLeft();
+  if (has_grace()) leftovers_.Terminate(group_, cgroup_.get());
   ConcludeIfGone();
 }
 
@@ -226,149 +218,6 @@ void Gang::FinishIfAllLeft() {
                     channel::Quote(spec_.program.report_pattern));
   }
   End(Outcome::kFinished, {});
-}
-
-Symptom& Gang::SymptomOf(int rank) {
-  const auto known = std::ranges::find(symptoms_, rank, &Symptom::rank);
-  if (known != symptoms_.end()) return *known;
-  return symptoms_.emplace_back(Symptom{.rank = rank});
-}
-
-void Gang::Weigh() {
-  if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
-  if (signalled_) return;
-  const Symptom& culprit = Culprit(symptoms_);
-  if (culprit.exit && (culprit.exit->signal == SIGTERM || culprit.exit->signal == SIGKILL))
-    return EndUnlessLeaving({});
-  if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
-  if (grace_ && grace_is_for_victims_ == culprit.lost_peer) return;
-  grace_is_for_victims_ = culprit.lost_peer;
-  const GangTiming& timing = services_.timing;
-  grace_ = services_.loop.After(culprit.lost_peer ? timing.victim_grace : timing.failure_grace,
-                                [this] { End(Outcome::kFailed, {}); });
-}
-
-// A batch system that ends a job signals all of its processes: the executor among them says so
-// within the grace, and then it is no failure of the trial's.
-void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
-  if (signalled_ || phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
-  if (soon_) return Cancel(CancelReason::kLeaving);
-  if (services_.timing.leave_grace.count() == 0) return End(Outcome::kFailed, std::move(failure));
-  signalled_ = true;
-  grace_ = services_.loop.After(services_.timing.leave_grace, [this, failure = std::move(failure)] {
-    End(Outcome::kFailed, failure);
-  });
-}
-
-bool Gang::AnyRuns() const {
-  return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_running(); });
-}
-
-void Gang::Fail(FailureKind kind, int rank, std::string message) {
-  End(Outcome::kFailed, Failure{.kind = kind, .rank = rank, .message = std::move(message)});
-}
-
-// If the disk is full that is the host's failure, whatever could not be done.
-void Gang::FailToStart(FailureKind kind, int rank, const Error& error) {
-  const bool disk_full = error.code == ErrorCode::kStorageFull;
-  End(Outcome::kFailed, Failure{.kind = disk_full ? FailureKind::kHost : kind,
-                                .rank = rank,
-                                .message = error.message,
-                                .disk_full = disk_full});
-}
-
-void Gang::Cancel(CancelReason reason) {
-  if (reason == CancelReason::kUnwanted) return End(Outcome::kCancelled, {});
-  if (reason == CancelReason::kSoon) soon_ = true;
-  if (reason == CancelReason::kSoon && !signalled_) return;
-  if (reason != CancelReason::kLeaseLost) {
-    return Fail(FailureKind::kLease, -1, "its executor was stopped, and tore the gang down");
-  }
-  Fail(FailureKind::kLease, -1,
-       "the executor heard nothing from the server for longer than its lease and tore the gang "
-       "down");
-}
-
-void Gang::End(Outcome outcome, std::optional<Failure> failure) {
-  if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
-  phase_ = Phase::kEnding;
-  outcome_ = outcome;
-  failure_ = std::move(failure);
-  grace_.Reset();
-  stall_.Reset();
-  laggards_.Reset();
-  KillAll();
-  // Not at once: the caller may be a rank in the middle of its own work.
-  // Whoever destroys this gang posts that too, and later.
-  services_.loop.Post([this] { ConcludeIfGone(); });
-}
-
-void Gang::KillAll() {
-  for (const auto& rank : ranks_) rank->Kill();
-  if (group_ != 0) KillGroup(group_);
-}
-
-void Gang::ConcludeIfGone() {
-  if (phase_ != Phase::kEnding || AnyRuns() || forks_pending_ > 0) return;
-  if (group_ == 0) return Conclude();
-
-  // What the ranks started goes with them.
-  if (leftovers_.End(group_, cgroup_.get())) Conclude();
-}
-
-bool Gang::has_rank(pid_t pid) const {
-  return std::ranges::any_of(ranks_, [pid](const auto& rank) { return rank->pid() == pid; });
-}
-
-void Gang::Conclude() {
-  phase_ = Phase::kGone;
-  TrimLogs();
-  const uint64_t unfinished_bytes = DiscardUnfinished();
-  if (group_ != 0) {
-    ReapGroup(group_);
-    services_.guard.Remove(group_);
-  }
-  Ended ended{.outcome = outcome_};
-  if (outcome_ == Outcome::kFailed) {
-    ended.failure = failure_ ? std::move(*failure_) : Describe(Culprit(symptoms_));
-    if (ended.failure->rank >= 0) {
-      ended.failure->log_tail = LogTail(RankLog(spec_.attempt_dir, ended.failure->rank));
-    } else if (launcher_ && !launcher_->death().empty()) {
-      ended.failure->log_tail = LogTail(launcher_->log());
-    }
-    ended.failure->match = FindInFailure(*ended.failure);
-    if (ended.failure->disk_full)
-      ended.failure->room_bytes = FreeBytes(spec_.checkpoint_dir) + unfinished_bytes;
-  }
-  Emit(std::move(ended));
-  services_.gone(spec_.attempt);
-}
-
-// Deletes what ranks that were killed, or failed, have not deleted themselves. Returns how many
-// bytes an unfinished checkpoint had.
-uint64_t Gang::DiscardUnfinished() {
-  uint64_t bytes = 0;
-  if (!services_.discard) return bytes;
-  if (const auto fetched = FetchedFolder(spec_)) services_.discard(*fetched);
-  for (std::filesystem::path& unfinished : UnfinishedCheckpoints(spec_)) {
-    bytes += BytesIn(unfinished);
-    services_.discard(std::move(unfinished));
-  }
-  return bytes;
-}
-
-// What the failed rank says counts before what the others do.
-LogMatch Gang::FindInFailure(const Failure& failure) const {
-  std::vector<std::filesystem::path> logs;
-  if (failure.rank >= 0) logs.push_back(RankLog(spec_.attempt_dir, failure.rank));
-  for (const auto& rank : ranks_) {
-    if (rank->slot().rank != failure.rank)
-      logs.push_back(RankLog(spec_.attempt_dir, rank->slot().rank));
-  }
-  // A pattern may expect that a line begins as the rank has sent it.
-  std::string message = failure.message;
-  if (!failure_ && !symptoms_.empty()) message = Culprit(symptoms_).error + '\n' + message;
-  return Find(spec_.program.log_patterns, message, logs);
 }
 
 void Gang::Tell(const Verdict& verdict) {
@@ -393,7 +242,7 @@ void Gang::DeliverVerdict() {
   waiting_at_.reset();
   yielding_ = false;  // a verdict answers every request before it
   resumed_at_ = Loop::Clock::now();
-  if (log_reports_ && !goes_on) return End(Outcome::kFinished, {});
+  if (log_reports_ && !goes_on) return EndWithGrace(Outcome::kFinished, {});
   if (log_reports_) services_.loop.Post([this] { ReadLogOn(); });
   leaves_ = !goes_on;
   leaves_action_ = action;

@@ -29,13 +29,14 @@
 
 namespace attune::gang {
 
-// Why a gang is torn down from outside.
+// Why a gang is ended from outside. It has GangSpec::grace where that is said.
 enum class CancelReason {
-  kUnwanted,   // ends as kCancelled
-  kLeaving,    // with its executor: ends as kFailed with FailureKind::kLease
+  kUnwanted,   // ends as kCancelled, with a grace
+  kFallen,     // a part of it on another host has failed: ends as kCancelled
+  kLeaving,    // with its executor: ends as kFailed with FailureKind::kLease, with a grace
   kLeaseLost,  // ends as kFailed with FailureKind::kLease
-  // Its executor is about to leave, and it has been asked to save and leave before: ends as by
-  // kLeaving once a rank is ended by SIGTERM or SIGKILL, and by itself otherwise.
+  // Its executor is about to leave, and has asked it to save and leave before: ends as by kLeaving
+  // once a rank is ended by SIGTERM or SIGKILL, and by itself otherwise.
   kSoon,
 };
 
@@ -69,6 +70,8 @@ class Gang final : private Rank::Owner {
     GangTiming timing;
     // For the ranks and all that they start; null: there are none.
     std::function<std::unique_ptr<Cgroup>()> cgroup;
+    // A path for a socket that nobody has had before; null or an empty path: there are none.
+    std::function<std::filesystem::path()> socket_path;
     // A launcher for the program, if it can have one.
     std::function<Result<WarmStart>(const LaunchedProgram& program)> launcher_for;
     FactSink facts;
@@ -129,6 +132,9 @@ class Gang final : private Rank::Owner {
   void OnBadLine(Rank& rank, const std::string& problem) override;
   void OnExit(Rank& rank) override;
   void OnUnexplained() override;
+  Result<channel::Start> StartLine(const Rank& rank) override;
+  void OnClaimed(Rank& rank) override;
+  std::optional<Action> ActionAt(int64_t step) const override;
   bool MayRead() override { return !services_.may_read || services_.may_read(); }
 
   void On(Rank& rank, const channel::Rendezvous& rendezvous);
@@ -140,12 +146,15 @@ class Gang final : private Rank::Owner {
   void On(Rank& rank, const channel::Waiting& waiting);
   void On(Rank& rank, const channel::ErrorText& error);
   void On(Rank& rank, const channel::Done& done);
+  void On(Rank&, const channel::Join&) {}   // the rank has joined already
+  void On(Rank&, const channel::Claim&) {}  // and speaks
   void On(Rank&, const channel::Unknown&) {}
 
   // Starting (gang_start.cc).
   Status PrepareMeeting();
   SharedRendezvous Shared() const;
   EnvironmentChanges EnvironmentOf(const Rank& rank) const;
+  void ListenForDescendants(Rank& rank);
   std::optional<Outlets> Open(Rank& rank);  // null: the gang has failed
   void SpawnAll();
   void ForkOne(size_t index);
@@ -157,13 +166,18 @@ class Gang final : private Rank::Owner {
   void AllStarted();
   void RelayRendezvous();
 
-  // Failing and ending.
-  Symptom& SymptomOf(int rank);
+  // Failing and ending (gang_end.cc).
+  Symptom& SymptomOf(const Rank& rank);
   void Weigh();
   void EndUnlessLeaving(std::optional<Failure> failure);
   void Fail(FailureKind kind, int rank, std::string message);
   void FailToStart(FailureKind kind, int rank, const Error& error);
   void End(Outcome outcome, std::optional<Failure> failure);
+  void EndWithGrace(Outcome outcome, std::optional<Failure> failure);
+  bool BeginEnd(Outcome outcome, std::optional<Failure> failure);
+  void EndGrace();
+  // Whether its processes have been asked to leave, and still have time for that.
+  bool has_grace() const { return phase_ == Phase::kEnding && grace_; }
   void KillAll();
   void ConcludeIfGone();
   void Conclude();
@@ -230,6 +244,7 @@ class Gang final : private Rank::Owner {
   std::vector<Symptom> symptoms_;
   Outcome outcome_ = Outcome::kFinished;
   std::optional<Failure> failure_;  // known when the end began; otherwise told by symptoms_
+  // While it runs: until it ends because of its symptoms. While it ends: until SIGKILL.
   Loop::Subscription grace_;
   bool grace_is_for_victims_ = false;
   bool signalled_ = false;  // by somebody who may be about to end the executor as well

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "executor/gang/set_aside.h"
 #include "executor/processes/cgroup.h"
 #include "executor/processes/environment.h"
+#include "logging/log.h"
 #include "system/spawn.h"
 #include "system/unique_fd.h"
 
@@ -57,7 +59,7 @@ void Gang::Start() {
     return FailToStart(FailureKind::kHost, -1, prepared.error());
   Rank::Owner& owner = *this;
   for (const RankSlot& slot : spec_.ranks) {
-    ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
+    ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, spec_.world_size, owner));
     if (services_.log_bytes_max > 0)
       log_limits_.emplace_back(RankLog(spec_.attempt_dir, slot.rank), services_.log_bytes_max);
   }
@@ -106,10 +108,41 @@ SharedRendezvous Gang::Shared() const {
 
 EnvironmentChanges Gang::EnvironmentOf(const Rank& rank) const {
   const SharedRendezvous shared = Shared();
-  return RankEnvironment(spec_, rank.slot(), shared.address, shared.master_port);
+  EnvironmentChanges environment =
+      RankEnvironment(spec_, rank.slot(), shared.address, shared.master_port);
+  if (!rank.path().empty()) {
+    environment.emplace_back("ATTUNE_CHANNEL", rank.path().string());
+    // The process with this parent inherits the channel; others take the path.
+    const pid_t parent = launcher_ ? launcher_->pid() : getpid();
+    environment.emplace_back("ATTUNE_CHANNEL_PARENT", std::to_string(parent));
+  }
+  return environment;
+}
+
+// Without a path, programs below the rank cannot report, and all else works.
+void Gang::ListenForDescendants(Rank& rank) {
+  if (!services_.socket_path || !rank.path().empty()) return;
+  const std::filesystem::path path = services_.socket_path();
+  if (path.empty()) return;
+  if (Status listens = rank.ListenAt(path); !listens.ok())
+    logging::Warn("{}: programs that a rank starts cannot report", listens.error().message);
+}
+
+// A program may have joined late: it gets what the rank was told since its start line.
+void Gang::OnClaimed(Rank& rank) {
+  if (rank.slot().rank == 0 && yielding_ && !log_reports_) rank.Send(ToLine(channel::Yield{}));
+  if (rank.slot().rank != 0 && rendezvous_) rank.Send(ToLine(*rendezvous_));
+}
+
+Result<channel::Start> Gang::StartLine(const Rank& rank) {
+  if (phase_ != Phase::kRunning) return Invalid("the attempt has not begun yet, or is over");
+  channel::Start start = StartOf(spec_, rank.slot());
+  start.milestone = milestone_;
+  return start;
 }
 
 std::optional<Gang::Outlets> Gang::Open(Rank& rank) {
+  ListenForDescendants(rank);
   Result<UniqueFd> channel = rank.OpenChannel();
   Result<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
   if (channel.ok() && log.ok()) return Outlets{std::move(channel.value()), std::move(log.value())};
@@ -132,7 +165,7 @@ void Gang::SpawnAll() {
                                  .process_group = group_,
                                  .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
                                  .announce_fd = services_.guard.announce_fd()});
-    if (!child.ok()) return Fail(FailureKind::kStart, rank->slot().rank, child.error().message);
+    if (!child.ok()) return FailToStart(FailureKind::kStart, rank->slot().rank, child.error());
     WarnWithoutCgroup(*child);
     Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
   }
@@ -161,13 +194,15 @@ void Gang::ForkOne(size_t index) {
   // Too much for a packet, so for each of the ranks: none has been forked yet.
   launcher_ = nullptr;
   if (index == 0) return SpawnAll();
-  Fail(FailureKind::kStart, rank.slot().rank, "its command and environment are too large");
+  FailToStart(FailureKind::kStart, rank.slot().rank,
+              Invalid("its command and environment are too large"));
 }
 
 void Gang::OnUnavailable(size_t index) {
   --forks_pending_;
   if (phase_ != Phase::kStarting) return ConcludeIfGone();
-  if (index > 0) return Fail(KindOfUnforked(), ranks_[index]->slot().rank, launcher_->death());
+  if (index > 0)
+    return FailToStart(KindOfUnforked(), ranks_[index]->slot().rank, Invalid(launcher_->death()));
   launcher_ = nullptr;
   SpawnAll();
 }
@@ -184,11 +219,11 @@ FailureKind Gang::KindOfUnforked() const {
 void Gang::OnForked(size_t index, Result<Child> child) {
   --forks_pending_;
   if (!child.ok()) {
-    Fail(KindOfUnforked(), ranks_[index]->slot().rank, child.error().message);
+    FailToStart(KindOfUnforked(), ranks_[index]->slot().rank, child.error());
     return ConcludeIfGone();
   }
   Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);
-  if (phase_ != Phase::kStarting) return KillAll();
+  if (phase_ != Phase::kStarting) return KillAll();  // such an end has no grace
   // The others join the group that the first one made.
   if (index == 0) {
     for (size_t i = 1; i < ranks_.size() && phase_ == Phase::kStarting; ++i) ForkOne(i);

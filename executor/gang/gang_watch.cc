@@ -64,6 +64,15 @@ void Gang::On(Rank& rank, const channel::Waiting& waiting) {
   CheckWait(rank);
 }
 
+// What rank 0 was told at this step; empty: it has not finished the step.
+std::optional<Action> Gang::ActionAt(int64_t step) const {
+  const Rank* zero = RankZero();
+  if (zero == nullptr) return std::nullopt;
+  if (leaves_ && step >= zero->step()) return leaves_action_;
+  if (step <= zero->step()) return Action::kContinue;
+  return std::nullopt;
+}
+
 // Answers a rank that waits for one that has finished, or ends the gang: nobody else would.
 void Gang::CheckWait(Rank& rank) {
   if (phase_ != Phase::kRunning || !rank.is_running() || !rank.waiting()) return;
@@ -72,11 +81,10 @@ void Gang::CheckWait(Rank& rank) {
     const bool is_awaited =
         std::ranges::find(waiting.ranks, other->slot().rank) != waiting.ranks.end();
     if (!is_awaited || !other->exit() || !other->exit()->ok()) continue;
-    if (other->slot().rank == 0 && (leaves_ || waiting.step <= other->step())) {
-      const bool is_last = leaves_ && waiting.step >= other->step();
-      const Action action = is_last ? leaves_action_ : Action::kContinue;
+    const auto action = other->slot().rank == 0 ? ActionAt(waiting.step) : std::nullopt;
+    if (action) {
       rank.set_waiting({});
-      return rank.Send(ToLine(Verdict{.step = waiting.step, .action = action}));
+      return rank.Send(ToLine(Verdict{.step = waiting.step, .action = *action}));
     }
     return Fail(FailureKind::kExit, other->slot().rank,
                 Name(*other) + " has exited with status 0, and " + Name(rank) +

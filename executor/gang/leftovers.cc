@@ -2,7 +2,10 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -31,7 +34,10 @@ bool Leftovers::End(pid_t group, Cgroup* cgroup) {
   if (cgroup) {
     for (UniqueFd& pidfd : cgroup->Kill()) Await(std::move(pidfd));
   }
-  std::vector<pid_t> killed = KillOrphans();
+  std::vector<pid_t> killed = FindOrphansOfAttempt();
+  for (const pid_t pid : killed) {
+    kill(pid, SIGKILL);  // a child of this process, so the number is still its own
+  }
   for (const pid_t member : LiveMembers(group)) killed.push_back(member);
   for (const pid_t pid : killed) {
     if (UniqueFd pidfd = OpenPidfd(pid)) Await(std::move(pidfd));
@@ -39,12 +45,46 @@ bool Leftovers::End(pid_t group, Cgroup* cgroup) {
   return dying_.empty() && !second_look_;
 }
 
-std::vector<pid_t> Leftovers::KillOrphans() {
+bool Leftovers::HaveLeft(pid_t group, const Cgroup* cgroup) {
+  if (!dying_.empty()) return false;
+  ReapGroup(group);
+  std::set<pid_t> left;
+  if (cgroup) left = cgroup->Processes();
+  for (const pid_t orphan : FindOrphansOfAttempt()) left.insert(orphan);
+  for (const pid_t member : LiveMembers(group)) left.insert(member);
+  for (const pid_t pid : left) {
+    if (UniqueFd pidfd = OpenPidfd(pid)) Await(std::move(pidfd));
+  }
+  return dying_.empty() && !second_look_;
+}
+
+// What a rank leaves behind when it ends becomes a child of this process, the subreaper. Its own
+// descendants stay below it.
+void Leftovers::Terminate(pid_t group, const Cgroup* cgroup) {
+  const std::set<pid_t> in_cgroup = cgroup ? cgroup->Processes() : std::set<pid_t>();
+  const std::vector<pid_t> orphans = FindOrphansOfAttempt();
+  const std::vector<Descendant> all = DescendantsOf(getpid());
+  std::set<pid_t> below;
+  std::vector<UniqueFd> pidfds;
+  for (const auto& [pid, state] : all) {  // parents come before their children
+    const bool is_left = state.parent == getpid() && !services_.is_known(pid) &&
+                         (state.group == group || in_cgroup.contains(pid) ||
+                          std::ranges::find(orphans, pid) != orphans.end());
+    if (!is_left && !below.contains(state.parent)) continue;
+    below.insert(pid);
+    if (state.is_dead || !terminated_.insert(pid).second) continue;
+    UniqueFd pidfd = OpenPidfd(pid);
+    // From here on the number is its own; was it when it was read?
+    if (pidfd && ReadProcess(pid).parent == state.parent) pidfds.push_back(std::move(pidfd));
+  }
+  // Later, because the children of what ends get another parent.
+  for (const UniqueFd& pidfd : pidfds)
+    syscall(SYS_pidfd_send_signal, pidfd.get(), SIGTERM, nullptr, 0);
+}
+
+std::vector<pid_t> Leftovers::FindOrphansOfAttempt() {
   const bool alone = !services_.others_run(attempt_);
   Orphans orphans = FindOrphans(attempt_, alone, services_.is_known);
-  for (const pid_t pid : orphans.pids) {
-    kill(pid, SIGKILL);  // a child of this process, so the number is still its own
-  }
   second_look_.Reset();
   if (orphans.is_unsure && ++second_looks_ < kSecondLooksMax) {
     second_look_ = services_.loop.After(kSecondLook, [this] {

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "executor/gang/spec.h"
@@ -27,15 +28,28 @@ class Leftovers {
     std::function<bool(const AttemptId&)> others_run;
   };
 
-  // `again` is called when End() is worth another call; on the loop, never within End().
+  // `again` is called when End() or HaveLeft() is worth another call; on the loop, never within
+  // these.
   Leftovers(Services services, const AttemptId& attempt, std::function<void()> again);
 
   // Kills what is left. True when that is nothing; otherwise it takes a moment to die, may leave
   // more behind, and `again` follows. REQUIRES: group > 1; the gang's ranks have been reaped.
   bool End(pid_t group, Cgroup* cgroup);
 
+  // Sends SIGTERM, once, to each descendant of a rank that has ended. Those below a rank that still
+  // runs get none: their rank may need them, or end them by itself. REQUIRES: group > 1.
+  void Terminate(pid_t group, const Cgroup* cgroup);
+
+  // Whether nothing is left; otherwise `again` follows when a process has ended. As End(), but
+  // kills nothing.
+  bool HaveLeft(pid_t group, const Cgroup* cgroup);
+
+  // Before End(), if HaveLeft() was called.
+  void StopWaiting() { dying_.clear(); }
+
  private:
-  std::vector<pid_t> KillOrphans();
+  // Looks for orphans, and sees to it that `again` follows if it cannot be sure of all.
+  std::vector<pid_t> FindOrphansOfAttempt();
   void Await(UniqueFd pidfd);
 
   Services services_;
@@ -46,6 +60,7 @@ class Leftovers {
     Loop::Subscription exit;
   };
   std::vector<Dying> dying_;
+  std::set<pid_t> terminated_;
   Loop::Subscription second_look_;
   int second_looks_ = 0;
 };

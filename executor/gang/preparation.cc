@@ -160,8 +160,17 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
   add("LOCAL_RANK", std::to_string(slot.local_rank));
   add("LOCAL_WORLD_SIZE", std::to_string(spec.ranks.size()));
   add("GROUP_RANK", std::to_string(spec.node_rank));
+  add("GROUP_WORLD_SIZE", std::to_string(spec.nodes));
+  add("ROLE_NAME", "default");
+  add("ROLE_RANK", std::to_string(slot.rank));
+  add("ROLE_WORLD_SIZE", std::to_string(spec.world_size));
   add("MASTER_ADDR", master_address);
   add("MASTER_PORT", std::to_string(master_port));
+  add("TORCHELASTIC_RUN_ID",
+      "s" + std::to_string(spec.attempt.sweep) + "-" + std::to_string(spec.attempt.trial));
+  add("TORCHELASTIC_RESTART_COUNT", std::to_string(spec.attempt.attempt - 1));
+  add("TORCHELASTIC_MAX_RESTARTS", std::to_string(spec.max_restarts));
+  add("NODE_RANK", std::to_string(spec.node_rank));  // not torchrun's, but Lightning reads it
 
   const auto add_unless_set = [&](const char* name, std::string value) {
     const auto same = [&](const auto& change) { return change.first == name; };

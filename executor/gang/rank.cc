@@ -19,10 +19,21 @@ constexpr size_t kReadBytesMax = 256 * 1024;
 // inherited the channel and go on writing.
 constexpr size_t kDrainBytesMax = 4 << 20;
 
+// Whether a rank says this only while it trains.
+bool IsWork(const channel::FromRank& message) {
+  return std::holds_alternative<channel::Progress>(message) ||
+         std::holds_alternative<channel::Report>(message) ||
+         std::holds_alternative<channel::Logged>(message) ||
+         std::holds_alternative<channel::CheckpointSaved>(message);
+}
+
 }  // namespace
 
-Rank::Rank(Loop& loop, RankSlot slot, Owner& owner)
-    : loop_(loop), slot_(std::move(slot)), owner_(owner) {}
+Rank::Rank(Loop& loop, RankSlot slot, int world_size, Owner& owner)
+    : loop_(loop),
+      slot_(std::move(slot)),
+      owner_(owner),
+      descendants_(loop, slot_, world_size, *this) {}
 
 Result<UniqueFd> Rank::OpenChannel() {
   auto ends = SocketPair(SOCK_STREAM);
@@ -47,12 +58,14 @@ void Rank::WatchChannel() {
 }
 
 void Rank::ReadOn() {
+  descendants_.ReadOn();
   if (!std::exchange(left_unread_, false) || exit_) return;
   last_heard_ = Loop::Clock::now();
   WatchChannel();
 }
 
 void Rank::Send(std::string_view line) {
+  if (descendants_.Send(line)) return;
   unsent_.append(line);
   Flush();
 }
@@ -89,6 +102,14 @@ void Rank::Read(size_t bytes_max) {
         problem = message.error().message;
         break;
       }
+      if (IsWork(message.value())) {
+        trains_ = true;
+        if (const pid_t other = descendants_.Speaker(); other != 0) {
+          problem = "that it trains, and process " + std::to_string(other) +
+                    " below it does, too; one of them may report";
+          break;
+        }
+      }
       owner_.OnMessage(*this, std::move(message.value()));
     }
     if (lines_.is_too_long()) problem = lines_.TooLong();
@@ -100,9 +121,27 @@ void Rank::Read(size_t bytes_max) {
   }
 }
 
+void Rank::OnClaimed() {
+  spoken_ = true;
+  owner_.OnClaimed(*this);
+}
+
+void Rank::OnDescendantMessage(channel::FromRank message) {
+  last_heard_ = Loop::Clock::now();
+  owner_.OnMessage(*this, std::move(message));
+}
+
+void Rank::OnDescendantBadLine(const std::string& problem) { owner_.OnBadLine(*this, problem); }
+
+bool Rank::MayReadDescendants() {
+  const bool may_read = owner_.MayRead();
+  left_unread_ |= !may_read;
+  return may_read;
+}
+
 void Rank::OnPidfd() {
   exit_watch_.Reset();  // readable from now on
-  ended_ = true;
+  ended_at_ = Loop::Clock::now();
   if (parent_ == Parent::kLauncher && !orphaned_) return owner_.OnUnexplained();
   // Empty when the launcher reaped it and died before it could tell.
   Finish(Reap(child_.pidfd.get()).value_or(ExitStatus{.signal = SIGKILL}));
@@ -111,7 +150,7 @@ void Rank::OnPidfd() {
 void Rank::OnLauncherReport(std::optional<ExitStatus> status) {
   if (status) return Finish(*status);
   orphaned_ = true;
-  if (ended_ || !child_.pidfd) {
+  if (ended_at_ || !child_.pidfd) {
     OnPidfd();
   } else {
     Kill();
@@ -120,6 +159,10 @@ void Rank::OnLauncherReport(std::optional<ExitStatus> status) {
 
 void Rank::ExpectSilence(std::chrono::milliseconds silence) {
   silent_until_ = silence.count() > 0 ? Loop::Clock::now() + silence : Loop::Clock::time_point{};
+}
+
+void Rank::Terminate() {
+  if (is_running()) syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGTERM, nullptr, 0);
 }
 
 void Rank::Kill() {
@@ -133,6 +176,7 @@ void Rank::Finish(ExitStatus status) {
   if (exit_) return;
   exit_watch_.Reset();
   Read(kDrainBytesMax);
+  descendants_.Drain();
   channel_watch_.Reset();
   channel_.reset();
   exit_ = status;

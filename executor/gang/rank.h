@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "channel/line_reader.h"
 #include "channel/messages.h"
+#include "executor/gang/descendants.h"
 #include "executor/gang/spec.h"
 #include "executor/processes/loop.h"
 #include "system/spawn.h"
@@ -17,8 +18,10 @@ namespace attune::gang {
 
 // One process of a gang: its channel, and how it ends. Knows nothing of its peers.
 //
+// If a program below the process has claimed the rank, that program speaks for it.
+//
 // Used on the loop's thread only.
-class Rank {
+class Rank : private Descendants::Owner {
  public:
   class Owner {
    public:
@@ -32,15 +35,25 @@ class Rank {
     virtual void OnUnexplained() = 0;
     // Whether there is room for more messages now; if not, ReadOn() follows.
     virtual bool MayRead() = 0;
+    // The start line of the rank as it is now, or why no program may join it.
+    virtual Result<channel::Start> StartLine(const Rank& rank) = 0;
+    // A program below the rank's process speaks for the rank from now on.
+    virtual void OnClaimed(Rank& rank) = 0;
+    // What rank 0 was told at this step, if it has finished the step.
+    virtual std::optional<channel::Action> ActionAt(int64_t step) const = 0;
   };
 
   // Who learns how the process ended.
   enum class Parent { kThisProcess, kLauncher };
 
-  Rank(Loop& loop, RankSlot slot, Owner& owner);
+  Rank(Loop& loop, RankSlot slot, int world_size, Owner& owner);
 
   // Makes the channel; returns the worker's end.
   Result<UniqueFd> OpenChannel();
+
+  // Listens at this path for programs below the process.
+  Status ListenAt(std::filesystem::path path) { return descendants_.Listen(std::move(path)); }
+  const std::filesystem::path& path() const { return descendants_.path(); }  // empty: none
 
   // REQUIRES: OpenChannel() succeeded.
   void Attach(Child child, Parent parent);
@@ -55,6 +68,7 @@ class Rank {
   // Reads its channel again, where that was left off because there was no room for more.
   void ReadOn();
 
+  void Terminate();  // SIGTERM
   void Kill();
 
   const RankSlot& slot() const { return slot_; }
@@ -62,7 +76,9 @@ class Rank {
   bool is_attached() const { return child_.pid != 0; }
   bool is_running() const { return is_attached() && !exit_; }
   const std::optional<ExitStatus>& exit() const { return exit_; }
-  bool is_unexplained() const { return ended_ && !exit_; }
+  bool is_unexplained() const { return ended_at_ && !exit_; }
+  // When its end was seen; how it ended may become known later.
+  const std::optional<Loop::Clock::time_point>& ended_at() const { return ended_at_; }
   bool was_killed() const { return killed_; }
   bool has_spoken() const { return spoken_; }
 
@@ -94,6 +110,16 @@ class Rank {
   void Flush();
   void Finish(ExitStatus status);
 
+  Result<channel::Start> StartLine() override { return owner_.StartLine(*this); }
+  pid_t OwnSpeaker() const override { return trains_ ? child_.pid : 0; }
+  void OnClaimed() override;
+  void OnDescendantMessage(channel::FromRank message) override;
+  void OnDescendantBadLine(const std::string& problem) override;
+  bool MayReadDescendants() override;
+  std::optional<channel::Action> ActionAt(int64_t step) const override {
+    return owner_.ActionAt(step);
+  }
+
   Loop& loop_;
   RankSlot slot_;
   Owner& owner_;
@@ -105,7 +131,7 @@ class Rank {
   channel::LineReader lines_;
   std::string unsent_;
   std::optional<ExitStatus> exit_;
-  bool ended_ = false;  // its pidfd says so; how may still be unknown
+  std::optional<Loop::Clock::time_point> ended_at_;  // as its pidfd says
   bool orphaned_ = false;
   bool killed_ = false;
   bool spoken_ = false;
@@ -116,6 +142,8 @@ class Rank {
   Loop::Clock::time_point excused_until_{};
   int64_t step_ = -1;
   std::optional<channel::Waiting> waiting_;
+  bool trains_ = false;  // its own process has trained or reported
+  Descendants descendants_;
 };
 
 }  // namespace attune::gang

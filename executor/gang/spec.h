@@ -106,6 +106,8 @@ struct GangSpec {
   int world_size = 1;
   std::vector<RankSlot> ranks;  // those on this host
   int node_rank = 0;            // of this host among those of the gang
+  int nodes = 1;                // hosts that the gang is on
+  int max_restarts = 0;         // of the trial, after its failures
   HostAddress host;             // this one
   // Of a gang over several hosts: where it meets, if rank 0 is on another than this.
   std::optional<SharedRendezvous> rendezvous;
@@ -116,6 +118,7 @@ struct GangSpec {
   std::optional<Resume> resume;
   std::optional<FarCheckpoint> fetch;          // that is `resume`, and has to come here first
   std::chrono::milliseconds stall_timeout{0};  // 0: never
+  std::chrono::milliseconds grace{0};          // from SIGTERM to SIGKILL; 0: SIGKILL at once
   uint64_t identity = 0;                       // of the log that the sweep is of; 0: not known
   std::optional<KnownFiles> known;             // see there
   std::filesystem::path sweep_dir;             // of all of its trials

@@ -44,6 +44,7 @@ Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink 
   self->thread_ = std::thread([self, &started] {
     pthread_setname_np(pthread_self(), "attune-gangs");
     self->MakeCgroups();
+    self->MakeSocketFolder();
     Result<std::unique_ptr<Guard>> guard =
         Guard::Start(self->loop_, self->cgroups_ ? self->cgroups_->folder() : "");
     const bool ok = guard.ok();
@@ -59,6 +60,14 @@ Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink 
 }
 
 // Says once which of the two ends what ranks leave behind.
+void Supervisor::MakeSocketFolder() {
+  Result<SocketFolder> sockets = SocketFolder::Make();
+  if (sockets.ok())
+    sockets_.emplace(std::move(sockets.value()));
+  else
+    logging::Warn("{}: programs that a rank starts cannot report", sockets.error().message);
+}
+
 void Supervisor::MakeCgroups() {
   if (options_.cgroups.identity.empty()) return;
   auto cgroups = Cgroups::Make(options_.cgroups);
@@ -142,6 +151,7 @@ void Supervisor::RunGang(GangSpec spec) {
       .guard = *guard_,
       .timing = options_.timing,
       .cgroup = [this] { return NewCgroup(); },
+      .socket_path = [this] { return sockets_ ? sockets_->Next() : std::filesystem::path(); },
       .launcher_for = [this](const LaunchedProgram& program) { return LauncherFor(program); },
       .facts = sink_,
       .may_read = options_.may_read,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "executor/gang/facts.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"
+#include "executor/gang/socket_folder.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
 #include "executor/processes/cgroup.h"
@@ -87,6 +89,7 @@ class Supervisor {
   template <typename Call>
   void Post(const AttemptId& attempt, Call call);
   void MakeCgroups();
+  void MakeSocketFolder();
   std::unique_ptr<Cgroup> NewCgroup() { return cgroups_ ? cgroups_->Add() : nullptr; }
   void RunGang(GangSpec spec);
   void TrimLogs();
@@ -100,7 +103,8 @@ class Supervisor {
   const Options options_;
   const FactSink sink_;
   Loop loop_;
-  std::unique_ptr<Cgroups> cgroups_;  // null: there can be none here
+  std::unique_ptr<Cgroups> cgroups_;     // null: there can be none here
+  std::optional<SocketFolder> sockets_;  // empty: there can be none here
   std::unique_ptr<Guard> guard_;
   // Those of changed programs stay until their last rank has left; one that was never ready stays
   // as a sign that its program cannot be a launcher.

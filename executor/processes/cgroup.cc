@@ -188,6 +188,8 @@ bool Cgroup::Holds(pid_t pid) const {
   return (path + "/").find("/" + end + "/") != std::string::npos;
 }
 
+std::set<pid_t> Cgroup::Processes() const { return ProcessesIn(folder_); }
+
 std::vector<UniqueFd> Cgroup::Kill() {
   std::vector<UniqueFd> ending;
   const auto deadline = std::chrono::steady_clock::now() + kKillPatience;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ class Cgroup {
   const std::filesystem::path& folder() const { return folder_; }
   // Of the folder, for SpawnRequest::cgroup.
   int descriptor() const { return descriptor_.get(); }
+
+  // What is in it, and in cgroups that ranks made in it.
+  std::set<pid_t> Processes() const;
 
   // Kills all that is in it, and in cgroups that ranks made in it, which can start nothing more.
   // Their pidfds, for those that have not ended yet; empty when nobody is left. One that it cannot

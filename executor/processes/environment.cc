@@ -2,25 +2,44 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string_view>
 
 #include "channel/launcher.h"
 
 namespace attune::gang {
+namespace {
+
+// Variables of this process alone.
+constexpr std::string_view kOwn[] = {"ATTUNE_TOKEN",       "ATTUNE_CHANNEL_FD",
+                                     "ATTUNE_CHANNEL",     "ATTUNE_CHANNEL_PARENT",
+                                     "ATTUNE_LAUNCHER_FD", channel::kCgroupVariable};
+// They say which task of a batch system's step, or which rank of MPI or torchrun, this process is.
+// Libraries of a rank would take them for the rank's place in its gang.
+constexpr std::string_view kPlace[] = {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",
+                                       "SLURM_NPROCS", "TORCHELASTIC_USE_AGENT_STORE"};
+constexpr std::string_view kPlacePrefixes[] = {"SLURM_NTASKS", "SLURM_STEP_", "PMI_", "PMIX_",
+                                               "OMPI_"};
+
+bool IsInherited(std::string_view name) {
+  return std::ranges::find(kOwn, name) == std::end(kOwn) &&
+         std::ranges::find(kPlace, name) == std::end(kPlace) &&
+         std::ranges::none_of(kPlacePrefixes,
+                              [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+}  // namespace
 
 std::vector<std::string> ProgramEnvironment(const EnvironmentChanges& changes) {
   std::map<std::string, std::string, std::less<>> variables;
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view variable = *each;
     const size_t equals = variable.find('=');
-    if (equals == std::string_view::npos) continue;
+    if (equals == std::string_view::npos || !IsInherited(variable.substr(0, equals))) continue;
     variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
-  }
-  for (const char* name :
-       {"ATTUNE_TOKEN", "ATTUNE_CHANNEL_FD", "ATTUNE_LAUNCHER_FD", channel::kCgroupVariable}) {
-    variables.erase(name);
   }
   for (const auto& [name, value] : changes) variables[name] = value;
 

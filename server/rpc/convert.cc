@@ -278,7 +278,8 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   }
   out.set_seed(SeedOf(spec, trial.id.number));
   out.set_world_size(static_cast<uint32_t>(attempt.ranks.size()));
-  for (size_t rank = 0, node = 0; rank < attempt.ranks.size(); ++rank) {
+  size_t node = 0;
+  for (size_t rank = 0; rank < attempt.ranks.size(); ++rank) {
     const RankSlot& slot = attempt.ranks[rank];
     if (rank > 0 && slot.executor != attempt.ranks[rank - 1].executor) ++node;
     if (slot.executor != executor) continue;
@@ -290,6 +291,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
     for (int gpu : slot.gpus) out_slot.add_gpus(static_cast<uint32_t>(gpu));
     if (slot.gpu_percent < 100) out_slot.set_gpu_percent(static_cast<uint32_t>(slot.gpu_percent));
   }
+  out.set_nodes(static_cast<uint32_t>(node + 1));
   out.set_rank_zero_finished(attempt.gone.contains(attempt.ranks.front().executor));
   if (attempt.rendezvous) {
     out.mutable_rendezvous()->set_address(attempt.rendezvous->address);
@@ -310,6 +312,8 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   constexpr double kMostMs = std::numeric_limits<uint32_t>::max();
   out.set_stall_timeout_ms(
       static_cast<uint32_t>(std::min(spec.failure.stall_timeout.value * 1000, kMostMs)));
+  out.set_grace_ms(static_cast<uint32_t>(spec.failure.grace.value * 1000));
+  out.set_max_restarts(static_cast<uint32_t>(spec.failure.max_restarts));
   out.set_decided_us(ShownTime(state, attempt.decided).us);
   out.set_milestone(trial.milestone.value);
   out.set_verdict_step(attempt.verdict_step.value);
@@ -456,7 +460,10 @@ v1::Desired ToDesired(const State& state, const std::string& executor,
            *desired.add_assignments());
   }
   for (const Trial* trial : UnwantedOn(state, executor)) {
-    *desired.add_unwanted() = ToProto(trial->live->id, trial->live->epoch);
+    const v1::AttemptRef attempt = ToProto(trial->live->id, trial->live->epoch);
+    *desired.add_unwanted() = attempt;
+    if (trial->live->fell == Outcome::kFailed || trial->live->fell == Outcome::kLost)
+      *desired.add_fallen() = attempt;
   }
   AddRemovals(state, executor, desired);
   desired.set_identity(IdentityOf(state).value);

@@ -151,6 +151,11 @@ void Channel::TakeLines() {
       problem = message.error().message;
       break;
     }
+    if (const auto* refused = std::get_if<channel::Refused>(&message.value())) {
+      failure_ =
+          std::make_exception_ptr(Error("the executor refuses this process: " + refused->message));
+      return;
+    }
     incoming_.push_back(std::move(message.value()));
   }
   if (lines_.is_too_long()) problem = lines_.TooLong();

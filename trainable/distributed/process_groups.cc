@@ -150,6 +150,15 @@ void ProcessGroups::Broadcast(std::span<std::int64_t> values) {
   control_->broadcast(tensors)->wait();
 }
 
+void ProcessGroups::Leave() {
+  if (relay_) relay_->Leave();
+  Barrier();
+}
+
+bool ProcessGroups::HasWord(std::chrono::milliseconds timeout) const {
+  return !relay_ || relay_->HasWord(timeout);
+}
+
 void ProcessGroups::Tell(std::span<std::int64_t> values) {
   if (relay_) relay_->Tell(std::as_writable_bytes(values));
 }

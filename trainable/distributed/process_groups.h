@@ -58,6 +58,12 @@ class ProcessGroups {
   std::string Broadcast(const std::string& text);  // rank 0's text on each rank
   // As Broadcast, but that rank 0 does not wait until the others have its values (Relay).
   void Tell(std::span<std::int64_t> values);
+
+  // Waits until every rank calls it; no rank calls Tell() after it.
+  void Leave();
+
+  // Whether Tell() has rank 0's word within this time.
+  bool HasWord(std::chrono::milliseconds timeout) const;
   void Sum(std::span<double> values);
   std::vector<std::int64_t> Gather(std::int64_t value);  // of each rank, by rank
   void Barrier();

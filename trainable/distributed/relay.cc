@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -82,15 +83,21 @@ void Receive(const UniqueFd& socket, std::span<std::byte> bytes) {
   }
 }
 
-void Send(const UniqueFd& socket, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+// Sends what the socket takes now, and returns how many bytes that is.
+std::size_t SendSome(const UniqueFd& socket, std::span<const std::byte> bytes) {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const ssize_t count =
+        send(socket.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) {
-      bytes = bytes.subspan(count);
+      sent += count;
+    } else if (errno == EAGAIN) {
+      break;
     } else if (errno != EINTR) {
       Lose("behind", std::strerror(errno));
     }
   }
+  return sent;
 }
 
 // What only the gang's ranks know: by it a rank is told from whoever else connects.
@@ -171,12 +178,33 @@ Relay::Relay(c10d::Store& store, int rank, int world_size, const std::string& ho
     const unsigned highest = std::bit_floor(static_cast<unsigned>(rank));
     from_ = Join(store.get(key(rank - static_cast<int>(highest))));
   }
-  while (to_.size() < told.size()) to_.push_back(Accept(listener, password));
+  while (to_.size() < told.size()) to_.push_back({Accept(listener, password), {}});
 }
 
 void Relay::Tell(std::span<std::byte> bytes) {
   if (from_.valid()) Receive(from_, bytes);
-  for (const UniqueFd& socket : to_) Send(socket, bytes);
+  for (auto& [socket, unsent] : to_) {
+    unsent.insert(unsent.end(), bytes.begin(), bytes.end());
+    unsent.erase(unsent.begin(), unsent.begin() + SendSome(socket, unsent));
+  }
+}
+
+void Relay::Leave() {
+  from_ = UniqueFd();
+  for (const auto& [socket, unsent] : to_) {
+    std::span<const std::byte> left = unsent;
+    while (!left.empty()) {
+      const ssize_t count = send(socket.get(), left.data(), left.size(), MSG_NOSIGNAL);
+      if (count < 0 && errno != EINTR) break;  // it has left
+      left = left.subspan(std::max<ssize_t>(count, 0));
+    }
+  }
+}
+
+bool Relay::HasWord(std::chrono::milliseconds timeout) const {
+  if (!from_.valid()) return true;
+  pollfd polled{from_.get(), POLLIN, 0};
+  return poll(&polled, 1, static_cast<int>(timeout.count())) != 0;
 }
 
 }  // namespace attune::inline sdk::trainable

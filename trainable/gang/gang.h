@@ -89,6 +89,8 @@ class Gang {
   void On(Worker& worker, const channel::Heartbeat& heartbeat);
   void On(Worker&, const channel::Progress&) {}
   void On(Worker&, const channel::Waiting&) {}
+  void On(Worker&, const channel::Join&) {}
+  void On(Worker&, const channel::Claim&) {}
   void On(Worker&, const channel::Done&) {}
   void On(Worker&, const channel::Unknown&) {}
   int IndexOf(const Worker& worker) const { return static_cast<int>(&worker - workers_.data()); }

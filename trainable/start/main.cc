@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,8 +10,12 @@
 #include <cstring>
 #include <iostream>
 #include <optional>
+#include <string>
 
+#include "channel/messages.h"
+#include "system/sockets.h"
 #include "system/unique_fd.h"
+#include "system/unix_sockets.h"
 #include "trainable/gang/launcher.h"
 #include "trainable/start/standalone.h"
 #include "trainable/start/standalone_options.h"
@@ -54,8 +59,49 @@ std::optional<UniqueFd> InheritedFd(const char* variable) {
   return UniqueFd(fd);
 }
 
+int NumberOf(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  int number = otherwise;
+  if (text != nullptr) std::from_chars(text, text + std::strlen(text), number);
+  return number;
+}
+
+// A connection to the executor's socket, for a program below the process that the executor has
+// started: it asks to be the rank at its place. Nothing if there is no such socket.
+std::optional<UniqueFd> JoinAtPath() {
+  const char* path = std::getenv("ATTUNE_CHANNEL");
+  if (path == nullptr) return std::nullopt;
+  Result<UniqueFd> connected = ConnectToPath(path);
+  if (!connected.ok()) {
+    throw Error(
+        "the channel to the executor is lost: " + connected.error().message +
+        "; if this program runs in a container, mount the folder of ATTUNE_CHANNEL into it");
+  }
+  const int world_size = NumberOf("WORLD_SIZE", 1);
+  std::string lines =
+      ToLine(channel::Join{NumberOf("RANK", 0), world_size, NumberOf("LOCAL_RANK", 0),
+                           NumberOf("LOCAL_WORLD_SIZE", world_size)}) +
+      ToLine(channel::Claim{});
+  SendSome(connected.value().get(), lines);
+  return std::move(connected.value());
+}
+
+// Whether the executor, or its launcher, has started this very process: programs below it may
+// inherit the descriptor as well.
+bool IsStartedByExecutor() {
+  const char* parent = std::getenv("ATTUNE_CHANNEL_PARENT");
+  return parent == nullptr || parent == std::to_string(getppid());
+}
+
+std::optional<UniqueFd> ChannelToExecutor() {
+  if (!IsStartedByExecutor()) {
+    if (auto channel = JoinAtPath()) return channel;
+  }
+  return InheritedFd("ATTUNE_CHANNEL_FD");
+}
+
 int Run(int argc, char** argv, const Program& program) {
-  if (auto channel = InheritedFd("ATTUNE_CHANNEL_FD")) {
+  if (auto channel = ChannelToExecutor()) {
     return RunWorker(std::move(*channel), {argv + std::min(argc, 1), argv + argc}, program);
   }
   std::optional<ForkedWorker> worker;

@@ -42,6 +42,10 @@ constexpr std::chrono::seconds kHeartbeatInterval{1};
 constexpr std::chrono::minutes kSaveInterval{1};
 constexpr int kSaveShare = 20;
 
+// How long a rank waits for rank 0 before it says so, to the executor and in its log.
+constexpr std::chrono::seconds kWaitTold{1};
+constexpr std::chrono::seconds kWaitLogged{5};
+
 std::int64_t OrNever(std::int64_t step) { return step > 0 ? step : kNever; }
 
 // FNV-1a of the names, to compare them between ranks.
@@ -183,6 +187,20 @@ struct Context::State {
     }
   }
 
+  // Says that this rank waits for rank 0's word: after a second to the executor, after five in the
+  // log. Returns once the word is there.
+  void SayIfWaiting() {
+    if (groups.HasWord(kWaitTold)) return;
+    channel.Send(ToLine(channel::Waiting{.ranks = {0}, .step = step}));
+    if (groups.HasWord(kWaitLogged - kWaitTold)) return;
+    std::cerr << "attune: rank " + std::to_string(start.rank) + " waits in Report() at step " +
+                     std::to_string(step) +
+                     " for rank 0, which has not called it or still saves a checkpoint. Let every "
+                     "rank call it equally often, or rank 0 alone\n";
+    while (!groups.HasWord(kWaitLogged)) {
+    }
+  }
+
   void WarnOfUnreadParameters() const {
     for (const std::string& name : start.config.Unread()) {
       std::cerr << "attune: config." << name << " has not been read by the program\n";
@@ -317,6 +335,9 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
     state.HearYield();
     waits = (state.yielding || state.DecidesNow()) && !state.stopping;
   }
+  std::string progress = ToLine(channel::Progress{state.step});
+  // Now: from here on this rank waits for rank 0, which may save for long.
+  if (rank() != 0) state.channel.SendSoon(progress);
   const Clock::time_point begins = Clock::now();
   auto writer = write(reports && state.CheckpointDue(waits || state.stopping));
   if (writer != nullptr && reports) {
@@ -326,13 +347,12 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
     state.save_took = state.saved - begins;
   }
   state.saver.NoteSilence({});
-  std::string progress = ToLine(channel::Progress{state.step});
   if (reports) {
     const std::chrono::duration<double> seconds = Clock::now() - state.began - state.waited;
     state.saver.Send(
         {.step = state.time, .metrics = metrics, .seconds = seconds.count(), .waits = waits},
         std::move(progress));
-  } else {
+  } else if (rank() == 0) {
     state.channel.SendSoon(std::move(progress));
   }
   state.silent = false;
@@ -346,6 +366,7 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
   }
   // At every step, because only rank 0 knows at which one it may be told to leave.
   std::array<std::int64_t, 2> word{leaves ? 1 : 0, state.time};
+  state.SayIfWaiting();
   state.groups.Tell(word);
   state.left = word[0] != 0;
   state.time = word[1];
@@ -419,10 +440,12 @@ void Context::NoteFirstOptimizerStep() {
 
 void Context::Finish() {
   state_->saver.Drain();
-  // To the others, a rank that closes its connections early looks like a failure.
-  state_->groups.Barrier();
   state_->channel.Leave();
-  state_->channel.Send(ToLine(channel::Done{}));
+  // The executor does not wait for long for ranks that have not been told to leave.
+  if (state_->left) state_->channel.Send(ToLine(channel::Done{}));
+  // To the others, a rank that closes its connections early looks like a failure.
+  state_->groups.Leave();
+  if (!state_->left) state_->channel.Send(ToLine(channel::Done{}));
 }
 
 }  // namespace attune::inline sdk

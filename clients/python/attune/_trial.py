@@ -11,8 +11,8 @@ import tempfile
 import threading
 import time
 
-from attune import _checkpoint, _metrics
-from attune._channel import ERROR_CHARACTERS_MAX, Channel
+from attune import _checkpoint, _connect, _metrics
+from attune._channel import ERROR_CHARACTERS_MAX
 from attune._control import LostPeer
 from attune._peers import Peers
 
@@ -61,7 +61,8 @@ class Config(dict):
 class Trial:
     """One rank, from the `start` line on."""
 
-    def __init__(self, start, channel):
+    def __init__(self, start, channel, is_to_claim=False):
+        self._process, self._is_to_claim = os.getpid(), is_to_claim
         self.by_hand = channel is None
         self.sweep, self.trial = start.get("sweep", ""), start.get("trial", 0)
         self.attempt = start.get("attempt", 1)
@@ -84,6 +85,7 @@ class Trial:
         self._began = self._saved = time.monotonic()
         self._save_took = 0
         self._progressed = -math.inf
+        self._refused = False
         self._yielding = self._told_of_units = False
         self._peers = Peers(self._gang, start, channel)
 
@@ -98,6 +100,27 @@ class Trial:
         if self._resume and self._time_attr:
             self.step = _checkpoint.step_of(self._resume)
         self.heartbeat(_LONG_SILENCE_S)  # last: whatever a rank says ends the silence that it announced
+
+    def is_of_parent(self):
+        """Whether this process is a fork of the one that has joined, and can join by itself."""
+        return self._process != os.getpid() and "ATTUNE_CHANNEL" in os.environ
+
+    def _speak(self):
+        """Claims this rank for this process, before it says something for the first time."""
+        if self._is_to_claim:
+            _connect.claim(self._channel)
+            self._is_to_claim = False
+            self.join()
+
+    def _can_speak(self):
+        """As _speak(), for signs of life: those of a process that does not speak for its rank do not matter."""
+        if self._refused or self.by_hand:
+            return False
+        try:
+            self._speak()
+        except RuntimeError:
+            self._refused = True
+        return not self._refused
 
     def _share_checkpoint(self):
         """To every host of the gang, from rank 0's, where it is not on a folder that they share."""
@@ -123,7 +146,10 @@ class Trial:
     @property
     def checkpoint(self):
         if self._resume and not self._checked:
-            self.heartbeat(_LONG_SILENCE_S)
+            if self.local_world_size < self.world_size:
+                self._speak()  # the checkpoint may have to come from another host
+            if not self._is_to_claim:
+                self.heartbeat(_LONG_SILENCE_S)
             self._checked = _checkpoint.check(self._resume)
         return self._checked
 
@@ -136,7 +162,7 @@ class Trial:
             can_be = False
         if not can_be:
             raise ValueError(f"silence is {silence!r} and must be 0 to {_SILENCE_S_MAX} seconds")
-        if self._channel:
+        if self._can_speak():
             self._channel.send("heartbeat", silence_ms=int(silence * 1000))
 
     def progress(self):
@@ -146,11 +172,11 @@ class Trial:
 
     def _send_progress(self, now):
         self._progressed = now
-        if self._channel:
+        if self._can_speak():
             self._channel.send("progress", step=self.step)
 
     def error(self, message, lost_peer, disk_full):
-        if self._channel:
+        if self._channel and not self._is_to_claim:
             # Lone surrogates, as in names of files that are no UTF-8, are no text to the executor.
             message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
             self._channel.send("error", message=message, lost_peer=lost_peer, disk_full=disk_full)
@@ -169,6 +195,7 @@ class Trial:
         if self.by_hand:
             print(f"at step {at:.12g}  {_metrics.text(values)}", flush=True)
         else:
+            self._speak()
             self._channel.send("log", step=at, metrics=_metrics.spoken(values))
 
     # ---- reports
@@ -181,7 +208,9 @@ class Trial:
             if self.rank == 0:
                 print(f"step {step}  {_metrics.text(values)}", flush=True)
             self.step = self.time = step
-        elif self.rank == 0:
+            return
+        self._speak()
+        if self.rank == 0:
             self._lead(values, step, checkpoint, every_rank)
         else:
             self._follow(step, checkpoint, every_rank)
@@ -359,28 +388,22 @@ def _cpus():
 
 def _by_hand():
     """A gang of one, or the ranks that torchrun has started."""
-    def value(name, otherwise):
-        return int(os.environ.get(name, otherwise))
-
-    world_size = value("WORLD_SIZE", 1)
-    local_world_size = value("LOCAL_WORLD_SIZE", world_size)
-    return {"rank": value("RANK", 0), "world_size": world_size, "local_rank": value("LOCAL_RANK", 0),
-            "local_world_size": local_world_size,
-            "cpus": max(1, _cpus() // local_world_size)}
+    start = _connect.place()
+    return {**start, "cpus": max(1, _cpus() // start["local_world_size"])}
 
 
 def _make():
-    descriptor = os.environ.pop("ATTUNE_CHANNEL_FD", None)
-    if descriptor is None:
+    connection = _connect.connect()
+    if connection is None:
         return Trial(_by_hand(), None)
-    channel = Channel(int(descriptor))
-    start = channel.receive()
+    start, channel, is_to_claim = connection
     if start.get("type") != "start" or start.get("protocol") != _PROTOCOL:
         raise RuntimeError(f"the executor speaks protocol {start.get('protocol')} of the worker channel "
                            f"and this package {_PROTOCOL}; use the package of the executor's release")
-    trial = Trial(start, channel)
+    trial = Trial(start, channel, is_to_claim)
     _tell_of_exceptions(trial)
-    trial.join()
+    if not is_to_claim:
+        trial.join()
     return trial
 
 
@@ -392,6 +415,6 @@ def current():
     """This process's trial, which the first call joins."""
     global _trial
     with _making:
-        if _trial is None:
+        if _trial is None or _trial.is_of_parent():
             _trial = _make()
         return _trial

@@ -14,21 +14,24 @@ from __future__ import annotations
 
 import attune._distribution  # first: it may refuse
 
+import builtins
 import ctypes
-import functools
 import gc
 import importlib
+import importlib.machinery
 import importlib.util
 import io
 import json
 import os
 import pathlib
+import pkgutil
 import random
 import runpy
 import select
 import signal
 import socket
 import sys
+import types
 import typing
 
 _PROTOCOL = 1
@@ -203,6 +206,50 @@ def _set_openblas_threads(threads: int) -> None:
                     getattr(library, name)(threads)
 
 
+def _make_main_module() -> types.ModuleType:
+    """Puts a `__main__` in place of this one, with the attributes that a Python has as it starts."""
+    main = types.ModuleType("__main__")
+    setattr(main, "__builtins__", builtins)
+    for name, value in (("__annotations__", {}), ("__cached__", None)):  # not of every Python
+        if name in globals():
+            setattr(main, name, value)
+    sys.modules["__main__"] = main
+    return main
+
+
+def _run_module(name: str) -> None:
+    """As `python3 -m NAME`, by the function that Python itself calls for that."""
+    sys.path[0] = os.getcwd()
+    _make_main_module()
+    typing.cast(typing.Any, runpy)._run_module_as_main(name)
+
+
+def _run_script(name: str) -> None:
+    """As `python3 NAME`, where NAME may be a folder or an archive with a `__main__.py`."""
+    path = os.path.join(os.getcwd(), name)
+    main = _make_main_module()
+    if pkgutil.get_importer(name) is not None:
+        sys.path[0] = path
+        typing.cast(typing.Any, runpy)._run_module_as_main("__main__", alter_argv=False)
+        return
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    try:
+        file = io.open_code(path)
+    except OSError as error:
+        print(f"{sys.executable}: can't open file {path!r}: {error.strerror}", file=sys.stderr)
+        sys.exit(2)
+    with file:
+        loader: typing.Any = importlib.machinery.SourcelessFileLoader
+        code = pkgutil.read_code(file)  # None if it is no .pyc
+        if code is None:
+            file.seek(0)
+            loader = importlib.machinery.SourceFileLoader
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+    main.__file__ = path
+    main.__loader__ = loader("__main__", path)
+    exec(code, vars(main))
+
+
 def main() -> None:
     """Runs a script or a module: in forked ranks if an executor has started this, otherwise here."""
     arguments, modules = sys.argv[1:], None
@@ -221,9 +268,10 @@ def main() -> None:
         Launcher(int(descriptor)).serve()
         _distinguish()
     sys.argv = arguments[is_module:]
-    sys.path[0] = os.getcwd() if is_module else str(pathlib.Path(arguments[0]).resolve().parent)
-    run = functools.partial(runpy.run_module, alter_sys=True) if is_module else runpy.run_path
-    run(sys.argv[0], run_name="__main__")
+    if is_module:
+        _run_module(sys.argv[0])
+    else:
+        _run_script(sys.argv[0])
 
 
 if __name__ == "__main__":

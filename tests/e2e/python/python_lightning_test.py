@@ -9,10 +9,11 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import PATIENCE_S, ROOT  # noqa: E402
+from support import PATIENCE_S, ROOT, sweep  # noqa: E402
 from torch_environment import ENVIRONMENT, Trainers, main  # noqa: E402
 
 SCRIPT = str(ROOT / "tests/e2e/programs/lightning_script.py")
+PLAIN_SCRIPT = str(ROOT / "tests/e2e/programs/plain_lightning.py")
 
 
 class Lightning(Trainers):
@@ -28,6 +29,20 @@ class Lightning(Trainers):
     def test_validations_are_steps_where_epochs_are_long(self):
         self.finish("validation_end")
         self.check_logged_twice_an_epoch()
+
+    def test_an_unmodified_script_trains_in_the_job_of_a_batch_system(self):
+        # As in a Slurm pilot: the executor is the only task of its step.
+        self.environment.update({"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "pilot", "SLURM_JOB_NODELIST": "n1",
+                                 "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_NTASKS": "1",
+                                 "SLURM_NTASKS_PER_NODE": "1", "SLURM_STEP_ID": "0"})
+        run = self.run_sweep(self.write(sweep(
+            command=[sys.executable, PLAIN_SCRIPT], metric={"name": "loss", "mode": "min"},
+            reports={"pattern": r"rank 0 of 2: batches=4 loss=(?P<loss>\S+)"}, scheduler={"name": "fifo"},
+            resources={"workers": 2, "cpus_per_worker": 1}, stop={"max_trials": 1},
+            failure={"max_restarts": 0})), "-o", "json")
+        self.assertEqual(run.wait(), 0, run.stderr)
+        log = (self.data / "sweeps/s1/trials/0/attempts/1/rank-1.log").read_text()
+        self.assertIn("rank 1 of 2: batches=4", log)
 
     def test_by_hand(self):
         run = subprocess.run([sys.executable, SCRIPT], env=ENVIRONMENT, capture_output=True, text=True,

@@ -166,12 +166,14 @@ TEST_F(RunVerb, AFailedSweepEndsWithTheLogOfItsLastFailure) {
   Json late = TrialJson(0, "failed");
   late["ended"] = "2026-11-21T10:00:02.000000Z";
   server_.Answer("/sweeps/s1/trials", {{"trials", {late, early}}, {"next_page_token", ""}});
-  late["attempts"] = {
-      rest::ToJson(rest::Attempt{.failure = "rank 0 left with exit code 1\nTraceback\n  boom\n"})};
+  late["attempts"] = {rest::ToJson(
+      rest::Attempt{.number = 2, .failure = "rank 1 left with exit code 1\nTraceback\n  boom\n"})};
   server_.Answer("/sweeps/s1/trials/0", late);
   SweepEnds("failed");
   const Ran ran = Attune({"--data-dir", "d"});
-  EXPECT_THAT(ran.out, HasSubstr("\nthe last lines of trial 0\n  Traceback\n    boom\n"));
+  EXPECT_THAT(
+      ran.out,
+      HasSubstr("\ntrial 0, attempt 2: rank 1 left with exit code 1\n  Traceback\n    boom\n"));
   EXPECT_THAT(ran.err, HasSubstr("`attune serve --with-executor --data-dir d`"));
 }
 

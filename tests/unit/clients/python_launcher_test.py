@@ -90,6 +90,27 @@ class Launcher(Client):
         self.assertEqual(run.stdout.splitlines()[0], "['--x=1'] 1 red", run.stderr)
         self.assertEqual(run.stdout.splitlines()[2], "step 1  a=1")
 
+    def test_a_script_finds_its_main_module_as_in_a_fresh_python(self):
+        text = ("import __main__, os, pickle, sys\n"
+                "class Model: pass\n"
+                "show = lambda value: value if value is None or isinstance(value, str) else type(value).__name__\n"
+                "print({name: show(value) for name, value in sorted(vars(__main__).items()) if name[:2] == '__'})\n"
+                "print(__file__, sys.argv, sys.path[0], getattr(__spec__, 'name', None), Model.__module__)\n"
+                "print(__loader__.name, __loader__.path, show.__code__.co_filename, vars(__main__) is globals())\n"
+                "assert type(pickle.loads(pickle.dumps(Model()))) is Model\n")
+        (self.folder / "package").mkdir()
+        for name in "script.py", "package/__main__.py", "package/module.py":
+            (self.folder / name).write_text(text)
+        environment = dict(os.environ, PYTHONPATH=str(PACKAGE))
+        for words in (["script.py", "--x"], ["./script.py"], [self.folder / "script.py"], ["package"],
+                      ["-m", "package", "--x"], ["-m", "package.module"], ["absent.py"], ["-m", "absent"]):
+            with self.subTest(words=words):
+                fresh, launched = (subprocess.run([sys.executable, "-B", *launcher, *words], text=True, env=environment,
+                                                  cwd=self.folder, capture_output=True, timeout=PATIENCE_S)
+                                   for launcher in ([], ["-m", "attune.launcher"]))
+                self.assertEqual(launched.stdout, fresh.stdout, launched.stderr)
+                self.assertEqual(launched.returncode, fresh.returncode, launched.stderr)
+
     def test_what_cannot_be_imported_is_named(self):
         _, err = self.start("--import", "no_such_module", str(self.script)).communicate(timeout=PATIENCE_S)
         self.assertIn("No module named 'no_such_module'", err)

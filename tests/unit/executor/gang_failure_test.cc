@@ -296,13 +296,13 @@ TEST_F(GangFailure, ReportFromAnotherRankIsRefused) {
 TEST_F(GangFailure, StepsMustGrow) {
   const Failure failure = RunToFailure(PlainWorker({"report:2", "report:2", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
-  EXPECT_THAT(failure.message, HasSubstr("step 2 came after step 2"));
+  EXPECT_THAT(failure.message, HasSubstr("rank 0 sent a report at step 2 after step 2"));
 }
 
 TEST_F(GangFailure, CheckpointOutsideItsFolderIsRefused) {
   const Failure failure = RunToFailure(PlainWorker({"checkpoint:/etc/step-1-attempt-1", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
-  EXPECT_THAT(failure.message, HasSubstr("is not at "));
+  EXPECT_THAT(failure.message, HasSubstr("which is not at "));
 }
 
 TEST_F(GangFailure, LogTailIsBoundedAndBeginsWithAWholeLine) {

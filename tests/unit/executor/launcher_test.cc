@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "executor/processes/environment.h"
+#include "system/processes.h"
 #include "system/unique_fd.h"
 #include "tests/unit/executor/harness.h"
 
@@ -128,6 +129,24 @@ TEST_F(LauncherTest, FailuresOfForkedRanksAreToldAlike) {
   const Failure signal = RunToFailure(Worker({"0/kill:6", "hang"}, 2));
   EXPECT_EQ(signal.rank, 0);
   EXPECT_EQ(signal.signal, SIGABRT);
+}
+
+TEST_F(LauncherTest, TheRankThatEndedFirstIsNamedWhicheverTheLauncherReportsFirst) {
+  const GangSpec spec = Worker({"parent", "progress:0", "hang"}, 2);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
+  const pid_t launcher = NumberAfter(Log(spec), "parent");
+  kill(launcher, SIGSTOP);
+  for (const auto& [rank, signal] : {std::pair{1, SIGABRT}, std::pair{0, SIGSEGV}}) {
+    const pid_t pid = Pids(spec)[rank];
+    const UniqueFd end = OpenPidfd(pid);
+    kill(pid, signal);
+    ASSERT_TRUE(WaitForEnd(end.get()));
+  }
+  kill(launcher, SIGCONT);
+  const Failure failure = WaitForEnded(spec).failure.value_or(Failure{});
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.signal, SIGABRT);
 }
 
 TEST_F(LauncherTest, CancelledGangLeavesNothingBehind) {

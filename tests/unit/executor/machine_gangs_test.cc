@@ -335,12 +335,31 @@ TEST_F(MachineTest, NothingIsStartedOnceItIsToStop) {
   EXPECT_THAT(started_, IsEmpty());
 }
 
+TEST_F(MachineTest, GangsThatAreLeavingLoseTheLeaseToo) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  Receive(Wanting({}));
+  Pass(kLease);
+  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kUnwanted),
+                                      std::pair(Attempt(0), gang::CancelReason::kLeaseLost)));
+}
+
+TEST_F(MachineTest, GangsThatHaveFallenElsewhereAreToldSo) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  v1::ToExecutor without = Wanting({});
+  *without.mutable_desired()->add_fallen() = Trial(0).attempt();
+  Receive(without);
+  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kFallen)));
+}
+
 TEST_F(MachineTest, SupersededTearsDownAndIsDoneWhenItsGangsAreGone) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   Refuse(v1::Refusal::SUPERSEDED);
   Closed();
-  EXPECT_THAT(cancelled_, SizeIs(1));
+  // Its slots are another's by now, so there is no grace.
+  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeaseLost)));
   EXPECT_FALSE(machine_.done());
   End(0);
   ASSERT_TRUE(machine_.done());

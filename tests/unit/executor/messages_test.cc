@@ -17,12 +17,18 @@ TEST(Messages, AssignmentBecomesASpecWithItsFolders) {
   assignment.mutable_resume()->set_path("/checkpoint");
   assignment.mutable_resume()->set_digest("sha256:ab");
   assignment.set_stall_timeout_ms(250);
+  assignment.set_grace_ms(1500);
+  assignment.set_nodes(2);
+  assignment.set_max_restarts(4);
   const auto spec = ToSpec(assignment, gang::Folders("/data"));
   ASSERT_TRUE(spec.ok());
   EXPECT_EQ(std::get<double>(spec.value().config[0].value), 0.1);
   EXPECT_EQ(spec.value().resume->step, 9);
   EXPECT_EQ(spec.value().resume->digest, "sha256:ab");
   EXPECT_EQ(spec.value().stall_timeout, std::chrono::milliseconds(250));
+  EXPECT_EQ(spec.value().grace, std::chrono::milliseconds(1500));
+  EXPECT_EQ(spec.value().nodes, 2);
+  EXPECT_EQ(spec.value().max_restarts, 4);
   EXPECT_EQ(spec.value().attempt_dir, "/data/sweeps/s2/trials/5/attempts/3");
   EXPECT_EQ(spec.value().checkpoint_dir, "/data/sweeps/s2/trials/5/checkpoints");
 }

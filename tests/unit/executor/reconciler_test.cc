@@ -156,6 +156,18 @@ TEST_F(ReconcilerTest, AnUnwantedAttemptThatRunsIsCancelledAndTellsItsOwnEnd) {
   EXPECT_THAT(Reconcile().disown, IsEmpty());
 }
 
+TEST_F(ReconcilerTest, AGangThatHasFallenOnAnotherHostIsAborted) {
+  Want({On(0, 1), On(1, 2)}, 1);
+  v1::Desired desired;
+  desired.set_revision(2);
+  for (const v1::Assignment& each : {On(0, 1), On(1, 2)}) *desired.add_unwanted() = each.attempt();
+  *desired.add_fallen() = On(1, 2).attempt();
+  reconciler_.Want(desired);
+  const auto actions = Reconcile();
+  EXPECT_THAT(actions.cancel, ElementsAre(Id(0, 1)));
+  EXPECT_THAT(actions.abort, ElementsAre(Id(1, 2)));
+}
+
 TEST_F(ReconcilerTest, ForgottenWishesStartNothing) {
   Want({On(0, 1, {0})}, 1);
   Want({On(1, 1, {0})}, 2);  // waits for the GPU

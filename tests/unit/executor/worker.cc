@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "system/sockets.h"
+#include "system/unix_sockets.h"
 
 namespace {
 
@@ -67,8 +68,46 @@ Json ReadLine() {
   return Json::parse(line);
 }
 
+// Connects to the executor's socket as the rank R of W ("R/W"), and prints the answer.
+void Join(const std::string& place) {
+  const auto connected = attune::ConnectToPath(getenv("ATTUNE_CHANNEL"));
+  if (!connected.ok()) _exit(93);
+  channel = dup(connected.value().get());
+  const int rank = std::stoi(place);
+  const int world_size = std::stoi(place.substr(place.find('/') + 1));
+  Send({{"type", "join"},
+        {"rank", rank},
+        {"world_size", world_size},
+        {"local_rank", rank},
+        {"local_world_size", world_size}});
+  std::cout << ReadLine().dump() << std::endl;
+}
+
 [[noreturn]] void Hang() {
   for (;;) pause();
+}
+
+std::string told_file;  // for SIGTERM
+
+// From now on SIGTERM makes a file, or tells the reader of a FIFO, and ends this process.
+void TrapSigterm(const std::string& file) {
+  told_file = file;
+  signal(SIGTERM, [](int) {
+    const int told = open(told_file.c_str(), O_WRONLY | O_CREAT, 0600);
+    _exit(told >= 0 ? 0 : 93);
+  });
+}
+
+// A child that traps SIGTERM, from before this returns; this process does not.
+void StartHeir(const std::string& file, bool in_own_session) {
+  TrapSigterm(file);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (in_own_session) setsid();
+    Hang();
+  }
+  signal(SIGTERM, SIG_DFL);
+  std::cout << "heir " << pid << std::endl;
 }
 
 void Do(const std::string& verb, const std::string& argument) {
@@ -99,6 +138,17 @@ void Do(const std::string& verb, const std::string& argument) {
   }
   if (verb == "lost") Send({{"type", "error"}, {"message", argument}, {"lost_peer", true}});
   if (verb == "heartbeat") Send({{"type", "heartbeat"}, {"silence_ms", step()}});
+  // As a program below the rank's process, until it ends; the process waits for it.
+  if (verb == "below" && fork() > 0) {
+    int status = 0;
+    wait(&status);
+    _exit(WEXITSTATUS(status));
+  }
+  if (verb == "join") Join(argument);
+  if (verb == "claim") {
+    Send({{"type", "claim"}});
+    std::cout << ReadLine().dump() << " " << getpid() << std::endl;
+  }
   if (verb == "waiting") Send({{"type", "waiting"}, {"ranks", {step()}}, {"step", 2}});
   if (verb == "error") Send({{"type", "error"}, {"message", argument}});
   if (verb == "full") Send({{"type", "error"}, {"message", argument}, {"disk_full", true}});
@@ -150,6 +200,10 @@ void Do(const std::string& verb, const std::string& argument) {
     if (read(ends[0], &pid, sizeof pid) != sizeof pid) _exit(94);
     std::cout << "nobody " << pid << std::endl;
   }
+  if (verb == "trap") TrapSigterm(argument);
+  if (verb == "deaf") signal(SIGTERM, SIG_IGN);
+  if (verb == "heir") StartHeir(argument, false);
+  if (verb == "far-heir") StartHeir(argument, true);
   if (verb == "parent") std::cout << "parent " << getppid() << std::endl;
   if (verb == "kill") raise(static_cast<int>(step()));
   if (verb == "exit") _exit(static_cast<int>(step()));

@@ -303,6 +303,7 @@ TEST(ResolvedYaml, IsForPeople) {
             "  max_failed_trials: 10\n"
             "  backoff: \"10s\"\n"
             "  stall_timeout: \"10m\"\n"
+            "  grace: \"5s\"\n"
             "  on_log: []\n"
             "stop:\n"
             "  max_trials: 4\n"

@@ -33,7 +33,7 @@ scheduler: {name: asha, min: 1, max: 81, reduction_factor: 3}
 resources: {workers: 8, memory_per_worker: 16GiB}
 priority: 2
 checkpoint: {every: 1, keep_last: 2, keep_best: 1}
-failure: {max_restarts: 3, backoff: 10s, stall_timeout: 10m,
+failure: {max_restarts: 3, backoff: 10s, stall_timeout: 10m, grace: 5s,
           on_log: [{pattern: "CUDA|ECC", action: exclude_host}]}
 stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 0.5, patience: 9, trial_patience: 3,
        plateau: {metric: loss, mode: min, patience: 4, min_delta: 0.1, grace_period: 2},

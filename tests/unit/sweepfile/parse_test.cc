@@ -33,7 +33,7 @@ max_concurrent_trials: 16
 priority: -3
 warm_start: [s3, s12]
 checkpoint: {every: 2, keep_last: 3, keep_best: 0}
-failure: {max_restarts: 1, max_failed_trials: 2, backoff: 500ms, stall_timeout: 90s}
+failure: {max_restarts: 1, max_failed_trials: 2, backoff: 500ms, stall_timeout: 90s, grace: 0s}
 stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 40, patience: 100, max_trial_time: 2h,
        trial_patience: 5}
 )");
@@ -62,7 +62,7 @@ stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 40, patience: 100, max_tri
   EXPECT_EQ(spec.priority, -3);
   EXPECT_THAT(spec.warm_start, ElementsAre(SweepId(3), SweepId(12)));
   EXPECT_EQ(spec.checkpoint, (CheckpointPolicy{Step(2), 3, 0}));
-  EXPECT_EQ(spec.failure, (FailurePolicy{1, 2, Seconds(0.5), Seconds(90)}));
+  EXPECT_EQ(spec.failure, (FailurePolicy{1, 2, Seconds(0.5), Seconds(90), Seconds(0)}));
   EXPECT_EQ(spec.stop, (StopPolicy{.max_trials = 500,
                                    .max_time = Seconds(86400),
                                    .max_gpu_hours = 40,
@@ -440,6 +440,9 @@ TEST(ParseSweep, DurationsHaveALimit) {
   EXPECT_EQ(Spec(With("failure: {stall_timeout: 36500d}\n")).failure.stall_timeout, kMaxDuration);
   EXPECT_THAT(FaultsOf(With("failure: {stall_timeout: 36501d}\n")),
               HasSubstr("36501d is above the largest allowed, 36500d"));
+  EXPECT_EQ(Spec(With("failure: {grace: 24h}\n")).failure.grace, kMaxGrace);
+  EXPECT_THAT(FaultsOf(With("failure: {grace: 25h}\n")),
+              HasSubstr("25h is above the largest allowed, 1d"));
 }
 
 TEST(ParseSweep, AsksWhetherTheProgramIsThere) {

@@ -50,15 +50,25 @@ TEST(RelayTest, EveryRankHearsAllThatRankZeroSaysInItsOrder) {
 TEST(RelayTest, RankZeroWaitsForNobody) {
   RunGang(2, "", [](int rank, Relay relay) {
     static std::atomic<bool> said;
-    constexpr int kSteps = 50;
+    constexpr int kSteps = 50'000;  // more than a socket holds
     if (rank == 0) {
       for (int step = 0; step < kSteps; ++step) Told(relay, step);
       said = true;
       said.notify_all();
     } else {
       said.wait(false);
-      for (int step = 0; step < kSteps; ++step) EXPECT_EQ(Told(relay, -1), step);
+      EXPECT_TRUE(relay.HasWord(std::chrono::seconds(0)));
+      for (int step = 0; step < kSteps; ++step) ASSERT_EQ(Told(relay, -1), step);
+      EXPECT_FALSE(relay.HasWord(std::chrono::seconds(0)));
     }
+    relay.Leave();
+  });
+}
+
+TEST(RelayTest, RankZeroCanLeaveARankThatNeverListens) {
+  RunGang(2, "", [](int rank, Relay relay) {
+    for (int step = 0; rank == 0 && step < 50'000; ++step) Told(relay, step);
+    relay.Leave();
   });
 }
 

@@ -79,6 +79,7 @@ TEST_F(TouchedTest, WhereAGangMeetsIsToldToAllOfIt) {
   EXPECT_FALSE(ToDesired(brain.state(), "e").assignments(0).has_rendezvous());
   EXPECT_EQ(ToDesired(brain.state(), "d").assignments(0).node_rank(), 0u);
   EXPECT_EQ(ToDesired(brain.state(), "e").assignments(0).node_rank(), 1u);
+  EXPECT_EQ(ToDesired(brain.state(), "e").assignments(0).nodes(), 2u);
   v1::Facts facts;
   v1::Fact& fact = *facts.add_facts();
   const Trial trial = Live(0);
@@ -92,6 +93,32 @@ TEST_F(TouchedTest, WhereAGangMeetsIsToldToAllOfIt) {
   EXPECT_EQ(told.address(), "10.0.0.3");
   EXPECT_EQ(told.master_port(), 4000u);
   EXPECT_EQ(told.host(), "");
+}
+
+TEST_F(TouchedTest, TheRestOfAGangIsToldThatItHasFallen) {
+  for (const char* name : {"d", "e"}) Do(JoinExecutor{name, "1", "", {.cpus = 2}, true});
+  SweepSpec spec = attune::testing::ToySpec();
+  spec.gang = {.workers = 4, .per_worker = {.cpus = 1}};
+  Do(CreateSweep{spec, "", ""});
+  const Trial trial = Live(0);
+  Do(RecordFact{trial.live->epoch,
+                AttemptEnded{.attempt = trial.live->id,
+                             .outcome = Outcome::kFailed,
+                             .failure = {.kind = FailureKind::kExit, .message = "it broke"}},
+                "d"});
+  const v1::Desired fallen = ToDesired(brain.state(), "e");
+  ASSERT_EQ(fallen.unwanted_size(), 1);
+  ASSERT_EQ(fallen.fallen_size(), 1);
+  EXPECT_EQ(fallen.fallen(0).epoch(), fallen.unwanted(0).epoch());
+}
+
+TEST_F(TouchedTest, WhatAPersonKillsHasNotFallen) {
+  Do(CreateSweep{attune::testing::ToySpec(), "", ""});
+  const std::string host = HostOf(0);
+  Do(KillSweep{SweepId(1)});
+  const v1::Desired killed = ToDesired(brain.state(), host);
+  EXPECT_EQ(killed.unwanted_size(), 1);
+  EXPECT_EQ(killed.fallen_size(), 0);
 }
 
 TEST_F(TouchedTest, ProgramsGetSecretsAsVariables) {

@@ -39,14 +39,21 @@ TEST(HeldPort, IsNobodyElsesButForAServerThatNamesIt) {
 class TorchrunTest : public GangFixture {};
 
 TEST_F(TorchrunTest, RanksFindWhatTorchrunWouldTellThem) {
-  const GangSpec spec =
-      PlainWorker({"env:RANK", "env:WORLD_SIZE", "env:LOCAL_RANK", "env:LOCAL_WORLD_SIZE",
-                   "env:GROUP_RANK", "env:MASTER_ADDR", "env:MASTER_PORT"},
-                  2);
+  GangSpec spec = PlainWorker(
+      {"env:RANK", "env:WORLD_SIZE", "env:LOCAL_RANK", "env:LOCAL_WORLD_SIZE", "env:GROUP_RANK",
+       "env:GROUP_WORLD_SIZE", "env:NODE_RANK", "env:ROLE_NAME", "env:ROLE_RANK",
+       "env:ROLE_WORLD_SIZE", "env:TORCHELASTIC_RUN_ID", "env:TORCHELASTIC_RESTART_COUNT",
+       "env:TORCHELASTIC_MAX_RESTARTS", "env:MASTER_ADDR", "env:MASTER_PORT"},
+      2);
+  spec.attempt = {.sweep = 3, .trial = 17, .attempt = 2, .epoch = 1};
+  spec.max_restarts = 4;
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   const std::string log = Log(spec, 1);
   EXPECT_THAT(log, HasSubstr("RANK=1\nWORLD_SIZE=2\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\n"
-                             "GROUP_RANK=0\nMASTER_ADDR=127.0.0.1\nMASTER_PORT="));
+                             "GROUP_RANK=0\nGROUP_WORLD_SIZE=1\nNODE_RANK=0\nROLE_NAME=default\n"
+                             "ROLE_RANK=1\nROLE_WORLD_SIZE=2\nTORCHELASTIC_RUN_ID=s3-17\n"
+                             "TORCHELASTIC_RESTART_COUNT=1\nTORCHELASTIC_MAX_RESTARTS=4\n"
+                             "MASTER_ADDR=127.0.0.1\nMASTER_PORT="));
   const auto port = [](const std::string& text) { return text.substr(text.find("MASTER_PORT=")); };
   EXPECT_EQ(port(log), port(Log(spec, 0)));
 }

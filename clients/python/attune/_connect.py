@@ -1,0 +1,92 @@
+"""How a process reaches the executor of its trial (docs/worker-channel.md)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import sys
+import typing
+
+from attune._channel import Channel
+
+_Start = typing.Dict[str, typing.Any]
+
+
+def connect() -> tuple[_Start, Channel, bool] | None:
+    """The start line, the channel, and whether this process has yet to claim its rank.
+
+    The process that the executor has started inherits the channel. Programs below it, and its forks, connect
+    to the executor's socket instead. None: this is no process of a trial.
+
+    Raises RuntimeError if this is one and the executor cannot be reached.
+    """
+    descriptor = os.environ.pop("ATTUNE_CHANNEL_FD", None)
+    path = os.environ.get("ATTUNE_CHANNEL")
+    parent = os.environ.get("ATTUNE_CHANNEL_PARENT")
+    if descriptor is not None and parent in (None, str(os.getppid())):
+        if _is_socket(descriptor):
+            channel = Channel(int(descriptor))
+            return channel.receive(), channel, False
+        if not path:
+            raise RuntimeError(
+                f"the channel to the executor is lost: ATTUNE_CHANNEL_FD is {descriptor}, which is no socket in this process. "
+                "A program between the executor and this one has closed it. Let the sweep file's command start this "
+                "script itself, or pass the descriptor on (subprocess.run(…, pass_fds=[…]))")
+    if path:
+        channel = _connect_to(path)
+        return _join(channel), channel, True
+    if descriptor is None and "ATTUNE_TRIAL" in os.environ:
+        print("attune: this process runs below a trial and has no channel to the executor: what it reports is only "
+              "printed. Report from the process that the executor has started", file=sys.stderr, flush=True)
+    return None
+
+
+def claim(channel: Channel) -> None:
+    """Makes this process the one that speaks for its rank. Raises RuntimeError if another one does."""
+    channel.send("claim")
+    answer = channel.receive()
+    if answer["type"] == "refused":
+        raise RuntimeError(answer["message"])
+
+
+def place() -> _Start:
+    """This process's place among the ranks, as a launcher or torch.distributed has given it."""
+    def value(name: str, otherwise: int) -> int:
+        return int(os.environ.get(name, otherwise))
+
+    world_size = value("WORLD_SIZE", 1)
+    distributed = sys.modules.get("torch.distributed")
+    if distributed and distributed.is_available() and distributed.is_initialized():
+        if distributed.get_world_size() != world_size:  # as below torch.multiprocessing.spawn
+            rank, world_size = distributed.get_rank(), distributed.get_world_size()
+            return {"rank": rank, "world_size": world_size, "local_rank": rank, "local_world_size": world_size}
+    return {"rank": value("RANK", 0), "world_size": world_size, "local_rank": value("LOCAL_RANK", 0),
+            "local_world_size": value("LOCAL_WORLD_SIZE", world_size)}
+
+
+def _join(channel: Channel) -> _Start:
+    channel.send("join", **place())
+    start = channel.receive()
+    if start["type"] == "refused":
+        raise RuntimeError(start["message"])
+    return start
+
+
+def _connect_to(path: str) -> Channel:
+    connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connected.connect(path)
+    except OSError as error:
+        connected.close()
+        raise RuntimeError(
+            f"the channel to the executor is lost: {path}: {error.strerror}. If this process runs in a container, mount the "
+            f"folder {os.path.dirname(path)} into it; if its trial has ended, it should have ended as well") from error
+    return Channel(connected.detach())
+
+
+def _is_socket(descriptor: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.fstat(int(descriptor)).st_mode)
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,258 @@
+#include "executor/gang/descendants.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "logging/log.h"
+#include "system/sockets.h"
+#include "system/unix_sockets.h"
+
+namespace attune::gang {
+namespace {
+
+constexpr size_t kTurnBytesMax = 256 * 1024;  // in one turn of the loop
+constexpr size_t kLastBytesMax = 4 << 20;
+constexpr size_t kConnectionsMax = 1024;  // of one rank
+
+std::optional<ucred> PeerOf(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
+
+}  // namespace
+
+Descendants::~Descendants() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+}
+
+Status Descendants::Listen(std::filesystem::path path) {
+  Result<UniqueFd> listener = ListenAtPath(path);
+  if (!listener.ok()) return listener.error();
+  path_ = std::move(path);
+  listener_ = std::move(listener.value());
+  fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
+  listening_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { OnConnection(); });
+  return {};
+}
+
+void Descendants::OnConnection() {
+  UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket) return;
+  const std::optional<ucred> peer = PeerOf(socket.get());
+  // Another user may have got at the socket through a container that mounts it.
+  if (!peer || (peer->uid != geteuid() && peer->uid != 0) ||
+      connections_.size() >= kConnectionsMax) {
+    logging::Warn("turned away process {} of user {}, which connected to {}", peer ? peer->pid : 0,
+                  peer ? peer->uid : 0, path_.string());
+    return;
+  }
+  connections_.push_back({.socket = std::move(socket), .pid = peer->pid});
+  Watch(std::prev(connections_.end()));
+}
+
+void Descendants::Watch(Place connection) {
+  connection->watch =
+      loop_.Watch(connection->socket.get(), EPOLLIN,
+                  [this, connection](uint32_t events) { OnReady(connection, events); });
+}
+
+void Descendants::OnReady(Place connection, uint32_t events) {
+  if (events & EPOLLOUT) Write(*connection, "");
+  if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR))) return;
+  if (connection->speaks && !owner_.MayReadDescendants()) return connection->watch.Reset();
+  if (!Read(*connection, kTurnBytesMax)) Remove(connection);
+}
+
+void Descendants::Remove(Place connection) {
+  if (connection->speaks) left_.insert(connection->join->rank);
+  connections_.erase(connection);
+  for (Connection& other : connections_) CheckWait(other);
+}
+
+bool Descendants::Read(Connection& connection, size_t bytes_max) {
+  for (size_t total = 0; total < bytes_max;) {
+    const std::optional<size_t> count =
+        channel::ReceiveSome(connection.socket.get(), connection.lines);
+    if (!count) return false;
+    if (*count == 0) return true;
+    total += *count;
+    if (connection.is_deaf) {
+      connection.lines = channel::LineReader();
+      continue;
+    }
+    std::string problem;
+    while (const auto line = connection.lines.Next()) {
+      Result<channel::FromRank> message = channel::ParseFromRank(*line);
+      if (!message.ok()) {
+        problem = message.error().message;
+        break;
+      }
+      Take(connection, std::move(message.value()));
+      if (connection.is_deaf) break;
+    }
+    if (connection.lines.is_too_long()) problem = connection.lines.TooLong();
+    if (problem.empty()) continue;
+    connection.is_deaf = true;
+    if (connection.speaks) owner_.OnDescendantBadLine(problem);
+  }
+  return true;
+}
+
+void Descendants::Take(Connection& connection, channel::FromRank message) {
+  if (const auto* join = std::get_if<channel::Join>(&message)) return Join(connection, *join);
+  if (std::holds_alternative<channel::Claim>(message)) return Claim(connection);
+  if (connection.speaks) Speak(connection, std::move(message));
+}
+
+void Descendants::Speak(Connection& connection, channel::FromRank message) {
+  if (!launched_) return owner_.OnDescendantMessage(std::move(message));
+  connection.waiting.reset();
+  if (auto* waiting = std::get_if<channel::Waiting>(&message)) {
+    connection.waiting = std::move(*waiting);
+    return CheckWait(connection);
+  }
+  const int rank = connection.join->rank;
+  const auto* meeting = std::get_if<channel::Rendezvous>(&message);
+  if (rank == 0 && meeting != nullptr) {
+    rendezvous_ = *meeting;
+    for (Connection& other : connections_) {
+      if (other.speaks && other.join->rank != 0) Write(other, ToLine(*meeting));
+    }
+    return;
+  }
+  if (rank == 0) return owner_.OnDescendantMessage(std::move(message));
+  // Rank 0 of the launcher speaks for the rank; of the others only errors matter.
+  if (auto* error = std::get_if<channel::ErrorText>(&message)) {
+    error->message = "rank " + std::to_string(rank) + " of the launcher: " + error->message;
+    owner_.OnDescendantMessage(std::move(*error));
+  }
+}
+
+// Answers a rank of a launcher that waits for one that has left, or fails the attempt.
+void Descendants::CheckWait(Connection& connection) {
+  if (!connection.waiting) return;
+  for (const int rank : connection.waiting->ranks) {
+    if (!left_.contains(rank) || Find(rank) != nullptr) continue;
+    const int64_t step = connection.waiting->step;
+    connection.waiting.reset();
+    const auto action = rank == 0 ? owner_.ActionAt(step) : std::nullopt;
+    if (action) return Write(connection, ToLine(channel::Verdict{.step = step, .action = *action}));
+    return owner_.OnDescendantMessage(channel::ErrorText{
+        "rank " + std::to_string(rank) + " of the launcher has left, and rank " +
+        std::to_string(connection.join->rank) + " waits for it in a report at step " +
+        std::to_string(step) + "; let every rank report equally often, or rank 0 alone"});
+  }
+}
+
+void Descendants::Join(Connection& connection, const channel::Join& join) {
+  if (connection.join) return;
+  Result<channel::Start> start = StartOf(connection, join);
+  if (!start.ok()) return Refuse(connection, start.error().message);
+  connection.join = join;
+  Write(connection, ToLine(start.value()));
+}
+
+Result<channel::Start> Descendants::StartOf(const Connection& connection,
+                                            const channel::Join& join) {
+  Result<channel::Start> start = owner_.StartLine();
+  if (!start.ok()) return start;
+  if (join.world_size == world_size_ && join.rank == slot_.rank) return start;
+  const std::string who = "process " + std::to_string(connection.pid) + " says that it is rank " +
+                          std::to_string(join.rank) + " of " + std::to_string(join.world_size);
+  if (world_size_ > 1) {
+    return Invalid(who + ", and runs below rank " + std::to_string(slot_.rank) + " of a gang of " +
+                   std::to_string(world_size_) +
+                   " workers; a launcher such as torchrun works in a gang of one only: set "
+                   "resources.workers: 1, or start the program without the launcher");
+  }
+  if (join.local_world_size != join.world_size)
+    return Invalid(who +
+                   "; a launcher inside a trial cannot use several hosts: let "
+                   "resources.workers start the ranks");
+  if (launched_ > 0 && launched_ != join.world_size)
+    return Invalid(who + ", and another one that it is one of " + std::to_string(launched_));
+  launched_ = join.world_size;
+  start.value().rank = join.rank;
+  start.value().world_size = start.value().local_world_size = join.world_size;
+  start.value().local_rank = join.local_rank;
+  start.value().cpus = std::max(1, start.value().cpus / join.world_size);
+  if (!slot_.gpus.empty())
+    start.value().device = "cuda:" + std::to_string(join.local_rank % slot_.gpus.size());
+  return start;
+}
+
+void Descendants::Claim(Connection& connection) {
+  if (!connection.join || connection.speaks) return;
+  const int rank = connection.join->rank;
+  const Connection* other = Find(rank);
+  const pid_t speaker = other != nullptr ? other->pid : rank == place() ? owner_.OwnSpeaker() : 0;
+  if (speaker != 0) {
+    return Refuse(connection,
+                  "process " + std::to_string(speaker) + " already speaks as rank " +
+                      std::to_string(rank) + ", so process " + std::to_string(connection.pid) +
+                      " cannot; give each process its RANK and the WORLD_SIZE in its environment "
+                      "before it uses attune, or let one process report");
+  }
+  connection.speaks = true;
+  Write(connection, ToLine(channel::Claimed{}));
+  if (rank == place()) return owner_.OnClaimed();
+  if (rendezvous_) Write(connection, ToLine(*rendezvous_));
+}
+
+void Descendants::Refuse(Connection& connection, const std::string& message) {
+  connection.is_deaf = true;
+  Write(connection, ToLine(channel::Refused{message}));
+}
+
+void Descendants::Write(Connection& connection, std::string_view line) {
+  connection.unsent.append(line);
+  SendSome(connection.socket.get(), connection.unsent);
+  if (connection.watch)
+    loop_.Change(connection.watch, connection.unsent.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
+}
+
+Descendants::Connection* Descendants::Find(int rank) {
+  for (Connection& connection : connections_) {
+    if (connection.speaks && connection.join->rank == rank) return &connection;
+  }
+  return nullptr;
+}
+
+pid_t Descendants::Speaker() const {
+  for (const Connection& connection : connections_) {
+    if (connection.speaks && connection.join->rank == place()) return connection.pid;
+  }
+  return 0;
+}
+
+bool Descendants::Send(std::string_view line) {
+  Connection* speaker = Find(place());
+  if (speaker != nullptr) Write(*speaker, line);
+  return speaker != nullptr;
+}
+
+void Descendants::ReadOn() {
+  for (auto connection = connections_.begin(); connection != connections_.end(); ++connection) {
+    if (!connection->watch) Watch(connection);
+  }
+}
+
+void Descendants::Drain() {
+  listening_.Reset();
+  for (Connection& connection : connections_) {
+    connection.watch.Reset();
+    Read(connection, kLastBytesMax);
+  }
+}
+
+}  // namespace attune::gang

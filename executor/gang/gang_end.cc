@@ -1,0 +1,215 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/gang/blame.h"
+#include "executor/gang/folders.h"
+#include "executor/gang/gang.h"
+#include "executor/processes/process_group.h"
+#include "system/files.h"
+
+namespace attune::gang {
+namespace {
+
+uint64_t FreeBytes(const std::filesystem::path& folder) {
+  std::error_code failed;
+  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
+  return failed ? 0 : space.available;
+}
+
+}  // namespace
+
+// A launcher may report ends in another order than that in which the ranks ended.
+Symptom& Gang::SymptomOf(const Rank& rank) {
+  const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
+  if (known != symptoms_.end()) return *known;
+  const auto seen_at = rank.ended_at().value_or(Loop::Clock::now());
+  const auto next = std::ranges::upper_bound(symptoms_, seen_at, {}, &Symptom::seen_at);
+  return *symptoms_.insert(next, Symptom{.rank = rank.slot().rank, .seen_at = seen_at});
+}
+
+void Gang::Weigh() {
+  if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
+  if (signalled_) return;
+  const Symptom& culprit = Culprit(symptoms_);
+  const bool may_have_another = std::ranges::any_of(ranks_, [&](const auto& rank) {
+    return rank->is_unexplained() && rank->ended_at() < culprit.seen_at;
+  });
+  if (may_have_another) return;  // until its launcher has reported
+  if (culprit.exit && (culprit.exit->signal == SIGTERM || culprit.exit->signal == SIGKILL))
+    return EndUnlessLeaving({});
+  if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
+  if (grace_ && grace_is_for_victims_ == culprit.lost_peer) return;
+  grace_is_for_victims_ = culprit.lost_peer;
+  const GangTiming& timing = services_.timing;
+  grace_ = services_.loop.After(culprit.lost_peer ? timing.victim_grace : timing.failure_grace,
+                                [this] { End(Outcome::kFailed, {}); });
+}
+
+// A batch system that ends a job signals all of its processes: the executor among them says so
+// within the grace, and then it is no failure of the trial's.
+void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
+  if (signalled_ || phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
+  signalled_ = true;
+  if (soon_) return Cancel(CancelReason::kLeaving);
+  if (services_.timing.leave_grace.count() == 0) return End(Outcome::kFailed, std::move(failure));
+  grace_ = services_.loop.After(services_.timing.leave_grace, [this, failure = std::move(failure)] {
+    End(Outcome::kFailed, failure);
+  });
+}
+
+bool Gang::AnyRuns() const {
+  return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_running(); });
+}
+
+void Gang::Fail(FailureKind kind, int rank, std::string message) {
+  End(Outcome::kFailed, Failure{.kind = kind, .rank = rank, .message = std::move(message)});
+}
+
+// If the disk is full that is the host's failure, whatever could not be done.
+void Gang::FailToStart(FailureKind kind, int rank, const Error& error) {
+  const bool disk_full = error.code == ErrorCode::kStorageFull;
+  const std::string who = rank < 0 ? "" : "rank " + std::to_string(rank) + " cannot start: ";
+  End(Outcome::kFailed, Failure{.kind = disk_full ? FailureKind::kHost : kind,
+                                .rank = rank,
+                                .message = who + error.message,
+                                .disk_full = disk_full});
+}
+
+void Gang::Cancel(CancelReason reason) {
+  switch (reason) {
+    case CancelReason::kSoon:
+      soon_ = true;
+      if (!signalled_) return;
+      [[fallthrough]];
+    case CancelReason::kLeaving:
+      return EndWithGrace(Outcome::kFailed,
+                          Failure{.kind = FailureKind::kLease,
+                                  .message = "its executor was stopped and ended the gang"});
+    case CancelReason::kUnwanted:
+      return EndWithGrace(Outcome::kCancelled, {});
+    case CancelReason::kFallen:
+      EndGrace();
+      return End(Outcome::kCancelled, {});
+    case CancelReason::kLeaseLost:
+      EndGrace();
+      return Fail(FailureKind::kLease, -1,
+                  "the executor heard nothing from the server for longer than its lease and ended "
+                  "the gang");
+  }
+}
+
+void Gang::End(Outcome outcome, std::optional<Failure> failure) {
+  if (!BeginEnd(outcome, std::move(failure))) return;
+  KillAll();
+}
+
+// Ranks that have not all started have nothing to save.
+void Gang::EndWithGrace(Outcome outcome, std::optional<Failure> failure) {
+  if (phase_ == Phase::kStarting || spec_.grace.count() == 0)
+    return End(outcome, std::move(failure));
+  if (!BeginEnd(outcome, std::move(failure))) return;
+  // A second SIGTERM might interrupt a rank that saves because of the first.
+  if (!signalled_) {
+    for (const auto& rank : ranks_) rank->Terminate();
+  }
+  leftovers_.Terminate(group_, cgroup_.get());
+  grace_ = services_.loop.After(spec_.grace, [this] { EndGrace(); });
+}
+
+// False if the end has begun before.
+bool Gang::BeginEnd(Outcome outcome, std::optional<Failure> failure) {
+  if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return false;
+  phase_ = Phase::kEnding;
+  outcome_ = outcome;
+  failure_ = std::move(failure);
+  grace_.Reset();
+  stall_.Reset();
+  laggards_.Reset();
+  // Not at once: the caller may be a rank in the middle of its own work.
+  // The post that destroys this gang comes later.
+  services_.loop.Post([this] { ConcludeIfGone(); });
+  return true;
+}
+
+void Gang::EndGrace() {
+  if (!has_grace()) return;
+  grace_.Reset();
+  leftovers_.StopWaiting();
+  KillAll();
+  ConcludeIfGone();
+}
+
+void Gang::KillAll() {
+  for (const auto& rank : ranks_) rank->Kill();
+  if (group_ != 0) KillGroup(group_);
+}
+
+void Gang::ConcludeIfGone() {
+  if (phase_ != Phase::kEnding || AnyRuns() || forks_pending_ > 0) return;
+  if (group_ == 0) return Conclude();
+
+  // What the ranks started goes with them.
+  const bool all_gone = has_grace() ? leftovers_.HaveLeft(group_, cgroup_.get())
+                                    : leftovers_.End(group_, cgroup_.get());
+  if (all_gone) Conclude();
+}
+
+bool Gang::has_rank(pid_t pid) const {
+  return std::ranges::any_of(ranks_, [pid](const auto& rank) { return rank->pid() == pid; });
+}
+
+void Gang::Conclude() {
+  phase_ = Phase::kGone;
+  grace_.Reset();
+  TrimLogs();
+  const uint64_t unfinished_bytes = DiscardUnfinished();
+  if (group_ != 0) {
+    ReapGroup(group_);
+    services_.guard.Remove(group_);
+  }
+  Ended ended{.outcome = outcome_};
+  if (outcome_ == Outcome::kFailed) {
+    ended.failure = failure_ ? std::move(*failure_) : Describe(Culprit(symptoms_));
+    if (ended.failure->rank >= 0) {
+      ended.failure->log_tail = LogTail(RankLog(spec_.attempt_dir, ended.failure->rank));
+    } else if (launcher_ && !launcher_->death().empty()) {
+      ended.failure->log_tail = LogTail(launcher_->log());
+    }
+    ended.failure->match = FindInFailure(*ended.failure);
+    if (ended.failure->disk_full)
+      ended.failure->room_bytes = FreeBytes(spec_.checkpoint_dir) + unfinished_bytes;
+  }
+  Emit(std::move(ended));
+  services_.gone(spec_.attempt);
+}
+
+// Deletes what ranks that were killed, or failed, have not deleted themselves. Returns how many
+// bytes an unfinished checkpoint had.
+uint64_t Gang::DiscardUnfinished() {
+  uint64_t bytes = 0;
+  if (!services_.discard) return bytes;
+  if (const auto fetched = FetchedFolder(spec_)) services_.discard(*fetched);
+  for (std::filesystem::path& unfinished : UnfinishedCheckpoints(spec_)) {
+    bytes += BytesIn(unfinished);
+    services_.discard(std::move(unfinished));
+  }
+  return bytes;
+}
+
+// What the failed rank says counts before what the others do.
+LogMatch Gang::FindInFailure(const Failure& failure) const {
+  std::vector<std::filesystem::path> logs;
+  if (failure.rank >= 0) logs.push_back(RankLog(spec_.attempt_dir, failure.rank));
+  for (const auto& rank : ranks_) {
+    if (rank->slot().rank != failure.rank)
+      logs.push_back(RankLog(spec_.attempt_dir, rank->slot().rank));
+  }
+  // A pattern may expect that a line begins as the rank has sent it.
+  std::string message = failure.message;
+  if (!failure_ && !symptoms_.empty()) message = Culprit(symptoms_).error + '\n' + message;
+  return Find(spec_.program.log_patterns, message, logs);
+}
+
+}  // namespace attune::gang

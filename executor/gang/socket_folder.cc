@@ -1,0 +1,71 @@
+#include "executor/gang/socket_folder.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "system/system_error.h"
+
+namespace attune::gang {
+namespace {
+
+namespace fs = std::filesystem;
+
+// attune-USER-PROCESS-RANDOM.
+std::string Prefix() { return "attune-" + std::to_string(geteuid()) + "-"; }
+
+bool IsOfThisUser(const fs::path& folder) {
+  struct stat status {};
+  return lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == geteuid();
+}
+
+// The process has ended, or cannot be an executor of this user.
+bool IsGone(std::string_view name) {
+  pid_t process = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), process);
+  if (read.ec != std::errc() || process <= 0) return false;
+  return kill(process, 0) != 0 && errno == ESRCH;
+}
+
+void RemoveLeftFolders(const fs::path& parent) {
+  const std::string prefix = Prefix();
+  std::error_code failed;
+  for (auto entry = fs::directory_iterator(parent, failed);
+       !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) || !IsGone(std::string_view(name).substr(prefix.size())) ||
+        !IsOfThisUser(entry->path()))
+      continue;
+    std::error_code ignored;
+    fs::remove_all(entry->path(), ignored);
+  }
+}
+
+}  // namespace
+
+Result<SocketFolder> SocketFolder::Make(const fs::path& parent) {
+  RemoveLeftFolders(parent);
+  std::string path = parent / (Prefix() + std::to_string(getpid()) + "-XXXXXX");
+  if (mkdtemp(path.data()) == nullptr)
+    return SystemError("cannot make a folder for sockets in " + parent.string(), errno);
+  return SocketFolder(path);
+}
+
+SocketFolder::SocketFolder(SocketFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), last_(other.last_) {}
+
+SocketFolder::~SocketFolder() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace attune::gang

@@ -1,0 +1,98 @@
+#include "executor/gang/descendants.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "executor/gang/socket_folder.h"
+#include "tests/unit/executor/harness.h"
+
+namespace attune::gang {
+namespace {
+
+using testing::HasSubstr;
+
+class DescendantsTest : public GangFixture {};
+
+TEST_F(DescendantsTest, AProgramBelowTheProcessSpeaksForTheRank) {
+  GangSpec spec = PlainWorker({"below", "join:0/1", "claim", "ask:1", "verdict"});
+  supervisor_->Run(spec);
+  const auto report = facts_.Wait<Report>(spec.attempt);
+  ASSERT_TRUE(report);
+  supervisor_->Tell(spec.attempt, {.step = report->step, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+}
+
+TEST_F(DescendantsTest, ItDoesSoInGangsOfSeveral) {
+  const GangSpec spec =
+      PlainWorker({"below", "0/join:0/2", "1/join:1/2", "claim", "0/rendezvous:7", "1/read"}, 2);
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 1), HasSubstr(R"("port":7)"));
+}
+
+TEST_F(DescendantsTest, RanksOfALauncherHaveItsPlaces) {
+  const GangSpec spec = PlainWorker({"below", "join:1/2", "claim", "progress:1", "done"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  const std::string log = Log(spec, 0);
+  EXPECT_THAT(log, HasSubstr(R"("rank":1,"world_size":2,"local_rank":1,"local_world_size":2)"));
+  EXPECT_EQ(facts_.Count<FirstStep>(spec.attempt), 0) << "rank 0 of the launcher speaks";
+}
+
+TEST_F(DescendantsTest, AnErrorOfAnyRankOfALauncherIsTheAttempts) {
+  const Failure failure =
+      RunToFailure(PlainWorker({"below", "join:1/2", "claim", "error:no green", "exit:1"}));
+  EXPECT_THAT(failure.message, HasSubstr("rank 1 of the launcher: no green"));
+}
+
+TEST_F(DescendantsTest, ASecondProcessForTheSameRankIsToldOfBoth) {
+  // The first has claimed rank 0 and keeps its connection while the second tries.
+  const GangSpec spec = PlainWorker({"join:0/1", "claim", "below", "join:0/1", "claim"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  const std::string log = Log(spec, 0);
+  EXPECT_THAT(log, HasSubstr(R"({"type":"claimed"})"));
+  EXPECT_THAT(log, HasSubstr(R"("refused")"));
+  EXPECT_THAT(log,
+              HasSubstr("process " + std::to_string(Pids(spec)[0]) + " already speaks as rank 0"));
+}
+
+TEST_F(DescendantsTest, AProcessThatTrainsKeepsItsRank) {
+  const GangSpec spec = PlainWorker({"progress:1", "join:0/1", "claim"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 0), HasSubstr("already speaks as rank 0"));
+}
+
+TEST_F(DescendantsTest, ALauncherInAGangOfSeveralIsRefusedWithTheRemedy) {
+  const GangSpec spec = PlainWorker({"0/join:1/4"}, 2);
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 0), HasSubstr("resources.workers: 1"));
+}
+
+TEST_F(DescendantsTest, ItsSocketGoesWithTheGang) {
+  GangSpec spec = PlainWorker({"env:ATTUNE_CHANNEL"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  const std::string log = Log(spec, 0);
+  const size_t begin = log.find("/tmp/attune-" + std::to_string(geteuid()) + "-");
+  ASSERT_NE(begin, std::string::npos) << log;
+  const std::filesystem::path socket = log.substr(begin, log.find('\n', begin) - begin);
+  EXPECT_FALSE(std::filesystem::exists(socket));
+  const auto mode = std::filesystem::status(socket.parent_path()).permissions();
+  EXPECT_EQ(mode, std::filesystem::perms::owner_all);
+  supervisor_.reset();
+  EXPECT_FALSE(std::filesystem::exists(socket.parent_path()));
+}
+
+TEST(SocketFolderTest, FoldersOfExecutorsThatWereKilledGo) {
+  const TempDir parent;
+  const std::string prefix = "attune-" + std::to_string(geteuid()) + "-";
+  const auto dead = parent.path() / (prefix + "999999999-abcdef");
+  const auto alive = parent.path() / (prefix + std::to_string(getpid()) + "-abcdef");
+  std::filesystem::create_directories(dead);
+  std::filesystem::create_directories(alive);
+  const Result<SocketFolder> folder = SocketFolder::Make(parent.path());
+  ASSERT_TRUE(folder.ok());
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(alive));
+}
+
+}  // namespace
+}  // namespace attune::gang
