@@ -84,9 +84,9 @@ class GangOfTwo(unittest.TestCase):
         self.assertTrue(all(rank["own_share"] for rank in self.ranks))
         self.assertEqual(self.shares("stream"), [NUMBERS, NUMBERS])
 
-    def test_other_samplers_are_refused_by_name(self):
-        for refusal, name in zip(self.ranks[1]["refused"], ("WeightedRandom", "Random", "Batch")):
-            self.assertIn(f"the loader has a {name}Sampler, which does not share samples out", refusal)
+    def test_what_another_sampler_draws_is_shared(self):
+        one, two = self.shares("drawn")
+        self.assertEqual(sorted(one + two), NUMBERS)
 
 
 class GangOfOne(unittest.TestCase):
@@ -94,9 +94,8 @@ class GangOfOne(unittest.TestCase):
     def setUpClass(cls):
         [cls.rank] = facts_of_a_gang(1)
 
-    def test_has_its_model_and_its_samplers_as_they_are(self):
+    def test_has_its_model_as_it_is_and_all_samples(self):
         self.assertEqual((self.rank["model"], self.rank["is_bare"]), ("Linear", True))
-        self.assertEqual(self.rank["refused"], ["", "", ""])
         self.assertEqual(flat(self.rank["in_order"]), NUMBERS)
 
     def test_has_a_process_group_like_any_other(self):
