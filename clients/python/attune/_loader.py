@@ -1,4 +1,4 @@
-"""Data loaders of a gang: shares of the samples, their order in each epoch, and resuming within one; needs torch."""
+"""Data loaders of a gang: shares of the samples, their order in each epoch, resuming within an epoch; needs torch."""
 
 import contextlib
 import copy
@@ -26,22 +26,22 @@ def prepared(loader, device):
 class _Passes:
     """The epoch of the next pass, or of the one under way, and how many items of it the gang has taken.
 
-    An item is what a sampler yields: a sample, or a batch if it is a batch sampler.
+    A sampler yields items: samples, or batches if it is a batch sampler.
     """
 
     _under_way = None  # an object of the pass's own
 
     def begin_at(self, epoch, taken=0):
-        """Lets the next pass be of this epoch, behind what was taken of it."""
+        """Makes the next pass one of this epoch, after the items that are taken."""
         self.epoch, self.taken, self._under_way = epoch, taken, None
 
     def set_epoch(self, epoch):
-        """Lets the next pass be of this epoch. Later passes count on from it."""
-        if self._under_way or epoch != self.epoch:  # else the next pass may have to go on within this epoch
+        """Sets the epoch of the next pass. Each later pass has the next epoch."""
+        if self._under_way or epoch != self.epoch:  # otherwise the next pass may resume within this epoch
             self.begin_at(epoch)
 
     def begin(self):
-        """Begins a pass, and returns what names it."""
+        """Begins a pass, and returns a name for it."""
         if self._under_way:
             self.begin_at(self.epoch + 1)
         self._under_way = object()
@@ -59,8 +59,8 @@ class _Passes:
 class _Share(_Passes, DistributedSampler):
     """This rank's share of what a sampler yields.
 
-    Each rank draws the whole order of an epoch, by the seed and the epoch alone, and takes its part of what the gang
-    has not taken yet. So each item comes once in an epoch, whatever sizes the gang has in the meantime.
+    Each rank draws the whole order of an epoch, from the seed and the epoch alone, and takes its part of the items that
+    the gang has not taken yet. So an epoch has each item once, even if the gang changes its size within the epoch.
     """
 
     def __init__(self, sampler, drop_last):
@@ -75,7 +75,7 @@ class _Share(_Passes, DistributedSampler):
     def __iter__(self):
         order = self._order()[self.taken:]
         for place in range(self.rank, self._share_of(len(order)) * self.num_replicas, self.num_replicas):
-            yield order[place % len(order)]  # the first come twice to make the shares equal
+            yield order[place % len(order)]  # the first items come twice if the shares would differ
 
     def __len__(self):
         return self._share_of(len(self._sampler))
@@ -93,7 +93,7 @@ class _Share(_Passes, DistributedSampler):
 
 
 class _Whole(_Passes, Sampler):
-    """The passes of a data set, or of a sampler, that shares itself out. Its order is its own affair."""
+    """The passes over a data set or a sampler that shares samples out itself, in its own order."""
 
     def __init__(self, data):
         self._data = data if hasattr(data, "set_epoch") else getattr(data, "sampler", None)
@@ -123,7 +123,7 @@ class _Prepared(DataLoader):
         elif _shares_itself(sampler) or (attune.world_size == 1 and not _has_length(sampler)):
             self._passes = _Whole(sampler)
             if has_batch_sampler:
-                parts["sampler"] = self._passes  # instead of one that torch made and does not use
+                parts["sampler"] = self._passes  # instead of torch's own, which is not used
         elif has_batch_sampler:
             self._passes = parts["sampler"] = parts["batch_sampler"] = _Share(
                 sampler, getattr(sampler, "drop_last", False))
@@ -135,19 +135,19 @@ class _Prepared(DataLoader):
         vars(self).update(parts)
 
     def set_epoch(self, epoch):
-        """Lets the next pass be of this epoch. Later passes count on from it."""
+        """Sets the epoch of the next pass. Each later pass has the next epoch."""
         self._passes.set_epoch(epoch)
 
     def state_dict(self):
-        """The epoch, and how much of it the gang has taken. An IterableDataset adds its own state, this rank's."""
+        """The epoch, and how many of its items the gang has taken. An IterableDataset adds its state on this rank."""
         state = {"epoch": self._passes.epoch, "taken": self._passes.taken}
         source = self._source()
-        if source and self._passes.taken:  # the next pass of an epoch begins anew
+        if source and self._passes.taken:  # a new epoch begins without a state
             state["data"] = source.state_dict()
         return state
 
     def load_state_dict(self, state):
-        """Lets the next pass go on where the gang was, whatever its size was."""
+        """Lets the next pass resume where the gang was, whatever its size was."""
         try:
             epoch, taken = int(state["epoch"]), int(state["taken"])
         except (KeyError, TypeError, ValueError) as error:
@@ -168,9 +168,9 @@ class _Prepared(DataLoader):
     def _batches(self, name, batches, dropped):
         if dropped and not self._has_told and attune.rank == 0:
             self._has_told = True
-            print(f"attune: the loader goes on within an epoch: it loads {dropped} batches once more and drops them. An "
-                  "IterableDataset with state_dict() and load_state_dict(), in a loader without workers, goes on at "
-                  "once", file=sys.stderr, flush=True)
+            print(f"attune: the loader resumes within an epoch: it loads {dropped} batches again and drops them. An "
+                  "IterableDataset with state_dict() and load_state_dict(), in a loader without workers, resumes "
+                  "without that", file=sys.stderr, flush=True)
         try:
             for batch in itertools.islice(batches, dropped, None):
                 self._passes.take(name, self._items_per_batch * attune.world_size)
@@ -179,7 +179,7 @@ class _Prepared(DataLoader):
             self._passes.end(name)
 
     def _source(self):
-        """What has the state of an IterableDataset: the loader, or the data set in this process; or None."""
+        """The object that has the state of an IterableDataset: the loader, or the data set in this process; or None."""
         if isinstance(self.dataset, IterableDataset):
             for each in [super()] if self.num_workers else [super(), self.dataset]:
                 if hasattr(each, "state_dict") and hasattr(each, "load_state_dict"):
@@ -196,7 +196,7 @@ def _has_length(sampler):
 
 
 def _shares_itself(sampler):
-    """Whether it knows of ranks, as a DistributedSampler does, or has its samples from one that does."""
+    """Whether it knows ranks, as a DistributedSampler does, or draws from such a sampler."""
     if hasattr(sampler, "num_replicas") and hasattr(sampler, "rank"):
         return True
     return hasattr(sampler, "sampler") and _shares_itself(sampler.sampler)
@@ -204,7 +204,7 @@ def _shares_itself(sampler):
 
 @contextlib.contextmanager
 def _seeded(sampler, seed):
-    """Seeds all that a sampler may draw from, for as long as this lasts."""
+    """Seeds all generators that a sampler may use. At the end they have their old states again."""
     generator = torch.Generator().manual_seed(seed)
     numpy = sys.modules.get("numpy")
     with contextlib.ExitStack() as stack:
@@ -222,7 +222,7 @@ def _seeded(sampler, seed):
 
 
 def _generators(sampler):
-    """The attributes that are torch's generators, of a sampler and of those within it: (object, name)."""
+    """Yields (object, name) for each attribute of a sampler, and of the samplers within it, that is a generator."""
     for name, value in list(getattr(sampler, "__dict__", {}).items()):
         if isinstance(value, torch.Generator) or (name == "generator" and value is None):
             yield sampler, name

@@ -1,8 +1,8 @@
-"""Lets the Trainer of Transformers go on in a gang of another size; needs torch.
+"""Resumes the Trainer of Transformers in a gang of another size; needs torch.
 
-The Trainer counts its own steps, and finds its epoch, its place in the data and the end by dividing them. In a gang of
-another size a step has another number of samples. So a checkpoint says how many samples were taken, and the Trainer is
-given a checkpoint whose steps are those of the gang that goes on.
+The Trainer derives its epoch, its place in the data and its end from its number of steps. In a gang of another size a
+step has another number of samples. So checkpoints say how many samples were taken, and the Trainer resumes from a copy
+of the checkpoint with the number of steps that the new gang needs for these samples.
 """
 
 import atexit
@@ -41,24 +41,24 @@ class _Plan:
         return self.samples is not None
 
     def samples_at(self, step):
-        """How many samples the Trainer has taken after so many of its steps, over all epochs."""
+        """The number of samples that the Trainer has taken up to this step, over all epochs."""
         if not self.knows_epochs:
             return step * self._samples_per_step
         epochs, steps = divmod(step, self._steps)
         return epochs * self.samples + min(steps * self._samples_per_step, self.samples)
 
     def step_at(self, samples):
-        """The last step after which the Trainer has not taken more samples."""
+        """The last step at which the Trainer has taken at most these samples."""
         epochs, rest = divmod(samples, self.samples)
         return epochs * self._steps + rest // self._samples_per_step
 
     def batches_at(self, samples):
-        """How many batches of each rank have so many samples."""
+        """The number of batches of a rank by which the gang has taken these samples."""
         return samples // self._batch
 
 
 class _Shifted(Sampler):
-    """The samples of all epochs in their order, with epochs that begin so many samples earlier."""
+    """A sampler whose epochs begin earlier in the sequence of all epochs' samples, by `samples`."""
 
     def __init__(self, sampler, samples):
         self._sampler, self._shift, self._epoch = sampler, samples, 0
@@ -81,7 +81,7 @@ class _Shifted(Sampler):
 
 
 class Position:
-    """Where a Trainer is in its data. Made when its training begins, anew or from resumed_folder()."""
+    """The place of a Trainer in its data. To be made when training begins, from the start or from resumed_folder()."""
 
     def __init__(self, args, state, loader, schedule):
         self._plan, self._shift = _plan_for(args, loader), 0
@@ -94,11 +94,11 @@ class Position:
         elif self._shift and not args.ignore_data_skip and _has_sampler(loader):
             loader.set_sampler(_Shifted(loader.get_sampler(), self._shift))
         else:
-            self._shift = 0  # the Trainer goes on where its steps say
+            self._shift = 0  # the Trainer takes the place that follows from its steps
         _move(schedule, state.global_step - _state_in(attune.checkpoint)["global_step"])
 
     def end_epoch(self):
-        """Lets later epochs of an IterableDataset have all of their batches."""
+        """Stops the skipping of batches, which belongs to the first epoch alone."""
         if hasattr(self._loader, "skip_batches"):
             self._loader.skip_batches = 0
 
@@ -107,10 +107,10 @@ class Position:
             (folder / _FILE).write_text(json.dumps(
                 {"taken": self._plan.samples_at(step) - self._shift, "samples": self._plan.samples}))
 
-    def keep_checkpoints(self, folder, state):
-        """Removes the Trainer's checkpoints that earlier attempts left in `folder` and that are of no use any more.
+    def remove_outdated(self, folder, state):
+        """Removes checkpoints of earlier attempts from `folder` if the Trainer will save others under their names.
 
-        Under their names it saves others: those of later steps, and all if a step has another number of samples.
+        These are the checkpoints of later steps, and all but the best if a step has another number of samples now.
         """
         before = _state_in(attune.checkpoint) if attune.checkpoint and state.global_step else {}
         is_same = before.get("global_step") == state.global_step
@@ -125,18 +125,18 @@ class Position:
 
 @functools.lru_cache(None)
 def _saved():
-    """What the checkpoint says of the data; None where it says nothing."""
+    """The content of the checkpoint's file about the data, or None if it has no such file."""
     path = attune.checkpoint and attune.checkpoint / _FILE
     return json.loads(path.read_text()) if path and path.exists() else None
 
 
 @functools.lru_cache(None)
 def resumed_folder():
-    """The checkpoint to go on from: a folder of links, where convert() may replace the Trainer's state."""
+    """The checkpoint to resume from: a folder of links, in which convert() may replace the Trainer's state."""
     if not _saved():
         return attune.checkpoint
     folder = pathlib.Path(os.environ.get("ATTUNE_TRIAL_DIR") or tempfile.mkdtemp()) / f"resumed-{attune.rank}"
-    shutil.rmtree(folder, ignore_errors=True)  # of an attempt before
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt
     folder.mkdir(parents=True)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for path in attune.checkpoint.iterdir():
@@ -145,9 +145,9 @@ def resumed_folder():
 
 
 def convert(args):
-    """Gives the Trainer's state in resumed_folder() the steps of a Trainer with these arguments.
+    """Converts the step in resumed_folder() to steps of a Trainer with these arguments.
 
-    If `max_steps` ends the training, the steps stay, and Position corrects the place in the data.
+    The step stays if `max_steps` ends the training. Position then corrects the place in the data.
     """
     if not _saved():
         _warn_of_another_size()
@@ -155,7 +155,7 @@ def convert(args):
     plan, taken, state = _Plan(args, _saved()["samples"]), _saved()["taken"], _state_in(attune.checkpoint)
     if not plan.knows_epochs:
         if plan.samples_at(state["global_step"]) != taken:
-            args.ignore_data_skip = True  # since Position skips another number of batches
+            args.ignore_data_skip = True  # because Position skips another number
         return
     step = plan.step_at(taken)
     if args.max_steps > 0 or step == state["global_step"]:
@@ -178,14 +178,14 @@ def _warn_of_another_size():
         return
     size = json.loads((attune.checkpoint / "manifest.json").read_text())["world_size"]
     if size != attune.world_size:
-        print(f"attune: the checkpoint, of a gang of {size}, does not say how many samples were taken, since the Trainer "
-              "did not make its data loader itself. Its place in the data, its schedule and its end come from its "
-              f"steps, which have another number of samples in a gang of {attune.world_size}",
+        print(f"attune: the checkpoint, of a gang of {size}, does not say how many samples were taken, because the "
+              "program made the Trainer's data loader. The place in the data, the schedule and the end follow from the "
+              f"number of steps, and a step has another number of samples in this gang of {attune.world_size}",
               file=sys.stderr, flush=True)
 
 
 def _plan_for(args, loader):
-    """The plan of a Trainer with this loader; None if it is not one that a Trainer makes itself."""
+    """The plan of a Trainer with this loader, or None if the program made the loader."""
     if not hasattr(loader, "set_sampler") or not args.accelerator_config.even_batches:
         return None
     try:
@@ -200,7 +200,7 @@ def _has_sampler(loader):
 
 
 def _move(schedule, steps):
-    """Lets a schedule of the learning rate be so many steps ahead, if it is one of those that Transformers makes."""
+    """Moves a schedule of the learning rate ahead by `steps`, if Transformers made it."""
     if not steps or not isinstance(schedule, LambdaLR):
         return
     schedule.last_epoch += steps

@@ -33,7 +33,7 @@ _environments = importlib.import_module(_PACKAGES[_pytorch.__name__] + ".plugins
 
 
 class _Environment(_environments.TorchElasticEnvironment):
-    """An executor sets what torchrun does. Lightning is told so, since in a job of Slurm's it would look there."""
+    """The variables of torchrun, which an executor also sets. In a job of Slurm, Lightning would use those of Slurm."""
 
     def __init__(self, is_checked=True):
         super().__init__()
@@ -42,15 +42,15 @@ class _Environment(_environments.TorchElasticEnvironment):
     def validate_settings(self, num_devices, num_nodes):
         if self._is_checked and num_devices * num_nodes != attune.world_size:
             raise ValueError(
-                f"strategy: the hosts of this gang have different numbers of ranks ({num_devices} of {attune.world_size} "
-                "are here), so Lightning's own strategies cannot share samples out; keep the one of trainer_options(), "
-                "or set resources.placement to one_host in the sweep file")
+                "strategy: the hosts of this gang have different numbers of ranks "
+                f"({num_devices} of {attune.world_size} are here), so Lightning's own strategies cannot share samples "
+                "out; keep the one of trainer_options(), or set resources.placement to one_host in the sweep file")
 
 
 class _Ddp(_pytorch.strategies.DDPStrategy):
     """DistributedDataParallel of the gang's ranks, also if hosts have different numbers of them.
 
-    Lightning's own takes the devices of this host times the number of hosts for the size of the gang.
+    Lightning's own strategy computes the size of the gang: the devices of this host times the number of hosts.
     """
 
     @property
@@ -82,7 +82,7 @@ def trainer_options():
 
 
 def checkpoint():
-    """For `ckpt_path` of `Trainer.fit`: the file to go on from, or None."""
+    """For `ckpt_path` of `Trainer.fit`: the file to resume from, or None."""
     return str(attune.checkpoint / _FILE) if attune.checkpoint else None
 
 

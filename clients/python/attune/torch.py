@@ -54,20 +54,20 @@ def prepare_model(model, **options):
 def prepare_data_loader(loader):
     """A DataLoader for this rank's share of the samples, with batches on this rank's device.
 
-    It is a copy of `loader` that has a DistributedSampler, also in a gang of one. Samples come in the order of `loader`'s
-    own sampler (random, weighted, sequential, one of batches, one of yours), which is drawn by attune.seed and the epoch,
-    the same on all ranks and after a resume. `drop_last` drops the last samples if the shares are unequal. Otherwise some
-    samples come twice. `batch_size` is that of a rank.
+    It is a copy of `loader` with a DistributedSampler, also in a gang of one. Samples come in the order of the sampler
+    of `loader`, which may be of any kind. The order depends on attune.seed and the epoch alone, so it is the same on all
+    ranks and after a resume. `drop_last` drops the last samples if the shares are unequal. Otherwise some samples come
+    twice. `batch_size` is that of a rank.
 
     Each pass is another epoch, from attune.step on. `loader.set_epoch(n)` and `loader.sampler.set_epoch(n)` set the
-    epoch of the next pass. `state_dict()` and `load_state_dict()` let a pass go on within an epoch, also in a gang of
+    epoch of the next pass. With `state_dict()` and `load_state_dict()` a pass resumes within an epoch, also in a gang of
     another size.
 
-    An IterableDataset, and a sampler with `num_replicas` and `rank` such as your own DistributedSampler, share samples
-    out themselves and keep epochs of their own. Their passes go on within an epoch by dropping the batches that were
-    taken, unless the data set has `state_dict()` and `load_state_dict()`.
+    An IterableDataset shares samples out itself, and so does a sampler with `num_replicas` and `rank`, such as your
+    DistributedSampler. You set their epochs. To resume within an epoch, the loader loads the taken batches again and
+    drops them, unless the data set has `state_dict()` and `load_state_dict()`.
 
-    Makes the process group where there is none yet. Raises ValueError for a sampler without a length in a gang of several.
+    Makes the process group if there is none yet. Raises ValueError for a sampler without a length in a gang of several.
     """
     _join()
     return _loader.prepared(loader, device())

@@ -23,13 +23,12 @@ def training_arguments(every="epoch"):
     """Options of TrainingArguments: an evaluation, which is a step of the trial, and a checkpoint after each epoch.
 
     The folder of checkpoints is one in `$ATTUNE_TRIAL_DIR`, the same in all attempts. Bars and other reporters are off.
-    With `every=500` an evaluation and a checkpoint follow so many of the Trainer's own steps instead, for as long as the
-    trial may go on.
+    With `every=500` they come after each 500 of the Trainer's own steps instead, for as long as the trial may run.
     """
     folder = os.environ.get("ATTUNE_TRIAL_DIR")
     options = {"output_dir": str(_output_folder(folder)) if folder else "trainer_output", "seed": attune.seed,
                "data_seed": attune.seed, "save_total_limit": 1, "report_to": "none", "disable_tqdm": True,
-               "use_cpu": device().type == "cpu"}  # without, and without a GPU, it would train each rank alone
+               "use_cpu": device().type == "cpu"}  # otherwise, without a GPU, each rank would train alone
     if every == "epoch":
         options.update(eval_strategy="epoch", save_strategy="epoch")
     else:
@@ -44,18 +43,18 @@ def training_arguments(every="epoch"):
 
 
 def checkpoint():
-    """For `resume_from_checkpoint` of `Trainer.train`: the folder to go on from, or None."""
+    """For `resume_from_checkpoint` of `Trainer.train`: the folder to resume from, or None."""
     return str(_trainer_data.resumed_folder()) if attune.checkpoint else None
 
 
 class ReportCallback(TrainerCallback):
-    """Reports each evaluation, with the checkpoint that the Trainer saves after it where one is due.
+    """Reports each evaluation, with the checkpoint that the Trainer saves after it if one is due.
 
-    `metrics` are the names that count, as in `["eval_loss"]`; all, if left out. Those in `log`, such as `loss`, are
-    logged besides, as often as the Trainer logs them. Each of its steps is a sign of life. When the trial is to end,
-    `train` raises what `attune.report` does.
+    `metrics` are the names that count, as in `["eval_loss"]`; all, if left out. The callback also logs the values in
+    `log`, such as `loss`, as often as the Trainer logs them. Each step is a sign of life. When the trial has to end,
+    `train` raises the exception of `attune.report`.
 
-    Lets the Trainer go on in a gang of another size: at the same sample, and at the same place of its schedule.
+    The callback also resumes the Trainer in a gang of another size: at the same sample and place of its schedule.
     """
 
     def __init__(self, metrics=None, log=()):
@@ -73,7 +72,7 @@ class ReportCallback(TrainerCallback):
         self._reported_at = state.global_step
         self._position = _trainer_data.Position(args, state, train_dataloader, lr_scheduler)
         if _is_ours(args) and attune.local_rank == 0:
-            self._position.keep_checkpoints(args.output_dir, state)
+            self._position.remove_outdated(args.output_dir, state)
 
     def on_epoch_end(self, args, state, control, **_):
         self._position.end_epoch()
@@ -102,7 +101,7 @@ class ReportCallback(TrainerCallback):
             attune.log(values, state.epoch)
 
     def on_evaluate(self, args, state, control, metrics=None, **_):
-        """Of several data sets once for each; a checkpoint may follow the last."""
+        """Called once for each of several data sets. A checkpoint may follow the last call."""
         if self._trains and state.global_step > 0:
             self._evaluated.update({name: value for name, value in metrics.items()
                                     if self._metrics is None or name in self._metrics})
@@ -134,7 +133,7 @@ class ReportCallback(TrainerCallback):
 
 
 def _is_ours(args):
-    """Whether the Trainer's checkpoints lie where training_arguments() says, and so only what Attune knows of."""
+    """Whether the Trainer saves where training_arguments() says, in a folder that nothing else uses."""
     folder = os.environ.get("ATTUNE_TRIAL_DIR")
     return bool(folder) and pathlib.Path(args.output_dir) == _output_folder(folder)
 
@@ -144,7 +143,7 @@ def _output_folder(folder):
 
 
 def _remove_checkpoints(args, keep=None):
-    """Leaves it to Attune which checkpoints stay, unless the program wants more of the Trainer's than the last one."""
+    """Removes the Trainer's copies, so that Attune decides which checkpoints stay, unless the program wants several."""
     if _is_ours(args) and args.save_total_limit == 1 and attune.local_rank == 0:
         for path in pathlib.Path(args.output_dir).glob("checkpoint-*"):
             if str(path) != keep:
@@ -157,7 +156,7 @@ def _wait_for_all():
 
 
 def _link(source, target):
-    """The Trainer writes none of its files twice in _output_folder(), so that one file may have both names."""
+    """Gives a file a second name. The Trainer never writes a file in _output_folder() again."""
     try:
         os.link(source, target)
     except OSError:

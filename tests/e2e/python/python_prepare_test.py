@@ -107,33 +107,33 @@ class GangOfOne(unittest.TestCase):
 
 
 class Page(EndToEnd):
-    def test_its_block_trains_in_a_gang(self):
+    def test_its_blocks_train_and_go_on_in_a_gang(self):
         self.environment.update(ENVIRONMENT)
-        page = (ROOT / "docs/python.md").read_text()
-        [block] = [each for each in re.findall(r"```python\n(.*?)```", page, re.S) if "prepare_model" in each]
+        section = (ROOT / "docs/python.md").read_text().split("\n## Data parallel with torch\n")[1].split("\n## ")[0]
+        blocks = re.findall(r"```python\n(.*?)```", section, re.S)
+        self.assertIn("load_state_dict", blocks[1])
         script = self.write("import torch\nfrom torch.utils.data import DataLoader\n"
                             "import attune\n"
                             "config = attune.init()\n"
                             "data = torch.arange(64.0).view(64, 1)\n"
-                            "Network = lambda width: torch.nn.Linear(1, width)\n" + block +
+                            "Network = lambda width: torch.nn.Linear(1, width)\n" + "".join(blocks) +
                             "sgd = torch.optim.SGD(model.parameters(), 1e-5)\n"
-                            "for step in (1, 2):\n"
+                            "for step in range(attune.step, 2):\n"
                             "    for batch in loader:\n"
                             "        sgd.zero_grad()\n"
                             "        loss = (model(batch) - batch).pow(2).mean()\n"
                             "        loss.backward()\n"
                             "        sgd.step()\n"
-                            "    attune.report({'loss': loss}, checkpoint=lambda folder:\n"
-                            "                  torch.save(network.state_dict(), folder / 'network.pt'))\n",
+                            "    attune.report({'loss': loss}, checkpoint=save)\n",
                             "train.py")
         run = self.run_sweep(self.write(sweep(
-            command=[sys.executable, script], metric={"name": "loss", "mode": "min"},
-            parameters={"width": {"value": 1}}, scheduler={"name": "fifo", "max": 2},
-            resources={"workers": 2, "cpus_per_worker": 1}, stop={"max_trials": 1})), "-o", "json")
+            command=[sys.executable, "-m", "attune.launcher", script], metric={"name": "loss", "mode": "min"}, searcher={"name": "grid"},
+            parameters={"width": {"values": [1, 2]}}, max_concurrent_trials=1, stop={"max_trials": 2},
+            scheduler={"name": "asha", "min": 1, "max": 2, "reduction_factor": 2, "mode": "promote"},
+            resources={"workers": 2, "cpus_per_worker": 1})), "-o", "json")
         self.assertEqual(run.wait(), 0, run.stderr)
-        result = json.loads(run.stdout)
-        self.assertEqual(result["trials"]["completed"], 1)
-        self.assertGreater(result["best"]["metrics"]["loss"], 0)
+        self.assertGreater(json.loads(run.stdout)["best"]["metrics"]["loss"], 0)
+        self.assertEqual(self.rows("SELECT COUNT(*) FROM attempts WHERE resumed_from = 1"), [(1,)])
 
 
 if __name__ == "__main__":

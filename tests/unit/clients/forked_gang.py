@@ -15,9 +15,10 @@ PATIENCE_S = 60
 class Gang:
     """An attempt, whose ranks are forked from this process and call `script`.
 
-    `places` has (local rank, ranks of its host) of each rank. `action` is the verdict at each milestone. `start` is what
-    the executor tells each rank. When all ranks have left, `found` has what `script` returned, None if it raised,
-    `messages` what they said to the executor, and `log` what they printed.
+    `places` has (local rank, number of ranks on its host) for each rank, `start` further members of their first
+    message, `action` the verdict at each milestone. The gang has ended when the constructor returns. Then `found` has
+    the results of `script`, None if it raised, `messages` all that ranks told the executor, and `log` all that they
+    printed.
     """
 
     def __init__(self, places, script, folder, action="stop", **start):

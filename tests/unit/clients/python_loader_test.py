@@ -79,7 +79,7 @@ class Counting(IterableDataset):
         self.epoch = epoch
 
 
-class Resuming(Counting):
+class Stateful(Counting):
     def state_dict(self):
         return {"position": self.position}
 
@@ -235,11 +235,11 @@ class Order(unittest.TestCase):
         self.assertEqual(ranks(1, lambda make: numbers(make(shuffle=True)), step=1), [second])
 
 
-class GoingOn(unittest.TestCase):
-    """Passes that go on within an epoch."""
+class Resuming(unittest.TestCase):
+    """Passes that resume within an epoch."""
 
     def check_gangs(self, old, new, taken, **options):
-        """A gang of `old` ranks takes so many samples; the rest of the epoch is trained by `new` ranks."""
+        """A gang of `old` ranks takes `taken` samples, and one of `new` ranks takes the rest of the epoch."""
         def begin(make):
             loader = make(**options)
             loader.set_epoch(3)
@@ -249,21 +249,21 @@ class GoingOn(unittest.TestCase):
         states = [state for _, state in begun]
         self.assertEqual(states, [{"epoch": 3, "taken": taken}] * old)
 
-        def go_on(make):
+        def resume(make):
             loader = make(**options)
             loader.load_state_dict(states[0])
             loader.sampler.set_epoch(3)  # as a program does before each pass
             rest = numbers(loader)
             return rest, loader.state_dict(), numbers(loader)
 
-        gone_on = ranks(new, go_on)
-        seen = in_turn([seen for seen, _ in begun]) + in_turn([rest for rest, *_ in gone_on])
+        resumed = ranks(new, resume)
+        seen = in_turn([seen for seen, _ in begun]) + in_turn([rest for rest, *_ in resumed])
         whole = ranks(1, lambda make: numbers(make(**options)), step=3)[0]
         following = ranks(1, lambda make: numbers(make(**options)), step=4)[0]
         self.assertEqual(sorted(seen), NUMBERS)
         self.assertEqual(set(seen[:taken]), set(whole[:taken]))
-        self.assertEqual(gone_on[0][1], {"epoch": 4, "taken": 0})
-        self.assertEqual(in_turn([after for *_, after in gone_on]), following)
+        self.assertEqual(resumed[0][1], {"epoch": 4, "taken": 0})
+        self.assertEqual(in_turn([after for *_, after in resumed]), following)
 
     def test_in_gangs_of_other_sizes(self):
         for old, new, taken in ((1, 2, 4), (2, 1, 8), (2, 3, 0), (3, 3, 6), (1, 1, 12), (2, 4, 4)):
@@ -274,14 +274,14 @@ class GoingOn(unittest.TestCase):
         def loader(make):
             return make(batch_sampler=BatchSampler(RandomSampler(NUMBERS), 2, False))
 
-        def go_on(make):
+        def resume(make):
             following = loader(make)
             following.load_state_dict(state)
             return numbers(following)
 
         (one, state), (two, _) = ranks(2, lambda make: stopped(loader(make), 1))
         self.assertEqual(state, {"epoch": 0, "taken": 2})
-        self.assertEqual(sorted(one + two + ranks(1, go_on)[0]), NUMBERS)
+        self.assertEqual(sorted(one + two + ranks(1, resume)[0]), NUMBERS)
 
     def test_another_epoch_begins_anew(self):
         def use(make):
@@ -297,8 +297,8 @@ class GoingOn(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "give what state_dict"):
                 ranks(1, lambda make: make().load_state_dict(state))
 
-    def go_on(self, first, second, batches, **options):
-        """(all that was seen by one rank that went on, what was said of it)"""
+    def resume(self, first, second, batches, **options):
+        """Lets one rank resume within an epoch, and returns what it prints."""
         [(seen, state)] = ranks(1, lambda make: stopped(make(first, batch_size=2, **options), batches))
 
         def use(make):
@@ -312,22 +312,22 @@ class GoingOn(unittest.TestCase):
         self.assertEqual((whole, after), (NUMBERS, NUMBERS))
         return said.getvalue()
 
-    def test_an_iterable_with_a_state_goes_on_at_once(self):
-        data = Resuming()
-        self.assertEqual(self.go_on(Resuming(), data, 2), "")
+    def test_an_iterable_with_a_state_resumes_at_once(self):
+        data = Stateful()
+        self.assertEqual(self.resume(Stateful(), data, 2), "")
         self.assertEqual(data.drawn, 8 + 12)
 
     def test_any_other_drops_batches_and_says_so_once(self):
         data = Counting()
-        self.assertIn("loads 2 batches once more and drops them", said := self.go_on(Counting(), data, 2))
+        self.assertIn("loads 2 batches again and drops them", said := self.resume(Counting(), data, 2))
         self.assertEqual(said.count("attune:"), 1)
         self.assertEqual(data.drawn, 12 + 12)
 
     def test_workers_have_the_state_of_an_iterable(self):
-        self.assertIn("drops them", self.go_on(Resuming(), Resuming(), 2, num_workers=1))
+        self.assertIn("drops them", self.resume(Stateful(), Stateful(), 2, num_workers=1))
 
     def test_a_loader_with_a_state_has_that_of_its_workers(self):
-        class Stateful(DataLoader):  # as torchdata's
+        class StatefulLoader(DataLoader):  # as torchdata's
             def state_dict(self):
                 return {"mine": 4}
 
@@ -335,7 +335,7 @@ class GoingOn(unittest.TestCase):
                 self.dataset.position = state["mine"]
 
         data = Counting()
-        self.assertEqual(self.go_on(Counting(), data, 2, kind=Stateful, num_workers=0), "")
+        self.assertEqual(self.resume(Counting(), data, 2, kind=StatefulLoader, num_workers=0), "")
         self.assertEqual(data.drawn, 8 + 12)
 
     def test_a_stream_in_another_gang_drops_as_many_batches_in_all(self):

@@ -125,7 +125,7 @@ class Trainer(unittest.TestCase):
         """What lies in the Trainer's folder."""
         return sorted(path.name for path in (self.folder / "files/trainer").iterdir())
 
-    def test_epochs_and_schedule_go_on_in_gangs_of_other_sizes(self):
+    def test_epochs_and_schedule_continue_in_gangs_of_other_sizes(self):
         for size, until in ((1, 1), (2, 2), (1, 4)):
             self.attempt(size, until, max_step=4)
         self.assertEqual(self.steps(), [1, 2, 3, 4])
@@ -139,7 +139,7 @@ class Trainer(unittest.TestCase):
                          [*range(1, 13), *range(14, 25, 2), *range(25, 49)])
         self.assertEqual(self.left(), [])
 
-    def test_steps_go_on_within_an_epoch_where_they_are_counted(self):
+    def test_steps_continue_within_an_epoch_if_they_end_the_training(self):
         for size, until in ((2, 2), (1, 4), (2, 6)):
             self.attempt(size, until, max_step=6, script=lambda: train(every=4))
         self.assertEqual(self.steps(), [1, 2, 3, 4, 5, 6])
@@ -154,7 +154,7 @@ class Trainer(unittest.TestCase):
         self.assertEqual([log["step"] for gang in self.attempts for log in gang.of_type("log")],
                          [step / 4 for step in range(1, 25)])
 
-    def test_epochs_go_on_where_steps_are_reported(self):
+    def test_epochs_continue_if_steps_are_reported(self):
         script = functools.partial(train, every=5, num_train_epochs=2)
         self.attempt(1, 3, max_step=0, script=script)  # 15 of 24 steps, 30 of 48 samples
         gang = self.attempt(2, 0, max_step=0, script=script)
@@ -167,13 +167,13 @@ class Trainer(unittest.TestCase):
         self.assertEqual(min(map(int, rates)), 7)
         self.assertAlmostEqual(rates["7"], 1 - 7 / 12)
 
-    def test_a_stream_goes_on_behind_what_was_taken(self):
+    def test_a_stream_continues_after_the_samples_that_were_taken(self):
         script = functools.partial(train, every=2, data=Stream)
         for size, until in ((2, 1), (1, 2), (2, 3)):
             self.attempt(size, until, max_step=3, script=script)
         self.assertEqual(sorted(self.trained()), list(range(20)))
 
-    def test_a_gang_of_the_same_size_goes_on_within_an_epoch(self):
+    def test_a_gang_of_the_same_size_continues_within_an_epoch(self):
         for until in (4, 6):
             self.attempt(2, until, max_step=6, script=lambda: train(every=2))
         self.check_epochs(self.trained(), 2)
