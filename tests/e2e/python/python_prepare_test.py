@@ -116,7 +116,10 @@ class Page(EndToEnd):
                             "import attune\n"
                             "config = attune.init()\n"
                             "data = torch.arange(64.0).view(64, 1)\n"
-                            "Network = lambda width: torch.nn.Linear(1, width)\n" + "".join(blocks) +
+                            "def Network(width):\n"
+                            "    layer = torch.nn.Linear(1, 1)\n"
+                            "    torch.nn.init.constant_(layer.weight, width)\n"
+                            "    return layer\n" + "".join(blocks) +
                             "sgd = torch.optim.SGD(model.parameters(), 1e-5)\n"
                             "for step in range(attune.step, 2):\n"
                             "    for batch in loader:\n"
@@ -128,12 +131,13 @@ class Page(EndToEnd):
                             "train.py")
         run = self.run_sweep(self.write(sweep(
             command=[sys.executable, "-m", "attune.launcher", script], metric={"name": "loss", "mode": "min"}, searcher={"name": "grid"},
-            parameters={"width": {"values": [1, 2]}}, max_concurrent_trials=1, stop={"max_trials": 2},
+            parameters={"width": {"values": [2, 9]}}, max_concurrent_trials=1, stop={"max_trials": 2},
             scheduler={"name": "asha", "min": 1, "max": 2, "reduction_factor": 2, "mode": "promote"},
             resources={"workers": 2, "cpus_per_worker": 1})), "-o", "json")
         self.assertEqual(run.wait(), 0, run.stderr)
         self.assertGreater(json.loads(run.stdout)["best"]["metrics"]["loss"], 0)
-        self.assertEqual(self.rows("SELECT COUNT(*) FROM attempts WHERE resumed_from = 1"), [(1,)])
+        self.assertEqual(self.rows("SELECT trial, resumed_from FROM attempts ORDER BY decided"),
+                         [(0, None), (1, None), (0, 1)])  # the better comes first, and pauses
 
 
 if __name__ == "__main__":
