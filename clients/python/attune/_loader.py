@@ -29,7 +29,7 @@ class _Passes:
     A sampler yields items: samples, or batches if it is a batch sampler.
     """
 
-    _under_way = None  # an object of the pass's own
+    _under_way = None  # the name of the pass under way: an object
 
     def begin_at(self, epoch, taken=0):
         """Makes the next pass one of this epoch, after the items that are taken."""
