@@ -7,6 +7,7 @@ Skipped where this Python has no torch.
 
 import contextlib
 import functools
+import os
 import pathlib
 import sys
 import tempfile
@@ -77,15 +78,15 @@ def samples():
     return [{"sample": number, "labels": float(number)} for number in range(SAMPLES)]
 
 
-def train(every="epoch", data=samples, model=Model, kind=transformers.Trainer, **options):
-    """What a script does, and what came of it."""
+def train(every="epoch", data=samples, model=Model, kind=transformers.Trainer, evaluates=("eval_loss",), **options):
+    """Trains as a script does, and returns what the Trainer did."""
     model, rates = model(), Rates()
     arguments = transformers.TrainingArguments(
         learning_rate=1.0, per_device_train_batch_size=2, logging_steps=1, dataloader_pin_memory=False,
         **{**attune.transformers.training_arguments(every), **options})
     trainer = kind(
         model, arguments, train_dataset=data(), eval_dataset=samples()[:4],
-        callbacks=[attune.transformers.ReportCallback(["eval_loss"], log=["learning_rate"]), rates])
+        callbacks=[attune.transformers.ReportCallback(evaluates, log=["learning_rate"]), rates])
     with contextlib.suppress(attune.TrialEnded):
         trainer.train(resume_from_checkpoint=attune.transformers.checkpoint())
     return {"trained": model.trained, "rates": rates.rates, "step": trainer.state.global_step,
@@ -124,6 +125,23 @@ class Trainer(unittest.TestCase):
     def left(self):
         """What lies in the Trainer's folder."""
         return sorted(path.name for path in (self.folder / "files/trainer").iterdir())
+
+    def test_an_evaluation_is_reported_with_the_checkpoint_that_follows_it(self):
+        class Evaluates(transformers.Trainer):
+            def train(self, **options):
+                self.evaluate()  # is no step of the trial, nor is the one afterwards
+                self.eval_dataset = {"one": samples()[:2], "two": samples()[2:4]}
+                super().train(**options)
+                self.evaluate()
+
+        gang = self.attempt(1, 0, max_step=4, checkpoint_every=1, script=functools.partial(
+            train, every=2, save_steps=4, kind=Evaluates, evaluates=["eval_one_loss", "eval_two_loss"]))
+        self.assertEqual([(message["type"], message["step"]) for message in gang.messages
+                          if message["type"] in ("report", "checkpoint")],
+                         [("report", 1), ("checkpoint", 2), ("report", 2), ("report", 3), ("checkpoint", 4), ("report", 4)])
+        for report in gang.of_type("report"):
+            self.assertEqual(set(report["metrics"]), {"eval_one_loss", "eval_two_loss"})
+        self.assertIn("trainer_state.json", os.listdir(self.checkpoint["path"]))
 
     def test_epochs_and_schedule_continue_in_gangs_of_other_sizes(self):
         for size, until in ((1, 1), (2, 2), (1, 4)):
