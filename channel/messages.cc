@@ -128,6 +128,20 @@ class Fields {
     return text;
   }
 
+  std::vector<int> Ranks(const char* name) {
+    std::vector<int> ranks;
+    const AnyJson* field = Find(name);
+    const auto is_rank = [](const AnyJson& json) {
+      return json.is_number_integer() && json >= 0 && json <= INT_MAX;
+    };
+    if (field && field->is_array() && std::ranges::all_of(*field, is_rank)) {
+      for (const AnyJson& json : *field) ranks.push_back(json.template get<int>());
+    } else {
+      Complain(name, "a list of ranks");
+    }
+    return ranks;
+  }
+
   std::vector<std::pair<std::string, double>> Metrics(const char* name) {
     std::vector<std::pair<std::string, double>> metrics;
     const AnyJson* field = Find(name);
@@ -268,6 +282,8 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
     message = Heartbeat{std::chrono::milliseconds(fields.Integer("silence_ms", 0, kSilenceMsMax))};
   }
   if (type == "progress") message = Progress{fields.Integer("step", 0)};
+  if (type == "waiting")
+    message = Waiting{.ranks = fields.Ranks("ranks"), .step = fields.Integer("step", 1)};
   if (type == "report") {
     Report report{.step = fields.Integer("step", 1),
                   .metrics = fields.Metrics("metrics"),
@@ -420,6 +436,10 @@ std::string ToLine(const Progress& progress) {
 
 std::string ToLine(const Heartbeat& heartbeat) {
   return Line({{"type", "heartbeat"}, {"silence_ms", heartbeat.silence.count()}});
+}
+
+std::string ToLine(const Waiting& waiting) {
+  return Line({{"type", "waiting"}, {"ranks", waiting.ranks}, {"step", waiting.step}});
 }
 
 std::string ToLine(const ErrorText& error) {

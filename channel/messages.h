@@ -119,6 +119,13 @@ struct Heartbeat {
   std::chrono::milliseconds silence{0};
 };
 
+// The rank has been waiting at `step` for these ranks for a while. Anything else that it says ends
+// the wait.
+struct Waiting {
+  std::vector<int> ranks;
+  int64_t step = 0;
+};
+
 // Why the rank is about to fail.
 struct ErrorText {
   std::string message;
@@ -135,7 +142,7 @@ using FromExecutor = std::variant<Start, Rendezvous, Verdict, Yield, Unknown>;
 Result<FromExecutor> ParseFromExecutor(std::string_view line);
 
 using FromRank = std::variant<Rendezvous, Report, Logged, CheckpointSaved, Progress, Heartbeat,
-                              ErrorText, Done, Unknown>;
+                              Waiting, ErrorText, Done, Unknown>;
 Result<FromRank> ParseFromRank(std::string_view line);
 
 // A line with its newline.
@@ -148,6 +155,7 @@ std::string ToLine(const Logged& logged);
 std::string ToLine(const CheckpointSaved& checkpoint);
 std::string ToLine(const Progress& progress);
 std::string ToLine(const Heartbeat& heartbeat);
+std::string ToLine(const Waiting& waiting);
 std::string ToLine(const ErrorText& error);
 std::string ToLine(const Done& done);
 

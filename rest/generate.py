@@ -312,6 +312,7 @@ class TypeScript(Language):
 
 class Python(Language):
     SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+    MAPPINGS = ["TrialDetail"]  # structs that attune.client gives methods
 
     def scalar(self, schema):
         return self.SCALARS[schema["type"]]
@@ -340,7 +341,7 @@ class Python(Language):
         return f"dict[str, {name}]"
 
     def text(self):
-        lines = [f"# {NOTE}", "from typing import Any, Literal, TypedDict", "from typing_extensions import NotRequired", "",
+        lines = [f"# {NOTE}", "from typing import Any, Literal, TypedDict, overload", "from typing_extensions import NotRequired", "",
                  '# A number, or a text if JSON cannot express the number.',
                  'Real = float | Literal["nan", "inf", "-inf"]', ""]
         for name in self.contract.in_order():
@@ -355,7 +356,20 @@ class Python(Language):
             lines.append(f"class {name}({self.contract.base(schema) or 'TypedDict'}):")
             lines += comment(schema.get("description"), "    # ")
             lines += [f"    {member}: {kind}" for member, kind in members] + [""]
+        for name in self.MAPPINGS:
+            lines += self.mapping(name)
         return "\n".join(lines)
+
+    def mapping(self, name):
+        """A class that has the members of a struct by their names, as a TypedDict has, and may be extended by methods."""
+        lines, struct = [], name
+        while struct:
+            for member, schema, _ in self.contract.members(struct):
+                lines += ["    @overload",
+                          f"    def __getitem__(self, name: Literal[{quoted(member)}], /) -> {self.type(schema)}: ..."]
+            struct = self.contract.base(self.contract.structs[struct])
+        lines[0] += "  # type: ignore[override]"  # a dict has all keys
+        return [f"class {name}Mapping(dict[str, Any]):", *lines, ""]
 
     def member(self, schema, required):
         name = self.type(schema)

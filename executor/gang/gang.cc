@@ -30,10 +30,6 @@ uint64_t FreeBytes(const std::filesystem::path& folder) {
   return failed ? 0 : space.available;
 }
 
-std::string Milliseconds(std::chrono::milliseconds duration) {
-  return std::to_string(duration.count()) + " ms";
-}
-
 }  // namespace
 
 Gang::Gang(const Services& services, GangSpec spec)
@@ -46,11 +42,7 @@ Gang::Gang(const Services& services, GangSpec spec)
 
 void Gang::OnMessage(Rank& rank, channel::FromRank message) {
   if (phase_ == Phase::kGone) return;
-  if (rank.silent_until() != Loop::Clock::time_point{}) {
-    // The others may have waited for it.
-    resumed_at_ = Loop::Clock::now();
-    rank.ExpectSilence({});
-  }
+  EndSilence(rank);
   std::visit([&](auto& each) { On(rank, std::move(each)); }, message);
 }
 
@@ -181,18 +173,8 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
   Emit(std::move(checkpoint));
 }
 
-void Gang::On(Rank& rank, const channel::Progress&) {
-  const int number = rank.slot().rank;
-  if (std::ranges::find(stepped_, number) != stepped_.end()) return;
-  stepped_.push_back(number);
-  if (stepped_.size() == ranks_.size()) Emit(FirstStep{});
-}
-
-void Gang::On(Rank& rank, const channel::Heartbeat& heartbeat) {
-  rank.ExpectSilence(heartbeat.silence);
-}
-
 void Gang::On(Rank& rank, const channel::ErrorText& error) {
+  if (IsOver(rank)) return;
   Symptom& symptom = SymptomOf(rank.slot().rank);
   if (symptom.error.empty()) {
     symptom.error = error.message;
@@ -202,7 +184,10 @@ void Gang::On(Rank& rank, const channel::ErrorText& error) {
   Weigh();
 }
 
-void Gang::On(Rank&, const channel::Done&) { OnFinished(); }
+void Gang::On(Rank& rank, const channel::Done&) {
+  OnFinished();
+  if (rank.slot().rank == 0) OnRankZeroLeft();
+}
 
 void Gang::OnExit(Rank& rank) {
   if (log_reports_ && rank.slot().rank == 0) {
@@ -212,10 +197,12 @@ void Gang::OnExit(Rank& rank) {
   const ExitStatus& exit = *rank.exit();
   const bool by_us = rank.was_killed() && exit.signal == SIGKILL;
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
-  if (!by_us && (!exit.ok() || known != symptoms_.end())) {
+  if (!by_us && !IsOver(rank) && (!exit.ok() || known != symptoms_.end())) {
     SymptomOf(rank.slot().rank).exit = exit;
   } else if (exit.ok()) {
     OnFinished();
+    if (rank.slot().rank == 0) OnRankZeroLeft();
+    for (const auto& other : ranks_) CheckWait(*other);
   }
   if (!symptoms_.empty()) Weigh();
   FinishIfAllLeft();
@@ -393,7 +380,8 @@ void Gang::Tell(const Verdict& verdict) {
 void Gang::DeliverVerdict() {
   Rank* rank = RankZero();
   if (phase_ != Phase::kRunning || !rank || !waiting_at_ || !verdict_) return;
-  const bool goes_on = verdict_->action == Action::kContinue;
+  const Action action = verdict_->action;
+  const bool goes_on = action == Action::kContinue;
   // A program that did not wait where it should have hears at its next wait that it is to leave.
   const bool is_late = !goes_on && verdict_->step < *waiting_at_;
   if (verdict_->step != *waiting_at_ && !is_late) return;
@@ -408,6 +396,7 @@ void Gang::DeliverVerdict() {
   if (log_reports_ && !goes_on) return End(Outcome::kFinished, {});
   if (log_reports_) services_.loop.Post([this] { ReadLogOn(); });
   leaves_ = !goes_on;
+  leaves_action_ = action;
   WatchForStall();
   if (leaves_) OnFinished();
   if (first_finish_) WatchForLaggards();
@@ -427,66 +416,6 @@ void Gang::SendYield() {
   Rank* rank = RankZero();
   if (rank && !log_reports_) rank->Send(ToLine(channel::Yield{}));
   logging::Info("{} is to wait for a verdict at its next report", ToString(spec_.attempt));
-}
-
-// A program that has never written to its channel may be one that does not know of it, and its
-// silence means nothing. One built on the SDK does know.
-bool Gang::SpeaksChannel() const {
-  return built_on_sdk_ ||
-         std::ranges::any_of(ranks_, [](const auto& r) { return r->has_spoken(); });
-}
-
-Loop::Clock::time_point Gang::ExcusedUntil() const {
-  Loop::Clock::time_point until = resumed_at_;
-  for (const auto& rank : ranks_) {
-    if (rank->is_running()) until = std::max(until, rank->silent_until());
-  }
-  return until;
-}
-
-void Gang::WatchForStall() {
-  if (phase_ != Phase::kRunning || waiting_at_ || spec_.stall_timeout.count() == 0) return;
-  // Others cannot know whether rank 0 waits, and they for it.
-  if (!spec_.HasRankZero()) return;
-  const Loop::Clock::time_point now = Loop::Clock::now();
-  Loop::Clock::duration left = spec_.stall_timeout;
-  if (SpeaksChannel()) {
-    for (const auto& rank : ranks_) {
-      if (!rank->is_running() || rank->is_left_unread()) continue;
-      const auto silent_for = now - std::max(rank->last_heard(), ExcusedUntil());
-      left = std::min(left, spec_.stall_timeout - silent_for);
-      if (silent_for < spec_.stall_timeout) continue;
-      return Fail(FailureKind::kStall, rank->slot().rank,
-                  "rank " + std::to_string(rank->slot().rank) + " made no progress for " +
-                      Milliseconds(spec_.stall_timeout) + " (stall_timeout)" +
-                      (spec_.Spans() ? "; it may have waited for a rank on another host" : ""));
-    }
-  }
-  stall_ = services_.loop.After(left, [this] { WatchForStall(); });
-}
-
-void Gang::OnFinished() {
-  if (first_finish_) return;
-  first_finish_ = Loop::Clock::now();
-  WatchForLaggards();
-}
-
-void Gang::WatchForLaggards() {
-  if (phase_ != Phase::kRunning || waiting_at_) return;
-  const auto timeout = std::max(services_.timing.finish_timeout, spec_.stall_timeout);
-  const Loop::Clock::time_point now = Loop::Clock::now();
-  Loop::Clock::duration left = timeout;
-  for (const auto& rank : ranks_) {
-    if (!rank->is_running() || rank->is_left_unread()) continue;
-    const auto silent_for = now - std::max({rank->last_heard(), ExcusedUntil(), *first_finish_});
-    left = std::min(left, timeout - silent_for);
-    if (silent_for < timeout) continue;
-    return Fail(FailureKind::kStall, rank->slot().rank,
-                "rank " + std::to_string(rank->slot().rank) + " still runs " +
-                    Milliseconds(timeout) + " after " +
-                    (leaves_ ? "it was told to leave" : "the first rank finished"));
-  }
-  laggards_ = services_.loop.After(left, [this] { WatchForLaggards(); });
 }
 
 void Gang::Emit(decltype(Fact::what) what) {
@@ -510,7 +439,7 @@ uint64_t Gang::TrimLogs() {
   return room;
 }
 
-Rank* Gang::RankZero() {
+Rank* Gang::RankZero() const {
   const auto zero = std::ranges::find(ranks_, 0, [](const auto& r) { return r->slot().rank; });
   return zero == ranks_.end() ? nullptr : zero->get();
 }

@@ -51,6 +51,8 @@ struct GangTiming {
   // How long ranks may go on, saying nothing, after the first has finished; the stall timeout if
   // that is longer.
   std::chrono::milliseconds finish_timeout{30'000};
+  // From when rank 0 has left as a verdict told it, for the others to leave as well.
+  std::chrono::milliseconds follow_timeout{5'000};
   // For a launcher to say how a rank of it has ended: one that takes longer hangs.
   std::chrono::milliseconds explain_timeout{10'000};
 };
@@ -135,6 +137,7 @@ class Gang final : private Rank::Owner {
   void On(Rank& rank, CheckpointSaved checkpoint);
   void On(Rank& rank, const channel::Progress& progress);
   void On(Rank& rank, const channel::Heartbeat& heartbeat);
+  void On(Rank& rank, const channel::Waiting& waiting);
   void On(Rank& rank, const channel::ErrorText& error);
   void On(Rank& rank, const channel::Done& done);
   void On(Rank&, const channel::Unknown&) {}
@@ -175,16 +178,23 @@ class Gang final : private Rank::Owner {
   void DeliverVerdict();
   void SendYield();
 
-  // Watching.
+  // Watching (gang_watch.cc).
+  void EndSilence(Rank& rank);
+  void ExcuseThoseAheadOf(const Rank& rank);
   bool SpeaksChannel() const;
-  // When the silence ends that a rank has announced, or has ended.
-  Loop::Clock::time_point ExcusedUntil() const;
+  void CheckWait(Rank& rank);
+  Loop::Clock::time_point ExcusedUntil(const Rank& rank) const;
+  bool Waits(const Rank& rank) const;
+  bool LeavesReportsToRankZero(const Rank& rank) const;
+  bool IsWatched(const Rank& rank) const;
   void WatchForStall();
+  bool IsOver(const Rank& rank) const;
+  void OnRankZeroLeft();
   bool AnyRuns() const;
   void FinishIfAllLeft();
   void WatchForLaggards();
   void Emit(decltype(Fact::what) what);
-  Rank* RankZero();
+  Rank* RankZero() const;
 
   Services services_;
   GangSpec spec_;
@@ -211,9 +221,11 @@ class Gang final : private Rank::Owner {
   int64_t delivered_step_ = 0;
   bool yielding_ = false;  // asked to since the last verdict
   bool leaves_ = false;    // rank 0 was told to
-  // When the last verdict went out, or the last silence that was announced was over.
+  Action leaves_action_ = Action::kStop;
+  // When the gang started, or the last verdict went out.
   Loop::Clock::time_point resumed_at_;
   std::optional<Loop::Clock::time_point> first_finish_;
+  bool laggards_are_ended_ = false;  // rank 0 has left as it was told to
 
   std::vector<Symptom> symptoms_;
   Outcome outcome_ = Outcome::kFinished;

@@ -66,6 +66,18 @@ class Rank {
   bool was_killed() const { return killed_; }
   bool has_spoken() const { return spoken_; }
 
+  // The last step that it has finished; -1: it has not said so of any.
+  int64_t step() const { return step_; }
+  void set_step(int64_t step) { step_ = step; }
+
+  // The ranks that it has been waiting for, if it said so last.
+  const std::optional<channel::Waiting>& waiting() const { return waiting_; }
+  void set_waiting(std::optional<channel::Waiting> waiting) { waiting_ = std::move(waiting); }
+
+  // Counts its silence from now on: it may have waited for another rank until now.
+  void ExcuseSilence() { excused_until_ = Loop::Clock::now(); }
+  Loop::Clock::time_point excused_until() const { return excused_until_; }
+
   // From now on it may be silent for as long; until it says something else.
   void ExpectSilence(std::chrono::milliseconds silence);
   Loop::Clock::time_point silent_until() const { return silent_until_; }
@@ -101,6 +113,9 @@ class Rank {
   bool left_unread_ = false;
   Loop::Clock::time_point last_heard_;
   Loop::Clock::time_point silent_until_{};
+  Loop::Clock::time_point excused_until_{};
+  int64_t step_ = -1;
+  std::optional<channel::Waiting> waiting_;
 };
 
 }  // namespace attune::gang

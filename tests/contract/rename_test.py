@@ -17,10 +17,8 @@ import unittest
 
 import yaml
 
-from tools import ENVIRONMENT, require
+from tools import CONTRACT, ENVIRONMENT, ROOT, copy_package, generate, require
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-CONTRACT = ROOT / "docs/openapi.yaml"
 COMPILER = NODE = None
 
 
@@ -30,10 +28,6 @@ def renamed_contract(path):
     sweep["properties"]["best_report"] = sweep["properties"].pop("best")
     sweep["required"] = ["best_report" if member == "best" else member for member in sweep["required"]]
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-
-
-def generate(language, contract, target):
-    subprocess.run([sys.executable, ROOT / "rest/generate.py", language, contract, target], check=True)
 
 
 def run(command, **options):
@@ -57,8 +51,7 @@ def check_page(folder, contract):
 def check_python(folder, contract, program=None):
     """Checks a program that uses the client, or the client itself."""
     package = folder / "python"
-    shutil.copytree(ROOT / "clients/python/attune", package / "attune", ignore=shutil.ignore_patterns("__pycache__"))
-    generate("python", contract, package / "attune/_contract.pyi")
+    copy_package(package, contract)
     what = ["--check-untyped-defs", "-m", "attune.client"]
     if program:
         (package / "program.py").write_text(program)

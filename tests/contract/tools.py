@@ -2,11 +2,24 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
-TOOLS = pathlib.Path(__file__).resolve().parents[2] / ".deps/python-tools"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONTRACT = ROOT / "docs/openapi.yaml"
+TOOLS = ROOT / ".deps/python-tools"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(TOOLS), "NO_PROXY": "127.0.0.1"}
+
+
+def generate(language, contract, target):
+    subprocess.run([sys.executable, ROOT / "rest/generate.py", language, contract, target], check=True)
+
+
+def copy_package(folder, contract=CONTRACT):
+    """Copies the package `attune` for Python into the folder, with the types of a contract."""
+    shutil.copytree(ROOT / "clients/python/attune", folder / "attune", ignore=shutil.ignore_patterns("__pycache__"))
+    generate("python", contract, folder / "attune/_contract.pyi")
 
 
 def require(module):

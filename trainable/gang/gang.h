@@ -88,6 +88,7 @@ class Gang {
   void On(Worker& worker, const channel::ErrorText& error);
   void On(Worker& worker, const channel::Heartbeat& heartbeat);
   void On(Worker&, const channel::Progress&) {}
+  void On(Worker&, const channel::Waiting&) {}
   void On(Worker&, const channel::Done&) {}
   void On(Worker&, const channel::Unknown&) {}
   int IndexOf(const Worker& worker) const { return static_cast<int>(&worker - workers_.data()); }

@@ -22,72 +22,114 @@ by hand) and `by_hand` (whether there is no executor).
 docs/python.md tells the story; docs/worker-channel.md is what is spoken underneath.
 """
 
+from __future__ import annotations
+
 import attune._distribution  # first: it may refuse
-from attune._checkpoint import CheckpointError, DiskFull
+
+import typing
+
+from attune._checkpoint import Checkpoint, CheckpointError, DiskFull
 from attune._control import LostPeer
-from attune._trial import PUBLIC, TrialEnded, current
+from attune._trial import PUBLIC, Config, TrialEnded, current
 
-__all__ = ["CheckpointError", "DiskFull", "LostPeer", "TrialEnded", "heartbeat", "init", "log", "progress",
-           "report", *PUBLIC]
+if typing.TYPE_CHECKING:
+    import os
+    import pathlib
+
+__all__ = ["Checkpoint", "CheckpointError", "DiskFull", "LostPeer", "TrialEnded", "heartbeat", "init", "log",
+           "progress", "report",
+           "attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus", "device", "local_rank",
+           "local_world_size", "max_step", "rank", "seed", "step", "sweep", "time", "trial", "world_size"]
+
+# What __getattr__ finds, for type checkers.
+attempt: int
+by_hand: bool
+checkpoint: pathlib.Path | None
+checkpoint_dir: str | None
+config: Config
+cpus: int
+device: str
+local_rank: int
+local_world_size: int
+max_step: int
+rank: int
+seed: int
+step: int
+sweep: str
+time: int
+trial: int
+world_size: int
 
 
-def init(defaults=None):
-    """Joins the gang, where that has not happened yet, and returns the configuration.
+def init(defaults: typing.Mapping[str, typing.Any] | None = None) -> Config:
+    """Joins the gang, if that has not happened yet, and returns the configuration.
 
-    `defaults` (name → value) are the values of parameters that the sweep file does not name, and all
-    there are by hand. Called by the first use of anything else here, too.
+    `defaults` maps names to values of parameters that the sweep file does not name; by hand, these are all values. The
+    first use of anything else in this module also joins the gang.
+
+    Raises ValueError if `defaults` is not a mapping, and RuntimeError if the executor speaks another protocol.
     """
-    trial = current()
-    trial.config.add_defaults({} if defaults is None else defaults)
-    return trial.config
+    own: Config = current().config
+    own.add_defaults({} if defaults is None else defaults)
+    return own
 
 
-def report(metrics, step=None, checkpoint=None, every_rank=False):
-    """Says how good the trial is at `step`, on every rank; those of rank 0 count.
+def report(metrics: typing.Mapping[str, typing.SupportsFloat | typing.SupportsIndex],
+           step: typing.SupportsIndex | None = None,
+           checkpoint: typing.Callable[[pathlib.Path], typing.Any] | str | os.PathLike[str] | None = None,
+           every_rank: bool = False) -> None:
+    """Reports how good the trial is at `step`. Every rank calls it; the metrics of rank 0 count.
 
-    `metrics` maps at most 1,000 names to numbers, also tensors of one element; NaN and infinities are
-    numbers. `step` is above the last one, and that plus 1 if left out.
+    `metrics` maps at most 1,000 names to numbers. A tensor or an array of one element is a number, and so are NaN and
+    infinities; text is not. `step` is an integer of any type above the last step; by default the last step plus 1.
 
-    `checkpoint(folder)` is called when a checkpoint is due (at milestones, and as the sweep file's
-    `checkpoint.every` says) and writes files into `folder`, a pathlib.Path. Rank 0 calls it alone, with
-    `every_rank` all ranks do, each writing files of its own, or none. The folder is kept when all is written.
+    `checkpoint` is a folder (a path, or a `Checkpoint`) or a function. It is used only if a checkpoint is due: at
+    milestones, and as the sweep file's `checkpoint.every` says. The content of a folder is copied, so you may delete
+    the folder when `report` returns. A function is called as `checkpoint(folder)` and writes files into `folder`, a
+    pathlib.Path. Rank 0 alone saves; with `every_rank` each rank does, and each writes other files, or none. The
+    checkpoint counts when all files are complete.
 
-    Returns when training goes on. Otherwise raises TrialEnded, on all ranks at the same step, which
-    ends the program with exit status 0 if nothing catches it.
+    Returns if training continues. Otherwise raises TrialEnded, on all ranks at the same step. If nothing catches it,
+    the program ends with exit status 0.
 
-    Raises ValueError for metrics or a step that cannot be, LostPeer when another rank has gone, DiskFull when a disk
-    or a quota has no room for the checkpoint. DiskFull is the host's failure: the trial spends no restart.
+    Raises ValueError if metrics, step or checkpoint are not allowed, CheckpointError if the checkpoint cannot be
+    written, LostPeer if another rank has gone, and DiskFull if a disk or a quota has no room for the checkpoint.
+    DiskFull is the host's failure: the trial spends no restart.
     """
     current().report(metrics, step, checkpoint, every_rank)
 
 
-def log(metrics, step):
-    """Logs values between reports, such as the loss of every hundredth batch: points of the trial's curves.
+def log(metrics: typing.Mapping[str, typing.SupportsFloat | typing.SupportsIndex],
+        step: typing.SupportsFloat | typing.SupportsIndex) -> None:
+    """Logs values between reports, such as the loss of every hundredth batch. They become points of the trial's curves.
 
-    `step` counts as that of reports does: 2.25 is a quarter of the way from the report of step 2 to that of
-    step 3. Nothing is decided by what is logged, and nobody is waited for, but for room where the server cannot
-    store what comes. Only rank 0 says something. Once a trial goes on from a checkpoint, what it logs replaces
-    what an earlier attempt had logged from there on.
+    `step` counts like the steps of reports: 2.25 is a quarter of the way from the report of step 2 to that of step 3.
+    Nothing is decided by logged values. Only rank 0 sends them, and it does not wait, unless the server cannot store
+    more. If the trial resumes from a checkpoint, its values replace those that an earlier attempt logged from there on.
 
-    Raises ValueError for metrics or a step that cannot be.
+    Raises ValueError if metrics or step are not allowed; see `report` for metrics.
     """
     current().log(metrics, step)
 
 
-def progress():
-    """Says that this rank gets on within a step; to be called after each batch where steps are long.
+def progress() -> None:
+    """Says that this rank makes progress within a step. Call it after each batch if steps are long.
 
-    The first call tells when training began. Costs nothing more than once a second.
+    The first call also says that training has begun. It sends at most one message a second.
     """
     current().progress()
 
 
-def heartbeat(silence):
-    """Says that this rank is alive, and may be silent for `silence` seconds beyond `stall_timeout`."""
+def heartbeat(silence: float) -> None:
+    """Says that this rank is alive, and may be silent for `silence` seconds longer than `stall_timeout`.
+
+    Raises ValueError if `silence` is negative or longer than a week.
+    """
     current().heartbeat(silence)
 
 
-def __getattr__(name):
-    if name in PUBLIC:
-        return getattr(current(), name)
-    raise AttributeError(f"module 'attune' has no attribute {name!r}")
+if not typing.TYPE_CHECKING:  # else no name would be misspelled
+    def __getattr__(name):
+        if name in PUBLIC:
+            return getattr(current(), name)
+        raise AttributeError(f"module 'attune' has no attribute {name!r}")

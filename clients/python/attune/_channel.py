@@ -37,6 +37,6 @@ class Channel:
         line, self._unread = self._unread.split(b"\n", 1)
         return json.loads(line)
 
-    def has_message(self):
-        """Whether receive() would return at once, or nearly so."""
-        return b"\n" in self._unread or bool(select.select([self._socket], [], [], 0)[0])
+    def has_message(self, timeout=0):
+        """Whether receive() returns at once, or nearly so, within `timeout` seconds; None: wait for it."""
+        return b"\n" in self._unread or bool(select.select([self._socket], [], [], timeout)[0])

@@ -1,18 +1,25 @@
 """Checkpoints as docs/worker-channel.md has them: folders with a manifest of hashes."""
 
+from __future__ import annotations
+
 import errno
+import functools
 import hashlib
 import json
 import os
 import pathlib
 import shutil
 import tempfile
+import typing
 
 _FORMAT = "attune-checkpoint/1"
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _CONFIG = "attune-config.json"
+_OURS = "Attune writes a file of this name into every checkpoint; give the program's file another name"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _ROOM_BYTES = 1 << 20
+
+Save = typing.Callable[[pathlib.Path], typing.Any]  # writes files into a folder
 
 
 class CheckpointError(RuntimeError):
@@ -26,7 +33,81 @@ class DiskFull(CheckpointError):
     """
 
 
-def is_disk_full(error, folder):
+class Checkpoint:
+    """The content of a folder, as the argument `checkpoint` of `attune.report`.
+
+    `path` is the folder. It has to exist until `report` returns, and may be deleted then.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.path.abspath(os.fsdecode(path))
+
+    @classmethod
+    def from_directory(cls, path: str | os.PathLike[str]) -> Checkpoint:
+        """Returns the Checkpoint of the folder `path`. It has the name and the argument of Ray's."""
+        return cls(path)
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"Checkpoint(path={self.path!r})"
+
+
+def saver(checkpoint: Save | str | os.PathLike[str] | None) -> Save | None:
+    """Returns the function that writes a checkpoint into a folder, or None without a checkpoint.
+
+    Raises ValueError if `checkpoint` is neither a function nor a folder.
+    """
+    if checkpoint is None or callable(checkpoint):
+        return checkpoint
+    try:
+        source = pathlib.Path(Checkpoint(checkpoint))
+    except TypeError:
+        raise ValueError(f"checkpoint is {checkpoint!r} and must be a folder (a path or an attune.Checkpoint), or a "
+                         "function that writes files into the folder that it gets") from None
+    if not source.is_dir():
+        problem = "is a file; give the folder that contains it" if source.exists() else "does not exist"
+        raise ValueError(f"checkpoint is {os.fspath(checkpoint)!r}, which {problem}")
+    return functools.partial(_copy, source)
+
+
+def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Copies the files of a folder into a checkpoint that is being written, except those that Attune adds to each.
+
+    Links to files become files.
+    """
+    if source.resolve() in target.resolve().parents:
+        raise CheckpointError(f"{source}: contains the folder of the trial's checkpoints; give a folder that has "
+                              "only the files of the checkpoint")
+    added = (MANIFEST, _CONFIG) if _is_complete(source) else ()
+    for folder, folders, names in os.walk(source, onerror=_raise):
+        place = target / os.path.relpath(folder, source)
+        place.mkdir(exist_ok=True)
+        for name in folders:
+            if os.path.islink(os.path.join(folder, name)):
+                raise CheckpointError(f"{os.path.join(folder, name)}: is a link to a folder, and a checkpoint has files "
+                                      "and folders only; copy the folder there")
+        for name in names:
+            if place != target or name not in added:
+                _write_new(place / name, b"", "another rank has written a file of this name; each rank's files need "
+                                              "names of their own")
+                shutil.copyfile(os.path.join(folder, name), place / name)
+
+
+def _raise(error: OSError) -> typing.NoReturn:
+    raise error
+
+
+def _is_complete(folder: pathlib.Path) -> bool:
+    """Whether the folder is a checkpoint that finish() has made, or a copy of one."""
+    try:
+        return bool(json.loads((folder / MANIFEST).read_bytes())["format"] == _FORMAT)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def is_disk_full(error: BaseException, folder: str | os.PathLike[str]) -> bool:
     """Whether a checkpoint could not be written for lack of room in `folder`, the folder that it is written into.
 
     Libraries often do not say why a file could not be written. What they wrote so far still fills the disk then.
@@ -36,14 +117,14 @@ def is_disk_full(error, folder):
     return not has_room(folder)
 
 
-def chain(error):
+def chain(error: BaseException | None) -> typing.Iterator[BaseException]:
     """An exception and those that it comes from."""
     while error:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def has_room(folder):
+def has_room(folder: str | os.PathLike[str]) -> bool:
     """Whether the folder's disk, and the quota of this user there, takes a MiB more."""
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
@@ -55,7 +136,7 @@ def has_room(folder):
     return True
 
 
-def remove_unfinished(folder, attempt):
+def remove_unfinished(folder: str | os.PathLike[str], attempt: int) -> None:
     """Removes what earlier attempts were writing when they were killed."""
     for path in pathlib.Path(folder).glob(".attempt-*-*"):
         number = path.name.split("-")[1]
@@ -63,12 +144,13 @@ def remove_unfinished(folder, attempt):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def begin(folder, attempt):
+def begin(folder: str | os.PathLike[str], attempt: int) -> pathlib.Path:
     """A new hidden folder for the files of a checkpoint."""
     return pathlib.Path(tempfile.mkdtemp(prefix=f".attempt-{attempt}-", dir=folder))
 
 
-def finish(partial, folder, step, time, attempt, world_size, config):
+def finish(partial: pathlib.Path, folder: str | os.PathLike[str], step: int, time: int, attempt: int, world_size: int,
+           config: dict[str, typing.Any]) -> tuple[pathlib.Path, str, int]:
     """Lists, syncs and renames what lies in `partial`: (path, digest, bytes)."""
     _write_new(partial / _CONFIG, json.dumps(config).encode())
     files, size = {}, 0
@@ -78,32 +160,26 @@ def finish(partial, folder, step, time, attempt, world_size, config):
         size += count
     times = {"step": step} if time == step else {"step": step, "time": time}
     manifest = json.dumps({"format": _FORMAT, **times, "world_size": world_size, "files": files}).encode()
-    _write_new(partial / _MANIFEST, manifest)
-    digest, count = _sync_and_hash(partial / _MANIFEST)
+    _write_new(partial / MANIFEST, manifest)
+    digest, count = _sync_and_hash(partial / MANIFEST)
     for each in [*(path for path in partial.rglob("*") if path.is_dir()), partial]:
         _sync(each)
-    os.chmod(partial, 0o777 & ~_umask())
+    apply_umask(partial)
     final = pathlib.Path(folder) / f"step-{time}-attempt-{attempt}"  # as the server calls it
     partial.rename(final)
     _sync(final.parent)
     return final, "sha256:" + digest, size + count
 
 
-def check(resume):
+def check(resume: typing.Mapping[str, typing.Any]) -> pathlib.Path:
     """The folder of a checkpoint to resume from, all of whose files are what the manifest says."""
     folder = pathlib.Path(resume["path"])
+    manifest = read_manifest(folder, resume.get("digest"))
     try:
-        text = (folder / _MANIFEST).read_bytes()
-        digest = "sha256:" + hashlib.sha256(text).hexdigest()
-        if resume.get("digest") and digest != resume["digest"]:
-            raise CheckpointError(f"{folder}: is another checkpoint than the server knows, by the "
-                                  "digest of its manifest")
-        manifest = json.loads(text)
-        if manifest["format"] != _FORMAT or manifest.get("time", manifest["step"]) != resume["step"]:
-            raise CheckpointError(f"{folder}: is no checkpoint of step {resume['step']} in the form "
-                                  f"{_FORMAT}")
+        if manifest.get("time", manifest["step"]) != resume["step"]:
+            raise CheckpointError(f"{folder}: is no checkpoint of step {resume['step']}")
         for name, listed in manifest["files"].items():
-            with open(folder / name, "rb") as file:
+            with open(inside(folder, name), "rb") as file:
                 digest, count = _hash(file)
             if count != listed["bytes"] or digest != listed["sha256"]:
                 raise CheckpointError(f"{folder / name}: is not the file that the manifest lists")
@@ -112,39 +188,62 @@ def check(resume):
     return folder
 
 
-def step_of(resume):
+def read_manifest(folder: pathlib.Path, digest: str | None) -> dict[str, typing.Any]:
+    """The manifest of a checkpoint, which has this digest. An empty digest, or None, is not compared."""
+    try:
+        text = (folder / MANIFEST).read_bytes()
+        if digest and digest != "sha256:" + hashlib.sha256(text).hexdigest():
+            raise CheckpointError(f"{folder}: is not the checkpoint that the server knows: its manifest has another "
+                                  "digest")
+        manifest: dict[str, typing.Any] = json.loads(text)
+        if manifest["format"] != _FORMAT:
+            raise CheckpointError(f"{folder}: has the form {manifest['format']}, and this package reads {_FORMAT}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{folder}: cannot be read: {error!r}") from error
+    return manifest
+
+
+def inside(folder: pathlib.Path, name: str) -> pathlib.Path:
+    """The path of a file that a manifest lists, which lies in the checkpoint's folder."""
+    path = pathlib.PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise CheckpointError(f"{folder}: the manifest lists {name!r}, which is not inside the checkpoint")
+    return folder / path
+
+
+def step_of(resume: typing.Mapping[str, typing.Any]) -> int:
     """The step of the program after which a checkpoint was saved."""
-    path = pathlib.Path(resume["path"]) / _MANIFEST
+    path = pathlib.Path(resume["path"]) / MANIFEST
     try:
         return int(json.loads(path.read_bytes())["step"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: cannot be read: {error!r}") from error
 
 
-def is_there(resume):
+def is_there(resume: typing.Mapping[str, typing.Any]) -> bool:
     """Whether this host has that checkpoint, by the digest of its manifest."""
     try:
-        text = (pathlib.Path(resume["path"]) / _MANIFEST).read_bytes()
+        text = (pathlib.Path(resume["path"]) / MANIFEST).read_bytes()
     except OSError:
         return False
-    return not resume.get("digest") or "sha256:" + hashlib.sha256(text).hexdigest() == resume["digest"]
+    digest = resume.get("digest")
+    return not digest or bool(digest == "sha256:" + hashlib.sha256(text).hexdigest())
 
 
-def sizes(folder):
+def sizes(folder: pathlib.Path) -> dict[str, int]:
     """Of all files of a checkpoint, by name."""
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _files(folder)}
 
 
-def _write_new(path, contents):
+def _write_new(path: pathlib.Path, contents: bytes, if_there: str = _OURS) -> None:
     try:
         with open(path, "xb") as file:
             file.write(contents)
     except FileExistsError as error:
-        raise CheckpointError(f"{path}: a file of this name is Attune's own in every checkpoint; give "
-                              "the program's another name") from error
+        raise CheckpointError(f"{path}: {if_there}") from error
 
 
-def _files(folder):
+def _files(folder: pathlib.Path) -> typing.Iterator[pathlib.Path]:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise CheckpointError(f"{path}: a checkpoint has files and folders only")
@@ -152,7 +251,7 @@ def _files(folder):
             yield path
 
 
-def _hash(file):
+def _hash(file: typing.BinaryIO) -> tuple[str, int]:
     sha, count = hashlib.sha256(), 0
     for piece in iter(lambda: file.read(1 << 20), b""):
         sha.update(piece)
@@ -160,13 +259,13 @@ def _hash(file):
     return sha.hexdigest(), count
 
 
-def _sync_and_hash(path):
+def _sync_and_hash(path: pathlib.Path) -> tuple[str, int]:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
         return _hash(file)
 
 
-def _sync(folder):
+def _sync(folder: str | os.PathLike[str]) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -174,7 +273,8 @@ def _sync(folder):
         os.close(descriptor)
 
 
-def _umask():
+def apply_umask(folder: str | os.PathLike[str]) -> None:
+    """Gives a folder that tempfile has made, for this user alone, the mode of other new folders."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    os.chmod(folder, 0o777 & ~mask)

@@ -1,149 +1,248 @@
 """How rank 0 tells the others what was decided, so that every rank takes the same branch.
 
-A TCP connection from each of the other ranks to rank 0, with lines of JSON: on loopback where all are
-on this host, else on its address that the executor says.
+Each of the other ranks has a TCP connection to rank 0, with lines of JSON: on loopback if all ranks are
+on this host, otherwise on the address of rank 0's host that the executor names.
 It needs no tensor library, and does not touch the process group of the training code.
 """
 
+import collections
 import contextlib
 import errno
 import json
 import pathlib
+import select
 import selectors
 import socket
+import sys
+import threading
 import time
 
 _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 _NO_WAY_PATIENCE_S = 120  # about as long as TCP tries, where it is the one that does
 _NO_WAY_PAUSE_S = 1
-_HELLO_TIMEOUT_S = 10  # of whoever has begun to say which rank it is, until it has
 _LINE_BYTES_MAX = 64 * 1024
 _PIECE_BYTES = 1 << 20
+_SAY_AFTER_S = 1  # until the executor hears that a rank waits for others
+LOG_AFTER_S = 5  # until the log says so
 
 
 class LostPeer(RuntimeError):
     """Another rank of the gang has gone."""
 
 
-class _Line:
-    """A connected socket as lines of JSON."""
+class Wait:
+    """Says whom this rank waits for, once that takes long: first to the executor, then in the log."""
+
+    def __init__(self, text, say):
+        """`text(ranks)` is the line for the log, `say(ranks)` tells the executor."""
+        self._text, self._say = text, say
+        self._began = time.monotonic()
+        self._due = [_SAY_AFTER_S, LOG_AFTER_S]
+
+    def timeout(self):
+        """How many seconds to wait before the next tick(); None: until there is an answer."""
+        return max(self._began + self._due[0] - time.monotonic(), 0) if self._due else None
+
+    def tick(self, ranks):
+        """Says what is due."""
+        while self._due and time.monotonic() >= self._began + self._due[0]:
+            if self._due.pop(0) == _SAY_AFTER_S:
+                self._say(ranks)
+            else:
+                print(f"attune: {self._text(ranks)}", file=sys.stderr, flush=True)
+
+
+class _Other:
+    """A connection to rank 0: of one of the other ranks once that has said so."""
 
     def __init__(self, connected):
-        self.socket = connected
+        self.socket, self.rank = connected, None
+        self.said = collections.deque()  # what nobody has asked for yet
+        self.waits_at = None  # the step at which it has been waiting for rank 0 for a while
+        self.gone = ""  # why it is, if it is
+        self._unread, self.unsent = b"", b""
+        connected.setblocking(False)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._file = connected.makefile("rb")
 
-    def send(self, message):
-        self.socket.sendall(json.dumps(message).encode() + b"\n")
-
-    def receive(self):
-        """None at the end."""
-        line = self._file.readline(_LINE_BYTES_MAX)
-        return json.loads(line) if line.endswith(b"\n") else None
-
-    def has_ended(self):
-        """Whether the other end has left without a word more; does not wait."""
+    def read(self):
+        """Takes what has come, without waiting."""
         try:
-            return self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+            while chunk := self.socket.recv(_LINE_BYTES_MAX):
+                *lines, self._unread = (self._unread + chunk).split(b"\n")
+                for line in lines:
+                    self._take(json.loads(line))
+                if len(self._unread) > _LINE_BYTES_MAX:
+                    raise ValueError("a line is too long")
+            self.gone = self.gone or "it has left"
         except BlockingIOError:
-            return False
+            pass
+        except (OSError, ValueError, RecursionError) as error:
+            self.gone = self.gone or str(error)
 
-    def receive_bytes(self, size):
-        """So many, in pieces. Raises ConnectionError at the end."""
-        while size > 0:
-            piece = self._file.read(min(size, _PIECE_BYTES))
-            if not piece:
-                raise ConnectionError("it has left")
-            size -= len(piece)
-            yield piece
+    def _take(self, message):
+        if isinstance(message, dict) and "waits_at" in message:
+            self.waits_at = message["waits_at"]
+        else:
+            self.said.append(message)
 
-    def close(self):
-        self._file.close()
-        self.socket.close()
+    def write(self):
+        """Sends what the connection takes, without waiting."""
+        try:
+            while self.unsent:
+                self.unsent = self.unsent[self.socket.send(self.unsent):]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self.gone = self.gone or str(error)
 
 
 class Leader:
-    """Rank 0's side. Waits for the other ranks when it first has something to say."""
+    """Rank 0's side.
+
+    What rank 0 tells is queued for each of the others, also for those that have not connected yet: a
+    thread sends it. So rank 0 waits for another rank only if it asks for its answer.
+    """
 
     def __init__(self, gang, world_size, address):
         self._gang, self._world_size = gang, world_size
         self._listener = socket.create_server((address, 0), backlog=world_size)
         self.host, self.port = self._listener.getsockname()
+        self._listener.setblocking(False)
         self._others = {}
+        self._words = []  # all that was told, until every rank has connected
+        self._changed = threading.Condition()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._wake, wakes = socket.socketpair()
+        self._wake.setblocking(False)
+        wakes.setblocking(False)
+        self._selector.register(wakes, selectors.EVENT_READ)
+        self._thread = None
+
+    def close(self):
+        """Ends the connections. For tests: those of a rank end with its process."""
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()
+        self._wake.close()
 
     def tell(self, message):
-        """To all others. Raises LostPeer if one has gone."""
-        self._gather()
-        for rank, other in self._others.items():
-            with _talking_to(rank):
-                if other.has_ended():
-                    raise ConnectionError("it has left")
-                other.send(message)
+        """To all others, without waiting for them. Raises LostPeer if one has connected and gone."""
+        line = json.dumps(message).encode() + b"\n"
+        with self._changed:
+            if len(self._others) < self._world_size - 1:
+                self._words.append(line)
+            for rank, other in self._others.items():
+                if other.gone:
+                    raise _gone(rank, other.gone)
+                other.unsent += line
+                other.write()
+            has_unsent = any(other.unsent for other in self._others.values())
+        if has_unsent:
+            with contextlib.suppress(BlockingIOError):
+                self._wake.send(b"x")
 
     def share(self, folder, files):
-        """Sends these files to the ranks that want them; waits until every rank has said."""
-        self._gather()
-        for rank, other in self._others.items():
-            with _talking_to(rank):
-                wish = other.receive()
-                if wish is None:
-                    raise ConnectionError("it has left")
+        """Sends these files to the ranks that want them; waits until every rank has them. Before serve()."""
+        wishes = self._hear_here()
+        for rank, wish in wishes.items():
+            other = self._others[rank].socket
+            other.setblocking(True)
             for name, size in files.items() if wish["wants"] else ():
                 with open(folder / name, "rb") as file, _talking_to(rank):
-                    other.send({"file": name, "bytes": size})
+                    _send(other, {"file": name, "bytes": size})
                     if size:  # sendfile() knows no count of 0
-                        other.socket.sendfile(file, count=size)
+                        other.sendfile(file, count=size)
             with _talking_to(rank):
-                other.send({"file": None})
-        self.hear_all()
+                _send(other, {"file": None})
+            other.setblocking(False)
+        self._hear_here()
         self.tell({"shared": True})
 
-    def hear_all(self):
-        """Waits until each of the others has said something; what that is does not matter."""
+    def hear_all(self, wait):
+        """Waits until each of the others has said something. Raises LostPeer if one has gone."""
+        with self._changed:
+            while missing := self._missing():
+                self._changed.wait(wait.timeout())
+                wait.tick(missing)
+            self._take()
+
+    def waiting_at(self, step):
+        """The ranks that have been waiting at this step for a while."""
+        with self._changed:
+            return sorted(rank for rank, other in self._others.items() if other.waits_at == step)
+
+    def _hear_here(self):
+        """As hear_all(), while there is no thread yet."""
+        while self._missing():
+            self._turn()
+        return self._take()
+
+    def _missing(self):
         for rank, other in self._others.items():
-            with _talking_to(rank):
-                if other.receive() is None:
-                    raise ConnectionError("it has left")
+            if other.gone and not other.said:
+                raise _gone(rank, other.gone)
+        ranks = range(1, self._world_size)
+        return [rank for rank in ranks if rank not in self._others or not self._others[rank].said]
 
-    def _gather(self):
-        """Who connects and is silent is waited for, since a bad network may hold its first word back for long; but
-        it holds up nobody, since it may not be one of this gang."""
-        silent = set()
-        with selectors.DefaultSelector() as heard:
-            heard.register(self._listener, selectors.EVENT_READ)
-            while len(self._others) < self._world_size - 1:
-                for key, _ in heard.select():
-                    if key.fileobj is self._listener:
-                        connected, _ = self._listener.accept()
-                        heard.register(connected, selectors.EVENT_READ)
-                        silent.add(connected)
-                        continue
-                    heard.unregister(key.fileobj)
-                    silent.remove(key.fileobj)
-                    self._admit(key.fileobj)
-        for connected in silent:
-            connected.close()
+    def _take(self):
+        return {rank: other.said.popleft() for rank, other in self._others.items()}
 
-    def _admit(self, connected):
-        connected.settimeout(_HELLO_TIMEOUT_S)
-        other = _Line(connected)
-        rank = self._rank_of(other)
-        if rank is None:  # not one of this gang: somebody else's port, or a scanner
-            other.close()
+    def serve(self):
+        """Begins to send, and to let the others connect, in the background."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="attune-control", daemon=True)
+            self._thread.start()
+
+    def _run(self):
+        while True:
+            self._turn()
+
+    def _turn(self):
+        """Waits for the sockets and does what they are ready for."""
+        for key, events in self._selector.select():
+            with self._changed:
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif key.data is None:
+                    key.fileobj.recv(1 << 10)
+                else:
+                    self._talk(key.data, events)
+                self._watch()
+                self._changed.notify_all()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            connected, _ = self._listener.accept()
+            self._selector.register(connected, selectors.EVENT_READ, _Other(connected))
+
+    def _talk(self, other, events):
+        if events & selectors.EVENT_READ:
+            other.read()
+        if other.rank is None and (other.said or other.gone):
+            self._admit(other)
+        if other.rank is not None:
+            other.write()
+        if other.gone:
+            self._selector.unregister(other.socket)
+            if other.rank is None:  # not one of this gang: somebody else's port, or a scanner
+                other.socket.close()
+
+    def _admit(self, other):
+        hello = other.said.popleft() if other.said else None
+        rank = hello.get("rank") if isinstance(hello, dict) and hello.get("gang") == self._gang else None
+        if type(rank) is not int or not 0 < rank < self._world_size or rank in self._others:
+            other.gone = "it is not of this gang"
             return
-        connected.settimeout(None)
+        other.rank, other.unsent = rank, b"".join(self._words)
         self._others[rank] = other
+        if len(self._others) == self._world_size - 1:
+            self._words.clear()
 
-    def _rank_of(self, other):
-        try:
-            hello = other.receive()
-        except (OSError, ValueError, RecursionError):
-            return None
-        if not isinstance(hello, dict) or hello.get("gang") != self._gang:
-            return None
-        rank = hello.get("rank")
-        fits = type(rank) is int and 0 < rank < self._world_size and rank not in self._others
-        return rank if fits else None
+    def _watch(self):
+        for other in self._others.values():
+            if not other.gone:
+                writes = selectors.EVENT_WRITE if other.unsent else 0
+                self._selector.modify(other.socket, selectors.EVENT_READ | writes, other)
 
 
 class Follower:
@@ -151,23 +250,42 @@ class Follower:
 
     def __init__(self, host, port, gang, rank):
         with _talking_to(0):
-            self._leader = _Line(_connect(host, port))
-            self._leader.send({"gang": gang, "rank": rank})
+            self._socket = _connect(host, port)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._file = self._socket.makefile("rb")
+            self.say({"gang": gang, "rank": rank})
 
-    def hear(self, step):
+    def close(self):
+        """Ends the connection, as the end of the process does."""
+        self._file.close()
+        self._socket.close()
+
+    def hear(self, step, wait=None):
         """What rank 0 says at this step; waits for it."""
+        while wait and not self._has_word(wait.timeout()):
+            wait.tick([0])
         message = self._receive()
         if message["step"] != step:
             raise RuntimeError(f"rank 0 reports step {message['step']} and this rank step {step}; every "
                                "rank calls attune.report() equally often, with the same steps")
         return message
 
+    def _has_word(self, timeout):
+        """Whether there is something to read within this time; the file may hold more than a line."""
+        with _talking_to(0):
+            self._socket.setblocking(False)
+            try:
+                buffered = self._file.peek(1)
+            finally:
+                self._socket.setblocking(True)
+        return bool(buffered) or bool(select.select([self._socket], [], [], timeout)[0])
+
     def _receive(self):
         with _talking_to(0):
-            message = self._leader.receive()
-        if message is None:
+            line = self._file.readline(_LINE_BYTES_MAX)
+        if not line.endswith(b"\n"):
             raise LostPeer("rank 0 has left; every rank calls attune.report() equally often")
-        return message
+        return json.loads(line)
 
     def fetch(self, folder):
         """Takes rank 0's files into a new folder; none if there is no folder. Waits for all ranks."""
@@ -182,17 +300,21 @@ class Follower:
         self._receive()
 
     def _pieces(self, size):
-        pieces = self._leader.receive_bytes(size)
-        while True:
+        while size > 0:
             with _talking_to(0):  # not while a piece is written: a full disk is no lost peer
-                piece = next(pieces, None)
-            if piece is None:
-                return
+                piece = self._file.read(min(size, _PIECE_BYTES))
+                if not piece:
+                    raise ConnectionError("it has left")
+            size -= len(piece)
             yield piece
 
     def say(self, message):
         with _talking_to(0):
-            self._leader.send(message)
+            _send(self._socket, message)
+
+
+def _send(connected, message):
+    connected.sendall(json.dumps(message).encode() + b"\n")
 
 
 def _connect(host, port):

@@ -4,10 +4,12 @@ On PyPI `attune` is another project, and this one `attune-hpo`. Both install a f
 imports this one first, because the other project's `__init__.py` may have replaced this package's.
 """
 
+from __future__ import annotations
+
 import os
 
 
-def require_alone(folder):
+def require_alone(folder: str) -> None:
     """Raises ImportError if `folder`, which has the package, also has the other distribution's record of its files."""
     try:
         names = os.listdir(folder)

@@ -1,5 +1,7 @@
 """Requests to a server's REST API (docs/rest-api.md), over connections that stay open."""
 
+from __future__ import annotations
+
 import http.client
 import json
 import os
@@ -9,39 +11,47 @@ import socket
 import struct
 import threading
 import time
+import typing
 import urllib.parse
 import weakref
+
+GOES_ON = ("pending", "running", "paused")  # states of sweeps and trials that have not ended
 
 _ASK_TIMEOUT_S = 2
 _TIMEOUT_S = 40  # the server takes 20 where an asker waits for a searcher
 _PAUSE_S_MAX = 2.0
+Found = typing.Tuple[str, typing.Optional[str], typing.Any]  # a URL, a token, and what named the server
+
+_NO_SERVER = "the answer is not what an Attune server says; is the address right?"
 
 
 class Error(Exception):
-    """What a server refused, or why there is no answer of one.
+    """A server refused a request, or did not answer; or a sweep failed.
 
-    As text it is what the server says is wrong; of a sweep file, one line a fault with its place, as in
-    `sweep.yaml:9:10: parameters.lr.max: 0.001 is below min 0.1`. `status` is HTTP's, None where there was no
-    answer. `errors` are the faults as the API has them: dicts of `pointer`, `line`, `column` and `message`.
+    Its text is the server's message. For a sweep file it has a line for each fault, with the place, as in
+    `sweep.yaml:9:10: parameters.lr.max: 0.001 is below min 0.1`. `status` is the HTTP status, or None without an
+    answer. `errors` are the faults: dicts of `pointer`, `line`, `column` and `message`.
     """
 
-    def __init__(self, message, status=None, errors=()):
+    def __init__(self, message: str, status: int | None = None,
+                 errors: typing.Sequence[dict[str, typing.Any]] = ()) -> None:
         super().__init__(message)
         self.status, self.errors = status, list(errors)
 
 
-def find_server(server, token, token_file, data_dir):
+def find_server(server: str | None, token: str | None, token_file: str | os.PathLike[str] | None,
+                data_dir: str | os.PathLike[str]) -> Found:
     """(URL, token or None, what named it), found as the verbs of `attune` do (docs/cli.md)."""
     folder = pathlib.Path(data_dir)
     named_by = "server" if server else "ATTUNE_SERVER"
     server = server or os.environ.get("ATTUNE_SERVER")
+    running: str | None = None
     try:
         running = _running(folder)
     except Error:
         if not server:
             raise
-        running = None
-    url = _url(server) if server else running
+    url = _url(server) if server else running or ""
     if token_file:
         token = _first_line(token_file)
     else:
@@ -51,13 +61,13 @@ def find_server(server, token, token_file, data_dir):
     return url, token, named_by if server else folder
 
 
-def find_own(data_dir):
+def find_own(data_dir: str | os.PathLike[str]) -> Found:
     """The same, of the server that runs on a data folder."""
     folder = pathlib.Path(data_dir)
     return _running(folder), _first_line(folder / "token"), folder
 
 
-def _running(folder):
+def _running(folder: pathlib.Path) -> str:
     """The address of the server that runs on a data folder, as it says itself."""
     try:
         return _url(json.loads(_ask(folder))["http"])
@@ -71,7 +81,7 @@ def _running(folder):
                 "server=URL or data_dir=DIR")
 
 
-def _ask(folder):
+def _ask(folder: pathlib.Path) -> str:
     """The text that the server of a data folder sends at its socket."""
     opened = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -88,7 +98,7 @@ def _ask(folder):
         os.close(opened)
 
 
-def _url(address):
+def _url(address: str) -> str:
     """http://HOST:PORT of HOST:PORT, of :PORT (this host), or of a URL."""
     url = address
     if "://" not in url:
@@ -99,7 +109,7 @@ def _url(address):
     return f"{scheme}://{rest}"
 
 
-def _first_line(file):
+def _first_line(file: str | os.PathLike[str]) -> str:
     try:
         return pathlib.Path(file).read_text().split("\n", 1)[0].rstrip()
     except OSError as error:
@@ -113,27 +123,36 @@ class Rest:
     again, a request is sent again for `patience_s`, if the server has ever answered.
     """
 
-    def __init__(self, find, patience_s):
+    def __init__(self, find: typing.Callable[[], Found], patience_s: float) -> None:
         self._find, self._patience_s = find, patience_s
         self._url, self._token, self._named_by = find()
         self._has_answered = False
         self._own = threading.local()
 
-    def give_up(self):
+    def give_up(self) -> None:
         """From now on a request is sent once."""
         self._patience_s = 0
 
-    def get(self, path, **query):
-        return self._request("GET", path, query, None, {}, "")
+    def get(self, path: str, **query: object) -> typing.Any:
+        return _json(*self._request("GET", path, query, None, {}, ""))
 
-    def post(self, path, body=None, query=None, content_type="application/json", document=""):
+    def get_piece(self, path: str, **query: object) -> tuple[bytes, int]:
+        """(bytes, size of the file) of a request that answers part of a file."""
+        answer, content = self._request("GET", path, query, None, {}, "")
+        try:
+            return content, int(answer.headers["X-File-Size"])
+        except (TypeError, ValueError):
+            raise Error(_NO_SERVER, answer.status) from None
+
+    def post(self, path: str, body: typing.Any = None, query: dict[str, typing.Any] | None = None,
+             content_type: str = "application/json", document: str = "") -> typing.Any:
         """Done once, however often it has to be sent. `document`: what a fault of the body is said of."""
         if not isinstance(body, bytes):
             body = json.dumps({} if body is None else body, allow_nan=False).encode()
         headers = {"Content-Type": content_type, "Idempotency-Key": secrets.token_hex(16)}
-        return self._request("POST", path, query, body, headers, document)
+        return _json(*self._request("POST", path, query, body, headers, document))
 
-    def delete(self, path):
+    def delete(self, path: str) -> None:
         """What is gone already is gone: the answer to an earlier attempt may have been lost."""
         try:
             self._request("DELETE", path, None, None, {}, "")
@@ -141,17 +160,19 @@ class Rest:
             if error.status != 404:
                 raise
 
-    def pages(self, path, name, **query):
+    def pages(self, path: str, name: str, **query: object) -> list[typing.Any]:
         """All of a list that comes in pages."""
-        found, page = [], ""
+        found: list[typing.Any] = []
         while True:
-            answer = self.get(path, **query, **({"page_token": page} if page else {}))
+            answer = self.get(path, **query)
             found += answer[name]
-            page = answer["next_page_token"]
-            if not page:
+            query["page_token"] = answer["next_page_token"]
+            if not query["page_token"]:
                 return found
 
-    def _request(self, method, path, query, body, headers, document):
+    def _request(self, method: str, path: str, query: dict[str, typing.Any] | None, body: bytes | None,
+                 headers: dict[str, str], document: str) -> tuple[http.client.HTTPResponse, bytes]:
+        """(answer, text) of the server. Raises Error if it refuses or does not answer."""
         target = "/api/v1" + path + ("?" + urllib.parse.urlencode(query) if query else "")
         began, pause = time.monotonic(), 0.0  # at once first: idle connections are closed by the server
         while True:
@@ -164,8 +185,10 @@ class Rest:
             except Error as error:  # the server is not there to be found
                 failure = error
             else:
+                if answer.status < 300:
+                    return answer, text
                 if answer.status != 503:
-                    return _read(answer.status, text, document)
+                    raise _problem(answer.status, text, document)
                 failure = _problem(answer.status, text, document)
                 wish = answer.headers.get("Retry-After", "")
                 pause = max(pause, int(wish) if wish.isdigit() else 0)
@@ -174,7 +197,8 @@ class Rest:
             time.sleep(pause)
             pause = min(2 * pause + 0.05, _PAUSE_S_MAX)
 
-    def _exchange(self, method, target, body, headers):
+    def _exchange(self, method: str, target: str, body: bytes | None,
+                  headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:
         connection = self._connection()
         credentials = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         connection.request(method, target, body, {**headers, **credentials})
@@ -183,7 +207,7 @@ class Rest:
         self._has_answered = True
         return answer, text
 
-    def _connection(self):
+    def _connection(self) -> http.client.HTTPConnection:
         """This thread's; after a fork, the child's own."""
         if getattr(self._own, "connection", None) is None or self._own.process != os.getpid():
             # Found again, since a server that was started again may have another port.
@@ -195,21 +219,20 @@ class Rest:
             connection.connect()
             weakref.finalize(connection, connection.sock.close)
             self._own.connection, self._own.process = connection, os.getpid()
-        return self._own.connection
+        own: http.client.HTTPConnection = self._own.connection
+        return own
 
 
-def _read(status, text, document):
-    if status >= 300:
-        raise _problem(status, text, document)
+def _json(answer: http.client.HTTPResponse, text: bytes) -> typing.Any:
     if not text:
         return None
     try:
         return json.loads(text)
     except ValueError:
-        raise Error("the answer is not what an Attune server says; is the address right?", status) from None
+        raise Error(_NO_SERVER, answer.status) from None
 
 
-def _problem(status, text, document):
+def _problem(status: int, text: bytes, document: str) -> Error:
     """The Error that a problem document (RFC 9457) tells of."""
     try:
         problem = json.loads(text)
@@ -228,11 +251,11 @@ def _problem(status, text, document):
     return Error(message, status, errors)
 
 
-def _fault(fault, document):
+def _fault(fault: dict[str, typing.Any], document: str) -> str:
     """A line; only a document that a person has written has places to look at."""
     place = f"{document}:{fault['line']}:{fault['column']}: " if document else ""
     key = ""
     for part in fault["pointer"].split("/")[1:]:
         part = part.replace("~1", "/").replace("~0", "~")
         key += f"[{part}]" if key and part.isdigit() else f".{part}" if key else part
-    return place + (f"{key}: " if key else "") + fault["message"]
+    return place + (f"{key}: " if key else "") + str(fault["message"])

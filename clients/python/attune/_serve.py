@@ -1,5 +1,7 @@
 """A server that runs for a program."""
 
+from __future__ import annotations
+
 import atexit
 import os
 import pathlib
@@ -9,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import typing
 
 from attune._rest import Error
 
@@ -21,7 +24,8 @@ class Serving:
     What it says goes to sys.stderr. Raises Error, in its words, where it does not start.
     """
 
-    def __init__(self, attune, data_dir, options):
+    def __init__(self, attune: str | os.PathLike[str], data_dir: str | os.PathLike[str],
+                 options: typing.Sequence[str]) -> None:
         # Trials find the package where this program has found it.
         paths = [str(pathlib.Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]
         self._process = subprocess.Popen(
@@ -40,19 +44,20 @@ class Serving:
         self._reader.start()
         atexit.register(self.stop)
 
-    def _await_page(self):
+    def _await_page(self) -> None:
         said = ""
-        for line in self._process.stderr:
+        for line in self._process.stderr or ():
             said += line
             if line.startswith("page "):  # it serves
-                return _say(said)
+                _say(said)
+                return
         raise Error(said.strip() or f"attune serve ended with {self._process.wait()} and said nothing")
 
-    def _pass_on(self):
-        for line in self._process.stderr:
+    def _pass_on(self) -> None:
+        for line in self._process.stderr or ():
             _say(line)
 
-    def stop(self):
+    def stop(self) -> None:
         """Returns when it has ended, and no trial runs any more. A fork of the program's does nothing."""
         if self._of != os.getpid():
             return
@@ -61,13 +66,14 @@ class Serving:
         self._reader.join()
         self._end()
 
-    def _end(self):
+    def _end(self) -> None:
         self._process.wait()
-        self._process.stdin.close()
-        self._process.stderr.close()
+        for pipe in self._process.stdin, self._process.stderr:
+            if pipe:
+                pipe.close()
 
 
-def run_attune(attune, *arguments):
+def run_attune(attune: str | os.PathLike[str], *arguments: str) -> str:
     """What the program `attune` prints; raises Error with its message if it fails."""
     done = subprocess.run([_find(attune), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           errors="replace")
@@ -76,7 +82,7 @@ def run_attune(attune, *arguments):
     return done.stdout
 
 
-def _find(attune):
+def _find(attune: str | os.PathLike[str]) -> str:
     """The program, in PATH or in the folder into which pip installs programs."""
     scripts = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
     program = shutil.which(attune) or shutil.which(attune, path=os.pathsep.join(scripts))
@@ -85,7 +91,7 @@ def _find(attune):
     return program
 
 
-def _remedy():
+def _remedy() -> str:
     if sys.platform != "linux" or platform.machine() not in _MACHINES:
         return (f"Attune's server runs on Linux ({', '.join(_MACHINES)}) and this is {sys.platform} "
                 f"({platform.machine()}): start `attune serve` on such a machine, and use "
@@ -94,7 +100,7 @@ def _remedy():
             "`attune` into PATH, or name it with attune=FILE")
 
 
-def _say(text):
+def _say(text: str) -> None:
     try:
         sys.stderr.write(text)
     except (AttributeError, OSError, ValueError):

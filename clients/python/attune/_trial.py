@@ -10,20 +10,17 @@ import sys
 import tempfile
 import threading
 import time
-import unicodedata
 
-from attune import _checkpoint
+from attune import _checkpoint, _metrics
 from attune._channel import ERROR_CHARACTERS_MAX, Channel
-from attune._control import Follower, Leader, LostPeer
+from attune._control import LostPeer
+from attune._peers import Peers
 
 PUBLIC = ("attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus", "device",
           "local_rank", "local_world_size", "max_step", "rank", "seed", "step", "sweep", "time",
           "trial", "world_size")
 
 _PROTOCOL = 1
-_STEP_MAX = 2**53 - 1
-_METRICS_MAX = 1000
-_METRIC_NAME_BYTES_MAX = 256
 _SILENCE_S_MAX = 7 * 24 * 3600
 _LONG_SILENCE_S = 30 * 60  # before the first sign of training, and while a checkpoint is written
 _PROGRESS_INTERVAL_S = 1.0
@@ -71,7 +68,6 @@ class Trial:
         self.rank, self.world_size = start["rank"], start["world_size"]
         self.local_rank = start.get("local_rank", self.rank)
         self.local_world_size = start.get("local_world_size", self.world_size)
-        self._address = start.get("address", "127.0.0.1")
         self.device, self.cpus = start.get("device", "cpu"), start.get("cpus", 1)
         self.seed = short_seed(start.get("seed", 0))
         self.config = Config(start.get("config", {}))
@@ -89,17 +85,16 @@ class Trial:
         self._save_took = 0
         self._progressed = -math.inf
         self._yielding = self._told_of_units = False
-        self._control = None
+        self._peers = Peers(self._gang, start, channel)
 
     def join(self):
         """Meets the others. To be called once, before anything else, where there is an executor."""
         if self.rank == 0 and self.checkpoint_dir:
             _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
-        if self.rank == 0 and self.world_size > 1:
-            self._control = Leader(self._gang, self.world_size, self._address)
-            self._channel.send("rendezvous", host=self._control.host, port=self._control.port)
+        self._peers.open()
         if self._resume and self.local_world_size < self.world_size:
             self._share_checkpoint()
+        self._peers.serve()
         if self._resume and self._time_attr:
             self.step = _checkpoint.step_of(self._resume)
         self.heartbeat(_LONG_SILENCE_S)  # last: whatever a rank says ends the silence that it announced
@@ -109,9 +104,9 @@ class Trial:
         self.heartbeat(_LONG_SILENCE_S)
         folder = pathlib.Path(self._resume["path"])
         if self.rank == 0:
-            self._control.share(folder, _checkpoint.sizes(_checkpoint.check(self._resume)))
+            self._peers.share(folder, _checkpoint.sizes(_checkpoint.check(self._resume)))
         elif _checkpoint.is_there(self._resume):
-            self._follower().fetch(None)
+            self._peers.fetch(None)
         else:
             copy = pathlib.Path(self.checkpoint_dir) / f".attempt-{self.attempt}-resumed-{self.rank - self.local_rank}"
             self._resume = {**self._resume, "path": str(copy)}
@@ -119,7 +114,7 @@ class Trial:
                 _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
                 copy.mkdir(parents=True)
                 atexit.register(shutil.rmtree, copy, ignore_errors=True)
-            self._follower().fetch(copy if self.local_rank == 0 else None)
+            self._peers.fetch(copy if self.local_rank == 0 else None)
 
     @property
     def _gang(self):
@@ -167,31 +162,24 @@ class Trial:
         return bool(self.checkpoint_dir and not _checkpoint.has_room(self.checkpoint_dir))
 
     def log(self, metrics, step):
-        try:
-            at = float(step)
-        except (TypeError, ValueError, OverflowError, RuntimeError):
-            at = math.nan
-        if not 0 <= at < math.inf:
-            raise ValueError(f"step is {step!r} and must be a finite number of at least 0")
-        values = numbers(metrics)
+        at = _metrics.logged_step(step)
+        values = _metrics.numbers(metrics)
         if self.rank != 0 or not values:
             return
         if self.by_hand:
-            print(f"at step {at:.12g}  {_text(values)}", flush=True)
+            print(f"at step {at:.12g}  {_metrics.text(values)}", flush=True)
         else:
-            self._channel.send("log", step=at, metrics=_spoken(values))
+            self._channel.send("log", step=at, metrics=_metrics.spoken(values))
 
     # ---- reports
 
     def report(self, metrics, step, checkpoint, every_rank):
-        step = self.step + 1 if step is None else step
-        if type(step) is not int or not self.step < step <= _STEP_MAX:
-            raise ValueError(f"step is {step!r} and must be a whole number above {self.step}, the last "
-                             "one")
-        values = numbers(metrics)
+        step = self.step + 1 if step is None else _metrics.whole_step(step, self.step)
+        values = _metrics.numbers(metrics)
+        checkpoint = _checkpoint.saver(checkpoint)
         if self.by_hand:
             if self.rank == 0:
-                print(f"step {step}  {_text(values)}", flush=True)
+                print(f"step {step}  {_metrics.text(values)}", flush=True)
             self.step = self.time = step
         elif self.rank == 0:
             self._lead(values, step, checkpoint, every_rank)
@@ -213,14 +201,14 @@ class Trial:
             self._saved = time.monotonic()
             self._save_took = self._saved - begins
         elif checkpoint and every_rank:
-            self._tell({"step": step, "save": None})
+            self._peers.tell({"step": step, "save": None})
         if reports:
-            self._channel.send("report", step=now, metrics=_spoken(metrics),
+            self._channel.send("report", step=now, metrics=_metrics.spoken(metrics),
                                seconds=time.monotonic() - self._began, waits=waits)
         self.step, self.time = step, now
         self._send_progress(time.monotonic())
         action = self._await_verdict(now) if waits else "continue"
-        self._tell({"step": step, "action": action, "time": now})
+        self._peers.tell({"step": step, "action": action, "time": now})
         if action != "continue":
             raise TrialEnded(action)
 
@@ -246,7 +234,7 @@ class Trial:
         what = f"metric {name!r}, in which the sweep measures time,"
         if value is None:
             raise ValueError(f"{what} is not in the report, which has {', '.join(metrics) or 'none'}")
-        if not 0 <= value <= _STEP_MAX:
+        if not 0 <= value <= _metrics.STEP_MAX:
             raise ValueError(f"{what} is {value!r} and must be finite, at least 0 and exact")
         if int(value) < self.time:
             raise ValueError(f"{what} is {value!r} after {self.time}; it must grow, and go on from there "
@@ -254,14 +242,21 @@ class Trial:
         return int(value)
 
     def _follow(self, step, checkpoint, every_rank):
-        if checkpoint and every_rank:
-            self._save_part(checkpoint, self._hear(step)["save"])
         self.step = step
         self._send_progress(time.monotonic())
-        word = self._hear(step)
-        self.time, action = word["time"], word["action"]
-        if action != "continue":
-            raise TrialEnded(action)
+        word = self._peers.hear(step)
+        if "save" in word:
+            if not (checkpoint and every_rank):
+                raise ValueError(f"rank 0 calls attune.report() at step {step} with every_rank=True and rank {self.rank} "
+                                 "does not; call it with checkpoint=… and every_rank=True on every rank, or on none")
+            self._save_part(checkpoint, word["save"])
+            word = self._peers.hear(step)
+        elif checkpoint and every_rank and "time" in word:
+            raise ValueError(f"rank {self.rank} calls attune.report() at step {step} with every_rank=True and rank 0 does "
+                             "not; call it with checkpoint=… and every_rank=True on every rank, or on none")
+        self.time = word.get("time", self.time)
+        if word["action"] != "continue":
+            raise TrialEnded(word["action"])
 
     def _take(self, message):
         if message["type"] == "yield":
@@ -283,11 +278,14 @@ class Trial:
             partial = _checkpoint.begin(self.checkpoint_dir, self.attempt)
         try:
             with _blaming_full_disks(partial):  # before what was written so far is deleted
-                if every_rank:
-                    self._tell({"step": step, "save": str(partial)})
-                save(partial)
-                if every_rank and self._control:
-                    self._control.hear_all()
+                if every_rank and self.world_size > 1:
+                    self._peers.call_for_parts(step, partial)
+                    self.heartbeat(_LONG_SILENCE_S)
+                    save(partial)
+                    self._peers.await_parts(step)
+                else:
+                    with self._peers.watching_lone_save(step):
+                        save(partial)
                 path, digest, size = _checkpoint.finish(partial, self.checkpoint_dir, step, now, self.attempt,
                                                         self.world_size, self._sweep_config)
         except BaseException:
@@ -298,6 +296,7 @@ class Trial:
     def _save_part(self, save, folder):
         if folder is None:
             return
+        self._peers.say({"saving": True})
         self.heartbeat(_LONG_SILENCE_S)
         if os.path.isdir(folder):
             with _blaming_full_disks(folder):
@@ -310,25 +309,7 @@ class Trial:
                         f"{folder}: rank 0 writes the checkpoint there on another host, and this host has no such "
                         f"folder for {', '.join(sorted(written))}; files of ranks on several hosts need a data "
                         "folder that all of them share")
-        self._control.say({"saved": True})
-
-    # ---- the other ranks
-
-    def _tell(self, message):
-        if self._control:
-            self._control.tell(message)
-
-    def _hear(self, step):
-        return self._follower().hear(step)
-
-    def _follower(self):
-        if not self._control:
-            message = self._channel.receive()
-            while message["type"] != "rendezvous":
-                message = self._channel.receive()
-            self._control = Follower(message["host"], message["port"], self._gang, self.rank)
-        return self._control
-
+        self._peers.say({"saved": True})
 
 @contextlib.contextmanager
 def _blaming_full_disks(folder):
@@ -341,41 +322,6 @@ def _blaming_full_disks(folder):
         if not _checkpoint.is_disk_full(error, folder):
             raise
         raise _checkpoint.DiskFull(f"{folder}: a disk or a quota of this host is full: {error}") from error
-
-
-def numbers(metrics):
-    """The metrics as floats, or ValueError."""
-    if not hasattr(metrics, "items"):
-        raise ValueError(f"metrics is {metrics!r} and must map names to numbers, as in {{\"loss\": 0.1}}")
-    if len(metrics) > _METRICS_MAX:
-        raise ValueError(f"{len(metrics)} metrics; a report has at most {_METRICS_MAX}")
-    values = {}
-    for name, value in metrics.items():
-        if not isinstance(name, str) or not 0 < len(name.encode()) <= _METRIC_NAME_BYTES_MAX or any(
-                unicodedata.category(c) == "Cc" for c in name):
-            raise ValueError(f"a metric is named {name!r}; a name has 1 to {_METRIC_NAME_BYTES_MAX} "
-                             "bytes and no control characters")
-        try:
-            values[name] = float(value.item() if hasattr(value, "item") else value)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"metric {name!r} is {value!r}, which is not one number") from error
-        except OverflowError as error:
-            raise ValueError(f"metric {name!r} is an integer that is too large for a float") from error
-    return values
-
-
-def spoken(value):
-    """A number as the channel has it: JSON has neither NaN nor infinities."""
-    return value if math.isfinite(value) else "nan" if math.isnan(value) else (
-        "inf" if value > 0 else "-inf")
-
-
-def _spoken(metrics):
-    return {name: spoken(value) for name, value in metrics.items()}
-
-
-def _text(metrics):
-    return "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
 
 
 def is_lost_peer(error):

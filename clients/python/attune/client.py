@@ -32,31 +32,33 @@ import typing
 import urllib.parse
 import warnings
 
-from attune import function
-from attune._channel import ERROR_CHARACTERS_MAX
-from attune._rest import Error, Rest, find_own, find_server
+from attune import _notebook, _progress, function
+from attune._asked import Trial
+from attune._fetch import Checkpoint
+from attune._rest import GOES_ON, Error, Found, Rest, find_own, find_server
+from attune._results import Curves, TrialDetail, Trials
 from attune._serve import Serving, run_attune
-from attune._trial import numbers, short_seed, spoken
 
 if typing.TYPE_CHECKING:
-    from attune._contract import Best, Curve, LoggedPoint, Offer, SteeredSweep, SweepDetail, TrialDetail, Verdict
-    from attune._contract import Trial as TrialRow
+    from attune._contract import Best, LoggedPoint, Offer, SteeredSweep, SweepDetail
 
-__all__ = ["Error", "LocalServer", "Server", "Sweep", "Trial"]
+__all__ = ["Checkpoint", "Curves", "Error", "LocalServer", "Server", "Sweep", "Trial", "TrialDetail", "Trials"]
 
-GOES_ON = ("pending", "running", "paused")
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.05, 1.0
 _POINTS_MAX = 10_000  # of what was logged, in one answer
 _STARTING_S = 10  # until a server that another program starts answers
 
 
 class Server:
-    """The server at the address `server` or, without one, as `attune` finds it: ATTUNE_SERVER, else the
-    one that runs on the data folder `data_dir`.
+    """A server, which is found as `attune` finds it.
 
-    Its token is that of `token_file`, `token`, ATTUNE_TOKEN, or else the data folder's, where it is that
-    folder's server. A server that has answered and then does not is asked again for `patience` seconds.
-    With https:// its certificate has to be of an authority that Python trusts; SSL_CERT_FILE names a file of others.
+    It is the one at the address `server` (HOST:PORT or a URL), else at ATTUNE_SERVER, else the one that runs on the
+    data folder `data_dir`. The token is the first line of `token_file`, else `token`, else ATTUNE_TOKEN. The token of
+    the data folder is used for its own server only. If a server has answered before and does not answer now, a request
+    is sent again for `patience` seconds. For https://, Python has to trust the certificate; SSL_CERT_FILE names a file of
+    more certificates.
+
+    Raises Error if no server is found.
     """
 
     def __init__(self, server: str | None = None, token: str | None = None,
@@ -71,13 +73,18 @@ class Server:
 
         Relative paths in the sweep start at `directory`: by default the folder of the file, or the current folder.
 
-        `train` is a function that each rank of a trial calls as `train(config)`. It needs a dict without a command,
-        and a module or script that executors can import; see `attune.function`.
+        `train` is a function that each rank of a trial calls as `train(config)`. The sweep is then a dict without a
+        command. Executors import a function of a module or script from its file. Other functions (lambdas, closures,
+        functools.partial, those of a notebook) are written by cloudpickle into the folder `attune-functions` of the
+        sweep's working directory, which each host needs until the sweep is deleted.
+
+        Raises Error if the server refuses the sweep, ValueError if `train` cannot be used, and ImportError if it needs
+        cloudpickle.
 
         What is risky in the sweep, such as a name in `env` that looks like a secret, is a UserWarning.
         """
         if train is not None:
-            sweep = _of_function(sweep, train)
+            sweep = _of_function(sweep, train, directory)
         query: dict[str, typing.Any] = {}
         document = ""
         if hasattr(sweep, "items"):
@@ -95,11 +102,11 @@ class Server:
         return Sweep(self._rest, answer)
 
     def sweep(self, id: str) -> Sweep:
-        """The Sweep `id`, such as "s1"."""
+        """Returns the Sweep `id`, such as "s1". Raises Error if there is none."""
         return Sweep(self._rest, self._rest.get(_path(id)))
 
     def sweeps(self) -> list[Sweep]:
-        """All sweeps, the newest first."""
+        """Returns all sweeps, the newest first."""
         return [Sweep(self._rest, each) for each in self._rest.pages("/sweeps", "sweeps")]
 
 
@@ -112,15 +119,18 @@ class LocalServer(Server):
     A server that this started ends with the `with`, by stop(), or with the program, however that ends. The next server
     of the folder continues its trials from their checkpoints. If this used a server of another program and that has
     ended, this starts its own. `attune` is the program; it is found in PATH or in Python's folder. `options` are
-    arguments of `attune serve`, such as `["--port", "7070"]`. Its output goes to sys.stderr.
+    arguments of `attune serve`, such as `["--port", "7070"]`. Its output goes to sys.stderr. `patience` is that of
+    `Server`, in seconds.
+
+    Raises Error if the server does not start, or if this is called in a trial.
     """
 
     def __init__(self, data_dir: str | os.PathLike[str] = "attune-data",
                  attune: str | os.PathLike[str] = "attune", options: typing.Sequence[str] = (),
                  patience: float = 60) -> None:
         if "ATTUNE_RANK" in os.environ:
-            raise Error("a trial wants a server of its own: what a script does beside its trials has to stand "
-                        'behind `if __name__ == "__main__":`')
+            raise Error("a trial wants a server of its own: put what the script does besides its trials behind "
+                        '`if __name__ == "__main__":`')
         self._data_dir, self._attune = _absolute(data_dir), attune
         self._begin = functools.partial(Serving, attune, self._data_dir, options)
         self._serving: Serving | None = None
@@ -144,7 +154,7 @@ class LocalServer(Server):
                     raise refusal from None
         raise refusal
 
-    def _find(self):
+    def _find(self) -> Found:
         with self._lock:
             try:
                 return find_own(self._data_dir)
@@ -160,7 +170,10 @@ class LocalServer(Server):
         return self._find()[0]
 
     def login_link(self) -> str:
-        """A link to the web page that logs one browser in, once and within ten minutes."""
+        """Returns a link to the web page that logs one browser in, once and within ten minutes.
+
+        Raises Error if the server cannot be asked.
+        """
         self._find()
         return run_attune(self._attune, "login", "--data-dir", str(self._data_dir)).strip()
 
@@ -181,42 +194,53 @@ class LocalServer(Server):
 
 
 class Sweep:
-    """A sweep of a server's: `id`, `name`, and `metric`, the name of the first one that it improves."""
+    """A sweep of a server.
+
+    `id` is its name in the API, such as "s1", `name` the one in its file, and `metric` the name of the first metric
+    that it improves. Every method raises Error if the server refuses or does not answer.
+    """
 
     def __init__(self, rest: Rest, answer: SweepDetail):
         self._rest, self._path = rest, _path(answer["id"])
         self.id, self.name, self.metric = answer["id"], answer["name"], answer["metric"]["name"]
         self._time_attr = answer["time_attr"]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Sweep {self.id} {self.name}>"
 
+    def _repr_html_(self) -> str | None:
+        try:
+            return _notebook.sweep(self.get())
+        except Error:
+            return None  # the notebook shows the repr
+
     def get(self) -> SweepDetail:
-        """The sweep as it is now: `state`, `trials`, `best` and more."""
+        """Returns the sweep as it is now: `state`, `trials` (number by state), `best` and more."""
         answer: SweepDetail = self._rest.get(self._path)
         for report in [answer["best"], *answer["pareto_front"]]:
             _read_metrics(report)
         return answer
 
     def best(self) -> Best | None:
-        """The best report, with `trial`, `step`, `value`, `config`, `metrics`, `checkpoint`; or None."""
+        """Returns the best report, with `trial`, `step`, `value`, `config`, `metrics`, `checkpoint`; None without one."""
         return self.get()["best"]
 
-    def trials(self) -> list[TrialRow]:
-        """All trials as they are now, in order of their numbers."""
-        return [_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials")]
+    def trials(self) -> Trials:
+        """Returns all trials as they are now, in the order of their numbers: a list with a method `to_pandas`."""
+        return Trials(_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials"))
 
     def trial(self, number: int) -> TrialDetail:
-        """One trial, with its `history`, `attempts`, `decisions` and `checkpoints`."""
-        answer: TrialDetail = self._rest.get(f"{self._path}/trials/{number}")
+        """Returns a trial: a dict with `history`, `attempts`, `decisions`, `checkpoints`, and a method `checkpoint`."""
+        answer = self._rest.get(f"{self._path}/trials/{number}")
         for report in [answer, *answer["history"]]:
             _read_metrics(report)
-        return answer
+        return TrialDetail(self._rest, self._path, answer)
 
     def logged(self, number: int, after: int = 0) -> typing.Iterator[LoggedPoint]:
-        """The values that a trial logged between reports, in order: `seq`, `time`, `attempt`, `step`, `metrics`.
+        """Yields the values that a trial logged between reports, in order: `seq`, `time`, `attempt`, `step`, `metrics`.
 
-        `after` is a `seq`; only later points are returned.
+        `step` may be a fraction: 2.25 is a quarter of the way from step 2 to step 3. `after` is a `seq`; only later
+        points are yielded.
         """
         while True:
             points: list[LoggedPoint] = self._rest.get(f"{self._path}/trials/{number}/logged", after=after,
@@ -227,36 +251,41 @@ class Sweep:
                 return
             after = points[-1]["seq"]
 
-    def curves(self, metric: str | None = None) -> list[Curve]:
-        """The values of a metric over steps, for each trial; by default of the metric that the sweep improves.
+    def curves(self, metric: str | None = None) -> Curves:
+        """Returns the values of a metric over steps, for each trial; by default of the metric that the sweep improves.
 
         `steps` and `values` were reported, `logged_steps` and `logged_values` were logged between reports.
         """
-        trials: list[Curve] = self._rest.pages(self._path + "/curves", "trials",
-                                                metric=metric or self.metric)
+        metric = metric or self.metric
+        trials = Curves(self._rest.pages(self._path + "/curves", "trials", metric=metric), metric)
         for trial in trials:
             trial["values"] = [float(value) for value in trial["values"]]
             if "logged_values" in trial:
                 trial["logged_values"] = [float(value) for value in trial["logged_values"]]
         return trials
 
-    def wait(self, timeout: float | None = None) -> SweepDetail:
+    def wait(self, timeout: float | None = None, progress: bool | None = None) -> SweepDetail:
         """Waits until the sweep has ended and returns get(). It asks the server each second.
+
+        `progress` shows on stderr how far the sweep is: in a terminal or a notebook by a bar of tqdm, if that is
+        installed, and elsewhere by a line every few seconds. By default it does so only in a terminal or a notebook.
 
         Raises Error if the sweep failed or was killed, and TimeoutError if it still runs after `timeout` seconds.
         """
-        for _ in moments(timeout):
-            answer = self.get()
-            if answer["state"] not in GOES_ON:
-                break
-        else:
-            raise TimeoutError(f"sweep {self.id} has not ended within {timeout} s")
+        with _progress.shown(progress) as show:
+            for _ in moments(timeout):
+                answer = self.get()
+                show(answer)
+                if answer["state"] not in GOES_ON:
+                    break
+            else:
+                raise TimeoutError(f"sweep {self.id} has not ended within {timeout} s")
         if answer["state"] in ("failed", "killed"):
             raise Error(f"sweep {self.id} has ended as {answer['state']}: {answer['reason']}{self._last_failure()}")
         return answer
 
     def _last_failure(self) -> str:
-        """Why the trial that failed last did, with the last lines of its log, as lines that follow; or nothing."""
+        """Returns lines that say why the newest failed trial failed, with the end of its log; or nothing."""
         try:
             failed = [trial for trial in self.trials() if trial["state"] == "failed"]
             if not failed:
@@ -268,23 +297,26 @@ class Sweep:
         return f"\ntrial {number}: {attempts[-1]['failure']}" if attempts else ""
 
     def pause(self) -> str:
-        """Pauses: running trials save a checkpoint and leave at their next report. Returns the effect as a sentence."""
+        """Pauses the sweep: running trials save a checkpoint and leave at their next report.
+
+        Returns the effect as a sentence.
+        """
         return self._steer("pause")
 
     def resume(self) -> str:
-        """Resumes. Trials that left because of the pause start first."""
+        """Resumes a paused sweep. Trials that left because of the pause start first. Returns the effect."""
         return self._steer("resume")
 
     def stop(self) -> str:
-        """Stops: running trials finish, and no other trial starts."""
+        """Stops the sweep: running trials finish, and no other trial starts. Returns the effect."""
         return self._steer("stop")
 
     def kill(self) -> str:
-        """Kills: every trial ends now."""
+        """Kills the sweep: every trial ends now. Returns the effect."""
         return self._steer("kill")
 
     def delete(self) -> None:
-        """Deletes a sweep that has ended, with its trials, checkpoints, logs and files."""
+        """Deletes the sweep, with its trials, checkpoints, logs and files. Raises Error if it has not ended."""
         self._rest.delete(self._path)
 
     def _steer(self, verb: str) -> str:
@@ -319,7 +351,7 @@ class Sweep:
                         work.result()
                 finally:
                     over.set()
-        self.wait()
+        self.wait(progress=False)
         return self.best()
 
     def _ask(self, lease: str | None, gives_up: typing.Callable[[], bool]) -> Trial | None:
@@ -331,7 +363,7 @@ class Sweep:
                 return None
         return None
 
-    def _work(self, objective, lease, over):
+    def _work(self, objective: typing.Callable[[Trial], typing.Any], lease: str | None, over: threading.Event) -> None:
         try:
             while not over.is_set() and (trial := self._ask(lease, over.is_set)):
                 try:
@@ -349,88 +381,29 @@ class Sweep:
             over.set()  # for the others: the sweep has ended, or something is wrong with all of them
 
 
-class Trial:
-    """A trial that was asked for: `config` is what to try, `number` its own.
-
-    `milestone` is the step of the next decision and `max_step` the last one (0: none), `seed` the same in
-    each attempt, `step` the last one that was reported: a trial that was paused or has failed comes again,
-    and goes on behind it or begins anew. `verdict` and `reason` are what was decided last.
-    """
-
-    def __init__(self, rest: Rest, sweep: str, answer: Offer):
-        self._rest, self._path = rest, f"{sweep}/trials/{answer['trial']}"
-        self.number, self.config = answer["trial"], answer["config"]
-        self.attempt, self.epoch, self.seed = answer["attempt"], answer["epoch"], short_seed(answer["seed"])
-        self.milestone, self.max_step = answer["milestone"], answer["max_step"]
-        self.step = rest.get(self._path)["step"] if self.attempt > 1 else 0
-        self.verdict, self.reason = "continue", ""
-        self._began = time.monotonic()
-
-    def report(self, step: int | None, metrics: typing.Mapping[str, typing.Any]) -> bool:
-        """Reports metrics at a step. Returns whether the trial continues.
-
-        `step` is None if the sweep counts steps in a metric (`time_attr`).
-        """
-        body: dict[str, typing.Any] = {"metrics": {name: spoken(value) for name, value in numbers(metrics).items()},
-                "seconds": time.monotonic() - self._began}
-        if step is not None:
-            body["step"] = step
-        answer = self._tell(body)
-        if answer:
-            self.step = body.get("step", self.step)
-            self.verdict, self.reason = answer["verdict"], answer["reason"]
-            self.milestone = answer["milestone"]
-        return self.verdict == "continue"
-
-    def progress(self) -> bool:
-        """Says that the trial still runs, which renews its lease. Returns whether the trial continues."""
-        self._tell({"state": "running"})
-        return self.verdict == "continue"
-
-    def complete(self) -> None:
-        """Says that the trial is complete. Does nothing if the server has decided that it does not continue."""
-        self._end({"state": "completed"})
-
-    def fail(self, message: str = "") -> None:
-        """Says that the trial failed. The server offers it again, as `failure` in the sweep file says."""
-        # Lone surrogates, as in names of files that are no UTF-8, are no text to the server.
-        message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
-        self._end({"state": "failed", "message": message})
-
-    def _end(self, body: dict[str, typing.Any]) -> None:
-        if self.verdict == "continue":
-            self._tell(body)
-            self.verdict = "stop"
-
-    def _tell(self, body: dict[str, typing.Any]) -> Verdict | None:
-        try:
-            return self._rest.post(self._path + ":tell", {"epoch": self.epoch, **body})
-        except Error as error:
-            if error.status != 409:
-                raise
-            trial: TrialDetail = self._rest.get(self._path)
-            if trial["state"] in GOES_ON:
-                raise  # it is another asker's now
-            self.verdict, self.reason = "stop", trial["reason"]  # a person's doing
-            return None
-
-
-def _of_function(sweep, train):
+def _of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],
+                 directory: str | os.PathLike[str] | None) -> dict[str, typing.Any]:
     """The sweep whose trials are that function."""
     if not hasattr(sweep, "items"):
         raise ValueError("train= goes with a sweep that is a dict; a sweep file says `command`")
     if "command" in sweep:
-        raise ValueError("the sweep has a command and is given train=; either says what its trials run")
+        raise ValueError("the sweep has a command and train= is given, but both say what its trials run; leave one out")
     metric = sweep.get("metric")
-    return {**sweep, "command": function.command(train, metric.get("name") if isinstance(metric, dict) else None)}
+    return {**sweep, "command": function.command(train, metric.get("name") if isinstance(metric, dict) else None,
+                                                 _working_directory(sweep, directory))}
 
 
-def _absolute(folder):
+def _working_directory(sweep: dict[str, typing.Any], directory: str | os.PathLike[str] | None) -> pathlib.Path:
+    own = sweep.get("working_directory")
+    return pathlib.Path(directory or ".", own if isinstance(own, (str, os.PathLike)) else "").absolute()
+
+
+def _absolute(folder: str | os.PathLike[str]) -> str:
     """The same also when the program goes elsewhere."""
     return os.path.abspath(os.path.expanduser(folder))
 
 
-def _path(id):
+def _path(id: str) -> str:
     return "/sweeps/" + urllib.parse.quote(id, safe="")
 
 
@@ -441,7 +414,7 @@ def _read_metrics(report: typing.Any) -> typing.Any:
     return report
 
 
-def moments(timeout=None):
+def moments(timeout: float | None = None) -> typing.Iterator[None]:
     """Now, and again after pauses that grow; to the end of the timeout, if there is one."""
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     pause = _PAUSE_S_MIN

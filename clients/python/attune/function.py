@@ -1,76 +1,119 @@
-"""Trials that are a function: each rank imports it, and calls it with the configuration.
+"""Trials that are a function: each rank gets the function and calls it with the configuration.
 
     python3 -m attune.function [--path FOLDER] [--metric NAME] MODULE:FUNCTION
+    python3 -m attune.function [--path FOLDER] [--metric NAME] --pickle FILE
 
-As the `command` of a sweep file, best behind `python3 -m attune.launcher`; `Server.create(…, train=…)` of
-`attune.client` writes it. Python looks for the module in FOLDER first, or in the current one. The function
-may report as any script does. What it returns is one more report: metrics by name, or the value of NAME.
+This is the `command` of a sweep file, best behind `python3 -m attune.launcher`; `Server.create(…, train=…)` of
+`attune.client` writes it. Python looks for modules in FOLDER first, or in the current folder. FILE is a function that
+`command` has pickled. The function may report as any script does. What it returns is one more report: metrics by name,
+or the value of NAME.
 """
+
+from __future__ import annotations
 
 import attune._distribution  # first: it may refuse
 
 import argparse
 import functools
 import importlib
+import operator
 import os
 import pathlib
 import sys
+import types
+import typing
 
 import attune
+from attune import _pickled
+
+__all__ = ["command", "main"]
 
 
-def command(function, metric=None):
-    """The command of a sweep whose trials are `function`, which ranks have to find by its name.
+def command(function: typing.Callable[..., typing.Any], metric: str | None = None,
+            directory: str | os.PathLike[str] = ".") -> list[str]:
+    """Returns the command of a sweep whose trials call `function`.
 
-    Raises ValueError where they could not, or would find another one.
+    Ranks import a function of a module or script by its name. Other functions, such as lambdas, closures and those of a
+    notebook, are pickled into a file in `directory`, the working directory of the sweep; this needs cloudpickle.
+    `metric` is the name of a number that the function returns.
+
+    Raises ValueError if `function` is no function, if it cannot be pickled, or if its module has the name of a module
+    of Python; ImportError if it has to be pickled and cloudpickle is not installed; and OSError if the file cannot be
+    written.
     """
-    name = getattr(function, "__qualname__", repr(function))
-    module = sys.modules.get(getattr(function, "__module__", None))
-    try:
-        found = functools.reduce(getattr, name.split("."), module)
-    except AttributeError:
-        found = None
-    if found != function:
-        raise ValueError(f"ranks find a function by its name, and {name} does not lead to this one: make it a "
-                         "function of a module, neither a lambda nor inside of another nor of an object")
-    file = getattr(module, "__file__", None)
-    if file is None:
-        raise ValueError(f"ranks cannot import {name} from {module.__name__}, which is no file: write it to one, "
-                         "in a notebook with %%writefile, and import it from there")
-    file = pathlib.Path(file).absolute()
-    known_as = module.__name__
-    if known_as == "__main__":  # others import it by another name
-        spec = module.__spec__
-        known_as = spec.name if spec and spec.name != "__main__" else file.stem
-        if file.suffix != ".py" or (file.stem != "__main__" and "." in file.stem) or known_as == "__main__":
-            raise ValueError(f"ranks cannot import {name} from {file}: name it NAME.py, without another dot")
-    if known_as.partition(".")[0] in getattr(sys, "stdlib_module_names", ()):
-        raise ValueError(f"ranks would import Python's own {known_as} for {file}: give it another name")
-    folder = file.parents[known_as.count(".") + (file.name == "__init__.py")]
+    if not callable(function):
+        raise ValueError(f"train is {function!r} and must be a function")
+    inner = _without_arguments(function)
+    module = sys.modules.get(getattr(inner, "__module__", None) or "")
+    name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
     options = ["--metric", metric] if metric else []
-    return [sys.executable, "-m", "attune.launcher", "-m", "attune.function", "--path", os.fspath(folder), *options,
-            f"{known_as}:{name}"]
+    known_as = None
+    file = getattr(module, "__file__", None)
+    if module and file:
+        folder, known_as = _place_of(module, file)
+        options += ["--path", os.fspath(folder)]
+    if known_as and _find(name, module) == function:
+        if known_as.partition(".")[0] in getattr(sys, "stdlib_module_names", ()):
+            raise ValueError(f"ranks would import Python's own {known_as} for {file}: give it another name")
+        what = [f"{known_as}:{name}"]
+    else:
+        what = ["--pickle", os.fspath(_pickled.write(function, name, directory))]
+    return [sys.executable, "-m", "attune.launcher", "-m", "attune.function", *options, *what]
 
 
-def main():
+def _without_arguments(function: typing.Callable[..., typing.Any]) -> typing.Callable[..., typing.Any]:
+    """Returns the function that a functools.partial calls, and others as they are."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _find(name: str, module: typing.Any) -> typing.Any:
+    """Returns the member of a module that has this qualified name, or None."""
+    try:
+        return operator.attrgetter(name)(module)
+    except AttributeError:
+        return None
+
+
+def _place_of(module: types.ModuleType, path: str) -> tuple[pathlib.Path, str | None]:
+    """Returns the folder from which others import a module, and its name there; None if they cannot import it."""
+    file = pathlib.Path(path).absolute()
+    name = module.__name__
+    if name == "__main__":  # others import it by another name
+        spec = module.__spec__
+        name = spec.name if spec and spec.name != "__main__" else file.stem
+        if file.suffix != ".py" or (file.stem != "__main__" and "." in file.stem) or name == "__main__":
+            return file.parent, None
+    return file.parents[name.count(".") + (file.name == "__init__.py")], name
+
+
+def main() -> None:
+    """Runs the function that the command line names, as a rank."""
     parser = argparse.ArgumentParser(prog="python3 -m attune.function", description=__doc__.partition("\n")[0])
     parser.add_argument("--path", help="where Python looks for the module first")
     parser.add_argument("--metric", help="the name of a number that the function returns")
-    parser.add_argument("function", metavar="MODULE:FUNCTION")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--pickle", metavar="FILE", help="a function that attune.client has pickled")
+    what.add_argument("function", metavar="MODULE:FUNCTION", nargs="?")
     options = parser.parse_args()
-    module, _, name = options.function.partition(":")
     if options.path:
         sys.path.insert(0, options.path)
-    function = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+    if options.pickle:
+        name, function = _pickled.load(options.pickle)
+    else:
+        name = options.function
+        module, _, member = name.partition(":")
+        function = operator.attrgetter(member)(importlib.import_module(module))
     result = function(attune.init())
     if result is None:
         if attune.step == 0:
-            raise RuntimeError(f"{options.function} has returned nothing and reported nothing: each rank reports, or "
+            raise RuntimeError(f"{name} has returned nothing and reported nothing: each rank reports, or "
                                "returns the metrics")
         return
     if not hasattr(result, "items"):
         if options.metric is None:
-            raise TypeError(f"{options.function} returned {result!r}: metrics by name are wanted, or --metric NAME")
+            raise TypeError(f"{name} returned {result!r}: metrics by name are wanted, or --metric NAME")
         result = {options.metric: result}
     attune.report(result)
 

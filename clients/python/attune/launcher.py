@@ -10,6 +10,8 @@ By hand, or where the imports have left threads, which a fork would lose, the sc
 `python3 train.py`.
 """
 
+from __future__ import annotations
+
 import attune._distribution  # first: it may refuse
 
 import ctypes
@@ -17,6 +19,7 @@ import functools
 import gc
 import importlib
 import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -26,6 +29,7 @@ import select
 import signal
 import socket
 import sys
+import typing
 
 _PROTOCOL = 1
 _PACKET_BYTES_MAX = 64 * 1024
@@ -36,17 +40,18 @@ _SYS_PIDFD_OPEN = 434
 class Launcher:
     """The executor's socket, and the children that were forked for it."""
 
-    def __init__(self, descriptor):
+    def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.set_inheritable(False)
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._children = {}  # pid → (pidfd, process group)
+        self._children: dict[int, tuple[int, int]] = {}  # pid → (pidfd, process group)
 
-    def serve(self):
+    def serve(self) -> None:
         """Returns in every child, as the rank that it is to be; the launcher itself never does."""
         self._send({"type": "ready", "protocol": _PROTOCOL, "pid": os.getpid()})
         while True:
-            ready, _, _ = select.select([self._socket, *(fd for fd, _ in self._children.values())], [], [])
+            awaited: list[typing.Any] = [self._socket, *(fd for fd, _ in self._children.values())]
+            ready, _, _ = select.select(awaited, [], [])
             self._reap()
             if self._socket not in ready:
                 continue
@@ -61,7 +66,7 @@ class Launcher:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _fork(self, request, channel, log):
+    def _fork(self, request: dict[str, typing.Any], channel: int, log: int) -> bool:
         """True in the child."""
         launcher = os.getpid()
         sys.stdout.flush()
@@ -84,7 +89,7 @@ class Launcher:
         self._send({"type": "forked", "request": request["request"], "pid": pid}, [pidfd])
         return False
 
-    def _become_rank(self, request, channel, log, launcher):
+    def _become_rank(self, request: dict[str, typing.Any], channel: int, log: int, launcher: int) -> None:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != launcher:
             os._exit(1)  # it died in between
@@ -106,7 +111,7 @@ class Launcher:
         if request.get("cwd"):
             os.chdir(request["cwd"])
 
-    def _reap(self):
+    def _reap(self) -> None:
         for pid in list(self._children):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended == 0:
@@ -116,7 +121,7 @@ class Launcher:
             how = {"signal": -code} if code < 0 else {"exit_code": code}
             self._send({"type": "exited", "pid": pid, **how})
 
-    def _kill_all(self):
+    def _kill_all(self) -> None:
         for pid, (_, group) in self._children.items():
             for kill, target in ((os.killpg, group), (os.kill, pid)):
                 try:
@@ -126,25 +131,25 @@ class Launcher:
         for pid in self._children:
             os.waitpid(pid, 0)
 
-    def _send(self, message, descriptors=()):
+    def _send(self, message: dict[str, typing.Any], descriptors: typing.Iterable[int] = ()) -> None:
         socket.send_fds(self._socket, [json.dumps(message).encode()], list(descriptors))
 
 
-def _join_group(pid, group):
+def _join_group(pid: int, group: int) -> None:
     try:
         os.setpgid(pid, group)
     except OSError:
         pass  # the gang has ended meanwhile, and the executor kills each rank that it is told of
 
 
-def _join_cgroup(folder):
+def _join_cgroup(folder: str) -> None:
     try:
         (pathlib.Path(folder) / "cgroup.threads").write_text("0")
     except OSError:
         pass  # found by its environment then
 
 
-def _import(modules):
+def _import(modules: list[str] | None) -> None:
     if modules is None:
         modules = [name for name in ("torch", "torch.distributed", "attune.torch")
                    if importlib.util.find_spec("torch")]
@@ -155,7 +160,7 @@ def _import(modules):
         importlib.import_module("torch._dynamo")
 
 
-def _check_single_threaded():
+def _check_single_threaded() -> None:
     # Libraries that know of forks end their threads before one, as numpy's OpenBLAS does.
     probe = os.fork()
     if probe == 0:
@@ -167,10 +172,10 @@ def _check_single_threaded():
                  "lose, so that ranks are not forked; name others with --import")
 
 
-def _distinguish():
+def _distinguish() -> None:
     """What a fork must not share with its siblings, and what is read from the environment once."""
     random.seed()
-    sys.stdout.reconfigure(line_buffering=True)
+    typing.cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     if "torch" in sys.modules:
@@ -182,7 +187,7 @@ def _distinguish():
         _set_openblas_threads(threads)
 
 
-def _set_openblas_threads(threads):
+def _set_openblas_threads(threads: int) -> None:
     with open("/proc/self/maps") as maps:
         paths = {line.split(maxsplit=5)[-1].rstrip("\n") for line in maps}
     for path in paths:
@@ -198,7 +203,8 @@ def _set_openblas_threads(threads):
                     getattr(library, name)(threads)
 
 
-def main():
+def main() -> None:
+    """Runs a script or a module: in forked ranks if an executor has started this, otherwise here."""
     arguments, modules = sys.argv[1:], None
     if arguments and arguments[0] == "--import":
         modules = [name for name in "".join(arguments[1:2]).split(",") if name]

@@ -6,28 +6,41 @@
 Needs torch and tensorboard, or tensorboardX, which write these files. docs/python.md tells the story.
 """
 
+from __future__ import annotations
+
 import attune._distribution  # first: it may refuse
 
 import argparse
 import datetime
+import importlib
+import os
 import pathlib
 import sys
+import typing
 
-from attune.client import GOES_ON, Error, Server, moments
+from attune._rest import GOES_ON
+from attune.client import Error, Server, Sweep, moments
+
+if typing.TYPE_CHECKING:
+    from attune._contract import SweepDetail
+    from attune._contract import Trial as TrialRow
+    from attune.client import TrialDetail
 
 __all__ = ["write"]
 
 
-def write(sweep, folder, follow=True):
-    """Writes the reports of all trials of an attune.client.Sweep into `folder`, run by run: `s1/trial-7`.
+def write(sweep: Sweep, folder: str | os.PathLike[str], follow: bool = True) -> SweepDetail:
+    """Writes the reports of all trials of a sweep into `folder`, with a run for each trial: `s1/trial-7`.
 
-    With `follow`, until the sweep has ended; else what there is now. What an earlier call has written of the
-    sweep is replaced. The reports carry the times at which the server has had them. What a trial has logged
-    between reports is there as `logged/…`, counted as it came: TensorBoard's steps are whole. Once a trial has ended its
-    configuration stands among TensorBoard's hyperparameters, with the metrics of its best report as `best/…`.
-    Returns what the sweep's get() says in the end.
+    With `follow` it returns when the sweep has ended, otherwise when it has written what there is now. It replaces what
+    an earlier call wrote of the sweep. Reports have the times at which the server received them. Values that a trial
+    logged between reports are `logged/…`, counted in their order, because TensorBoard's steps are whole. When a trial
+    has ended, its configuration is among TensorBoard's hyperparameters, with the value of its best report as `best/…`.
+
+    Returns the sweep's last get(). Raises ImportError if no library that writes TensorBoard's files is installed, and
+    Error if the server refuses or does not answer.
     """
-    runs = {}
+    runs: dict[int, _Run] = {}
     for _ in moments():
         answer = sweep.get()  # before its trials: the last ones are read after its end
         for trial in sweep.trials():
@@ -43,17 +56,18 @@ def write(sweep, folder, follow=True):
 
 
 class _Run:
-    def __init__(self, sweep, number, folder):
+    def __init__(self, sweep: Sweep, number: int, folder: pathlib.Path) -> None:
         for earlier in folder.glob("events.out.tfevents.*"):
             earlier.unlink()
         self._sweep, self._number = sweep, number
         # The hyperparameters go to a file of their own, which may be made in the same second.
         self._writer = _writer_class()(str(folder), filename_suffix=".reports")
-        self._seen, self._written = None, 0
+        self._seen: TrialRow | None = None
+        self._written = 0
         self._logged, self._logged_seq = 0, 0
         self._summed_up = False
 
-    def follow(self, trial, logs):
+    def follow(self, trial: TrialRow, logs: bool) -> None:
         if trial != self._seen:
             self._seen = trial
             self._write_reports()
@@ -63,7 +77,7 @@ class _Run:
             self._write_logged()
         self._writer.flush()
 
-    def _write_reports(self):
+    def _write_reports(self) -> None:
         detail = self._sweep.trial(self._number)
         for report in detail["history"][self._written:]:
             for name, value in report["metrics"].items():
@@ -73,14 +87,14 @@ class _Run:
             self._summed_up = True
             self._sum_up(detail)
 
-    def _write_logged(self):
+    def _write_logged(self) -> None:
         for point in self._sweep.logged(self._number, after=self._logged_seq):
             self._logged_seq = point["seq"]
             self._logged += 1
             for name, value in point["metrics"].items():
                 self._writer.add_scalar(f"logged/{name}", value, self._logged, _seconds(point["time"]))
 
-    def _sum_up(self, detail):
+    def _sum_up(self, detail: TrialDetail) -> None:
         best = detail["best"]
         metrics = {} if best is None else {f"best/{self._sweep.metric}": float(best)}
         config = {name: value if isinstance(value, (bool, int, float, str)) else str(value)
@@ -88,27 +102,24 @@ class _Run:
         here = {"name" if type(self._writer).__module__.startswith("tensorboardX") else "run_name": "."}
         self._writer.add_hparams(config, metrics, **here)
 
-    def close(self):
+    def close(self) -> None:
         self._writer.close()
 
 
-def _writer_class():
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
+def _writer_class() -> typing.Any:
+    for module in "torch.utils.tensorboard", "tensorboardX":
         try:
-            from tensorboardX import SummaryWriter
+            return importlib.import_module(module).SummaryWriter
         except ImportError:
-            raise ImportError("neither torch with tensorboard nor tensorboardX is installed; try "
-                              "`pip install tensorboardX`") from None
-    return SummaryWriter
+            pass
+    raise ImportError("neither torch with tensorboard nor tensorboardX is installed; try `pip install tensorboardX`")
 
 
-def _seconds(time):
+def _seconds(time: str) -> float:
     return datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
 
 
-def _main():
+def _main() -> None:
     parser = argparse.ArgumentParser(
         prog="python3 -m attune.tensorboard",
         description="Writes what a sweep's trials report as files that TensorBoard shows, until it has ended.")
@@ -126,7 +137,8 @@ def _main():
         sys.exit(f"attune: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
-    trials = sum(answer["trials"].values())
+    counts = typing.cast(typing.Dict[str, int], answer["trials"])
+    trials = sum(counts.values())
     print(f"{trials} {'trial' if trials == 1 else 'trials'} of {asked.sweep}, which is {answer['state']}: "
           f"tensorboard --logdir {asked.folder}")
 

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import functools
+import importlib.machinery
 import io
 import json
 import os
@@ -19,6 +20,7 @@ from support import ATTUNE, EndToEnd, PATIENCE_S, ProcessExit, ROOT  # noqa: E40
 
 sys.path[:0] = [str(ROOT / "clients/python"), str(ROOT / "tests/e2e/programs")]
 
+import pickled_script  # noqa: E402
 import tuned_script  # noqa: E402
 from attune.client import Error, LocalServer  # noqa: E402
 
@@ -39,9 +41,9 @@ class Local(EndToEnd):
         self.addCleanup(server.stop)
         return server
 
-    def script(self, **environment):
+    def script(self, script=tuned_script, **environment):
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients/python"), **environment}
-        return subprocess.run([sys.executable, tuned_script.__file__, ATTUNE, self.data], text=True,
+        return subprocess.run([sys.executable, script.__file__, ATTUNE, self.data], text=True,
                               env=environment, cwd=self.folder, capture_output=True, timeout=PATIENCE_S)
 
 
@@ -80,21 +82,46 @@ class Functions(Local):
     def test_static_methods_are_functions(self):
         self.assertEqual(self.run_function(tuned_script.Kinds.static, scheduler={"name": "fifo"}).best()["value"], 2)
 
-    def test_what_ranks_could_not_find_is_refused(self):
+    def test_what_ranks_could_not_run_is_refused(self):
         server = self.local()
-        for wrong in (lambda config: 0, functools.partial(tuned_script.train), tuned_script.Kinds().method,
-                      tuned_script.Kinds.inherited, tuned_script.replaced):
-            with self.assertRaisesRegex(ValueError, "does not lead to this one"):
-                server.create(tuned_script.SWEEP, train=wrong)
+        with mock.patch.dict(sys.modules, cloudpickle=None):
+            for train in (lambda config: 0, functools.partial(tuned_script.train), tuned_script.Kinds().method,
+                          tuned_script.Kinds.inherited, tuned_script.replaced, print):
+                with self.assertRaisesRegex(ImportError, "pip install cloudpickle"):
+                    server.create(tuned_script.SWEEP, train=train)
         with self.assertRaisesRegex(Error, "metric.name"):
             server.create({**tuned_script.SWEEP, "metric": {"mode": "min"}}, train=tuned_script.train)
-        with self.assertRaisesRegex(ValueError, "which is no file"):
-            server.create(tuned_script.SWEEP, train=print)
+        with self.assertRaisesRegex(ValueError, "must be a function"):
+            server.create(tuned_script.SWEEP, train="tuned_script:train")
         with self.assertRaisesRegex(ValueError, "has a command"):
             server.create({**tuned_script.SWEEP, "command": ["true"]}, train=tuned_script.train)
         with self.assertRaisesRegex(ValueError, "is a dict"):
             server.create("sweep.yaml", train=tuned_script.train)
         self.assertEqual(server.sweeps(), [])
+
+
+class Pickled(Local):
+    """Functions that cloudpickle carries. Skipped where neither Python nor scripts/setup has cloudpickle."""
+
+    def setUp(self):
+        super().setUp()
+        found = importlib.machinery.PathFinder.find_spec("cloudpickle", [*sys.path, str(ROOT / ".deps/python-torch")])
+        if found is None:
+            self.skipTest("no cloudpickle: pip install cloudpickle, or run scripts/setup")
+        (self.folder / "packages").mkdir()  # without what else lies beside it
+        (self.folder / "packages/cloudpickle").symlink_to(pathlib.Path(found.origin).parent)
+
+    def run_script(self):
+        return self.script(pickled_script, PYTHONPATH=f"{ROOT / 'clients/python'}:{self.folder / 'packages'}")
+
+    def test_lambdas_closures_and_partials_are_tuned(self):
+        run = self.run_script()
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(json.loads(run.stdout), [0.5, 1.0, 5.0])
+        files = {path.name for path in (self.folder / "attune-functions").iterdir()}
+        self.assertEqual(len(files), 3)
+        commands = [" ".join(json.loads(row[0])["command"]) for row in self.rows("SELECT spec FROM sweeps")]
+        self.assertTrue(all(any(file in command for command in commands) for file in files), commands)
 
 
 class Scripts(Local):

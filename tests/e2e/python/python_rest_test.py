@@ -56,6 +56,21 @@ class Running(Client):
         self.assertEqual([len(curve["values"]) for curve in curves], [trial["step"] for trial in trials])
         self.assertEqual([each.id for each in Server(data_dir=self.data).sweeps()], ["s1"])
 
+    def test_checkpoints_of_a_trial_are_fetched(self):
+        created = self.server("--with-executor").create(sweep(checkpoint={"every": 1, "keep_last": 2},
+                                                              stop={"max_trials": 1}))
+        created.wait(PATIENCE_S)
+        trial = created.trial(0)
+        newest, best = trial.checkpoint(), trial.checkpoint(best=True)
+        self.assertEqual((newest.step, newest.name), (4, "s1/0/1-4"))
+        self.assertEqual(best.step, created.best()["checkpoint_step"])
+        for checkpoint in newest, best:
+            [kept] = [each["path"] for each in trial["checkpoints"] if each["step"] == checkpoint.step]
+            copy = checkpoint.to_directory(self.folder / checkpoint.name)
+            self.assertEqual(subprocess.run(["diff", "-r", copy, kept]).returncode, 0)
+        with self.assertRaisesRegex(Error, "no checkpoint at step 1"):
+            trial.checkpoint(step=1)
+
     def test_waiting_outlives_a_server_that_is_killed(self):
         gate = self.close_gate(2)
         serve = self.serve("--with-executor")
@@ -294,19 +309,21 @@ class Page(Client):
     def test_blocks_of_the_page_run(self):
         self.serve("--with-executor")
         page = (ROOT / "docs/python.md").read_text()
-        wait, ask, run = [block for block in re.findall(r"```python\n(.*?)```", page, re.S)
-                          if "Server()" in block or "sweep.run" in block]
+        wait, fetch, ask, run = [block for block in re.findall(r"```python\n(.*?)```", page, re.S)
+                                 if re.search(r"Server\(\)|sweep\.(trial|run)\(", block)]
         self.write(sweep())
         names = {"train": lambda lr, step: lr / step}
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
         (self.folder / "attune-data").symlink_to(self.data)
         with mock.patch("builtins.print") as printed:
-            for block in (wait, ask, run):
+            for block in (wait, fetch, ask, run):
                 exec(block, names)  # of our own page
         self.assertEqual(names["best"]["value"], names["sweep"].best()["value"])
         self.assertEqual(len(names["sweep"].trials()), 20)
-        self.assertTrue(os.path.isdir(printed.call_args.args[2]))
+        waited, fetched = printed.call_args_list
+        self.assertTrue(os.path.isdir(waited.args[2]))
+        self.assertIn("manifest.json", fetched.args[0])
 
 
 if __name__ == "__main__":

@@ -298,6 +298,7 @@ TEST(Messages, EachSurvivesARoundTrip) {
                                   .bytes = kIntegerMax});
   ExpectRoundTrip(Progress{4});
   ExpectRoundTrip(Heartbeat{std::chrono::milliseconds(kSilenceMsMax)});
+  ExpectRoundTrip(Waiting{.ranks = {1, 3}, .step = 7});
   ExpectRoundTrip(ErrorText{"two\nlines", true});
   ExpectRoundTrip(ErrorText{.message = "no room", .disk_full = true});
   ExpectRoundTrip(Done{});

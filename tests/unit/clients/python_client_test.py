@@ -64,7 +64,7 @@ class Reports(Client):
 
     def test_what_cannot_be_logged_is_refused(self):
         for call, message in (("{'a': 1}, -1", "step is -1 and must be a finite number of at least 0"),
-                              ("{'a': 1}, float('nan')", "step is nan"), ("{'a': 1}, 'x'", "step is 'x'"),
+                              ("{'a': 1}, float('nan')", "step is nan"), ("{'a': 1}, '1'", "step is '1'"),
                               ("{'a': 'x'}, 1", "metric 'a' is 'x', which is not one number")):
             rank = self.rank(f"attune.log({call})")
             self.assertIn(message, rank.receive("error")["message"])
@@ -72,9 +72,17 @@ class Reports(Client):
 
     def test_steps_and_metrics_that_cannot_be_are_refused(self):
         for call, message in (("{'a': 1}, step=0", "step is 0 and must be a whole number above 0"),
-                              ("{'a': 1}, step=1.5", "step is 1.5"),
-                              ("{'a': 'x'}", "metric 'a' is 'x', which is not one number"),
-                              ("{'a': [1, 2]}", "which is not one number"),
+                              ("{'a': 1}, step=1.5", "step is 1.5"), ("{'a': 1}, step='1'", "step is '1'"),
+                              ("{'a': 1}, step=True", "step is True"),
+                              ("{'a': 'x'}", "metric 'a' is 'x', which is not one number: it is text; convert it"),
+                              ("{'a': '0.5'}", "metric 'a' is '0.5', which is not one number"),
+                              ("{'a': 'nan'}", "metric 'a' is 'nan', which is not one number"),
+                              ("{'a': b'1'}", "metric 'a' is b'1', which is not one number"),
+                              ("{'a': None}", "metric 'a' is None, which is not one number: its type is NoneType"),
+                              ("{'a': 1j}", "metric 'a' is 1j, which is not one number"),
+                              ("{'a': {'b': 1}}", "metric 'a' is {'b': 1}, which is not one number"),
+                              ("{'a': [1, 2]}", "metric 'a' is [1, 2], which is not one number"),
+                              ("{'\\ud800': 1}", "a metric is named '\\ud800'"),
                               ("{'a': 10**400}", "metric 'a' is an integer that is too large for a float"),
                               ("3", "metrics is 3 and must map names to numbers"),
                               ("{'a\\n': 1}", "a metric is named 'a\\n'"),
@@ -82,6 +90,22 @@ class Reports(Client):
             rank = self.rank(f"attune.report({call})")
             self.assertIn(message, rank.receive("error")["message"])
             self.assertEqual(rank.end()[0], 1)
+
+    def test_numbers_of_every_type_are_numbers(self):
+        rank = self.rank("import decimal, fractions\n"
+                         "class Scalar:\n"
+                         "    def __init__(self, value): self.value = value\n"
+                         "    def item(self): return self.value\n"
+                         "class Whole:\n"
+                         "    def __index__(self): return 7\n"
+                         "attune.report({'a': Scalar(1.5), 'b': decimal.Decimal('0.25'), 'c': fractions.Fraction(1, 2),\n"
+                         "               'd': True, 'e': Whole()}, step=Whole())\n"
+                         "attune.report({'a': 1}, step=Scalar(8))\n"
+                         "attune.report({'a': Scalar('1')}, step=9)")
+        told = rank.receive("report")
+        self.assertEqual((told["step"], told["metrics"]), (7, {"a": 1.5, "b": 0.25, "c": 0.5, "d": 1.0, "e": 7.0}))
+        self.assertEqual(rank.receive("report")["step"], 8)
+        self.assertIn("metric 'a' is", rank.receive("error")["message"])
 
     def test_other_arguments_that_cannot_be_are_refused(self):
         for call, message in (("init([1])", "ValueError: defaults is [1] and must map names to values"),
@@ -157,6 +181,53 @@ class Checkpoints(Client):
                                   "except attune.DiskFull as error: raise ValueError from error")
                         .receive("error")["disk_full"])
 
+    def test_that_is_a_folder_is_a_copy_of_its_content(self):
+        script = ("import pathlib, tempfile\n"
+                  "for make in attune.Checkpoint.from_directory, pathlib.Path, str:\n"
+                  "    with tempfile.TemporaryDirectory() as folder:\n"
+                  "        path = pathlib.Path(folder)\n"
+                  "        (path / 'deep').mkdir()\n"
+                  "        (path / 'deep/state').write_text(make.__name__)\n"
+                  "        (path / 'link').symlink_to('deep/state')\n"
+                  "        attune.report({'a': 1}, checkpoint=make(folder))\n")
+        rank = self.rank(script, checkpoint_dir=str(self.folder), checkpoint_every=1)
+        for content in ("from_directory", "Path", "str"):
+            path = pathlib.Path(rank.receive("checkpoint")["path"])
+            self.assertEqual({file.relative_to(path).as_posix(): file.read_text() for file in path.rglob("*")
+                              if file.is_file() and file.name not in ("manifest.json", "attune-config.json")},
+                             {"deep/state": content, "link": content})
+            self.assertFalse((path / "link").is_symlink())
+        self.assertEqual(rank.end()[0], 0)
+
+    def test_that_is_a_copy_of_an_earlier_one_has_a_manifest_of_its_own(self):
+        first = self.save(checkpoint_every=1, attempt=1).receive("checkpoint")
+        rank = self.rank("attune.report({'a': 1}, checkpoint=attune.checkpoint)", checkpoint_dir=str(self.folder),
+                         checkpoint_every=1, resume={"step": 1, "path": first["path"], "digest": first["digest"]})
+        path = pathlib.Path(rank.receive("checkpoint")["path"])
+        self.assertEqual((path / "deep/state").read_text(), "state")
+        self.assertEqual(json.loads((path / "manifest.json").read_text())["step"], 2)
+
+    def test_that_is_no_folder_is_refused_also_where_none_is_due(self):
+        (self.folder / "file").touch()
+        for value, message in ((str(self.folder / "none"), "which does not exist"),
+                               (str(self.folder / "file"), "which is a file; give the folder"),
+                               ({"model": 1}, "checkpoint is {'model': 1} and must be a folder"), (False, "is False")):
+            script = f"attune.report({{'a': 1}}, checkpoint={value!r})"
+            self.assertIn(message, self.rank(script, max_step=9).receive("error")["message"])
+            self.assertIn(message, self.by_hand(script).stderr)
+
+    def test_that_is_a_folder_has_no_links_to_folders_and_not_the_trials_checkpoints(self):
+        source = self.folder / "source"
+        (source / "checkpoints").mkdir(parents=True)
+        script = f"attune.report({{'a': 1}}, checkpoint={str(source)!r})"
+        rank = self.rank(script, checkpoint_dir=str(source / "checkpoints"), checkpoint_every=1)
+        self.assertIn("contains the folder of the trial's checkpoints", rank.receive("error")["message"])
+        (source / "link").symlink_to("checkpoints")
+        rank = self.rank(script, checkpoint_dir=str(self.folder), checkpoint_every=1)
+        self.assertIn("link: is a link to a folder", rank.receive("error")["message"])
+        rank.end()
+        self.assertEqual(list(self.folder.iterdir()), [source])
+
     def test_every_so_many_steps_also_where_steps_are_left_out(self):
         rank = self.save("for s in (1, 2, 3, 7, 8): attune.report({'a': 1}, s, checkpoint=save)",
                          checkpoint_every=3)
@@ -216,7 +287,7 @@ class Checkpoints(Client):
         for name in ("attune-config.json", "manifest.json"):
             rank = self.rank(f"attune.report({{'a': 1}}, checkpoint=lambda f: (f / '{name}').write_text('mine'))",
                              checkpoint_dir=str(self.folder), checkpoint_every=1)
-            self.assertIn(f"{name}: a file of this name is Attune's own", rank.receive("error")["message"])
+            self.assertIn(f"{name}: Attune writes a file of this name", rank.receive("error")["message"])
             rank.end()
             self.assertEqual(list(self.folder.iterdir()), [])
 
@@ -238,7 +309,7 @@ class Checkpoints(Client):
         self.assertEqual(rank.end()[1], "1 state\n")
 
     def test_another_than_the_server_knows_is_refused(self):
-        self.assertIn("another checkpoint", self.resume(digest="sha256:0").receive("error")["message"])
+        self.assertIn("not the checkpoint that the server knows", self.resume(digest="sha256:0").receive("error")["message"])
         self.assertIn("no checkpoint of step 3", self.resume(step=3, attempt=2).receive("error")["message"])
 
     def test_a_damaged_file_is_refused(self):
@@ -262,9 +333,40 @@ class Gang(Client):
                              "while True: attune.report({'a': 1})", milestone=2)
         ranks[0].receive("report")
         ranks[0].receive("report")
+        while ranks[1].receive("progress")["step"] < 2:
+            pass
         self.verdict(ranks[0], 2, "stop")
         for rank in ranks:
             self.assertEqual(rank.end()[:2], (0, "left at 2\n"))
+
+    def test_rank_zero_alone_may_report(self):
+        ranks, _ = self.gang("if attune.rank == 0:\n    for i in range(3): attune.report({'a': i})\n"
+                             "attune.init()\ninput()\nprint('done')")
+        for rank in ranks:
+            rank.process.stdin.write("\n")
+            self.assertEqual(rank.end()[:2], (0, "done\n"))
+
+    def test_a_late_rank_hears_from_the_executor_how_rank_zero_has_left(self):
+        for action, end in (("continue", (0, "on\n")), ("stop", (0, ""))):
+            zero, one = self.gang("if attune.rank == 1: input()\nattune.report({'a': 1})\nprint('on')")[0]
+            zero.end()
+            one.process.stdin.write("\n")
+            one.process.stdin.flush()
+            waiting = one.receive("waiting")
+            self.assertEqual((waiting["ranks"], waiting["step"]), ([0], 1))
+            self.verdict(one, 1, action)
+            self.assertEqual(one.end()[:2], end)
+
+    def test_ranks_that_do_not_agree_on_every_rank_are_told(self):
+        for who in (0, 1):
+            ranks, _ = self.gang(f"attune.report({{'a': 1}}, checkpoint=lambda f: None, every_rank=attune.rank == {who})",
+                                 checkpoint_dir=str(self.folder), milestone=1)
+            if who == 1:
+                ranks[1].receive("waiting")
+                self.verdict(ranks[0], 1, "continue")
+            self.assertIn("on every rank, or on none", ranks[1].receive("error")["message"])
+            for rank in ranks:
+                rank.end()
 
     def test_only_rank_0_reports_and_each_writes_its_part(self):
         script = ("attune.report({'a': 1}, checkpoint=lambda f: (f / str(attune.rank)).touch(), "
@@ -274,6 +376,15 @@ class Gang(Client):
         path = pathlib.Path(ranks[0].receive("checkpoint")["path"])
         self.assertEqual({f.name for f in path.iterdir()},
                          {"0", "1", "attune-config.json", "manifest.json"})
+
+    def test_a_file_that_two_ranks_write_is_refused(self):
+        script = (f"folder = {str(self.folder)!r} + f'/part-{{attune.rank}}'\n"
+                  "import os, pathlib; os.mkdir(folder); pathlib.Path(folder, 'state').touch()\n"
+                  "attune.report({'a': 1}, checkpoint=folder, every_rank=True)")
+        (self.folder / "checkpoints").mkdir()
+        ranks, _ = self.gang(script, checkpoint_dir=str(self.folder / "checkpoints"), checkpoint_every=1)
+        said = [message["message"] for rank in ranks for message in rank.rest() if message["type"] == "error"]
+        self.assertTrue(any("state: another rank has written a file of this name" in each for each in said), said)
 
     def test_ranks_of_other_hosts_take_part_in_saving_if_they_write_nothing(self):
         script = ("import os\n"
@@ -300,7 +411,7 @@ class Gang(Client):
 
     def test_strangers_at_the_port_are_turned_away(self):
         script = "attune.init()\nattune.report({'a': 1})\nprint('on')"
-        zero = self.rank(script, world_size=2, local_world_size=2)
+        zero = self.rank(script, world_size=2, local_world_size=2, milestone=1)
         meeting = zero.receive("rendezvous")
         for hello in (b"GET / HTTP/1.1\r\n\r\n", b"", b'{"gang": "s1/5.1", "rank": 1}\n', b"[]\n",
                       b'{"gang": "s1/4.2", "rank": 0}\n'):
@@ -308,6 +419,8 @@ class Gang(Client):
                 stranger.sendall(hello)
         one = self.rank(script, rank=1, local_rank=1, world_size=2, local_world_size=2)
         one.send(**meeting)
+        one.receive("waiting")
+        self.verdict(zero, 1, "continue")
         for rank in (zero, one):
             self.assertEqual(rank.end()[:2], (0, "on\n"))
 
@@ -316,10 +429,15 @@ class Page(Client):
     def test_blocks_of_the_page_run(self):
         page = (PACKAGE.parents[1] / "docs/python.md").read_text()
         # Those about torch and servers run in tests/e2e.
-        report, log, _, _, _, _, resume, share, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
+        report, log, _, _, _, _, resume, folder, share, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
         run = self.by_hand("train = lambda lr, width: lr / width\n" + report + "model, epoch = None, 11\n" + resume)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("step 11  loss=0.003125", run.stdout)
+        run = self.by_hand("import tempfile\n"
+                           "from types import SimpleNamespace as Thing\n"
+                           "torch = Thing(save=lambda state, path: open(path, 'w').close())\n"
+                           "model, loss, epoch = Thing(state_dict=dict), 1, 3\n" + folder)
+        self.assertEqual(run.stdout, "step 3  loss=1\n", run.stderr)
         run = self.by_hand("train_batch, loader, epoch = float, range(200), 3\nif True:\n" + log)
         self.assertEqual(run.stdout, "at step 2  batch_loss=0\nat step 2.5  batch_loss=100\n", run.stderr)
         # A torch that draws nothing: each rank takes its part of the batch.

@@ -1,6 +1,8 @@
 """What ranks of the package `attune` for Python say to each other, both ends in this process."""
 
+import contextlib
 import errno
+import io
 import json
 import pathlib
 import socket
@@ -27,6 +29,7 @@ class Control(unittest.TestCase):
         self.here.mkdir()
         self.there.mkdir()
         self.leader = _control.Leader("gang", 2, "127.0.0.1")
+        self.addCleanup(lambda: self.leader.close())
 
     def share(self, files, folder):
         """What the two ends raise, after which they leave: (rank 0, rank 1)."""
@@ -38,9 +41,8 @@ class Control(unittest.TestCase):
                 leader.share(self.here, files)
             except Exception as error:
                 raised[0] = error
-            for other in leader._others.values():
-                other.close()
-            leader._listener.close()
+            if raised[0]:
+                leader.close()
 
         thread = threading.Thread(target=lead)
         thread.start()
@@ -49,7 +51,7 @@ class Control(unittest.TestCase):
             follower.fetch(folder)
         except Exception as error:
             raised[1] = error
-        follower._leader.close()
+        follower.close()
         thread.join(PATIENCE_S)
         return raised
 
@@ -83,7 +85,7 @@ class Control(unittest.TestCase):
 
     def test_a_name_outside_of_the_folder_is_refused(self):
         (self.here / "a").write_text("a")
-        self.leader._listener.close()
+        self.leader.close()
         for name in ("../here/a", str(self.here / "a")):
             self.leader = _control.Leader("gang", 2, "127.0.0.1")
             leader, follower = self.share({name: 1}, self.there)
@@ -110,21 +112,40 @@ class Control(unittest.TestCase):
 
     def test_who_connects_and_is_silent_for_long_holds_up_nobody_and_is_heard(self):
         leader = _control.Leader("gang", 3, "127.0.0.1")
-        self.addCleanup(leader._listener.close)
+        self.addCleanup(leader.close)
         where = leader.host, leader.port
-        admitted, admit = threading.Event(), leader._admit
-        leader._admit = lambda connected: (admit(connected), admitted.set())
-        told = threading.Thread(target=leader.tell, args=({"step": 1},), daemon=True)
         with socket.create_connection(where) as late, socket.create_connection(where):  # and one that stays silent
-            told.start()
+            leader.serve()
+            leader.tell({"step": 1})
             second = _control.Follower(*where, "gang", 2)
-            self.assertTrue(admitted.wait(PATIENCE_S), "held up by who is silent")
-            late.sendall(b'{"gang": "gang", "rank": 1}\n')
             self.assertEqual(second.hear(1), {"step": 1})
+            late.sendall(b'{"gang": "gang", "rank": 1}\n')
             self.assertEqual(json.loads(late.recv(100)), {"step": 1})
-            told.join(PATIENCE_S)
-        for line in (second._leader, *leader._others.values()):
-            line.close()
+        second.close()
+
+    def test_rank_zero_waits_for_nobody_and_its_words_wait_for_late_ranks(self):
+        self.leader.serve()
+        for step in range(1, 20_000):
+            self.leader.tell({"step": step})
+        follower = _control.Follower(self.leader.host, self.leader.port, "gang", 1)
+        for step in range(1, 20_000):
+            self.assertEqual(follower.hear(step), {"step": step})
+        for step in range(1, 20_000):  # more than a socket holds, to one that is connected
+            self.leader.tell({"step": step})
+        for step in range(1, 20_000):
+            self.assertEqual(follower.hear(step), {"step": step})
+        follower.close()
+
+    def test_a_wait_is_told_to_the_executor_and_then_in_the_log(self):
+        clock, said = [0.0], []
+        with mock.patch.object(_control, "time", mock.Mock(monotonic=lambda: clock[0])), \
+                contextlib.redirect_stderr(io.StringIO()) as log:
+            wait = _control.Wait(lambda ranks: f"waits for {ranks}", said.append)
+            for now, timeout, heard, lines in ((0.5, 0.5, 0, 0), (1.5, 3.5, 1, 0), (9, None, 1, 1), (20, None, 1, 1)):
+                clock[0] = now
+                wait.tick([1, 2])
+                self.assertEqual((wait.timeout(), len(said), log.getvalue().count("\n")), (timeout, heard, lines))
+        self.assertEqual((said, log.getvalue()), ([[1, 2]], "attune: waits for [1, 2]\n"))
 
 
 if __name__ == "__main__":

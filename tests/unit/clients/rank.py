@@ -22,7 +22,7 @@ class Rank:
         ours.settimeout(PATIENCE_S)
         environment = dict(os.environ, PYTHONPATH=str(PACKAGE), ATTUNE_CHANNEL_FD=str(theirs.fileno()))
         self.process = subprocess.Popen([sys.executable, "-Bc", script], env=environment, text=True,
-                                        pass_fds=[theirs.fileno()], stdout=subprocess.PIPE,
+                                        pass_fds=[theirs.fileno()], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE)
         theirs.close()
         self.send(**{"type": "start", "protocol": 1, "sweep": "s1", "trial": 4, "attempt": 2, "rank": 0,

@@ -99,6 +99,7 @@ void Do(const std::string& verb, const std::string& argument) {
   }
   if (verb == "lost") Send({{"type", "error"}, {"message", argument}, {"lost_peer", true}});
   if (verb == "heartbeat") Send({{"type", "heartbeat"}, {"silence_ms", step()}});
+  if (verb == "waiting") Send({{"type", "waiting"}, {"ranks", {step()}}, {"step", 2}});
   if (verb == "error") Send({{"type", "error"}, {"message", argument}});
   if (verb == "full") Send({{"type", "error"}, {"message", argument}, {"disk_full", true}});
   if (verb == "done") Send({{"type", "done"}});

@@ -1,0 +1,86 @@
+"""A trial that a program asked for, and what the program tells about it."""
+
+from __future__ import annotations
+
+import time
+import typing
+
+from attune import _metrics
+from attune._channel import ERROR_CHARACTERS_MAX
+from attune._rest import GOES_ON, Error, Rest
+from attune._trial import short_seed
+
+if typing.TYPE_CHECKING:
+    from attune._contract import Offer, Verdict
+
+
+class Trial:
+    """A trial that was asked for.
+
+    `number` is its number and `config` its configuration. `milestone` is the step of the next decision and `max_step`
+    the last step (0: none). `seed` is the same in each attempt and below 2^31. `step` is the last step that was
+    reported: a trial that was paused or failed is offered again, and continues after this step or starts again.
+    `verdict` is the last decision (`continue`, `stop`, …), and `reason` says why.
+
+    Its methods raise Error if the server refuses or does not answer, for example because the lease has run out and
+    another program has the trial.
+    """
+
+    def __init__(self, rest: Rest, sweep: str, answer: Offer):
+        self._rest, self._path = rest, f"{sweep}/trials/{answer['trial']}"
+        self.number, self.config = answer["trial"], answer["config"]
+        self.attempt, self.epoch, self.seed = answer["attempt"], answer["epoch"], short_seed(answer["seed"])
+        self.milestone, self.max_step = answer["milestone"], answer["max_step"]
+        self.step = rest.get(self._path)["step"] if self.attempt > 1 else 0
+        self.verdict, self.reason = "continue", ""
+        self._began = time.monotonic()
+
+    def report(self, step: int | None, metrics: typing.Mapping[str, typing.Any]) -> bool:
+        """Reports metrics at a step. Returns whether the trial continues.
+
+        `step` is an integer above 0, or None if the sweep measures time in a metric (`time_attr`). `metrics` maps names
+        to numbers. Raises ValueError if one of them is not allowed.
+        """
+        body: dict[str, typing.Any] = {"metrics": _metrics.spoken(_metrics.numbers(metrics)),
+                                       "seconds": time.monotonic() - self._began}
+        if step is not None:
+            body["step"] = _metrics.whole_step(step)
+        answer = self._tell(body)
+        if answer:
+            self.step = body.get("step", self.step)
+            self.verdict, self.reason = answer["verdict"], answer["reason"]
+            self.milestone = answer["milestone"]
+        return self.verdict == "continue"
+
+    def progress(self) -> bool:
+        """Says that the trial still runs, which renews its lease. Returns whether the trial continues."""
+        self._tell({"state": "running"})
+        return self.verdict == "continue"
+
+    def complete(self) -> None:
+        """Says that the trial is complete. Does nothing if the server has decided that it does not continue."""
+        self._end({"state": "completed"})
+
+    def fail(self, message: str = "") -> None:
+        """Says that the trial failed. The server offers it again, as `failure` in the sweep file says."""
+        # Lone surrogates, as in names of files that are no UTF-8, are no text to the server.
+        message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
+        self._end({"state": "failed", "message": message})
+
+    def _end(self, body: dict[str, typing.Any]) -> None:
+        if self.verdict == "continue":
+            self._tell(body)
+            self.verdict = "stop"
+
+    def _tell(self, body: dict[str, typing.Any]) -> Verdict | None:
+        try:
+            answer: Verdict = self._rest.post(self._path + ":tell", {"epoch": self.epoch, **body})
+            return answer
+        except Error as error:
+            if error.status != 409:
+                raise
+            trial = self._rest.get(self._path)
+            if trial["state"] in GOES_ON:
+                raise  # it is another asker's now
+            self.verdict, self.reason = "stop", trial["reason"]  # a person's doing
+            return None

@@ -1,0 +1,113 @@
+"""Functions that ranks cannot import by name, as files that cloudpickle writes.
+
+A file has a line of JSON, with the function's name and the versions that it was pickled with, and then the pickle. It
+is named after the SHA-256 of all that. So the command of a sweep says which function it runs, and equal functions share
+a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import pickle
+import sys
+import tempfile
+import typing
+import warnings
+
+FOLDER = "attune-functions"  # in the working directory of a sweep
+
+_FORMAT = "attune-function/1"
+_PACKAGES = ("attune-hpo", "cloudpickle", "numpy", "torch")
+
+
+def write(function: typing.Callable[..., typing.Any], name: str, directory: str | os.PathLike[str]) -> pathlib.Path:
+    """Writes a function into FOLDER of a directory. Returns the path of the file.
+
+    Raises ImportError without cloudpickle, ValueError if the function cannot be pickled, and OSError if the file cannot
+    be written.
+    """
+    try:
+        cloudpickle = importlib.import_module("cloudpickle")
+    except ImportError:
+        raise ImportError(f"ranks cannot import {name} by its name: make it a function of a module, or run `pip install "
+                          "cloudpickle`, with which lambdas, closures and functools.partial work") from None
+    try:
+        pickled = cloudpickle.dumps(function)
+    except Exception as error:
+        raise ValueError(f"cannot pickle {name}: {type(error).__name__}: {error}; let the function create such objects "
+                         "when it is called, instead of using those of the program") from error
+    head = {"format": _FORMAT, "name": name, "versions": _versions()}
+    content = json.dumps(head).encode() + b"\n" + pickled
+    folder = pathlib.Path(directory, FOLDER)
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{hashlib.sha256(content).hexdigest()}.function"
+    _replace(path, content)
+    return path
+
+
+def load(path: str | os.PathLike[str]) -> tuple[str, typing.Callable[..., typing.Any]]:
+    """Returns the name and the function that a file of write() holds.
+
+    Warns if a package has another version here. Raises RuntimeError if the file is not the one that its name says, if
+    Python has another version, or if the function cannot be loaded.
+    """
+    path = pathlib.Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RuntimeError(f"{path}: cannot read the function of the sweep: {error.strerror}; this host needs the "
+                           f"folder {FOLDER} of the sweep's working directory") from error
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != path.stem:
+        raise RuntimeError(f"{path}: is not the function that the sweep was created with, because its SHA-256 is "
+                           f"{digest}; copy the file again, or create the sweep again")
+    line, _, pickled = content.partition(b"\n")
+    head = json.loads(line)
+    if head["format"] != _FORMAT:
+        raise RuntimeError(f"{path}: has the format {head['format']}, and this package reads {_FORMAT}; install the "
+                           "release of attune-hpo with which the sweep was created")
+    then, now = head["versions"], _versions()
+    name, differences = head["name"], _differences(then, now)
+    if then["python"] != now["python"]:
+        raise RuntimeError(f"{path}: cannot load {name} with another version of Python: {differences}")
+    try:
+        function = pickle.loads(pickled)
+    except Exception as error:
+        raise RuntimeError(f"{path}: cannot load {name}: {type(error).__name__}: {error}"
+                           + (f"; versions differ: {differences}" if differences else "")) from error
+    if differences:
+        warnings.warn(f"versions differ from those with which {name} was pickled: {differences}", stacklevel=2)
+    return name, function
+
+
+def _versions() -> dict[str, str]:
+    """Returns the versions of Python and of the packages that are installed."""
+    versions = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return versions
+
+
+def _differences(then: dict[str, str], now: dict[str, str]) -> str:
+    """Returns what differs, as in `numpy 2.3 when it was pickled, 1.26 here`."""
+    return ", ".join(f"{name} {version} when it was pickled, {now.get(name, 'none')} here"
+                     for name, version in then.items() if now.get(name) != version)
+
+
+def _replace(path: pathlib.Path, content: bytes) -> None:
+    """Writes a file at once: others see all of it or nothing."""
+    with tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as folder:
+        part = pathlib.Path(folder, path.name)
+        with open(part, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)

@@ -1,0 +1,183 @@
+// How a gang watches its ranks: who is silent for too long, who waits for whom, and who is late.
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "executor/gang/gang.h"
+
+namespace attune::gang {
+namespace {
+
+using TimePoint = Loop::Clock::time_point;
+
+std::string Milliseconds(std::chrono::milliseconds duration) {
+  return std::to_string(duration.count()) + " ms";
+}
+
+std::string Name(const Rank& rank) { return "rank " + std::to_string(rank.slot().rank); }
+
+}  // namespace
+
+// ---- what ranks say about themselves
+
+// A rank that speaks is no longer silent, nor does it wait. Those that are ahead of it may have
+// waited for it.
+void Gang::EndSilence(Rank& rank) {
+  rank.set_waiting({});
+  if (rank.silent_until() == TimePoint{}) return;
+  rank.ExpectSilence({});
+  ExcuseThoseAheadOf(rank);
+}
+
+void Gang::ExcuseThoseAheadOf(const Rank& rank) {
+  for (const auto& other : ranks_) {
+    if (other->step() > rank.step()) other->ExcuseSilence();
+  }
+}
+
+void Gang::On(Rank& rank, const channel::Progress& progress) {
+  ExcuseThoseAheadOf(rank);
+  rank.set_step(std::max(rank.step(), progress.step));
+  const int number = rank.slot().rank;
+  if (std::ranges::find(stepped_, number) != stepped_.end()) return;
+  stepped_.push_back(number);
+  if (stepped_.size() == ranks_.size()) Emit(FirstStep{});
+}
+
+void Gang::On(Rank& rank, const channel::Heartbeat& heartbeat) {
+  rank.ExpectSilence(heartbeat.silence);
+}
+
+// A program that has never written to its channel may be one that does not know of it, and its
+// silence means nothing. One built on the SDK does know.
+bool Gang::SpeaksChannel() const {
+  return built_on_sdk_ ||
+         std::ranges::any_of(ranks_, [](const auto& r) { return r->has_spoken(); });
+}
+
+// ---- ranks that wait for others
+
+void Gang::On(Rank& rank, const channel::Waiting& waiting) {
+  rank.set_waiting(waiting);
+  CheckWait(rank);
+}
+
+// Answers a rank that waits for one that has finished, or ends the gang: nobody else would.
+void Gang::CheckWait(Rank& rank) {
+  if (phase_ != Phase::kRunning || !rank.is_running() || !rank.waiting()) return;
+  const channel::Waiting waiting = *rank.waiting();
+  for (const auto& other : ranks_) {
+    const bool is_awaited =
+        std::ranges::find(waiting.ranks, other->slot().rank) != waiting.ranks.end();
+    if (!is_awaited || !other->exit() || !other->exit()->ok()) continue;
+    if (other->slot().rank == 0 && (leaves_ || waiting.step <= other->step())) {
+      const bool is_last = leaves_ && waiting.step >= other->step();
+      const Action action = is_last ? leaves_action_ : Action::kContinue;
+      rank.set_waiting({});
+      return rank.Send(ToLine(Verdict{.step = waiting.step, .action = action}));
+    }
+    return Fail(FailureKind::kExit, other->slot().rank,
+                Name(*other) + " has exited with status 0, and " + Name(rank) +
+                    " waits for it in a report at step " + std::to_string(waiting.step) +
+                    "; let every rank report equally often, or rank 0 alone");
+  }
+}
+
+// ---- ranks that are silent
+
+// Until when the silence of a rank is excused: by the rank itself, by a verdict, or by a rank
+// behind it that has announced its own silence.
+TimePoint Gang::ExcusedUntil(const Rank& rank) const {
+  TimePoint until = std::max({resumed_at_, rank.silent_until(), rank.excused_until()});
+  for (const auto& other : ranks_) {
+    if (other->is_running() && other->step() < rank.step())
+      until = std::max(until, other->silent_until());
+  }
+  return until;
+}
+
+bool Gang::Waits(const Rank& rank) const {
+  if (!rank.waiting()) return false;
+  // Ranks that wait for one another are not excused.
+  return std::ranges::any_of(ranks_, [&](const auto& other) {
+    const std::vector<int>& awaited = rank.waiting()->ranks;
+    return other->is_running() && !other->waiting() &&
+           std::ranges::find(awaited, other->slot().rank) != awaited.end();
+  });
+}
+
+// A rank that leaves all reports to rank 0 says nothing: then rank 0 shows whether the gang stalls.
+bool Gang::LeavesReportsToRankZero(const Rank& rank) const {
+  const Rank* zero = RankZero();
+  return &rank != zero && rank.step() < 0 && zero != nullptr && zero->is_running() &&
+         zero->step() >= 0;
+}
+
+bool Gang::IsWatched(const Rank& rank) const {
+  return rank.is_running() && !rank.is_left_unread() && !Waits(rank) &&
+         !LeavesReportsToRankZero(rank);
+}
+
+void Gang::WatchForStall() {
+  if (phase_ != Phase::kRunning || waiting_at_ || spec_.stall_timeout.count() == 0) return;
+  // Others cannot know whether rank 0 waits, and they for it.
+  if (!spec_.HasRankZero()) return;
+  const TimePoint now = Loop::Clock::now();
+  Loop::Clock::duration left = spec_.stall_timeout;
+  if (SpeaksChannel()) {
+    for (const auto& rank : ranks_) {
+      if (!IsWatched(*rank)) continue;
+      const auto silent_for = now - std::max(rank->last_heard(), ExcusedUntil(*rank));
+      left = std::min(left, spec_.stall_timeout - silent_for);
+      if (silent_for < spec_.stall_timeout) continue;
+      return Fail(FailureKind::kStall, rank->slot().rank,
+                  Name(*rank) + " made no progress for " + Milliseconds(spec_.stall_timeout) +
+                      " (stall_timeout)" +
+                      (spec_.Spans() ? "; it may have waited for a rank on another host" : ""));
+    }
+  }
+  stall_ = services_.loop.After(left, [this] { WatchForStall(); });
+}
+
+// ---- ranks that are late to finish
+
+// Whether nothing that the rank does can change the outcome: rank 0 was told to stop or to pause.
+bool Gang::IsOver(const Rank& rank) const { return leaves_ && rank.slot().rank != 0; }
+
+// Once rank 0 has left as it was told to, the trial is decided. Ranks that never report do not hear
+// of it.
+void Gang::OnRankZeroLeft() {
+  if (!leaves_ || phase_ != Phase::kRunning || laggards_are_ended_) return;
+  laggards_are_ended_ = true;
+  laggards_ = services_.loop.After(services_.timing.follow_timeout,
+                                   [this] { End(Outcome::kFinished, {}); });
+}
+
+void Gang::OnFinished() {
+  if (first_finish_) return;
+  first_finish_ = Loop::Clock::now();
+  WatchForLaggards();
+}
+
+void Gang::WatchForLaggards() {
+  if (phase_ != Phase::kRunning || waiting_at_ || laggards_are_ended_) return;
+  const auto timeout = std::max(services_.timing.finish_timeout, spec_.stall_timeout);
+  const TimePoint now = Loop::Clock::now();
+  Loop::Clock::duration left = timeout;
+  for (const auto& rank : ranks_) {
+    if (!rank->is_running() || rank->is_left_unread()) continue;
+    const auto silent_for =
+        now - std::max({rank->last_heard(), ExcusedUntil(*rank), *first_finish_});
+    left = std::min(left, timeout - silent_for);
+    if (silent_for < timeout) continue;
+    if (leaves_) return End(Outcome::kFinished, {});
+    return Fail(
+        FailureKind::kStall, rank->slot().rank,
+        Name(*rank) + " still runs " + Milliseconds(timeout) + " after the first rank finished");
+  }
+  laggards_ = services_.loop.After(left, [this] { WatchForLaggards(); });
+}
+
+}  // namespace attune::gang

@@ -1,0 +1,149 @@
+#include <chrono>
+
+#include "tests/unit/executor/harness.h"
+
+namespace attune::gang {
+namespace {
+
+using testing::HasSubstr;
+
+class GangWatch : public GangFixture {};
+
+TEST_F(GangWatch, RankThatMakesNoProgressIsNamed) {
+  GangSpec spec = PlainWorker({"progress:0", "1/hang", "0/raw:", "0/hang"}, 2);
+  spec.program.command = {ATTUNE_TEST_PLAIN_WORKER, "progress:0", "1/hang", "report:1", "hang"};
+  spec.milestone = 1;  // rank 0 waits for a verdict, so rank 1 may be silent
+  spec.stall_timeout = std::chrono::milliseconds(150);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kContinue, .milestone = 9});
+  const Ended ended = WaitForEnded(spec);
+  EXPECT_EQ(ended.failure->kind, FailureKind::kStall);
+  EXPECT_EQ(ended.failure->message, "rank 0 made no progress for 150 ms (stall_timeout)");
+}
+
+TEST_F(GangWatch, NobodyStallsWhileAVerdictIsOutstanding) {
+  GangSpec spec = PlainWorker({"0/report:1", "0/verdict", "hang"}, 2);
+  spec.milestone = 1;
+  spec.stall_timeout = std::chrono::milliseconds(20);
+  GangSpec clock = Script("sleep 0.2");
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  EXPECT_EQ(Run(clock).outcome, Outcome::kFinished);  // ten stall timeouts later
+  EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 0);
+}
+
+TEST_F(GangWatch, ARankAheadOfASilentOneWaitsForIt) {
+  // Rank 0 saves at step 2, and rank 1 waits for its word.
+  GangSpec spec = PlainWorker({"progress:1", "1/progress:2", "0/heartbeat:600000", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(20);
+  GangSpec clock = Script("sleep 0.2");
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
+  EXPECT_EQ(Run(clock).outcome, Outcome::kFinished);  // ten stall timeouts later
+  EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 0);
+}
+
+TEST_F(GangWatch, SilenceOfOneRankExcusesNoRankThatIsNotAhead) {
+  GangSpec spec = PlainWorker({"progress:1", "0/heartbeat:600000", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(50);
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.kind, FailureKind::kStall);
+  EXPECT_EQ(failure.rank, 1);
+}
+
+TEST_F(GangWatch, ARankThatWaitsForAnotherIsNotBlamed) {
+  GangSpec spec = PlainWorker({"progress:1", "0/waiting:1", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(50);
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.kind, FailureKind::kStall);
+  EXPECT_EQ(failure.rank, 1);
+}
+
+TEST_F(GangWatch, RanksThatWaitForOneAnotherStall) {
+  GangSpec spec = PlainWorker({"progress:1", "0/waiting:1", "1/waiting:0", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(50);
+  EXPECT_EQ(RunToFailure(spec).kind, FailureKind::kStall);
+}
+
+TEST_F(GangWatch, ARankThatNeverReportsDoesNotStallWhileRankZeroGetsOn) {
+  GangSpec spec = PlainWorker({"0/progress:1", "0/heartbeat:600000", "1/heartbeat:0", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(20);
+  GangSpec clock = Script("sleep 0.2");
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
+  EXPECT_EQ(Run(clock).outcome, Outcome::kFinished);  // ten stall timeouts later
+  EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 0);
+}
+
+TEST_F(GangWatch, ARankThatIsWaitedForAndExitsIsBlamedAtOnce) {
+  const Failure failure =
+      RunToFailure(PlainWorker({"0/rendezvous:1", "0/waiting:1", "0/hang", "1/read"}, 2));
+  EXPECT_EQ(failure.kind, FailureKind::kExit);
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_THAT(failure.message, HasSubstr("rank 1 has exited with status 0, and rank 0 waits"));
+}
+
+TEST_F(GangWatch, ARankThatWaitsForRankZeroIsToldThatItHasLeft) {
+  // Rank 0 has finished step 2 and exits; rank 1 still waits for its word on step 2.
+  const GangSpec spec = PlainWorker({"0/progress:2", "1/waiting:0", "1/read"}, 2);
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 1), HasSubstr(R"("action":"continue")"));
+}
+
+TEST_F(GangWatch, AVerdictThatOnlyRankZeroHearsEndsTheWholeGang) {
+  StartSupervisor({.timing = {.follow_timeout = std::chrono::milliseconds(20)}});
+  GangSpec spec = PlainWorker({"0/ask:1", "0/verdict", "1/hang"}, 2);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+}
+
+TEST_F(GangWatch, OnceRankZeroIsToldToStopNoOtherRankCanFailTheGang) {
+  GangSpec spec =
+      PlainWorker({"0/ask:1", "0/verdict", "1/waiting:0", "1/read", "1/lost:gone", "exit:1"}, 2);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 1), HasSubstr(R"("action":"stop")"));
+}
+
+TEST_F(GangWatch, SilenceThatIsOverCountsNoMore) {
+  GangSpec spec = PlainWorker({"heartbeat:600000", "heartbeat:0", "1/hang", "report:1", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(100);
+  EXPECT_EQ(RunToFailure(spec).kind, FailureKind::kStall);
+}
+
+TEST_F(GangWatch, SilenceLongerThanAnnouncedIsAStall) {
+  GangSpec spec = PlainWorker({"heartbeat:50", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(50);
+  EXPECT_EQ(RunToFailure(spec).kind, FailureKind::kStall);
+}
+
+TEST_F(GangWatch, SilentProgramNeverStalls) {
+  GangSpec spec = Script("sleep 0.2");
+  spec.stall_timeout = std::chrono::milliseconds(20);
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+}
+
+TEST_F(GangWatch, LaggardIsNamedWhenTheOthersHaveFinished) {
+  StartSupervisor({.timing = {.finish_timeout = std::chrono::milliseconds(100)}});
+  const Failure failure = RunToFailure(PlainWorker({"2/hang"}, 3));
+  EXPECT_EQ(failure.kind, FailureKind::kStall);
+  EXPECT_EQ(failure.rank, 2);
+  EXPECT_THAT(failure.message, HasSubstr("still runs 100 ms after the first rank finished"));
+}
+
+TEST_F(GangWatch, LaggardIsNamedWhenRanksOfOtherHostsHaveFinished) {
+  StartSupervisor({.timing = {.finish_timeout = std::chrono::milliseconds(100)}});
+  const GangSpec spec = PlainWorker({"hang"}, 2);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
+  supervisor_->Finish(spec.attempt);
+  EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kStall);
+}
+
+}  // namespace
+}  // namespace attune::gang
