@@ -32,25 +32,57 @@ _pytorch = importlib.import_module(_find())
 _environments = importlib.import_module(_PACKAGES[_pytorch.__name__] + ".plugins.environments")
 
 
+class _Environment(_environments.TorchElasticEnvironment):
+    """The variables of torchrun, which an executor also sets. In a job of Slurm, Lightning would use those of Slurm."""
+
+    def __init__(self, is_checked=True):
+        super().__init__()
+        self._is_checked = is_checked
+
+    def validate_settings(self, num_devices, num_nodes):
+        if self._is_checked and num_devices * num_nodes != attune.world_size:
+            raise ValueError(
+                "strategy: the hosts of this gang have different numbers of ranks "
+                f"({num_devices} of {attune.world_size} are here), so Lightning's own strategies cannot share samples "
+                "out; keep the one of trainer_options(), or set resources.placement to one_host in the sweep file")
+
+
+class _Ddp(_pytorch.strategies.DDPStrategy):
+    """DistributedDataParallel of the gang's ranks, also if hosts have different numbers of them.
+
+    Lightning's own strategy computes the size of the gang: the devices of this host times the number of hosts.
+    """
+
+    @property
+    def distributed_sampler_kwargs(self):
+        return {"num_replicas": attune.world_size, "rank": attune.rank}
+
+    def _configure_launcher(self):
+        super()._configure_launcher()
+        self._launcher.cluster_environment = _Environment(is_checked=False)
+
+
+_pytorch.strategies.StrategyRegistry.register("attune_ddp", _Ddp)
+
+
 def trainer_options():
     """Options of a Trainer: the gang's ranks and devices, and files, bars and tables left to Attune.
 
-    The ranks are in DistributedDataParallel, as many on each host. By hand it is a Trainer with one device.
+    The ranks are in DistributedDataParallel. By hand it is a Trainer with one device.
     """
     options = {"accelerator": "gpu" if attune.device.startswith("cuda") else "cpu",
                "devices": attune.local_world_size, "enable_progress_bar": False, "logger": False}
     if attune.world_size > 1:
-        options.update(num_nodes=attune.world_size // attune.local_world_size, strategy="ddp")
+        options.update(num_nodes=attune.world_size // attune.local_world_size, strategy="attune_ddp")
     elif attune.by_hand:
         options["accelerator"] = "auto"
     if not attune.by_hand or attune.world_size > 1:
-        # An executor sets what torchrun does; said, since in a job of Slurm's the Trainer would look there.
-        options["plugins"] = [_environments.TorchElasticEnvironment()]
+        options["plugins"] = [_Environment()]
     return options
 
 
 def checkpoint():
-    """For `ckpt_path` of `Trainer.fit`: the file to go on from, or None."""
+    """For `ckpt_path` of `Trainer.fit`: the file to resume from, or None."""
     return str(attune.checkpoint / _FILE) if attune.checkpoint else None
 
 

@@ -8,14 +8,9 @@ import os
 import torch
 import torch.distributed
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import (DataLoader, DistributedSampler, IterableDataset, RandomSampler,
-                              SequentialSampler)
 
 import attune
-
-_KEPT = ("batch_size", "collate_fn", "drop_last", "generator", "in_order", "multiprocessing_context",
-         "num_workers", "persistent_workers", "pin_memory", "pin_memory_device", "prefetch_factor", "timeout",
-         "worker_init_fn")  # of a DataLoader that is made anew; what this torch has of them
+from attune import _loader
 
 
 def device():
@@ -57,73 +52,25 @@ def prepare_model(model, **options):
 
 
 def prepare_data_loader(loader):
-    """Another DataLoader, for this rank's share of the samples, with batches on this rank's device.
+    """A DataLoader for this rank's share of the samples, with batches on this rank's device.
 
-    In a gang of several it has a DistributedSampler that shuffles if `loader` does, and drops the last
-    samples if `loader` does, where otherwise some come twice to make the shares equal. `batch_size` is a
-    rank's, as it stands; an IterableDataset shares itself out. Each pass is another epoch, from attune.step
-    on: with a pass a step, a trial that is resumed goes on as if it had not been interrupted. `set_epoch(n)`
-    says another one. Makes the process group where there is none yet.
+    It is a copy of `loader` with a DistributedSampler, also in a gang of one. Samples come in the order of the sampler
+    of `loader`, which may be of any kind. The order depends on attune.seed and the epoch alone, so it is the same on all
+    ranks and after a resume. `drop_last` drops the last samples if the shares are unequal. Otherwise some samples come
+    twice. `batch_size` is that of a rank.
 
-    Raises ValueError for samplers of other kinds, which know nothing of ranks.
+    Each pass is another epoch, from attune.step on. `loader.set_epoch(n)` and `loader.sampler.set_epoch(n)` set the
+    epoch of the next pass. With `state_dict()` and `load_state_dict()` a pass resumes within an epoch, also in a gang of
+    another size.
+
+    An IterableDataset shares samples out itself, and so does a sampler with `num_replicas` and `rank`, such as your
+    DistributedSampler. You set their epochs. To resume within an epoch, the loader loads the taken batches again and
+    drops them, unless the data set has `state_dict()` and `load_state_dict()`.
+
+    Makes the process group if there is none yet. Raises ValueError for a sampler without a length in a gang of several.
     """
     _join()
-    if attune.world_size > 1 and not isinstance(loader.dataset, IterableDataset):
-        loader = _shared(loader)
-    return _Loader(loader)
-
-
-class _Loader:
-    """A DataLoader, whose attributes it has, with its batches moved to the device."""
-
-    def __init__(self, loader):
-        self._loader, self._device, self._epoch = loader, device(), attune.step
-
-    def set_epoch(self, epoch):
-        """The epoch of the next pass; from there on they count."""
-        self._epoch = epoch
-
-    def __iter__(self):
-        if hasattr(self._loader.sampler, "set_epoch"):
-            self._loader.sampler.set_epoch(self._epoch)
-        self._epoch += 1
-        return map(self._moved, self._loader)
-
-    def __len__(self):
-        return len(self._loader)
-
-    def __getattr__(self, name):
-        return getattr(self._loader, name)
-
-    def _moved(self, batch):
-        if isinstance(batch, torch.Tensor):
-            return batch.to(self._device, non_blocking=self._loader.pin_memory)
-        if hasattr(batch, "to"):
-            return batch.to(self._device)
-        if hasattr(batch, "items"):
-            return {name: self._moved(part) for name, part in batch.items()}
-        if isinstance(batch, (list, tuple)):
-            parts = [self._moved(part) for part in batch]
-            return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
-        return batch
-
-
-def _shared(loader):
-    """`loader` with a sampler of this rank's share."""
-    sampler = loader.sampler
-    if isinstance(sampler, DistributedSampler):
-        return loader
-    shuffles = (type(sampler) is RandomSampler and not sampler.replacement
-                and len(sampler) == len(loader.dataset))
-    if loader.batch_sampler is not None and loader.batch_size is None:
-        sampler = loader.batch_sampler
-    elif shuffles or type(sampler) is SequentialSampler:
-        share = DistributedSampler(loader.dataset, attune.world_size, attune.rank, shuffle=shuffles,
-                                   seed=attune.seed, drop_last=loader.drop_last)
-        return DataLoader(loader.dataset, sampler=share,
-                          **{name: getattr(loader, name) for name in _KEPT if hasattr(loader, name)})
-    raise ValueError(f"the loader has a {type(sampler).__name__}, which does not share samples out among "
-                     "ranks; give it `shuffle`, or a DistributedSampler")
+    return _loader.prepared(loader, device())
 
 
 def _join():

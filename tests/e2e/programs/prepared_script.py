@@ -9,8 +9,7 @@ import sys
 
 import torch
 import torch.distributed
-from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, IterableDataset, RandomSampler,
-                              SequentialSampler, WeightedRandomSampler)
+from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, WeightedRandomSampler
 
 import attune
 import attune.torch
@@ -31,14 +30,6 @@ def prepared(data=NUMBERS, **options):
 
 def seen(loader):
     return [batch.tolist() for batch in loader]
-
-
-def refusal(**options):
-    try:
-        prepared(**options)
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 torch.manual_seed(attune.rank)
@@ -64,9 +55,7 @@ facts["stream"] = seen(prepared(Stream(), batch_size=5))
 mine = DistributedSampler(NUMBERS, 10, attune.rank)
 facts["own_share"] = prepared(sampler=mine).sampler is mine
 facts["by_workers"] = seen(prepared(batch_size=5, num_workers=1))
-facts["refused"] = [refusal(sampler=WeightedRandomSampler([1] * 10, 10)),
-                    refusal(sampler=RandomSampler(NUMBERS, replacement=True)),
-                    refusal(batch_sampler=BatchSampler(SequentialSampler(NUMBERS), 3, False))]
+facts["drawn"] = seen(prepared(sampler=WeightedRandomSampler([1] * 10, 10, replacement=False)))
 
 fields = [{"a": Pair(torch.tensor(number), number / 2), "b": "text"} for number in NUMBERS]
 [batch] = prepared(fields, batch_size=10)

@@ -1,6 +1,6 @@
 """attune.lightning with the real Lightning: gangs that are judged, pause and go on from its checkpoints.
 
-Skipped where Python has no torch or no Lightning: neither its own nor those of scripts/setup.
+Skipped where Python has no torch. Fails where it has no Lightning: scripts/setup installs both.
 """
 
 import pathlib

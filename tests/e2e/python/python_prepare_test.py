@@ -84,9 +84,9 @@ class GangOfTwo(unittest.TestCase):
         self.assertTrue(all(rank["own_share"] for rank in self.ranks))
         self.assertEqual(self.shares("stream"), [NUMBERS, NUMBERS])
 
-    def test_other_samplers_are_refused_by_name(self):
-        for refusal, name in zip(self.ranks[1]["refused"], ("WeightedRandom", "Random", "Batch")):
-            self.assertIn(f"the loader has a {name}Sampler, which does not share samples out", refusal)
+    def test_what_another_sampler_draws_is_shared(self):
+        one, two = self.shares("drawn")
+        self.assertEqual(sorted(one + two), NUMBERS)
 
 
 class GangOfOne(unittest.TestCase):
@@ -94,9 +94,8 @@ class GangOfOne(unittest.TestCase):
     def setUpClass(cls):
         [cls.rank] = facts_of_a_gang(1)
 
-    def test_has_its_model_and_its_samplers_as_they_are(self):
+    def test_has_its_model_as_it_is_and_all_samples(self):
         self.assertEqual((self.rank["model"], self.rank["is_bare"]), ("Linear", True))
-        self.assertEqual(self.rank["refused"], ["", "", ""])
         self.assertEqual(flat(self.rank["in_order"]), NUMBERS)
 
     def test_has_a_process_group_like_any_other(self):
@@ -108,33 +107,37 @@ class GangOfOne(unittest.TestCase):
 
 
 class Page(EndToEnd):
-    def test_its_block_trains_in_a_gang(self):
+    def test_its_blocks_train_and_go_on_in_a_gang(self):
         self.environment.update(ENVIRONMENT)
-        page = (ROOT / "docs/python.md").read_text()
-        [block] = [each for each in re.findall(r"```python\n(.*?)```", page, re.S) if "prepare_model" in each]
+        section = (ROOT / "docs/python.md").read_text().split("\n## Data parallel with torch\n")[1].split("\n## ")[0]
+        blocks = re.findall(r"```python\n(.*?)```", section, re.S)
+        self.assertIn("load_state_dict", blocks[1])
         script = self.write("import torch\nfrom torch.utils.data import DataLoader\n"
                             "import attune\n"
                             "config = attune.init()\n"
                             "data = torch.arange(64.0).view(64, 1)\n"
-                            "Network = lambda width: torch.nn.Linear(1, width)\n" + block +
+                            "def Network(width):\n"
+                            "    layer = torch.nn.Linear(1, 1)\n"
+                            "    torch.nn.init.constant_(layer.weight, width)\n"
+                            "    return layer\n" + "".join(blocks) +
                             "sgd = torch.optim.SGD(model.parameters(), 1e-5)\n"
-                            "for step in (1, 2):\n"
+                            "for step in range(attune.step, 2):\n"
                             "    for batch in loader:\n"
                             "        sgd.zero_grad()\n"
                             "        loss = (model(batch) - batch).pow(2).mean()\n"
                             "        loss.backward()\n"
                             "        sgd.step()\n"
-                            "    attune.report({'loss': loss}, checkpoint=lambda folder:\n"
-                            "                  torch.save(network.state_dict(), folder / 'network.pt'))\n",
+                            "    attune.report({'loss': loss}, checkpoint=save)\n",
                             "train.py")
         run = self.run_sweep(self.write(sweep(
-            command=[sys.executable, script], metric={"name": "loss", "mode": "min"},
-            parameters={"width": {"value": 1}}, scheduler={"name": "fifo", "max": 2},
-            resources={"workers": 2, "cpus_per_worker": 1}, stop={"max_trials": 1})), "-o", "json")
+            command=[sys.executable, "-m", "attune.launcher", script], metric={"name": "loss", "mode": "min"}, searcher={"name": "grid"},
+            parameters={"width": {"values": [2, 9]}}, max_concurrent_trials=1, stop={"max_trials": 2},
+            scheduler={"name": "asha", "min": 1, "max": 2, "reduction_factor": 2, "mode": "promote"},
+            resources={"workers": 2, "cpus_per_worker": 1})), "-o", "json")
         self.assertEqual(run.wait(), 0, run.stderr)
-        result = json.loads(run.stdout)
-        self.assertEqual(result["trials"]["completed"], 1)
-        self.assertGreater(result["best"]["metrics"]["loss"], 0)
+        self.assertGreater(json.loads(run.stdout)["best"]["metrics"]["loss"], 0)
+        self.assertEqual(self.rows("SELECT trial, resumed_from FROM attempts ORDER BY decided"),
+                         [(0, None), (1, None), (0, 1)])  # the better comes first, and pauses
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """attune.transformers with the real Trainer: gangs that are judged, pause and go on from its checkpoints.
 
-Skipped where Python has no torch or no Transformers, which scripts/setup does not install.
+Skipped where Python has no torch. Fails where it has no Transformers: scripts/setup installs both.
 """
 
 import pathlib

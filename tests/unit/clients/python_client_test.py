@@ -425,49 +425,11 @@ class Gang(Client):
             self.assertEqual(rank.end()[:2], (0, "on\n"))
 
 
-class Transformers(Client):
-    """The callback as the Trainer calls it; tests/e2e has the real one, where it is installed."""
-
-    def test_an_evaluation_is_reported_with_the_checkpoint_that_follows_it(self):
-        (self.folder / "checkpoint-4").mkdir()
-        (self.folder / "checkpoint-4" / "weights").touch()
-        rank = self.rank(
-            "import sys\n"
-            "from types import SimpleNamespace as Thing\n"
-            "distributed = Thing(is_initialized=lambda: False)\n"
-            "sys.modules.update({'torch': Thing(distributed=distributed), 'torch.distributed': distributed,\n"
-            "                    'transformers': Thing(TrainerCallback=object), 'attune.torch': Thing(device=None)})\n"
-            "from attune.transformers import ReportCallback\n"
-            "callback = ReportCallback(['eval_loss'], log=['loss'])\n"
-            "trainer = (Thing(output_dir=attune.config['output'], eval_strategy='steps', eval_steps=4),\n"
-            "           Thing(global_step=2), Thing())\n"
-            "callback.on_evaluate(*trainer, metrics={'eval_loss': 9.0})  # before it trains\n"
-            "callback.on_train_begin(*trainer)\n"
-            "callback.on_log(*trainer, logs={'loss': 3.0, 'epoch': 1})\n"
-            "trainer[1].global_step = 4\n"
-            "callback.on_evaluate(*trainer, metrics={'eval_loss': 2.0, 'epoch': 2})\n"
-            "callback.on_evaluate(*trainer, metrics={'eval_other_loss': 5.0})  # of another data set\n"
-            "callback.on_save(*trainer)\n"
-            "callback.on_save(*trainer)  # one that no evaluation came before\n"
-            "callback.on_evaluate(*trainer, metrics={'eval_loss': 1.0})\n"
-            "callback.on_step_begin(*trainer)\n"
-            "callback.on_evaluate(*trainer, metrics={'eval_loss': 0.5})\n"
-            "callback.on_train_end(*trainer)\n"
-            "callback.on_evaluate(*trainer, metrics={'eval_loss': 9.0})  # by hand, afterwards\n",
-            config={"output": str(self.folder)}, checkpoint_dir=str(self.folder), checkpoint_every=1)
-        told = [message for message in rank.rest() if message["type"] in ("log", "report", "checkpoint")]
-        self.assertEqual([message["type"] for message in told], ["log", "checkpoint", "report", "report", "report"])
-        self.assertEqual((told[0]["step"], told[0]["metrics"]), (0.5, {"loss": 3.0}))
-        self.assertIn("weights", os.listdir(told[1]["path"]))
-        self.assertEqual([(report["step"], report["metrics"]) for report in told[2:]],
-                         [(1, {"eval_loss": 2.0}), (2, {"eval_loss": 1.0}), (3, {"eval_loss": 0.5})])
-
-
 class Page(Client):
     def test_blocks_of_the_page_run(self):
         page = (PACKAGE.parents[1] / "docs/python.md").read_text()
         # Those about torch and servers run in tests/e2e.
-        report, log, _, _, _, resume, folder, share, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
+        report, log, _, _, _, _, resume, folder, share, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
         run = self.by_hand("train = lambda lr, width: lr / width\n" + report + "model, epoch = None, 11\n" + resume)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("step 11  loss=0.003125", run.stdout)

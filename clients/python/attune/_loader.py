@@ -1,0 +1,243 @@
+"""Data loaders of a gang: shares of the samples, their order in each epoch, resuming within an epoch; needs torch."""
+
+import contextlib
+import copy
+import itertools
+import random
+import sys
+
+import torch
+from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, IterableDataset, Sampler,
+                              SequentialSampler)
+
+import attune
+
+
+def prepared(loader, device):
+    """A copy of `loader` that yields this rank's share, on `device`. Its class is derived from that of `loader`."""
+    if isinstance(loader, _Prepared):
+        return loader
+    kind, loader = type(loader), copy.copy(loader)
+    loader.__class__ = type(kind.__name__, (_Prepared, kind), {})
+    loader._prepare(device)
+    return loader
+
+
+class _Passes:
+    """The epoch of the next pass, or of the one under way, and how many items of it the gang has taken.
+
+    A sampler yields items: samples, or batches if it is a batch sampler.
+    """
+
+    _under_way = None  # the name of the pass under way: an object
+
+    def begin_at(self, epoch, taken=0):
+        """Makes the next pass one of this epoch, after the items that are taken."""
+        self.epoch, self.taken, self._under_way = epoch, taken, None
+
+    def set_epoch(self, epoch):
+        """Sets the epoch of the next pass. Each later pass has the next epoch."""
+        if self._under_way or epoch != self.epoch:  # otherwise the next pass may resume within this epoch
+            self.begin_at(epoch)
+
+    def begin(self):
+        """Begins a pass, and returns a name for it."""
+        if self._under_way:
+            self.begin_at(self.epoch + 1)
+        self._under_way = object()
+        return self._under_way
+
+    def take(self, name, items):
+        if self._under_way is name:
+            self.taken += items
+
+    def end(self, name):
+        if self._under_way is name:
+            self.begin_at(self.epoch + 1)
+
+
+class _Share(_Passes, DistributedSampler):
+    """This rank's share of what a sampler yields.
+
+    Each rank draws the whole order of an epoch, from the seed and the epoch alone, and takes its part of the items that
+    the gang has not taken yet. So an epoch has each item once, even if the gang changes its size within the epoch.
+    """
+
+    def __init__(self, sampler, drop_last):
+        if not _has_length(sampler):
+            raise ValueError(
+                f"the loader has a {type(sampler).__name__}, which has no length, so {attune.world_size} ranks cannot "
+                "have equal shares; give it __len__(), or num_replicas and rank if it shares samples out itself")
+        super().__init__(sampler, attune.world_size, attune.rank, seed=attune.seed, drop_last=drop_last)
+        self._sampler = sampler
+        self.begin_at(attune.step)
+
+    def __iter__(self):
+        order = self._order()[self.taken:]
+        for place in range(self.rank, self._share_of(len(order)) * self.num_replicas, self.num_replicas):
+            yield order[place % len(order)]  # the first items come twice if the shares would differ
+
+    def __len__(self):
+        return self._share_of(len(self._sampler))
+
+    def _share_of(self, count):
+        return (count if self.drop_last else count + self.num_replicas - 1) // self.num_replicas
+
+    def _order(self):
+        if type(self._sampler) is SequentialSampler:
+            return range(len(self._sampler))
+        if hasattr(self._sampler, "set_epoch"):
+            self._sampler.set_epoch(self.epoch)
+        with _seeded(self._sampler, self.seed + self.epoch):
+            return list(self._sampler)
+
+
+class _Whole(_Passes, Sampler):
+    """The passes over a data set or a sampler that shares samples out itself, in its own order."""
+
+    def __init__(self, data):
+        self._data = data if hasattr(data, "set_epoch") else getattr(data, "sampler", None)
+        self.begin_at(attune.step)
+
+    def set_epoch(self, epoch):
+        super().set_epoch(epoch)
+        if hasattr(self._data, "set_epoch"):
+            self._data.set_epoch(epoch)
+
+    def __iter__(self):
+        return itertools.repeat(None)  # as the sampler that torch gives an IterableDataset
+
+
+class _Prepared(DataLoader):
+    """What prepare_data_loader adds to the class of a loader."""
+
+    def _prepare(self, device):
+        self._device = device
+        self._items_per_batch = 1
+        self._is_restored = self._has_told = False
+        parts = {"_iterator": None}  # torch forbids to set samplers as attributes
+        has_batch_sampler = self.batch_sampler is not None and self.batch_size is None
+        sampler = self.batch_sampler if has_batch_sampler else self.sampler
+        if isinstance(self.dataset, IterableDataset):
+            self._passes = parts["sampler"] = _Whole(self.dataset)
+        elif _shares_itself(sampler) or (attune.world_size == 1 and not _has_length(sampler)):
+            self._passes = _Whole(sampler)
+            if has_batch_sampler:
+                parts["sampler"] = self._passes  # instead of torch's own, which is not used
+        elif has_batch_sampler:
+            self._passes = parts["sampler"] = parts["batch_sampler"] = _Share(
+                sampler, getattr(sampler, "drop_last", False))
+        else:
+            self._passes = parts["sampler"] = _Share(sampler, self.drop_last)
+            if self.batch_size is not None:
+                self._items_per_batch = self.batch_size
+                parts["batch_sampler"] = BatchSampler(self._passes, self.batch_size, self.drop_last)
+        vars(self).update(parts)
+
+    def set_epoch(self, epoch):
+        """Sets the epoch of the next pass. Each later pass has the next epoch."""
+        self._passes.set_epoch(epoch)
+
+    def state_dict(self):
+        """The epoch, and how many of its items the gang has taken. An IterableDataset adds its state on this rank."""
+        state = {"epoch": self._passes.epoch, "taken": self._passes.taken}
+        source = self._source()
+        if source and self._passes.taken:  # a new epoch begins without a state
+            state["data"] = source.state_dict()
+        return state
+
+    def load_state_dict(self, state):
+        """Lets the next pass resume where the gang was, whatever its size was."""
+        try:
+            epoch, taken = int(state["epoch"]), int(state["taken"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"state is {state!r}; give what state_dict() of a prepared loader returned") from error
+        self._passes.set_epoch(epoch)
+        self._passes.begin_at(epoch, taken)
+        source = self._source()
+        self._is_restored = source is not None and "data" in state
+        if self._is_restored:
+            source.load_state_dict(state["data"])
+
+    def __iter__(self):
+        name = self._passes.begin()
+        repeats = isinstance(self._passes, _Whole) and not self._is_restored
+        self._is_restored = False
+        return self._batches(name, super().__iter__(), self._passes.taken // attune.world_size if repeats else 0)
+
+    def _batches(self, name, batches, dropped):
+        if dropped and not self._has_told and attune.rank == 0:
+            self._has_told = True
+            print(f"attune: the loader resumes within an epoch: it loads {dropped} batches again and drops them. An "
+                  "IterableDataset with state_dict() and load_state_dict(), in a loader without workers, resumes "
+                  "without that", file=sys.stderr, flush=True)
+        try:
+            for batch in itertools.islice(batches, dropped, None):
+                self._passes.take(name, self._items_per_batch * attune.world_size)
+                yield _moved(batch, self._device, self.pin_memory)
+        finally:
+            self._passes.end(name)
+
+    def _source(self):
+        """The object that has the state of an IterableDataset: the loader, or the data set in this process; or None."""
+        if isinstance(self.dataset, IterableDataset):
+            for each in [super()] if self.num_workers else [super(), self.dataset]:
+                if hasattr(each, "state_dict") and hasattr(each, "load_state_dict"):
+                    return each
+        return None
+
+
+def _has_length(sampler):
+    try:
+        len(sampler)
+    except (TypeError, NotImplementedError):
+        return False
+    return True
+
+
+def _shares_itself(sampler):
+    """Whether it knows ranks, as a DistributedSampler does, or draws from such a sampler."""
+    if hasattr(sampler, "num_replicas") and hasattr(sampler, "rank"):
+        return True
+    return hasattr(sampler, "sampler") and _shares_itself(sampler.sampler)
+
+
+@contextlib.contextmanager
+def _seeded(sampler, seed):
+    """Seeds all generators that a sampler may use. At the end they have their old states again."""
+    generator = torch.Generator().manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    with contextlib.ExitStack() as stack:
+        stack.callback(torch.set_rng_state, torch.get_rng_state())
+        torch.default_generator.manual_seed(seed)
+        stack.callback(random.setstate, random.getstate())
+        random.seed(seed)
+        if numpy:
+            stack.callback(numpy.random.set_state, numpy.random.get_state())
+            numpy.random.seed(seed)
+        for owner, name in _generators(sampler):
+            stack.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, generator)
+        yield
+
+
+def _generators(sampler):
+    """Yields (object, name) for each attribute of a sampler, and of the samplers within it, that is a generator."""
+    for name, value in list(getattr(sampler, "__dict__", {}).items()):
+        if isinstance(value, torch.Generator) or (name == "generator" and value is None):
+            yield sampler, name
+        elif isinstance(value, Sampler):
+            yield from _generators(value)
+
+
+def _moved(batch, device, is_pinned):
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device, non_blocking=is_pinned)
+    if hasattr(batch, "to"):
+        return batch.to(device)
+    if hasattr(batch, "items"):
+        return {name: _moved(part, device, is_pinned) for name, part in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        parts = [_moved(part, device, is_pinned) for part in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+    return batch
