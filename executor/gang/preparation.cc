@@ -176,6 +176,8 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
     const auto same = [&](const auto& change) { return change.first == name; };
     if (!std::getenv(name) && std::ranges::none_of(environment, same)) add(name, std::move(value));
   };
+  // The default of torchrun's --master-port, which two launchers on a host must not share.
+  add_unless_set("PET_MASTER_PORT", std::to_string(master_port));
   add_unless_set("OMP_NUM_THREADS", std::to_string(std::max(1, slot.cpus)));
   // Where NVIDIA's MPS runs, no more of the GPU's threads than its share.
   if (slot.gpu_percent < 100)
