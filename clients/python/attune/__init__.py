@@ -7,7 +7,7 @@
         loss = train(config["lr"])
         attune.report({"loss": loss}, checkpoint=save)
 
-Every rank runs the same script and calls `report` equally often. The script is started by an executor
+Every rank runs the same script. Either every rank calls `report` equally often, or rank 0 alone does. The script is started by an executor
 of Attune's, by torchrun, or by hand as a gang of one; only with the first is anything decided.
 
 Known of the trial, as attributes of this module: `config` (name → value), `rank`, `world_size`,

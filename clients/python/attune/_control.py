@@ -284,7 +284,7 @@ class Follower:
         with _talking_to(0):
             line = self._file.readline(_LINE_BYTES_MAX)
         if not line.endswith(b"\n"):
-            raise LostPeer("rank 0 has left; every rank calls attune.report() equally often")
+            raise LostPeer("rank 0 has left without a report of this step; let every rank call attune.report() equally often, or rank 0 alone")
         return json.loads(line)
 
     def fetch(self, folder):
@@ -345,4 +345,4 @@ def _talking_to(rank):
 
 
 def _gone(rank, why):
-    return LostPeer(f"rank {rank} is gone ({why}); every rank calls attune.report() equally often")
+    return LostPeer(f"rank {rank} is gone ({why}); let every rank call attune.report() equally often, or rank 0 alone")
