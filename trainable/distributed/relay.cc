@@ -84,7 +84,7 @@ void Receive(const UniqueFd& socket, std::span<std::byte> bytes) {
 }
 
 // Sends what the socket takes now, and returns how many bytes that is.
-std::size_t SendSome(const UniqueFd& socket, std::span<const std::byte> bytes) {
+std::size_t SendAvailable(const UniqueFd& socket, std::span<const std::byte> bytes) {
   std::size_t sent = 0;
   while (sent < bytes.size()) {
     const ssize_t count =
@@ -185,7 +185,7 @@ void Relay::Tell(std::span<std::byte> bytes) {
   if (from_.valid()) Receive(from_, bytes);
   for (auto& [socket, unsent] : to_) {
     unsent.insert(unsent.end(), bytes.begin(), bytes.end());
-    unsent.erase(unsent.begin(), unsent.begin() + SendSome(socket, unsent));
+    unsent.erase(unsent.begin(), unsent.begin() + SendAvailable(socket, unsent));
   }
 }
 

@@ -1,0 +1,129 @@
+"""Programs below a rank's process, with an executor of the test's own at the socket ATTUNE_CHANNEL."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+from rank import PACKAGE, PATIENCE_S
+
+START = {"type": "start", "protocol": 1, "sweep": "s1", "trial": 4, "attempt": 2, "device": "cpu", "cpus": 1, "seed": 7,
+         "config": {"lr": 0.1}, "milestone": 0, "max_step": 0, "checkpoint_every": 0, "checkpoint_dir": ""}
+
+
+class Executor:
+    """Answers programs that join, and refuses a second claim of a rank."""
+
+    def __init__(self, path):
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen()
+        self.said, self.claims, self.lock = [], {}, threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        place = {}
+        with connection, connection.makefile("rb") as lines:
+            for line in lines:
+                self._take(json.loads(line), place, connection)
+
+    def _take(self, message, place, connection):
+        with self.lock:
+            answer = self._answer(message, place)
+            self.said.append((place.get("rank"), message["type"]))
+        if answer:
+            connection.sendall(json.dumps(answer).encode() + b"\n")
+
+    def _answer(self, message, place):
+        kind = message.pop("type")
+        answer = None
+        if kind == "join":
+            place.update(message)
+            answer = {**START, **message}
+        elif kind == "claim" and place["rank"] in self.claims:
+            answer = {"type": "refused", "message": "process 7 already speaks as rank 0, so process 8 cannot"}
+        elif kind == "claim":
+            self.claims[place["rank"]] = place
+            answer = {"type": "claimed"}
+        message["type"] = kind
+        return answer
+
+    def close(self):
+        self.listener.close()
+
+
+class Below(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name, "socket")
+        self.executor = Executor(self.path)
+        self.addCleanup(self.executor.close)
+
+    def run_script(self, script, **environment):
+        """The ended process, whose parent is not the process that inherits the channel."""
+        return subprocess.run([sys.executable, "-Bc", script], text=True, capture_output=True, timeout=PATIENCE_S,
+                              env=dict(os.environ, PYTHONPATH=str(PACKAGE), ATTUNE_CHANNEL=str(self.path),
+                                       ATTUNE_CHANNEL_PARENT="1", ATTUNE_CHANNEL_FD="77", ATTUNE_TRIAL="4", **environment))
+
+    def types(self, rank=0):
+        return [kind for of, kind in self.executor.said if of == rank]
+
+    def test_it_joins_with_its_place_and_claims_it_before_it_reports(self):
+        ended = self.run_script("import attune\nattune.report({'a': 1})\nprint(attune.rank, attune.world_size)")
+        self.assertEqual((ended.returncode, ended.stdout), (0, "0 1\n"), ended.stderr)
+        self.assertEqual(self.types()[:2], ["join", "claim"])
+        self.assertIn("report", self.types())
+
+    def test_a_place_is_that_of_the_launcher(self):
+        ended = self.run_script("import attune\nprint(attune.rank, attune.world_size, attune.local_rank, attune.by_hand)",
+                                RANK="1", WORLD_SIZE="2", LOCAL_RANK="1", LOCAL_WORLD_SIZE="2")
+        self.assertEqual(ended.stdout, "1 2 1 False\n", ended.stderr)
+
+    def test_a_program_that_only_reads_its_configuration_claims_nothing(self):
+        ended = self.run_script("import attune\nprint(attune.init({'width': 3}))")
+        self.assertEqual(ended.stdout, "{'lr': 0.1, 'width': 3}\n", ended.stderr)
+        self.assertEqual(self.types(), ["join"])
+
+    def test_a_second_process_of_a_rank_may_live_and_not_report(self):
+        script = ("import attune, os\nattune.report({'a': 1})\npid = os.fork()\n"
+                  "if pid == 0:\n"
+                  "    attune.progress()  # a sign of life is nobody's claim\n"
+                  "    try: attune.report({'a': 2})\n"
+                  "    except RuntimeError as error: print(error, flush=True)\n"
+                  "    os._exit(0)\n"
+                  "os.waitpid(pid, 0)")
+        ended = self.run_script(script)
+        self.assertEqual((ended.returncode, ended.stdout),
+                         (0, "process 7 already speaks as rank 0, so process 8 cannot\n"), ended.stderr)
+
+    def test_a_channel_that_is_lost_is_told_with_the_remedy(self):
+        self.path.unlink()
+        ended = self.run_script("import attune\nattune.init()")
+        self.assertIn(f"the channel to the executor is lost: {self.path}", ended.stderr)
+        self.assertIn("mount the folder", ended.stderr)
+        self.assertEqual(ended.returncode, 1)
+
+    def test_a_descriptor_that_is_lost_is_told_with_the_remedy(self):
+        environment = dict(os.environ, PYTHONPATH=str(PACKAGE), ATTUNE_CHANNEL_FD="77", ATTUNE_TRIAL="4")
+        ended = subprocess.run([sys.executable, "-Bc", "import attune\nattune.init()"], text=True, capture_output=True,
+                               timeout=PATIENCE_S, env=environment)
+        self.assertIn("the channel to the executor is lost: ATTUNE_CHANNEL_FD is 77", ended.stderr)
+        self.assertEqual(ended.returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
