@@ -119,6 +119,18 @@ class Fields {
     return Has(name) ? Text(name) : fallback;
   }
 
+  // A list that may be left out.
+  std::vector<std::string> TextsOr(std::vector<std::string> fallback, const char* name) {
+    const AnyJson* field = Find(name);
+    if (!field) return fallback;
+    const auto is_text = [](const AnyJson& json) { return json.is_string(); };
+    if (field->is_array() && !field->empty() && std::ranges::all_of(*field, is_text)) {
+      return field->template get<std::vector<std::string>>();
+    }
+    Complain(name, "a list of strings, and not empty");
+    return fallback;
+  }
+
   // A text for machines: a path, a host.
   std::string Name(const char* name) {
     std::string text = Text(name);
@@ -234,6 +246,7 @@ Start ReadStart(Fields<OrderedJson>& fields, const OrderedJson& json) {
   start.local_world_size = fields.SmallOr(start.world_size, "local_world_size", 1);
   start.address = fields.TextOr("", "address");
   start.device = fields.TextOr("cpu", "device");
+  start.devices = fields.TextsOr({}, "devices");
   start.cpus = fields.SmallOr(1, "cpus", 0);  // a rank that shares what others have
   start.seed = fields.SeedOr(0, "seed");
   start.parameters = fields.Parameters("config");
@@ -369,6 +382,7 @@ std::string ToLine(const Start& start) {
                    {"max_step", start.max_step},
                    {"checkpoint_every", start.checkpoint_every},
                    {"checkpoint_dir", start.checkpoint_dir}};
+  if (!start.devices.empty()) json["devices"] = start.devices;
   if (!start.address.empty()) json["address"] = start.address;
   if (!start.time_attr.empty()) json["time_attr"] = start.time_attr;
   if (start.resume) {

@@ -61,6 +61,7 @@ struct Context::State {
   trainable::Channel& channel;
   const std::vector<std::string> args;
   const c10::Device device;
+  const std::vector<c10::Device> devices;
   trainable::ProcessGroups groups;
   trainable::Saver saver;                               // used by rank 0
   std::optional<trainable::FetchedCheckpoint> fetched;  // if the gang is on several hosts
@@ -87,6 +88,7 @@ struct Context::State {
         channel(the_channel),
         args(std::move(the_args)),
         device(start.device),
+        devices(start.devices.begin(), start.devices.end()),
         groups(start, channel),
         saver(channel),
         milestone(OrNever(start.milestone)) {}
@@ -224,6 +226,7 @@ int Context::world_size() const { return state_->start.world_size; }
 int Context::local_rank() const { return state_->start.local_rank; }
 int Context::local_world_size() const { return state_->start.local_world_size; }
 c10::Device Context::device() const { return state_->device; }
+const std::vector<c10::Device>& Context::devices() const { return state_->devices; }
 std::uint64_t Context::seed() const { return state_->start.seed; }
 std::int64_t Context::step() const { return state_->step; }
 std::int64_t Context::time() const { return state_->time; }

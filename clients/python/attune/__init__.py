@@ -11,7 +11,8 @@ Every rank runs the same script and calls `report` equally often. The script is 
 of Attune's, by torchrun, or by hand as a gang of one; only with the first is anything decided.
 
 Known of the trial, as attributes of this module: `config` (name → value), `rank`, `world_size`,
-`local_rank`, `local_world_size`, `device` ("cpu" or "cuda:N"), `cpus` (cores of this rank), `seed` (the
+`local_rank`, `local_world_size`, `device` ("cpu" or "cuda:N"), `devices` (a list of every device of
+this rank, `device` first), `cpus` (cores of this rank), `seed` (the
 same on all ranks and attempts, below 2^31), `sweep`, `trial`, `attempt`, `step` (the last one that is done, 0 at
 the beginning), `time` (what the sweep measures time in, where its `time_attr` names a metric: that of
 the last report, rounded down; else `step`), `max_step` (the last time that the sweep wants, as far as

@@ -82,8 +82,13 @@ class Context {
   int local_world_size() const;
   c10::Device device() const;  // the CPU, or the GPU that is this rank's
 
-  // The trial's seed: the same on every rank and attempt. LibTorch's generators are seeded from it
-  // before Setup(), equally on all ranks, and by SeedStep() before every step.
+  // Every device of this rank, device() first: several where the sweep's `gpus_per_worker` is above
+  // 1. PrepareModel() and PrepareDataLoader() use the first; the others are for the program's code.
+  const std::vector<c10::Device>& devices() const;
+
+  // The trial's seed: the same on every rank and attempt. LibTorch's generators, of the CPU and of
+  // GPUs, are seeded from it before training code runs, equally on all ranks, so that all build the
+  // same model. They are seeded anew for each step, see SeedStep().
   std::uint64_t seed() const;
 
   // Seeds LibTorch's generators for the coming step of this rank, so that what a step draws depends
