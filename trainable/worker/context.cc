@@ -81,6 +81,10 @@ struct Context::State {
   Clock::duration waited{};  // the time since then that was spent waiting for verdicts
   Clock::time_point saved = began;
   Clock::duration save_took{};
+  // PrepareModel() does not seed.
+  bool seeds_after_setup = false;
+  // By a training function.
+  int prepared_models = 0;
 
   State(const trainable::Start& the_start, trainable::Channel& the_channel,
         std::vector<std::string> the_args)
@@ -410,9 +414,21 @@ c10d::ProcessGroup& Context::process_group() { return *state_->groups.data(); }
 trainable::ProcessGroups& Context::groups() { return state_->groups; }
 
 void Context::SeedStep() {
-  // Stream 0 of the seed belongs to Setup().
-  at::manual_seed(trainable::Key(seed(), static_cast<std::uint64_t>(step()) + 1, rank()));
+  // Stream 0 of the seed belongs to the set-up. A model that a training function builds after
+  // another one was prepared draws from the coming step's stream. The number of models keeps the
+  // step from drawing the same numbers again.
+  const std::uint64_t stream =
+      trainable::Key(seed(), static_cast<std::uint64_t>(step()) + 1, rank());
+  at::manual_seed(trainable::Key(stream, state_->prepared_models));
 }
+
+void Context::NotePreparedModel() {
+  if (state_->seeds_after_setup) return;
+  ++state_->prepared_models;
+  SeedStep();
+}
+
+void Context::SeedAfterSetup() { state_->seeds_after_setup = true; }
 
 void Context::NoteFirstOptimizerStep() {
   if (std::exchange(state_->first_step_noted, true)) return;

@@ -230,6 +230,7 @@ int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& pro
 void TrainByStep(Context& context, Trainable& trainable,
                  const Context::SaveShardFunction& save_shard) {
   trainable.Attach(context);
+  context.SeedAfterSetup();
   trainable.Setup(context.config());
   if (const CheckpointReader* checkpoint = context.checkpoint()) trainable.Load(*checkpoint);
   context.Heartbeat();

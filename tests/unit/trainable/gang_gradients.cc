@@ -156,13 +156,13 @@ class Gan {
   Gan(attune::Context& context, const attune::DistributedModelOptions& options)
       : context_(context) {
     torch::manual_seed(1);
+    real_ = Share(torch::randn({64, 4}) + 2);
+    noise_ = Share(torch::randn({64, 4}));
     generator_ = context.PrepareModel(nn::Linear(4, 4), options);
     discriminator_ = context.PrepareModel(
         nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 1)), options);
     of_generator_ = std::make_unique<torch::optim::SGD>(generator_->parameters(), 0.1);
     of_discriminator_ = std::make_unique<torch::optim::SGD>(discriminator_->parameters(), 0.1);
-    real_ = Share(torch::randn({64, 4}) + 2);
-    noise_ = Share(torch::randn({64, 4}));
   }
 
   // A step whose batch comes in two parts, with clipped gradients.
@@ -303,11 +303,12 @@ class Amp {
   attune::GradScaler scaler_;
 };
 
-void TrainAmp(attune::Context& context) {
-  Amp amp(context);
-  if (const auto* checkpoint = context.checkpoint()) amp.Load(*checkpoint);
-  context.SeedStep();
-  while (context.Report(amp.Step(), [&](attune::CheckpointWriter& writer) { amp.Save(writer); })) {
+template <typename Training>
+void TrainWithCheckpoints(attune::Context& context) {
+  Training training(context);
+  if (const auto* checkpoint = context.checkpoint()) training.Load(*checkpoint);
+  const auto save = [&](attune::CheckpointWriter& writer) { training.Save(writer); };
+  while (context.Report(training.Step(), save)) {
   }
 }
 

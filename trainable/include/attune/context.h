@@ -91,10 +91,11 @@ class Context {
   // same model. They are seeded anew for each step, see SeedStep().
   std::uint64_t seed() const;
 
-  // Seeds LibTorch's generators for the coming step of this rank, so that what a step draws depends
-  // neither on the steps before nor on when the trial was last resumed. Called by Main() before the
-  // first step of a Trainable, and by Report(); a training function calls it once its model is
-  // built.
+  // Seeds LibTorch's generators for the coming step of this rank. A step then draws numbers that
+  // differ from those of other ranks and steps, and are the same whether the trial was resumed
+  // before it or not. Called for you: after Setup() and Load() of a Trainable, after PrepareModel()
+  // in a training function, at the end of each Report(), and before each epoch of a TorchTrainer.
+  // Only a training function that never calls PrepareModel() calls it, before its loop.
   void SeedStep();
 
   // Steps finished so far: 0 on a fresh start, the checkpoint's step after a resume, and one more
@@ -210,6 +211,14 @@ class Context {
   // it at their second forward, and Report() at the first report, whichever comes first; further
   // calls do nothing.
   void NoteFirstOptimizerStep();
+
+  // For the SDK's own use: PrepareModel() has made a model. Ends the set-up of a training function,
+  // unless the caller said SeedAfterSetup().
+  void NotePreparedModel();
+
+  // For the SDK's own use: the caller knows when its set-up ends, and calls SeedStep() then.
+  // PrepareModel() leaves the generators alone.
+  void SeedAfterSetup();
 
   // Sends "done" once all ranks got here; collective. Main() calls it.
   void Finish();

@@ -227,7 +227,9 @@ DistributedModel<M> Context::PrepareModel(std::shared_ptr<M> module) {
 template <typename M>
 DistributedModel<M> Context::PrepareModel(std::shared_ptr<M> module,
                                           DistributedModelOptions options) {
-  return DistributedModel<M>(std::move(module), *this, options);
+  DistributedModel<M> model(std::move(module), *this, options);
+  NotePreparedModel();
+  return model;
 }
 
 template <typename M>
