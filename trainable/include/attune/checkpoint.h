@@ -69,7 +69,7 @@ class StateWriter {
   // Parameters and buffers, by the module's own names, which are those of Python's state_dict().
   void Write(std::string_view name, const torch::nn::Module& module);
 
-  // The state of SGD, Adam, AdamW, RMSprop or Adagrad: momenta and step counts.
+  // The state of SGD, Adam, AdamW, RMSprop, Adagrad or LBFGS: momenta and step counts.
   void Write(std::string_view name, const torch::optim::Optimizer& optimizer,
              OptimizerSaveOptions options = {});
 
