@@ -407,7 +407,7 @@ DistributedSampler Context::PrepareSampler(std::int64_t size,
   options.rank = rank();
   options.world_size = world_size();
   options.seed = seed();
-  return DistributedSampler(size, options);
+  return DistributedSampler(size, std::move(options));
 }
 
 c10d::ProcessGroup& Context::process_group() { return *state_->groups.data(); }
