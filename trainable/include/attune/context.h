@@ -80,7 +80,7 @@ class Context {
   int world_size() const;
   int local_rank() const;  // among the ranks on this host
   int local_world_size() const;
-  c10::Device device() const;  // the CPU, or the GPU that is this rank's
+  c10::Device device() const;  // the CPU, or the first GPU that is this rank's
 
   // Every device of this rank, device() first: several where the sweep's `gpus_per_worker` is above
   // 1. PrepareModel() and PrepareDataLoader() use the first; the others are for the program's code.
@@ -177,7 +177,8 @@ class Context {
   Metrics ReduceSum(const Metrics& metrics);
 
   // Moves the module to device(), gives every rank rank 0's weights and buffers, and synchronises
-  // gradients during each backward from here on; collective. Build optimizers after this call.
+  // gradients during each backward from here on; collective. Build optimizers after this call. In
+  // a training function it also seeds the generators for the coming step, each rank's differently.
   // Defined in attune/distributed_model.h.
   template <typename M>
   DistributedModel<M> PrepareModel(std::shared_ptr<M> module);
@@ -207,9 +208,9 @@ class Context {
   // For the SDK's own use.
   trainable::ProcessGroups& groups();
 
-  // Tells the executor that this rank is past its first optimizer step. PrepareModel's models call
-  // it at their second forward, and Report() at the first report, whichever comes first; further
-  // calls do nothing.
+  // For the SDK's own use: tells the executor that this rank is past its first optimizer step.
+  // PrepareModel's models call it at their second forward, and Report() at the first report,
+  // whichever comes first; further calls do nothing.
   void NoteFirstOptimizerStep();
 
   // For the SDK's own use: PrepareModel() has made a model. Ends the set-up of a training function,
