@@ -7,6 +7,7 @@
 #include <map>
 
 #include "channel/line_reader.h"
+#include "channel/message_json.h"
 #include "json/parse.h"
 
 namespace attune::channel {
@@ -16,12 +17,6 @@ namespace {
 // order. Each key is looked for among all before it, so what a rank sends is read without order.
 using OrderedJson = nlohmann::ordered_json;
 using Json = nlohmann::json;
-
-OrderedJson Number(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
 
 template <typename AnyJson>
 std::optional<double> ReadNumber(const AnyJson& json) {
@@ -119,6 +114,18 @@ class Fields {
     return Has(name) ? Text(name) : fallback;
   }
 
+  // A list that may be left out.
+  std::vector<std::string> TextsOr(std::vector<std::string> fallback, const char* name) {
+    const AnyJson* field = Find(name);
+    if (!field) return fallback;
+    const auto is_text = [](const AnyJson& json) { return json.is_string(); };
+    if (field->is_array() && !field->empty() && std::ranges::all_of(*field, is_text)) {
+      return field->template get<std::vector<std::string>>();
+    }
+    Complain(name, "a list of strings, and not empty");
+    return fallback;
+  }
+
   // A text for machines: a path, a host.
   std::string Name(const char* name) {
     std::string text = Text(name);
@@ -212,17 +219,6 @@ class Fields {
   std::string problem_;
 };
 
-// At most kErrorTextBytesMax, and no part of a character at its end.
-std::string Shorten(std::string text) {
-  if (text.size() <= kErrorTextBytesMax) return text;
-  size_t end = kErrorTextBytesMax;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text;
-}
-
-constexpr const char* kActions[] = {"continue", "stop", "pause"};  // as Action
-
 template <typename AnyJson>
 Rendezvous ReadRendezvous(Fields<AnyJson>& fields) {
   return {fields.Name("host"), fields.Small("port", 1, 65535)};
@@ -248,6 +244,7 @@ Start ReadStart(Fields<OrderedJson>& fields, const OrderedJson& json) {
   start.local_world_size = fields.SmallOr(start.world_size, "local_world_size", 1);
   start.address = fields.TextOr("", "address");
   start.device = fields.TextOr("cpu", "device");
+  start.devices = fields.TextsOr({}, "devices");
   start.cpus = fields.SmallOr(1, "cpus", 0);  // a rank that shares what others have
   start.seed = fields.SeedOr(0, "seed");
   start.parameters = fields.Parameters("config");
@@ -342,33 +339,6 @@ Result<Message> Parse(std::string_view line) {
   return message;
 }
 
-std::string Line(const OrderedJson& json) {
-  // An exception's text may be no UTF-8; the other end gets something readable.
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-}
-
-OrderedJson Object(const std::vector<std::pair<std::string, double>>& metrics) {
-  OrderedJson object = OrderedJson::object();
-  for (const auto& [name, value] : metrics) object[name] = Number(value);
-  return object;
-}
-
-OrderedJson Object(const std::vector<NamedValue>& parameters) {
-  OrderedJson object = OrderedJson::object();
-  for (const NamedValue& entry : parameters) {
-    std::visit(
-        [&](const auto& value) {
-          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>) {
-            object[entry.name] = Number(value);
-          } else {
-            object[entry.name] = value;
-          }
-        },
-        entry.value);
-  }
-  return object;
-}
-
 }  // namespace
 
 Result<FromExecutor> ParseFromExecutor(std::string_view line) {
@@ -376,106 +346,6 @@ Result<FromExecutor> ParseFromExecutor(std::string_view line) {
 }
 
 Result<FromRank> ParseFromRank(std::string_view line) { return Parse<FromRank, Json>(line); }
-
-std::string ToLine(const Start& start) {
-  OrderedJson json{{"type", "start"},
-                   {"protocol", kProtocol},
-                   {"sweep", start.sweep},
-                   {"trial", start.trial},
-                   {"attempt", start.attempt},
-                   {"rank", start.rank},
-                   {"world_size", start.world_size},
-                   {"local_rank", start.local_rank},
-                   {"local_world_size", start.local_world_size},
-                   {"device", start.device},
-                   {"cpus", start.cpus},
-                   {"seed", start.seed},
-                   {"config", Object(start.parameters)},
-                   {"milestone", start.milestone},
-                   {"max_step", start.max_step},
-                   {"checkpoint_every", start.checkpoint_every},
-                   {"checkpoint_dir", start.checkpoint_dir}};
-  if (!start.address.empty()) json["address"] = start.address;
-  if (!start.time_attr.empty()) json["time_attr"] = start.time_attr;
-  if (start.resume) {
-    json["resume"] = {{"step", start.resume->step},
-                      {"path", start.resume->path.string()},
-                      {"digest", start.resume->digest}};
-  }
-  return Line(json);
-}
-
-std::string ToLine(const Verdict& verdict) {
-  return Line({{"type", "verdict"},
-               {"step", verdict.step},
-               {"action", kActions[static_cast<size_t>(verdict.action)]},
-               {"milestone", verdict.milestone}});
-}
-
-std::string ToLine(const Yield&) { return Line({{"type", "yield"}}); }
-
-std::string ToLine(const Rendezvous& rendezvous) {
-  return Line({{"type", "rendezvous"}, {"host", rendezvous.host}, {"port", rendezvous.port}});
-}
-
-std::string ToLine(const Report& report) {
-  OrderedJson json{{"type", "report"},
-                   {"step", report.step},
-                   {"seconds", report.seconds},
-                   {"metrics", Object(report.metrics)}};
-  if (report.waits) json["waits"] = *report.waits;
-  return Line(json);
-}
-
-std::string ToLine(const Logged& logged) {
-  return Line({{"type", "log"}, {"step", logged.step}, {"metrics", Object(logged.metrics)}});
-}
-
-std::string ToLine(const CheckpointSaved& checkpoint) {
-  return Line({{"type", "checkpoint"},
-               {"step", checkpoint.step},
-               {"path", checkpoint.path},
-               {"digest", checkpoint.digest},
-               {"bytes", checkpoint.bytes}});
-}
-
-std::string ToLine(const Progress& progress) {
-  // As often as anything is said: not by way of a tree.
-  return R"({"type":"progress","step":)" + std::to_string(progress.step) + "}\n";
-}
-
-std::string ToLine(const Heartbeat& heartbeat) {
-  return Line({{"type", "heartbeat"}, {"silence_ms", heartbeat.silence.count()}});
-}
-
-std::string ToLine(const Waiting& waiting) {
-  return Line({{"type", "waiting"}, {"ranks", waiting.ranks}, {"step", waiting.step}});
-}
-
-std::string ToLine(const Join& join) {
-  return Line({{"type", "join"},
-               {"rank", join.rank},
-               {"world_size", join.world_size},
-               {"local_rank", join.local_rank},
-               {"local_world_size", join.local_world_size}});
-}
-
-std::string ToLine(const Claim&) { return Line({{"type", "claim"}}); }
-
-std::string ToLine(const Claimed&) { return Line({{"type", "claimed"}}); }
-
-std::string ToLine(const Refused& refused) {
-  return Line({{"type", "refused"}, {"message", Shorten(refused.message)}});
-}
-
-std::string ToLine(const ErrorText& error) {
-  return Line({{"type", "error"},
-               {"message", Shorten(error.message)},
-               {"lost_peer", error.lost_peer},
-               {"disk_full", error.disk_full}});
-}
-
-std::string ToLine(const Done&) { return Line({{"type", "done"}}); }
 
 std::string MetricsProblem(const std::vector<std::pair<std::string, double>>& metrics) {
   if (metrics.size() > static_cast<size_t>(kMetricsMax)) {
@@ -503,7 +373,5 @@ Result<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> v
   return Invalid(metric + "is " + Dump(Number(*value)) + " after " + std::to_string(last) +
                  "; it must grow, and go on from there where the trial goes on from a checkpoint");
 }
-
-std::string ToJson(const std::vector<NamedValue>& parameters) { return Line(Object(parameters)); }
 
 }  // namespace attune::channel

@@ -50,6 +50,7 @@ struct Start {
   // Of this host, where ranks of other hosts reach this rank; empty: all ranks are on this host.
   std::string address;
   std::string device = "cpu";
+  std::vector<std::string> devices;  // all of the rank's, `device` first; empty: that one alone
   int cpus = 1;
   uint64_t seed = 0;
   std::vector<NamedValue> parameters;  // `config`, in the order of the sweep file

@@ -188,6 +188,7 @@ Result<channel::Start> Descendants::StartOf(const Connection& connection,
   start.value().cpus = std::max(1, start.value().cpus / join.world_size);
   if (!slot_.gpus.empty())
     start.value().device = "cuda:" + std::to_string(join.local_rank % slot_.gpus.size());
+  start.value().devices = {start.value().device};
   return start;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "channel/line_reader.h"
 #include "executor/gang/command_line.h"
@@ -60,15 +61,33 @@ std::string CommaSeparated(const std::vector<std::string>& names) {
   return text;
 }
 
-// GPUs of the gang on this host in the order of its ranks.
+// GPUs of the gang on this host: the first GPU of each rank, in the order of the ranks, then each
+// rank's second one, and so on. So `cuda:LOCAL_RANK` is a rank's first GPU, as torchrun's scripts
+// expect.
 std::vector<int> VisibleGpus(const GangSpec& spec) {
   std::vector<int> visible;
-  for (const RankSlot& slot : spec.ranks) {
-    for (const int gpu : slot.gpus) {
+  bool has_more = true;
+  for (size_t turn = 0; std::exchange(has_more, false); ++turn) {
+    for (const RankSlot& slot : spec.ranks) {
+      if (turn >= slot.gpus.size()) continue;
+      has_more = true;
+      const int gpu = slot.gpus[turn];
       if (std::ranges::find(visible, gpu) == visible.end()) visible.push_back(gpu);
     }
   }
   return visible;
+}
+
+// The rank's devices, by their place among the visible ones.
+std::vector<std::string> DevicesOf(const GangSpec& spec, const RankSlot& slot) {
+  if (slot.gpus.empty()) return {"cpu"};
+  const std::vector<int> visible = VisibleGpus(spec);
+  std::vector<std::string> devices;
+  for (const int gpu : slot.gpus) {
+    const auto place = std::ranges::find(visible, gpu) - visible.begin();
+    devices.push_back("cuda:" + std::to_string(place));
+  }
+  return devices;
 }
 
 // The GPUs of the gang by the names that CUDA knows them by. Where this process was given some of
@@ -131,11 +150,8 @@ channel::Start StartOf(const GangSpec& spec, const RankSlot& slot) {
                        .checkpoint_dir = spec.checkpoint_dir.string(),
                        .resume = spec.resume};
   if (spec.Spans()) start.address = spec.host.address;
-  if (!slot.gpus.empty()) {
-    const std::vector<int> visible = VisibleGpus(spec);
-    const auto number = std::ranges::find(visible, slot.gpus[0]) - visible.begin();
-    start.device = "cuda:" + std::to_string(number);
-  }
+  start.devices = DevicesOf(spec, slot);
+  start.device = start.devices.front();
   return start;
 }
 

@@ -25,7 +25,9 @@ class Readme(unittest.TestCase):
     def test_pages_of_the_sdk_quote_what_the_tests_run(self):
         tests = "tests/unit/trainable"
         quoted = {"trainable.md": [f"{tests}/gang_docs.cc", f"{tests}/gang_checkpoints.cc",
-                                   f"{tests}/driver/group_docs.cc"],
+                                   f"{tests}/gang_random.cc",
+                                   f"{tests}/driver/group_docs.cc",
+                                   "examples/tour/data.cc", "examples/tour/tour.cc"],
                   "trainer.md": [f"{tests}/gang_trainer.cc", "examples/linear/linear.cc"]}
         for page, sources in quoted.items():
             text = "".join((ROOT / source).read_text() for source in sources)

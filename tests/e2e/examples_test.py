@@ -49,6 +49,33 @@ class Lines(Examples):
         self.assertAlmostEqual(intercept, 5, delta=0.1)
 
 
+class Tour(Examples):
+    def test_draws_differ_by_rank_and_step_and_are_the_same_after_a_resume(self):
+        def drops(*args):
+            said = self.run_example("tour/tour", "--workers", 2, "--max-step", 4, *args)
+            return {(int(rank), int(step)): drawn for rank, step, drawn in
+                    re.findall(r"^rank (\d): step (\d) drops (.+)$", said, re.M)}
+        whole = drops("--checkpoint-dir", self.folder / "saved", "--checkpoint-every", 2)
+        self.assertEqual(len(set(whole.values())), 8)
+        rest = drops("--resume", self.folder / "saved/step-2-attempt-1")
+        self.assertEqual(rest, {key: drawn for key, drawn in whole.items() if key[1] > 2})
+
+    def test_shows_streams_weights_sparse_gradients_and_folders(self):
+        said = self.run_example("tour/tour", "--workers", 2, "--max-step", 1)
+        self.assertIn("rank 1: lines 1 3\n", said)
+        self.assertIn("rank 0: after 4 lines 4 6\n", said)
+        self.assertIn("rank 0: touched 4.000000 rows", said)
+        self.assertIn("in step-1-attempt-1", said)
+        drawn = float(re.search(r"drew class 1 in (\S+)", said)[1])
+        self.assertGreater(drawn, 30)  # of 100, with an expectation of 50
+
+    def test_drivers_talk_to_their_workers(self):
+        said = self.run_example("tour/tour_drivers")
+        self.assertIn("trained on 32 samples", said)
+        self.assertIn("2 workers are at 32 and 32", said)
+        self.assertIn("2 counters come to 5", said)
+
+
 @needs_images
 class Images(Examples):
     def test_function_api_learns(self):

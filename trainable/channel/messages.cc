@@ -23,7 +23,9 @@ Config ToConfig(const std::vector<channel::NamedValue>& parameters) {
 
 }  // namespace
 
-Start::Start(channel::Start said) : channel::Start(std::move(said)), config(ToConfig(parameters)) {}
+Start::Start(channel::Start said) : channel::Start(std::move(said)), config(ToConfig(parameters)) {
+  if (devices.empty()) devices = {device};
+}
 
 std::string ToLine(const ReportLine& report) {
   const channel::Report line{.step = report.step,

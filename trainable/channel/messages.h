@@ -15,7 +15,7 @@ using channel::FromExecutor;
 using channel::Rendezvous;
 using channel::Verdict;
 
-// What `start` says, with the configuration as a program reads it.
+// What `start` says, with the configuration as a program reads it, and no list left out.
 struct Start : channel::Start {
   Start(channel::Start said);
 

@@ -12,6 +12,7 @@
 #include "attune/checkpoint.h"
 #include "attune/error.h"
 #include "checkpoints/manifest.h"
+#include "checkpoints/piece.h"
 #include "system/sha256.h"
 #include "trainable/base/sockets.h"
 #include "trainable/checkpoints/files.h"
@@ -37,8 +38,36 @@ fs::path MakeFolder(const fs::path& prefix) {
   return name;
 }
 
-[[noreturn]] void RefuseFolder(const fs::path& entry) {
-  throw Error(entry.string() + ": a checkpoint holds files, no folders or links");
+[[noreturn]] void Refuse(const fs::path& entry) {
+  throw Error(
+      entry.string() +
+      ": is neither a file nor a folder, and a checkpoint holds nothing else; put a copy in "
+      "place of a link");
+}
+
+bool IsFolder(const fs::directory_entry& entry) {
+  return entry.is_directory() && !entry.is_symlink();
+}
+
+// Of a file in a checkpoint, as its manifest has it. Throws where no reader would take it.
+std::string NameOf(const fs::path& file, const fs::path& checkpoint) {
+  std::string name = file.lexically_relative(checkpoint).generic_string();
+  if (const std::string fault = checkpoints::NameFault(name); !fault.empty()) {
+    throw Error(file.string() + ": its name in the checkpoint " + fault);
+  }
+  return name;
+}
+
+// The place of a file that is named within the checkpoint, its folder made.
+fs::path Place(const fs::path& checkpoint, const std::string& file) {
+  if (const std::string fault = checkpoints::NameFault(file); !fault.empty()) {
+    throw Error("checkpoint: \"" + file + "\" " + fault);
+  }
+  const fs::path place = checkpoint / file;
+  std::error_code error;
+  fs::create_directories(place.parent_path(), error);
+  if (error) trainable::ThrowSystemError(place.parent_path().string(), error.value());
+  return place;
 }
 
 }  // namespace
@@ -46,7 +75,7 @@ fs::path MakeFolder(const fs::path& prefix) {
 // ---- state ----------------------------------------------------------------------------------
 
 fs::path StateWriter::File(std::string_view name, std::string_view ending) const {
-  return folder_ / (std::string(name) + suffix_ + std::string(ending));
+  return Place(folder_, std::string(name) + suffix_ + std::string(ending));
 }
 
 void StateWriter::Write(std::string_view name, const torch::nn::Module& module) {
@@ -80,7 +109,7 @@ void StateWriter::Write(std::string_view name, const Config& values) {
 }
 
 void StateWriter::WriteText(std::string_view file, std::string_view contents) {
-  trainable::WriteFile(folder_ / file, contents);
+  trainable::WriteFile(Place(folder_, std::string(file)), contents);
 }
 
 // ---- a checkpoint ---------------------------------------------------------------------------
@@ -107,12 +136,15 @@ CheckpointWriter::~CheckpointWriter() {
 CheckpointInfo CheckpointWriter::Commit() {
   checkpoints::Manifest manifest{.step = step_, .time = time_, .world_size = world_size_};
   CheckpointInfo info{.step = time_};
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (!entry.is_regular_file() || entry.is_symlink()) RefuseFolder(entry.path());
+  for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+    if (entry.is_symlink() || !(entry.is_regular_file() || entry.is_directory())) {
+      Refuse(entry.path());
+    }
     trainable::SyncPath(entry.path());
+    if (entry.is_directory()) continue;
     const std::uint64_t bytes = entry.file_size();
     info.bytes += static_cast<std::int64_t>(bytes);
-    manifest.files[entry.path().filename().string()] = {
+    manifest.files[NameOf(entry.path(), folder_)] = {
         bytes, trainable::OrThrow(Sha256::HexOfFile(entry.path()), "checkpoint")};
   }
   const std::string json = ToJson(manifest);
@@ -201,16 +233,17 @@ ShardWriter::ShardWriter(const fs::path& folder, int rank)
 
 Checkpoint Checkpoint::FromDirectory(fs::path folder) {
   if (!fs::is_directory(folder)) throw Error(folder.string() + ": is not a folder");
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_regular_file()) RefuseFolder(entry.path());
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file() && !IsFolder(entry)) Refuse(entry.path());
   }
   return Checkpoint(std::move(folder));
 }
 
 void StateWriter::Write(const Checkpoint& files) {
-  for (const auto& entry : fs::directory_iterator(files.folder())) {
+  for (const auto& entry : fs::recursive_directory_iterator(files.folder())) {
+    if (IsFolder(entry)) continue;
     std::error_code error;
-    fs::copy_file(entry.path(), folder_ / entry.path().filename(), error);
+    fs::copy_file(entry.path(), Place(folder_, NameOf(entry.path(), files.folder())), error);
     if (error)
       trainable::ThrowSystemError(entry.path().string() + ": cannot be copied", error.value());
   }

@@ -3,6 +3,7 @@
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 #include <torch/types.h>
@@ -10,7 +11,9 @@
 #include <algorithm>
 #include <charconv>
 #include <concepts>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -24,8 +27,16 @@ namespace {
 
 namespace optim = torch::optim;
 
-// The fields of each optimizer's state, in one place for reading and writing. `visit` takes a name
-// and a reference to a tensor or to an int64_t.
+// What a tensor of a state has a value for.
+enum class Extent {
+  kParameter,      // each element of its parameter
+  kAllParameters,  // each element of all parameters
+  kOne,            // itself
+};
+
+// The fields of each optimizer's state, in one place for reading and writing. `visit` takes a name,
+// a reference to a tensor, a queue of tensors or a number, and the extent of the tensors if it is
+// not kParameter.
 template <typename State, typename Visit>
 requires std::same_as<std::remove_const_t<State>, optim::SGDParamState>
 void VisitFields(State& state, Visit visit) { visit("momentum_buffer", state.momentum_buffer()); }
@@ -56,8 +67,24 @@ void VisitFields(State& state, Visit visit) {
   visit("sum", state.sum());
 }
 
-// Their hyperparameters, likewise. `visit` takes a name and a reference to a double, a bool, or a
-// pair of doubles.
+// LBFGS keeps one state, with the first parameter. `al` is scratch space of a step.
+template <typename State, typename Visit>
+requires std::same_as<std::remove_const_t<State>, optim::LBFGSParamState>
+void VisitFields(State& state, Visit visit) {
+  visit("func_evals", state.func_evals());
+  visit("n_iter", state.n_iter());
+  visit("t", state.t());
+  visit("prev_loss", state.prev_loss());
+  visit("d", state.d(), Extent::kAllParameters);
+  visit("H_diag", state.H_diag(), Extent::kOne);
+  visit("prev_flat_grad", state.prev_flat_grad(), Extent::kAllParameters);
+  visit("old_dirs", state.old_dirs(), Extent::kAllParameters);
+  visit("old_stps", state.old_stps(), Extent::kAllParameters);
+  visit("ro", state.ro(), Extent::kOne);
+}
+
+// Their hyperparameters, likewise. `visit` takes a name and a reference to a value that AsTensor()
+// takes.
 template <typename Visit>
 void VisitFields(optim::SGDOptions& options, Visit visit) {
   visit("lr", options.lr());
@@ -96,6 +123,17 @@ void VisitFields(optim::AdagradOptions& options, Visit visit) {
   visit("eps", options.eps());
 }
 
+template <typename Visit>
+void VisitFields(optim::LBFGSOptions& options, Visit visit) {
+  visit("lr", options.lr());
+  visit("max_iter", options.max_iter());
+  visit("max_eval", options.max_eval());
+  visit("tolerance_grad", options.tolerance_grad());
+  visit("tolerance_change", options.tolerance_change());
+  visit("history_size", options.history_size());
+  visit("line_search_fn", options.line_search_fn());
+}
+
 template <typename TheState, typename TheOptions>
 struct OptimizerKind {
   using State = TheState;
@@ -115,9 +153,11 @@ void WithKind(const optim::Optimizer& optimizer, Use use) {
     return use(OptimizerKind<optim::RMSpropParamState, optim::RMSpropOptions>());
   if (dynamic_cast<const optim::Adagrad*>(&optimizer))
     return use(OptimizerKind<optim::AdagradParamState, optim::AdagradOptions>());
+  if (dynamic_cast<const optim::LBFGS*>(&optimizer))
+    return use(OptimizerKind<optim::LBFGSParamState, optim::LBFGSOptions>());
   throw Error(
-      "checkpoint: the state of SGD, Adam, AdamW, RMSprop and Adagrad can be written and read; "
-      "write another optimizer's state as a TensorMap");
+      "checkpoint: the state of SGD, Adam, AdamW, RMSprop, Adagrad and LBFGS can be written and "
+      "read; write another optimizer's state as a TensorMap");
 }
 
 std::vector<at::Tensor> ParametersOf(const optim::Optimizer& optimizer) {
@@ -142,16 +182,82 @@ std::string GroupKey(std::size_t group, const char* field) {
   return std::string(kGroupPrefix) + std::to_string(group) + "." + field;
 }
 
+constexpr std::int64_t kNoMaximum = -1;              // of LBFGS's evaluations
+constexpr const char* kLineSearch = "strong_wolfe";  // the only one that LBFGS has
+
 at::Tensor AsTensor(double value) { return at::scalar_tensor(value, at::kDouble); }
 at::Tensor AsTensor(bool value) { return at::scalar_tensor(value, at::kBool); }
+at::Tensor AsTensor(std::int64_t value) { return at::scalar_tensor(value, at::kLong); }
+at::Tensor AsTensor(std::optional<std::int64_t> maximum) {
+  return AsTensor(maximum.value_or(kNoMaximum));
+}
+at::Tensor AsTensor(const std::optional<std::string>& line_search) {
+  return AsTensor(line_search.has_value());
+}
 at::Tensor AsTensor(const std::tuple<double, double>& value) {
   return at::tensor({std::get<0>(value), std::get<1>(value)}, at::kDouble);
+}
+// The last two give an undefined tensor if there is nothing to save.
+at::Tensor AsTensor(const at::Tensor& value) { return value; }
+at::Tensor AsTensor(const std::deque<at::Tensor>& values) {
+  if (values.empty()) return {};
+  return at::stack(std::vector<at::Tensor>(values.begin(), values.end()));
 }
 
 void FromTensor(const at::Tensor& tensor, double& value) { value = tensor.item<double>(); }
 void FromTensor(const at::Tensor& tensor, bool& value) { value = tensor.item<bool>(); }
+void FromTensor(const at::Tensor& tensor, std::int64_t& value) {
+  value = tensor.item<std::int64_t>();
+}
+void FromTensor(const at::Tensor& tensor, std::optional<std::int64_t>& maximum) {
+  maximum = tensor.item<std::int64_t>();
+  if (maximum == kNoMaximum) maximum.reset();
+}
+void FromTensor(const at::Tensor& tensor, std::optional<std::string>& line_search) {
+  line_search.reset();
+  if (tensor.item<bool>()) line_search = kLineSearch;
+}
 void FromTensor(const at::Tensor& tensor, std::tuple<double, double>& value) {
   value = {tensor[0].item<double>(), tensor[1].item<double>()};
+}
+
+template <typename T>
+concept IsTensors = std::same_as<T, at::Tensor> || std::same_as<T, std::deque<at::Tensor>>;
+
+// Copies a tensor of a state into an optimizer's. A copy in any case: `saved` may lie in the
+// checkpoint's file.
+void CopyTo(const at::Tensor& saved, const at::Tensor& parameter, at::Tensor& value) {
+  value = saved.to(parameter.device(), saved.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+}
+void CopyTo(const at::Tensor& saved, const at::Tensor& parameter, std::deque<at::Tensor>& values) {
+  at::Tensor all;
+  CopyTo(saved, parameter, all);
+  // Each starts at an aligned address, as LBFGS's own do. Results may depend on that.
+  for (const at::Tensor& value : all.unbind(0)) values.push_back(value.clone());
+}
+
+// The sizes that a tensor of this extent has to have.
+std::vector<std::int64_t> SizesOf(Extent extent, const at::Tensor& parameter,
+                                  const std::vector<at::Tensor>& parameters) {
+  if (extent == Extent::kOne) return {};
+  if (extent == Extent::kParameter) return parameter.sizes().vec();
+  std::int64_t elements = 0;
+  for (const at::Tensor& each : parameters) elements += each.numel();
+  return {elements};
+}
+
+// LBFGS's queues grow and shrink together, and hold no more than its options say.
+void CheckQueues(optim::LBFGSParamState& state, const optim::LBFGSOptions& options,
+                 const std::string& where) {
+  if (state.old_dirs().size() != state.old_stps().size() ||
+      state.old_dirs().size() != state.ro().size()) {
+    throw Error(where + ": old_dirs, old_stps and ro of LBFGS are not equally long");
+  }
+  while (std::ssize(state.ro()) > std::max<std::int64_t>(0, options.history_size())) {
+    state.old_dirs().pop_front();
+    state.old_stps().pop_front();
+    state.ro().pop_front();
+  }
 }
 
 // Takes the hyperparameters out of `tensors`; the optimizer is
@@ -184,6 +290,12 @@ struct Hyperparameters {
                 std::to_string(groups.size()) + " groups of parameters");
   }
 
+  // As they will be after Apply().
+  const Options& OfFirstGroup(const optim::Optimizer& optimizer) const {
+    return groups.empty() ? static_cast<const Options&>(optimizer.param_groups()[0].options())
+                          : groups[0];
+  }
+
   void Apply(optim::Optimizer& optimizer) const {
     for (std::size_t i = 0; i < groups.size(); ++i) {
       static_cast<Options&>(optimizer.param_groups()[i].options()) = groups[i];
@@ -202,13 +314,9 @@ TensorMap StateOf(const optim::Optimizer& optimizer, bool hyperparameters) {
       const auto found = optimizer.state().find(parameters[i].unsafeGetTensorImpl());
       if (found == optimizer.state().end()) continue;
       const auto& state = static_cast<const State&>(*found->second);
-      VisitFields(state, [&](const char* field, const auto& value) {
-        const std::string key = std::to_string(i) + "." + field;
-        if constexpr (std::integral<std::remove_cvref_t<decltype(value)>>) {
-          tensors[key] = at::scalar_tensor(value, at::kLong);
-        } else if (value.defined()) {
-          tensors[key] = value;
-        }
+      VisitFields(state, [&](const char* field, const auto& value, Extent = Extent::kParameter) {
+        const at::Tensor tensor = AsTensor(value);
+        if (tensor.defined()) tensors[std::to_string(i) + "." + field] = tensor;
       });
     }
     if (!hyperparameters) return;
@@ -242,28 +350,41 @@ void LoadState(optim::Optimizer& optimizer, const TensorMap& saved, const std::s
     }
     for (auto& [index, state] : states) {
       const at::Tensor& parameter = parameters[index];
-      VisitFields(*state, [&, i = index](const char* field, auto& value) {
+      const auto read = [&, i = index]<typename T>(const char* field, T& value,
+                                                   Extent extent = Extent::kParameter) {
         const std::string key = std::to_string(i) + "." + field;
         const auto found = tensors.find(key);
         if (found == tensors.end()) return;
         known.insert(key);
-        if constexpr (std::integral<std::remove_cvref_t<decltype(value)>>) {
-          value = found->second.template item<std::int64_t>();
-        } else {
-          if (found->second.sizes() != parameter.sizes()) {
-            throw Error(where + ": " + key + " is " + Shape(found->second) + ", its parameter is " +
-                        Shape(parameter));
+        const at::Tensor& tensor = found->second;
+        if constexpr (IsTensors<T>) {
+          std::vector<std::int64_t> sizes = SizesOf(extent, parameter, parameters);
+          if constexpr (std::same_as<T, std::deque<at::Tensor>>) {
+            sizes.insert(sizes.begin(), tensor.dim() == 0 ? 0 : tensor.size(0));
           }
-          // A copy in any case: what is read may lie in the checkpoint's file.
-          value = found->second.to(parameter.device(), found->second.scalar_type(),
-                                   /*non_blocking=*/false, /*copy=*/true);
-          if (copied) copied(found->second);
+          if (tensor.sizes() != sizes) {
+            throw Error(where + ": " + key + " is " + Shape(tensor) + ", and has to be " +
+                        c10::str(at::IntArrayRef(sizes)));
+          }
+          CopyTo(tensor, parameter, value);
+          if (copied) copied(tensor);
+        } else {
+          if (tensor.numel() != 1) {
+            throw Error(where + ": " + key + " is " + Shape(tensor) + ", and has to be one number");
+          }
+          FromTensor(tensor, value);
         }
-      });
+      };
+      VisitFields(*state, read);
     }
     for (const auto& [key, tensor] : tensors) {
       if (!known.contains(key)) {
         throw Error(where + ": \"" + key + "\" is not a state of this kind of optimizer");
+      }
+    }
+    if constexpr (std::same_as<State, optim::LBFGSParamState>) {
+      for (auto& [index, state] : states) {
+        CheckQueues(*state, hyperparameters.OfFirstGroup(optimizer), where);
       }
     }
     hyperparameters.Apply(optimizer);

@@ -4,21 +4,18 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "attune/error.h"
 #include "trainable/base/random.h"
+#include "trainable/data/place.h"
 
 namespace attune::inline sdk {
 namespace {
-
-// Names in a saved state.
-constexpr const char* kEpoch = "epoch";
-constexpr const char* kOffset = "offset";
-constexpr const char* kSize = "size";
-constexpr const char* kSeed = "seed";
 
 // Fisher–Yates over a counter-based stream: std::shuffle and the standard distributions give
 // different orders in different libraries.
@@ -29,32 +26,65 @@ void Shuffle(std::vector<std::int64_t>& items, std::uint64_t key) {
   }
 }
 
-std::int64_t Number(const TensorMap& state, const char* name) {
-  const auto found = state.find(name);
-  if (found == state.end() || found->second.numel() != 1) {
-    throw Error(std::string("sampler: the saved state has no number `") + name +
-                "`; it is not that of a sampler or data loader");
+// Draws of samples, each in proportion to its weight.
+void Draw(std::vector<std::int64_t>& items, const std::vector<double>& sums, std::uint64_t key) {
+  constexpr int kUnusedBits = 64 - std::numeric_limits<double>::digits;
+  for (std::uint64_t i = 0; i < items.size(); ++i) {
+    const auto bits = static_cast<double>(trainable::Key(key, i) >> kUnusedBits);
+    const double point = std::ldexp(bits, -std::numeric_limits<double>::digits) * sums.back();
+    // A sample without a weight adds nothing to the sum before it, and is never the first above.
+    auto drawn = std::upper_bound(sums.begin(), sums.end(), point);
+    // The product may have been rounded up to the whole sum.
+    if (drawn == sums.end()) drawn = std::lower_bound(sums.begin(), sums.end(), sums.back());
+    items[i] = drawn - sums.begin();
   }
-  return found->second.item<std::int64_t>();
 }
 
 }  // namespace
 
 DistributedSampler::DistributedSampler(std::int64_t size, Options options)
-    : size_(size), options_(options) {
+    : size_(size), options_(std::move(options)) {
   if (size < 0) throw Error("sampler: the dataset's size is " + std::to_string(size));
-  if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
-    throw Error("sampler: there is no rank " + std::to_string(options.rank) + " among " +
-                std::to_string(options.world_size));
+  if (options_.world_size < 1 || options_.rank < 0 || options_.rank >= options_.world_size) {
+    throw Error("sampler: there is no rank " + std::to_string(options_.rank) + " among " +
+                std::to_string(options_.world_size));
   }
+  if (!options_.weights.empty()) SumWeights();
+}
+
+void DistributedSampler::SumWeights() {
+  const std::vector<double> weights = std::exchange(options_.weights, {});
+  if (std::ssize(weights) != size_) {
+    throw Error("sampler: weights: there are " + std::to_string(weights.size()) +
+                " for a dataset of " + std::to_string(size_) + " samples; each sample needs one");
+  }
+  if (!options_.shuffle) {
+    throw Error("sampler: weights: samples with weights are drawn at random: leave shuffle true");
+  }
+  auto sums = std::make_shared<std::vector<double>>();
+  sums->reserve(weights.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    sum += weights[i];
+    if (!(weights[i] >= 0) || !std::isfinite(sum)) {
+      throw Error("sampler: weights: that of sample " + std::to_string(i) + " is " +
+                  std::to_string(weights[i]) + "; each has to be at least 0, and their sum finite");
+    }
+    sums->push_back(sum);
+  }
+  if (sum == 0) throw Error("sampler: weights: all are 0, so that there is no sample to draw");
+  sums_ = std::move(sums);
 }
 
 const std::vector<std::int64_t>& DistributedSampler::Order(std::int64_t epoch) {
   if (epoch == order_epoch_) return order_;
+  const std::uint64_t key = trainable::Key(options_.seed, static_cast<std::uint64_t>(epoch));
   order_.resize(size_);
-  std::iota(order_.begin(), order_.end(), 0);
-  if (options_.shuffle) {
-    Shuffle(order_, trainable::Key(options_.seed, static_cast<std::uint64_t>(epoch)));
+  if (sums_ != nullptr) {
+    Draw(order_, *sums_, key);
+  } else {
+    std::iota(order_.begin(), order_.end(), 0);
+    if (options_.shuffle) Shuffle(order_, key);
   }
   order_epoch_ = epoch;
   return order_;
@@ -73,6 +103,7 @@ void DistributedSampler::MoveTo(std::int64_t epoch, std::int64_t offset) {
 
 void DistributedSampler::reset(std::optional<std::size_t> new_size) {
   if (new_size && static_cast<std::int64_t>(*new_size) != size_) {
+    if (sums_ != nullptr) throw Error("sampler: weights: the dataset's size has changed");
     size_ = static_cast<std::int64_t>(*new_size);
     order_epoch_ = -1;
     set_epoch(epoch_);
@@ -132,22 +163,22 @@ std::vector<std::int64_t> DistributedSampler::Take(std::int64_t position, std::i
 }
 
 TensorMap DistributedSampler::state_dict() const {
-  const auto number = [](std::int64_t value) { return at::full({1}, value, at::kLong); };
   // What an epoch that has ended left out, a gang of smaller batches leaves out too.
-  return {{kEpoch, number(epoch_)},
-          {kOffset, number(ended_ ? size_ : offset_)},
-          {kSize, number(size_)},
-          {kSeed, number(static_cast<std::int64_t>(options_.seed))}};
+  return {{trainable::kEpoch, trainable::NumberTensor(epoch_)},
+          {trainable::kOffset, trainable::NumberTensor(ended_ ? size_ : offset_)},
+          {trainable::kSize, trainable::NumberTensor(size_)},
+          {trainable::kSeed, trainable::NumberTensor(static_cast<std::int64_t>(options_.seed))}};
 }
 
 void DistributedSampler::load_state_dict(const TensorMap& state) {
-  if (const std::int64_t size = Number(state, kSize); size != size_) {
+  if (const std::int64_t size = trainable::NumberIn(state, trainable::kSize); size != size_) {
     throw Error("sampler: the saved place is in a dataset of " + std::to_string(size) +
                 " samples, this one has " + std::to_string(size_) +
                 "; go on with the same data, or begin an epoch with set_epoch()");
   }
-  MoveTo(Number(state, kEpoch), Number(state, kOffset));
-  options_.seed = static_cast<std::uint64_t>(Number(state, kSeed));
+  MoveTo(trainable::NumberIn(state, trainable::kEpoch),
+         trainable::NumberIn(state, trainable::kOffset));
+  options_.seed = static_cast<std::uint64_t>(trainable::NumberIn(state, trainable::kSeed));
   order_epoch_ = -1;
 }
 
@@ -157,7 +188,8 @@ void DistributedSampler::save(torch::serialize::OutputArchive& archive) const {
 
 void DistributedSampler::load(torch::serialize::InputArchive& archive) {
   TensorMap state;
-  for (const char* name : {kEpoch, kOffset, kSize, kSeed}) {
+  for (const char* name :
+       {trainable::kEpoch, trainable::kOffset, trainable::kSize, trainable::kSeed}) {
     archive.read(name, state[name], /*is_buffer=*/true);
   }
   load_state_dict(state);

@@ -1,6 +1,8 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -11,44 +13,14 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-// Of a failed batch, so many samples are named.
-constexpr std::size_t kSamplesNamed = 8;
-
-std::string Failure(const std::exception_ptr& error, const std::vector<std::size_t>& samples,
-                    int rank) {
-  std::string text = "data loader: rank " + std::to_string(rank) + ": the dataset failed on";
-  for (std::size_t i = 0; i < samples.size() && i < kSamplesNamed; ++i) {
-    text += (i == 0 ? " samples " : ", ") + std::to_string(samples[i]);
-  }
-  if (samples.size() > kSamplesNamed) text += ", …";
+std::string Failure(const std::exception_ptr& error, const std::string& what, int rank) {
+  const std::string text = "data loader: rank " + std::to_string(rank) + ": " + what + ": ";
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& exception) {
-    return text + ": " + exception.what();
+    return text + exception.what();
   } catch (...) {
-    return text + ": an exception that does not derive from std::exception";
-  }
-}
-
-void Check(std::int64_t dataset_size, const DataLoaderOptions& options, int world_size) {
-  const std::string batch = std::to_string(options.batch_size);
-  if (options.batch_size < world_size) {
-    throw Error("PrepareDataLoader: batch_size: a batch of " + batch +
-                " samples cannot be shared by " + std::to_string(world_size) +
-                " workers; it counts the samples of all workers together, and every worker needs "
-                "one");
-  }
-  const std::int64_t needed = options.drop_last ? options.batch_size : world_size;
-  if (dataset_size < needed) {
-    throw Error("PrepareDataLoader: the dataset's " + std::to_string(dataset_size) +
-                " samples are fewer than " +
-                (options.drop_last ? "one batch of " + batch + ", and drop_last leaves nothing"
-                                   : "the " + std::to_string(world_size) + " workers"));
-  }
-  if (options.threads < 0 || options.prefetch_factor < 1) {
-    throw Error("PrepareDataLoader: threads (" + std::to_string(options.threads) +
-                ") has to be 0 or more, prefetch_factor (" +
-                std::to_string(options.prefetch_factor) + ") 1 or more");
+    return text + "an exception that does not derive from std::exception";
   }
 }
 
@@ -56,10 +28,7 @@ void Check(std::int64_t dataset_size, const DataLoaderOptions& options, int worl
 
 struct Prefetcher::State {
   struct Job {
-    std::vector<std::size_t> samples;
-    std::int64_t epoch = 0;   // where the gang is
-    std::int64_t offset = 0;  // after it
-    bool last = false;        // of its epoch
+    BatchSource::Request request;
     bool taken = false;
     bool done = false;
     std::shared_ptr<void> batch;
@@ -69,81 +38,90 @@ struct Prefetcher::State {
   const DataLoaderOptions options;
   Context& context;
   const Fetch fetch;
-  DistributedSampler place;  // after what was handed out
-  DistributedSampler ahead;  // after what is in `jobs`
+  BatchSource::Place place;  // after what was handed out
   bool epoch_ended = false;
 
   std::mutex mutex;
   std::condition_variable work;           // for the threads: a job, or the end
   std::condition_variable done;           // for the training thread
   std::deque<std::shared_ptr<Job>> jobs;  // in the order in which they are handed out
+  bool asking = false;                    // somebody uses the source, without holding the mutex
   bool stopping = false;
+  const std::unique_ptr<BatchSource> source;
   std::vector<std::thread> threads;
 
-  void Run(const std::shared_ptr<Job>& job, int thread) const {
+  // Asks the source which batch it is; jobs do so in their order.
+  void Ask(Job& job) const {
     try {
-      job->batch = fetch(thread, job->samples);
+      job.request = source->Next();
     } catch (...) {
-      job->error = std::current_exception();
+      job.error = std::current_exception();
     }
+  }
+
+  void Run(Job& job, int thread) const {
+    if (job.error) return;
+    try {
+      job.batch = fetch(thread, job.request.content.get());
+    } catch (...) {
+      job.error = std::current_exception();
+    }
+  }
+
+  std::shared_ptr<Job> FirstUntaken() const {
+    for (const auto& job : jobs) {
+      if (!job->taken) return job;
+    }
+    return nullptr;
   }
 
   void ReadAhead(int thread) {
     std::unique_lock lock(mutex);
     while (true) {
-      std::shared_ptr<Job> job;
-      work.wait(lock, [&] {
-        for (const auto& candidate : jobs) {
-          if (!candidate->taken) job = candidate;
-          if (job) break;
-        }
-        return stopping || job;
-      });
+      work.wait(lock, [&] { return stopping || (!asking && FirstUntaken() != nullptr); });
       if (stopping) return;
-      job->taken = true;
+      const std::shared_ptr<Job> job = FirstUntaken();
+      job->taken = asking = true;
       lock.unlock();
-      Run(job, thread);
+      Ask(*job);
+      lock.lock();
+      asking = false;
+      work.notify_all();
+      done.notify_one();
+      lock.unlock();
+      Run(*job, thread);
       lock.lock();
       job->done = true;
       done.notify_one();
     }
   }
 
-  std::shared_ptr<Job> NextJob() {
-    auto job = std::make_shared<Job>();
-    auto samples = ahead.NextShare(options.batch_size);
-    if (!samples) {  // a place that was loaded can be at an epoch's end
-      ahead.set_epoch(ahead.epoch() + 1);
-      samples = ahead.NextShare(options.batch_size);
-    }
-    job->samples = std::move(*samples);
-    const std::int64_t left = ahead.size() - ahead.offset();
-    job->last = left == 0 || (options.drop_last && left < options.batch_size);
-    if (job->last) ahead.set_epoch(ahead.epoch() + 1);
-    job->epoch = ahead.epoch();
-    job->offset = ahead.offset();
-    return job;
-  }
-
   void FillUp() {
     const std::size_t wanted = threads.empty() ? 1 : threads.size() * options.prefetch_factor;
     const std::lock_guard lock(mutex);
-    while (jobs.size() < wanted) jobs.push_back(NextJob());
+    while (jobs.size() < wanted) jobs.push_back(std::make_shared<Job>());
     work.notify_all();
   }
 
   std::shared_ptr<Job> Await() {
-    if (threads.empty()) {
-      const std::shared_ptr<Job> job = jobs.front();
-      jobs.pop_front();
-      Run(job, 0);
-      return job;
-    }
     std::unique_lock lock(mutex);
     const std::shared_ptr<Job> job = jobs.front();
-    done.wait(lock, [&] { return job->done; });
+    if (threads.empty()) {
+      Ask(*job);
+      Run(*job, 0);
+    } else {
+      done.wait(lock, [&] { return job->done; });
+    }
     jobs.pop_front();
     return job;
+  }
+
+  // Forgets what was read ahead, and lets `move` use the source.
+  void Move(const std::function<void()>& move) {
+    std::unique_lock lock(mutex);
+    jobs.clear();
+    done.wait(lock, [&] { return !asking; });
+    move();
   }
 
   ~State() {
@@ -156,16 +134,12 @@ struct Prefetcher::State {
   }
 };
 
-Prefetcher::Prefetcher(std::int64_t dataset_size, const DataLoaderOptions& options,
-                       Context& context, Fetch fetch) {
-  Check(dataset_size, options, context.world_size());
-  DistributedSampler sampler = context.PrepareSampler(
-      dataset_size, {.shuffle = options.shuffle, .drop_last = options.drop_last});
-  state_.reset(new State{.options = options,
-                         .context = context,
-                         .fetch = std::move(fetch),
-                         .place = sampler,
-                         .ahead = sampler});
+Prefetcher::Prefetcher(std::unique_ptr<BatchSource> source, const DataLoaderOptions& options,
+                       Context& context, Fetch fetch)
+    : state_(new State{.options = options,
+                       .context = context,
+                       .fetch = std::move(fetch),
+                       .source = std::move(source)}) {
   for (int thread = 0; thread < options.threads; ++thread) {
     state_->threads.emplace_back([state = state_.get(), thread] { state->ReadAhead(thread); });
   }
@@ -177,9 +151,12 @@ std::shared_ptr<void> Prefetcher::Next() {
   State& state = *state_;
   state.FillUp();
   const auto job = state.Await();
-  if (job->error) throw Error(Failure(job->error, job->samples, state.context.rank()));
-  state.place.MoveTo(job->epoch, job->offset);
-  state.epoch_ended = job->last;
+  if (job->error) {
+    const std::string what = state.source->NameOf(job->request, state.place);
+    throw Error(Failure(job->error, what, state.context.rank()));
+  }
+  state.place = job->request.after;
+  state.epoch_ended = job->request.last;
   state.FillUp();
   state.context.Heartbeat();
   return job->batch;
@@ -187,12 +164,23 @@ std::shared_ptr<void> Prefetcher::Next() {
 
 bool Prefetcher::epoch_ended() const { return state_->epoch_ended; }
 
-const DistributedSampler& Prefetcher::place() const { return state_->place; }
+BatchSource::Place Prefetcher::place() const { return state_->place; }
 
-void Prefetcher::MoveTo(const DistributedSampler& place) {
-  const std::lock_guard lock(state_->mutex);
-  state_->jobs.clear();
-  state_->place = state_->ahead = place;
+void Prefetcher::MoveTo(const BatchSource::Place& place) {
+  if (place.epoch < 0 || place.offset < 0) {
+    throw Error("data loader: there is no place " + std::to_string(place.offset) + " of epoch " +
+                std::to_string(place.epoch));
+  }
+  state_->Move([&] {
+    state_->source->MoveTo(place);
+    state_->place = place;
+  });
+}
+
+TensorMap Prefetcher::state_dict() const { return state_->source->StateAt(state_->place); }
+
+void Prefetcher::load_state_dict(const TensorMap& state) {
+  state_->Move([&] { state_->place = state_->source->Load(state); });
 }
 
 }  // namespace attune::inline sdk::trainable

@@ -15,6 +15,12 @@ class CompressionHook final
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
     const at::Tensor gradients = bucket.getBufferRef();
     const int world_size = state_->getSize();
+    if (gradients.is_sparse()) {
+      // Not compressed: mostly indices travel.
+      std::vector<at::Tensor> mean{gradients / world_size};
+      const auto result = [mean](c10::ivalue::Future&) { return c10::IValue(mean[0]); };
+      return state_->allreduce(mean)->getFuture()->then(result, c10::TensorType::get());
+    }
     // Divided first: a sum may be beyond what the smaller type holds where the mean is not.
     std::vector<at::Tensor> sent{(gradients / world_size).to(type_)};
     const auto decompress = [gradients, mean = sent[0]](c10::ivalue::Future&) {

@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
@@ -16,6 +17,7 @@
 
 #include "attune/error.h"
 #include "attune/sync_batch_norm.h"
+#include "trainable/base/gradients.h"
 #include "trainable/distributed/compression.h"
 
 namespace attune::inline sdk::trainable {
@@ -45,6 +47,19 @@ std::vector<std::pair<std::string, at::Tensor>> Unique(const Items& items) {
   return unique;
 }
 
+// The weights of the module whose gradients are sparse.
+std::set<const void*> SparselyTrained(torch::nn::Module& module) {
+  std::set<const void*> sparse;
+  module.apply([&](torch::nn::Module& part) {
+    if (const auto* embedding = part.as<torch::nn::EmbeddingImpl>()) {
+      if (embedding->options.sparse()) sparse.insert(embedding->weight.unsafeGetTensorImpl());
+    } else if (const auto* bag = part.as<torch::nn::EmbeddingBagImpl>()) {
+      if (bag->options.sparse()) sparse.insert(bag->weight.unsafeGetTensorImpl());
+    }
+  });
+  return sparse;
+}
+
 double Seconds(const at::DDPLoggingData& data, const char* key) {
   const auto found = data.ints_map.find(key);
   return found == data.ints_map.end() ? 0 : static_cast<double>(found->second) * 1e-9;
@@ -61,7 +76,7 @@ struct GradientSync::State {
   bool static_graph;
   bool static_graph_begun = false;  // the Reducer looks through it with the next backward
   bool static_graph_known = false;  // the first synchronised backward is done
-  bool is_enabled = true;           // as of GradientSync
+  int pauses = 0;                   // Pause() calls without their Resume() so far
   bool preparing = false;           // between BeforeForward and AfterForward of a synchronised step
   bool synchronised = false;        // a synchronised forward has happened
   bool armed = false;               // the Reducer expects a backward
@@ -98,8 +113,8 @@ struct GradientSync::State {
     auto& engine = torch::autograd::Engine::get_default_engine();
     engine.queue_callback([this] { armed = in_backward = false; });
     // After a forward outside of no_sync() the Reducer reduces, wherever its backward comes.
-    local = !is_enabled && !armed;
-    if (!is_enabled && armed && static_graph && !static_graph_known) {
+    local = pauses > 0 && !armed;
+    if (pauses > 0 && armed && static_graph && !static_graph_known) {
       throw Error(
           "DistributedModel: with static_graph the first forward outside of no_sync() has to be "
           "followed by its backward, before one under no_sync()");
@@ -147,7 +162,9 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
 
   std::vector<at::Tensor> weights;
   std::vector<at::Tensor> trained;
+  std::vector<bool> is_sparse;
   std::unordered_map<std::size_t, std::string> names;
+  const std::set<const void*> sparse = SparselyTrained(module);
   auto parameters = Unique(module.named_parameters());
   // Backward reaches the last layers first, so they have to be in the first bucket.
   std::reverse(parameters.begin(), parameters.end());
@@ -156,6 +173,7 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
     if (!parameter.requires_grad()) continue;
     names[trained.size()] = name;
     trained.push_back(parameter);
+    is_sparse.push_back(sparse.contains(parameter.unsafeGetTensorImpl()));
   }
   // It takes the first of them for granted.
   if (!weights.empty()) {
@@ -165,12 +183,14 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
   state_->Broadcast(state_->buffers);
   if (trained.empty()) return;
 
-  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
-      trained, {static_cast<std::size_t>(options.first_bucket_bytes),
-                static_cast<std::size_t>(options.bucket_bytes)});
+  auto [buckets, limits] =
+      c10d::compute_bucket_assignment_by_size(trained,
+                                              {static_cast<std::size_t>(options.first_bucket_bytes),
+                                               static_cast<std::size_t>(options.bucket_bytes)},
+                                              is_sparse);
   state_->reducer = std::make_shared<c10d::Reducer>(
-      trained, std::move(buckets), state_->group, /*expect_sparse_gradients=*/std::vector<bool>{},
-      options.bucket_bytes, state_->find_unused_parameters,
+      trained, std::move(buckets), state_->group, is_sparse, options.bucket_bytes,
+      state_->find_unused_parameters,
       // The optimizer's zero_grad(false) detaches gradients in place, which a view refuses.
       /*gradient_as_bucket_view=*/false, std::move(names), options.first_bucket_bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
@@ -200,13 +220,13 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
 
 GradientSync::~GradientSync() = default;
 
-void GradientSync::set_enabled(bool enabled) { state_->is_enabled = enabled; }
+void GradientSync::Pause() { ++state_->pauses; }
 
-bool GradientSync::enabled() const { return state_->is_enabled; }
+void GradientSync::Resume() { --state_->pauses; }
 
 void GradientSync::BeforeForward() {
   state_->context.Heartbeat();
-  state_->preparing = state_->is_enabled && at::GradMode::is_enabled();
+  state_->preparing = state_->pauses == 0 && at::GradMode::is_enabled();
   if (!state_->preparing) return;
   if (state_->synchronised) state_->context.NoteFirstOptimizerStep();
   state_->synchronised = true;
@@ -239,8 +259,19 @@ double GradientSync::ClipGradNorm(double max_norm, double norm_type, bool error_
         "clip_grad_norm_: the last backward was not synchronised, so each rank would clip by a "
         "norm of its own; clip after the last part of the batch, outside of no_sync()");
   }
-  return torch::nn::utils::clip_grad_norm_(state_->parameters, max_norm, norm_type,
-                                           error_if_nonfinite);
+  std::vector<at::Tensor> clipped;
+  for (const at::Tensor& parameter : state_->parameters) {
+    const at::Tensor values = trainable::GradientValues(parameter);
+    if (!values.defined() || !parameter.grad().is_sparse()) {
+      clipped.push_back(parameter);
+      continue;
+    }
+    // Of a sparse gradient LibTorch would scale a copy.
+    at::Tensor holder = at::empty_like(values);
+    holder.mutable_grad() = values;
+    clipped.push_back(std::move(holder));
+  }
+  return torch::nn::utils::clip_grad_norm_(clipped, max_norm, norm_type, error_if_nonfinite);
 }
 
 bool GradientSync::find_unused_parameters() const { return state_->find_unused_parameters; }

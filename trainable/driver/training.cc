@@ -53,7 +53,9 @@ Metrics PassResult::Means() const {
 }
 
 Training::Training(Context& context, const TorchTrainerOptions& options)
-    : context_(context), options_(options), scaler_({.enabled = options.use_fp16}) {}
+    : context_(context), options_(options), scaler_({.enabled = options.use_fp16}) {
+  context_.SeedAfterSetup();  // RunEpoch() seeds
+}
 
 Training::~Training() = default;
 

@@ -10,6 +10,7 @@
 
 #include "attune/amp.h"
 #include "attune/error.h"
+#include "trainable/base/gradients.h"
 
 namespace attune::inline sdk {
 namespace {
@@ -63,8 +64,9 @@ struct GradScaler::State {
               "GradScaler: a gradient is of type Half, in which unscaling it would lose what "
               "scaling has kept; leave parameters float and run the forward under Autocast");
         }
-        if (!seen.insert(parameter.grad().unsafeGetTensorImpl()).second) continue;
-        gradients[parameter.grad().scalar_type()].push_back(parameter.grad());
+        if (!seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
+        at::Tensor values = trainable::GradientValues(parameter);
+        gradients[values.scalar_type()].push_back(std::move(values));
       }
     }
     if (gradients.empty()) {

@@ -65,6 +65,7 @@ struct Context::State {
   trainable::Channel& channel;
   const std::vector<std::string> args;
   const c10::Device device;
+  const std::vector<c10::Device> devices;
   trainable::ProcessGroups groups;
   trainable::Saver saver;                               // used by rank 0
   std::optional<trainable::FetchedCheckpoint> fetched;  // if the gang is on several hosts
@@ -84,6 +85,10 @@ struct Context::State {
   Clock::duration waited{};  // the time since then that was spent waiting for verdicts
   Clock::time_point saved = began;
   Clock::duration save_took{};
+  // PrepareModel() does not seed.
+  bool seeds_after_setup = false;
+  // By a training function.
+  int prepared_models = 0;
 
   State(const trainable::Start& the_start, trainable::Channel& the_channel,
         std::vector<std::string> the_args)
@@ -91,6 +96,7 @@ struct Context::State {
         channel(the_channel),
         args(std::move(the_args)),
         device(start.device),
+        devices(start.devices.begin(), start.devices.end()),
         groups(start, channel),
         saver(channel),
         milestone(OrNever(start.milestone)) {}
@@ -242,6 +248,7 @@ int Context::world_size() const { return state_->start.world_size; }
 int Context::local_rank() const { return state_->start.local_rank; }
 int Context::local_world_size() const { return state_->start.local_world_size; }
 c10::Device Context::device() const { return state_->device; }
+const std::vector<c10::Device>& Context::devices() const { return state_->devices; }
 std::uint64_t Context::seed() const { return state_->start.seed; }
 std::int64_t Context::step() const { return state_->step; }
 std::int64_t Context::time() const { return state_->time; }
@@ -421,16 +428,28 @@ DistributedSampler Context::PrepareSampler(std::int64_t size,
   options.rank = rank();
   options.world_size = world_size();
   options.seed = seed();
-  return DistributedSampler(size, options);
+  return DistributedSampler(size, std::move(options));
 }
 
 c10d::ProcessGroup& Context::process_group() { return *state_->groups.data(); }
 trainable::ProcessGroups& Context::groups() { return state_->groups; }
 
 void Context::SeedStep() {
-  // Stream 0 of the seed belongs to Setup().
-  at::manual_seed(trainable::Key(seed(), static_cast<std::uint64_t>(step()) + 1, rank()));
+  // Stream 0 of the seed belongs to the set-up. A model that a training function builds after
+  // another one was prepared draws from the coming step's stream. The number of models keeps the
+  // step from drawing the same numbers again.
+  const std::uint64_t stream =
+      trainable::Key(seed(), static_cast<std::uint64_t>(step()) + 1, rank());
+  at::manual_seed(trainable::Key(stream, state_->prepared_models));
 }
+
+void Context::NotePreparedModel() {
+  if (state_->seeds_after_setup) return;
+  ++state_->prepared_models;
+  SeedStep();
+}
+
+void Context::SeedAfterSetup() { state_->seeds_after_setup = true; }
 
 void Context::NoteFirstOptimizerStep() {
   if (std::exchange(state_->first_step_noted, true)) return;

@@ -158,12 +158,13 @@ void Prepare(const Start& start, const Program& program, const std::vector<std::
   }
   if (start.device == "cpu") return;
 #ifdef ATTUNE_CUDA
-  const int device = c10::Device(start.device).index();
-  if (const int gpus = c10::cuda::device_count(); gpus > 0 && device >= gpus) {
-    throw Error("device " + start.device + ": there is no such GPU; this process can use " +
+  const int gpus = c10::cuda::device_count();
+  for (const std::string& device : start.devices) {
+    if (gpus == 0 || c10::Device(device).index() < gpus) continue;
+    throw Error("device " + device + ": there is no such GPU; this process can use " +
                 std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs"));
   }
-  c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
+  c10::cuda::set_device(c10::Device(start.device).index());
 #else
   throw Error("device " + start.device + ": this program was built without CUDA (ATTUNE_CUDA)");
 #endif
@@ -229,6 +230,7 @@ int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& pro
 void TrainByStep(Context& context, Trainable& trainable,
                  const Context::SaveShardFunction& save_shard) {
   trainable.Attach(context);
+  context.SeedAfterSetup();
   trainable.Setup(context.config());
   if (const CheckpointReader* checkpoint = context.checkpoint()) trainable.Load(*checkpoint);
   context.Heartbeat();

@@ -11,7 +11,8 @@ Every rank runs the same script. Either every rank calls `report` equally often,
 of Attune's, by torchrun, or by hand as a gang of one; only with the first is anything decided.
 
 Known of the trial, as attributes of this module: `config` (name → value), `rank`, `world_size`,
-`local_rank`, `local_world_size`, `device` ("cpu" or "cuda:N"), `cpus` (cores of this rank), `seed` (the
+`local_rank`, `local_world_size`, `device` ("cpu" or "cuda:N"), `devices` (a list of every device of
+this rank, `device` first), `cpus` (cores of this rank), `seed` (the
 same on all ranks and attempts, below 2^31), `sweep`, `trial`, `attempt`, `step` (the last one that is done, 0 at
 the beginning), `time` (what the sweep measures time in, where its `time_attr` names a metric: that of
 the last report, rounded down; else `step`), `max_step` (the last time that the sweep wants, as far as
@@ -38,7 +39,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["Checkpoint", "CheckpointError", "DiskFull", "LostPeer", "TrialEnded", "heartbeat", "init", "log",
            "progress", "report",
-           "attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus", "device", "local_rank",
+           "attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus", "device", "devices", "local_rank",
            "local_world_size", "max_step", "rank", "seed", "step", "sweep", "time", "trial", "world_size"]
 
 # What __getattr__ finds, for type checkers.
@@ -49,6 +50,7 @@ checkpoint_dir: str | None
 config: Config
 cpus: int
 device: str
+devices: list[str]
 local_rank: int
 local_world_size: int
 max_step: int

@@ -17,7 +17,7 @@ from attune._control import LostPeer
 from attune._peers import Peers
 
 PUBLIC = ("attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus", "device",
-          "local_rank", "local_world_size", "max_step", "rank", "seed", "step", "sweep", "time",
+          "devices", "local_rank", "local_world_size", "max_step", "rank", "seed", "step", "sweep", "time",
           "trial", "world_size")
 
 _PROTOCOL = 1
@@ -70,6 +70,7 @@ class Trial:
         self.local_rank = start.get("local_rank", self.rank)
         self.local_world_size = start.get("local_world_size", self.world_size)
         self.device, self.cpus = start.get("device", "cpu"), start.get("cpus", 1)
+        self.devices = start.get("devices", [self.device])
         self.seed = short_seed(start.get("seed", 0))
         self.config = Config(start.get("config", {}))
         self.max_step = start.get("max_step", 0)

@@ -8,6 +8,7 @@
 namespace attune::channel {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Messages, UnknownFieldsAndTypesAreIgnored) {
@@ -184,7 +185,7 @@ TEST(StepOfTime, IsTheValueRoundedDownAndNeverFallsBack) {
 constexpr const char* kStart =
     R"({"type": "start", "protocol": 1, "sweep": "s1", "trial": 17, "attempt": 2,
         "rank": 1, "world_size": 2, "local_rank": 1, "local_world_size": 2,
-        "device": "cpu", "cpus": 1, "seed": 7234917231, "new_field": [],
+        "device": "cuda:1", "devices": ["cuda:1", "cuda:3"], "cpus": 1, "seed": 7234917231, "new_field": [],
         "config": {"width": 32, "lr": 0.1, "optimizer": "sgd", "nesterov": true},
         "milestone": 3, "max_step": 27, "checkpoint_every": 0,
         "checkpoint_dir": "/data/checkpoints", "resume": {"step": 9, "path": "/data/step-9"}})";
@@ -199,6 +200,8 @@ TEST(Messages, StartIsReadInFull) {
   EXPECT_EQ(start.trial, 17);
   EXPECT_EQ(start.attempt, 2);
   EXPECT_EQ(start.rank, 1);
+  EXPECT_EQ(start.device, "cuda:1");
+  EXPECT_THAT(start.devices, ElementsAre("cuda:1", "cuda:3"));
   EXPECT_EQ(start.seed, 7234917231u);
   EXPECT_EQ(ToJson(start.parameters),
             "{\"width\":32,\"lr\":0.1,\"optimizer\":\"sgd\",\"nesterov\":true}\n");
@@ -227,6 +230,10 @@ TEST(Messages, FieldOfAStartThatIsWrongIsNamed) {
   EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"resume":{"path":"/p"})"),
               HasSubstr("'resume' is one whose 'step' is missing"));
   EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"seed":-1)"), HasSubstr("'seed'"));
+  for (const char* devices : {"[]", "[0]", R"("cuda:0")"}) {
+    EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"devices":)" + std::string(devices)),
+                HasSubstr("'devices' is"));
+  }
 }
 
 TEST(Messages, StartMayBeAllZeroWhereThatMeansNone) {
@@ -235,6 +242,7 @@ TEST(Messages, StartMayBeAllZeroWhereThatMeansNone) {
           "milestone":0,"max_step":0,"checkpoint_every":0,"trial":0,"checkpoint_dir":""})");
   ASSERT_TRUE(start.ok()) << start.error().message;
   EXPECT_EQ(std::get<Start>(start.value()).cpus, 0);
+  EXPECT_TRUE(std::get<Start>(start.value()).devices.empty());
 }
 
 TEST(Messages, LastStepMayBeAsLargeAsASweepFileSays) {

@@ -27,6 +27,13 @@ class Reports(Client):
         rank = self.rank("print(attune.seed)", seed=2**52 + 2**31 + 5)
         self.assertEqual(rank.end()[1], "5\n")
 
+    def test_a_rank_knows_all_of_its_devices(self):
+        script = "print(attune.device, attune.devices)"
+        rank = self.rank(script, device="cuda:0", devices=["cuda:0", "cuda:2"])
+        self.assertEqual(rank.end()[1], "cuda:0 ['cuda:0', 'cuda:2']\n")
+        self.assertEqual(self.rank(script, device="cuda:1").end()[1], "cuda:1 ['cuda:1']\n")
+        self.assertEqual(self.by_hand(script).stdout, "cpu ['cpu']\n")
+
     def test_an_unknown_parameter_says_what_to_do(self):
         rank = self.rank("attune.config['depth']")
         error = rank.receive("error")["message"]

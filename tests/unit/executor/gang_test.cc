@@ -63,6 +63,7 @@ TEST_F(GangTest, StartLineCarriesTheConfigurationExactlyAndInOrder) {
   EXPECT_EQ(start["world_size"], 2);
   EXPECT_EQ(start["local_world_size"], 2);
   EXPECT_EQ(start["device"], "cpu");
+  EXPECT_EQ(start["devices"], nlohmann::json::array({"cpu"}));
   EXPECT_EQ(start["seed"], 9007199254740991);
   EXPECT_EQ(start["milestone"], 3);
   EXPECT_EQ(start["max_step"], 27);
@@ -86,6 +87,19 @@ TEST_F(GangTest, DevicesAreCountedAmongTheGpusOfTheGang) {
   EXPECT_EQ(LoggedLine(spec, 0, 0)["device"], "cuda:0");
   EXPECT_EQ(LoggedLine(spec, 1, 0)["device"], "cuda:1");
   EXPECT_THAT(Log(spec, 1), HasSubstr("CUDA_VISIBLE_DEVICES=5,2\n"));
+}
+
+TEST_F(GangTest, FirstGpuOfARankIsThatOfItsLocalRank) {
+  GangSpec spec = PlainWorker({"env:CUDA_VISIBLE_DEVICES"}, 2);
+  spec.ranks[0].gpus = {0, 1};
+  spec.ranks[1].gpus = {2, 3};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 0), HasSubstr("CUDA_VISIBLE_DEVICES=0,2,1,3\n"));
+  EXPECT_THAT(Log(spec, 1), HasSubstr("CUDA_VISIBLE_DEVICES=0,2,1,3\n"));
+  EXPECT_EQ(LoggedLine(spec, 0, 0)["device"], "cuda:0");
+  EXPECT_EQ(LoggedLine(spec, 1, 0)["device"], "cuda:1");
+  EXPECT_EQ(LoggedLine(spec, 0, 0)["devices"], nlohmann::json::array({"cuda:0", "cuda:2"}));
+  EXPECT_EQ(LoggedLine(spec, 1, 0)["devices"], nlohmann::json::array({"cuda:1", "cuda:3"}));
 }
 
 // A variable of this process, for as long as a test wants it.

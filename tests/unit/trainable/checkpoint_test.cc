@@ -306,8 +306,63 @@ TEST_F(Checkpoints, OfAProgramsOwnFilesAreCopiedAndChecked) {
   EXPECT_THAT([&] { reader.AsDirectory(); }, ThrowsMessage<Error>(HasSubstr("weights.bin")));
   EXPECT_THAT([&] { Checkpoint::FromDirectory(folder_ / "none"); },
               ThrowsMessage<Error>(HasSubstr("not a folder")));
-  EXPECT_THAT([&] { Checkpoint::FromDirectory(folder_); },
-              ThrowsMessage<Error>(HasSubstr("no folders")));
+  fs::create_directory_symlink(own, own / "again");
+  EXPECT_THAT([&] { Checkpoint::FromDirectory(own); }, ThrowsMessage<Error>(HasSubstr("again")));
+}
+
+TEST_F(Checkpoints, HoldFilesInFolders) {
+  CheckpointWriter writer(folder_, 1, 1, 1);
+  writer.Write("nets/policy", TensorMap{{"x", torch::arange(6)}});
+  ShardWriter(writer.folder(), 0).Write("nets/policy", TensorMap{{"own", torch::arange(2)}});
+  writer.WriteText("tokenizer/vocabulary.txt", "words");
+  fs::create_directories(writer.folder() / "raw" / "deep");
+  Overwrite(writer.folder() / "raw" / "deep" / "weights.bin", "1234");
+  const CheckpointReader reader(writer.Commit().path);
+
+  const auto files = nlohmann::json::parse(Bytes(reader.folder() / "manifest.json"))["files"];
+  std::vector<std::string> names;
+  for (const auto& [name, listed] : files.items()) names.push_back(name);
+  EXPECT_THAT(names,
+              UnorderedElementsAre("nets/policy.rank-0.safetensors", "nets/policy.safetensors",
+                                   "raw/deep/weights.bin", "tokenizer/vocabulary.txt"));
+  EXPECT_TRUE(reader.ReadTensors("nets/policy").at("x").equal(torch::arange(6)));
+  EXPECT_TRUE(reader.Shard(0).ReadTensors("nets/policy").contains("own"));
+  EXPECT_TRUE(reader.Has("tokenizer/vocabulary.txt"));
+  EXPECT_EQ(reader.ReadText("tokenizer/vocabulary.txt"), "words");
+
+  CheckpointWriter copy(folder_, 2, 1, 1);
+  copy.Write(Checkpoint::FromDirectory(reader.folder() / "raw"));
+  EXPECT_EQ(CheckpointReader(copy.Commit().path).ReadText("deep/weights.bin"), "1234");
+
+  Overwrite(reader.folder() / "raw" / "deep" / "weights.bin", "1235");
+  EXPECT_THAT([&] { reader.AsDirectory(); },
+              ThrowsMessage<Error>(HasSubstr("raw/deep/weights.bin")));
+}
+
+TEST_F(Checkpoints, RefuseNamesThatLeadOut) {
+  CheckpointWriter writer(folder_, 1, 1, 1);
+  for (const char* name : {"../outside", "nets/../../outside", "/tmp/outside", "nets//x", ""}) {
+    EXPECT_THROW(writer.WriteText(name, "x"), Error) << name;
+    EXPECT_THROW(CheckpointReader(Write(2).path).ReadText(name), Error) << name;
+    fs::remove_all(folder_ / "step-2-attempt-1");
+  }
+  EXPECT_THROW(writer.Write("../outside", TensorMap{{"x", torch::arange(6)}}), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "outside"));
+  EXPECT_FALSE(fs::exists(folder_ / "outside.safetensors"));
+}
+
+TEST_F(Checkpoints, RefuseLinks) {
+  for (const bool to_folder : {false, true}) {
+    CheckpointWriter writer(folder_, 1, 1, 1);
+    fs::create_directory(writer.folder() / "nets");
+    if (to_folder) {
+      fs::create_directory_symlink("/etc", writer.folder() / "nets" / "link");
+    } else {
+      fs::create_symlink("/etc/hostname", writer.folder() / "nets" / "link");
+    }
+    EXPECT_THAT([&] { writer.Commit(); }, ThrowsMessage<Error>(HasSubstr("nets/link")));
+  }
+  EXPECT_THAT(Names(), IsEmpty());
 }
 
 TEST_F(Checkpoints, ThrowawayFoldersGoWithTheirScope) {

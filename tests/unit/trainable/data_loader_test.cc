@@ -17,6 +17,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 using Place = std::pair<int, int>;  // an epoch, and how many of its samples were visited before
@@ -184,6 +185,113 @@ TEST(DataLoader, ResumedWithAnotherNumberOfRanksVisitsWhatIsLeftOnce) {
     EXPECT_EQ(visits.Epoch(0), Everything(50)) << before << " to " << after;
     EXPECT_EQ(visits.Epoch(1), Everything(50)) << before << " to " << after;
   }
+}
+
+class Streams : public ::testing::TestWithParam<const char*> {
+ protected:
+  json Config(json more = json::object()) const {
+    more.update({{"samples", 50}, {"batch", 8}, {"kind", GetParam()}});
+    return more;
+  }
+};
+
+TEST_P(Streams, HaveTheSameBatchesForAnyNumberOfRanks) {
+  const Visits one = Train(1, Config(), 2);
+  EXPECT_THAT(one.batches.at({0, 0}), ElementsAre(ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
+  for (const int world_size : {2, 3}) {
+    const Visits many = Train(world_size, Config(), 2);
+    for (const auto& [place, shares] : many.batches) {
+      ASSERT_EQ(std::ssize(shares), world_size);
+      if (world_size == 3 && place.second == 40) continue;  // it has those of the batch at 48 too
+      EXPECT_EQ(many.Batch(place), one.Batch(place));
+    }
+  }
+}
+
+TEST_P(Streams, HaveEachSampleOnceInAnEpoch) {
+  for (const int world_size : {1, 2, 3}) {
+    for (const int threads : {0, 1, 3}) {
+      const Visits visits = Train(world_size, Config({{"threads", threads}}), 2);
+      EXPECT_EQ(visits.Epoch(0), Everything(50));
+      EXPECT_EQ(visits.Epoch(1), Everything(50));
+    }
+  }
+}
+
+TEST_P(Streams, LeaveOutWhatDoesNotFillABatchIfTold) {
+  const Visits visits = Train(2, Config({{"drop_last", true}}), 2);
+  EXPECT_EQ(visits.Epoch(0).size(), 48u);
+  EXPECT_EQ(visits.Epoch(1).size(), 48u);
+}
+
+TEST_P(Streams, GoOnInMidEpochWithAnyNumberOfRanks) {
+  const json config = Config({{"batches", 2}, {"threads", 2}});
+  for (const auto& [before, after] : {std::pair{2, 2}, std::pair{2, 3}, std::pair{3, 1}}) {
+    const Folder folder;
+    Visits visits = Train(before, config, 2, {{"checkpoint_dir", folder.path()}, {"attempt", 1}});
+    const Visits rest =
+        Train(after, config, 5,
+              {{"resume", {{"step", 2}, {"path", folder.path() + "/step-2-attempt-1"}}}});
+    EXPECT_EQ(rest.batches.begin()->first, Place(0, 32));
+    visits.batches.insert(rest.batches.begin(), rest.batches.end());
+    EXPECT_EQ(visits.Epoch(0), Everything(50)) << before << " to " << after;
+    EXPECT_EQ(visits.Epoch(1), Everything(50)) << before << " to " << after;
+    if (before == after) {
+      const Visits whole = Train(before, config, 4);
+      EXPECT_EQ(rest.metrics[1], whole.metrics[3]);
+    }
+  }
+}
+
+TEST_P(Streams, SayWhereTheyFailed) {
+  for (const int threads : {0, 2}) {
+    const std::string failure = FailureOf(1, Config({{"damaged", 17}, {"threads", threads}}), 0);
+    EXPECT_THAT(failure, HasSubstr("epoch 0, on the batch after 8 samples"));
+    EXPECT_THAT(failure, HasSubstr("sample 17 is damaged"));
+  }
+}
+
+TEST_P(Streams, CannotBeShuffled) {
+  EXPECT_THAT(FailureOf(1, Config({{"shuffle", true}}), 0), HasSubstr("set shuffle to false"));
+}
+
+TEST_P(Streams, WithoutABatchAreRefused) {
+  json config = Config({{"drop_last", true}});
+  config["samples"] = 5;
+  EXPECT_THAT(FailureOf(1, config, 0), HasSubstr("5 samples are fewer than one batch of 8"));
+}
+
+TEST_P(Streams, RefuseThePlaceOfADatasetWithIndices) {
+  const Folder folder;
+  Train(1, {{"samples", 50}, {"batch", 8}}, 1, {{"checkpoint_dir", folder.path()}, {"attempt", 1}});
+  FakeGang gang(1,
+                {{"config", Config()},
+                 {"resume", {{"step", 1}, {"path", folder.path() + "/step-1-attempt-1"}}}},
+                kLoader);
+  EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(), HasSubstr("is a stream"));
+}
+
+INSTANTIATE_TEST_SUITE_P(DataLoader, Streams, ::testing::Values("stream", "endless"));
+
+TEST(DataLoader, AStreamMayHaveAnotherOrderInEachEpoch) {
+  const Visits visits = Train(1, {{"samples", 50}, {"batch", 8}, {"kind", "stream"}}, 2);
+  EXPECT_NE(visits.Batch({0, 0}), visits.Batch({1, 0}));
+}
+
+TEST(DataLoader, DrawsByWeightAlikeForAnyNumberOfRanksAndAfterAResume) {
+  const json config = {{"samples", 50}, {"batch", 8}, {"kind", "weights"}, {"batches", 2}};
+  const Visits one = Train(1, config, 4);
+  EXPECT_EQ(one.batches.size(), 8u);
+  for (const auto& [place, shares] : one.batches) {
+    for (const int sample : shares[0]) EXPECT_LT(sample, 25);
+  }
+  const Folder folder;
+  Visits two = Train(2, config, 2, {{"checkpoint_dir", folder.path()}, {"attempt", 1}});
+  two.batches.merge(
+      Train(2, config, 2,
+            {{"resume", {{"step", 2}, {"path", folder.path() + "/step-2-attempt-1"}}}})
+          .batches);
+  for (const auto& [place, shares] : one.batches) EXPECT_EQ(two.Batch(place), one.Batch(place));
 }
 
 TEST(DataLoader, AnExceptionOfTheDatasetNamesRankAndSamples) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +21,12 @@ namespace {
 using nlohmann::json;
 
 // Metrics of each step of a gang that trains without a verdict.
-std::vector<json> Train(int world_size, const std::string& mode, int steps, json start = {}) {
+std::vector<json> Train(int world_size, const std::string& mode, int steps, json start = {},
+                        const Environment& environment = {}) {
   if (start.is_null()) start = json::object();
   start["config"] = {{"mode", mode}};
   start["max_step"] = start.contains("resume") ? steps + start["resume"]["step"].get<int>() : steps;
-  FakeGang gang(world_size, start);
+  FakeGang gang(world_size, start, environment);
   if (world_size > 1) gang.RelayRendezvous();
   std::vector<json> metrics;
   std::int64_t step = 0;
@@ -144,6 +146,37 @@ TEST_P(ResumedTrial, EndsWithTheWeightsOfAnUninterruptedOneBitForBit) {
 INSTANTIATE_TEST_SUITE_P(DataParallel, ResumedTrial,
                          ::testing::Values(std::pair("train", 2), std::pair("train", 3),
                                            std::pair("train", 4), std::pair("train_static", 3)));
+
+class RandomNumbers : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RandomNumbers, DifferByRankAndStepAndAreTheSameAfterAResume) {
+  const Environment form{{"GANG_PROGRAM_FORM", "draws"}};
+  std::string folder = ::testing::TempDir() + "draws-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::vector<json> whole = Train(2, GetParam(), 4, {{"seed", 7}}, form);
+  Train(2, GetParam(), 2, {{"seed", 7}, {"checkpoint_dir", folder}, {"attempt", 1}}, form);
+  const json resume = {{"step", 2}, {"path", folder + "/step-2-attempt-1"}};
+  const std::vector<json> rest =
+      Train(2, GetParam(), 2, {{"seed", 7}, {"attempt", 2}, {"resume", resume}}, form);
+
+  std::set<double> draws;
+  for (const json& step : whole) {
+    EXPECT_EQ(step["setup_0"], step["setup_1"]);
+    draws.insert({step["step_0"].get<double>(), step["step_1"].get<double>()});
+  }
+  EXPECT_EQ(draws.size(), 8u);
+  EXPECT_FALSE(draws.contains(whole[0].value("between_0", 0.0)))
+      << "a step draws what a model was built from";
+  ASSERT_EQ(rest.size(), 2u);
+  for (const int i : {0, 1}) {
+    EXPECT_EQ(rest[i]["step_0"], whole[2 + i]["step_0"]);
+    EXPECT_EQ(rest[i]["step_1"], whole[2 + i]["step_1"]);
+    EXPECT_EQ(rest[i]["setup_0"], whole[0]["setup_0"]);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(DataParallel, RandomNumbers, ::testing::Values("function", "class"));
 
 }  // namespace
 }  // namespace attune::inline sdk::trainable::testing

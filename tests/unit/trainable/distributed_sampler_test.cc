@@ -7,6 +7,8 @@
 #include <torch/serialize/archive.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <numeric>
 #include <sstream>
 
@@ -16,6 +18,8 @@ namespace attune::inline sdk {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 using Samples = std::vector<std::size_t>;
 
@@ -238,6 +242,31 @@ TEST(DistributedSampler, ALoaderOfLibTorchGetsAnotherWholeEpochEachTime) {
     EXPECT_NE(visited, before);
     before = visited;
   }
+}
+
+TEST(DistributedSampler, DrawsSamplesInProportionToTheirWeights) {
+  DistributedSampler sampler(4, {.seed = 5, .weights = {0, 1, 0, 3}});
+  std::array<int, 4> draws{};
+  for (int epoch = 0; epoch < 1000; ++epoch) {
+    sampler.set_epoch(epoch);
+    const auto drawn = sampler.next(4);
+    for (const std::size_t sample : *drawn) ++draws[sample];
+  }
+  EXPECT_EQ(draws[0], 0);
+  EXPECT_EQ(draws[2], 0);
+  EXPECT_NEAR(draws[3], 3000, 110);  // four standard deviations of 4,000 draws
+}
+
+TEST(DistributedSampler, WeightsThatMakeNoSenseAreRefused) {
+  const auto make = [](std::vector<double> weights, bool shuffle = true) {
+    return [=] { DistributedSampler(2, {.shuffle = shuffle, .weights = weights}); };
+  };
+  EXPECT_THAT(make({1}), ThrowsMessage<Error>(HasSubstr("there are 1 for a dataset of 2")));
+  EXPECT_THAT(make({1, -1}), ThrowsMessage<Error>(HasSubstr("that of sample 1 is -1")));
+  EXPECT_THAT(make({NAN, 1}), ThrowsMessage<Error>(HasSubstr("that of sample 0 is")));
+  EXPECT_THAT(make({1, INFINITY}), ThrowsMessage<Error>(HasSubstr("that of sample 1 is inf")));
+  EXPECT_THAT(make({0, 0}), ThrowsMessage<Error>(HasSubstr("all are 0")));
+  EXPECT_THAT(make({1, 1}, false), ThrowsMessage<Error>(HasSubstr("leave shuffle true")));
 }
 
 TEST(DistributedSampler, ImpossibleSharesAreRefused) {

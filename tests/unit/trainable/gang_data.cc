@@ -3,14 +3,17 @@
 #include <attune/attune.h>
 #include <torch/data/datasets/base.h>
 #include <torch/data/datasets/map.h>
+#include <torch/data/datasets/stateful.h>
 #include <torch/data/transforms/stack.h>
 #include <torch/nn.h>
 #include <torch/optim.h>
 
+#include <algorithm>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tests/unit/trainable/gang_modes.h"
 
@@ -38,18 +41,65 @@ class Numbers : public torch::data::datasets::Dataset<Numbers> {
   std::int64_t damaged_;
 };
 
+// The same samples as a stream that says where it ends. Each epoch has another order.
+class NumberStream
+    : public torch::data::datasets::StatefulDataset<NumberStream,
+                                                    std::vector<torch::data::Example<>>> {
+ public:
+  NumberStream(std::int64_t size, std::int64_t damaged) : numbers_(size, damaged) {}
+
+  std::optional<std::vector<torch::data::Example<>>> get_batch(std::size_t count) override {
+    std::vector<torch::data::Example<>> samples;
+    for (; samples.size() < count && next_ < *numbers_.size(); ++next_) {
+      samples.push_back(numbers_.get((next_ + 13 * epoch_) % *numbers_.size()));
+    }
+    if (samples.empty()) return std::nullopt;
+    return samples;
+  }
+  std::optional<std::size_t> size() const override { return std::nullopt; }
+  void set_epoch(std::int64_t epoch) { epoch_ = epoch; }
+  void reset() override { next_ = 0; }
+  // The loader saves its place by itself.
+  void save(torch::serialize::OutputArchive&) const override {}
+  void load(torch::serialize::InputArchive&) override {}
+
+ private:
+  Numbers numbers_;
+  std::size_t epoch_ = 0;
+  std::size_t next_ = 0;
+};
+
+// The same as a stream without an end, of which an epoch is so many samples. It can leave out some.
+class EndlessNumbers
+    : public torch::data::datasets::StreamDataset<EndlessNumbers,
+                                                  std::vector<torch::data::Example<>>> {
+ public:
+  EndlessNumbers(std::int64_t size, std::int64_t damaged) : numbers_(size, damaged) {}
+
+  std::vector<torch::data::Example<>> get_batch(std::size_t count) override {
+    std::vector<torch::data::Example<>> samples;
+    while (samples.size() < count) samples.push_back(numbers_.get(next_++ % *numbers_.size()));
+    return samples;
+  }
+  std::optional<std::size_t> size() const override { return numbers_.size(); }
+  void skip(std::size_t count) { next_ += count; }
+
+ private:
+  Numbers numbers_;
+  std::size_t next_ = 0;
+};
+
+template <typename Dataset>
 class Training {
  public:
-  explicit Training(attune::Context& context)
+  explicit Training(attune::Context& context, const attune::DataLoaderOptions& options)
       : context_(context),
         model_(context.PrepareModel(torch::nn::Linear(kInputs, 1))),
         optimizer_(model_->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)),
         loader_(context.PrepareDataLoader(
-            Numbers(context.config().Int("samples"), context.config().IntOr("damaged", -1))
+            Dataset(context.config().Int("samples"), context.config().IntOr("damaged", -1))
                 .map(torch::data::transforms::Stack<>()),
-            {.batch_size = context.config().Int("batch"),
-             .drop_last = context.config().BoolOr("drop_last", false),
-             .threads = static_cast<int>(context.config().IntOr("threads", 1))})) {}
+            options)) {}
 
   void Batches(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -109,24 +159,14 @@ class Training {
   attune::Context& context_;
   attune::DistributedModel<torch::nn::LinearImpl> model_;
   torch::optim::SGD optimizer_;
-  attune::DataLoader<torch::data::datasets::MapDataset<Numbers, torch::data::transforms::Stack<>>>
+  attune::DataLoader<torch::data::datasets::MapDataset<Dataset, torch::data::transforms::Stack<>>>
       loader_;
 };
 
-}  // namespace
-
-double Hash(const at::Tensor& floats) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  const auto bits = floats.detach().contiguous().view(torch::kInt);
-  for (std::int64_t i = 0; i < bits.numel(); ++i) {
-    hash = (hash ^ static_cast<std::uint32_t>(bits.data_ptr<int>()[i])) * 0x100000001b3u;
-  }
-  return static_cast<double>(hash >> 40);
-}
-
 // A step is `batches` batches, or, without that, an epoch of at most `most`.
-void Loader(attune::Context& context) {
-  Training training(context);
+template <typename Dataset>
+void TrainOn(attune::Context& context, const attune::DataLoaderOptions& options) {
+  Training<Dataset> training(context, options);
   if (const auto* checkpoint = context.checkpoint()) training.Load(*checkpoint);
   const std::int64_t batches = context.config().IntOr("batches", 0);
   const std::int64_t most = context.config().IntOr("most", -1);
@@ -142,6 +182,34 @@ void Loader(attune::Context& context) {
     spread = context.world_size() * sum.at("square") - sum.at("hash") * sum.at("hash");
   } while (context.Report({{"hash", training.WeightsHash()}, {"spread", spread}},
                           [&](attune::CheckpointWriter& writer) { training.Save(writer); }));
+}
+
+}  // namespace
+
+double Hash(const at::Tensor& floats) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto bits = floats.detach().contiguous().view(torch::kInt);
+  for (std::int64_t i = 0; i < bits.numel(); ++i) {
+    hash = (hash ^ static_cast<std::uint32_t>(bits.data_ptr<int>()[i])) * 0x100000001b3u;
+  }
+  return static_cast<double>(hash >> 40);
+}
+
+void Loader(attune::Context& context) {
+  const attune::Config& config = context.config();
+  const std::string kind = config.TextOr("kind", "indices");
+  const bool is_stream = kind == "stream" || kind == "endless";
+  attune::DataLoaderOptions options{.batch_size = config.Int("batch"),
+                                    .shuffle = config.BoolOr("shuffle", !is_stream),
+                                    .drop_last = config.BoolOr("drop_last", false),
+                                    .threads = static_cast<int>(config.IntOr("threads", 1))};
+  if (kind == "weights") {  // the first half of the samples alone
+    options.weights.assign(config.Int("samples"), 0);
+    std::fill_n(options.weights.begin(), options.weights.size() / 2, 1.0);
+  }
+  if (kind == "stream") return TrainOn<NumberStream>(context, options);
+  if (kind == "endless") return TrainOn<EndlessNumbers>(context, options);
+  TrainOn<Numbers>(context, options);
 }
 
 }  // namespace gang

@@ -5,7 +5,9 @@
 #include <torch/optim.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "tests/unit/trainable/gang_modes.h"
 
@@ -150,19 +152,139 @@ attune::Metrics NoSyncTooLate(attune::Context& context) {
   return {{"refused", 0}};
 }
 
+// A table whose rows are looked up sparsely, and the same table with dense gradients.
+attune::Metrics Sparse(attune::Context& context, attune::GradientCompression compression) {
+  const attune::DistributedModelOptions options{.gradient_compression = compression};
+  const auto table = [&](bool sparse) {
+    torch::manual_seed(1);
+    nn::Sequential net(nn::Embedding(nn::EmbeddingOptions(10, 4).sparse(sparse)), nn::Linear(4, 1));
+    return context.PrepareModel(net, options);
+  };
+  auto sparse = table(true);
+  auto dense = table(false);
+  torch::optim::SGD of_sparse(sparse->parameters(), 0.1);
+  torch::optim::SGD of_dense(dense->parameters(), 0.1);
+  const auto rows = [&](int part) { return torch::tensor({context.rank() + part, 5, 5}); };
+  attune::GradScaler scaler;
+  double is_sparse = 0;
+  double norms_differ = 0;
+  for (int step = 0; step < 3; ++step) {
+    for (auto* model : {&sparse, &dense}) {
+      (*model)->zero_grad();
+      {
+        const attune::NoSync local = model->no_sync();
+        scaler.scale((*model)(rows(0)).square().mean()).backward();
+      }
+      scaler.scale((*model)(rows(3)).square().mean()).backward();
+    }
+    is_sparse += sparse->parameters()[0].grad().is_sparse() ? 1 : 0;
+    scaler.unscale_(of_sparse);
+    scaler.unscale_(of_dense);
+    norms_differ += std::abs(sparse.clip_grad_norm_(0.1) - dense.clip_grad_norm_(0.1));
+    scaler.step(of_sparse);
+    scaler.step(of_dense);
+    scaler.update();
+  }
+  const auto weights = Weights<nn::Sequential>(sparse);
+  return {{"sparse", is_sparse},
+          {"norms_differ", norms_differ},
+          {"error", (weights - Weights<nn::Sequential>(dense)).abs().max().item<double>()},
+          {"spread", Spread(context, weights)}};
+}
+
+// Guards that are kept, moved and put in place of each other.
+attune::Metrics KeptNoSync(attune::Context& context) {
+  auto model = context.PrepareModel(nn::Linear(2, 1));
+  const auto is_local = [&] {
+    model->zero_grad();
+    model(torch::full({1, 2}, context.rank() + 1.0)).sum().backward();
+    return Spread(context, model->weight.grad()) != 0 ? 1.0 : 0.0;
+  };
+  attune::Metrics metrics;
+  std::optional<attune::NoSync> guard;
+  metrics["before"] = is_local();
+  guard.emplace(model.no_sync());
+  metrics["kept"] = is_local();
+  guard = model.no_sync();
+  metrics["replaced"] = is_local();
+  attune::NoSync moved = *std::move(guard);
+  guard.reset();
+  metrics["moved"] = is_local();
+  { const attune::NoSync ended = std::move(moved); }
+  metrics["after"] = is_local();
+  return metrics;
+}
+
+// LBFGS on a share of the samples for each rank, with a line search or without.
+class Lbfgs {
+ public:
+  explicit Lbfgs(attune::Context& context)
+      : context_(context),
+        model_(
+            context.PrepareModel(nn::Sequential(nn::Linear(4, 8), nn::Tanh(), nn::Linear(8, 1)))),
+        optimizer_(model_->parameters(), Options(context)) {
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(3);
+    const auto x = torch::randn({64, 4}, generator);
+    x_ = x.chunk(context.world_size())[context.rank()];
+    y_ = x_.sum(1, /*keepdim=*/true).sin();
+  }
+
+  attune::Metrics Step() {
+    int evaluations = 0;
+    const auto first_loss = optimizer_.step([&] {
+      ++evaluations;
+      optimizer_.zero_grad();
+      at::Tensor loss = torch::mse_loss(model_(x_), y_);
+      loss.backward();
+      // By it LBFGS decides how far it goes: alike on all ranks.
+      loss = loss.detach();
+      attune::AllReduce(context_, loss, attune::ReduceOp::kMean);
+      return loss;
+    });
+    return {{"loss", first_loss.item<double>()},
+            {"evaluations", evaluations},
+            {"hash", Hash(Weights<nn::Sequential>(model_))},
+            {"spread", Spread(context_, Weights<nn::Sequential>(model_))}};
+  }
+
+  void Save(attune::CheckpointWriter& checkpoint) {
+    checkpoint.Write("model", *model_);
+    checkpoint.Write("optimizer", optimizer_);
+  }
+
+  void Load(const attune::CheckpointReader& checkpoint) {
+    checkpoint.Read("model", *model_);
+    checkpoint.Read("optimizer", optimizer_);
+  }
+
+ private:
+  static torch::optim::LBFGSOptions Options(const attune::Context& context) {
+    torch::optim::LBFGSOptions options(0.5);
+    options.max_iter(5).history_size(4);
+    if (context.config().BoolOr("line_search", false)) options.line_search_fn("strong_wolfe");
+    return options;
+  }
+
+  attune::Context& context_;
+  attune::DistributedModel<nn::Sequential> model_;
+  torch::optim::LBFGS optimizer_;
+  at::Tensor x_;
+  at::Tensor y_;
+};
+
 // A generator and a discriminator that learn from each other.
 class Gan {
  public:
   Gan(attune::Context& context, const attune::DistributedModelOptions& options)
       : context_(context) {
     torch::manual_seed(1);
+    real_ = Share(torch::randn({64, 4}) + 2);
+    noise_ = Share(torch::randn({64, 4}));
     generator_ = context.PrepareModel(nn::Linear(4, 4), options);
     discriminator_ = context.PrepareModel(
         nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 1)), options);
     of_generator_ = std::make_unique<torch::optim::SGD>(generator_->parameters(), 0.1);
     of_discriminator_ = std::make_unique<torch::optim::SGD>(discriminator_->parameters(), 0.1);
-    real_ = Share(torch::randn({64, 4}) + 2);
-    noise_ = Share(torch::randn({64, 4}));
   }
 
   // A step whose batch comes in two parts, with clipped gradients.
@@ -303,11 +425,12 @@ class Amp {
   attune::GradScaler scaler_;
 };
 
-void TrainAmp(attune::Context& context) {
-  Amp amp(context);
-  if (const auto* checkpoint = context.checkpoint()) amp.Load(*checkpoint);
-  context.SeedStep();
-  while (context.Report(amp.Step(), [&](attune::CheckpointWriter& writer) { amp.Save(writer); })) {
+template <typename Training>
+void TrainWithCheckpoints(attune::Context& context) {
+  Training training(context);
+  if (const auto* checkpoint = context.checkpoint()) training.Load(*checkpoint);
+  const auto save = [&](attune::CheckpointWriter& writer) { training.Save(writer); };
+  while (context.Report(training.Step(), save)) {
   }
 }
 
@@ -315,7 +438,8 @@ void TrainAmp(attune::Context& context) {
 
 void Gradients(attune::Context& context) {
   const std::string mode = context.config().Text("mode");
-  if (mode == "amp") return TrainAmp(context);
+  if (mode == "amp") return TrainWithCheckpoints<Amp>(context);
+  if (mode == "lbfgs") return TrainWithCheckpoints<Lbfgs>(context);
   if (mode.starts_with("gan")) {
     Gan gan(context, {.static_graph = mode == "gan_static"});
     for (int step = 0; step < 5; ++step) {
@@ -324,12 +448,15 @@ void Gradients(attune::Context& context) {
     return;
   }
   const attune::Metrics metrics =
-      mode == "fp16"        ? Compress(context, attune::GradientCompression::kFp16)
-      : mode == "bf16"      ? Compress(context, attune::GradientCompression::kBf16)
-      : mode == "static"    ? StaticGraph(context)
-      : mode == "late"      ? NoSyncTooLate(context)
-      : mode == "clip_tied" ? Clip(context, Tied(), mode)
-                            : Clip(context, Ones(), mode);
+      mode == "fp16"          ? Compress(context, attune::GradientCompression::kFp16)
+      : mode == "bf16"        ? Compress(context, attune::GradientCompression::kBf16)
+      : mode == "static"      ? StaticGraph(context)
+      : mode == "sparse"      ? Sparse(context, attune::GradientCompression::kNone)
+      : mode == "sparse_bf16" ? Sparse(context, attune::GradientCompression::kBf16)
+      : mode == "kept"        ? KeptNoSync(context)
+      : mode == "late"        ? NoSyncTooLate(context)
+      : mode == "clip_tied"   ? Clip(context, Tied(), mode)
+                              : Clip(context, Ones(), mode);
   if (!context.Report(metrics)) return;
 }
 

@@ -12,6 +12,7 @@ namespace gang {
 void Checkpoints(attune::Context& context);  // "checkpoints"
 void Collectives(attune::Context& context);  // "collectives"
 void Docs(attune::Context& context);         // "docs"
+void Draws(attune::Context& context);        // "draws"
 void Exchange(attune::Context& context);     // "exchange"
 void Files(attune::Context& context);        // "files"
 void Gradients(attune::Context& context);    // "gradients"

@@ -384,6 +384,7 @@ int main(int argc, char** argv) {
       {"checkpoints", gang::Checkpoints},
       {"collectives", gang::Collectives},
       {"docs", gang::Docs},
+      {"draws", gang::Draws},
       {"exchange", gang::Exchange},
       {"files", gang::Files},
       {"function", CountToThree},

@@ -104,12 +104,33 @@ TEST(StaticGraph, IsNotLearntFromABackwardThatStaysOnTheRank) {
   EXPECT_EQ(ReportsOf(2, "late").back()["refused"], 1);
 }
 
-// Reports of a gang that trains under Autocast and a GradScaler until `last`.
-std::vector<json> TrainAmp(int last, json start) {
-  start["config"] = {{"mode", "amp"}};
+TEST(SparseGradients, OfDifferentRowsAreAveragedAsDenseOnesAre) {
+  for (const int world_size : {1, 2, 3}) {
+    const json metrics = ReportsOf(world_size, "sparse").back();
+    EXPECT_EQ(metrics["sparse"], 3) << "steps with a sparse gradient";
+    EXPECT_LT(metrics["error"], 1e-6);
+    EXPECT_LT(metrics["norms_differ"], 1e-5);
+    EXPECT_EQ(metrics["spread"], 0);
+  }
+}
+
+TEST(SparseGradients, AreNotCompressed) {
+  const json metrics = ReportsOf(2, "sparse_bf16").back();
+  EXPECT_LT(metrics["error"], 1e-3);
+  EXPECT_EQ(metrics["spread"], 0);
+}
+
+TEST(NoSync, CanBeKeptMovedAndReplaced) {
+  EXPECT_EQ(ReportsOf(2, "kept").back(),
+            json({{"before", 0}, {"kept", 1}, {"replaced", 1}, {"moved", 1}, {"after", 0}}));
+}
+
+// Reports of a gang that trains until `last`.
+std::vector<json> TrainUntil(int last, json config, json start, int world_size = 2) {
+  start["config"] = std::move(config);
   start["max_step"] = last;
-  FakeGang gang(2, start, kGradients);
-  gang.RelayRendezvous();
+  FakeGang gang(world_size, start, kGradients);
+  if (world_size > 1) gang.RelayRendezvous();
   std::vector<json> metrics;
   while (true) {
     const json report = gang.Await(0, "report");
@@ -121,9 +142,41 @@ std::vector<json> TrainAmp(int last, json start) {
     if (report["waits"] == true) break;
   }
   gang.Verdict(last, "stop");
-  for (const int rank : {0, 1}) EXPECT_EQ(gang.Wait(rank), 0) << gang.Output();
+  for (int rank = 0; rank < world_size; ++rank) EXPECT_EQ(gang.Wait(rank), 0) << gang.Output();
   return metrics;
 }
+
+// Under Autocast and a GradScaler.
+std::vector<json> TrainAmp(int last, json start) {
+  return TrainUntil(last, {{"mode", "amp"}}, std::move(start));
+}
+
+class Lbfgs : public ::testing::TestWithParam<bool> {};
+
+TEST_P(Lbfgs, FollowsOneWorkerOfAllSamplesAndGoesOnAfterAResume) {
+  const json config = {{"mode", "lbfgs"}, {"line_search", GetParam()}};
+  std::string folder = ::testing::TempDir() + "lbfgs-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto one = TrainUntil(4, config, json::object(), 1);
+  const auto two = TrainUntil(4, config, json::object());
+  TrainUntil(2, config, {{"checkpoint_dir", folder}, {"attempt", 1}});
+  const auto rest =
+      TrainUntil(4, config, {{"resume", {{"step", 2}, {"path", folder + "/step-2-attempt-1"}}}});
+  std::filesystem::remove_all(folder);
+
+  ASSERT_EQ(two.size(), 4u);
+  EXPECT_GT(two[0]["evaluations"], 1);
+  EXPECT_LT(two[3]["loss"], two[0]["loss"]);
+  for (std::size_t step = 0; step < two.size(); ++step) {
+    EXPECT_EQ(two[step]["spread"], 0);
+    EXPECT_NEAR(two[step]["loss"], one[step]["loss"], 1e-4);
+  }
+  ASSERT_EQ(rest.size(), 2u);
+  EXPECT_EQ(rest[0], two[2]);
+  EXPECT_EQ(rest[1], two[3]);
+}
+
+INSTANTIATE_TEST_SUITE_P(LineSearch, Lbfgs, ::testing::Bool());
 
 TEST(MixedPrecision, AnOverflowOnOneRankLeavesOutTheStepOnAll) {
   const auto steps = TrainAmp(5, json::object());

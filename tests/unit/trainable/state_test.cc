@@ -109,9 +109,13 @@ class OptimizerState : public CheckpointTest,
 
 void Train(nn::Sequential& net, optim::Optimizer& optimizer, int steps) {
   for (int i = 0; i < steps; ++i) {
-    optimizer.zero_grad();
-    net->forward(torch::arange(12, torch::kFloat).reshape({4, 3})).square().mean().backward();
-    optimizer.step();
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      const auto x = torch::arange(12, torch::kFloat).reshape({4, 3});
+      const auto loss = net->forward(x).square().mean();
+      loss.backward();
+      return loss;
+    });
   }
 }
 
@@ -137,25 +141,31 @@ TEST_P(OptimizerState, TrainingGoesOnExactlyAsWithoutAStop) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, OptimizerState,
-    testing::Values(std::pair("Sgd", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::SGD>(
-                                    p, optim::SGDOptions(0.01).momentum(0.9));
-                              })),
-                    std::pair("Adam", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::Adam>(
-                                    p, optim::AdamOptions(0.01).amsgrad(true));
-                              })),
-                    std::pair("AdamW", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::AdamW>(p, optim::AdamWOptions(0.01));
-                              })),
-                    std::pair("RmsProp", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::RMSprop>(
-                                    p, optim::RMSpropOptions(0.01).momentum(0.9).centered(true));
-                              })),
-                    std::pair("Adagrad", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::Adagrad>(
-                                    p, optim::AdagradOptions(0.01));
-                              }))),
+    testing::Values(
+        std::pair("Sgd", MakeOptimizer([](auto p) {
+                    return std::make_unique<optim::SGD>(p, optim::SGDOptions(0.01).momentum(0.9));
+                  })),
+        std::pair("Adam", MakeOptimizer([](auto p) {
+                    return std::make_unique<optim::Adam>(p, optim::AdamOptions(0.01).amsgrad(true));
+                  })),
+        std::pair("AdamW", MakeOptimizer([](auto p) {
+                    return std::make_unique<optim::AdamW>(p, optim::AdamWOptions(0.01));
+                  })),
+        std::pair("RmsProp", MakeOptimizer([](auto p) {
+                    return std::make_unique<optim::RMSprop>(
+                        p, optim::RMSpropOptions(0.01).momentum(0.9).centered(true));
+                  })),
+        std::pair("Adagrad", MakeOptimizer([](auto p) {
+                    return std::make_unique<optim::Adagrad>(p, optim::AdagradOptions(0.01));
+                  })),
+        std::pair("Lbfgs", MakeOptimizer([](auto p) {
+                    return std::make_unique<optim::LBFGS>(
+                        p, optim::LBFGSOptions(0.01).max_iter(3).history_size(5));
+                  })),
+        std::pair("LbfgsWithLineSearch", MakeOptimizer([](auto p) {
+                    return std::make_unique<optim::LBFGS>(
+                        p, optim::LBFGSOptions(0.01).max_iter(2).line_search_fn("strong_wolfe"));
+                  }))),
     [](const auto& test) { return test.param.first; });
 
 TEST(OptimizerStateErrors, StateOfAnotherOptimizerIsRefused) {
@@ -169,7 +179,25 @@ TEST(OptimizerStateErrors, StateOfAnotherOptimizerIsRefused) {
   nn::Sequential other = Net(5);
   optim::AdamW mismatched(other->parameters(), optim::AdamWOptions(0.1));
   EXPECT_THAT([&] { LoadState(mismatched, StateOf(adamw), "optimizer.safetensors"); },
-              ThrowsMessage<Error>(HasSubstr("its parameter is")));
+              ThrowsMessage<Error>(HasSubstr("has to be")));
+}
+
+TEST(LbfgsState, HasNoMoreHistoryThanItsOptionsSay) {
+  nn::Sequential net = Net();
+  optim::LBFGS saved(net->parameters(), optim::LBFGSOptions(0.01).max_iter(4).history_size(5));
+  Train(net, saved, 2);
+  TensorMap state = StateOf(saved);
+  ASSERT_EQ(state.at("0.ro").size(0), 5);
+
+  optim::LBFGS shorter(net->parameters(), optim::LBFGSOptions(0.01).history_size(2));
+  LoadState(shorter, state, "o");
+  EXPECT_TRUE(StateOf(shorter).at("0.old_dirs").equal(state.at("0.old_dirs").slice(0, 3)));
+  EXPECT_TRUE(StateOf(shorter).at("0.ro").equal(state.at("0.ro").slice(0, 3)));
+  Train(net, shorter, 1);
+
+  state["0.ro"] = state.at("0.ro").slice(0, 1);
+  EXPECT_THAT([&] { LoadState(shorter, state, "o"); },
+              ThrowsMessage<Error>(HasSubstr("equally long")));
 }
 
 class LearningRate : public CheckpointTest {

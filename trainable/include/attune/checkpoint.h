@@ -61,15 +61,16 @@ struct OptimizerSaveOptions {
 
 // Writes state into files of a checkpoint.
 //
-// `name` is a file name without its ending: "model" becomes model.safetensors. Tensors are copied
-// to the CPU one at a time. Every call throws attune::Error when the disk refuses, and for a file
-// that has been written already.
+// `name` is a file name without its ending: "model" becomes model.safetensors. It may lie in a
+// folder: "nets/model", which is made. Tensors are copied to the CPU one at a time. Every call
+// throws attune::Error when the disk refuses, for a file that has been written already, and for a
+// name that leads out of the checkpoint.
 class StateWriter {
  public:
   // Parameters and buffers, by the module's own names, which are those of Python's state_dict().
   void Write(std::string_view name, const torch::nn::Module& module);
 
-  // The state of SGD, Adam, AdamW, RMSprop or Adagrad: momenta and step counts.
+  // The state of SGD, Adam, AdamW, RMSprop, Adagrad or LBFGS: momenta and step counts.
   void Write(std::string_view name, const torch::optim::Optimizer& optimizer,
              OptimizerSaveOptions options = {});
 
@@ -100,7 +101,7 @@ class StateWriter {
   // Copies the files of a checkpoint that the program has made by itself.
   void Write(const Checkpoint& files);
 
-  // Where a program may put further files of its own; folders are refused.
+  // Where a program may put further files, also in folders. Links are refused.
   const std::filesystem::path& folder() const { return folder_; }
 
  protected:
@@ -199,7 +200,7 @@ class CheckpointReader {
   // 0 <= rank < world_size().
   CheckpointReader Shard(int rank) const;
 
-  // Whether there is a file of that whole name.
+  // Whether there is a file of that whole name, as "vocabulary.txt" or "nets/model.safetensors".
   bool Has(std::string_view file) const;
 
   // The trial's step, the number of ranks that wrote it, and where it lies.
@@ -232,8 +233,8 @@ class CheckpointReader {
 // own, for Context::Report().
 class Checkpoint {
  public:
-  // The files of a folder, which stays the caller's: Report() copies them. Throws attune::Error
-  // when there is no such folder.
+  // The files of a folder and of the folders in it, which stay the caller's: Report() copies them.
+  // Throws attune::Error when there is no such folder, and when it holds anything else.
   static Checkpoint FromDirectory(std::filesystem::path folder);
 
   // As it was given.
@@ -267,7 +268,7 @@ class CheckpointDirectory {
   // REQUIRES: not moved from.
   const std::filesystem::path& path() const { return path_; }
 
-  // Null for a throwaway.
+  // For the SDK's own use. Null for a throwaway.
   std::unique_ptr<CheckpointWriter> TakeWriter() { return kept_ ? std::move(writer_) : nullptr; }
 
  private:

@@ -80,16 +80,22 @@ class Context {
   int world_size() const;
   int local_rank() const;  // among the ranks on this host
   int local_world_size() const;
-  c10::Device device() const;  // the CPU, or the GPU that is this rank's
+  c10::Device device() const;  // the CPU, or the first GPU that is this rank's
 
-  // The trial's seed: the same on every rank and attempt. LibTorch's generators are seeded from it
-  // before Setup(), equally on all ranks, and by SeedStep() before every step.
+  // Every device of this rank, device() first: several where the sweep's `gpus_per_worker` is above
+  // 1. PrepareModel() and PrepareDataLoader() use the first; the others are for the program's code.
+  const std::vector<c10::Device>& devices() const;
+
+  // The trial's seed: the same on every rank and attempt. LibTorch's generators, of the CPU and of
+  // GPUs, are seeded from it before training code runs, equally on all ranks, so that all build the
+  // same model. They are seeded anew for each step, see SeedStep().
   std::uint64_t seed() const;
 
-  // Seeds LibTorch's generators for the coming step of this rank, so that what a step draws depends
-  // neither on the steps before nor on when the trial was last resumed. Called by Main() before the
-  // first step of a Trainable, and by Report(); a training function calls it once its model is
-  // built.
+  // Seeds LibTorch's generators for the coming step of this rank. A step then draws numbers that
+  // differ from those of other ranks and steps, and are the same whether the trial was resumed
+  // before it or not. Called for you: after Setup() and Load() of a Trainable, after PrepareModel()
+  // in a training function, at the end of each Report(), and before each epoch of a TorchTrainer.
+  // Only a training function that never calls PrepareModel() calls it, before its loop.
   void SeedStep();
 
   // Steps finished so far: 0 on a fresh start, the checkpoint's step after a resume, and one more
@@ -171,7 +177,8 @@ class Context {
   Metrics ReduceSum(const Metrics& metrics);
 
   // Moves the module to device(), gives every rank rank 0's weights and buffers, and synchronises
-  // gradients during each backward from here on; collective. Build optimizers after this call.
+  // gradients during each backward from here on; collective. Build optimizers after this call. In
+  // a training function it also seeds the generators for the coming step, each rank's differently.
   // Defined in attune/distributed_model.h.
   template <typename M>
   DistributedModel<M> PrepareModel(std::shared_ptr<M> module);
@@ -201,10 +208,18 @@ class Context {
   // For the SDK's own use.
   trainable::ProcessGroups& groups();
 
-  // Tells the executor that this rank is past its first optimizer step. PrepareModel's models call
-  // it at their second forward, and Report() at the first report, whichever comes first; further
-  // calls do nothing.
+  // For the SDK's own use: tells the executor that this rank is past its first optimizer step.
+  // PrepareModel's models call it at their second forward, and Report() at the first report,
+  // whichever comes first; further calls do nothing.
   void NoteFirstOptimizerStep();
+
+  // For the SDK's own use: PrepareModel() has made a model. Ends the set-up of a training function,
+  // unless the caller said SeedAfterSetup().
+  void NotePreparedModel();
+
+  // For the SDK's own use: the caller knows when its set-up ends, and calls SeedStep() then.
+  // PrepareModel() leaves the generators alone.
+  void SeedAfterSetup();
 
   // Sends "done" once all ranks got here; collective. Main() calls it.
   void Finish();

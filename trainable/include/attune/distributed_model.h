@@ -75,8 +75,11 @@ class GradientSync {
   void SyncBuffers();
   double ClipGradNorm(double max_norm, double norm_type, bool error_if_nonfinite);
 
-  bool enabled() const;
-  void set_enabled(bool enabled);
+  // Between the two, backwards leave their gradients on this rank. Pairs of calls may nest or
+  // overlap.
+  void Pause();
+  void Resume();
+
   bool find_unused_parameters() const;
   GradientSyncTimes times() const;
 
@@ -107,20 +110,18 @@ concept HoldsTensors = requires(const T& from, std::vector<at::Tensor>& tensors)
 // While it lives, backward accumulates gradients on this rank alone, for a large batch in several
 // parts. It has to be there before the forward: the next backward after a forward without it
 // reduces. Every rank must skip the same steps; the first synchronised backward afterwards reduces
-// what has been accumulated. It must not outlive its model.
+// what has been accumulated. It can be moved, for instance into a std::optional. It must not
+// outlive its model.
 class NoSync {
  public:
   // Made by no_sync().
-  explicit NoSync(trainable::GradientSync& sync) : sync_(sync), before_(sync.enabled()) {
-    sync_.set_enabled(false);
-  }
-  ~NoSync() { sync_.set_enabled(before_); }
-  NoSync(const NoSync&) = delete;
-  NoSync& operator=(const NoSync&) = delete;
+  explicit NoSync(trainable::GradientSync& sync) : sync_(&sync) { sync.Pause(); }
 
  private:
-  trainable::GradientSync& sync_;
-  bool before_;
+  struct Resume {
+    void operator()(trainable::GradientSync* sync) const { sync->Resume(); }
+  };
+  std::unique_ptr<trainable::GradientSync, Resume> sync_;
 };
 
 namespace trainable {
@@ -137,6 +138,10 @@ namespace trainable {
 // on the model alone, so that a resumed trial gets the same bits too.
 //
 // A model without a parameter that requires a gradient is only spread over the ranks.
+//
+// The weights of torch::nn::Embedding and EmbeddingBag with `sparse(true)` have sparse gradients.
+// Ranks may touch different rows: the mean has every row that any rank touched. It needs Gloo, so a
+// model on CPUs.
 //
 // Several models may be trained in one step, and backward may pass through one to reach another, as
 // in a GAN; every rank goes through them in the same order.
@@ -227,7 +232,9 @@ DistributedModel<M> Context::PrepareModel(std::shared_ptr<M> module) {
 template <typename M>
 DistributedModel<M> Context::PrepareModel(std::shared_ptr<M> module,
                                           DistributedModelOptions options) {
-  return DistributedModel<M>(std::move(module), *this, options);
+  DistributedModel<M> model(std::move(module), *this, options);
+  NotePreparedModel();
+  return model;
 }
 
 template <typename M>

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,15 +21,21 @@ struct DistributedSamplerOptions {
 
   bool shuffle = true;     // false: the order of the dataset, every epoch
   bool drop_last = false;  // true: leave out what does not fill the last batch of an epoch
+
+  // If not empty: one number for each sample, finite and at least 0. An epoch then has as many
+  // draws as the dataset has samples. Each draws one with a probability in proportion to its
+  // weight, also one that was drawn before. Needs `shuffle`.
+  std::vector<double> weights;
 };
 
 // Which samples of a dataset this rank visits, and in which order: a torch::data sampler.
 //
-// The order of an epoch is a permutation keyed by (seed, epoch): the same on every rank, machine
-// and standard library. The gang visits one place of it after the other, and counts them in
-// positions: epoch × dataset size + place. Of a global batch rank r takes places r, r + world_size,
-// …, so a batch is the same set whatever the number of ranks that share it, and a trial that is
-// resumed with another number of ranks visits exactly the samples that are left.
+// The order of an epoch is a permutation, or with weights a series of draws, keyed by (seed,
+// epoch): the same on every rank, machine and standard library. The gang visits one place of it
+// after the other, and counts them in positions: epoch × dataset size + place. Of a global batch
+// rank r takes places r, r + world_size, …, so a batch is the same set whatever the number of ranks
+// that share it, and a trial that is resumed with another number of ranks visits exactly the
+// samples that are left.
 //
 // Every rank gets equally many batches. Nothing is padded: shares of one batch may differ by one
 // sample, and places that remain of an epoch but are fewer than the ranks go to its last batch.
@@ -38,7 +45,7 @@ class DistributedSampler final : public torch::data::samplers::Sampler<> {
   // What it is made with.
   using Options = DistributedSamplerOptions;
 
-  // Throws attune::Error when rank or world_size make no sense, or size is negative.
+  // Throws attune::Error when rank, world_size or weights make no sense, or size is negative.
   DistributedSampler(std::int64_t size, Options options);
 
   // This rank's share of the gang's next batch_size × world_size samples; nothing at the end of the
@@ -83,10 +90,12 @@ class DistributedSampler final : public torch::data::samplers::Sampler<> {
 
  private:
   const std::vector<std::int64_t>& Order(std::int64_t epoch);
+  void SumWeights();
   bool AtEnd(std::int64_t global_batch_size) const;
 
   std::int64_t size_;
-  Options options_;
+  Options options_;                                  // without the weights
+  std::shared_ptr<const std::vector<double>> sums_;  // of the weights up to each; null: no weights
   std::int64_t epoch_ = 0;
   std::int64_t offset_ = 0;
   bool ended_ = false;               // next() has said so

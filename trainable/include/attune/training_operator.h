@@ -148,10 +148,11 @@ class TrainingOperator final : public trainable::Training {
 
   template <typename D>
   Loaders MakeLoaders(D data) {
-    const auto loader = [this](auto dataset, bool shuffle) {
-      return context().PrepareDataLoader(std::move(dataset), {.batch_size = options().batch_size,
-                                                              .shuffle = shuffle,
-                                                              .threads = options().data_threads});
+    const auto loader = [this]<typename Dataset>(Dataset dataset, bool shuffle) {
+      return context().PrepareDataLoader(std::move(dataset),
+                                         {.batch_size = options().batch_size,
+                                          .shuffle = shuffle && !trainable::Stream<Dataset>,
+                                          .threads = options().data_threads});
     };
     if constexpr (std::same_as<ValidationLoader, trainable::None>) {
       return {loader(std::move(data), true), {}};

@@ -1,0 +1,105 @@
+"""The public functions of the SDK's headers, and whether a program calls them."""
+
+import pathlib
+import re
+
+# Words of comments on functions that programs do not call.
+_INTERNAL = re.compile(r"[Ff]or the SDK's own use|Called by Context|Made by|Said by the SDK|Main\(\) calls")
+_MARK = "__internal__"
+
+# Classes of the internal namespace that programs know by other names, as DistributedModel.
+_ALIASED = {"ModelOf"}
+
+
+def _without_comments(text):
+    """Without comments and preprocessor lines; a mark stands for each comment on an internal member."""
+    text = re.sub(r"^#.*$", "", text, flags=re.M)
+    text = re.sub(r"=\s*\{\}", "= 0", text)  # of parameters and members
+    return re.sub(r"(?:[ \t]*//[^\n]*\n?)+",
+                  lambda comment: f" {_MARK if _INTERNAL.search(comment[0]) else ''}\n", text)
+
+
+def _without_templates(head):
+    """Without what stands between angle brackets."""
+    head = head.replace("->", "")
+    while (shorter := re.sub(r"<[^<>]*>", "", head)) != head:
+        head = shorter
+    return head
+
+
+def _block_end(text, start):
+    """The place behind the brace that closes the one at `start`."""
+    depth = 0
+    for match in re.compile(r"[{}]").finditer(text, start):
+        depth += 1 if match[0] == "{" else -1
+        if depth == 0:
+            return match.end()
+    raise ValueError("a brace is not closed")
+
+
+def _function_in(head, scope):
+    """The name of the function that a declaration declares, or None."""
+    plain = _without_templates(head)
+    call = re.search(r"([~\w]+)\s*\((?!\s*\*)", plain)
+    if not call or _MARK in head or "operator" in plain or "=" in plain[:call.start()]:
+        return None
+    if re.search(r"\b(using|friend|static_assert|concept)\b", plain) or call[1].lstrip("~") == scope:
+        return None
+    return call[1]
+
+
+def _scan(text, scope, is_public, names):
+    """Adds the public functions of a namespace or a class."""
+    head, at = "", 0
+    for match in iter(lambda: re.compile(r"[;{}]|\b(public|private|protected):").search(text, at), None):
+        head += text[at:match.start()]
+        at = match.end()
+        plain = _without_templates(head)
+        block = re.search(r"\b(namespace|class|struct|enum)\b\s*([\w: ]*)[^(]*$", plain)
+        if match[1]:
+            is_public, head = match[1] == "public", ""
+        elif match[0] == "{":
+            at = _block_end(text, match.start())
+            body = text[match.end():at - 1]
+            if block:
+                kind, name = block[1], block[2].split(":")[0].strip()
+                if kind == "namespace":
+                    found = set()
+                    _scan(body, "", True, found)
+                    internal = block[2].strip().endswith("trainable")
+                    names |= {each for each in found if not internal or each[0] in _ALIASED}
+                elif kind in ("class", "struct") and is_public and _MARK not in head:
+                    _scan(body, name.split(" ")[0], kind == "struct", names)
+                head = ""
+            elif "(" in plain and not re.search(r"=\s*$", plain):
+                if is_public and (function := _function_in(head, scope)):
+                    names.add((scope, function))
+                head = ""
+        elif match[0] == ";":
+            if is_public and (function := _function_in(head, scope)):
+                names.add((scope, function))
+            head = ""
+
+
+def public_functions(header):
+    """(class or "", name) of each public function that the text of a header declares."""
+    names = set()
+    _scan(_without_comments(header), "", True, names)
+    return names
+
+
+def is_used(scope, name, code):
+    """Whether code calls the function, or overrides it."""
+    call = rf"{name}\s*(<[^;(){{}}]*>)?\s*\("
+    if not scope:
+        return re.search(rf"\b{call}", code) is not None
+    return re.search(rf"(\.|->|::){call}|::{name}\b|\b{call}[^;{{}}]*\)\s*(const\s*)?override", code) is not None
+
+
+def code_of_examples(root):
+    """What examples and the pages' snippets say in C++, without comments."""
+    root = pathlib.Path(root)
+    texts = [path.read_text() for ending in ("cc", "h") for path in sorted(root.glob(f"examples/**/*.{ending}"))]
+    for page in ("README.md", "docs/trainable.md", "docs/trainer.md"):
+        texts += re.findall(r"```cpp\n(.*?)```", (root / page).read_text(), re.S)
+    return re.sub(r"//[^\n]*", "", "\n".join(texts))
