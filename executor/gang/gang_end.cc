@@ -110,12 +110,20 @@ void Gang::EndWithGrace(Outcome outcome, std::optional<Failure> failure) {
   if (phase_ == Phase::kStarting || spec_.grace.count() == 0)
     return End(outcome, std::move(failure));
   if (!BeginEnd(outcome, std::move(failure))) return;
-  // A second SIGTERM might interrupt a rank that saves because of the first.
-  if (!signalled_) {
-    for (const auto& rank : ranks_) rank->Terminate();
-  }
-  leftovers_.Terminate(group_, cgroup_.get());
   grace_ = services_.loop.After(spec_.grace, [this] { EndGrace(); });
+  // A second SIGTERM might interrupt a rank that saves because of the first.
+  if (signalled_) return;
+  for (const auto& rank : ranks_) rank->Terminate();
+  TerminateLeftovers();
+}
+
+// Once for all ranks that end in one turn of the loop: it looks at every process of the host.
+void Gang::TerminateLeftovers() {
+  if (!has_grace() || signalled_ || std::exchange(looks_for_leftovers_, true)) return;
+  services_.loop.Post([this] {
+    looks_for_leftovers_ = false;
+    if (has_grace()) leftovers_.Terminate(group_, cgroup_.get());
+  });
 }
 
 // False if the end has begun before.
