@@ -20,7 +20,8 @@ uint64_t FreeBytes(const std::filesystem::path& folder) {
 
 }  // namespace
 
-// A launcher may report ends in another order than that in which the ranks ended.
+// A launcher may report ends in another order than that in which the ranks ended. All have been
+// reported before the failure is described.
 Symptom& Gang::SymptomOf(const Rank& rank) {
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
   if (known != symptoms_.end()) return *known;
@@ -33,10 +34,6 @@ void Gang::Weigh() {
   if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
   if (signalled_) return;
   const Symptom& culprit = Culprit(symptoms_);
-  const bool may_have_another = std::ranges::any_of(ranks_, [&](const auto& rank) {
-    return rank->is_unexplained() && rank->ended_at() < culprit.seen_at;
-  });
-  if (may_have_another) return;  // until its launcher has reported
   if (culprit.exit && (culprit.exit->signal == SIGTERM || culprit.exit->signal == SIGKILL))
     return EndUnlessLeaving({});
   if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
