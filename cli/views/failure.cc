@@ -28,11 +28,11 @@ std::vector<std::string> LastFailure(Api& api, const std::vector<rest::Trial>& t
   }
   if (last == nullptr) return {};
   const auto trial = api.Trial({.sweep = last->sweep, .number = last->number});
-  if (!trial.ok() || trial->attempts.empty()) return {};
+  if (!trial.ok()) return {};
+  std::vector<std::string> lines = FailureLog(*trial);
+  if (lines.empty()) return {};
   const rest::Attempt& attempt = trial->attempts.back();
   const std::string sentence = Clean(FirstLine(attempt.failure));
-  if (sentence.empty()) return {};
-  std::vector<std::string> lines = FailureLog(*trial);
   lines.insert(lines.begin(), {"", "trial " + std::to_string(last->number) + ", attempt " +
                                        std::to_string(attempt.number) + ": " + sentence});
   return lines;

@@ -71,7 +71,7 @@ gang::BootClock::time_point Machine::NextDeadline() const {
 void Machine::Stop(AgentExit exit) {
   if (exit_) return;
   exit_ = std::move(exit);
-  // Another process has this one's name, and its slots.
+  // Another process has the name and the slots of this one.
   const bool superseded = exit_->reason == AgentExit::Reason::kSuperseded;
   CancelAll(superseded ? gang::CancelReason::kLeaseLost : gang::CancelReason::kLeaving);
 }

@@ -197,7 +197,7 @@ void Gang::OnExit(Rank& rank) {
   }
   if (!symptoms_.empty()) Weigh();
   FinishIfAllLeft();
-  if (has_grace()) leftovers_.Terminate(group_, cgroup_.get());
+  TerminateLeftovers();
   ConcludeIfGone();
 }
 

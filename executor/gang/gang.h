@@ -29,7 +29,7 @@
 
 namespace attune::gang {
 
-// Why a gang is ended from outside. It has GangSpec::grace where that is said.
+// Why a gang is ended from outside. "With a grace": its processes have GangSpec::grace to leave.
 enum class CancelReason {
   kUnwanted,   // ends as kCancelled, with a grace
   kFallen,     // a part of it on another host has failed: ends as kCancelled
@@ -178,6 +178,7 @@ class Gang final : private Rank::Owner {
   void EndGrace();
   // Whether its processes have been asked to leave, and still have time for that.
   bool has_grace() const { return phase_ == Phase::kEnding && grace_; }
+  void TerminateLeftovers();
   void KillAll();
   void ConcludeIfGone();
   void Conclude();
@@ -249,6 +250,7 @@ class Gang final : private Rank::Owner {
   bool grace_is_for_victims_ = false;
   bool signalled_ = false;  // by somebody who may be about to end the executor as well
   bool soon_ = false;       // CancelReason::kSoon
+  bool looks_for_leftovers_ = false;
   Loop::Subscription stall_;
   Loop::Subscription laggards_;
   Loop::Subscription unexplained_;

@@ -20,7 +20,8 @@ uint64_t FreeBytes(const std::filesystem::path& folder) {
 
 }  // namespace
 
-// A launcher may report ends in another order than that in which the ranks ended.
+// A launcher may report ends in another order than that in which the ranks ended. All have been
+// reported before the failure is described.
 Symptom& Gang::SymptomOf(const Rank& rank) {
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
   if (known != symptoms_.end()) return *known;
@@ -33,10 +34,6 @@ void Gang::Weigh() {
   if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
   if (signalled_) return;
   const Symptom& culprit = Culprit(symptoms_);
-  const bool may_have_another = std::ranges::any_of(ranks_, [&](const auto& rank) {
-    return rank->is_unexplained() && rank->ended_at() < culprit.seen_at;
-  });
-  if (may_have_another) return;  // until its launcher has reported
   if (culprit.exit && (culprit.exit->signal == SIGTERM || culprit.exit->signal == SIGKILL))
     return EndUnlessLeaving({});
   if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
@@ -110,12 +107,20 @@ void Gang::EndWithGrace(Outcome outcome, std::optional<Failure> failure) {
   if (phase_ == Phase::kStarting || spec_.grace.count() == 0)
     return End(outcome, std::move(failure));
   if (!BeginEnd(outcome, std::move(failure))) return;
-  // A second SIGTERM might interrupt a rank that saves because of the first.
-  if (!signalled_) {
-    for (const auto& rank : ranks_) rank->Terminate();
-  }
-  leftovers_.Terminate(group_, cgroup_.get());
   grace_ = services_.loop.After(spec_.grace, [this] { EndGrace(); });
+  // A second SIGTERM might interrupt a rank that saves because of the first.
+  if (signalled_) return;
+  for (const auto& rank : ranks_) rank->Terminate();
+  TerminateLeftovers();
+}
+
+// Once for all ranks that end in one turn of the loop: it looks at every process of the host.
+void Gang::TerminateLeftovers() {
+  if (!has_grace() || signalled_ || std::exchange(looks_for_leftovers_, true)) return;
+  services_.loop.Post([this] {
+    looks_for_leftovers_ = false;
+    if (has_grace()) leftovers_.Terminate(group_, cgroup_.get());
+  });
 }
 
 // False if the end has begun before.

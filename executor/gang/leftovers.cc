@@ -58,8 +58,7 @@ bool Leftovers::HaveLeft(pid_t group, const Cgroup* cgroup) {
   return dying_.empty() && !second_look_;
 }
 
-// What a rank leaves behind when it ends becomes a child of this process, the subreaper. Its own
-// descendants stay below it.
+// When a rank ends, its children become children of this process, the subreaper.
 void Leftovers::Terminate(pid_t group, const Cgroup* cgroup) {
   const std::set<pid_t> in_cgroup = cgroup ? cgroup->Processes() : std::set<pid_t>();
   const std::vector<pid_t> orphans = FindOrphansOfAttempt();

@@ -36,8 +36,8 @@ class Leftovers {
   // more behind, and `again` follows. REQUIRES: group > 1; the gang's ranks have been reaped.
   bool End(pid_t group, Cgroup* cgroup);
 
-  // Sends SIGTERM, once, to each descendant of a rank that has ended. Those below a rank that still
-  // runs get none: their rank may need them, or end them by itself. REQUIRES: group > 1.
+  // Sends SIGTERM, once, to each descendant of a rank that has ended. Descendants of a rank that
+  // still runs get none: it may need them, or end them by itself. REQUIRES: group > 1.
   void Terminate(pid_t group, const Cgroup* cgroup);
 
   // Whether nothing is left; otherwise `again` follows when a process has ended. As End(), but

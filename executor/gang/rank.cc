@@ -166,7 +166,7 @@ void Rank::Terminate() {
 }
 
 void Rank::Kill() {
-  if (!is_running()) return;
+  if (!is_running() || ended_at_) return;  // an end that is yet to be explained was not ours
   killed_ = true;
   // Beside the signal to the group, for a rank that made a group of its own.
   syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);

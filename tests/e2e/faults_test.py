@@ -6,9 +6,11 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
+import sys
 import unittest
 
-from support import EndToEnd, ProcessExit, fill, free_port, small_disk, sweep
+from support import EndToEnd, ProcessExit, ROOT, fill, free_port, small_disk, sweep
 
 
 def pids_of(detail, attempt=-1):
@@ -128,6 +130,29 @@ class Kill(EndToEnd):
         hold.close()
         self.assertEqual(run.wait(), 0)
         self.assertEqual(json.loads(run.stdout)["trials"]["completed"], 1)
+
+    def test_the_rank_that_was_killed_is_named_wherever_the_failure_is_shown(self):
+        script = '[ "$RANK" = 1 ] || exec sleep 1000; echo the last line; kill -KILL $$'
+        run = self.run_sweep(self.write(sweep(command=["/bin/sh", "-c", script], stop={"max_trials": 1},
+                                              resources={"workers": 2, "cpus_per_worker": 1},
+                                              failure={"max_restarts": 0})))
+        self.assertEqual(run.wait(), 5, run.stderr)
+        self.assertIn("trial 0 attempt 1 failed: rank 1 was killed by SIGKILL", "\n".join(run.stderr))
+        self.assertRegex(run.stdout, r"\n +0 +0 +attempt 1: rank 1 was killed by SIGKILL")  # the table of failed trials
+        self.assertRegex(run.stdout, r"\ntrial 0, attempt 1: rank 1 was killed by SIGKILL.*\n  the last line\n")
+
+        self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0).await_stderr(r"http://")
+        detail = self.get("/sweeps/s1/trials/0")
+        self.assertTrue(detail["attempts"][0]["failure"].startswith("rank 1 was killed by SIGKILL"), detail)
+        self.assertTrue(detail["reason"].startswith("attempt 1: rank 1 was killed by SIGKILL"), detail)
+        for words in ["trial", "get", "s1/0"], ["sweep", "watch", "s1"]:
+            _, out, _ = self.attune(*words, "--data-dir", self.data)
+            self.assertIn("attempt 1: rank 1 was killed by SIGKILL", out)
+        client = subprocess.run(
+            [sys.executable, "-c", "import sys; from attune.client import Server\n"
+                                   "Server(data_dir=sys.argv[1]).sweep('s1').wait()", str(self.data)],
+            env=dict(os.environ, PYTHONPATH=str(ROOT / "clients/python")), capture_output=True, text=True)
+        self.assertIn("trial 0: rank 1 was killed by SIGKILL", client.stderr)
 
     def test_a_rank_killed_between_a_checkpoint_and_its_report_leaves_no_gap(self):
         parameters = {"x": {"value": 1.0}, "mode": {"value": "die-saved"}, "at": {"value": 3}}

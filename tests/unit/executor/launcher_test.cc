@@ -137,7 +137,7 @@ TEST_F(LauncherTest, TheRankThatEndedFirstIsNamedWhicheverTheLauncherReportsFirs
   ASSERT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
   const pid_t launcher = NumberAfter(Log(spec), "parent");
   kill(launcher, SIGSTOP);
-  for (const auto& [rank, signal] : {std::pair{1, SIGABRT}, std::pair{0, SIGSEGV}}) {
+  for (const auto& [rank, signal] : {std::pair{1, SIGKILL}, std::pair{0, SIGSEGV}}) {
     const pid_t pid = Pids(spec)[rank];
     const UniqueFd end = OpenPidfd(pid);
     kill(pid, signal);
@@ -146,7 +146,7 @@ TEST_F(LauncherTest, TheRankThatEndedFirstIsNamedWhicheverTheLauncherReportsFirs
   kill(launcher, SIGCONT);
   const Failure failure = WaitForEnded(spec).failure.value_or(Failure{});
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_EQ(failure.signal, SIGABRT);
+  EXPECT_EQ(failure.signal, SIGKILL);
 }
 
 TEST_F(LauncherTest, CancelledGangLeavesNothingBehind) {
