@@ -13,11 +13,11 @@
 #include "executor/agent/agent_exit.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"
-#include "executor/gang/log_limit.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
 #include "executor/health/host_health.h"
 #include "executor/health/host_resources.h"
+#include "executor/logs/log_limit.h"
 #include "system/unique_fd.h"
 
 namespace grpc {

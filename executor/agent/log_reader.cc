@@ -2,7 +2,7 @@
 
 #include "base/result.h"
 #include "executor/agent/messages.h"
-#include "executor/gang/valid_utf8.h"
+#include "executor/logs/valid_utf8.h"
 
 namespace attune::agent {
 namespace {

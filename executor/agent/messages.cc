@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "executor/gang/valid_utf8.h"
+#include "executor/logs/valid_utf8.h"
 
 namespace attune::agent {
 namespace {

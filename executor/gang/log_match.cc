@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "executor/gang/escape_codes.h"
 #include "executor/gang/folders.h"
+#include "executor/logs/escape_codes.h"
 
 namespace attune::gang {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "checkpoints/piece.h"
-#include "executor/gang/valid_utf8.h"
+#include "executor/logs/valid_utf8.h"
 
 namespace attune::agent {
 namespace {

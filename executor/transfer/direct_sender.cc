@@ -16,7 +16,7 @@
 #include "attune/v1/executor.pb.h"
 #include "base/result.h"
 #include "checkpoints/piece.h"
-#include "executor/gang/valid_utf8.h"
+#include "executor/logs/valid_utf8.h"
 #include "executor/transfer/checkpoint_sender.h"
 #include "logging/log.h"
 

@@ -93,13 +93,14 @@ ROOMS = {
     ),
     "channel": Room(("system", "json")),
     "executor/processes": Room(("channel", "system", "logging")),
-    "executor/gang": Room(("channel", "executor/processes", "system", "logging"), ("re2",)),
+    "executor/logs": Room(("channel", "executor/processes", "system", "logging"), ("re2",)),
+    "executor/gang": Room(("channel", "executor/logs", "executor/processes", "system", "logging"), ("re2",)),
     "executor/health": Room(("executor/gang", "executor/processes", "system", "logging")),
     "executor/transfer": Room(
-        ("executor/gang", "checkpoints", "proto", "system", "logging"), ("grpc", "protobuf")
+        ("executor/gang", "executor/logs", "checkpoints", "proto", "system", "logging"), ("grpc", "protobuf")
     ),
     "executor/agent": Room(
-        ("executor/gang", "executor/health", "executor/processes", "executor/transfer", "proto", "system",
+        ("executor/gang", "executor/health", "executor/logs", "executor/processes", "executor/transfer", "proto", "system",
          "tls", "logging"),
         ("grpc", "protobuf"),
     ),
@@ -121,7 +122,7 @@ ROOMS = {
     ),
     "trainable/data": Room(("trainable/include", "trainable/base"), ("torch",)),
     "trainable/distributed": Room(
-        ("trainable/include", "trainable/base", "trainable/channel", "channel", "system"),
+        ("trainable/include", "trainable/base", "trainable/channel", "trainable/precision", "channel", "system"),
         ("torch", "gloo"),
     ),
     "trainable/files": Room(

@@ -1,4 +1,4 @@
-#include "executor/gang/log_reports.h"
+#include "executor/logs/log_reports.h"
 
 #include <sys/stat.h>
 

@@ -11,7 +11,6 @@
 
 #include "base/result.h"
 #include "channel/messages.h"
-#include "executor/gang/words.h"
 #include "executor/processes/loop.h"
 #include "system/unique_fd.h"
 
@@ -20,6 +19,8 @@ class RE2;
 }
 
 namespace attune::gang {
+
+using channel::Report;
 
 // Lines of more bytes are passed over.
 inline constexpr size_t kLogLineBytesMax = 64 * 1024;

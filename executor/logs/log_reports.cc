@@ -1,4 +1,4 @@
-#include "executor/gang/log_reports.h"
+#include "executor/logs/log_reports.h"
 
 #include <fcntl.h>
 #include <re2/re2.h>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "channel/line_reader.h"
-#include "executor/gang/escape_codes.h"
+#include "executor/logs/escape_codes.h"
 #include "system/system_error.h"
 
 namespace attune::gang {

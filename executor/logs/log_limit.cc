@@ -1,4 +1,4 @@
-#include "executor/gang/log_limit.h"
+#include "executor/logs/log_limit.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "executor/gang/valid_utf8.h"
+#include "executor/logs/valid_utf8.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "executor/gang/escape_codes.h"
+#include "executor/logs/escape_codes.h"
 
 #include <algorithm>
 
