@@ -17,8 +17,8 @@
 
 #include "attune/error.h"
 #include "attune/sync_batch_norm.h"
-#include "trainable/base/gradients.h"
 #include "trainable/distributed/compression.h"
+#include "trainable/distributed/gradients.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
