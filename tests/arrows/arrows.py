@@ -127,7 +127,7 @@ ROOMS = {
     "trainable/files": Room(
         ("trainable/include", "trainable/base", "system"), ("curl",)
     ),
-    "trainable/precision": Room(("trainable/include",), ("torch",)),
+    "trainable/precision": Room(("trainable/distributed", "trainable/include"), ("torch",)),
     "trainable/worker": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
          "trainable/data", "trainable/distributed", "channel", "checkpoints", "system"),
