@@ -122,13 +122,13 @@ ROOMS = {
     ),
     "trainable/data": Room(("trainable/include", "trainable/base"), ("torch",)),
     "trainable/distributed": Room(
-        ("trainable/include", "trainable/base", "trainable/channel", "trainable/precision", "channel", "system"),
+        ("trainable/include", "trainable/base", "trainable/channel", "channel", "system"),
         ("torch", "gloo"),
     ),
     "trainable/files": Room(
         ("trainable/include", "trainable/base", "system"), ("curl",)
     ),
-    "trainable/precision": Room(("trainable/include",), ("torch",)),
+    "trainable/precision": Room(("trainable/distributed", "trainable/include"), ("torch",)),
     "trainable/worker": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
          "trainable/data", "trainable/distributed", "channel", "checkpoints", "system"),

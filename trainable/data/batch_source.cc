@@ -72,6 +72,7 @@ class SampledBatches final : public BatchSource {
   }
 
   std::string NameOf(const Request& request, const Place&) const override {
+    if (request.content == nullptr) return "the sampler failed";
     const auto& samples = *std::static_pointer_cast<std::vector<std::size_t>>(request.content);
     std::string text = "the dataset failed on";
     for (std::size_t i = 0; i < samples.size() && i < kSamplesNamed; ++i) {
@@ -142,6 +143,10 @@ class StreamedBatches final : public BatchSource {
       throw Error(
           "data loader: the saved place is in a dataset with a size, this one is a stream; go on "
           "with the same data, or begin an epoch with set_epoch()");
+    }
+    if (place.epoch < 0 || place.offset < 0) {
+      throw Error("data loader: there is no place " + std::to_string(place.offset) + " of epoch " +
+                  std::to_string(place.epoch) + ", which was saved");
     }
     MoveTo(place);
     return place;

@@ -18,7 +18,7 @@
 #include "attune/error.h"
 #include "attune/sync_batch_norm.h"
 #include "trainable/distributed/compression.h"
-#include "trainable/precision/gradients.h"
+#include "trainable/distributed/gradients.h"
 
 namespace attune::inline sdk::trainable {
 namespace {

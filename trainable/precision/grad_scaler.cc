@@ -10,7 +10,7 @@
 
 #include "attune/amp.h"
 #include "attune/error.h"
-#include "trainable/precision/gradients.h"
+#include "trainable/distributed/gradients.h"
 
 namespace attune::inline sdk {
 namespace {
