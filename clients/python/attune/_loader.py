@@ -16,14 +16,15 @@ from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, Iter
 import attune
 
 
-def prepared(loader: DataLoader, device: torch.device) -> DataLoader:
+def prepared(loader: DataLoader[typing.Any], device: torch.device) -> Prepared:
     """A copy of `loader` that yields this rank's share, on `device`. Its class is derived from that of `loader`."""
-    if isinstance(loader, _Prepared):
+    if isinstance(loader, Prepared):
         return loader
-    kind, loader = type(loader), copy.copy(loader)
-    loader.__class__ = type(kind.__name__, (_Prepared, kind), {})
-    loader._prepare(device)
-    return loader
+    kind, own = type(loader), copy.copy(loader)
+    own.__class__ = type(kind.__name__, (Prepared, kind), {})
+    made = typing.cast(Prepared, own)
+    made._prepare(device)
+    return made
 
 
 class _Passes:
@@ -114,7 +115,7 @@ class _Whole(_Passes, Sampler):
         return itertools.repeat(None)  # as the sampler that torch gives an IterableDataset
 
 
-class _Prepared(DataLoader):
+class Prepared(DataLoader):
     """What prepare_data_loader adds to the class of a loader."""
 
     def _prepare(self, device: torch.device) -> None:

@@ -18,6 +18,8 @@ import attune
 if typing.TYPE_CHECKING:
     import pathlib
 
+__all__ = ["ReportCallback", "checkpoint", "trainer_options"]
+
 _FILE = "lightning.ckpt"
 # The two packages have classes of their own, which do not mix: the one that the script has imported counts.
 _PACKAGES = {"pytorch_lightning": "lightning_fabric", "lightning.pytorch": "lightning.fabric"}

@@ -16,6 +16,8 @@ from torch.utils.data import DataLoader
 import attune
 from attune import _loader
 
+__all__ = ["device", "init_process_group", "prepare_data_loader", "prepare_model"]
+
 
 def device() -> torch.device:
     """Returns this rank's torch.device, the first of `attune.devices`; by hand the GPU of its local rank, if any."""
@@ -60,7 +62,7 @@ def prepare_model(model: torch.nn.Module, **options: typing.Any) -> torch.nn.Mod
     return DistributedDataParallel(model, device_ids=[here] if here.type == "cuda" else None, **options)
 
 
-def prepare_data_loader(loader: DataLoader) -> DataLoader:
+def prepare_data_loader(loader: DataLoader[typing.Any]) -> _loader.Prepared:
     """Returns a DataLoader for this rank's share of the samples, with batches on this rank's device.
 
     It is a copy of `loader` with a DistributedSampler, also in a gang of one. Samples come in the order of the sampler

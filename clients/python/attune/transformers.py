@@ -24,6 +24,8 @@ from attune.torch import device
 if typing.TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState
 
+__all__ = ["ReportCallback", "checkpoint", "training_arguments"]
+
 
 def training_arguments(every: int | str = "epoch") -> dict[str, typing.Any]:
     """Returns options of TrainingArguments, with which the Trainer is a rank of the gang.
