@@ -81,7 +81,7 @@ def trainer_options() -> dict[str, typing.Any]:
     raises ValueError.
     """
     options: dict[str, typing.Any] = {"accelerator": "gpu" if attune.device.startswith("cuda") else "cpu",
-               "devices": attune.local_world_size, "enable_progress_bar": False, "logger": False}
+                                      "devices": attune.local_world_size, "enable_progress_bar": False, "logger": False}
     if attune.world_size > 1:
         options.update(num_nodes=attune.world_size // attune.local_world_size, strategy="attune_ddp")
     elif attune.by_hand:

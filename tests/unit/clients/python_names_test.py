@@ -16,7 +16,7 @@ import attune  # noqa: E402
 FILES = [path for path in sorted((PACKAGE / "attune").glob("*.py")) if not path.name.startswith("_")]
 # Those of a Trainer's callbacks, which Lightning and Transformers document.
 INHERITED = "on_"
-NOT_CONSTRUCTED = ("Sweep",)  # by programs: methods return them
+NOT_CONSTRUCTED = ("Sweep",)  # Methods return these, and programs do not construct them.
 
 
 def undocumented(node, prefix):
@@ -31,12 +31,13 @@ def undocumented(node, prefix):
 
 def exported(module):
     """The names in the __all__ of a module's syntax tree."""
-    return [name for node in module.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    return [name for node in module.body
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
             for name in ast.literal_eval(node.value)]
 
 
 def unexplained(node, prefix, docstring=""):
-    """The parameters of public functions and classes below a node that neither their docstring nor the class's names."""
+    """The parameters of public functions and classes below a node that their docstrings do not name in backticks."""
     for each in node.body:
         is_init = isinstance(each, ast.FunctionDef) and each.name == "__init__" and node.name not in NOT_CONSTRUCTED
         if not isinstance(each, (ast.FunctionDef, ast.ClassDef)) or (each.name.startswith(("_", INHERITED)) and not is_init):
