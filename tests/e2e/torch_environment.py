@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
 
-from support import EndToEnd, ROOT, sweep
+from support import EndToEnd, PATIENCE_S, ROOT, sweep
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import python_torch  # noqa: E402
@@ -27,6 +28,15 @@ def environment_with_torch():
 ENVIRONMENT = environment_with_torch()
 NO_TORCH = f"no torch for {sys.executable}: pip install torch, or run scripts/setup with Python 3.11"
 needs_torch = unittest.skipUnless(ENVIRONMENT, NO_TORCH)
+
+
+def run_block(heading, prelude, folder):
+    """Runs the Python of a section of docs/python.md by hand, after lines that define what it takes for granted."""
+    section = (ROOT / "docs/python.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    [block] = re.findall(r"```python\n(.*?)```", section, re.S)
+    path = f"{ROOT / 'tests/e2e/programs'}:{ENVIRONMENT['PYTHONPATH']}"
+    return subprocess.run([sys.executable, "-c", prelude + block], env={**ENVIRONMENT, "PYTHONPATH": path},
+                          cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 class Trainers(EndToEnd):

@@ -6,14 +6,11 @@ import os
 import socket
 import stat
 import sys
-import typing
 
-from attune._channel import Channel
-
-_Start = typing.Dict[str, typing.Any]
+from attune._channel import Channel, Message
 
 
-def connect() -> tuple[_Start, Channel, bool] | None:
+def connect() -> tuple[Message, Channel, bool] | None:
     """The start line, the channel, and whether this process has yet to claim its rank.
 
     The process that the executor has started inherits the channel. Programs below it, and its forks, connect
@@ -50,7 +47,7 @@ def claim(channel: Channel) -> None:
         raise RuntimeError(answer["message"])
 
 
-def place() -> _Start:
+def place() -> Message:
     """This process's place among the ranks, as a launcher or torch.distributed has given it."""
     def value(name: str, otherwise: int) -> int:
         return int(os.environ.get(name, otherwise))
@@ -65,7 +62,7 @@ def place() -> _Start:
             "local_world_size": value("LOCAL_WORLD_SIZE", world_size)}
 
 
-def _join(channel: Channel) -> _Start:
+def _join(channel: Channel) -> Message:
     channel.send("join", **place())
     start = channel.receive()
     if start["type"] == "refused":

@@ -1,10 +1,13 @@
 """Data loaders of a gang: shares of the samples, their order in each epoch, resuming within an epoch; needs torch."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import itertools
 import random
 import sys
+import typing
 
 import torch
 from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, IterableDataset, Sampler,
@@ -13,14 +16,15 @@ from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, Iter
 import attune
 
 
-def prepared(loader, device):
+def prepared(loader: DataLoader[typing.Any], device: torch.device) -> Prepared:
     """A copy of `loader` that yields this rank's share, on `device`. Its class is derived from that of `loader`."""
-    if isinstance(loader, _Prepared):
+    if isinstance(loader, Prepared):
         return loader
-    kind, loader = type(loader), copy.copy(loader)
-    loader.__class__ = type(kind.__name__, (_Prepared, kind), {})
-    loader._prepare(device)
-    return loader
+    kind, own = type(loader), copy.copy(loader)
+    own.__class__ = type(kind.__name__, (Prepared, kind), {})
+    made = typing.cast(Prepared, own)
+    made._prepare(device)
+    return made
 
 
 class _Passes:
@@ -29,29 +33,31 @@ class _Passes:
     A sampler yields items: samples, or batches if it is a batch sampler.
     """
 
-    _under_way = None  # the name of the pass under way: an object
+    epoch: int
+    taken: int
+    _under_way: object = None  # the name of the pass under way
 
-    def begin_at(self, epoch, taken=0):
+    def begin_at(self, epoch: int, taken: int = 0) -> None:
         """Makes the next pass one of this epoch, after the items that are taken."""
         self.epoch, self.taken, self._under_way = epoch, taken, None
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next pass. Each later pass has the next epoch."""
         if self._under_way or epoch != self.epoch:  # otherwise the next pass may resume within this epoch
             self.begin_at(epoch)
 
-    def begin(self):
+    def begin(self) -> object:
         """Begins a pass, and returns a name for it."""
         if self._under_way:
             self.begin_at(self.epoch + 1)
         self._under_way = object()
         return self._under_way
 
-    def take(self, name, items):
+    def take(self, name: object, items: int) -> None:
         if self._under_way is name:
             self.taken += items
 
-    def end(self, name):
+    def end(self, name: object) -> None:
         if self._under_way is name:
             self.begin_at(self.epoch + 1)
 
@@ -63,7 +69,7 @@ class _Share(_Passes, DistributedSampler):
     the gang has not taken yet. So an epoch has each item once, even if the gang changes its size within the epoch.
     """
 
-    def __init__(self, sampler, drop_last):
+    def __init__(self, sampler: typing.Any, drop_last: bool) -> None:
         if not _has_length(sampler):
             raise ValueError(
                 f"the loader has a {type(sampler).__name__}, which has no length, so {attune.world_size} ranks cannot "
@@ -72,18 +78,19 @@ class _Share(_Passes, DistributedSampler):
         self._sampler = sampler
         self.begin_at(attune.step)
 
-    def __iter__(self):
+    def __iter__(self) -> typing.Iterator[typing.Any]:
         order = self._order()[self.taken:]
         for place in range(self.rank, self._share_of(len(order)) * self.num_replicas, self.num_replicas):
             yield order[place % len(order)]  # the first items come twice if the shares would differ
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._share_of(len(self._sampler))
 
-    def _share_of(self, count):
-        return (count if self.drop_last else count + self.num_replicas - 1) // self.num_replicas
+    def _share_of(self, count: int) -> int:
+        ranks: int = self.num_replicas
+        return (count if self.drop_last else count + ranks - 1) // ranks
 
-    def _order(self):
+    def _order(self) -> typing.Sequence[typing.Any]:
         if type(self._sampler) is SequentialSampler:
             return range(len(self._sampler))
         if hasattr(self._sampler, "set_epoch"):
@@ -95,27 +102,27 @@ class _Share(_Passes, DistributedSampler):
 class _Whole(_Passes, Sampler):
     """The passes over a data set or a sampler that shares samples out itself, in its own order."""
 
-    def __init__(self, data):
-        self._data = data if hasattr(data, "set_epoch") else getattr(data, "sampler", None)
+    def __init__(self, data: typing.Any) -> None:
+        self._data: typing.Any = data if hasattr(data, "set_epoch") else getattr(data, "sampler", None)
         self.begin_at(attune.step)
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         super().set_epoch(epoch)
         if hasattr(self._data, "set_epoch"):
             self._data.set_epoch(epoch)
 
-    def __iter__(self):
+    def __iter__(self) -> typing.Iterator[typing.Any]:
         return itertools.repeat(None)  # as the sampler that torch gives an IterableDataset
 
 
-class _Prepared(DataLoader):
+class Prepared(DataLoader):
     """What prepare_data_loader adds to the class of a loader."""
 
-    def _prepare(self, device):
+    def _prepare(self, device: torch.device) -> None:
         self._device = device
         self._items_per_batch = 1
         self._is_restored = self._has_told = False
-        parts = {"_iterator": None}  # torch forbids to set samplers as attributes
+        parts: dict[str, typing.Any] = {"_iterator": None}  # torch forbids to set samplers as attributes
         has_batch_sampler = self.batch_sampler is not None and self.batch_size is None
         sampler = self.batch_sampler if has_batch_sampler else self.sampler
         if isinstance(self.dataset, IterableDataset):
@@ -132,21 +139,21 @@ class _Prepared(DataLoader):
             if self.batch_size is not None:
                 self._items_per_batch = self.batch_size
                 parts["batch_sampler"] = BatchSampler(self._passes, self.batch_size, self.drop_last)
-        vars(self).update(parts)
+        self.__dict__.update(parts)
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next pass. Each later pass has the next epoch."""
         self._passes.set_epoch(epoch)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, typing.Any]:
         """The epoch, and how many of its items the gang has taken. An IterableDataset adds its state on this rank."""
-        state = {"epoch": self._passes.epoch, "taken": self._passes.taken}
+        state: dict[str, typing.Any] = {"epoch": self._passes.epoch, "taken": self._passes.taken}
         source = self._source()
         if source and self._passes.taken:  # a new epoch begins without a state
             state["data"] = source.state_dict()
         return state
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: typing.Mapping[str, typing.Any]) -> None:
         """Lets the next pass resume where the gang was, whatever its size was."""
         try:
             epoch, taken = int(state["epoch"]), int(state["taken"])
@@ -159,13 +166,13 @@ class _Prepared(DataLoader):
         if self._is_restored:
             source.load_state_dict(state["data"])
 
-    def __iter__(self):
+    def __iter__(self) -> typing.Iterator[typing.Any]:
         name = self._passes.begin()
         repeats = isinstance(self._passes, _Whole) and not self._is_restored
         self._is_restored = False
         return self._batches(name, super().__iter__(), self._passes.taken // attune.world_size if repeats else 0)
 
-    def _batches(self, name, batches, dropped):
+    def _batches(self, name: object, batches: typing.Iterator[typing.Any], dropped: int) -> typing.Iterator[typing.Any]:
         if dropped and not self._has_told and attune.rank == 0:
             self._has_told = True
             print(f"attune: the loader resumes within an epoch: it loads {dropped} batches again and drops them. An "
@@ -178,7 +185,7 @@ class _Prepared(DataLoader):
         finally:
             self._passes.end(name)
 
-    def _source(self):
+    def _source(self) -> typing.Any:
         """The object that has the state of an IterableDataset: the loader, or the data set in this process; or None."""
         if isinstance(self.dataset, IterableDataset):
             for each in [super()] if self.num_workers else [super(), self.dataset]:
@@ -187,7 +194,7 @@ class _Prepared(DataLoader):
         return None
 
 
-def _has_length(sampler):
+def _has_length(sampler: typing.Any) -> bool:
     try:
         len(sampler)
     except (TypeError, NotImplementedError):
@@ -195,7 +202,7 @@ def _has_length(sampler):
     return True
 
 
-def _shares_itself(sampler):
+def _shares_itself(sampler: typing.Any) -> bool:
     """Whether it knows ranks, as a DistributedSampler does, or draws from such a sampler."""
     if hasattr(sampler, "num_replicas") and hasattr(sampler, "rank"):
         return True
@@ -203,7 +210,7 @@ def _shares_itself(sampler):
 
 
 @contextlib.contextmanager
-def _seeded(sampler, seed):
+def _seeded(sampler: typing.Any, seed: int) -> typing.Iterator[None]:
     """Seeds all generators that a sampler may use. At the end they have their old states again."""
     generator = torch.Generator().manual_seed(seed)
     numpy = sys.modules.get("numpy")
@@ -221,7 +228,7 @@ def _seeded(sampler, seed):
         yield
 
 
-def _generators(sampler):
+def _generators(sampler: typing.Any) -> typing.Iterator[tuple[typing.Any, str]]:
     """Yields (object, name) for each attribute of a sampler, and of the samplers within it, that is a generator."""
     for name, value in list(getattr(sampler, "__dict__", {}).items()):
         if isinstance(value, torch.Generator) or (name == "generator" and value is None):
@@ -230,7 +237,7 @@ def _generators(sampler):
             yield from _generators(value)
 
 
-def _moved(batch, device, is_pinned):
+def _moved(batch: typing.Any, device: torch.device, is_pinned: bool) -> typing.Any:
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=is_pinned)
     if hasattr(batch, "to"):

@@ -5,6 +5,8 @@ step has another number of samples. So checkpoints say how many samples were tak
 of the checkpoint with the number of steps that the new gang needs for these samples.
 """
 
+from __future__ import annotations
+
 import atexit
 import functools
 import itertools
@@ -14,11 +16,15 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import typing
 
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import IterableDataset, Sampler
 
 import attune
+
+if typing.TYPE_CHECKING:
+    from transformers import TrainerState, TrainingArguments
 
 _FILE = "attune-data.json"
 _STATE_FILE = "trainer_state.json"  # the Trainer's
@@ -27,32 +33,32 @@ _STATE_FILE = "trainer_state.json"  # the Trainer's
 class _Plan:
     """How many samples a step of a Trainer takes, and how many steps an epoch has."""
 
-    def __init__(self, args, samples):
+    def __init__(self, args: TrainingArguments, samples: int | None) -> None:
         ranks = 1 if args.accelerator_config.split_batches else args.world_size
         self.samples = samples  # of an epoch; None if nobody knows
-        self._batch = args.train_batch_size * ranks  # of the gang
-        self._samples_per_step = self._batch * args.gradient_accumulation_steps
-        if self.knows_epochs:
-            self.batches = samples // self._batch if args.dataloader_drop_last else -(-samples // self._batch)
-            self._steps = max(-(-self.batches // args.gradient_accumulation_steps), 1)
+        self._batch: int = args.train_batch_size * ranks  # of the gang
+        self._samples_per_step: int = self._batch * args.gradient_accumulation_steps
+        if samples is not None:
+            self.batches: int = samples // self._batch if args.dataloader_drop_last else -(-samples // self._batch)
+            self._steps: int = max(-(-self.batches // args.gradient_accumulation_steps), 1)
 
     @property
-    def knows_epochs(self):
+    def knows_epochs(self) -> bool:
         return self.samples is not None
 
-    def samples_at(self, step):
+    def samples_at(self, step: int) -> int:
         """The number of samples that the Trainer has taken up to this step, over all epochs."""
-        if not self.knows_epochs:
+        if self.samples is None:
             return step * self._samples_per_step
         epochs, steps = divmod(step, self._steps)
         return epochs * self.samples + min(steps * self._samples_per_step, self.samples)
 
-    def step_at(self, samples):
+    def step_at(self, samples: int) -> int:
         """The last step at which the Trainer has taken at most these samples."""
-        epochs, rest = divmod(samples, self.samples)
+        epochs, rest = divmod(samples, typing.cast(int, self.samples))
         return epochs * self._steps + rest // self._samples_per_step
 
-    def batches_at(self, samples):
+    def batches_at(self, samples: int) -> int:
         """The number of batches of a rank by which the gang has taken these samples."""
         return samples // self._batch
 
@@ -60,21 +66,21 @@ class _Plan:
 class _Shifted(Sampler):
     """A sampler whose epochs begin earlier in the sequence of all epochs' samples, by `samples`."""
 
-    def __init__(self, sampler, samples):
+    def __init__(self, sampler: typing.Any, samples: int) -> None:
         self._sampler, self._shift, self._epoch = sampler, samples, 0
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         self._epoch = epoch
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._sampler)
 
-    def __iter__(self):
+    def __iter__(self) -> typing.Iterator[typing.Any]:
         epoch, place = divmod(self._epoch * len(self) - self._shift, len(self))
         yield from itertools.islice(self._of(epoch), place, None)
         yield from itertools.islice(self._of(epoch + 1), place)
 
-    def _of(self, epoch):
+    def _of(self, epoch: int) -> typing.Iterator[typing.Any]:
         if hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(epoch)
         return iter(self._sampler)
@@ -83,36 +89,37 @@ class _Shifted(Sampler):
 class Position:
     """The place of a Trainer in its data. To be made when training begins, from the start or from resumed_folder()."""
 
-    def __init__(self, args, state, loader, schedule):
+    def __init__(self, args: TrainingArguments, state: TrainerState, loader: typing.Any, schedule: typing.Any) -> None:
         self._plan, self._shift = _plan_for(args, loader), 0
         self._loader = loader
-        if not _saved() or not self._plan or state.global_step != _state_in(resumed_folder())["global_step"]:
+        saved = _saved()
+        if not saved or not self._plan or state.global_step != _state_in(resumed_folder())["global_step"]:
             return
-        self._shift = self._plan.samples_at(state.global_step) - _saved()["taken"]
+        self._shift = self._plan.samples_at(state.global_step) - saved["taken"]
         if self._shift and not self._plan.knows_epochs:
-            loader.skip_batches = self._plan.batches_at(_saved()["taken"])
+            loader.skip_batches = self._plan.batches_at(saved["taken"])
         elif self._shift and not args.ignore_data_skip and _has_sampler(loader):
             loader.set_sampler(_Shifted(loader.get_sampler(), self._shift))
         else:
             self._shift = 0  # the Trainer takes the place that follows from its steps
         _move(schedule, state.global_step - _state_in(attune.checkpoint)["global_step"])
 
-    def end_epoch(self):
+    def end_epoch(self) -> None:
         """Stops the skipping of batches, which belongs to the first epoch alone."""
         if hasattr(self._loader, "skip_batches"):
             self._loader.skip_batches = 0
 
-    def save(self, folder, step):
+    def save(self, folder: pathlib.Path, step: int) -> None:
         if self._plan:
             (folder / _FILE).write_text(json.dumps(
                 {"taken": self._plan.samples_at(step) - self._shift, "samples": self._plan.samples}))
 
-    def remove_outdated(self, folder, state):
+    def remove_outdated(self, folder: str, state: TrainerState) -> None:
         """Removes checkpoints of earlier attempts from `folder` if the Trainer will save others under their names.
 
         These are the checkpoints of later steps, and all but the best if a step has another number of samples now.
         """
-        before = _state_in(attune.checkpoint) if attune.checkpoint and state.global_step else {}
+        before = _state_in(attune.checkpoint) if state.global_step else {}
         is_same = before.get("global_step") == state.global_step
         best = pathlib.Path(folder) / f"checkpoint-{before.get('best_global_step')}"
         for path in pathlib.Path(folder).glob("checkpoint-*"):
@@ -124,35 +131,38 @@ class Position:
 
 
 @functools.lru_cache(None)
-def _saved():
+def _saved() -> dict[str, typing.Any] | None:
     """The content of the checkpoint's file about the data, or None if it has no such file."""
     path = attune.checkpoint and attune.checkpoint / _FILE
-    return json.loads(path.read_text()) if path and path.exists() else None
+    saved: dict[str, typing.Any] | None = json.loads(path.read_text()) if path and path.exists() else None
+    return saved
 
 
 @functools.lru_cache(None)
-def resumed_folder():
+def resumed_folder() -> pathlib.Path | None:
     """The checkpoint to resume from: a folder of links, in which convert() may replace the Trainer's state."""
-    if not _saved():
-        return attune.checkpoint
+    checkpoint = attune.checkpoint
+    if not checkpoint or not _saved():
+        return checkpoint
     folder = pathlib.Path(os.environ.get("ATTUNE_TRIAL_DIR") or tempfile.mkdtemp()) / f"resumed-{attune.rank}"
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt
     folder.mkdir(parents=True)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for path in attune.checkpoint.iterdir():
+    for path in checkpoint.iterdir():
         (folder / path.name).symlink_to(path)
     return folder
 
 
-def convert(args):
+def convert(args: TrainingArguments) -> None:
     """Converts the step in resumed_folder() to steps of a Trainer with these arguments.
 
     The step stays if `max_steps` ends the training. Position then corrects the place in the data.
     """
-    if not _saved():
+    saved, folder = _saved(), resumed_folder()
+    if not saved or not folder:
         _warn_of_another_size()
         return
-    plan, taken, state = _Plan(args, _saved()["samples"]), _saved()["taken"], _state_in(attune.checkpoint)
+    plan, taken, state = _Plan(args, saved["samples"]), saved["taken"], _state_in(attune.checkpoint)
     if not plan.knows_epochs:
         if plan.samples_at(state["global_step"]) != taken:
             args.ignore_data_skip = True  # because Position skips another number
@@ -164,16 +174,18 @@ def convert(args):
         state["best_global_step"] = round(state["best_global_step"] * step / state["global_step"])
         state["best_model_checkpoint"] = None  # the Trainer finds it by the step
     state["global_step"] = step
-    path = resumed_folder() / _STATE_FILE
+    path = folder / _STATE_FILE
     path.unlink()
     path.write_text(json.dumps(state))
 
 
-def _state_in(folder):
-    return json.loads((folder / _STATE_FILE).read_text())
+def _state_in(checkpoint: pathlib.Path | None) -> dict[str, typing.Any]:
+    """The Trainer's state in a checkpoint; empty if there is none."""
+    state: dict[str, typing.Any] = json.loads((checkpoint / _STATE_FILE).read_text()) if checkpoint else {}
+    return state
 
 
-def _warn_of_another_size():
+def _warn_of_another_size() -> None:
     if not attune.checkpoint or attune.rank != 0:
         return
     size = json.loads((attune.checkpoint / "manifest.json").read_text())["world_size"]
@@ -184,7 +196,7 @@ def _warn_of_another_size():
               file=sys.stderr, flush=True)
 
 
-def _plan_for(args, loader):
+def _plan_for(args: TrainingArguments, loader: typing.Any) -> _Plan | None:
     """The plan of a Trainer with this loader, or None if the program made the loader."""
     if not hasattr(loader, "set_sampler") or not args.accelerator_config.even_batches:
         return None
@@ -195,11 +207,11 @@ def _plan_for(args, loader):
     return plan if plan.batches == len(loader) else None
 
 
-def _has_sampler(loader):
+def _has_sampler(loader: typing.Any) -> bool:
     return not isinstance(loader.dataset, IterableDataset) and isinstance(loader.get_sampler(), Sampler)
 
 
-def _move(schedule, steps):
+def _move(schedule: typing.Any, steps: int) -> None:
     """Moves a schedule of the learning rate ahead by `steps`, if Transformers made it."""
     if not steps or not isinstance(schedule, LambdaLR):
         return

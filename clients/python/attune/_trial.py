@@ -1,5 +1,7 @@
 """What a rank knows of its trial, and what becomes of its reports."""
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import math
@@ -10,9 +12,11 @@ import sys
 import tempfile
 import threading
 import time
+import types
+import typing
 
 from attune import _checkpoint, _connect, _metrics
-from attune._channel import ERROR_CHARACTERS_MAX
+from attune._channel import ERROR_CHARACTERS_MAX, Channel, Message
 from attune._control import LostPeer
 from attune._peers import Peers
 
@@ -28,7 +32,11 @@ _SAVE_INTERVAL_S = 60  # between two checkpoints that nobody asked for, or longe
 _SAVE_SHARE = 20  # saving takes a twentieth of the time at most
 
 
-def short_seed(seed):
+_Number = typing.Union[typing.SupportsFloat, typing.SupportsIndex]
+_Metrics = typing.Mapping[str, _Number]
+
+
+def short_seed(seed: int) -> int:
     """What numpy takes (32 bits), and has room for a step or a rank to be added."""
     return seed % 2**31
 
@@ -39,19 +47,20 @@ class TrialEnded(SystemExit):
     A SystemExit of status 0: code around the loop may catch it, and has nothing to decide.
     """
 
-    def __init__(self, action):
+    def __init__(self, action: str) -> None:
         super().__init__(0)
         self.action = action  # "stop" or "pause"
 
 
-class Config(dict):
+class Config(typing.Dict[str, typing.Any]):
     """The trial's parameters by name, in the order of the sweep file."""
 
-    def __missing__(self, name):
+    def __missing__(self, name: str) -> typing.NoReturn:
         raise KeyError(f"{name}: no parameter of this trial (it has {', '.join(self) or 'none'}); name "
                        "it in the sweep file, or give it a default in attune.init()")
 
-    def add_defaults(self, defaults):
+    def add_defaults(self, defaults: typing.Mapping[str, typing.Any]) -> None:
+        """Adds parameters that the trial does not have. Raises ValueError if `defaults` is not a mapping."""
         if not hasattr(defaults, "items"):
             raise ValueError(f"defaults is {defaults!r} and must map names to values, as in {{\"lr\": 0.1}}")
         for name, value in defaults.items():
@@ -61,36 +70,39 @@ class Config(dict):
 class Trial:
     """One rank, from the `start` line on."""
 
-    def __init__(self, start, channel, is_to_claim=False):
+    def __init__(self, start: Message, channel: Channel | None, is_to_claim: bool = False) -> None:
         self._process, self._is_to_claim = os.getpid(), is_to_claim
         self.by_hand = channel is None
-        self.sweep, self.trial = start.get("sweep", ""), start.get("trial", 0)
-        self.attempt = start.get("attempt", 1)
-        self.rank, self.world_size = start["rank"], start["world_size"]
-        self.local_rank = start.get("local_rank", self.rank)
-        self.local_world_size = start.get("local_world_size", self.world_size)
-        self.device, self.cpus = start.get("device", "cpu"), start.get("cpus", 1)
-        self.devices = start.get("devices", [self.device])
+        self.sweep: str = start.get("sweep", "")
+        self.trial: int = start.get("trial", 0)
+        self.attempt: int = start.get("attempt", 1)
+        self.rank, self.world_size = int(start["rank"]), int(start["world_size"])
+        self.local_rank: int = start.get("local_rank", self.rank)
+        self.local_world_size: int = start.get("local_world_size", self.world_size)
+        self.device: str = start.get("device", "cpu")
+        self.cpus: int = start.get("cpus", 1)
+        self.devices: list[str] = start.get("devices", [self.device])
         self.seed = short_seed(start.get("seed", 0))
         self.config = Config(start.get("config", {}))
-        self.max_step = start.get("max_step", 0)
-        self.checkpoint_dir = start.get("checkpoint_dir") or None
-        self.step = self.time = start.get("resume", {}).get("step", 0)
-        self._time_attr = start.get("time_attr", "")
-        self._resume = start.get("resume")
+        self.max_step: int = start.get("max_step", 0)
+        self.checkpoint_dir: str | None = start.get("checkpoint_dir") or None
+        self._resume: Message = start.get("resume", {})  # empty: the trial begins anew
+        self.step: int = self._resume.get("step", 0)
+        self.time: int = self.step
+        self._time_attr: str = start.get("time_attr", "")
         self._sweep_config = dict(self.config)
-        self._checked = None
-        self._milestone = start.get("milestone", 0)
-        self._every = start.get("checkpoint_every", 0)
-        self._channel = channel
+        self._checked: pathlib.Path | None = None
+        self._milestone: int = start.get("milestone", 0)
+        self._every: int = start.get("checkpoint_every", 0)
+        self._channel = typing.cast(Channel, channel)  # by hand None, and nothing is sent
         self._began = self._saved = time.monotonic()
-        self._save_took = 0
+        self._save_took = 0.0
         self._progressed = -math.inf
         self._refused = False
         self._yielding = self._told_of_units = False
-        self._peers = Peers(self._gang, start, channel)
+        self._peers = Peers(self._gang, start, self._channel)
 
-    def join(self):
+    def join(self) -> None:
         """Meets the others. To be called once, before anything else, where there is an executor."""
         if self.rank == 0 and self.checkpoint_dir:
             _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
@@ -102,18 +114,18 @@ class Trial:
             self.step = _checkpoint.step_of(self._resume)
         self.heartbeat(_LONG_SILENCE_S)  # last: whatever a rank says ends the silence that it announced
 
-    def is_of_parent(self):
+    def is_of_parent(self) -> bool:
         """Whether this process is a fork of the one that has joined, and can join by itself."""
         return self._process != os.getpid() and "ATTUNE_CHANNEL" in os.environ
 
-    def _speak(self):
+    def _speak(self) -> None:
         """Claims this rank for this process, before it says something for the first time."""
         if self._is_to_claim:
             _connect.claim(self._channel)
             self._is_to_claim = False
             self.join()
 
-    def _can_speak(self):
+    def _can_speak(self) -> bool:
         """As _speak(), for signs of life: those of a process that does not speak for its rank do not matter."""
         if self._refused or self.by_hand:
             return False
@@ -123,7 +135,7 @@ class Trial:
             self._refused = True
         return not self._refused
 
-    def _share_checkpoint(self):
+    def _share_checkpoint(self) -> None:
         """To every host of the gang, from rank 0's, where it is not on a folder that they share."""
         self.heartbeat(_LONG_SILENCE_S)
         folder = pathlib.Path(self._resume["path"])
@@ -132,20 +144,21 @@ class Trial:
         elif _checkpoint.is_there(self._resume):
             self._peers.fetch(None)
         else:
-            copy = pathlib.Path(self.checkpoint_dir) / f".attempt-{self.attempt}-resumed-{self.rank - self.local_rank}"
+            directory = typing.cast(str, self.checkpoint_dir)
+            copy = pathlib.Path(directory) / f".attempt-{self.attempt}-resumed-{self.rank - self.local_rank}"
             self._resume = {**self._resume, "path": str(copy)}
             if self.local_rank == 0:
-                _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
+                _checkpoint.remove_unfinished(directory, self.attempt)
                 copy.mkdir(parents=True)
                 atexit.register(shutil.rmtree, copy, ignore_errors=True)
             self._peers.fetch(copy if self.local_rank == 0 else None)
 
     @property
-    def _gang(self):
+    def _gang(self) -> str:
         return f"{self.sweep}/{self.trial}.{self.attempt}"
 
     @property
-    def checkpoint(self):
+    def checkpoint(self) -> pathlib.Path | None:
         if self._resume and not self._checked:
             if self.local_world_size < self.world_size:
                 self._speak()  # the checkpoint may have to come from another host
@@ -156,7 +169,7 @@ class Trial:
 
     # ---- said on the way
 
-    def heartbeat(self, silence):
+    def heartbeat(self, silence: float) -> None:
         try:
             can_be = 0 <= silence <= _SILENCE_S_MAX
         except TypeError:
@@ -166,29 +179,29 @@ class Trial:
         if self._can_speak():
             self._channel.send("heartbeat", silence_ms=int(silence * 1000))
 
-    def progress(self):
+    def progress(self) -> None:
         now = time.monotonic()
         if now - self._progressed >= _PROGRESS_INTERVAL_S:
             self._send_progress(now)
 
-    def _send_progress(self, now):
+    def _send_progress(self, now: float) -> None:
         self._progressed = now
         if self._can_speak():
             self._channel.send("progress", step=self.step)
 
-    def error(self, message, lost_peer, disk_full):
+    def error(self, message: str, lost_peer: bool, disk_full: bool) -> None:
         if self._channel and not self._is_to_claim:
             # Lone surrogates, as in names of files that are no UTF-8, are no text to the executor.
             message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
             self._channel.send("error", message=message, lost_peer=lost_peer, disk_full=disk_full)
 
-    def is_disk_full(self, error):
+    def is_disk_full(self, error: BaseException) -> bool:
         """Whether an exception comes of a full disk, or the disk for checkpoints is full whatever the exception says."""
         if any(isinstance(each, _checkpoint.DiskFull) for each in _checkpoint.chain(error)):
             return True
         return bool(self.checkpoint_dir and not _checkpoint.has_room(self.checkpoint_dir))
 
-    def log(self, metrics, step):
+    def log(self, metrics: _Metrics, step: _Number) -> None:
         at = _metrics.logged_step(step)
         values = _metrics.numbers(metrics)
         if self.rank != 0 or not values:
@@ -201,10 +214,11 @@ class Trial:
 
     # ---- reports
 
-    def report(self, metrics, step, checkpoint, every_rank):
+    def report(self, metrics: _Metrics, step: typing.SupportsIndex | None,
+               checkpoint: _checkpoint.Save | str | os.PathLike[str] | None, every_rank: bool) -> None:
         step = self.step + 1 if step is None else _metrics.whole_step(step, self.step)
         values = _metrics.numbers(metrics)
-        checkpoint = _checkpoint.saver(checkpoint)
+        save = _checkpoint.saver(checkpoint)
         if self.by_hand:
             if self.rank == 0:
                 print(f"step {step}  {_metrics.text(values)}", flush=True)
@@ -212,11 +226,11 @@ class Trial:
             return
         self._speak()
         if self.rank == 0:
-            self._lead(values, step, checkpoint, every_rank)
+            self._lead(values, step, save, every_rank)
         else:
-            self._follow(step, checkpoint, every_rank)
+            self._follow(step, save, every_rank)
 
-    def _lead(self, metrics, step, checkpoint, every_rank):
+    def _lead(self, metrics: dict[str, float], step: int, save: _checkpoint.Save | None, every_rank: bool) -> None:
         now = self._time_of(metrics, step)
         reports = now > self.time  # or it lies within the unit of time of the report before
         if not reports and not self._told_of_units:
@@ -225,12 +239,12 @@ class Trial:
                   "the first report of a unit counts: this one and others like it are not kept",
                   file=sys.stderr, flush=True)
         waits = reports and self._is_to_wait(now)
-        if checkpoint and self.checkpoint_dir and reports and (waits or self._is_to_save(now)):
+        if save and self.checkpoint_dir and reports and (waits or self._is_to_save(now)):
             begins = time.monotonic()
-            self._save(step, now, checkpoint, every_rank)
+            self._save(self.checkpoint_dir, step, now, save, every_rank)
             self._saved = time.monotonic()
             self._save_took = self._saved - begins
-        elif checkpoint and every_rank:
+        elif save and every_rank:
             self._peers.tell({"step": step, "save": None})
         if reports:
             self._channel.send("report", step=now, metrics=_metrics.spoken(metrics),
@@ -242,13 +256,13 @@ class Trial:
         if action != "continue":
             raise TrialEnded(action)
 
-    def _is_to_wait(self, now):
+    def _is_to_wait(self, now: int) -> bool:
         while self._channel.has_message():
             self._take(self._channel.receive())
         limit = self._milestone or self.max_step
         return self._yielding or (limit > 0 and now >= limit)
 
-    def _is_to_save(self, now):
+    def _is_to_save(self, now: int) -> bool:
         if self._every > 0:
             return now // self._every > self.time // self._every
         if not self._milestone and not self.max_step:
@@ -256,7 +270,7 @@ class Trial:
         since = time.monotonic() - self._saved
         return since >= max(_SAVE_INTERVAL_S, _SAVE_SHARE * self._save_took)
 
-    def _time_of(self, metrics, step):
+    def _time_of(self, metrics: dict[str, float], step: int) -> int:
         """The time of a report: the metric that the sweep measures it in, rounded down, or its step."""
         if not self._time_attr:
             return step
@@ -271,41 +285,42 @@ class Trial:
                              "where the trial goes on from a checkpoint: attune.time has it")
         return int(value)
 
-    def _follow(self, step, checkpoint, every_rank):
+    def _follow(self, step: int, save: _checkpoint.Save | None, every_rank: bool) -> None:
         self.step = step
         self._send_progress(time.monotonic())
         word = self._peers.hear(step)
         if "save" in word:
-            if not (checkpoint and every_rank):
+            if not (save and every_rank):
                 raise ValueError(f"rank 0 calls attune.report() at step {step} with every_rank=True and rank {self.rank} "
                                  "does not; call it with checkpoint=… and every_rank=True on every rank, or on none")
-            self._save_part(checkpoint, word["save"])
+            self._save_part(save, word["save"])
             word = self._peers.hear(step)
-        elif checkpoint and every_rank and "time" in word:
+        elif save and every_rank and "time" in word:
             raise ValueError(f"rank {self.rank} calls attune.report() at step {step} with every_rank=True and rank 0 does "
                              "not; call it with checkpoint=… and every_rank=True on every rank, or on none")
         self.time = word.get("time", self.time)
         if word["action"] != "continue":
             raise TrialEnded(word["action"])
 
-    def _take(self, message):
+    def _take(self, message: Message) -> None:
         if message["type"] == "yield":
             self._yielding = True
 
-    def _await_verdict(self, step):
+    def _await_verdict(self, step: int) -> str:
         while True:
             message = self._channel.receive()
             self._take(message)
             if message["type"] == "verdict" and message["step"] == step:
                 self._milestone, self._yielding = message.get("milestone", 0), False
-                return message["action"]
+                action: str = message["action"]
+                return action
 
     # ---- checkpoints
 
-    def _save(self, step, now, save, every_rank):
+    def _save(self, directory: str, step: int, now: int, save: _checkpoint.Save, every_rank: bool) -> None:
         self.heartbeat(_LONG_SILENCE_S)
-        with _blaming_full_disks(self.checkpoint_dir):
-            partial = _checkpoint.begin(self.checkpoint_dir, self.attempt)
+        with _blaming_full_disks(directory):
+            partial = _checkpoint.begin(directory, self.attempt)
         try:
             with _blaming_full_disks(partial):  # before what was written so far is deleted
                 if every_rank and self.world_size > 1:
@@ -316,14 +331,14 @@ class Trial:
                 else:
                     with self._peers.watching_lone_save(step):
                         save(partial)
-                path, digest, size = _checkpoint.finish(partial, self.checkpoint_dir, step, now, self.attempt,
+                path, digest, size = _checkpoint.finish(partial, directory, step, now, self.attempt,
                                                         self.world_size, self._sweep_config)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
         self._channel.send("checkpoint", step=now, path=str(path), digest=digest, bytes=size)
 
-    def _save_part(self, save, folder):
+    def _save_part(self, save: _checkpoint.Save, folder: str | None) -> None:
         if folder is None:
             return
         self._peers.say({"saving": True})
@@ -341,8 +356,9 @@ class Trial:
                         "folder that all of them share")
         self._peers.say({"saved": True})
 
+
 @contextlib.contextmanager
-def _blaming_full_disks(folder):
+def _blaming_full_disks(folder: str | os.PathLike[str]) -> typing.Iterator[None]:
     """Turns exceptions that come of a full disk into DiskFull."""
     try:
         yield
@@ -354,7 +370,7 @@ def _blaming_full_disks(folder):
         raise _checkpoint.DiskFull(f"{folder}: a disk or a quota of this host is full: {error}") from error
 
 
-def is_lost_peer(error):
+def is_lost_peer(error: BaseException) -> bool:
     """Whether an exception tells that another rank is gone, rather than what is wrong with this one."""
     if isinstance(error, LostPeer):
         return True
@@ -366,11 +382,11 @@ def is_lost_peer(error):
     return isinstance(error, RuntimeError) and "gloo/transport/" in str(error)
 
 
-def _tell_of_exceptions(trial):
+def _tell_of_exceptions(trial: Trial) -> None:
     """Uncaught exceptions go to the executor before anything is torn down, then on as before."""
     previous, process = sys.excepthook, os.getpid()
 
-    def hook(kind, error, traceback):
+    def hook(kind: type[BaseException], error: BaseException, traceback: types.TracebackType | None) -> None:
         if os.getpid() == process:
             try:
                 lost_peer = is_lost_peer(error)
@@ -382,18 +398,18 @@ def _tell_of_exceptions(trial):
     sys.excepthook = hook
 
 
-def _cpus():
+def _cpus() -> int:
     """How many CPUs this process may use; all that there are where the system does not say, as on macOS."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _by_hand():
+def _by_hand() -> Message:
     """A gang of one, or the ranks that torchrun has started."""
     start = _connect.place()
     return {**start, "cpus": max(1, _cpus() // start["local_world_size"])}
 
 
-def _make():
+def _make() -> Trial:
     connection = _connect.connect()
     if connection is None:
         return Trial(_by_hand(), None)
@@ -408,11 +424,11 @@ def _make():
     return trial
 
 
-_trial = None
+_trial: Trial | None = None
 _making = threading.Lock()
 
 
-def current():
+def current() -> Trial:
     """This process's trial, which the first call joins."""
     global _trial
     with _making:

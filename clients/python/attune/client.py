@@ -69,7 +69,7 @@ class Server:
     def create(self, sweep: str | os.PathLike[str] | dict[str, typing.Any],
                directory: str | os.PathLike[str] | None = None,
                train: typing.Callable[..., typing.Any] | None = None) -> Sweep:
-        """Creates a Sweep from the path of a sweep file, its text (several lines, or JSON), or a dict.
+        """Creates a Sweep. `sweep` is the path of a sweep file, its text (several lines, or JSON), or a dict.
 
         Relative paths in the sweep start at `directory`: by default the folder of the file, or the current folder.
 
@@ -111,7 +111,7 @@ class Server:
 
 
 class LocalServer(Server):
-    """The server of a data folder on this machine. If none runs there, this starts one, with an executor.
+    """The server of the data folder `data_dir` on this machine. If none runs there, this starts one, with an executor.
 
         with LocalServer() as server:
             print(server.create({...}, train=train).wait())
@@ -230,14 +230,14 @@ class Sweep:
         return Trials(_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials"))
 
     def trial(self, number: int) -> TrialDetail:
-        """Returns a trial: a dict with `history`, `attempts`, `decisions`, `checkpoints`, and a method `checkpoint`."""
+        """Returns trial `number`: a dict with `history`, `attempts`, `decisions`, `checkpoints`, and a method `checkpoint`."""
         answer = self._rest.get(f"{self._path}/trials/{number}")
         for report in [answer, *answer["history"]]:
             _read_metrics(report)
         return TrialDetail(self._rest, self._path, answer)
 
     def logged(self, number: int, after: int = 0) -> typing.Iterator[LoggedPoint]:
-        """Yields the values that a trial logged between reports, in order: `seq`, `time`, `attempt`, `step`, `metrics`.
+        """Yields what trial `number` logged between reports, in order: `seq`, `time`, `attempt`, `step`, `metrics`.
 
         `step` may be a fraction: 2.25 is a quarter of the way from step 2 to step 3. `after` is a `seq`; only later
         points are yielded.
@@ -252,7 +252,7 @@ class Sweep:
             after = points[-1]["seq"]
 
     def curves(self, metric: str | None = None) -> Curves:
-        """Returns the values of a metric over steps, for each trial; by default of the metric that the sweep improves.
+        """Returns the values of `metric` over steps, for each trial; by default of the metric that the sweep improves.
 
         `steps` and `values` were reported, `logged_steps` and `logged_values` were logged between reports.
         """
@@ -339,7 +339,9 @@ class Sweep:
 
         `objective` returns a dict of metrics, or the value of the sweep's only metric; it is reported for the next
         step. It returns None if it has reported by itself. If it raises, the trial fails. `workers` trials run at the
-        same time, each on a thread; a single worker uses the caller's thread. Raises the errors of wait().
+        same time, each on a thread; a single worker uses the caller's thread. `lease` is that of ask().
+
+        Raises the errors of wait().
         """
         over = threading.Event()
         if workers == 1:

@@ -4,20 +4,28 @@
     trainer.fit(model, data, ckpt_path=checkpoint())
 """
 
+from __future__ import annotations
+
 import attune._distribution  # first: it may refuse
 
 import importlib
 import math
 import sys
+import typing
 
 import attune
+
+if typing.TYPE_CHECKING:
+    import pathlib
+
+__all__ = ["ReportCallback", "checkpoint", "trainer_options"]
 
 _FILE = "lightning.ckpt"
 # The two packages have classes of their own, which do not mix: the one that the script has imported counts.
 _PACKAGES = {"pytorch_lightning": "lightning_fabric", "lightning.pytorch": "lightning.fabric"}
 
 
-def _find():
+def _find() -> str:
     for name in _PACKAGES:
         if name in sys.modules:
             return name
@@ -28,18 +36,18 @@ def _find():
         return "pytorch_lightning"
 
 
-_pytorch = importlib.import_module(_find())
-_environments = importlib.import_module(_PACKAGES[_pytorch.__name__] + ".plugins.environments")
+_pytorch: typing.Any = importlib.import_module(_find())
+_environments: typing.Any = importlib.import_module(_PACKAGES[_pytorch.__name__] + ".plugins.environments")
 
 
 class _Environment(_environments.TorchElasticEnvironment):
     """The variables of torchrun, which an executor also sets. In a job of Slurm, Lightning would use those of Slurm."""
 
-    def __init__(self, is_checked=True):
+    def __init__(self, is_checked: bool = True) -> None:
         super().__init__()
         self._is_checked = is_checked
 
-    def validate_settings(self, num_devices, num_nodes):
+    def validate_settings(self, num_devices: int, num_nodes: int) -> None:
         if self._is_checked and num_devices * num_nodes != attune.world_size:
             raise ValueError(
                 "strategy: the hosts of this gang have different numbers of ranks "
@@ -54,10 +62,10 @@ class _Ddp(_pytorch.strategies.DDPStrategy):
     """
 
     @property
-    def distributed_sampler_kwargs(self):
+    def distributed_sampler_kwargs(self) -> dict[str, typing.Any]:
         return {"num_replicas": attune.world_size, "rank": attune.rank}
 
-    def _configure_launcher(self):
+    def _configure_launcher(self) -> None:
         super()._configure_launcher()
         self._launcher.cluster_environment = _Environment(is_checked=False)
 
@@ -65,13 +73,15 @@ class _Ddp(_pytorch.strategies.DDPStrategy):
 _pytorch.strategies.StrategyRegistry.register("attune_ddp", _Ddp)
 
 
-def trainer_options():
-    """Options of a Trainer: the gang's ranks and devices, and files, bars and tables left to Attune.
+def trainer_options() -> dict[str, typing.Any]:
+    """Returns options of a Trainer, with which it is a rank of the gang.
 
-    The ranks are in DistributedDataParallel. By hand it is a Trainer with one device.
+    They are the gang's devices and hosts, and DistributedDataParallel over its ranks; by hand one device. They turn off
+    the Trainer's logger and bars. If you replace `strategy` and the hosts have different numbers of ranks, the Trainer
+    raises ValueError.
     """
-    options = {"accelerator": "gpu" if attune.device.startswith("cuda") else "cpu",
-               "devices": attune.local_world_size, "enable_progress_bar": False, "logger": False}
+    options: dict[str, typing.Any] = {"accelerator": "gpu" if attune.device.startswith("cuda") else "cpu",
+                                      "devices": attune.local_world_size, "enable_progress_bar": False, "logger": False}
     if attune.world_size > 1:
         options.update(num_nodes=attune.world_size // attune.local_world_size, strategy="attune_ddp")
     elif attune.by_hand:
@@ -81,35 +91,42 @@ def trainer_options():
     return options
 
 
-def checkpoint():
-    """For `ckpt_path` of `Trainer.fit`: the file to resume from, or None."""
+def checkpoint() -> str | None:
+    """Returns the `ckpt_path` of `Trainer.fit`: the file to resume from, or None.
+
+    Raises CheckpointError if a file of the checkpoint is not the one that was saved.
+    """
     return str(attune.checkpoint / _FILE) if attune.checkpoint else None
 
 
 class ReportCallback(_pytorch.callbacks.Checkpoint):
-    """Reports what the module has logged, at the end of each epoch, with a checkpoint where one is due.
+    """Reports the values that the module has logged, at the end of each epoch, with a checkpoint if one is due.
 
-    `metrics` are the names that count, all if left out. Those in `log`, which the module logs with `on_step=True`,
-    are logged besides, every `log_every_n_steps` batches. `on="validation_end"`: each validation is a step instead,
-    for epochs that are long. Each batch is a sign of life. When the trial is to end, `fit` raises what
-    `attune.report` does.
+    `metrics` names the values that are reported; by default all. `log` names values that the module logs with
+    `on_step=True`. The callback logs them every `log_every_n_steps` batches of the Trainer. With `on="validation_end"`
+    each validation is a step of the trial, instead of each epoch. Each batch is a sign of life.
+
+    Raises ValueError if `on` has another value. `Trainer.fit` raises the exceptions of `attune.report`: TrialEnded when
+    the trial has to end, ValueError if a value is no number, LostPeer, CheckpointError and DiskFull.
     """
 
-    def __init__(self, metrics=None, log=(), on="train_epoch_end"):
+    def __init__(self, metrics: typing.Collection[str] | None = None, log: typing.Iterable[str] = (),
+                 on: str = "train_epoch_end") -> None:
         if on not in ("train_epoch_end", "validation_end"):
             raise ValueError(f'on is {on!r} and must be "train_epoch_end" or "validation_end"')
         self._metrics, self._log, self._on = metrics, tuple(log), on
         self._batches = 0  # since the last report
 
-    def on_train_epoch_end(self, trainer, pl_module):
+    def on_train_epoch_end(self, trainer: typing.Any, pl_module: typing.Any) -> None:
         if self._on == "train_epoch_end":
             self._report(trainer, trainer.current_epoch + 1)
 
-    def on_validation_end(self, trainer, pl_module):
+    def on_validation_end(self, trainer: typing.Any, pl_module: typing.Any) -> None:
         if self._on == "validation_end" and trainer.state.fn == "fit" and not trainer.sanity_checking:
             self._report(trainer, None)
 
-    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+    def on_train_batch_end(self, trainer: typing.Any, pl_module: typing.Any, outputs: typing.Any, batch: typing.Any,
+                           batch_idx: int) -> None:
         attune.progress()
         self._batches += 1
         if not self._log or (batch_idx + 1) % trainer.log_every_n_steps:
@@ -124,11 +141,12 @@ class ReportCallback(_pytorch.callbacks.Checkpoint):
         attune.log({name: value for name, value in values.items() if value is not None},
                    attune.step + min(self._batches / batches, 1))
 
-    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+    def on_validation_batch_end(self, trainer: typing.Any, pl_module: typing.Any, outputs: typing.Any,
+                                batch: typing.Any, batch_idx: int, dataloader_idx: int = 0) -> None:
         attune.progress()
 
-    def _report(self, trainer, step):
-        def save(folder):
+    def _report(self, trainer: typing.Any, step: int | None) -> None:
+        def save(folder: pathlib.Path) -> None:
             trainer.save_checkpoint(folder / _FILE)
 
         values = {name: value for name, value in trainer.callback_metrics.items()

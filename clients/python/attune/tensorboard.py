@@ -30,7 +30,7 @@ __all__ = ["write"]
 
 
 def write(sweep: Sweep, folder: str | os.PathLike[str], follow: bool = True) -> SweepDetail:
-    """Writes the reports of all trials of a sweep into `folder`, with a run for each trial: `s1/trial-7`.
+    """Writes the reports of all trials of `sweep` into `folder`, with a run for each trial: `s1/trial-7`.
 
     With `follow` it returns when the sweep has ended, otherwise when it has written what there is now. It replaces what
     an earlier call wrote of the sweep. Reports have the times at which the server received them. Values that a trial

@@ -1,31 +1,40 @@
 """torch.distributed in a gang of Attune's; needs torch."""
 
+from __future__ import annotations
+
 import attune._distribution  # first: it may refuse
 
 import atexit
 import os
+import typing
 
 import torch
 import torch.distributed
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
 
 import attune
 from attune import _loader
 
+__all__ = ["device", "init_process_group", "prepare_data_loader", "prepare_model"]
 
-def device():
-    """This rank's torch.device; by hand the GPU of its local rank, where there is one."""
+
+def device() -> torch.device:
+    """Returns this rank's torch.device, the first of `attune.devices`; by hand the GPU of its local rank, if any."""
     if attune.by_hand and torch.cuda.is_available():
         return torch.device("cuda", attune.local_rank)
     return torch.device(attune.device)
 
 
-def init_process_group(backend=None, **options):
-    """Makes the default process group of the gang's ranks, which ends with the program.
+def init_process_group(backend: str | None = None, **options: typing.Any) -> None:
+    """Makes torch's default process group of all ranks of the gang. It ends with the program.
 
-    `backend` is NCCL for ranks with a GPU, which becomes the current device, and Gloo for others.
-    `options` go on to torch.distributed.init_process_group. Under an executor and under torchrun
-    the ranks meet at MASTER_ADDR and MASTER_PORT; by hand there is one, and it meets nobody.
+    `backend` is "nccl" for ranks with a GPU and "gloo" for others, unless you name one. A GPU of the rank becomes the
+    current device. `options` are further arguments of torch.distributed.init_process_group, such as `timeout`, a
+    datetime.timedelta. Under an executor and under torchrun the ranks meet at MASTER_ADDR and MASTER_PORT.
+
+    Waits for all ranks. Raises ValueError if there is a default group already, and torch.distributed.DistError if the
+    ranks do not meet within the timeout.
     """
     here = device()
     if here.type == "cuda":
@@ -37,11 +46,13 @@ def init_process_group(backend=None, **options):
     atexit.register(_destroy)
 
 
-def prepare_model(model, **options):
-    """`model`, moved to this rank's device; in a gang of several, in DistributedDataParallel.
+def prepare_model(model: torch.nn.Module, **options: typing.Any) -> torch.nn.Module:
+    """Returns `model` on this rank's device; in a gang of several ranks, within DistributedDataParallel.
 
-    `options` go on to DistributedDataParallel, in which the model itself is `.module`. Makes the process
-    group where there is none yet.
+    The model itself is moved, not copied. `options` are further arguments of DistributedDataParallel, whose `.module`
+    is the model. All ranks call this function with the same model. Makes the process group if there is none yet.
+
+    Raises the errors of `init_process_group`, and RuntimeError of torch if parameters differ in shape between ranks.
     """
     _join()
     here = device()
@@ -51,8 +62,8 @@ def prepare_model(model, **options):
     return DistributedDataParallel(model, device_ids=[here] if here.type == "cuda" else None, **options)
 
 
-def prepare_data_loader(loader):
-    """A DataLoader for this rank's share of the samples, with batches on this rank's device.
+def prepare_data_loader(loader: DataLoader[typing.Any]) -> _loader.Prepared:
+    """Returns a DataLoader for this rank's share of the samples, with batches on this rank's device.
 
     It is a copy of `loader` with a DistributedSampler, also in a gang of one. Samples come in the order of the sampler
     of `loader`, which may be of any kind. The order depends on attune.seed and the epoch alone, so it is the same on all
@@ -67,17 +78,18 @@ def prepare_data_loader(loader):
     DistributedSampler. You set their epochs. To resume within an epoch, the loader loads the taken batches again and
     drops them, unless the data set has `state_dict()` and `load_state_dict()`.
 
-    Makes the process group if there is none yet. Raises ValueError for a sampler without a length in a gang of several.
+    Makes the process group if there is none yet. Raises the errors of `init_process_group`, and ValueError for a
+    sampler without a length in a gang of several ranks.
     """
     _join()
     return _loader.prepared(loader, device())
 
 
-def _join():
+def _join() -> None:
     if not torch.distributed.is_initialized():
         init_process_group()
 
 
-def _destroy():
+def _destroy() -> None:
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()

@@ -5,11 +5,14 @@
     trainer.train(resume_from_checkpoint=checkpoint())
 """
 
+from __future__ import annotations
+
 import attune._distribution  # first: it may refuse
 
 import os
 import pathlib
 import shutil
+import typing
 
 import torch.distributed
 from transformers import TrainerCallback, TrainingArguments
@@ -18,17 +21,27 @@ import attune
 from attune import _trainer_data
 from attune.torch import device
 
+if typing.TYPE_CHECKING:
+    from transformers import TrainerControl, TrainerState
 
-def training_arguments(every="epoch"):
-    """Options of TrainingArguments: an evaluation, which is a step of the trial, and a checkpoint after each epoch.
+__all__ = ["ReportCallback", "checkpoint", "training_arguments"]
 
-    The folder of checkpoints is one in `$ATTUNE_TRIAL_DIR`, the same in all attempts. Bars and other reporters are off.
-    With `every=500` they come after each 500 of the Trainer's own steps instead, for as long as the trial may run.
+
+def training_arguments(every: int | str = "epoch") -> dict[str, typing.Any]:
+    """Returns options of TrainingArguments, with which the Trainer is a rank of the gang.
+
+    The Trainer evaluates and saves a checkpoint after each epoch. With `every=500` it does so after each 500 steps of
+    its own. Each evaluation is a step of the trial, and the training ends with the last step that the sweep wants.
+
+    The options name the folder of checkpoints, `$ATTUNE_TRIAL_DIR/trainer`, or `trainer_output` by hand. They set the
+    seeds, and turn off bars and other reporters. Options that you pass twice are a TypeError of Python: change the
+    dict instead, as in `{**training_arguments(), "seed": 3}`.
     """
     folder = os.environ.get("ATTUNE_TRIAL_DIR")
-    options = {"output_dir": str(_output_folder(folder)) if folder else "trainer_output", "seed": attune.seed,
-               "data_seed": attune.seed, "save_total_limit": 1, "report_to": "none", "disable_tqdm": True,
-               "use_cpu": device().type == "cpu"}  # otherwise, without a GPU, each rank would train alone
+    options: dict[str, typing.Any] = {
+        "output_dir": str(_output_folder(folder)) if folder else "trainer_output", "seed": attune.seed,
+        "data_seed": attune.seed, "save_total_limit": 1, "report_to": "none", "disable_tqdm": True,
+        "use_cpu": device().type == "cpu"}  # otherwise, without a GPU, each rank would train alone
     if every == "epoch":
         options.update(eval_strategy="epoch", save_strategy="epoch")
     else:
@@ -42,75 +55,92 @@ def training_arguments(every="epoch"):
     return options
 
 
-def checkpoint():
-    """For `resume_from_checkpoint` of `Trainer.train`: the folder to resume from, or None."""
+def checkpoint() -> str | None:
+    """Returns the `resume_from_checkpoint` of `Trainer.train`: the folder to resume from, or None.
+
+    Raises CheckpointError if a file of the checkpoint is not the one that was saved.
+    """
     return str(_trainer_data.resumed_folder()) if attune.checkpoint else None
 
 
 class ReportCallback(TrainerCallback):
     """Reports each evaluation, with the checkpoint that the Trainer saves after it if one is due.
 
-    `metrics` are the names that count, as in `["eval_loss"]`; all, if left out. The callback also logs the values in
-    `log`, such as `loss`, as often as the Trainer logs them. Each step is a sign of life. When the trial has to end,
-    `train` raises the exception of `attune.report`.
+    `metrics` names the values of an evaluation that are reported, as in `["eval_loss"]`; by default all. `log` names
+    values that the Trainer logs, such as `loss`. The callback logs them as often, at the step of the trial that they
+    belong to. Each step of the Trainer is a sign of life.
+
+    `Trainer.train` raises the exceptions of `attune.report`: TrialEnded when the trial has to end, ValueError if a
+    value is no number, LostPeer, CheckpointError and DiskFull.
 
     The callback also resumes the Trainer in a gang of another size: at the same sample and place of its schedule.
     """
 
-    def __init__(self, metrics=None, log=()):
+    def __init__(self, metrics: typing.Collection[str] | None = None, log: typing.Iterable[str] = ()) -> None:
         self._metrics, self._log = metrics, tuple(log)
-        self._evaluated = {}  # and not reported yet
+        self._evaluated: dict[str, float] = {}  # and not reported yet
         self._reported_at = 0  # a step of the Trainer's
         self._trains = False
-        self._position = None  # in the data
+        self._position: _trainer_data.Position  # in the data, since training began
 
-    def on_init_end(self, args, state, control, **_):
+    def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                    **_: typing.Any) -> None:
         _trainer_data.convert(args)
 
-    def on_train_begin(self, args, state, control, train_dataloader=None, lr_scheduler=None, **_):
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                       train_dataloader: typing.Any = None, lr_scheduler: typing.Any = None, **_: typing.Any) -> None:
         self._trains = True
         self._reported_at = state.global_step
         self._position = _trainer_data.Position(args, state, train_dataloader, lr_scheduler)
         if _is_ours(args) and attune.local_rank == 0:
             self._position.remove_outdated(args.output_dir, state)
 
-    def on_epoch_end(self, args, state, control, **_):
+    def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                     **_: typing.Any) -> None:
         self._position.end_epoch()
 
-    def on_train_end(self, args, state, control, **_):
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                     **_: typing.Any) -> None:
         self._report(state, None)
         self._trains = False
         _wait_for_all()  # ranks may still read the best model
         _remove_checkpoints(args)
 
-    def on_step_begin(self, args, state, control, **_):
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                      **_: typing.Any) -> None:
         self._report(state, None)
 
-    def on_step_end(self, args, state, control, **_):
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                    **_: typing.Any) -> None:
         attune.progress()
 
-    def on_prediction_step(self, args, state, control, **_):
+    def on_prediction_step(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                           **_: typing.Any) -> None:
         attune.progress()
 
-    def on_log(self, args, state, control, logs=None, **_):
-        values = {name: logs[name] for name in self._log if name in (logs or {})}
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+               logs: dict[str, float] | None = None, **_: typing.Any) -> None:
+        logged = logs or {}
+        values = {name: logged[name] for name in self._log if name in logged}
         if values and args.eval_strategy == "steps":
             part = (state.global_step - self._reported_at) / args.eval_steps
             attune.log(values, attune.step + min(part, 1))
         elif values:
             attune.log(values, state.epoch)
 
-    def on_evaluate(self, args, state, control, metrics=None, **_):
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                    metrics: dict[str, float] | None = None, **_: typing.Any) -> None:
         """Called once for each of several data sets. A checkpoint may follow the last call."""
         if self._trains and state.global_step > 0:
-            self._evaluated.update({name: value for name, value in metrics.items()
+            self._evaluated.update({name: value for name, value in (metrics or {}).items()
                                     if self._metrics is None or name in self._metrics})
 
-    def on_save(self, args, state, control, **_):
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                **_: typing.Any) -> None:
         saved = pathlib.Path(args.output_dir) / f"checkpoint-{state.global_step}"
         _wait_for_all()  # each rank has written its part
 
-        def save(folder):
+        def save(folder: pathlib.Path) -> None:
             if attune.rank == 0:
                 copy = _link if _is_ours(args) else shutil.copy2
                 shutil.copytree(saved, folder, copy_function=copy, dirs_exist_ok=True)
@@ -125,24 +155,24 @@ class ReportCallback(TrainerCallback):
         finally:
             _remove_checkpoints(args, keep)
 
-    def _report(self, state, save):
+    def _report(self, state: TrainerState, save: typing.Callable[[pathlib.Path], None] | None) -> None:
         metrics, self._evaluated = self._evaluated, {}
         if metrics:
             self._reported_at = state.global_step
             attune.report(metrics, checkpoint=save, every_rank=save is not None)
 
 
-def _is_ours(args):
+def _is_ours(args: TrainingArguments) -> bool:
     """Whether the Trainer saves where training_arguments() says, in a folder that nothing else uses."""
     folder = os.environ.get("ATTUNE_TRIAL_DIR")
-    return bool(folder) and pathlib.Path(args.output_dir) == _output_folder(folder)
+    return folder is not None and pathlib.Path(args.output_dir) == _output_folder(folder)
 
 
-def _output_folder(folder):
+def _output_folder(folder: str) -> pathlib.Path:
     return pathlib.Path(folder) / "trainer"
 
 
-def _remove_checkpoints(args, keep=None):
+def _remove_checkpoints(args: TrainingArguments, keep: str | None = None) -> None:
     """Removes the Trainer's copies, so that Attune decides which checkpoints stay, unless the program wants several."""
     if _is_ours(args) and args.save_total_limit == 1 and attune.local_rank == 0:
         for path in pathlib.Path(args.output_dir).glob("checkpoint-*"):
@@ -150,12 +180,12 @@ def _remove_checkpoints(args, keep=None):
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _wait_for_all():
+def _wait_for_all() -> None:
     if torch.distributed.is_initialized():
         torch.distributed.barrier()
 
 
-def _link(source, target):
+def _link(source: str, target: str) -> None:
     """Gives a file a second name. The Trainer never writes a file in _output_folder() again."""
     try:
         os.link(source, target)

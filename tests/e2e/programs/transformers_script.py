@@ -12,10 +12,14 @@ def samples(count):
     return [{"input_ids": row, "labels": (row[0] > 27).long()} for row in tokens]
 
 
+def network():
+    return BertForSequenceClassification(BertConfig(
+        vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16))
+
+
 def main():
     config = attune.init({"lr": 0.003})
-    model = BertForSequenceClassification(BertConfig(
-        vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16))
+    model = network()
     options = {"num_train_epochs": 2, **training_arguments()}
     arguments = TrainingArguments(learning_rate=config["lr"], per_device_train_batch_size=16, logging_steps=2, **options)
     trainer = Trainer(model, arguments, train_dataset=samples(128), eval_dataset=samples(32),

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import PATIENCE_S, ROOT, sweep  # noqa: E402
-from torch_environment import ENVIRONMENT, Trainers, main  # noqa: E402
+from torch_environment import ENVIRONMENT, Trainers, main, run_block  # noqa: E402
 
 SCRIPT = str(ROOT / "tests/e2e/programs/lightning_script.py")
 PLAIN_SCRIPT = str(ROOT / "tests/e2e/programs/plain_lightning.py")
@@ -50,6 +50,16 @@ class Lightning(Trainers):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(len(re.findall(r"^step [12]  loss=\S+  val_loss=", run.stdout, re.M)), 2, run.stdout)
         self.assertIn("fitted 2 16\n", run.stdout)
+
+    def test_the_block_of_the_page_runs(self):
+        run = run_block("Lightning", "from lightning_script import Product as Module\n"
+                                     "from pytorch_lightning import Trainer\n"
+                                     "from torch.utils.data import DataLoader, TensorDataset\n"
+                                     "import torch\n"
+                                     "data = DataLoader(TensorDataset(torch.ones(64, 2), torch.ones(64, 1)), 32)\n"
+                                     "config = {'lr': 0.01}\n", self.folder)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(re.findall(r"^step (\d+)  loss=", run.stdout, re.M), [str(step) for step in range(1, 11)])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import PATIENCE_S, ROOT  # noqa: E402
-from torch_environment import ENVIRONMENT, Trainers, main  # noqa: E402
+from torch_environment import ENVIRONMENT, Trainers, main, run_block  # noqa: E402
 
 SCRIPT = str(ROOT / "tests/e2e/programs/transformers_script.py")
 
@@ -28,6 +28,15 @@ class Transformers(Trainers):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(len(re.findall(r"^step [12]  eval_loss=", run.stdout, re.M)), 2, run.stdout)
         self.assertIn("trained 16\n", run.stdout)
+
+    def test_the_block_of_the_page_runs(self):
+        run = run_block("Transformers", "from transformers import Trainer, TrainingArguments\n"
+                                        "import transformers_script\n"
+                                        "model, config = transformers_script.network(), {'lr': 0.003}\n"
+                                        "data, held_out = transformers_script.samples(32), "
+                                        "transformers_script.samples(16)\n", self.folder)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(re.findall(r"^step (\d+)  eval_loss=", run.stdout, re.M), ["1", "2", "3"])
 
 
 if __name__ == "__main__":

@@ -436,7 +436,8 @@ class Page(Client):
     def test_blocks_of_the_page_run(self):
         page = (PACKAGE.parents[1] / "docs/python.md").read_text()
         # Those about torch and servers run in tests/e2e.
-        report, log, _, _, _, _, resume, folder, share, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
+        blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+        report, log, _, _, _, _, resume, folder, share, *_ = blocks
         run = self.by_hand("train = lambda lr, width: lr / width\n" + report + "model, epoch = None, 11\n" + resume)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("step 11  loss=0.003125", run.stdout)
@@ -455,6 +456,12 @@ class Page(Client):
                            "data, epoch, seen, batch_size = range(20), 1, 8, 6\n"
                            "attune.init({})\n" + share + "print(batch)", RANK="1", WORLD_SIZE="2", LOCAL_RANK="1")
         self.assertEqual(run.stdout, "[9, 11, 13]\n", run.stderr)
+        [handler] = [block for block in blocks if "SIGTERM" in block]
+        run = self.by_hand("import os\n" + handler + "try:\n"
+                           "    os.kill(os.getpid(), signal.SIGTERM)\n"
+                           "finally:\n"
+                           "    print('cleaned up')\n")
+        self.assertEqual((run.returncode, run.stdout), (0, "cleaned up\n"), run.stderr)
 
 
 class ByHand(Client):

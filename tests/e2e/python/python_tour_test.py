@@ -1,0 +1,63 @@
+"""The tour of the package for Python, on a server that it starts and by hand.
+
+Skipped where Python has no torch. Fails where it has no pandas: scripts/setup installs both.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import ATTUNE, EndToEnd, PATIENCE_S, ROOT  # noqa: E402
+from torch_environment import ENVIRONMENT, main  # noqa: E402
+
+TOUR = str(ROOT / "examples/python_tour/tour.py")
+
+# In place of tensorboardX, which is not among what tests need.
+WRITER = """\
+class SummaryWriter:
+    def __init__(self, folder, filename_suffix):
+        self._folder = folder
+
+    def add_scalar(self, *_):
+        pass
+
+    def add_hparams(self, config, metrics, name):
+        print("run", config, metrics)
+
+    def flush(self):
+        pass
+
+    def close(self):
+        pass
+"""
+
+
+class Tour(EndToEnd):
+    def run_tour(self, *words):
+        self.write(WRITER, "tensorboardX.py")
+        environment = {**self.environment, **ENVIRONMENT, "TMPDIR": str(self.folder),
+                       "PATH": f"{os.path.dirname(ATTUNE)}:{os.environ['PATH']}",
+                       "PYTHONPATH": f"{self.folder}:{ENVIRONMENT['PYTHONPATH']}"}
+        run = subprocess.run([sys.executable, TOUR, *words], env=environment, cwd=self.folder, capture_output=True,
+                             text=True, timeout=PATIENCE_S)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def test_tunes_on_a_server_of_its_own(self):
+        said = self.run_tour()
+        self.assertIn("run {'lr': 0.1} {'best/loss': ", said)
+        self.assertIn("run {'lr': 0.5} {'best/loss': 0.5}", said)
+        self.assertIn("\ns1/0/1-2: attempt 1 saved it at step 2, ", said)
+        self.assertIn("\nstop: stopped at step 1: loss 0.2 ", said)
+        self.assertIn("\n[<Sweep s4 asked>, <Sweep s2 asked>, <Sweep s1 tour>]\n422 ['/metric/mode']\n", said)
+        [log] = self.folder.glob("*/data/sweeps/s1/trials/1/attempts/1/rank-0.log")
+        self.assertIn("the trial ends after step 1: stop\n", log.read_text())
+
+    def test_trains_by_hand(self):
+        self.assertIn("at step 1.5  batch_loss=0.01\nstep 2  loss=0.01\n", self.run_tour("--alone"))
+
+
+if __name__ == "__main__":
+    main("pandas")
