@@ -59,6 +59,7 @@ class Recorder {
   void operator()(const SweepReopened& fact) {
     SweepBook& sweep = Of(fact.sweep);
     ++sweep.reopened;
+    for (auto& [name, executor] : books_.executors) executor.excluded.erase(fact.sweep);
     if (sweep.stopping == SweepState::kFailed) sweep.stopping.reset();
     Run(sweep);
   }

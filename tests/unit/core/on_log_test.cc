@@ -110,6 +110,21 @@ TEST_F(OnLog, OrUntilAPersonResumesIt) {
   EXPECT_EQ(trial(0).failures, 0) << "that was forgiven, too";
 }
 
+// An ended sweep does not learn that an executor is resumed.
+TEST_F(OnLog, ASweepThatIsOpenedAgainExcludesNobody) {
+  Join("den", {.cpus = 2});
+  SweepSpec spec = Gangs(LogAction::kExcludeHost);
+  spec.stop.max_trials = 1;
+  Create(spec);
+  FailSaying(0);
+  ASSERT_EQ(HostOf(0), "den");
+  Finish(0);
+  ASSERT_EQ(brain.state().Find(id()), nullptr);
+  Lose("den");
+  Do(ExtendSweep{.sweep = id(), .max_trials = 2});
+  EXPECT_EQ(HostOf(1), "box");
+}
+
 TEST_F(OnLog, ATrialThatWouldFailAgainIsNotStartedAgain) {
   Create(Gangs(LogAction::kFail));
   FailSaying(0);
