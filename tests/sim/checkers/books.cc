@@ -90,6 +90,7 @@ class Recorder {
     trial.state = TrialState::kPending;
     trial.failures = 0;
     trial.filled_disk = false;
+    trial.avoided.clear();
     trial.until = fact.until;
     trial.requested = true;
     trial.held = false;

@@ -125,6 +125,26 @@ TEST_F(OnLog, ASweepThatIsOpenedAgainExcludesNobody) {
   EXPECT_EQ(HostOf(1), "box");
 }
 
+// As a trial that has left memory, whose record does not say whom it avoided.
+TEST_F(OnLog, ATrialThatIsOpenedAgainAvoidsNobody) {
+  SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
+  spec.checkpoint = {.keep_last = 0, .keep_best = 0};
+  Create(spec);
+  FailSaying(0);
+  SaveAndReport(0, 1);  // the sweep's best: its trial stays in memory
+  const auto kept = trial(0).checkpoints;
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  ASSERT_TRUE(brain.state().Find(Id(0)));
+  ASSERT_TRUE(trial(0).avoided.contains("box"));
+  Do(ReopenTrial{.record = RecordOf(0, Step(1), kept)});
+  EXPECT_THAT(trial(0).avoided, IsEmpty());
+  Finish(1);
+  ASSERT_EQ(HostOf(0), "box");
+  FailSaying(0);
+  EXPECT_EQ(trial(0).failures, 0);
+}
+
 TEST_F(OnLog, ATrialThatWouldFailAgainIsNotStartedAgain) {
   Create(Gangs(LogAction::kFail));
   FailSaying(0);
