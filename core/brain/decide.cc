@@ -299,7 +299,7 @@ class Decider {
     }
     const auto executor = state_.executors.find(command.executor);
     const Sweep* sweep = state_.Find(command.checkpoint.trial.sweep);
-    const KeptCheckpoint* kept = sweep == nullptr ? nullptr : sweep->Find(command.checkpoint);
+    const KeptCheckpoint* kept = sweep == nullptr ? nullptr : FindKept(*sweep, command.checkpoint);
     if (kept == nullptr || executor == state_.executors.end() ||
         !IsReadBy(state_, *kept, executor->second))
       return {};

@@ -51,6 +51,7 @@ void Applier::operator()(const SweepReopened& fact) {
   sweep.state = SweepState::kRunning;
   sweep.running_since = now_;
   sweep.early_failures = {};
+  sweep.excluded.clear();
   if (sweep.stopping_as == SweepState::kFailed) sweep.stopping_as.reset();
   if (!sweep.stopping_as) sweep.reason.clear();
   std::erase(state_.reopenable, fact.sweep);

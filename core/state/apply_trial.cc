@@ -70,6 +70,7 @@ void Applier::operator()(const TrialReopened& fact) {
   }
   trial.failures = 0;
   trial.filled_disk = false;
+  trial.avoided.clear();
   trial.since_best = 0;
   trial.standstill = {};
   trial.milestone = Step(0);

@@ -111,6 +111,15 @@ std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
   return "";
 }
 
+const KeptCheckpoint* FindKept(const Sweep& sweep, const CheckpointId& checkpoint) {
+  if (const KeptCheckpoint* kept = sweep.Find(checkpoint)) return kept;
+  for (const TrialNumber number : sweep.clones) {
+    const Trial& clone = *sweep.Find(number);
+    if (clone.donor == checkpoint) return &*clone.cloned;
+  }
+  return nullptr;
+}
+
 bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint) {
   const Trial& trial = *sweep.Find(checkpoint.trial.number);
   const auto index = static_cast<size_t>(sweep.Find(checkpoint) - trial.checkpoints.data());

@@ -11,6 +11,10 @@ namespace attune {
 std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
                      const KeptCheckpoint& checkpoint);
 
+// The checkpoint as its trial has it, or else as a clone of it has it, whose donor may have left the
+// brain; null: nobody has it.
+const KeptCheckpoint* FindKept(const Sweep& sweep, const CheckpointId& checkpoint);
+
 // The first of the trial's checkpoints that nothing keeps; null when all of them stay.
 const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial);
 

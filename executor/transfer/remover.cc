@@ -168,10 +168,14 @@ void Remover::Run() {
     at_hand_ = removal.name;
     lock.unlock();
     const std::string problem = Remove(removal);
-    if (problem.empty()) removal.removed();
     lock.lock();
     at_hand_.clear();
     OnRemoved(removal.name, problem);
+    if (!problem.empty()) continue;
+    // Once it is done: LookFor() may already forget it, so that it is said again.
+    lock.unlock();
+    removal.removed();
+    lock.lock();
   }
 }
 

@@ -40,9 +40,9 @@ class LogKeeper : public Listener {
   LogKeeper(Submissions& conductor, LogMarks& marks, MakeIdentity make_identity)
       : conductor_(conductor), marks_(marks), make_identity_(std::move(make_identity)) {}
 
-  // Whether the log is a restored backup and its new identity is not durable yet. Call it on the
-  // thread that calls the listeners.
-  bool AwaitsIdentity() const { return wanted_ && !wanted_->reason.empty(); }
+  // Whether the log's first identity, or the one after a restore, is not durable yet. Call it on
+  // the thread that calls the listeners.
+  bool AwaitsIdentity() const { return wanted_.has_value(); }
 
   void OnStarted(const Brain& brain) override;
   void OnState(EventSeq durable, const Status& writable) override;

@@ -61,7 +61,8 @@ class Sessions {
     // Whether a token allows to join as an executor.
     std::function<bool(const std::string& token)> may_join;
     std::function<LogIdentity()> new_identity = {};  // random, for a log that lacks events
-    // Whether the log is a restored backup that has no identity yet (LogKeeper). OnStarted asks it.
+    // Whether the log, which is new or a restored backup, has no identity yet (LogKeeper).
+    // OnStarted asks it.
     std::function<bool()> awaits_identity = [] { return false; };
     uint64_t run = 0;            // Desired.server_run
     SecretValues value_of = {};  // of secrets that programs need; quick
@@ -196,7 +197,7 @@ class Sessions {
   SweepId last_sweep_;
   EventSeq start_seq_;            // the newest event when the log had been read
   bool identifying_ = false;      // another identity is about to begin
-  bool awaits_identity_ = false;  // no executor joins until the log has its new identity
+  bool awaits_identity_ = false;  // no executor joins until the log has its identity
   bool restored_ = false;         // a backup was restored a short time ago
   bool started_ = false;
   bool refused_ = false;  // by the store, what was told it last

@@ -51,11 +51,13 @@ bool Sessions::WasRestored(const State& state, Time now) const {
 void Sessions::Learn(const LogIdentified& identified) {
   if (identity_ == identified.identity) return;
   identity_ = identified.identity;
-  if (identified.reason.empty()) return;
-  restored_ = true;
-  settled_ = false;
-  settle_by_ = Time{now_.us + options_.patience_us};
-  // Only now can executors say that gangs which the log lists have ended in its lost part.
+  if (!identified.reason.empty()) {
+    restored_ = true;
+    settled_ = false;
+    settle_by_ = Time{now_.us + options_.patience_us};
+  }
+  // Only now do gangs that start mark the folders of their sweeps with an identity that stays. Only
+  // now can executors say that gangs which the log lists have ended in its lost part.
   if (std::exchange(awaits_identity_, false)) JoinWaiting();
 }
 

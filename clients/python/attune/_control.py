@@ -125,6 +125,15 @@ class Leader:
         self._selector.register(wakes, selectors.EVENT_READ)
         self._thread: threading.Thread | None = None
 
+    def finish(self, timeout: float) -> None:
+        """Waits until every rank has connected and all that was told is sent, for at most so many seconds."""
+        def is_sent() -> bool:
+            return len(self._others) == self._world_size - 1 and all(
+                other.gone or not other.unsent for other in self._others.values())
+
+        with self._changed:
+            self._changed.wait_for(is_sent, timeout)
+
     def close(self) -> None:
         """Ends the connections. For tests: those of a rank end with its process."""
         for key in list(self._selector.get_map().values()):

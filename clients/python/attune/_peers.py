@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import sys
@@ -15,6 +16,7 @@ from attune._control import LOG_AFTER_S, Follower, Leader, LostPeer, Wait
 if typing.TYPE_CHECKING:
     import pathlib
 
+_FAREWELL_S = 30  # at most, from the end of rank 0's script until all of its words are sent
 _ANSWER_S = 5  # until the executor has said how rank 0 has left
 
 
@@ -39,6 +41,9 @@ class Peers:
         if self._rank == 0 and self._world_size > 1:
             self._leader = Leader(self._gang, self._world_size, self._address)
             self._channel.send("rendezvous", host=self._leader.host, port=self._leader.port)
+            if not self._is_on_one_host:
+                # No executor can tell the ranks of other hosts what rank 0 has said before it left.
+                atexit.register(self._leader.finish, _FAREWELL_S)
 
     # ---- for rank 0
 

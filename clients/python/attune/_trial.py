@@ -182,12 +182,12 @@ class Trial:
     def progress(self) -> None:
         now = time.monotonic()
         if now - self._progressed >= _PROGRESS_INTERVAL_S:
-            self._send_progress(now)
+            self._send_progress(now, self.step)
 
-    def _send_progress(self, now: float) -> None:
+    def _send_progress(self, now: float, step: int) -> None:
         self._progressed = now
         if self._can_speak():
-            self._channel.send("progress", step=self.step)
+            self._channel.send("progress", step=step)
 
     def error(self, message: str, lost_peer: bool, disk_full: bool) -> None:
         if self._channel and not self._is_to_claim:
@@ -250,7 +250,7 @@ class Trial:
             self._channel.send("report", step=now, metrics=_metrics.spoken(metrics),
                                seconds=time.monotonic() - self._began, waits=waits)
         self.step, self.time = step, now
-        self._send_progress(time.monotonic())
+        self._send_progress(time.monotonic(), step)
         action = self._await_verdict(now) if waits else "continue"
         self._peers.tell({"step": step, "action": action, "time": now})
         if action != "continue":
@@ -286,8 +286,7 @@ class Trial:
         return int(value)
 
     def _follow(self, step: int, save: _checkpoint.Save | None, every_rank: bool) -> None:
-        self.step = step
-        self._send_progress(time.monotonic())
+        self._send_progress(time.monotonic(), step)
         word = self._peers.hear(step)
         if "save" in word:
             if not (save and every_rank):
@@ -298,7 +297,7 @@ class Trial:
         elif save and every_rank and "time" in word:
             raise ValueError(f"rank {self.rank} calls attune.report() at step {step} with every_rank=True and rank 0 does "
                              "not; call it with checkpoint=… and every_rank=True on every rank, or on none")
-        self.time = word.get("time", self.time)
+        self.step, self.time = step, word.get("time", self.time)
         if word["action"] != "continue":
             raise TrialEnded(word["action"])
 

@@ -59,6 +59,7 @@ class Recorder {
   void operator()(const SweepReopened& fact) {
     SweepBook& sweep = Of(fact.sweep);
     ++sweep.reopened;
+    for (auto& [name, executor] : books_.executors) executor.excluded.erase(fact.sweep);
     if (sweep.stopping == SweepState::kFailed) sweep.stopping.reset();
     Run(sweep);
   }
@@ -89,6 +90,7 @@ class Recorder {
     trial.state = TrialState::kPending;
     trial.failures = 0;
     trial.filled_disk = false;
+    trial.avoided.clear();
     trial.until = fact.until;
     trial.requested = true;
     trial.held = false;

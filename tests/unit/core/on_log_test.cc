@@ -110,6 +110,41 @@ TEST_F(OnLog, OrUntilAPersonResumesIt) {
   EXPECT_EQ(trial(0).failures, 0) << "that was forgiven, too";
 }
 
+// An ended sweep does not learn that an executor is resumed.
+TEST_F(OnLog, ASweepThatIsOpenedAgainExcludesNobody) {
+  Join("den", {.cpus = 2});
+  SweepSpec spec = Gangs(LogAction::kExcludeHost);
+  spec.stop.max_trials = 1;
+  Create(spec);
+  FailSaying(0);
+  ASSERT_EQ(HostOf(0), "den");
+  Finish(0);
+  ASSERT_EQ(brain.state().Find(id()), nullptr);
+  Lose("den");
+  Do(ExtendSweep{.sweep = id(), .max_trials = 2});
+  EXPECT_EQ(HostOf(1), "box");
+}
+
+// As a trial that has left memory, whose record does not say whom it avoided.
+TEST_F(OnLog, ATrialThatIsOpenedAgainAvoidsNobody) {
+  SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
+  spec.checkpoint = {.keep_last = 0, .keep_best = 0};
+  Create(spec);
+  FailSaying(0);
+  SaveAndReport(0, 1);  // the sweep's best: its trial stays in memory
+  const auto kept = trial(0).checkpoints;
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  ASSERT_TRUE(brain.state().Find(Id(0)));
+  ASSERT_TRUE(trial(0).avoided.contains("box"));
+  Do(ReopenTrial{.record = RecordOf(0, Step(1), kept)});
+  EXPECT_THAT(trial(0).avoided, IsEmpty());
+  Finish(1);
+  ASSERT_EQ(HostOf(0), "box");
+  FailSaying(0);
+  EXPECT_EQ(trial(0).failures, 0);
+}
+
 TEST_F(OnLog, ATrialThatWouldFailAgainIsNotStartedAgain) {
   Create(Gangs(LogAction::kFail));
   FailSaying(0);

@@ -220,6 +220,26 @@ TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
   EXPECT_THAT(Kept(0), ElementsAre(6));
 }
 
+// Else the clone would be started from it for ever.
+TEST_F(Retention, ACloneGoesOnFromItsOwnOnceTheFilesOfADonorThatHasLeftAreGone) {
+  Create(Spec(2, 0));
+  Train(0, 4, 5);
+  Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
+  Finish(1);
+  ASSERT_EQ(trial(1).live->resume->path, Path(0, 4));
+  Train(0, 5, 6);
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  ASSERT_EQ(sweep().Find(TrialNumber(0)), nullptr);
+  const auto events = Do(RecordRemoval{{Id(0), 1, Step(4)}, "box"});
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 4));
+  EXPECT_NE(Find<CheckpointRemoved>(events), nullptr);
+  EXPECT_FALSE(trial(1).donor);
+  Fail(1, FailureKind::kLease);
+  EXPECT_EQ(trial(1).live->resume->path, Path(1, 4));
+}
+
 TEST_F(Retention, WhatAnAttemptThatLeavesToBecomeACloneSaysAgainIsNoNewReport) {
   Create(Spec(1, 0));
   Train(0, 4, 5);

@@ -39,6 +39,7 @@ class Process final : private Submissions {
     Step();
   }
   const State& state() const { return machine.brain().state(); }
+  bool AwaitsIdentity() const { return keeper_.AwaitsIdentity(); }
 
  private:
   void Submit(Command command, Done done) override {
@@ -101,6 +102,21 @@ TEST_F(LogKeeperTest, ALogWithoutAMarkOrWithThatOfAnotherIsARestoredOne) {
   marks.mark = LogMark{LogIdentity(0), EventSeq(0)};  // by attune db restore
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 10).state()), LogIdentity(10));
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 11).state()), LogIdentity(10));
+}
+
+// Others may store something before it.
+TEST_F(LogKeeperTest, TheFirstIdentityIsAwaitedWhileTheDiskIsFull) {
+  store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
+  Process first(algorithms, store, marks, 7);
+  store.full.reset();
+  first.clock_us += kProbeIntervalUs;
+  first.Create();
+  ASSERT_EQ(IdentityOf(first.state()), LogIdentity(0));
+  ASSERT_EQ(first.state().last_sweep, SweepId(1));
+  EXPECT_TRUE(first.AwaitsIdentity());
+  first.Step();
+  EXPECT_EQ(IdentityOf(first.state(), SweepId(1)), LogIdentity(7));
+  EXPECT_FALSE(first.AwaitsIdentity());
 }
 
 // A process that dies before the identity is stored leaves the mark as it was.

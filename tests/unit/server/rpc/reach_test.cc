@@ -24,6 +24,23 @@ TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllThatAreNotLostAreBack)
   EXPECT_EQ(first->desired().assignments_size() + second->desired().assignments_size(), 4);
 }
 
+// The first gang of a sweep marks the folder of the sweep with the identity. A gang with another
+// identity would set the folder aside.
+TEST_F(SessionsTest, NothingIsReachableBeforeTheLogHasItsFirstIdentity) {
+  Restart();
+  server->awaits_identity = true;
+  server->Start();
+  Create();
+  const auto link = server->Join("box");
+  EXPECT_TRUE(link->welcomed()) << "it keeps its lease";
+  EXPECT_FALSE(server->sessions.ReachOf("box").takes);
+  EXPECT_TRUE(link->All(v1::ToExecutor::kDesired).empty());
+  server->Do(IdentifyLog{LogIdentity(0), LogIdentity(7), ""});
+  server->Run();
+  ASSERT_EQ(link->desired().assignments_size(), 2) << "there is no lost part to wait for";
+  EXPECT_EQ(link->desired().assignments(0).identity(), 7u);
+}
+
 TEST_F(SessionsTest, NothingIsReachableAfterAStartBeforeALeaseHasPassedForThoseThatStayAway) {
   server->Join("first");
   server->Join("second");
