@@ -1,0 +1,149 @@
+"""Programs that start other programs, and what may happen to their trials: each combination is a test of two ranks.
+
+Without arguments a test for each row and each column runs, with the argument Matrix all do (docs/python.md has the table).
+Fails where Python has no torch, Lightning, Transformers or Accelerate: scripts/setup installs them.
+"""
+
+import json
+import os
+import pathlib
+import select
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import PATIENCE_S, ROOT, EndToEnd, ProcessExit, sweep  # noqa: E402
+from torch_environment import ENVIRONMENT, NO_TORCH  # noqa: E402
+
+PROGRAMS = ROOT / "tests/e2e/programs/launched"
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+ACCELERATE = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"]
+
+
+def program(name):
+    return str(PROGRAMS / name)
+
+
+# name → command, workers
+ROWS = {
+    "plain": ([sys.executable, program("ddp.py")], 2),
+    "torchrun": ([*TORCHRUN, program("ddp.py")], 1),
+    "accelerate": (["bash", "-c", 'exec "$@" --main_process_port "$MASTER_PORT" ' + program("accelerated.py"), "bash",
+                    *ACCELERATE], 1),
+    "lightning": ([sys.executable, program("lightning_loop.py")], 2),
+    "transformers": ([sys.executable, program("transformers_loop.py")], 2),
+    "spawn": ([sys.executable, program("spawned.py")], 1),
+    "subprocess": ([sys.executable, program("wrapper.py")], 2),
+}
+COLUMNS = ("fresh", "promoted", "cloned", "killed", "stopped")
+# Each row and each column.
+DEFAULT = ["plain_promoted", "torchrun_killed", "torchrun_stopped", "accelerate_fresh", "lightning_cloned",
+           "transformers_killed", "spawn_cloned", "spawn_stopped", "subprocess_promoted"]
+
+
+class Programs(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        self.notes = self.folder / "notes"
+        self.notes.mkdir()
+        self.environment.update(ENVIRONMENT, NOTES=str(self.notes))
+
+    def sweep_of(self, command, workers, **changes):
+        """Starts a sweep of trials of two steps, by default of one trial."""
+        metric = "eval_loss" if program("transformers_loop.py") in command else "loss"
+        spec = {"metric": {"name": metric, "mode": "min"}, "scheduler": {"name": "fifo"},
+                "parameters": {"lr": {"values": [0.05, 1e-6]}}, "searcher": {"name": "grid"},
+                "failure": {"max_restarts": 0}, "stop": {"max_trials": 1}, "max_concurrent_trials": 1, **changes}
+        return self.run_sweep(self.write(sweep(
+            command=command, resources={"workers": workers, "cpus_per_worker": 2 // workers}, **spec)), "-o", "json")
+
+    def end(self, run, code=0):
+        self.assertEqual(run.wait(), code, "\n".join(run.stderr) + self.logs())
+
+    def logs(self):
+        return "".join(f"\n--- {log}\n{log.read_text()[-3000:]}" for log in sorted(self.data.rglob("rank-*.log")))
+
+    def note(self, event, trial, attempt, rank):
+        return json.loads((self.notes / f"{event}-{trial}-{attempt}-{rank}").read_text())
+
+    def attempts(self):
+        """(trial, attempt, the step that it has resumed from), in order."""
+        return self.rows("SELECT trial, number, resumed_from FROM attempts ORDER BY decided")
+
+    def expect_whole(self, trial, attempt, begins):
+        """Two ranks have trained together, from this step to step 2."""
+        for rank in 0, 1:
+            started, trained = self.note("started", trial, attempt, rank), self.note("trained", trial, attempt, rank)
+            self.assertEqual((started["world_size"], started["step"]), (2, begins))
+            self.assertEqual((trained["world_size"], trained["step"]), (2, 2))
+        self.assertEqual(*(self.note("trained", trial, attempt, rank)["weights"] for rank in (0, 1)))
+
+
+class Matrix(Programs):
+    """A test for each row and column, made below."""
+
+    def fresh(self, command, workers):
+        self.end(self.sweep_of(command, workers))
+        self.assertEqual(self.attempts(), [(0, 1, None)])
+        self.expect_whole(0, 1, begins=0)
+
+    def promoted(self, command, workers):
+        self.end(self.sweep_of(
+            command, workers, stop={"max_trials": 2},
+            scheduler={"name": "asha", "min": 1, "max": 2, "reduction_factor": 2, "mode": "promote"}))
+        attempts = self.attempts()
+        self.assertEqual(attempts[:2], [(0, 1, None), (1, 1, None)])
+        promoted = attempts[2][0]
+        self.assertEqual(attempts[2:], [(promoted, 2, 1)])
+        self.expect_whole(promoted, 2, begins=1)
+
+    def cloned(self, command, workers):
+        self.end(self.sweep_of(
+            command, workers, stop={"max_trials": 2},
+            scheduler={"name": "pbt", "max": 2, "perturbation_interval": 1, "quantile_fraction": 0.5, "synchronous": True}))
+        clones = self.rows("SELECT trial FROM decisions WHERE verdict = 'exploit'")
+        self.assertEqual(len(clones), 1, self.logs())
+        for trial in 0, 1:
+            self.expect_whole(trial, 2, begins=1)
+
+    def killed(self, command, workers):
+        self.environment["AFTER_STEP_1"] = "kill"
+        self.end(self.sweep_of(command, workers, failure={"max_restarts": 1}))
+        self.assertEqual(self.attempts(), [(0, 1, None), (0, 2, 1)])
+        self.expect_whole(0, 2, begins=1)
+
+    def stopped(self, command, workers):
+        self.environment["AFTER_STEP_1"] = "stay"
+        os.mkfifo(self.notes / "stays")
+        pipe = os.open(self.notes / "stays", os.O_RDWR)
+        self.addCleanup(os.close, pipe)
+        run = self.sweep_of(command, workers, failure={"grace": "1h"})
+        said = b""
+        while said.count(b"\n") < 2:
+            self.assertTrue(select.select([pipe], [], [], PATIENCE_S)[0], "\n".join(run.stderr) + self.logs())
+            said += os.read(pipe, 100)
+        processes = [ProcessExit(int(pid)) for pid in said.split()]
+        run.interrupt()
+        self.end(run, 130)
+        for process in processes:
+            self.assertTrue(process.wait(), "a rank is left")
+        for rank in 0, 1:
+            self.assertEqual(self.note("left", 0, 1, rank)["step"], 1)
+
+
+def test_of(row, column):
+    return lambda self: getattr(self, column)(*ROWS[row])
+
+
+for each_row in ROWS:
+    for each_column in COLUMNS:
+        setattr(Matrix, f"test_{each_row}_{each_column}", test_of(each_row, each_column))
+
+
+if __name__ == "__main__":
+    if not ENVIRONMENT:
+        sys.exit(NO_TORCH)
+    subprocess.run([sys.executable, "-c", "import accelerate, pytorch_lightning, transformers"], env=ENVIRONMENT, check=True)
+    unittest.main(defaultTest=["Refused", *(f"Matrix.test_{name}" for name in DEFAULT)])
