@@ -7,10 +7,10 @@ Fails where Python has no torch, Lightning, Transformers or Accelerate: scripts/
 import json
 import os
 import pathlib
+import re
 import select
 import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -133,6 +133,35 @@ class Matrix(Programs):
             self.assertEqual(self.note("left", 0, 1, rank)["step"], 1)
 
 
+class Edges(Programs):
+    """What is refused, and who may report alone."""
+
+    def failure_of(self, command, workers):
+        # Nothing here waits for an end of time.
+        run = self.sweep_of([sys.executable, *command], workers, failure={"max_restarts": 0, "stall_timeout": "1h"})
+        self.end(run, 5)
+        return self.rows("SELECT failure FROM attempts")[0][0]
+
+    def test_torchrun_in_a_gang_of_several_workers(self):
+        failure = self.failure_of([*TORCHRUN[1:], program("ddp.py")], 2)
+        self.assertIn("resources.workers: 1", failure)
+
+    def test_two_processes_that_report_as_one_rank(self):
+        failure = self.failure_of([program("claims_twice.py")], 1)
+        log = next(self.data.rglob("rank-0.log")).read_text()
+        processes = re.findall(r"^process (\d+)$", log, re.M)
+        self.assertEqual(len(processes), 2, log)
+        for process in processes:
+            self.assertIn(f"process {process} ", failure)
+
+    def test_rank_0_alone_reports(self):
+        self.end(self.sweep_of([sys.executable, program("lone_reporter.py"), "0"], 2))
+        self.assertEqual(self.rows("SELECT max(step) FROM reports"), [(2,)])
+
+    def test_rank_1_alone_reports(self):
+        self.assertIn("rank 0", self.failure_of([program("lone_reporter.py"), "1"], 2))
+
+
 def test_of(row, column):
     return lambda self: getattr(self, column)(*ROWS[row])
 
@@ -146,4 +175,4 @@ if __name__ == "__main__":
     if not ENVIRONMENT:
         sys.exit(NO_TORCH)
     subprocess.run([sys.executable, "-c", "import accelerate, pytorch_lightning, transformers"], env=ENVIRONMENT, check=True)
-    unittest.main(defaultTest=["Refused", *(f"Matrix.test_{name}" for name in DEFAULT)])
+    unittest.main(defaultTest=["Edges", *(f"Matrix.test_{name}" for name in DEFAULT)])
