@@ -14,7 +14,6 @@ def main():
     network = torch.nn.Linear(2, 1)
     if attune.checkpoint:
         network.load_state_dict(torch.load(attune.checkpoint / "model.pt", weights_only=True))
-    rank_notes.started()
     pairs = torch.randn(64, 2, generator=torch.Generator().manual_seed(0))
     data = torch.utils.data.DataLoader(pairs, batch_size=8)
     model, optimizer, data = accelerator.prepare(network, torch.optim.SGD(network.parameters(), config["lr"]), data)
@@ -22,15 +21,15 @@ def main():
     def save(folder):
         torch.save(accelerator.unwrap_model(model).state_dict(), folder / "model.pt")
 
-    for _ in range(attune.step, attune.max_step or 2):
-        for batch in data:
-            optimizer.zero_grad()
-            loss = (model(batch) - batch.sum(1, keepdim=True)).square().mean()
-            accelerator.backward(loss)
-            optimizer.step()
-        attune.report({"loss": loss}, checkpoint=save)
-        rank_notes.after_step()
-    rank_notes.trained(network)
+    with rank_notes.training(network):
+        for _ in range(attune.step, attune.max_step or 2):
+            for batch in data:
+                optimizer.zero_grad()
+                loss = (model(batch) - batch.sum(1, keepdim=True)).square().mean()
+                accelerator.backward(loss)
+                optimizer.step()
+            attune.report({"loss": loss}, checkpoint=save)
+            rank_notes.after_step()
 
 
 if __name__ == "__main__":

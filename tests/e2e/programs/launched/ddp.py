@@ -14,19 +14,22 @@ def main(config):
     model = torch.nn.Linear(2, 1)
     if attune.checkpoint:
         model.load_state_dict(torch.load(attune.checkpoint / "model.pt", weights_only=True))
-    rank_notes.started()
     parallel = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(parallel.parameters(), config["lr"])
     pairs = torch.randn(64, 2, generator=torch.Generator().manual_seed(0))[attune.rank::attune.world_size]
-    for _ in range(attune.step, attune.max_step or 2):
-        for _ in range(4):
-            optimizer.zero_grad()
-            loss = (parallel(pairs) - pairs.sum(1, keepdim=True)).square().mean()
-            loss.backward()
-            optimizer.step()
-        attune.report({"loss": loss}, checkpoint=lambda folder: torch.save(model.state_dict(), folder / "model.pt"))
-        rank_notes.after_step()
-    rank_notes.trained(model)
+
+    def save(folder):
+        torch.save(model.state_dict(), folder / "model.pt")
+
+    with rank_notes.training(model):
+        for _ in range(attune.step, attune.max_step or 2):
+            for _ in range(4):
+                optimizer.zero_grad()
+                loss = (parallel(pairs) - pairs.sum(1, keepdim=True)).square().mean()
+                loss.backward()
+                optimizer.step()
+            attune.report({"loss": loss}, checkpoint=save)
+            rank_notes.after_step()
 
 
 if __name__ == "__main__":

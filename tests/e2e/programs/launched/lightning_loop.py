@@ -29,13 +29,12 @@ class Sum(pytorch_lightning.LightningModule):
 def main():
     config = attune.init({"lr": 0.1})
     pytorch_lightning.seed_everything(0)
-    rank_notes.started()
     module = Sum(config["lr"])
     trainer = pytorch_lightning.Trainer(max_epochs=attune.max_step or 2, callbacks=[ReportCallback(["loss"])],
                                         enable_model_summary=False, **trainer_options())
     pairs = torch.randn(64, 2, generator=torch.Generator().manual_seed(0))
-    trainer.fit(module, torch.utils.data.DataLoader(pairs, batch_size=8), ckpt_path=checkpoint())
-    rank_notes.trained(module)
+    with rank_notes.training(module):
+        trainer.fit(module, torch.utils.data.DataLoader(pairs, batch_size=8), ckpt_path=checkpoint())
 
 
 if __name__ == "__main__":

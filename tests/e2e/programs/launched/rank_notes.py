@@ -1,12 +1,13 @@
 """What the programs of this folder note of each rank, and how a rank ends in the middle of a trial.
 
-Each rank calls started() before it trains, after_step() after each report, and trained() at its end. The folder NOTES
-gets a file for each event, named EVENT-TRIAL-ATTEMPT-RANK. AFTER_STEP_1 says what happens in a first attempt:
+Each rank trains within training(), and calls after_step() after each report. The folder NOTES gets a file for each event
+(started, trained, left), named EVENT-TRIAL-ATTEMPT-RANK. AFTER_STEP_1 says what happens in a first attempt:
 
     kill    rank 1 kills itself, as the kernel does where memory is short
     stay    the ranks stay until SIGTERM
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -25,11 +26,19 @@ def note(event, **values):
     whole.rename(whole.with_name(name))
 
 
-def started():
-    """Notes how the rank begins, and from now on that it leaves when it is told to."""
+@contextlib.contextmanager
+def training(model):
+    """Notes how the rank begins and ends, and that it leaves when it is told to.
+
+    It notes a number of the model, which only ranks that trained together share.
+    """
     note("started")
     for number in _TELLS:
         signal.signal(number, _leave)
+    try:
+        yield
+    finally:
+        note("trained", weights=sum(float(parameter.sum()) for parameter in model.parameters()))
 
 
 def _leave(*_):
@@ -48,8 +57,3 @@ def after_step():
             pipe.write(f"{os.getpid()}\n")
         while True:
             signal.pause()
-
-
-def trained(model):
-    """Notes a number of the model, which only ranks that trained together share."""
-    note("trained", weights=sum(float(parameter.sum()) for parameter in model.parameters()))

@@ -20,15 +20,14 @@ def samples(count):
 
 def main():
     config = attune.init({"lr": 0.1})
-    rank_notes.started()
     model = BertForSequenceClassification(BertConfig(
         vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8))
     options = {"num_train_epochs": 2, **training_arguments()}
     trainer = Trainer(model, TrainingArguments(learning_rate=config["lr"], per_device_train_batch_size=8, **options),
                       train_dataset=samples(32), eval_dataset=samples(16),
                       callbacks=[ReportCallback(["eval_loss"]), Notes()])
-    trainer.train(resume_from_checkpoint=checkpoint())
-    rank_notes.trained(model)
+    with rank_notes.training(model):
+        trainer.train(resume_from_checkpoint=checkpoint())
 
 
 if __name__ == "__main__":
