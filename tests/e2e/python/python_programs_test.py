@@ -1,6 +1,6 @@
 """Programs that start other programs, and what may happen to their trials: each combination is a test of two ranks.
 
-Without arguments a test for each row and each column runs, with the argument Matrix all do (docs/python.md has the table).
+Without arguments nine combinations run, which have each row and each column; with the argument Matrix all do.
 Fails where Python has no torch, Lightning, Transformers or Accelerate: scripts/setup installs them.
 """
 
@@ -60,7 +60,8 @@ class Programs(EndToEnd):
             command=command, resources={"workers": workers, "cpus_per_worker": 2 // workers}, **spec)), "-o", "json")
 
     def end(self, run, code=0):
-        self.assertEqual(run.wait(), code, "\n".join(run.stderr) + self.logs())
+        # A sweep has four attempts at most, and each imports torch.
+        self.assertEqual(run.wait(4 * PATIENCE_S), code, "\n".join(run.stderr) + self.logs())
 
     def logs(self):
         return "".join(f"\n--- {log}\n{log.read_text()[-3000:]}" for log in sorted(self.data.rglob("rank-*.log")))
@@ -100,11 +101,12 @@ class Matrix(Programs):
         self.expect_whole(promoted, 2, begins=1)
 
     def cloned(self, command, workers):
-        # The worse one comes first, and clones the other while that is paused.
+        # The smaller rate comes first: usually the worse one, which clones the other while that is paused.
         self.end(self.sweep_of(
             command, workers, stop={"max_trials": 2}, parameters={"lr": {"values": [1e-6, 0.05]}},
             scheduler={"name": "pbt", "max": 2, "perturbation_interval": 1, "quantile_fraction": 0.5, "synchronous": True}))
-        self.assertEqual(self.rows("SELECT trial, donor FROM decisions WHERE donor IS NOT NULL"), [(0, 1)])
+        donors = self.rows("SELECT trial, donor FROM decisions WHERE donor IS NOT NULL")
+        self.assertIn(donors, ([(0, 1)], [(1, 0)]))
         for trial in 0, 1:
             self.expect_whole(trial, 2, begins=1)
 
