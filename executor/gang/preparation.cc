@@ -192,8 +192,13 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
     const auto same = [&](const auto& change) { return change.first == name; };
     if (!std::getenv(name) && std::ranges::none_of(environment, same)) add(name, std::move(value));
   };
-  // The default of torchrun's --master-port, which two launchers on a host must not share.
-  add_unless_set("PET_MASTER_PORT", std::to_string(master_port));
+  // Options of a torchrun that the program starts. Two on a host must not share its default port.
+  // In a gang of several, which has no place for their ranks, each of them takes a port that is
+  // free, so that its ranks start and can say so.
+  if (spec.world_size == 1)
+    add_unless_set("PET_MASTER_PORT", std::to_string(master_port));
+  else
+    add_unless_set("PET_STANDALONE", "1");
   add_unless_set("OMP_NUM_THREADS", std::to_string(std::max(1, slot.cpus)));
   // Where NVIDIA's MPS runs, no more of the GPU's threads than its share.
   if (slot.gpu_percent < 100)

@@ -110,8 +110,8 @@ class Process:
     def interrupt(self):
         self.popen.send_signal(signal.SIGINT)
 
-    def wait(self):
-        code = self.popen.wait(PATIENCE_S)
+    def wait(self, patience_s=PATIENCE_S):
+        code = self.popen.wait(patience_s)
         for thread in self._threads:
             thread.join(PATIENCE_S)
         self.popen.stdout.close()
