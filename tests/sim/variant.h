@@ -42,7 +42,7 @@ enum class Variant {
   kWastesSlots,           // what a program that has ended leaves free is seen at the next occasion
   kIgnoresRestore,        // a log whose end is lost keeps its identity
   kKeepsLostFiles,        // executors leave files of a lost part of the log where they are
-  kForgetsInventory,      // executors are not asked what is gone after a backup was restored
+  kForgetsInventory,      // executors do not say what is gone after a backup was restored
   kOversleeps,            // the server does nothing because its time has come
   kBlamesTrialsForDisks,  // an executor tells of a full disk as of any failure of a rank
   kForgivesFillers,       // who fills a disk is told of as if the disk had been full

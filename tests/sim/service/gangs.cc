@@ -87,8 +87,9 @@ void TrainingGangs::Run(gang::GangSpec spec) {
   gang.ending = around_.ending(TrialOf(attempt));
   if (is_gone) {
     gang::Failure failure{.kind = gang::FailureKind::kHost,
-                          .message = "its checkpoint is gone",
-                          .gone = gang::CheckpointAt(gang.spec.resume->path)};
+                          .message = "its checkpoint is gone"};
+    if (around_.variant != Variant::kForgetsInventory)
+      failure.gone = gang::CheckpointAt(gang.spec.resume->path);
     return End(gang, {gang::Outcome::kFailed, std::move(failure)});
   }
   if (gang.spec.fetch && HasRankZero(gang.spec)) {
