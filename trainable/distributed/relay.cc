@@ -190,13 +190,16 @@ void Relay::Tell(std::span<std::byte> bytes) {
 }
 
 void Relay::Leave() {
-  from_ = UniqueFd();
+  // The connection stays open, so that the rank before this one can go on telling.
+  const char farewell = 0;
+  if (from_.valid()) send(from_.get(), &farewell, sizeof(farewell), MSG_NOSIGNAL);
   for (const auto& [socket, unsent] : to_) {
     std::span<const std::byte> left = unsent;
     while (!left.empty()) {
-      const ssize_t count = send(socket.get(), left.data(), left.size(), MSG_NOSIGNAL);
-      if (count < 0 && errno != EINTR) break;  // it has left
-      left = left.subspan(std::max<ssize_t>(count, 0));
+      pollfd polled{socket.get(), POLLIN | POLLOUT, 0};
+      if (poll(&polled, 1, -1) < 0) continue;                           // EINTR
+      if ((polled.revents & (POLLIN | POLLHUP | POLLERR)) != 0) break;  // its farewell, or its end
+      left = left.subspan(SendAvailable(socket, left));
     }
   }
 }

@@ -36,8 +36,8 @@ class Relay {
   // rank before or behind this one is gone.
   void Tell(std::span<std::byte> bytes);
 
-  // Hears no more words, and sends what is queued; waits until the ranks behind this one have taken
-  // it or left as well. Tell() is not called after it.
+  // Sends what is queued; waits until the ranks behind this one have taken it or called this as
+  // well. Tell() is not called after it, and the words that still come are ignored.
   void Leave();
 
  private:

@@ -41,9 +41,7 @@ class Peers:
         if self._rank == 0 and self._world_size > 1:
             self._leader = Leader(self._gang, self._world_size, self._address)
             self._channel.send("rendezvous", host=self._leader.host, port=self._leader.port)
-            if not self._is_on_one_host:
-                # No executor can tell the ranks of other hosts what rank 0 has said before it left.
-                atexit.register(self._leader.finish, _FAREWELL_S)
+            atexit.register(self.leave)
 
     # ---- for rank 0
 
@@ -56,6 +54,14 @@ class Peers:
         """Lets the others connect from now on, whatever this rank does."""
         if self._leader:
             self._leader.serve()
+
+    def leave(self) -> None:
+        """Waits until the words of rank 0 are sent, in a gang over several hosts.
+
+        On one host the executor tells late ranks what rank 0 has said; it does not know those of other hosts.
+        """
+        if self._leader and not self._is_on_one_host:
+            self._leader.finish(_FAREWELL_S)
 
     def share(self, folder: pathlib.Path, files: dict[str, int]) -> None:
         """Sends files to the ranks that want them; they call fetch()."""

@@ -68,7 +68,9 @@ class Gang:
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.environ.update({name: str(value) for name, value in environment.items()})
+            from attune import _trial  # the path to the package is known by now
             found = script()
+            _trial.current()._peers.leave()  # as at the end of a script
             with open(writing, "w") as pipe:
                 json.dump(found, pipe)
         except BaseException:
