@@ -115,7 +115,10 @@ TEST_F(AcceptorTest, AHelloOfSixtyKibibytesIsRead) {
   executor.Await(v1::ToExecutor::kWelcome);
 }
 
-TEST_F(AcceptorTest, AStrangerWhoSendsMuchIsCutOff) {
+// The acceptor looks when bytes have arrived. On a busy host gRPC may have read the message by
+// then, and the stranger is refused instead; how much memory strangers can take is tested end to
+// end.
+TEST_F(AcceptorTest, AStrangerWhoSendsMuchIsCutOffOrRefused) {
   v1::Hello hello = FakeExecutor::Hello("box", "a", "wrong");
   hello.set_folder(std::string(1 << 20, 'x'));
   const auto stub = v1::Executors::NewStub(NewChannel());
@@ -125,8 +128,13 @@ TEST_F(AcceptorTest, AStrangerWhoSendsMuchIsCutOff) {
   *message.mutable_hello() = hello;
   stream->Write(message);
   v1::ToExecutor answer;
-  EXPECT_FALSE(stream->Read(&answer)) << answer.ShortDebugString();
-  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  const bool is_refused = stream->Read(&answer);
+  if (is_refused) {
+    EXPECT_EQ(answer.refusal().code(), v1::Refusal::BAD_TOKEN) << answer.ShortDebugString();
+    EXPECT_FALSE(stream->Read(&answer)) << "the connection ends";
+  } else {
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
 }
 
 TEST_F(AcceptorTest, AnExecutorThatHasJoinedMaySendMuch) {
