@@ -67,11 +67,11 @@ Result<UniqueFd> ConnectToPath(const std::filesystem::path& path) {
   return SystemError("cannot connect to " + path.string(), errno);
 }
 
-std::optional<uid_t> UserOfPeer(int socket) {
+std::optional<Peer> PeerOf(int socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
-  return peer.uid;
+  return Peer{peer.pid, peer.uid};
 }
 
 }  // namespace attune

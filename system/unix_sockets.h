@@ -20,7 +20,12 @@ Result<UniqueFd> ListenAtPath(const std::filesystem::path& path);
 // of SystemError().
 Result<UniqueFd> ConnectToPath(const std::filesystem::path& path);
 
-// The user of the process at the other end, as it was when that end connected or began to listen.
-std::optional<uid_t> UserOfPeer(int socket);
+struct Peer {
+  pid_t process = 0;
+  uid_t user = 0;
+};
+
+// The process at the other end, as it was when that end connected or began to listen.
+std::optional<Peer> PeerOf(int socket);
 
 }  // namespace attune

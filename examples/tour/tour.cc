@@ -34,7 +34,7 @@ void Introduce(const Context& context) {
   std::ostringstream text;
   text << "local rank " << context.local_rank() << " of " << context.local_world_size() << " on";
   for (const c10::Device& device : context.devices()) text << " " << device;
-  text << ", " << context.args().size() << " arguments, goes on after step " << context.step()
+  text << ", " << context.args().size() << " arguments, continues after step " << context.step()
        << " (time " << context.time() << ") until " << context.max_step();
   Say(context, text.str());
 }
@@ -156,7 +156,7 @@ void Train(Context& context) {
   SaveByHand(context);
   LookInside(context);
   Say(context, "touched " + std::to_string(TrainTable(context)) + " rows");
-  Say(context, "LBFGS comes to " + std::to_string(TrainWithLbfgs(context)));
+  Say(context, "LBFGS ends with a loss of " + std::to_string(TrainWithLbfgs(context)));
 
   Say(context, "draws " + std::to_string(DrawWithoutModel(context)));
 

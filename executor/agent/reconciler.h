@@ -17,7 +17,7 @@ class Reconciler {
  public:
   struct Actions {
     std::vector<gang::AttemptId> cancel;
-    std::vector<gang::AttemptId> abort;  // as cancel; their gangs have fallen on other hosts
+    std::vector<gang::AttemptId> abort;  // as cancel, without a grace: they failed elsewhere
     std::vector<v1::Assignment> start;
     std::vector<std::pair<gang::AttemptId, gang::Verdict>> tell;
     std::vector<gang::AttemptId> yield;  // once told
@@ -81,7 +81,7 @@ class Reconciler {
 
   std::map<gang::AttemptId, v1::Assignment> wanted_;
   std::vector<gang::AttemptId> unwanted_;  // that the server holds slots for
-  std::set<gang::AttemptId> fallen_;       // of those, whose gangs have fallen on other hosts
+  std::set<gang::AttemptId> fallen_;       // unwanted ones that have failed on other hosts
   uint64_t revision_ = 0;
   uint64_t identity_ = 0;    // v1::Desired::identity
   uint64_t last_epoch_ = 0;  // and last_epoch

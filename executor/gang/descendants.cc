@@ -20,13 +20,6 @@ constexpr size_t kTurnBytesMax = 256 * 1024;  // in one turn of the loop
 constexpr size_t kLastBytesMax = 4 << 20;
 constexpr size_t kConnectionsMax = 1024;  // of one rank
 
-std::optional<ucred> PeerOf(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
-  return peer;
-}
-
 }  // namespace
 
 Descendants::~Descendants() {
@@ -48,15 +41,15 @@ Status Descendants::Listen(std::filesystem::path path) {
 void Descendants::OnConnection() {
   UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) return;
-  const std::optional<ucred> peer = PeerOf(socket.get());
+  const std::optional<Peer> peer = PeerOf(socket.get());
   // Another user may have got at the socket through a container that mounts it.
-  if (!peer || (peer->uid != geteuid() && peer->uid != 0) ||
+  if (!peer || (peer->user != geteuid() && peer->user != 0) ||
       connections_.size() >= kConnectionsMax) {
-    logging::Warn("turned away process {} of user {}, which connected to {}", peer ? peer->pid : 0,
-                  peer ? peer->uid : 0, path_.string());
+    logging::Warn("turned away process {} of user {}, which connected to {}",
+                  peer ? peer->process : 0, peer ? peer->user : 0, path_.string());
     return;
   }
-  connections_.push_back({.socket = std::move(socket), .pid = peer->pid});
+  connections_.push_back({.socket = std::move(socket), .pid = peer->process});
   Watch(std::prev(connections_.end()));
 }
 
@@ -80,6 +73,7 @@ void Descendants::Remove(Place connection) {
 }
 
 bool Descendants::Read(Connection& connection, size_t bytes_max) {
+  const bool has_spoken = connection.speaks;
   for (size_t total = 0; total < bytes_max;) {
     const std::optional<size_t> count =
         channel::ReceiveSome(connection.socket.get(), connection.lines);
@@ -101,6 +95,8 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
       if (connection.is_deaf) break;
     }
     if (connection.lines.is_too_long()) problem = connection.lines.TooLong();
+    // From its claim on, there has to be room for what it says.
+    if (problem.empty() && connection.speaks != has_spoken) return true;
     if (problem.empty()) continue;
     connection.is_deaf = true;
     if (connection.speaks) owner_.OnDescendantBadLine(problem);

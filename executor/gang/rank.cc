@@ -61,7 +61,8 @@ void Rank::ReadOn() {
   descendants_.ReadOn();
   if (!std::exchange(left_unread_, false) || exit_) return;
   last_heard_ = Loop::Clock::now();
-  WatchChannel();
+  // Its channel may be watched still, if only a program below it was left unread.
+  if (!channel_watch_ && !deaf_) WatchChannel();
 }
 
 void Rank::Send(std::string_view line) {
@@ -166,7 +167,7 @@ void Rank::Terminate() {
 }
 
 void Rank::Kill() {
-  if (!is_running() || ended_at_) return;  // an end that is yet to be explained was not ours
+  if (!is_running() || ended_at_) return;  // the rank had ended before, and nobody knows yet how
   killed_ = true;
   // Beside the signal to the group, for a rank that made a group of its own.
   syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);

@@ -74,8 +74,8 @@ void ServerSocket::Answer() {
       if (errno != EINTR && errno != ECONNABORTED) std::this_thread::sleep_for(kWithoutDescriptors);
       continue;
     }
-    const std::optional<uid_t> user = UserOfPeer(client.get());
-    if (user && IsTrusted(*user))
+    const std::optional<Peer> peer = PeerOf(client.get());
+    if (peer && IsTrusted(peer->user))
       send(client.get(), answer_.data(), answer_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 }
@@ -87,8 +87,8 @@ Result<ServerAddress> AskServer(const std::filesystem::path& data_dir) {
     return Error{ErrorCode::kInternal, socket.error().message};
   const Error unavailable{ErrorCode::kUnavailable, "no server answers at " + path.string()};
   if (!socket.ok()) return unavailable;
-  const std::optional<uid_t> user = UserOfPeer(socket->get());
-  if (!user || !(IsTrusted(*user) || OwnsFolder(*user, data_dir)))
+  const std::optional<Peer> peer = PeerOf(socket->get());
+  if (!peer || !(IsTrusted(peer->user) || OwnsFolder(peer->user, data_dir)))
     return Error{ErrorCode::kDenied,
                  path.string() +
                      " belongs to a process of another user, who does not own the data "

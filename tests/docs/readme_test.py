@@ -24,11 +24,11 @@ class Readme(unittest.TestCase):
 
     def test_pages_of_the_sdk_quote_what_the_tests_run(self):
         tests = "tests/unit/trainable"
-        quoted = {"trainable.md": [f"{tests}/gang_docs.cc", f"{tests}/gang_checkpoints.cc",
-                                   f"{tests}/gang_random.cc",
+        quoted = {"trainable.md": [f"{tests}/program/gang_docs.cc", f"{tests}/program/gang_checkpoints.cc",
+                                   f"{tests}/program/gang_random.cc",
                                    f"{tests}/driver/group_docs.cc",
                                    "examples/tour/data.cc", "examples/tour/tour.cc"],
-                  "trainer.md": [f"{tests}/gang_trainer.cc", "examples/linear/linear.cc"]}
+                  "trainer.md": [f"{tests}/program/gang_trainer.cc", "examples/linear/linear.cc"]}
         for page, sources in quoted.items():
             text = "".join((ROOT / source).read_text() for source in sources)
             blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)

@@ -61,7 +61,7 @@ class Grace(EndToEnd):
         self.assertEqual(run.wait(), 130, run.stderr)
         self.expect_gone(processes)
 
-    def test_whoever_stays_is_killed_at_the_end_of_the_grace(self):
+    def test_what_stays_is_killed_at_the_end_of_the_grace(self):
         run = self.run_sweep(self.spec("stay", grace="100ms"))
         processes = self.await_processes()
         run.interrupt()

@@ -204,10 +204,10 @@ def read_manifest(folder: pathlib.Path, digest: str | None) -> dict[str, typing.
 
 
 def inside(folder: pathlib.Path, name: str) -> pathlib.Path:
-    """The path of a file that a manifest lists, which lies in the checkpoint's folder."""
+    """The path of a checkpoint's file in its folder. Raises CheckpointError if the name leads out of the folder."""
     path = pathlib.PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise CheckpointError(f"{folder}: the manifest lists {name!r}, which is not inside the checkpoint")
+        raise CheckpointError(f"{folder}: a file is named {name!r}, which is not inside its checkpoint")
     return folder / path
 
 

@@ -11,10 +11,10 @@ from attune._channel import Channel, Message
 
 
 def connect() -> tuple[Message, Channel, bool] | None:
-    """The start line, the channel, and whether this process has yet to claim its rank.
+    """The start line, the channel, and whether this process still has to claim its rank.
 
     The process that the executor has started inherits the channel. Programs below it, and its forks, connect
-    to the executor's socket instead. None: this is no process of a trial.
+    to the executor's socket instead. None: this process belongs to no trial.
 
     Raises RuntimeError if this is one and the executor cannot be reached.
     """

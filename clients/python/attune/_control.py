@@ -20,6 +20,7 @@ import threading
 import time
 import typing
 
+from attune import _checkpoint
 from attune._channel import Message
 
 _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
@@ -307,7 +308,7 @@ class Follower:
         """Takes rank 0's files into a new folder; none if there is no folder. Waits for all ranks."""
         self.say({"wants": folder is not None})
         while (file := self._receive())["file"] is not None:
-            path = _inside(typing.cast(pathlib.Path, folder), file["file"])
+            path = _checkpoint.inside(typing.cast(pathlib.Path, folder), file["file"])
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "xb") as copy:
                 for piece in self._pieces(file["bytes"]):
@@ -343,13 +344,6 @@ def _connect(host: str, port: int) -> socket.socket:
             if error.errno not in _NO_WAY or time.monotonic() > give_up:
                 raise
         time.sleep(_NO_WAY_PAUSE_S)
-
-
-def _inside(folder: pathlib.Path, name: str) -> pathlib.Path:
-    path = pathlib.PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise ValueError(f"rank 0 sends a file named {name!r}, which is not inside its checkpoint")
-    return folder / path
 
 
 @contextlib.contextmanager

@@ -59,7 +59,7 @@ class _Plan:
         return epochs * self._steps + rest // self._samples_per_step
 
     def batches_at(self, samples: int) -> int:
-        """The number of batches of a rank by which the gang has taken these samples."""
+        """How many batches each rank has taken once the gang has taken these samples."""
         return samples // self._batch
 
 

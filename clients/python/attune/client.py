@@ -129,7 +129,7 @@ class LocalServer(Server):
                  attune: str | os.PathLike[str] = "attune", options: typing.Sequence[str] = (),
                  patience: float = 60) -> None:
         if "ATTUNE_RANK" in os.environ:
-            raise Error("a trial wants a server of its own: put what the script does besides its trials behind "
+            raise Error("a trial would start another server: put what the script does besides its trials behind "
                         '`if __name__ == "__main__":`')
         self._data_dir, self._attune = _absolute(data_dir), attune
         self._begin = functools.partial(Serving, attune, self._data_dir, options)

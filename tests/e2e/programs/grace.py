@@ -1,4 +1,4 @@
-"""A rank with a child of its own. Each notes in a file of the folder NOTES that it got SIGTERM.
+"""A rank that starts a child. Each notes in a file of the folder NOTES that it got SIGTERM.
 
     grace.py leave    both leave then
     grace.py stay     both stay

@@ -108,7 +108,7 @@ class Pickled(Local):
         found = importlib.machinery.PathFinder.find_spec("cloudpickle", [*sys.path, str(ROOT / ".deps/python-torch")])
         if found is None:
             self.skipTest("no cloudpickle: pip install cloudpickle, or run scripts/setup")
-        (self.folder / "packages").mkdir()  # without what else lies beside it
+        (self.folder / "packages").mkdir()  # without the other packages there
         (self.folder / "packages/cloudpickle").symlink_to(pathlib.Path(found.origin).parent)
 
     def run_script(self):

@@ -119,7 +119,7 @@ class Client(unittest.TestCase):
         return [each.headers["Idempotency-Key"] for each in self.fake.asked]
 
     def answer(self, text):
-        """Tells whoever asks in the folder where the server is, until the returned function is called."""
+        """Answers in the folder where the server is, until the returned function is called."""
         (self.folder / "server.sock").unlink(missing_ok=True)
         opened = os.open(self.folder, os.O_PATH)
         listener = socket.socket(socket.AF_UNIX)

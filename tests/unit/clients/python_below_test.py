@@ -101,7 +101,7 @@ class Below(unittest.TestCase):
     def test_a_second_process_of_a_rank_may_live_and_not_report(self):
         script = ("import attune, os\nattune.report({'a': 1})\npid = os.fork()\n"
                   "if pid == 0:\n"
-                  "    attune.progress()  # a sign of life is nobody's claim\n"
+                  "    attune.progress()  # a sign of life is ignored\n"
                   "    try: attune.report({'a': 2})\n"
                   "    except RuntimeError as error: print(error, flush=True)\n"
                   "    os._exit(0)\n"

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 // Longer than any test takes: what ends within it has ended by itself.
 constexpr std::chrono::hours kLong{1};
 
-// The ends of gangs of which a process may leave by itself. `trap:FILE` of the worker leaves that
+// The ends of gangs in which a process may leave by itself. `trap:FILE` of the worker leaves that
 // file when it gets SIGTERM.
 class GangGrace : public GangFixture {
  protected:

@@ -41,6 +41,16 @@ TEST_F(GangRoomTest, WhatAWorkerSaysIsReadOnceThereIsRoom) {
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
 }
 
+TEST_F(GangRoomTest, AProgramBelowAWorkerIsReadOnceThereIsRoom) {
+  const GangSpec spec = PlainWorker({"below", "join:0/1", "claim", "report:1", "report:2", "hang"});
+  supervisor_->Run(spec);
+  WaitUntilAsked();
+  EXPECT_EQ(facts_.Count<Report>(spec.attempt), 0);
+  room_ = true;
+  supervisor_->ReadOn();
+  EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
+}
+
 TEST_F(GangRoomTest, WorkerThatIsNotReadDoesNotStall) {
   GangSpec unread = LaunchableWorker({"report:1", "hang"});
   unread.stall_timeout = std::chrono::milliseconds(100);

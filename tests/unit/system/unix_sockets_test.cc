@@ -23,8 +23,8 @@ class UnixSockets : public ::testing::Test {
     char byte = 'x';
     EXPECT_EQ(write(server.get(), &byte, 1), 1);
     EXPECT_EQ(read(client->get(), &byte, 1), 1);
-    EXPECT_EQ(UserOfPeer(client->get()), geteuid());
-    EXPECT_EQ(UserOfPeer(server.get()), geteuid());
+    EXPECT_EQ(PeerOf(client->get())->user, geteuid());
+    EXPECT_EQ(PeerOf(server.get())->user, geteuid());
   }
 
   const testing::ScratchFolder folder_;

@@ -1,4 +1,4 @@
-"""Starts ddp.py as a process of its own, and ends as it does."""
+"""Starts ddp.py in another process, and ends with its status."""
 
 import pathlib
 import subprocess

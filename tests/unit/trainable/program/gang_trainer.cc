@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "system/processes.h"
-#include "tests/unit/trainable/gang_modes.h"
+#include "tests/unit/trainable/program/gang_modes.h"
 
 namespace gang {
 namespace {

@@ -17,7 +17,7 @@
 #include <iostream>
 #include <string>
 
-#include "tests/unit/trainable/gang_modes.h"
+#include "tests/unit/trainable/program/gang_modes.h"
 
 // In place of the C library's: fails if GANG_PROGRAM_FSYNC is "fails" or "full", else waits until
 // somebody has opened the pipe of that name for writing.

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/unit/trainable/gang_modes.h"
+#include "tests/unit/trainable/program/gang_modes.h"
 
 namespace gang {
 namespace {

@@ -14,7 +14,7 @@
 #include "attune/context.h"
 #include "attune/main.h"
 #include "system/unique_fd.h"
-#include "tests/unit/trainable/gang_modes.h"
+#include "tests/unit/trainable/program/gang_modes.h"
 #include "trainable/gang/gang.h"
 #include "trainable/worker/worker.h"
 

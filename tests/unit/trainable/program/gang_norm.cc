@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/trainable/gang_modes.h"
+#include "tests/unit/trainable/program/gang_modes.h"
 
 namespace gang {
 namespace {

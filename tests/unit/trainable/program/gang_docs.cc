@@ -20,7 +20,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/unit/trainable/gang_modes.h"
+#include "tests/unit/trainable/program/gang_modes.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tests/unit/trainable/gang_modes.h"
+#include "tests/unit/trainable/program/gang_modes.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/trainable/gang_modes.h"
+#include "tests/unit/trainable/program/gang_modes.h"
 
 namespace gang {
 namespace {
@@ -69,7 +69,7 @@ class NumberStream
   std::size_t next_ = 0;
 };
 
-// The same as a stream without an end, of which an epoch is so many samples. It can leave out some.
+// The same samples as a stream without an end. An epoch has a set number of samples, and some can be left out.
 class EndlessNumbers
     : public torch::data::datasets::StreamDataset<EndlessNumbers,
                                                   std::vector<torch::data::Example<>>> {

@@ -19,7 +19,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/unit/trainable/gang_modes.h"
+#include "tests/unit/trainable/program/gang_modes.h"
 
 namespace {
 
