@@ -12,10 +12,9 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
-from support import EndToEnd, PATIENCE_S, ROOT, free_port, small_disk, sweep
+from support import EndToEnd, ROOT, free_port, small_disk, sweep
 
 WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/checkpoint_worker.py")]
 HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # a folder, from a program
@@ -78,13 +77,6 @@ class Checkpoints(EndToEnd):
         self.serve(**kind)
         self.join()
         return self.train()
-
-    def until(self, condition):
-        """For what no event tells of."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
 
     def part(self):
         return next(iter(self.folder.glob(".out.part-*")), None)

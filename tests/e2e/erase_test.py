@@ -3,10 +3,9 @@
 import contextlib
 import json
 import sqlite3
-import time
 import unittest
 
-from support import PATIENCE_S, EndToEnd, sweep
+from support import EndToEnd, sweep
 
 REPORTS = 30_000
 
@@ -16,13 +15,6 @@ class Erase(EndToEnd):
         server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         server.await_stderr("^executors")
         return server
-
-    def until(self, query):
-        """Returns when the query has a row. The tables that it looks at belong to the store, which sends no event."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not self.rows(query):
-            self.assertLess(time.monotonic(), deadline, query)
-            time.sleep(0.02)
 
     def create(self):
         spec = sweep(scheduler={"name": "fifo", "max": 2 * REPORTS})
@@ -57,7 +49,7 @@ class Erase(EndToEnd):
         self.add_reports()
 
         server = self.serve()
-        self.until("SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM building)")
+        self.until(lambda: self.rows("SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM building)"))
         self.assertEqual(self.get("/sweeps/s1/trials/0")["step"], REPORTS - 1)
         status, answer = self.request("/api/v1/sweeps/s1/trials/0:tell", "POST",
                                       json.dumps({"epoch": offers[0]["epoch"], "state": "completed"}).encode())
@@ -65,12 +57,12 @@ class Erase(EndToEnd):
         self.assertEqual(self.request("/api/v1/sweeps/s1:kill", "POST")[0], 202)
         self.assertEqual(self.request("/api/v1/sweeps/s1", "DELETE")[0], 202)
         self.assertEqual(self.request("/api/v1/sweeps/s1")[0], 404)
-        self.until("SELECT 1 FROM erased")
+        self.until(lambda: self.rows("SELECT 1 FROM erased"))
         server.kill()
 
         server = self.serve()
         self.assertEqual(self.request("/api/v1/sweeps/s1/trials/0")[0], 404)
-        self.until("SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM erasures)")
+        self.until(lambda: self.rows("SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM erasures)"))
         self.assertEqual(self.rows("SELECT kind FROM events WHERE sweep = 1"), [("sweep_deleted",)])
         self.assertEqual(len(self.get("/sweeps/s2/trials/0")["history"]), REPORTS // 1000 - 1)
         self.assertEqual(self.create(), "s3")

@@ -42,7 +42,7 @@ class Stopped(Hosts):
         with stopped(self.executors[name]):
             self.await_event(lambda kind, data: kind == "attempt_changed" and data["attempt"] == 2 and
                              data["state"] == "running")
-            self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not begun")
+            self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not started")
         gate.close()
         self.await_end()
         self.check(trials=1)

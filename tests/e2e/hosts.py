@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import support
@@ -253,15 +252,6 @@ class Hosts(EndToEnd):
         self.server.wait()
         code, out, errors = self.attune("db", "check", "--decisions", "--data-dir", self.data)
         self.assertEqual(code, 0, out + errors)
-
-    def until(self, condition, what, patience_s=support.PATIENCE_S):
-        """What no event tells."""
-        deadline = time.monotonic() + patience_s
-        while not (value := condition()):
-            if time.monotonic() > deadline:
-                self.fail(f"{what}\n{self.scene()}")
-            time.sleep(0.02)
-        return value
 
     def scene(self):
         """Who is where, for the reader of a failure."""

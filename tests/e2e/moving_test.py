@@ -9,10 +9,9 @@ import json
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
-from support import EndToEnd, PATIENCE_S, ROOT, fill, free_port, small_disk, sweep
+from support import EndToEnd, ROOT, fill, free_port, small_disk, sweep
 
 WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
 LARGE = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/checkpoint_worker.py")]
@@ -71,14 +70,6 @@ class Moving(EndToEnd):
         """The names of the copies of others' checkpoints that are whole."""
         folder = self.homes / executor / "executors" / executor / "copies"
         return [path.name for path in folder.glob("*") if not path.name.startswith(".")]
-
-    def until(self, condition):
-        """For what no event tells of."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not (found := condition()):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.01)
-        return found
 
     def hosts(self, trial):
         return [attempt["executor"] for attempt in trial["attempts"]]

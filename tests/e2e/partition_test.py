@@ -53,7 +53,7 @@ class Cut(Partition):
         self.begin()
         self.create(**changes)
         self.await_report(trial=0, step=2)
-        self.until(lambda: len(self.ranks()) == 2, "a rank has not begun")
+        self.until(lambda: len(self.ranks()) == 2, "a rank has not started")
         return gate
 
     def cut_for_long(self, rank, how, **changes):
@@ -68,7 +68,7 @@ class Cut(Partition):
         self.assertRegex(self.why(lost), f"^executor {victim} was lost: nothing was heard from it")
         recovered = seconds(self.attempt(2, "running")) - cut
         self.assertTrue(all(end.wait(0) for end in ends), "a rank of the first attempt lives")
-        self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not begun")
+        self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not started")
         self.assertNotIn(victim, [host for host, _ in self.ranks(attempt=2).values()])
         healed = time.time()
         self.wire(victim)
@@ -189,7 +189,7 @@ class Cut(Partition):
         self.assertEqual(code, 0, err)
         gate.close()
         self.attempt(2, "running")
-        self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not begun")
+        self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not started")
         second, _ = self.ranks(attempt=2)[0]
         self.assertNotEqual(first, second)
         self.executors[second].await_stderr(f"cannot be read directly from executor {first} at .*: it is not reached")
@@ -226,7 +226,7 @@ class Slow(Partition):
         self.create(trials=6, parameters={"pause": {"value": 0.1}, "ballast": {"value": 500_000}},
                     resources=ONE_EACH, failure={"max_restarts": 1, "backoff": "0s"})
         self.await_report(trial=0, step=2)
-        self.until(lambda: len(self.ranks()) == 2, "a rank has not begun")
+        self.until(lambda: len(self.ranks()) == 2, "a rank has not started")
         host, process = self.ranks()[1]
         os.kill(process, signal.SIGKILL)
         gate.close()
@@ -243,6 +243,7 @@ class Slow(Partition):
         self.begin()
         self.create(parameters={"ballast": {"value": 1_000_000}}, resources=ONE_EACH)
         self.await_report(trial=0, step=2)
+        self.until(lambda: len(self.ranks()) == 2, "a rank has not started")
         first, second = (self.ranks()[rank][0] for rank in (0, 1))
         third = next(name for name in self.names if name not in (first, second))
         self.wire(second, plugged=False)

@@ -234,6 +234,15 @@ class EndToEnd(unittest.TestCase):
         return self.await_event(lambda kind, data: kind == "trial_reported" and
                                 data["trial"] == trial and data["step"] >= step)
 
+    def until(self, condition, failure="it does not happen", patience_s=None):
+        """The first true value of `condition`, which is asked again and again. Use it where no event exists."""
+        deadline = time.monotonic() + (patience_s or PATIENCE_S)
+        while not (value := condition()):
+            if time.monotonic() > deadline:
+                self.fail(f"{failure}\n{self.scene()}")
+            time.sleep(0.02)
+        return value
+
     def scene(self):
         """What the processes last said, for the reader of a failure."""
         return "\n".join(line for process in self.processes for line in process.stderr[-8:])

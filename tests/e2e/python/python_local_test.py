@@ -144,7 +144,7 @@ class Scripts(Local):
     def test_a_script_without_a_guard_is_told_of_it(self):
         run = self.script(UNGUARDED="1")
         self.assertIn("sweep s1 has ended as failed", run.stderr)
-        self.assertIn("a trial wants a server of its own", self.rows("SELECT failure FROM attempts")[0][0])
+        self.assertIn("a trial would start another server", self.rows("SELECT failure FROM attempts")[0][0])
 
 
 class Servers(Local):
