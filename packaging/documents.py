@@ -3,7 +3,7 @@
 
     documents.py REFERENCE SHARE ZSH ATTUNE...
 
-REFERENCE is docs/cli.md, SHARE the folder share/ of the installation, ZSH the folder in it for functions of zsh.
+REFERENCE is docs/reference/cli.md, SHARE the folder share/ of the installation, ZSH the folder in it for functions of zsh.
 ATTUNE... is a command that runs `attune` on this machine: it describes its own verbs and options. REFERENCE gives the
 prose, so that neither is written twice. Pages are compressed, as Debian wants them; the same input gives the same files.
 """

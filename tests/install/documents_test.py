@@ -16,7 +16,7 @@ ATTUNE = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", "build")).resolve() / "
 
 
 def write_documents(share):
-    subprocess.run([sys.executable, ROOT / "packaging/documents.py", ROOT / "docs/cli.md", share, "zsh/site-functions",
+    subprocess.run([sys.executable, ROOT / "packaging/documents.py", ROOT / "docs/reference/cli.md", share, "zsh/site-functions",
                     ATTUNE], check=True)
 
 

@@ -133,7 +133,7 @@ class Scripts(Local):
         self.assertFalse((self.data / "server.sock").exists())  # the server has ended
 
     def test_the_script_of_the_page_runs(self):
-        page = (ROOT / "docs/python.md").read_text()
+        page = (ROOT / "docs/reference/python.md").read_text()
         script = next(block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "LocalServer(" in block)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients/python"),
                        "PATH": f"{os.path.dirname(ATTUNE)}:{os.environ['PATH']}"}

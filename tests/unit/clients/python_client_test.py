@@ -434,7 +434,7 @@ class Gang(Client):
 
 class Page(Client):
     def test_blocks_of_the_page_run(self):
-        page = (PACKAGE.parents[1] / "docs/python.md").read_text()
+        page = (PACKAGE.parents[1] / "docs/reference/python.md").read_text()
         # Those about torch and servers run in tests/e2e.
         blocks = re.findall(r"```python\n(.*?)```", page, re.S)
         report, log, _, _, _, _, resume, folder, share, *_ = blocks

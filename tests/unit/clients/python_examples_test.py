@@ -1,6 +1,6 @@
 """Each public name of the package `attune` stands in an example that a test runs.
 
-An example is a block of docs/python.md or a script of examples/. Comments, texts and imports do not count, nor does a
+An example is a block of docs/reference/python.md or a script of examples/. Comments, texts and imports do not count, nor does a
 member of another class that has the same name: the package's annotations give the types of values.
 """
 
@@ -15,7 +15,7 @@ ROOT = PACKAGE.parents[1]
 MODULES = ["attune", "attune.torch", "attune.lightning", "attune.transformers", "attune.client", "attune.tensorboard"]
 # Other tests run these: python_client_test, and those of tests/e2e/python.
 SCRIPTS = ["examples/python_ddp/ddp.py", "examples/python_tour/tour.py"]
-PAGE = "docs/python.md"
+PAGE = "docs/reference/python.md"
 NOT_RUN = "functools.partial("  # in the block of the page that no test runs
 
 
