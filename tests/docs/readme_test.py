@@ -31,7 +31,7 @@ class Readme(unittest.TestCase):
                   "trainer.md": [f"{tests}/program/gang_trainer.cc", "examples/linear/linear.cc"]}
         for page, sources in quoted.items():
             text = "".join((ROOT / source).read_text() for source in sources)
-            blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
+            blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs/reference" / page).read_text(), re.S)
             self.assertTrue(blocks)
             for code in blocks:
                 self.assertIn(code, text)
@@ -45,7 +45,7 @@ class Readme(unittest.TestCase):
             self.assertIn(side, source)
 
     def test_links_lead_somewhere(self):
-        for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
             prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
             for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
                 self.assertTrue((page.parent / target).exists(), f"{page}: {target}")
