@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 
 import yaml
 
@@ -39,8 +40,8 @@ MINIMAL_SWEEP = {
     "apiVersion": "attune/v1", "kind": "Sweep", "name": "minimal",
     "command": ["true"],
     "metric": {"name": "loss", "mode": "min"},
-    "parameters": {"lr": {"min": 0.001, "max": 0.1, "scale": "log"}},
-    "searcher": {"name": "random"},
+    "parameters": {"lr": {"min": 1e-05, "max": 1.0, "scale": "log"}},
+    "searcher": {"name": "tpe"},
     "scheduler": {"name": "none"},
     "resources": {"workers": 1},
     "stop": {"max_trials": 1},
@@ -60,26 +61,32 @@ class Fault(Exception):
 # --- Processes -----------------------------------------------------------------------------------------------------
 
 _PR_SET_CHILD_SUBREAPER = 36
+_GRACE_S = 5  # to end after SIGTERM
 
 
-def _children():
+def _end_children(sent):
+    """Sends a signal to each child; collects those that have ended. Returns whether there was a child."""
     # Each thread has a list of its own.
-    return [int(child) for task in pathlib.Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()]
+    lists = [(task / "children").read_text() for task in pathlib.Path("/proc/self/task").iterdir()]
+    children = [int(child) for child in " ".join(lists).split()]
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, sent)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)
+    return bool(children)
 
 
 @contextlib.contextmanager
 def no_process_left():
-    """Kills, at its end, every process that was started inside, also those whose parents have ended."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    """Ends, when it is left, every process that was started inside, also those whose parents have ended."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # children of a process that ends become ours
     try:
         yield
     finally:
-        while children := _children():  # the children of a killed process become ours
-            for child in children:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(child, 0)
+        deadline = time.monotonic() + _GRACE_S
+        while _end_children(signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL):
+            time.sleep(0.05)
 
 
 # Brings up the loopback interface (SIOCSIFFLAGS: IFF_UP | IFF_RUNNING), then runs a command.
@@ -153,8 +160,12 @@ def check_cpp(block):
         raise Fault("not a quote of a source in examples/, tests/ or trainable/")
 
 
+def _without(keys, sweep):
+    return {key: value for key, value in sweep.items() if key not in keys and not (key == "metric" and "metrics" in keys)}
+
+
 def check_fragment(block):
-    """The block, over a minimal sweep, is a valid sweep file."""
+    """The block, with what it lacks of a minimal sweep before it, is a valid sweep file."""
     try:
         fragment = yaml.safe_load(block.code)
     except yaml.YAMLError as error:
@@ -162,11 +173,13 @@ def check_fragment(block):
     if not isinstance(fragment, dict):
         raise Fault("not a part of a sweep file")
     with tempfile.TemporaryDirectory() as folder:
-        sweep = {**MINIMAL_SWEEP, **fragment}
-        if isinstance(sweep["command"], list) and sweep["command"]:
-            sweep["command"] = ["true", *sweep["command"][1:]]  # the program of a fragment does not exist here
         file = pathlib.Path(folder) / "sweep.yaml"
-        file.write_text(yaml.safe_dump(sweep, sort_keys=False))
+        file.write_text(yaml.safe_dump(_without(fragment, MINIMAL_SWEEP)) + block.code)
+        program = fragment.get("command", ["true"])[0]
+        if "/" in program and not os.path.isabs(program):
+            stub = pathlib.Path(folder) / program
+            stub.parent.mkdir(parents=True, exist_ok=True)
+            stub.touch(0o755)
         done = subprocess.run([BUILD / "attune", "sweep", "validate", "sweep.yaml"], cwd=folder, capture_output=True, text=True)
     if done.returncode:
         raise Fault(f"not valid over a minimal sweep: {done.stderr.strip()}")

@@ -58,6 +58,8 @@ class Examples(unittest.TestCase):
 
     def test_fragments_must_be_valid(self):
         self.assertEqual(self.faults(fenced("yaml", "stop: {max_trials: 3}\ncommand: [./train]")), [])
+        self.assertEqual(self.faults(fenced("yaml", "parameters: {lr: {min: 1e-4, max: 2e-4}}")), [])
+        self.assertEqual(self.faults(fenced("yaml", "metrics: [{name: loss, mode: min}, {name: time, mode: min}]")), [])
         self.assert_fault(fenced("yaml", "stop: {max_trial: 3}"), "max_trial")
         self.assert_fault(fenced("yaml", "- a"), "not a part")
         self.assert_fault(fenced("yaml", "a: ["), "not YAML")
