@@ -29,9 +29,11 @@ import time
 
 import yaml
 
-import markdown
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import markdown_pages as markdown  # noqa: E402
+import python_torch  # noqa: E402
 
-ROOT = markdown.ROOT
 BUILD = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", ROOT / "build")).resolve()
 SHOWN = ("text", "console", "diff")
 PATIENCE_S = 50  # for all commands of a page
@@ -114,8 +116,6 @@ def environment(folder, with_torch):
     """The environment of a page's commands. With torch it is that of the machine, else the one of scripts/setup."""
     found = dict(os.environ)
     if with_torch and not _imports_torch(found):
-        sys.path.insert(0, str(ROOT / "scripts"))
-        import python_torch
         found = python_torch.environment()
         if not _imports_torch(found):
             raise NoTorch(f"no torch for {sys.executable}: run scripts/setup tests")

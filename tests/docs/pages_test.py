@@ -1,10 +1,13 @@
 """The pages: how long they are, how their lines are wrapped, and whether their links lead somewhere."""
 
 import pathlib
+import sys
 import tempfile
 import unittest
 
-import markdown
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import markdown_pages as markdown  # noqa: E402
 
 WORDS_MAX = 35_000  # in all user pages together
 COLUMNS_MAX = 100
@@ -14,13 +17,13 @@ class Pages(unittest.TestCase):
     maxDiff = None
 
     def test_user_pages_are_short(self):
-        counts = {str(page.relative_to(markdown.ROOT)): markdown.words(page.read_text()) for page in markdown.user_pages()}
+        counts = {str(page.relative_to(ROOT)): markdown.words(page.read_text()) for page in markdown.user_pages()}
         self.assertTrue(counts)
         longest = sorted(counts.items(), key=lambda count: -count[1])[:5]
         self.assertLessEqual(sum(counts.values()), WORDS_MAX, f"the longest: {longest}")
 
     def test_prose_is_wrapped(self):
-        faults = [f"{page.relative_to(markdown.ROOT)}:{line}: {length} columns"
+        faults = [f"{page.relative_to(ROOT)}:{line}: {length} columns"
                   for page in markdown.user_pages() for line, length in markdown.long_lines(page.read_text(), COLUMNS_MAX)]
         self.assertEqual(faults, [], f"wrap these {len(faults)} lines at {COLUMNS_MAX} columns")
 

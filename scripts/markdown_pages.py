@@ -5,7 +5,7 @@ import re
 import subprocess
 from typing import NamedTuple
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 USER_FOLDERS = ("start", "how-to", "reference")
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)$")
