@@ -6,7 +6,8 @@
 - `json` must be JSON; `python` must compile.
 - `cpp` must be a quote of a C++ source of the repository.
 - `sql` runs on the database that the page's commands have made in attune-data, else on that of a small sweep.
-- Nothing of a language in SHOWN runs.
+- Blocks of the languages in SHOWN do not run.
+- Blocks of the languages in FILES need a name.
 
 A block after a paragraph with `Not run: REASON` does not run; the reason must be a sentence.
 """
@@ -36,6 +37,7 @@ import python_torch  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", ROOT / "build")).resolve()
 SHOWN = ("text", "console", "diff")
+FILES = ("cmake", "ini", "nginx", "toml")  # only with a name, or not run
 PATIENCE_S = 50  # for all commands of a page
 
 MINIMAL_SWEEP = {
@@ -49,7 +51,7 @@ MINIMAL_SWEEP = {
     "stop": {"max_trials": 1},
 }
 SMALL_SWEEP = {**MINIMAL_SWEEP, "command": [sys.executable, "-c", "import attune; attune.report({'loss': 0.5}, step=1)"]}
-TORCH = re.compile(r"^\s*(?:import|from) (?:torch|lightning|pytorch_lightning|transformers)\b", re.M)
+TORCH = re.compile(r"^\s*(?:import|from)\b.*\b(?:torch|lightning|pytorch_lightning|transformers)\b", re.M)
 
 
 class NoTorch(Exception):
@@ -131,7 +133,7 @@ def environment(folder, with_torch):
 
 
 def check_reason(block):
-    if not re.fullmatch(r"\S+(?: \S+){2,}\.", block.reason):
+    if not re.fullmatch(r"\S+(?: \S+)+\.", block.reason):
         raise Fault(f"the reason must be a sentence, with a full stop at its end: {block.reason!r}")
 
 
@@ -186,7 +188,7 @@ def check_fragment(block):
 
 
 CHECKS = {"json": check_json, "python": check_python, "cpp": check_cpp, "yaml": check_fragment}
-LANGUAGES = {*CHECKS, *SHOWN, "sh", "sql"}
+LANGUAGES = {*CHECKS, *SHOWN, *FILES, "sh", "sql"}
 
 
 # --- Pages ---------------------------------------------------------------------------------------------------------
@@ -242,12 +244,14 @@ def faults_of(page):
     running = []
     for block in markdown.blocks(page.read_text()):
         try:
+            if block.language not in LANGUAGES:
+                raise Fault(f"unknown language {block.language!r}; known are {', '.join(sorted(LANGUAGES))}")
             if block.reason is not None:
                 check_reason(block)
             elif block.name:
                 running.append(block)
-            elif block.language not in LANGUAGES:
-                raise Fault(f"unknown language {block.language!r}; known are {', '.join(sorted(LANGUAGES))}")
+            elif block.language in FILES:
+                raise Fault(f"{block.language} needs a file's name after it, or `Not run: REASON` before it")
             elif block.language in CHECKS:
                 CHECKS[block.language](block)
             elif block.language not in SHOWN:

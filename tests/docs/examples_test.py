@@ -35,6 +35,10 @@ class Examples(unittest.TestCase):
         self.assert_fault(fenced("haskell", "main"), r"page\.md:3: unknown language 'haskell'")
         self.assert_fault(fenced("", "main"), "unknown language ''")
 
+    def test_languages_of_files_need_a_name(self):
+        self.assertEqual(self.faults(fenced("cmake CMakeLists.txt", "a")), [])
+        self.assert_fault(fenced("cmake", "a"), "needs a file's name")
+
     def test_text_console_and_diff_do_not_run(self):
         self.assertEqual(self.faults(fenced("text", "exit 1") + fenced("console", "$ exit 1") + fenced("diff", "-a")), [])
 
@@ -66,7 +70,7 @@ class Examples(unittest.TestCase):
 
     def test_commands_share_a_shell_and_files_are_written_in_order(self):
         self.assertEqual(self.faults(
-            fenced("text a/file", "one") + fenced("sh", 'grep one a/file; here=1') + fenced("text a/file", "two") +
+            fenced("text a/file", "one") + fenced("sh", "grep one a/file; here=1") + fenced("text a/file", "two") +
             fenced("sh", '[[ $here == 1 ]]; grep two a/file; attune version; python3 -c "import attune"')), [])
         self.assert_fault(fenced("sh", "echo said\nfalse\ntrue"), r"exit code 1; (.|\n)*said\n(.|\n)*page\.md:3: exit code 1")
 
