@@ -74,9 +74,14 @@ def blocks(markdown):
 
 
 def prose(markdown):
-    """Lines of roff. Tables of flags are left out: pages have the options from the program itself."""
+    """Lines of roff. Tables of flags are left out: pages have the options from the program itself.
+
+    So are remarks about examples that tests do not run.
+    """
     lines = []
     for block in blocks(markdown):
+        if block[0].startswith("Not run:"):
+            continue
         if block[0].startswith("```"):
             code = [re.sub(r"^([.'])", r"\\&\1", escape(line)) for line in block[1:-1]]
             lines += [".PP", ".RS 4", ".EX", *code, ".EE", ".RE"]

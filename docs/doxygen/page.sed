@@ -1,2 +1,2 @@
-# Links that lead out of the page would lead nowhere from the reference: their text stays.
-/^```cpp/,/^```$/!s,\[([^]]*)\]\([^)#][^):]*\),\1,g
+# Links to other pages and to headings would lead nowhere from the reference: their text stays.
+/^```cpp/,/^```$/!s,\[([^]]*)\]\([^):]*\),\1,g

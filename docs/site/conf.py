@@ -41,10 +41,10 @@ _LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 _NAMED_FENCE = re.compile(r"^( *)(`{3,})(\w+) +([^\s`{]+) *$", re.M)
 
 
-def _file_of(target):
-    """The file for a link to a folder: its README.md, else the only file in it."""
-    files = [target / "README.md"] if (target / "README.md").exists() else sorted(target.iterdir())
-    return files[0] if len(files) == 1 else target
+def _files_of(folder):
+    """The files that a link to a folder stands for: its README.md, else all in it."""
+    readme = folder / "README.md"
+    return [readme] if readme.exists() else sorted(path for path in folder.iterdir() if path.is_file())
 
 
 def _linked_pages(root):
@@ -53,9 +53,8 @@ def _linked_pages(root):
     for page in found:  # grows
         for _, link in markdown_pages.links(page.read_text()):
             target = (page.parent / link.partition("#")[0]).resolve()
-            target = _file_of(target) if target.is_dir() else target
-            if target.suffix == ".md" and target.exists() and target.is_relative_to(root) and target not in found:
-                found.append(target)
+            found += [file for file in (_files_of(target) if target.is_dir() else [target])
+                      if file.suffix == ".md" and file.exists() and file.is_relative_to(root) and file not in found]
     return [str(page.relative_to(root)) for page in found]
 
 
@@ -80,8 +79,8 @@ def _adapt_source(app, name, source):
     folder = (pathlib.Path(app.srcdir) / name).parent
 
     def link_to_file(link):
-        target = (folder / link[1]).resolve()
-        return f"]({os.path.relpath(_file_of(target), folder)}{link[2] or ''})" if target.is_dir() else link[0]
+        files = _files_of(folder / link[1]) if (folder / link[1]).is_dir() else []
+        return f"]({os.path.relpath(files[0], folder)})" if files else link[0]
 
     text = _LINK.sub(link_to_file, source[0])
     text = _NAMED_FENCE.sub(r"\1\2{code-block} \3\n\1:caption: \4\n", text)

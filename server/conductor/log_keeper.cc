@@ -9,8 +9,10 @@
 namespace attune::server {
 
 std::string WhyRestored(const State& state, const std::optional<LogMark>& mark) {
-  if (state.parts.empty()) return "";  // it gets its first identity in any case
-  if (!mark) return "the data folder does not say how far its log was";
+  if (!mark) {
+    // A new log has neither a mark nor an identity.
+    return state.parts.empty() ? "" : "the data folder does not say how far its log was";
+  }
   if (mark->identity == LogIdentity(0)) return "`attune db restore` has replaced the database";
   const bool is_known =
       std::ranges::find(state.parts, mark->identity, &LogPart::identity) != state.parts.end();
@@ -27,8 +29,12 @@ void LogKeeper::OnStarted(const Brain& brain) {
   identity_ = IdentityOf(state);
   durable_ = state.last_seq;
   started_ = true;
-  const std::string reason = WhyRestored(state, mark);
-  if (identity_ == LogIdentity(0) || !reason.empty()) return Identify(reason);
+  std::string reason = WhyRestored(state, mark);
+  if (identity_ == LogIdentity(0)) {
+    reason_ = std::move(reason);
+    return Identify("");
+  }
+  if (!reason.empty()) return Identify(std::move(reason));
   WriteMark();
 }
 
@@ -59,6 +65,7 @@ void LogKeeper::OnDurable(std::span<const Event> events, const Brain&) {
                     identified->reason);
     identity_ = identified->identity;
     wanted_.reset();
+    if (!reason_.empty()) return Identify(std::exchange(reason_, ""));
     WriteMark();
   }
 }

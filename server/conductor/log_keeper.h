@@ -28,6 +28,7 @@ class LogMarks {
 std::string WhyRestored(const State& state, const std::optional<LogMark>& mark);
 
 // Gives the log its first identity, and another one after a backup was restored. Keeps the mark.
+// A backup that was made before the log had an identity gets both, one after the other.
 //
 // Subscribe it before anything that submits commands: the identity precedes all that the process
 // decides.
@@ -58,6 +59,7 @@ class LogKeeper : public Listener {
   const MakeIdentity make_identity_;
   std::optional<IdentifyLog> wanted_;  // not durable yet
   bool is_refused_ = false;            // by the store
+  std::string reason_;  // why another identity follows the first one; empty: none does
   LogIdentity identity_;
   EventSeq durable_;
   bool started_ = false;

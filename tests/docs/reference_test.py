@@ -24,7 +24,7 @@ class Reference(unittest.TestCase):
         self.pages = pathlib.Path(folder.name) / "pages"
         self.pages.mkdir()
         self.copy = pathlib.Path(folder.name) / "copy"
-        for part in (HEADERS, "docs/doxygen", "docs/reference/trainable.md"):
+        for part in (HEADERS, "docs/doxygen", "docs/reference/cpp-sdk.md"):
             source, target = ROOT / part, self.copy / part
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
@@ -53,7 +53,7 @@ class Reference(unittest.TestCase):
             self.assertIn("error.h", made.stderr)
 
     def test_a_warning_of_doxygens_is_an_error(self):
-        page = self.copy / "docs/reference/trainable.md"
+        page = self.copy / "docs/reference/cpp-sdk.md"
         page.write_text(page.read_text() + "\nSee @ref NoSuchThing.\n")
         made = self.make(self.copy)
         self.assertNotEqual(made.returncode, 0)

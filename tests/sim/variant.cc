@@ -18,6 +18,7 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kForgetsRemovals, "forgets-removals"},
     {Variant::kForgetsDeletedSweeps, "forgets-deleted-sweeps"},
     {Variant::kIgnoresReservation, "ignores-reservation"},
+    {Variant::kForgetsShares, "forgets-shares"},
     {Variant::kReleasesWhenAway, "releases-when-away"},
     {Variant::kKeepsReservation, "keeps-reservation"},
     {Variant::kOverlooksDepartures, "overlooks-departures"},

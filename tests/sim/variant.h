@@ -20,8 +20,9 @@ enum class Variant {
   kForgetsRemovals,       // executors are not told which checkpoints to delete
   kForgetsDeletedSweeps,  // executors are not told which sweeps to delete
   kIgnoresReservation,    // gangs start as if no slots were reserved
-  kReleasesWhenAway,      // a reservation is released as soon as its executor is away
-  kKeepsReservation,      // a reservation is kept although it is no longer of use
+  kForgetsShares,     // gangs with a share of a GPU that began since a reservation are not counted
+  kReleasesWhenAway,  // a reservation is released as soon as its executor is away
+  kKeepsReservation,  // a reservation is kept although it is no longer of use
   kOverlooksDepartures,   // nothing starts because an executor has left
   kRecordsTwice,          // a scheduler records each report twice at its rung
   kSleepsThroughLease,    // an executor's clock stands still while its host does

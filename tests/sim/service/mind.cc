@@ -82,10 +82,28 @@ class BrokenMind final : public server::Mind {
 
   std::vector<Fact> NextFacts(Time now) {
     if (variant_ == Variant::kIgnoresLabels) return AdvanceWithoutLabels(now);
+    if (variant_ == Variant::kForgetsShares && state().reservation)
+      return AdvanceWithoutShares(now);
     std::vector<Fact> facts = attune::Advance(state(), reachable_, now);
     if (variant_ == Variant::kKeepsReservation && !facts.empty() &&
         std::holds_alternative<ReservationReleased>(facts[0]))
       facts.clear();
+    return facts;
+  }
+
+  // Decides as if gangs with a share of a GPU that began since the reservation had begun before it.
+  std::vector<Fact> AdvanceWithoutShares(Time now) {
+    Reservation& reservation = *const_cast<State&>(state()).reservation;
+    const Epoch since = reservation.since;
+    for (const auto& [name, workers] : reservation.workers) {
+      const auto& attempts = state().executors.at(name).attempts;
+      for (auto it = attempts.upper_bound(reservation.since); it != attempts.end(); ++it) {
+        if (state().Find(it->second)->live->ranks.front().gpu_percent == 100) break;
+        reservation.since = it->first;
+      }
+    }
+    std::vector<Fact> facts = attune::Advance(state(), reachable_, now);
+    reservation.since = since;
     return facts;
   }
 
@@ -206,6 +224,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kForgetsExclusions:
     case Variant::kGrowsBlindly:
     case Variant::kIgnoresReservation:
+    case Variant::kForgetsShares:
     case Variant::kReleasesWhenAway:
     case Variant::kKeepsReservation:
     case Variant::kOverlooksDepartures:

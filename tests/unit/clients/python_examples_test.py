@@ -187,7 +187,7 @@ class Uses(ast.NodeVisitor):
 
 def blocks_of_the_page():
     """The Python of the page, in its order, without the block that no test runs."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / PAGE).read_text(), re.S)
+    blocks = re.findall(r"```python[^\n]*\n(.*?)```", (ROOT / PAGE).read_text(), re.S)
     return [textwrap.dedent(block) for block in blocks if NOT_RUN not in block]
 
 

@@ -104,6 +104,19 @@ TEST_F(LogKeeperTest, ALogWithoutAMarkOrWithThatOfAnotherIsARestoredOne) {
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 11).state()), LogIdentity(10));
 }
 
+// Its epochs must not be those of the lost part.
+TEST_F(LogKeeperTest, ALogRestoredToBeforeItsIdentityIsARestoredOne) {
+  Process(algorithms, store, marks, 7).Create();
+  store.events.clear();
+  Process next(algorithms, store, marks, 8);
+  next.Step();
+  ASSERT_EQ(next.state().parts.size(), 2u);
+  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason,
+              HasSubstr("held another log"));
+  EXPECT_GT(next.state().last_epoch.value, uint64_t{1} << 32);
+  EXPECT_EQ(marks.mark->seq, store.LastSeq());
+}
+
 // Others may store something before it.
 TEST_F(LogKeeperTest, TheFirstIdentityIsAwaitedWhileTheDiskIsFull) {
   store.full = Error{ErrorCode::kStorageFull, "the disk is full"};

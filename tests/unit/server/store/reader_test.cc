@@ -506,7 +506,7 @@ TEST_F(ReaderTest, MoreThreadsThanConnectionsAllGetTheirAnswer) {
 
 // The queries that docs/reference/database.md shows.
 TEST_F(ReaderTest, TheDocumentsQueriesGiveRows) {
-  std::ifstream file(ATTUNE_SOURCE_DIR "/docs/database.md");
+  std::ifstream file(ATTUNE_SOURCE_DIR "/docs/reference/database.md");
   ASSERT_TRUE(file.is_open());
   std::stringstream text;
   text << file.rdbuf();

@@ -1,4 +1,4 @@
-// The code that docs/reference/trainable.md shows of groups of workers, so that it compiles and
+// The code that docs/reference/cpp-sdk.md shows of groups of workers, so that it compiles and
 // runs.
 
 #include <attune/file_lock.h>
