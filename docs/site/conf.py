@@ -37,7 +37,7 @@ html_context = {"has_cpp_reference": "ATTUNE_CPP_REFERENCE" in os.environ}
 SECTIONS = {"Start": "docs/start", "How to": "docs/how-to", "Reference": "docs/reference", "Background": "docs",
             "Repository": ""}
 
-_LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"\]\(([^)#:\s]+)\)")
 _NAMED_FENCE = re.compile(r"^( *)(`{3,})(\w+) +([^\s`{]+) *$", re.M)
 
 

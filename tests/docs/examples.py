@@ -70,7 +70,7 @@ _GRACE_S = 5  # to end after SIGTERM
 
 def _end_children(sent):
     """Sends a signal to each child; collects those that have ended. Returns whether there was a child."""
-    # Each thread has a list of its own.
+    # Each thread has its list.
     lists = [(task / "children").read_text() for task in pathlib.Path("/proc/self/task").iterdir()]
     children = [int(child) for child in " ".join(lists).split()]
     for child in children:
@@ -104,7 +104,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 
 @functools.cache
 def isolated():
-    """The start of a command that runs in a network of its own, where all ports are free; [] if that is not allowed."""
+    """The start of a command that runs in a separate network, where all ports are free; [] if that is not allowed."""
     words = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c", _LOOPBACK]
     allowed = shutil.which("unshare") and subprocess.run([*words, "true"], capture_output=True).returncode == 0
     return words if allowed else []
