@@ -3,7 +3,7 @@
 - A block with a name, as in ```yaml sweep.yaml, is written to the page's folder, at its place in the order.
 - `sh` runs, in one shell for the page, in that folder, with `set -e` and the built `attune` in PATH.
 - `yaml` without a name is a fragment of a sweep file: it must be valid over MINIMAL_SWEEP.
-- `json` must be JSON; `python` must compile.
+- `json` must be JSON and `python` must compile, also with a name.
 - `cpp` must be a quote of a C++ source of the repository.
 - `sql` runs on the database that the page's commands have made in attune-data, else on that of a small sweep.
 - Blocks of the languages in SHOWN do not run.
@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -38,7 +39,7 @@ import python_torch  # noqa: E402
 BUILD = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", ROOT / "build")).resolve()
 SHOWN = ("text", "console", "diff")
 FILES = ("cmake", "ini", "nginx", "toml")  # only with a name, or not run
-PATIENCE_S = 50  # for all commands of a page
+PATIENCE_S = 50  # for a page; CTest ends this program after 60 s
 
 MINIMAL_SWEEP = {
     "apiVersion": "attune/v1", "kind": "Sweep", "name": "minimal",
@@ -110,16 +111,17 @@ def isolated():
     return words if allowed else []
 
 
-def _imports_torch(environment):
-    return subprocess.run([sys.executable, "-c", "import torch"], env=environment, capture_output=True).returncode == 0
+def _has_torch(environment):
+    program = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"  # quicker than to import it
+    return subprocess.run([sys.executable, "-c", program], env=environment).returncode == 0
 
 
 def environment(folder, with_torch):
     """The environment of a page's commands. With torch it is that of the machine, else the one of scripts/setup."""
     found = dict(os.environ)
-    if with_torch and not _imports_torch(found):
+    if with_torch and not _has_torch(found):
         found = python_torch.environment()
-        if not _imports_torch(found):
+        if not _has_torch(found):
             raise NoTorch(f"no torch for {sys.executable}: run scripts/setup tests")
     path = [str(BUILD), os.path.dirname(sys.executable), found["PATH"]]
     packages = [str(ROOT / "clients/python"), *filter(None, [found.get("PYTHONPATH")])]
@@ -201,7 +203,8 @@ def _script(page, blocks, staged):
         if block.name:
             file = staged / str(block.line)
             file.write_text(block.code)
-            lines.append(f"mkdir -p \"$(dirname '{block.name}')\" && cp {file} '{block.name}'")
+            name = shlex.quote(block.name)
+            lines.append(f"mkdir -p $(dirname {name}) && cp {file} {name}")
         elif block.language == "sh":
             file = staged / f"{block.line}.sh"
             file.write_text(block.code)
@@ -209,13 +212,13 @@ def _script(page, blocks, staged):
     return "\n".join(lines) + "\n"
 
 
-def _run(arguments, folder, variables, output):
-    """Runs a command in a new session with its output in a file; raises Fault if it fails or takes too long."""
+def _run(arguments, folder, variables, output, deadline):
+    """Runs a command in a new session with its output in a file; raises Fault if it fails, or runs at the deadline."""
     with output.open("w") as log:
         done = subprocess.Popen(arguments, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=log,
                                 stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            code = done.wait(PATIENCE_S)
+            code = done.wait(max(0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             code = f"none within {PATIENCE_S} s"
             done.kill()
@@ -225,11 +228,11 @@ def _run(arguments, folder, variables, output):
         raise Fault(f"exit code {code}; the output ends:\n" + textwrap.indent("\n".join(end), "  | "))
 
 
-def _check_queries(blocks, folder, variables):
+def _check_queries(blocks, folder, variables, deadline):
     database = folder / "attune-data/attune.db"
     if not database.exists():
         (folder / "small.yaml").write_text(yaml.safe_dump(SMALL_SWEEP))
-        _run([*isolated(), "attune", "run", "small.yaml"], folder, variables, folder.parent / "small.log")
+        _run([*isolated(), "attune", "run", "small.yaml"], folder, variables, folder.parent / "small.log", deadline)
     with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         for block in blocks:
             try:
@@ -238,39 +241,47 @@ def _check_queries(blocks, folder, variables):
                 raise Fault(f"line {block.line}: {error}") from None
 
 
+def _runs(block):
+    """Whether a block takes part when the page runs. Raises Fault for what is wrong with the block."""
+    if block.language not in LANGUAGES:
+        raise Fault(f"unknown language {block.language!r}; known are {', '.join(sorted(LANGUAGES))}")
+    if block.reason is not None:
+        check_reason(block)
+        return False
+    if block.language in FILES and not block.name:
+        raise Fault(f"{block.language} needs a file's name after it, or `Not run: REASON` before it")
+    if block.language in CHECKS and not (block.name and block.language in ("cpp", "yaml")):
+        CHECKS[block.language](block)
+    return bool(block.name) or block.language in ("sh", "sql")
+
+
+def _run_page(page, blocks):
+    """Runs blocks of a page. Raises Fault, and NoTorch."""
+    deadline = time.monotonic() + PATIENCE_S
+    with tempfile.TemporaryDirectory(prefix="attune-docs-", ignore_cleanup_errors=True) as top, no_process_left():
+        folder, staged = pathlib.Path(top) / "page", pathlib.Path(top) / "staged"
+        folder.mkdir()
+        staged.mkdir()
+        variables = environment(folder, any(TORCH.search(block.code) for block in blocks))
+        script = staged / "page.sh"
+        script.write_text(_script(page, blocks, staged))
+        _run([*isolated(), "bash", script], folder, variables, staged / "log", deadline)
+        queries = [block for block in blocks if block.language == "sql"]
+        if queries:
+            _check_queries(queries, folder, variables, deadline)
+
+
 def faults_of(page):
     """One text for each fault of a page's examples; runs them all. Raises NoTorch."""
-    faults = []
-    running = []
+    faults, running = [], []
     for block in markdown.blocks(page.read_text()):
         try:
-            if block.language not in LANGUAGES:
-                raise Fault(f"unknown language {block.language!r}; known are {', '.join(sorted(LANGUAGES))}")
-            if block.reason is not None:
-                check_reason(block)
-            elif block.name:
-                running.append(block)
-            elif block.language in FILES:
-                raise Fault(f"{block.language} needs a file's name after it, or `Not run: REASON` before it")
-            elif block.language in CHECKS:
-                CHECKS[block.language](block)
-            elif block.language not in SHOWN:
-                running.append(block)
+            running += [block] if _runs(block) else []
         except Fault as fault:
             faults.append(f"{page.name}:{block.line}: {fault}")
     if any(block.language in ("sh", "sql") for block in running):
-        with tempfile.TemporaryDirectory(prefix="attune-docs-", ignore_cleanup_errors=True) as top, no_process_left():
-            folder, staged = pathlib.Path(top) / "page", pathlib.Path(top) / "staged"
-            folder.mkdir()
-            staged.mkdir()
-            variables = environment(folder, any(TORCH.search(block.code) for block in running))
-            try:
-                script = staged / "page.sh"
-                script.write_text(_script(page, running, staged))
-                _run([*isolated(), "bash", script], folder, variables, staged / "log")
-                queries = [block for block in running if block.language == "sql"]
-                if queries:
-                    _check_queries(queries, folder, variables)
-            except Fault as fault:
-                faults.append(f"{page.name}: {fault}")
+        try:
+            _run_page(page, running)
+        except Fault as fault:
+            faults.append(f"{page.name}: {fault}")
     return faults

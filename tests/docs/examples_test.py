@@ -54,6 +54,7 @@ class Examples(unittest.TestCase):
     def test_python_must_compile(self):
         self.assertEqual(self.faults(fenced("python", "import nothing_of_this_name")), [])
         self.assert_fault(fenced("python", "def"), "does not compile")
+        self.assert_fault(fenced("python train.py", "def"), "does not compile")
 
     def test_cpp_must_be_a_quote(self):
         line = (examples.ROOT / "examples/line/line.cc").read_text().split("\n")[0]
