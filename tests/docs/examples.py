@@ -38,7 +38,7 @@ import python_torch  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", ROOT / "build")).resolve()
 SHOWN = ("text", "console", "diff")
-FILES = ("cmake", "ini", "nginx", "toml")  # only with a name, or not run
+FILES = ("bash", "cmake", "ini", "nginx", "toml")  # only with a name, or not run
 PATIENCE_S = 50  # for a page; CTest ends this program after 60 s
 
 MINIMAL_SWEEP = {

@@ -89,7 +89,7 @@ class Examples(unittest.TestCase):
     def test_a_page_that_takes_too_long_is_ended(self):
         with mock.patch.object(examples, "PATIENCE_S", 0.5):
             start = time.monotonic()
-            self.assert_fault(fenced("sh", "echo before; sleep 1000"), r"none within 0\.5 s(.|\n)*before")
+            self.assert_fault(fenced("sh", "sleep 1000"), r"none within 0\.5 s")
         self.assertLess(time.monotonic() - start, 20)
 
 
