@@ -83,7 +83,7 @@ class Pages(unittest.TestCase):
             self.assertIn(code, text)
 
     def test_difference_is_that_of_the_example(self):
-        page = (ROOT / "docs/how-to/migrating.md").read_text()
+        page = (ROOT / "docs/how-to/from-determined.md").read_text()
         difference = re.search(r"```diff\n(.*?)```", page, re.S).group(1).splitlines()
         for name, sign in (("single.cc", "-"), ("function_api.cc", "+")):
             source = (ROOT / "examples/function_api" / name).read_text()
