@@ -14,24 +14,25 @@ COLUMNS_MAX = 100
 
 
 class Pages(unittest.TestCase):
-    maxDiff = None
+    longMessage = False
 
     def test_user_pages_are_short(self):
         counts = {str(page.relative_to(ROOT)): markdown.words(page.read_text()) for page in markdown.user_pages()}
         self.assertTrue(counts)
         longest = sorted(counts.items(), key=lambda count: -count[1])[:5]
-        self.assertLessEqual(sum(counts.values()), WORDS_MAX, f"the longest: {longest}")
+        total = sum(counts.values())
+        self.assertLessEqual(total, WORDS_MAX, f"{total} words are more than {WORDS_MAX}; the longest pages: {longest}")
 
     def test_prose_is_wrapped(self):
         faults = [f"{page.relative_to(ROOT)}:{line}: {length} columns"
                   for page in markdown.user_pages() for line, length in markdown.long_lines(page.read_text(), COLUMNS_MAX)]
-        self.assertEqual(faults, [], f"wrap these {len(faults)} lines at {COLUMNS_MAX} columns")
+        self.assertFalse(faults, f"wrap these {len(faults)} lines at {COLUMNS_MAX} columns:\n" + "\n".join(faults))
 
     def test_links_lead_somewhere(self):
         pages = markdown.tracked("*.md")
         self.assertTrue(pages)
         faults = [fault for page in pages for fault in markdown.dead_links(page)]
-        self.assertEqual(faults, [])
+        self.assertFalse(faults, "dead links:\n" + "\n".join(faults))
 
 
 class Markdown(unittest.TestCase):

@@ -40,7 +40,7 @@ def sphinx(source, site):
 
 
 class Site(unittest.TestCase):
-    maxDiff = None
+    longMessage = False
 
     @classmethod
     def setUpClass(cls):
@@ -65,7 +65,7 @@ class Site(unittest.TestCase):
                     faults.append(f"{path.name}: {address}: no such file")
                 elif parts.fragment and target in self.pages and urllib.parse.unquote(parts.fragment) not in self.pages[target].anchors:
                     faults.append(f"{path.name}: {address}: no such anchor")
-        self.assertEqual(faults, [])
+        self.assertFalse(faults, "\n".join(faults))
 
     def test_every_user_page_is_there(self):
         for page in (ROOT / "docs").glob("[shr]*/*.md"):
