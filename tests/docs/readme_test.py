@@ -66,7 +66,7 @@ class FirstSweepInCpp(unittest.TestCase):
 
     def test_project_file_has_the_lines_of_the_example(self):
         lines = [line.strip() for line in read("examples/line/CMakeLists.txt").splitlines()]
-        places = [lines.index(line) for line in block(self.PAGE, "cmake").splitlines()]
+        places = [lines.index(line) for line in block(self.PAGE, "cmake CMakeLists.txt").splitlines()]
         self.assertEqual(places, sorted(places))
 
 
