@@ -40,7 +40,7 @@ LIMITS = {
     "clients": 22,
     "cmake": 3,
     "core": 216,
-    "docs": 183,
+    "docs": 130,
     "examples": 17,
     "executor": 127,
     "messages": 109,
@@ -55,7 +55,7 @@ LIMITS = {
     "system": 7,
     "tests": 353,
     "trainable": 137,
-    "all": 1626,
+    "all": 1573,
 }
 
 WORDS_OF_MESSAGE_MIN = 4
