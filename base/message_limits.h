@@ -5,8 +5,9 @@
 #include <string>
 #include <string_view>
 
-// What workers, executors and clients that run trials may say (docs/worker-channel.md). An executor
-// refuses what a worker says beyond these limits, and the server what an executor or a client says.
+// What workers, executors and clients that run trials may say (docs/reference/worker-channel.md).
+// An executor refuses what a worker says beyond these limits, and the server what an executor or a
+// client says.
 namespace attune {
 
 inline constexpr int kMetricsMax = 1000;  // of one report

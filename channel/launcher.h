@@ -13,7 +13,8 @@
 #include "base/result.h"
 #include "channel/messages.h"
 
-// The language between an executor and a launcher of ranks (docs/worker-channel.md, "Launchers").
+// The language between an executor and a launcher of ranks (docs/reference/worker-channel.md,
+// "Launchers").
 namespace attune::channel {
 
 inline constexpr int kLauncherProtocol = 1;

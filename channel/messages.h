@@ -14,7 +14,7 @@
 #include "base/message_limits.h"
 #include "base/result.h"
 
-// The language of the worker channel (docs/worker-channel.md), in both directions.
+// The language of the worker channel (docs/reference/worker-channel.md), in both directions.
 namespace attune::channel {
 
 inline constexpr int kProtocol = 1;

@@ -31,7 +31,7 @@ struct Listed {
   bool operator==(const Listed&) const = default;
 };
 
-// manifest.json of a checkpoint's folder (docs/worker-channel.md).
+// manifest.json of a checkpoint's folder (docs/reference/worker-channel.md).
 struct Manifest {
   int64_t step = 0;
   int64_t time = 0;  // the step as the server counts it; another where a metric is its time

@@ -4,7 +4,7 @@
 
 namespace attune::cli {
 
-// What the shell sees. Documented in docs/cli.md; scripts depend on the numbers.
+// What the shell sees. Documented in docs/reference/cli.md; scripts depend on the numbers.
 enum class ExitCode {
   kSuccess = 0,
   kFailure = 1,

@@ -3,7 +3,7 @@
 
     documents.py REFERENCE SHARE ZSH ATTUNE...
 
-REFERENCE is docs/cli.md, SHARE the folder share/ of the installation, ZSH the folder in it for functions of zsh.
+REFERENCE is docs/reference/cli.md, SHARE the folder share/ of the installation, ZSH the folder in it for functions of zsh.
 ATTUNE... is a command that runs `attune` on this machine: it describes its own verbs and options. REFERENCE gives the
 prose, so that neither is written twice. Pages are compressed, as Debian wants them; the same input gives the same files.
 """
@@ -74,9 +74,14 @@ def blocks(markdown):
 
 
 def prose(markdown):
-    """Lines of roff. Tables of flags are left out: pages have the options from the program itself."""
+    """Lines of roff. Tables of flags are left out: pages have the options from the program itself.
+
+    So are remarks about examples that tests do not run.
+    """
     lines = []
     for block in blocks(markdown):
+        if block[0].startswith("Not run:"):
+            continue
         if block[0].startswith("```"):
             code = [re.sub(r"^([.'])", r"\\&\1", escape(line)) for line in block[1:-1]]
             lines += [".PP", ".RS 4", ".EX", *code, ".EE", ".RE"]

@@ -4,7 +4,7 @@
     generate.py cpp CONTRACT FOLDER     FOLDER/rest/contract.h, contract.cc and openapi.cc: C++ structs and the document
     generate.py ts CONTRACT FILE        TypeScript interfaces
     generate.py python CONTRACT FILE    Python types, for type checkers
-    generate.py page CONTRACT FILE      the tables of FILE (docs/rest-api.md), between its markers
+    generate.py page CONTRACT FILE      the tables of FILE (docs/reference/rest-api.md), between its markers
     generate.py page --check CONTRACT FILE    exits with 1 if these tables are out of date
 
 The head of docs/openapi.yaml lists the conventions that this script relies on.

@@ -34,13 +34,14 @@ namespace attune::searchers {
 class AskTell {
  public:
   struct Options {
-    std::string searcher = "tpe";          // a name of docs/searchers.md
+    std::string searcher = "tpe";          // a name of docs/reference/searchers.md
     std::map<std::string, Value> options;  // its own; those that are not here are its defaults
     uint64_t seed = 0;
     std::vector<Objective> objectives = {Minimise("loss")};
     std::vector<Constraint> constraints;
     // Results of earlier searches, each of one of whose spaces this one has the parameters; taken
-    // as core/log/warm_start.h says. Of searchers that begin with such (docs/searchers.md).
+    // as core/log/warm_start.h says. Of searchers that begin with such
+    // (docs/reference/searchers.md).
     std::vector<WarmStart> warm_start = {};
   };
 

@@ -32,9 +32,9 @@ namespace attune::searchers {
 //   (searchers/model/parzen.h).
 // - Trials that still run are in neither density. Among the others ("constant liar") they would
 //   send parallel proposals apart, and measured, away from where they should go
-//   (docs/searchers.md). But the more of them run beside what is known, the more is drawn around
-//   the weighted mean of the good ones, as evolution strategies do (RankedParzen's middle): rounds
-//   are few then, and each must come further.
+//   (docs/reference/searchers.md). But the more of them run beside what is known, the more is drawn
+//   around the weighted mean of the good ones, as evolution strategies do (RankedParzen's middle):
+//   rounds are few then, and each must come further.
 // - Densities say where good trials lie, and nothing of where between them the best may be. With
 //   one objective a quadratic function of the best results (QuadraticFit) does: half of the
 //   candidates are where it may be least, and its chance of a new best counts beside the ratio,

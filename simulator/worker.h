@@ -23,7 +23,7 @@ struct Orders {
 Orders OrdersFor(const Sweep& sweep, const Trial& trial);
 
 // What rank 0 does at each step and at each word from the server, as the SDK does it
-// (docs/worker-channel.md).
+// (docs/reference/worker-channel.md).
 class Worker {
  public:
   struct Said {

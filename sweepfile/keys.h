@@ -10,7 +10,7 @@
 
 // The sections of a sweep file: the rows of core/log/sweep_keys.h map by map, with what no row
 // says: parameters and the options of algorithms. The parser's checks and suggestions, the JSON
-// schema and the reference in docs/sweep-file.md derive from them.
+// schema and the reference in docs/reference/sweep-file.md derive from them.
 namespace attune::sweepfile {
 
 // The keys of one map of the file. `name` is its path, with NAME where any name may stand:

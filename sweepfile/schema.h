@@ -11,7 +11,7 @@ namespace attune::sweepfile {
 // schema can say it.
 Json SweepSchema(const Algorithms& algorithms);
 
-// The tables of every key, in Markdown: the reference in docs/sweep-file.md.
+// The tables of every key, in Markdown: the reference in docs/reference/sweep-file.md.
 std::string KeyReference(const Algorithms& algorithms);
 
 }  // namespace attune::sweepfile

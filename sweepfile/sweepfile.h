@@ -52,8 +52,8 @@ struct Parsed {
   std::vector<Fault> faults;
 };
 
-// Reads a sweep file: YAML 1.2, and so JSON. The format is docs/sweep-file.md. Never throws; a text
-// over a limit of document.h is a fault.
+// Reads a sweep file: YAML 1.2, and so JSON. The format is docs/reference/sweep-file.md. Never
+// throws; a text over a limit of document.h is a fault.
 Parsed ParseSweep(std::string_view text, const ParseOptions& options);
 
 // An error that names a key of this file first ("warm_start: there is no sweep s9"), with its

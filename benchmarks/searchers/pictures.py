@@ -1,4 +1,4 @@
-"""Draws searchers at work for docs/searchers.md: where each looks, on a function of two parameters.
+"""Draws searchers at work for docs/reference/searchers.md: where each looks, on a function of two parameters.
 
 Starts a server, asks it for trials of a sweep without a program, and tells it Branin's function, which has
 three equal minima; `nsga2` gets two objectives, whose best compromises lie on the line between their minima,

@@ -56,9 +56,9 @@ inline std::optional<std::string> OmitIfEmpty(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-// The server's REST interface (docs/rest-api.md, docs/openapi.yaml). Lists have all pages. Every
-// call may also fail with the errors of HttpClient, and with kCorrupt or kInternal if the answer
-// does not follow the contract.
+// The server's REST interface (docs/reference/rest-api.md, docs/openapi.yaml). Lists have all
+// pages. Every call may also fail with the errors of HttpClient, and with kCorrupt or kInternal if
+// the answer does not follow the contract.
 class Api {
  public:
   explicit Api(Endpoint endpoint) : client_(std::move(endpoint)) {}

@@ -12,8 +12,8 @@
 
 namespace attune::cli {
 
-// The members of events that the command line uses (docs/rest-api.md, Events). Only event_data.cc
-// knows their names. A member that an event does not have is empty or 0.
+// The members of events that the command line uses (docs/reference/rest-api.md, Events). Only
+// event_data.cc knows their names. A member that an event does not have is empty or 0.
 struct EventData {
   std::string time;
   std::string actor;

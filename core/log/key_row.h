@@ -18,7 +18,7 @@
 //
 // The type, the range and the default come from the field where the row does not say them. Parsing,
 // the JSON of the log and of REST, the resolved file, snapshots, edits, the JSON schema and the
-// tables of docs/sweep-file.md derive from the rows of core/log/sweep_keys.h.
+// tables of docs/reference/sweep-file.md derive from the rows of core/log/sweep_keys.h.
 namespace attune {
 
 enum class RowKind {

@@ -6,8 +6,8 @@
 
 #include "core/log/sweep_spec.h"
 
-// Names of secrets (docs/security.md). A secret is an environment variable of a program whose value
-// the log never holds.
+// Names of secrets (docs/how-to/security.md). A secret is an environment variable of a program
+// whose value the log never holds.
 namespace attune {
 
 inline constexpr size_t kSecretNameBytesMax = 128;

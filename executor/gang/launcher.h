@@ -48,8 +48,8 @@ struct LaunchedProgram {
   bool operator==(const LaunchedProgram&) const = default;
 };
 
-// The executor's end of one launcher process (docs/worker-channel.md, "Launchers"): a program that
-// has loaded its libraries and forks ranks on request.
+// The executor's end of one launcher process (docs/reference/worker-channel.md, "Launchers"): a
+// program that has loaded its libraries and forks ranks on request.
 //
 // Used on the loop's thread only. Destroying it kills the launcher and every rank forked from it.
 class Launcher {

@@ -18,7 +18,7 @@
 
 namespace attune::server {
 
-// The REST API (docs/rest-api.md), the events stream and the page's files on one port.
+// The REST API (docs/reference/rest-api.md), the events stream and the page's files on one port.
 class HttpServer {
  public:
   struct Options {

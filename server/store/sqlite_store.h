@@ -27,18 +27,17 @@ inline constexpr std::chrono::microseconds kBuildAtOpen{500'000};
 // What is kept back for kills and ends: the end of a sweep of 10,000 trials takes half of it.
 inline constexpr int64_t kReserveBytes = int64_t{8} << 20;
 
-// The log in one SQLite file, with the tables for people (docs/database.md) beside it.
+// The log in one SQLite file, with the tables for people (docs/reference/database.md) beside it.
 //
 // WAL mode with synchronous=FULL: a batch is on disk when Append returns, and readers on their own
 // connections never wait for it. Reading: any thread; the rest: one thread.
 // The log file (-wal) always has room for a reserve, so that kills and ends can be stored when the
 // disk is full: Append fails before it would use that up.
 //
-// What reports change in the tables may be behind the log (docs/database.md); Tidy brings it up.
-// An event that the tables cannot take is in the log alone: it is noted, and when the file is
-// opened again the tables are rebuilt.
-// Tidy also rebuilds tables of another form (table_build.h) and erases deleted sweeps
-// (erasure.h), a slice at a time.
+// What reports change in the tables may be behind the log (docs/reference/database.md); Tidy brings
+// it up. An event that the tables cannot take is in the log alone: it is noted, and when the file
+// is opened again the tables are rebuilt. Tidy also rebuilds tables of another form (table_build.h)
+// and erases deleted sweeps (erasure.h), a slice at a time.
 class SqliteStore final : public EventStore {
  public:
   struct Options {

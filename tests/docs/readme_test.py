@@ -1,43 +1,90 @@
-"""The README and the page of the SDK show code that is compiled and sweep files that run."""
+"""The README and the pages for C++ show code that is compiled and sweep files that run."""
 
 import pathlib
 import re
+import subprocess
+import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text()
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import python_torch  # noqa: E402
 
 
-def block(language):
-    return re.search(rf"```{language}\n(.*?)```", README, re.S).group(1)
+def read(file):
+    return (ROOT / file).read_text()
+
+
+def block(page, opening):
+    """The text of the only block of a page that begins with these words after the backquotes."""
+    [text] = re.findall(rf"^```{re.escape(opening)}\n(.*?)^```", read(page), re.M | re.S)
+    return text
+
+
+def without_command(sweep):
+    return [line for line in sweep.splitlines() if not line.startswith("command:")]
 
 
 class Readme(unittest.TestCase):
+    def test_program_in_cpp_is_part_of_the_example(self):
+        self.assertIn(block("README.md", "cpp"), read("examples/function_api/function_api.cc"))
+
+    def test_sweep_is_that_of_the_example(self):
+        self.assertEqual(without_command(block("README.md", "yaml sweep.yaml")),
+                         without_command(read("examples/line/sweep.yaml")))
+
+    def test_program_in_python_is_that_of_the_page(self):
+        self.assertEqual(block("README.md", "python train.py"),
+                         block("docs/start/first-sweep-python.md", "python smallest.py"))
+
+    def test_program_in_python_trains(self):
+        environment = python_torch.environment()
+        environment["PYTHONPATH"] = f"{ROOT / 'clients/python'}:{environment.get('PYTHONPATH', '')}"
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder, "train.py")
+            script.write_text(block("README.md", "python train.py"))
+            trained = subprocess.run([sys.executable, script], cwd=folder, env=environment, capture_output=True,
+                                     text=True)
+        if "No module named 'torch'" in trained.stderr:
+            self.skipTest(f"no torch for {sys.executable}: run scripts/setup")
+        self.assertEqual(trained.returncode, 0, trained.stderr)
+        steps = re.findall(r"^step (\d+)  loss=\d", trained.stdout, re.M)
+        self.assertEqual(steps, [str(step) for step in range(1, 28)])
+
+
+class FirstSweepInCpp(unittest.TestCase):
+    PAGE = "docs/start/first-sweep-cpp.md"
+
     def test_program_is_the_example(self):
-        self.assertEqual(block("cpp"), (ROOT / "examples/line/line.cc").read_text())
+        self.assertEqual(block(self.PAGE, "cpp"), read("examples/line/line.cc"))
 
-    def test_sweep_is_the_example(self):
-        def without_command(text):
-            return [line for line in text.splitlines() if not line.startswith("command:")]
-        self.assertEqual(without_command(block("yaml")),
-                         without_command((ROOT / "examples/line/sweep.yaml").read_text()))
+    def test_sweep_is_that_of_the_example(self):
+        self.assertEqual(without_command(block(self.PAGE, "yaml sweep.yaml")),
+                         without_command(read("examples/line/sweep.yaml")))
 
-    def test_pages_of_the_sdk_quote_what_the_tests_run(self):
+    def test_project_file_has_the_lines_of_the_example(self):
+        lines = [line.strip() for line in read("examples/line/CMakeLists.txt").splitlines()]
+        places = [lines.index(line) for line in block(self.PAGE, "cmake CMakeLists.txt").splitlines()]
+        self.assertEqual(places, sorted(places))
+
+
+class Pages(unittest.TestCase):
+    def test_pages_about_the_sdk_quote_what_the_tests_run(self):
         tests = "tests/unit/trainable"
-        quoted = {"trainable.md": [f"{tests}/program/gang_docs.cc", f"{tests}/program/gang_checkpoints.cc",
-                                   f"{tests}/program/gang_random.cc",
-                                   f"{tests}/driver/group_docs.cc",
-                                   "examples/tour/data.cc", "examples/tour/tour.cc"],
-                  "trainer.md": [f"{tests}/program/gang_trainer.cc", "examples/linear/linear.cc"]}
-        for page, sources in quoted.items():
-            text = "".join((ROOT / source).read_text() for source in sources)
-            blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
-            self.assertTrue(blocks)
+        sources = [f"{tests}/program/gang_docs.cc", f"{tests}/program/gang_checkpoints.cc",
+                   f"{tests}/program/gang_trainer.cc", f"{tests}/driver/group_docs.cc",
+                   "examples/line/line.cc", "examples/linear/linear.cc", "examples/tour/data.cc"]
+        text = "".join((ROOT / source).read_text() for source in sources)
+        for page in ("docs/reference/cpp-sdk.md", "docs/how-to/checkpoints.md"):
+            blocks = re.findall(r"```cpp\n(.*?)```", read(page), re.S)
+            self.assertTrue(blocks, page)
             for code in blocks:
                 self.assertIn(code, text)
 
     def test_difference_is_that_of_the_example(self):
-        page = (ROOT / "docs/migrating.md").read_text()
+        page = (ROOT / "docs/how-to/from-determined.md").read_text()
         difference = re.search(r"```diff\n(.*?)```", page, re.S).group(1).splitlines()
         for name, sign in (("single.cc", "-"), ("function_api.cc", "+")):
             source = (ROOT / "examples/function_api" / name).read_text()
@@ -45,7 +92,7 @@ class Readme(unittest.TestCase):
             self.assertIn(side, source)
 
     def test_links_lead_somewhere(self):
-        for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
             prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
             for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
                 self.assertTrue((page.parent / target).exists(), f"{page}: {target}")

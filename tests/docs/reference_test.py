@@ -13,7 +13,7 @@ DOXYGEN = os.environ.get("ATTUNE_DOXYGEN", "doxygen")
 
 
 def as_doxygen_sees(header):
-    return subprocess.run(["awk", "-f", ROOT / "docs/reference/comments.awk", header], check=True,
+    return subprocess.run(["awk", "-f", ROOT / "docs/doxygen/comments.awk", header], check=True,
                           capture_output=True, text=True).stdout
 
 
@@ -24,13 +24,13 @@ class Reference(unittest.TestCase):
         self.pages = pathlib.Path(folder.name) / "pages"
         self.pages.mkdir()
         self.copy = pathlib.Path(folder.name) / "copy"
-        for part in (HEADERS, "docs/reference", "docs/trainable.md"):
+        for part in (HEADERS, "docs/doxygen", "docs/reference/cpp-sdk.md"):
             source, target = ROOT / part, self.copy / part
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
 
     def make(self, root):
-        return subprocess.run([DOXYGEN, "docs/reference/Doxyfile"], cwd=root, capture_output=True,
+        return subprocess.run([DOXYGEN, "docs/doxygen/Doxyfile"], cwd=root, capture_output=True,
                               text=True, env={**os.environ, "ATTUNE_REFERENCE_DIR": self.pages})
 
     def test_every_public_symbol_has_a_comment_that_doxygen_understands(self):
@@ -53,7 +53,7 @@ class Reference(unittest.TestCase):
             self.assertIn("error.h", made.stderr)
 
     def test_a_warning_of_doxygens_is_an_error(self):
-        page = self.copy / "docs/trainable.md"
+        page = self.copy / "docs/reference/cpp-sdk.md"
         page.write_text(page.read_text() + "\nSee @ref NoSuchThing.\n")
         made = self.make(self.copy)
         self.assertNotEqual(made.returncode, 0)

@@ -31,8 +31,8 @@ needs_torch = unittest.skipUnless(ENVIRONMENT, NO_TORCH)
 
 
 def run_block(heading, prelude, folder):
-    """Runs the Python of a section of docs/python.md by hand, after lines that define what it takes for granted."""
-    section = (ROOT / "docs/python.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    """Runs the Python of a section of docs/reference/python.md by hand, after lines that define what it takes for granted."""
+    section = (ROOT / "docs/reference/python.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     [block] = re.findall(r"```python\n(.*?)```", section, re.S)
     path = f"{ROOT / 'tests/e2e/programs'}:{ENVIRONMENT['PYTHONPATH']}"
     return subprocess.run([sys.executable, "-c", prelude + block], env={**ENVIRONMENT, "PYTHONPATH": path},

@@ -35,8 +35,8 @@ def setUpModule():
 def examples():
     """{file: the program of the documentation that starts a server for itself}."""
     found = {}
-    for file in [*sorted((ROOT / "docs").glob("python*.md")), ROOT / "clients/python/PYPI.md"]:
-        for block in re.findall(r"^```python\n(.*?)^```", file.read_text(), re.M | re.S):
+    for file in ROOT / "docs/reference/python.md", ROOT / "clients/python/PYPI.md":
+        for block in re.findall(r"^```python[^\n]*\n(.*?)^```", file.read_text(), re.M | re.S):
             if "with LocalServer(" in block:
                 found[file.name] = block
     return found

@@ -26,8 +26,8 @@ struct ForkedWorker {
 // is the call that forks.
 void CheckSingleThreaded(const std::string& before);
 
-// Makes this process a launcher: serves the launcher protocol (docs/worker-channel.md) on a
-// seqpacket socket until the executor closes it. Forks workers on request and reports their ends.
+// Makes this process a launcher: serves the launcher protocol (docs/reference/worker-channel.md) on
+// a seqpacket socket until the executor closes it. Forks workers on request and reports their ends.
 // Returns in each worker, and in the launcher without a value when the executor is gone.
 //
 // REQUIRES: the process has one thread and has run no tensor operation; the former is checked.

@@ -21,9 +21,9 @@
 #include "trainable/start/standalone_options.h"
 #include "trainable/worker/worker.h"
 
-// This ELF note tells an executor that the program can be a launcher (docs/worker-channel.md). The
-// note is in the file that every Main() needs, so the linker takes it from the static library
-// whenever Main() is used.
+// This ELF note tells an executor that the program can be a launcher
+// (docs/reference/worker-channel.md). The note is in the file that every Main() needs, so the
+// linker takes it from the static library whenever Main() is used.
 asm(R"(
   .pushsection .note.attune, "a", @note
   .balign 4

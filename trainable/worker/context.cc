@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// The longest silence that an executor accepts (docs/worker-channel.md).
+// The longest silence that an executor accepts (docs/reference/worker-channel.md).
 constexpr std::chrono::milliseconds kSilenceMax = std::chrono::days(7);
 
 // The least time between two automatic heartbeats.

@@ -20,7 +20,7 @@ it is known; 0: none),
 `checkpoint` (the folder to go on from, whose files have been checked, or None), `checkpoint_dir` (None
 by hand) and `by_hand` (whether there is no executor).
 
-docs/python.md tells the story; docs/worker-channel.md is what is spoken underneath.
+docs/reference/python.md tells the story; docs/reference/worker-channel.md is what is spoken underneath.
 """
 
 from __future__ import annotations

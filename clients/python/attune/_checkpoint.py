@@ -1,4 +1,4 @@
-"""Checkpoints as docs/worker-channel.md has them: folders with a manifest of hashes."""
+"""Checkpoints as docs/reference/worker-channel.md has them: folders with a manifest of hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a process reaches the executor of its trial (docs/worker-channel.md)."""
+"""How a process reaches the executor of its trial (docs/reference/worker-channel.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to a server's REST API (docs/rest-api.md), over connections that stay open."""
+"""Requests to a server's REST API (docs/reference/rest-api.md), over connections that stay open."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Error(Exception):
 
 def find_server(server: str | None, token: str | None, token_file: str | os.PathLike[str] | None,
                 data_dir: str | os.PathLike[str]) -> Found:
-    """(URL, token or None, what named it), found as the verbs of `attune` do (docs/cli.md)."""
+    """(URL, token or None, what named it), found as the verbs of `attune` do (docs/reference/cli.md)."""
     folder = pathlib.Path(data_dir)
     named_by = "server" if server else "ATTUNE_SERVER"
     server = server or os.environ.get("ATTUNE_SERVER")

@@ -10,9 +10,9 @@ and those without a program, whose trials are asked for and told about:
 
     best = sweep.run(lambda trial: train(trial.config["lr"]), workers=4)
 
-Methods return the JSON of docs/rest-api.md; their types have its members. Metrics are floats, also NaN and infinity.
+Methods return the JSON of docs/reference/rest-api.md; their types have its members. Metrics are floats, also NaN and infinity.
 If the server refuses a request or does not answer, Error is raised. You can use every object from any thread. See
-docs/python.md for a guide.
+docs/reference/python.md for a guide.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python3 -m attune.launcher [--import MODULE,…] -m MODULE ARGUMENTS
 
 As the `command` of a sweep file, without placeholders. An executor starts it once a host
-(docs/worker-channel.md, "Launchers"); it imports torch, or the modules that are named, and forks a rank
+(docs/reference/worker-channel.md, "Launchers"); it imports torch, or the modules that are named, and forks a rank
 whenever it is asked to, in milliseconds. The script runs in the ranks alone, from its file each time.
 By hand, or where the imports have left threads, which a fork would lose, the script runs as with
 `python3 train.py`.

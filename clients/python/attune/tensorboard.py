@@ -3,7 +3,7 @@
     python3 -m attune.tensorboard s1 runs    # until the sweep has ended
     tensorboard --logdir runs
 
-Needs torch and tensorboard, or tensorboardX, which write these files. docs/python.md tells the story.
+Needs torch and tensorboard, or tensorboardX, which write these files. docs/reference/python.md tells the story.
 """
 
 from __future__ import annotations

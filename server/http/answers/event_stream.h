@@ -13,7 +13,7 @@ namespace attune::server {
 
 inline constexpr int kEventsPerTurn = 256;  // read and written at once
 
-// One event of docs/rest-api.md: its name and the text of its data.
+// One event of docs/reference/rest-api.md: its name and the text of its data.
 struct StreamEvent {
   std::string name;
   std::string data;

@@ -24,7 +24,8 @@
 
 namespace attune::server {
 
-// The routes: what is under /api/v1 (docs/rest-api.md), and the health checks. Any thread.
+// The routes: what is under /api/v1 (docs/reference/rest-api.md), and the health checks. Any
+// thread.
 class Api {
  public:
   struct Options {

@@ -9,15 +9,15 @@
 #include "base/result.h"
 #include "core/log/event.h"
 #include "server/store/event_log.h"
-#include "server/store/tables/progress.h"
 #include "server/store/sqlite.h"
+#include "server/store/tables/progress.h"
 
 namespace attune::server {
 
-// The tables for people (docs/database.md): sweeps, trials, attempts, decisions, checkpoints and
-// executors, and the indices of what is measured. They say nothing that the log does not: each
-// batch of events changes them in the transaction that appends it, and table_build.h rebuilds them
-// from the log.
+// The tables for people (docs/reference/database.md): sweeps, trials, attempts, decisions,
+// checkpoints and executors, and the indices of what is measured. They say nothing that the log
+// does not: each batch of events changes them in the transaction that appends it, and table_build.h
+// rebuilds them from the log.
 //
 // Errors stay in the transaction.
 class Projection {

@@ -14,8 +14,8 @@ struct TableNames {
   std::string suffix;  // of indexes and triggers, which keep their names when tables are renamed
 };
 
-// Makes the tables for people (docs/database.md) and the indices of what is measured, empty, in
-// place of those there are; then the views.
+// Makes the tables for people (docs/reference/database.md) and the indices of what is measured,
+// empty, in place of those there are; then the views.
 std::string TablesSql(const TableNames& names = {});
 std::string ViewsSql();
 

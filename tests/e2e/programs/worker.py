@@ -1,4 +1,4 @@
-"""A worker in Python that speaks the worker channel (docs/worker-channel.md).
+"""A worker in Python that speaks the worker channel (docs/reference/worker-channel.md).
 
 The trial's configuration decides what it does; see `Plan`. Between steps it passes gates: a test
 that holds an exclusive lock on the file `step-N` of the folder GATES keeps the worker before step N.

@@ -133,8 +133,8 @@ class Scripts(Local):
         self.assertFalse((self.data / "server.sock").exists())  # the server has ended
 
     def test_the_script_of_the_page_runs(self):
-        page = (ROOT / "docs/python.md").read_text()
-        script = next(block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "LocalServer(" in block)
+        page = (ROOT / "docs/reference/python.md").read_text()
+        script = re.search(r"```python tune.py\n(.*?)```", page, re.S)[1]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients/python"),
                        "PATH": f"{os.path.dirname(ATTUNE)}:{os.environ['PATH']}"}
         run = subprocess.run([sys.executable, self.write(script, "tune.py")], text=True, env=environment,

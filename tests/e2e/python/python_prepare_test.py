@@ -109,7 +109,7 @@ class GangOfOne(unittest.TestCase):
 class Page(EndToEnd):
     def test_its_blocks_train_and_go_on_in_a_gang(self):
         self.environment.update(ENVIRONMENT)
-        section = (ROOT / "docs/python.md").read_text().split("\n## Data parallel with torch\n")[1].split("\n## ")[0]
+        section = (ROOT / "docs/reference/python.md").read_text().split("\n## Data parallel with torch\n")[1].split("\n## ")[0]
         blocks = re.findall(r"```python\n(.*?)```", section, re.S)
         self.assertIn("load_state_dict", blocks[1])
         script = self.write("import torch\nfrom torch.utils.data import DataLoader\n"

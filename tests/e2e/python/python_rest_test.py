@@ -308,7 +308,7 @@ class AskAndTell(Client):
 class Page(Client):
     def test_blocks_of_the_page_run(self):
         self.serve("--with-executor")
-        page = (ROOT / "docs/python.md").read_text()
+        page = (ROOT / "docs/reference/python.md").read_text()
         wait, fetch, ask, run = [block for block in re.findall(r"```python\n(.*?)```", page, re.S)
                                  if re.search(r"Server\(\)|sweep\.(trial|run)\(", block)]
         self.write(sweep())

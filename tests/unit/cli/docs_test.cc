@@ -11,7 +11,7 @@ namespace attune::cli {
 namespace {
 
 std::string Reference() {
-  std::ifstream stream(std::string(ATTUNE_SOURCE_DIR) + "/docs/cli.md");
+  std::ifstream stream(std::string(ATTUNE_SOURCE_DIR) + "/docs/reference/cli.md");
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();

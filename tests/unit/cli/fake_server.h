@@ -22,8 +22,8 @@ class Server;
 
 namespace attune::cli {
 
-// A server of docs/rest-api.md with answers recorded beforehand, on a free port of this host. Its
-// token is "secret".
+// A server of docs/reference/rest-api.md with answers recorded beforehand, on a free port of this
+// host. Its token is "secret".
 class FakeServer {
  public:
   FakeServer();

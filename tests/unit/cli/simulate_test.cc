@@ -123,7 +123,7 @@ TEST_F(SimulateVerb, AGangLargerThanTheSlotsIsRefused) {
 class SimulatorPage : public ::testing::Test {
  protected:
   SimulatorPage() {
-    std::ifstream stream(root_ + "/docs/simulator.md");
+    std::ifstream stream(root_ + "/docs/design/simulator.md");
     page_.assign(std::istreambuf_iterator<char>(stream), {});
   }
 

@@ -432,12 +432,20 @@ class Gang(Client):
             self.assertEqual(rank.end()[:2], (0, "on\n"))
 
 
+def blocks_of(heading):
+    """The blocks of Python in a section of docs/reference/python.md."""
+    page = (PACKAGE.parents[1] / "docs/reference/python.md").read_text()
+    section = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.S)
+
+
 class Page(Client):
     def test_blocks_of_the_page_run(self):
-        page = (PACKAGE.parents[1] / "docs/python.md").read_text()
-        # Those about torch and servers run in tests/e2e.
-        blocks = re.findall(r"```python\n(.*?)```", page, re.S)
-        report, log, _, _, _, _, resume, folder, share, *_ = blocks
+        # Other sections run in tests/e2e.
+        report, log = blocks_of("Report from a script")
+        resume, folder = blocks_of("Save and resume")
+        [share] = blocks_of("Elastic gangs")
+        [handler] = blocks_of("Clean up before the end")
         run = self.by_hand("train = lambda lr, width: lr / width\n" + report + "model, epoch = None, 11\n" + resume)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("step 11  loss=0.003125", run.stdout)
@@ -456,7 +464,6 @@ class Page(Client):
                            "data, epoch, seen, batch_size = range(20), 1, 8, 6\n"
                            "attune.init({})\n" + share + "print(batch)", RANK="1", WORLD_SIZE="2", LOCAL_RANK="1")
         self.assertEqual(run.stdout, "[9, 11, 13]\n", run.stderr)
-        [handler] = [block for block in blocks if "SIGTERM" in block]
         run = self.by_hand("import os\n" + handler + "try:\n"
                            "    os.kill(os.getpid(), signal.SIGTERM)\n"
                            "finally:\n"

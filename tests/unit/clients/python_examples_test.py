@@ -1,6 +1,6 @@
 """Each public name of the package `attune` stands in an example that a test runs.
 
-An example is a block of docs/python.md or a script of examples/. Comments, texts and imports do not count, nor does a
+An example is a block of docs/reference/python.md or a script of examples/. Comments, texts and imports do not count, nor does a
 member of another class that has the same name: the package's annotations give the types of values.
 """
 
@@ -15,7 +15,7 @@ ROOT = PACKAGE.parents[1]
 MODULES = ["attune", "attune.torch", "attune.lightning", "attune.transformers", "attune.client", "attune.tensorboard"]
 # Other tests run these: python_client_test, and those of tests/e2e/python.
 SCRIPTS = ["examples/python_ddp/ddp.py", "examples/python_tour/tour.py"]
-PAGE = "docs/python.md"
+PAGE = "docs/reference/python.md"
 NOT_RUN = "functools.partial("  # in the block of the page that no test runs
 
 
@@ -187,7 +187,7 @@ class Uses(ast.NodeVisitor):
 
 def blocks_of_the_page():
     """The Python of the page, in its order, without the block that no test runs."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / PAGE).read_text(), re.S)
+    blocks = re.findall(r"```python[^\n]*\n(.*?)```", (ROOT / PAGE).read_text(), re.S)
     return [textwrap.dedent(block) for block in blocks if NOT_RUN not in block]
 
 

@@ -1,5 +1,5 @@
 // A worker without LibTorch, for tests: speaks the worker channel and the launcher protocol of
-// docs/worker-channel.md, and does what its arguments say, one after another.
+// docs/reference/worker-channel.md, and does what its arguments say, one after another.
 //
 //   [R/]VERB[:ARGUMENT]   only on rank R, if given
 //

@@ -67,7 +67,8 @@ TEST(Asha, TheBestShareGoesOn) {
 }
 
 // Nine trials on rungs 1, 3, 9, 27 of which a third goes on, side by side; worked out by hand. The
-// figure of docs/schedulers.md: 9 come to the first rung, 3 to the second, 1 to the third.
+// figure of docs/reference/schedulers.md: 9 come to the first rung, 3 to the second, 1 to the
+// third.
 TEST(Asha, FollowsTheFigure) {
   SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(27), 3})));
 

@@ -4,7 +4,7 @@
 
 namespace attune::sweepfile {
 
-// The tables stand between these lines of docs/sweep-file.md.
+// The tables stand between these lines of docs/reference/sweep-file.md.
 inline constexpr std::string_view kReferenceBegin = "<!-- keys: begin -->\n";
 inline constexpr std::string_view kReferenceEnd = "<!-- keys: end -->";
 

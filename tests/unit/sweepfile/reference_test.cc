@@ -21,7 +21,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-std::string Page() { return ReadFile(std::string(ATTUNE_DOCS) + "/sweep-file.md"); }
+std::string Page() { return ReadFile(std::string(ATTUNE_DOCS) + "/reference/sweep-file.md"); }
 
 // The code blocks of one language, with the line after each.
 std::vector<std::string> CodeBlocks(const std::string& page, const std::string& language) {

@@ -1,4 +1,4 @@
-// A rank's side of docs/worker-channel.md.
+// A rank's side of docs/reference/worker-channel.md.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

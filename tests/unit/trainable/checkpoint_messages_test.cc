@@ -1,4 +1,5 @@
-// A rank's side of docs/worker-channel.md: what it says of checkpoints, and where they lie then.
+// A rank's side of docs/reference/worker-channel.md: what it says of checkpoints, and where they
+// lie then.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ class Cuda : public ::testing::Test {
     }
   }
 
-  // The program of docs/trainable.md, a worker a GPU.
+  // The program of docs/reference/cpp-sdk.md, a worker a GPU.
   static Ended Train(int workers) {
     return RunByHand({"--device", "cuda", "--workers", std::to_string(workers), "--max-step", "2"},
                      {{"GANG_PROGRAM_FORM", "hooked"}, {"NCCL_SOCKET_IFNAME", "lo"}});

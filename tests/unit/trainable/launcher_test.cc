@@ -1,4 +1,4 @@
-// The launcher protocol of docs/worker-channel.md.
+// The launcher protocol of docs/reference/worker-channel.md.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -53,7 +53,7 @@ Ended RunByHand(const std::vector<std::string>& args, const Environment& environ
 int Wait(pid_t pid);
 
 // The test as the executor of one gang: starts ranks, and speaks the worker channel in the words of
-// docs/worker-channel.md, without help from the SDK's own message types.
+// docs/reference/worker-channel.md, without help from the SDK's own message types.
 class FakeGang {
  public:
   // `start` is merged into each rank's `start` message.

@@ -22,7 +22,7 @@ const mimeTypes: Record<string, string> = {
   '.woff2': 'font/woff2',
 };
 
-/** docs/rest-api.md over a World, with the built page's files. */
+/** docs/reference/rest-api.md over a World, with the built page's files. */
 export class MockServer {
   /** Requests that were answered, as `GET /api/v1/sweeps`. */
   readonly requests: string[] = [];

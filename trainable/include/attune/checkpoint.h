@@ -119,8 +119,8 @@ class StateWriter {
 };
 
 // Writes one checkpoint: a folder that appears under its final name complete, synced and hashed,
-// or not at all (docs/worker-channel.md). Files are written into a hidden folder first; a writer
-// that is destroyed without Commit() removes it.
+// or not at all (docs/reference/worker-channel.md). Files are written into a hidden folder first; a
+// writer that is destroyed without Commit() removes it.
 class CheckpointWriter : public StateWriter {
  public:
   // Made by the SDK for Save(); begins the folder of that step and attempt in `checkpoint_dir`.

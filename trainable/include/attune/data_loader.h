@@ -179,7 +179,7 @@ concept RandomAccessDataset = std::copy_constructible<D> &&
 //   auto batch = loader.Next();                       // or one by one, epoch after epoch
 //
 // A stream, which is asked for a number of samples instead of for indices, gives batches by the
-// same rules; see docs/trainable.md.
+// same rules; see docs/reference/cpp-sdk.md.
 //
 // Each epoch is shuffled anew, and every rank gets equally many batches, also where the last one
 // does not come out even (see DistributedSampler). The loader goes on where it was, whether a loop

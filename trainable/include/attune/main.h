@@ -65,8 +65,8 @@ inline constexpr std::int64_t kStandaloneSteps = 10;
 }  // namespace trainable
 
 // The main() of a training program. Under an executor it is a rank (or a launcher of ranks, see
-// docs/worker-channel.md); run by hand it trains once: see --help. Returns the exit code: 0, 1 when
-// training failed, 2 for wrong arguments.
+// docs/reference/worker-channel.md); run by hand it trains once: see --help. Returns the exit code:
+// 0, 1 when training failed, 2 for wrong arguments.
 //
 // What a program does before Main() is done once a host where ranks are forked from a launcher, and
 // its memory is shared: the place to read data that every rank needs.

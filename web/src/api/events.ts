@@ -11,7 +11,7 @@ import type {
   Real,
 } from './contract';
 
-/** An event of the stream; see docs/rest-api.md. */
+/** An event of the stream; see docs/reference/rest-api.md. */
 interface EventBase {
   seq: number;
   sweep: string;

@@ -504,9 +504,9 @@ TEST_F(ReaderTest, MoreThreadsThanConnectionsAllGetTheirAnswer) {
   EXPECT_THAT(found, Each(20));
 }
 
-// The queries that docs/database.md shows.
+// The queries that docs/reference/database.md shows.
 TEST_F(ReaderTest, TheDocumentsQueriesGiveRows) {
-  std::ifstream file(ATTUNE_SOURCE_DIR "/docs/database.md");
+  std::ifstream file(ATTUNE_SOURCE_DIR "/docs/reference/database.md");
   ASSERT_TRUE(file.is_open());
   std::stringstream text;
   text << file.rdbuf();

@@ -1,4 +1,5 @@
-// The code that docs/trainable.md shows of groups of workers, so that it compiles and runs.
+// The code that docs/reference/cpp-sdk.md shows of groups of workers, so that it compiles and
+// runs.
 
 #include <attune/file_lock.h>
 #include <attune/worker_group.h>

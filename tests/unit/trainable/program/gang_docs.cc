@@ -1,4 +1,4 @@
-// The code that docs/trainable.md shows, so that it compiles and runs.
+// The code that docs/reference/cpp-sdk.md shows, so that it compiles and runs.
 
 #include <attune/attune.h>
 #include <attune/sync_batch_norm.h>

@@ -20,7 +20,7 @@ void Loader(attune::Context& context);       // "loader"
 void Norms(attune::Context& context);        // "norms"
 
 // Programs of their own.
-int Hooked(int argc, char** argv);        // "hooked": a whole main() of docs/trainable.md
+int Hooked(int argc, char** argv);        // "hooked": a whole main() of docs/reference/cpp-sdk.md
 int MainOfSplit(int argc, char** argv);   // "split"
 int Trainer(int argc, char** argv);       // "trainer"
 int TunedTrainer(int argc, char** argv);  // "tuned_trainer"
