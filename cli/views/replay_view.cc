@@ -17,7 +17,7 @@ std::string Between(const std::string& a, const std::string& b) {
   return a == b ? a : a + " … " + b;
 }
 
-std::string NameOfScheduler(const Json& scheduler) { return TextAt(scheduler, "name"); }
+std::string NameOfScheduler(const Json& scheduler) { return TextMember(scheduler, "name"); }
 
 std::string SchedulerText(const Json& scheduler) {
   std::string text;

@@ -57,8 +57,8 @@ std::string Rungs(const SweepModel& sweep) {
   return line;
 }
 
-// Running and paused ones, then the best of the rest.
-std::vector<const TrialRow*> Shown(const SweepModel& sweep, size_t limit) {
+// The best trial, then the running ones, then the others from the best on.
+std::vector<const TrialRow*> TrialsToShow(const SweepModel& sweep, size_t limit) {
   std::vector<const TrialRow*> rows;
   for (const auto& [number, row] : sweep.trials()) rows.push_back(&row);
   const auto group = [](const TrialRow& row) {
@@ -69,7 +69,7 @@ std::vector<const TrialRow*> Shown(const SweepModel& sweep, size_t limit) {
     if (!a->best.has_value() || !b->best.has_value()) return a->best.has_value();
     return sweep.objective().Better(*a->best, *b->best);
   });
-  // The best one is always seen, however many run.
+  // Shows the best trial even if more trials run than fit.
   if (const TrialRow* best = sweep.Best(); best != nullptr && limit > 0) {
     const auto found = std::find(rows.begin(), rows.end(), best);
     std::rotate(rows.begin(), found, found + 1);
@@ -84,14 +84,15 @@ std::string Steps(const TrialRow& row, int64_t max_step) {
   return text;
 }
 
-std::string ToBest(const TrialRow& row, const TrialRow* best) {
+std::string DifferenceToBest(const TrialRow& row, const TrialRow* best) {
   if (!row.best.has_value() || best == nullptr) return "";
   if (&row == best) return "best";
   const double difference = *row.best - *best->best;
   return (difference >= 0 ? "+" : "") + FormatNumber(difference);
 }
 
-std::string Remark(const TrialRow& row) {
+// The rightmost cell of a trial.
+std::string Note(const TrialRow& row) {
   if (row.attempts > 1) return "attempt " + std::to_string(row.attempts);
   return row.executor;
 }
@@ -112,13 +113,13 @@ std::vector<std::string> LiveView(const SweepModel& sweep, const Style& style, T
                                   double now) {
   std::vector<std::string> lines = {Header(sweep, style, now)};
   if (!sweep.rungs().empty()) lines.push_back(Rungs(sweep));
-  if (const std::string stuck = sweep.stuck(); !stuck.empty()) {
-    lines.push_back(style.Paint(Colour::kYellow, "waiting: " + Clean(stuck)));
+  if (const std::string reason = sweep.idle_reason(); !reason.empty()) {
+    lines.push_back(style.Paint(Colour::kYellow, "waiting: " + Clean(reason)));
   }
 
   const int free_rows = size.rows - static_cast<int>(lines.size()) - 3;  // titles, rest, cursor
   const auto limit = static_cast<size_t>(std::clamp(free_rows, 0, kTrialRowsMax));
-  const std::vector<const TrialRow*> shown = Shown(sweep, limit);
+  const std::vector<const TrialRow*> shown = TrialsToShow(sweep, limit);
   const TrialRow* const best = sweep.Best();
   Table table({{"TRIAL", true},
                {"STATE"},
@@ -138,9 +139,9 @@ std::vector<std::string> LiveView(const SweepModel& sweep, const Style& style, T
                row->last.has_value() ? FormatNumber(*row->last) : "",
                {row->best.has_value() ? FormatNumber(*row->best) : "",
                 row == best ? Colour::kGreen : Colour::kPlain},
-               ToBest(*row, best),
+               DifferenceToBest(*row, best),
                sweep.max_step() > 0 ? Bar(progress, kProgressColumns) : "",
-               {Remark(*row), Colour::kDim}});
+               {Note(*row), Colour::kDim}});
   }
   if (!table.empty()) {
     for (std::string& line : table.Lines(style, 0)) lines.push_back(std::move(line));
