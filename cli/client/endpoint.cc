@@ -48,9 +48,9 @@ Result<std::string> NormaliseUrl(std::string_view address) {
   const bool has_scheme = url.find("://") != std::string::npos;
   if (!has_scheme) url = "http://" + (url.starts_with(':') ? "127.0.0.1" + url : url);
   while (url.ends_with('/')) url.pop_back();
-  const bool known = url.starts_with("http://") || url.starts_with("https://");
+  const bool is_http = url.starts_with("http://") || url.starts_with("https://");
   const std::string_view rest = std::string_view(url).substr(url.find("://") + 3);
-  if (!known || rest.empty() || rest.find('/') != std::string_view::npos) {
+  if (!is_http || rest.empty() || rest.find('/') != std::string_view::npos) {
     return Error{ErrorCode::kInvalid, "`" + std::string(address) +
                                           "` is not a server's address; write HOST:PORT, "
                                           "http://HOST:PORT or https://HOST:PORT"};

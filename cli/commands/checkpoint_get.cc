@@ -25,7 +25,7 @@ CheckpointName NameOf(const TrialName& trial, const rest::Checkpoint& row) {
 // The last saved checkpoint that meets the condition; null if there is none. Later attempts resume
 // from the checkpoints of earlier ones, so the attempt counts before the step.
 template <class Row, class Condition>
-const Row* Last(const std::vector<Row>& rows, Condition condition) {
+const Row* FindLast(const std::vector<Row>& rows, Condition condition) {
   const Row* last = nullptr;
   for (const Row& row : rows) {
     if (condition(row) && (last == nullptr ||
@@ -56,7 +56,7 @@ Error NoSuchCheckpoint(const TrialName& trial, const CheckpointRows& rows,
                     : "\nit has those of steps " + steps;
   if (!step) return {ErrorCode::kNotFound, name + " has no such checkpoint" + alternatives};
   const auto* const dropped =
-      Last(rows, [&](const rest::TrialCheckpoint& row) { return row.step == *step; });
+      FindLast(rows, [&](const rest::TrialCheckpoint& row) { return row.step == *step; });
   if (dropped != nullptr)
     return {ErrorCode::kNotFound, "the checkpoint of " + name + " at step " +
                                       std::to_string(*step) + " was dropped at " +
@@ -87,11 +87,12 @@ Result<Named> BestOf(Api& api, const std::string& id) {
 
 // The step of the trial's best checkpoint. Only the list of the sweep's checkpoints marks it.
 Result<int64_t> BestStepOf(Api& api, const TrialName& trial, const CheckpointRows& rows) {
-  const auto all = api.Checkpoints(trial.sweep);
-  if (!all.ok()) return all.error();
-  const auto* const best = Last(all->checkpoints, [&](const rest::SweepCheckpoint& row) {
-    return row.trial == trial.number && row.best.has_value();
-  });
+  const auto checkpoints = api.Checkpoints(trial.sweep);
+  if (!checkpoints.ok()) return checkpoints.error();
+  const auto* const best =
+      FindLast(checkpoints->checkpoints, [&](const rest::SweepCheckpoint& row) {
+        return row.trial == trial.number && row.best.has_value();
+      });
   if (best != nullptr) return best->step;
   const std::string steps = StepsOf(rows);
   return Error{ErrorCode::kNotFound, "trial " + trial.sweep + "/" + std::to_string(trial.number) +
@@ -139,12 +140,12 @@ Result<Chosen> Choose(Api& api, const std::string& name, const CheckpointChoice&
   const auto has_name = [&](const rest::TrialCheckpoint& each) {
     return !named->checkpoint || NameOf(named->trial, each).name == named->checkpoint->name;
   };
-  const auto* const row = Last(rows, [&](const rest::TrialCheckpoint& each) {
+  const auto* const row = FindLast(rows, [&](const rest::TrialCheckpoint& each) {
     return has_name(each) && IsKept(each) && (!named->step || each.step == *named->step);
   });
   if (row != nullptr) return Chosen{named->trial, *row};
   if (!named->checkpoint) return NoSuchCheckpoint(named->trial, rows, named->step);
-  const auto* const dropped = Last(rows, has_name);
+  const auto* const dropped = FindLast(rows, has_name);
   return NoSuchCheckpoint(named->trial, rows,
                           dropped == nullptr ? std::nullopt : std::optional(dropped->step));
 }
@@ -242,15 +243,15 @@ Result<CheckpointName> NameToDrop(Api& api, const std::string& name, std::option
   if (!step) {
     const auto kept = std::ranges::count_if(rows, IsKept);
     if (kept == 0) return NoSuchCheckpoint(named->trial, rows, step);
-    if (kept == 1) return NameOf(named->trial, *Last(rows, IsKept));
+    if (kept == 1) return NameOf(named->trial, *FindLast(rows, IsKept));
     return Error{ErrorCode::kInvalid, "`" + name + "` has " + std::to_string(kept) +
                                           " checkpoints; choose one with --step N, or as " + name +
                                           "/2-900\nlist them with `attune checkpoint list`"};
   }
   const auto of_step = [&](const rest::TrialCheckpoint& row) { return row.step == *step; };
-  const auto* row =
-      Last(rows, [&](const rest::TrialCheckpoint& each) { return of_step(each) && IsKept(each); });
-  if (row == nullptr) row = Last(rows, of_step);
+  const auto* row = FindLast(
+      rows, [&](const rest::TrialCheckpoint& each) { return of_step(each) && IsKept(each); });
+  if (row == nullptr) row = FindLast(rows, of_step);
   if (row == nullptr) return NoSuchCheckpoint(named->trial, rows, step);
   return NameOf(named->trial, *row);
 }

@@ -25,9 +25,9 @@ CLI::Validator NumberCheck(const std::string& what, const std::string& name,
   return CLI::Validator(
       [what, is_good](std::string& word) {
         double value = 0;
-        const bool good =
+        const bool is_valid =
             CLI::detail::lexical_cast(word, value) && std::isfinite(value) && is_good(value);
-        return good ? std::string() : word + " is not " + what;
+        return is_valid ? std::string() : word + " is not " + what;
       },
       name);
 }

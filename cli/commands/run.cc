@@ -74,7 +74,7 @@ void RunFlags::AddTo(CLI::App& command) {
   command
       .add_option("--rpc-host", rpc_host,
                   "Accept executors at this address; 0.0.0.0: from all hosts, with TLS")
-      ->type_name("HOST");
+      ->type_name("ADDRESS");
   command.add_option("--rpc-port", rpc_port, "Accept executors on this port")
       ->check(CLI::Range(0, 65535))
       ->type_name("N");

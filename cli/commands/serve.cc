@@ -35,12 +35,12 @@ void ServeFlags::AddTo(CLI::App& command) {
                   "Folder for copies of each sweep's best checkpoints")
       ->type_name("DIR");
   command.add_option("--host", options.host, "Address of the dashboard and REST API")
-      ->type_name("HOST")
+      ->type_name("ADDRESS")
       ->capture_default_str();
   command
       .add_option("--rpc-host", options.rpc_host,
                   "Address for executors; 0.0.0.0: from all hosts, with TLS")
-      ->type_name("HOST")
+      ->type_name("ADDRESS")
       ->capture_default_str();
   command
       .add_option(

@@ -67,9 +67,11 @@ Result<std::unique_ptr<simulate::Curves>> CurvesFor(const std::string& name,
       std::filesystem::exists(name, error) && !std::filesystem::is_directory(name, error);
   if (error) return Error{ErrorCode::kUnavailable, "cannot read " + name + ": " + error.message()};
   if (!is_file || std::ranges::find(models, name) != models.end()) {
-    auto made = simulate::MakeCurves(name, spec.objective(), spec.space, spec.max_step, spec.seed);
-    if (!made.ok()) return Error{made.error().code, made.error().message + ", or name a CSV file"};
-    return made;
+    auto curves =
+        simulate::MakeCurves(name, spec.objective(), spec.space, spec.max_step, spec.seed);
+    if (!curves.ok())
+      return Error{curves.error().code, curves.error().message + ", or name a CSV file"};
+    return curves;
   }
   std::ifstream file(name, std::ios::binary);
   const int code = errno;

@@ -79,32 +79,34 @@ ExitCode Down(const SlurmDownFlags& flags, Console& console) {
   if (const Status ended = EndManager(*folder); !ended.ok()) return Fail(console, ended.error());
   slurm::SystemCommands commands;
   slurm::Tools tools(commands);
-  const Clock::time_point began = Clock::now();
-  int most = 0;
+  const Clock::time_point start = Clock::now();
+  int pilot_count = 0;
   bool cancel = false;
   std::set<std::string> already_told;
-  for (int rounds_without = 0; rounds_without < 2;) {
-    if (!cancel && Clock::now() - began > kPilotGrace) {
+  for (int rounds_without_pilots = 0; rounds_without_pilots < 2;) {
+    if (!cancel && Clock::now() - start > kPilotGrace) {
       cancel = true;
       already_told.clear();
     }
-    const auto left = slurm::EndAll(tools, *folder, cancel, already_told);
-    if (!left.ok() && left.error().code != ErrorCode::kInvalid) return Fail(console, left.error());
-    if (Clock::now() - began > kPilotTimeout)
-      return Fail(console,
-                  {ErrorCode::kUnavailable, "Slurm has not ended all pilots within two minutes" +
-                                                (left.ok() ? "" : ": " + left.error().message) +
-                                                "; `attune slurm status` shows them"});
-    most = std::max(most, left.ok() ? *left : 0);
-    rounds_without = left.ok() && *left == 0 ? rounds_without + 1 : 0;
-    if (rounds_without < 2) std::this_thread::sleep_for(kSlurmPollPeriod);
+    const auto remaining = slurm::EndAll(tools, *folder, cancel, already_told);
+    if (!remaining.ok() && remaining.error().code != ErrorCode::kInvalid)
+      return Fail(console, remaining.error());
+    if (Clock::now() - start > kPilotTimeout)
+      return Fail(console, {ErrorCode::kUnavailable,
+                            "Slurm has not ended all pilots within two minutes" +
+                                (remaining.ok() ? "" : ": " + remaining.error().message) +
+                                "; `attune slurm status` shows them"});
+    pilot_count = std::max(pilot_count, remaining.ok() ? *remaining : 0);
+    rounds_without_pilots = remaining.ok() && *remaining == 0 ? rounds_without_pilots + 1 : 0;
+    if (rounds_without_pilots < 2) std::this_thread::sleep_for(kSlurmPollPeriod);
   }
   folder->ForgetAsked();
   if (const Status counted = CountRemainingHours(tools, *folder); !counted.ok())
     console.err.Print("the last seconds of pilots are not counted: " + counted.error().message);
-  console.err.Print(most == 0 ? "no pilots to end"
-                              : std::to_string(most) + (most == 1 ? " pilot has" : " pilots have") +
-                                    " ended");
+  console.err.Print(pilot_count == 0
+                        ? "no pilots to end"
+                        : std::to_string(pilot_count) +
+                              (pilot_count == 1 ? " pilot has" : " pilots have") + " ended");
   return ExitCode::kSuccess;
 }
 
@@ -284,7 +286,7 @@ void SlurmUpFlags::AddTo(CLI::App& command) {
   command.add_option("--executors", executors, "Address at which pilots reach the server")
       ->type_name("HOST:PORT");
   command.add_option("--rpc-host", rpc_host, "New server: address for executors")
-      ->type_name("HOST")
+      ->type_name("ADDRESS")
       ->capture_default_str();
   command.add_option("--port", port, "New server: port of the dashboard and REST API")
       ->check(CLI::Range(0, 65535))

@@ -193,8 +193,8 @@ struct CheckedFlags {
 
 // kInvalid if no number of pilots has a number of nodes within the limits.
 Status CheckPilotSize(const SlurmUpFlags& flags, const slurm::Limits& limits) {
-  const int most = limits.nodes_max / flags.nodes_per_pilot * flags.nodes_per_pilot;
-  if (most > 0 && most >= limits.nodes_min) return {};
+  const int max_nodes = limits.nodes_max / flags.nodes_per_pilot * flags.nodes_per_pilot;
+  if (max_nodes > 0 && max_nodes >= limits.nodes_min) return {};
   return Error{ErrorCode::kInvalid, "--nodes " + flags.nodes + ": the range has no multiple of " +
                                         std::to_string(flags.nodes_per_pilot) +
                                         " nodes (--nodes-per-pilot); widen it"};
@@ -204,7 +204,7 @@ Status CheckPilotSize(const SlurmUpFlags& flags, const slurm::Limits& limits) {
 Result<CheckedFlags> CheckFlags(const SlurmUpFlags& flags, slurm::Tools& tools) {
   const auto limits = ParseNodes(flags.nodes);
   if (!limits.ok()) return limits.error();
-  if (Status fits = CheckPilotSize(flags, *limits); !fits.ok()) return fits.error();
+  if (Status size = CheckPilotSize(flags, *limits); !size.ok()) return size.error();
   const auto idle = DurationOf("--idle", flags.idle);
   if (!idle.ok()) return idle.error();
   const auto poll = DurationOf("--poll", flags.poll);
@@ -226,7 +226,7 @@ Result<CheckedFlags> CheckFlags(const SlurmUpFlags& flags, slurm::Tools& tools) 
                    .more = flags.more};
   const auto partition = tools.Find(flags.partition);
   if (!partition.ok()) return partition.error();
-  if (Status wrong = slurm::Check(manager.pilot, *partition); !wrong.ok()) return wrong.error();
+  if (Status pilot = slurm::Check(manager.pilot, *partition); !pilot.ok()) return pilot.error();
   const Status allowed = tools.Check(slurm::SbatchOptions(manager.pilot, {}, "attune-check"));
   if (!allowed.ok())
     return Error{allowed.error().code,
@@ -324,20 +324,20 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
                          .partition = flags.partition,
                          .poll_seconds = std::chrono::duration<double>(checked->poll).count(),
                          .limits = options.limits};
-  const auto say = [&](const std::string& text) { console.err.Print(text); };
-  std::string said;
+  const auto print = [&](const std::string& text) { console.err.Print(text); };
+  std::string last_problem;
   const auto show = [&](const slurm::ManagerView& view) {
-    const Status told = api.ReportPilots(MakeReport(facts, view));
+    const Status reported = api.ReportPilots(MakeReport(facts, view));
     const std::string text =
-        told.ok() ? "" : "the server refuses the report of pilots: " + told.error().message;
-    if (!text.empty() && text != said) say(text);
-    said = text;
+        reported.ok() ? "" : "the server refuses the report of pilots: " + reported.error().message;
+    if (!text.empty() && text != last_problem) print(text);
+    last_problem = text;
   };
   slurm::Manager manager(
-      tools, *folder, *hours, options, [&] { return ReadSituation(api, checked->labels); }, say,
+      tools, *folder, *hours, options, [&] { return ReadSituation(api, checked->labels); }, print,
       show);
   RunManager(manager, *folder, checked->poll, console);
-  if (const Status written = hours->Write(); !written.ok()) say(written.error().message);
+  if (const Status written = hours->Write(); !written.ok()) print(written.error().message);
   console.err.Print(folder->asked_to_end()
                         ? "ended by `attune slurm down`"
                         : "ending; pilots continue until they have had no server for " +

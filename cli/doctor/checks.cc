@@ -21,7 +21,7 @@ Finding Missing(std::string detail, std::string remedy) {
   return {.health = Health::kMissing, .detail = std::move(detail), .remedy = std::move(remedy)};
 }
 
-std::string Size(uint64_t bytes) { return FormatBytes(static_cast<double>(bytes)); }
+std::string SizeText(uint64_t bytes) { return FormatBytes(static_cast<double>(bytes)); }
 
 std::string ToText(Release release) {
   return std::to_string(release.major) + '.' + std::to_string(release.minor);
@@ -71,10 +71,11 @@ Finding CheckDescriptors(const DescriptorFacts& facts) {
 
 Finding CheckMemory(const MemoryFacts& facts) {
   if (facts.bytes == 0) return Ok("the system does not report its memory");
-  const std::string left = Size(facts.free_bytes) + " of " + Size(facts.bytes) + " free";
-  if (facts.free_bytes >= facts.needed_bytes) return Ok(left);
+  const std::string free_space =
+      SizeText(facts.free_bytes) + " of " + SizeText(facts.bytes) + " free";
+  if (facts.free_bytes >= facts.needed_bytes) return Ok(free_space);
   return Missing(
-      left + "; an executor starts no trial below " + Size(facts.needed_bytes),
+      free_space + "; an executor starts no trial below " + SizeText(facts.needed_bytes),
       "end other programs, raise the memory limit of the container or unit, or start the "
       "executor with a smaller --min-free-memory");
 }
@@ -89,8 +90,9 @@ Finding CheckCgroups(const CgroupFacts& facts) {
       "trial hides processes, ignore this");
 }
 
-std::string LeftOn(const FileSystemFacts& facts) {
-  return facts.path.string() + ": " + Size(facts.free_bytes) + " of " + Size(facts.bytes) + " free";
+std::string FreeSpaceText(const FileSystemFacts& facts) {
+  return facts.path.string() + ": " + SizeText(facts.free_bytes) + " of " + SizeText(facts.bytes) +
+         " free";
 }
 
 Finding CheckSharedMemory(const FileSystemFacts& facts) {
@@ -101,13 +103,13 @@ Finding CheckSharedMemory(const FileSystemFacts& facts) {
     return Missing(
         facts.path.string() + ": " + facts.fault + "; NCCL and the data loaders of PyTorch need it",
         "as root: `mkdir -p /dev/shm && mount -t tmpfs -o mode=1777,size=2G tmpfs /dev/shm`");
-  const std::string left = LeftOn(facts);
-  if (facts.free_bytes >= kSharedMemoryBytesMin) return Ok(left);
+  const std::string free_space = FreeSpaceText(facts);
+  if (facts.free_bytes >= kSharedMemoryBytesMin) return Ok(free_space);
   const std::string needs = "; NCCL and data loaders with workers may need " +
-                            Size(kSharedMemoryBytesMin) + " and fail with a bus error";
+                            SizeText(kSharedMemoryBytesMin) + " and fail with a bus error";
   if (facts.bytes >= kSharedMemoryBytesMin)
-    return Warning(left + needs, "delete files that nothing uses: `ls -l /dev/shm`");
-  return Warning(left + needs, kMore);
+    return Warning(free_space + needs, "delete files that nothing uses: `ls -l /dev/shm`");
+  return Warning(free_space + needs, kMore);
 }
 
 Finding CheckNvml(const GpuFacts& facts) {
@@ -156,10 +158,10 @@ Finding CheckPort(const PortFacts& facts, const std::string& use, const std::str
   if (!facts.fault.empty())
     return Warning(port + ", for " + use + ", cannot be opened: " + facts.fault, other_port);
   if (!facts.is_taken) return Ok(port + ", for " + use + ", is free");
-  const std::string by = facts.program + " (process " + std::to_string(facts.pid) + ")";
-  if (facts.program == "attune") return Ok(port + ", for " + use + ", is used by " + by);
+  const std::string user = facts.program + " (process " + std::to_string(facts.pid) + ")";
+  if (facts.program == "attune") return Ok(port + ", for " + use + ", is used by " + user);
   return Warning(port + ", for " + use + ", is used by " +
-                     (facts.program.empty() ? "a process that you may not see" : by) +
+                     (facts.program.empty() ? "a process that you may not see" : user) +
                      "; a server would take any free port",
                  (facts.program.empty() ? "run `attune doctor` as root to see which, "
                                         : "end that process, ") +
@@ -201,16 +203,17 @@ Finding CheckDataFolder(const FileSystemFacts& facts) {
     return Missing(facts.path.string() + ": " + facts.fault,
                    "make it writable for this user, or choose another folder with --data-dir");
   if (facts.free_bytes < facts.needed_bytes)
-    return Missing(
-        LeftOn(facts) + "; an executor starts no trial below " + Size(facts.needed_bytes), kOther);
+    return Missing(FreeSpaceText(facts) + "; an executor starts no trial below " +
+                       SizeText(facts.needed_bytes),
+                   kOther);
   if (facts.free_files < facts.needed_files)
     return Missing(facts.path.string() + ": space for " + std::to_string(facts.free_files) +
                        " more files; an executor starts no trial below " +
                        std::to_string(facts.needed_files),
                    "delete files, or choose a folder on another disk with --data-dir");
   if (facts.free_bytes < kDataBytesWarning)
-    return Warning(LeftOn(facts) + "; checkpoints may soon need more", kOther);
-  return Ok(LeftOn(facts));
+    return Warning(FreeSpaceText(facts) + "; checkpoints may soon need more", kOther);
+  return Ok(FreeSpaceText(facts));
 }
 
 Finding CheckTemporaryFolder(const FileSystemFacts& facts) {
@@ -219,8 +222,8 @@ Finding CheckTemporaryFolder(const FileSystemFacts& facts) {
     return Missing(facts.path.string() + ": " + facts.fault,
                    "set TMPDIR to a folder that this user may write to");
   if (facts.free_bytes < kTemporaryBytesWarning)
-    return Warning(LeftOn(facts) + "; programs of trials may need more", kOther);
-  return Ok(LeftOn(facts));
+    return Warning(FreeSpaceText(facts) + "; programs of trials may need more", kOther);
+  return Ok(FreeSpaceText(facts));
 }
 
 Finding CheckPython(const PythonFacts& facts) {

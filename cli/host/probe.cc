@@ -77,8 +77,8 @@ MemoryFacts Memory() {
 
 CgroupFacts CgroupsOfHost() {
   CgroupFacts facts{.cpus = agent::DetectResources().cpus};
-  const auto made = gang::Cgroups::Make({.identity = "doctor " + std::to_string(getpid())});
-  if (!made.ok()) facts.fault = made.error().message;
+  const auto cgroups = gang::Cgroups::Make({.identity = "doctor " + std::to_string(getpid())});
+  if (!cgroups.ok()) facts.fault = cgroups.error().message;
   return facts;
 }
 

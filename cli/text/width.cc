@@ -101,9 +101,9 @@ std::string FirstLine(std::string_view text) {
 }
 
 std::string JoinWithCommas(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
+  std::string joined;
+  for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;
+  return joined;
 }
 
 std::string JoinWithCommas(const std::vector<int64_t>& numbers) {

@@ -18,7 +18,8 @@ int TrialNameColumns(const rest::Trial& trial) {
 }
 
 // The time between two moments of an attempt; empty while one of them is missing.
-std::string Between(const std::optional<std::string>& from, const std::optional<std::string>& to) {
+std::string DurationBetween(const std::optional<std::string>& from,
+                            const std::optional<std::string>& to) {
   const std::optional<double> start = ParseTime(from.value_or(""));
   const std::optional<double> end = ParseTime(to.value_or(""));
   return start.has_value() && end.has_value() ? FormatDuration(*end - *start) : "";
@@ -105,8 +106,8 @@ void AddAttempts(const std::vector<rest::Attempt>& attempts,
     table.Add({std::to_string(attempt.number), HowItStarted(before, decisions), attempt.state,
                attempt.outcome, attempt.executor, std::to_string(attempt.ranks.size()),
                from.has_value() ? "step " + std::to_string(*from) : "",
-               Between(attempt.decided, attempt.first_step),
-               Between(attempt.started, attempt.ended)});
+               DurationBetween(attempt.decided, attempt.first_step),
+               DurationBetween(attempt.started, attempt.ended)});
     before = &attempt;
   }
   sections.Add(table);

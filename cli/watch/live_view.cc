@@ -14,14 +14,14 @@ constexpr int kRungBarColumns = 8;
 constexpr int kProgressColumns = 10;
 constexpr int kEndedForEstimateMin = 3;
 
-std::string Upper(std::string text) {
+std::string ToUpper(std::string text) {
   for (char& c : text) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   }
   return text;
 }
 
-std::string Header(const SweepModel& sweep, const Style& style, double now) {
+std::string HeaderLine(const SweepModel& sweep, const Style& style, double now) {
   std::string line = style.Paint(Colour::kBold, Clean(sweep.name()));
   line += "  " + sweep.id() + "  " + style.Paint(ColourOfState(sweep.state()), sweep.state());
   line += "  " + std::to_string(sweep.ended_trials());
@@ -39,17 +39,17 @@ std::string Header(const SweepModel& sweep, const Style& style, double now) {
   if (sweep.created().has_value() && !sweep.ended()) {
     line += "  " + FormatDuration(now - *sweep.created());
   }
-  if (const std::string left = TimeLeft(sweep, now); !left.empty()) line += "  ETA " + left;
+  if (const std::string eta = TimeLeft(sweep, now); !eta.empty()) line += "  ETA " + eta;
   return line;
 }
 
-std::string Rungs(const SweepModel& sweep) {
-  int64_t most = 1;
-  for (const int64_t rung : sweep.rungs()) most = std::max(most, sweep.Reached(rung));
+std::string RungsLine(const SweepModel& sweep) {
+  int64_t largest = 1;
+  for (const int64_t rung : sweep.rungs()) largest = std::max(largest, sweep.Reached(rung));
   std::string line;
   for (const int64_t rung : sweep.rungs()) {
     const int64_t reached = sweep.Reached(rung);
-    const double fraction = static_cast<double>(reached) / static_cast<double>(most);
+    const double fraction = static_cast<double>(reached) / static_cast<double>(largest);
     const std::string bar = Bar(fraction, kRungBarColumns, "");
     line += (line.empty() ? "rung " : " │ rung ") + std::to_string(rung) + ' ' + bar +
             (bar.empty() ? "" : " ") + std::to_string(reached);
@@ -78,7 +78,7 @@ std::vector<const TrialRow*> TrialsToShow(const SweepModel& sweep, size_t limit)
   return rows;
 }
 
-std::string Steps(const TrialRow& row, int64_t max_step) {
+std::string StepText(const TrialRow& row, int64_t max_step) {
   std::string text = std::to_string(row.step);
   if (max_step > 0) text += '/' + std::to_string(max_step);
   return text;
@@ -105,14 +105,14 @@ std::string TimeLeft(const SweepModel& sweep, double now) {
       ended < kEndedForEstimateMin) {
     return "";
   }
-  const double each = (now - *sweep.created()) / static_cast<double>(ended);
-  return '~' + FormatDuration(each * static_cast<double>(sweep.max_trials() - ended));
+  const double seconds_per_trial = (now - *sweep.created()) / static_cast<double>(ended);
+  return '~' + FormatDuration(seconds_per_trial * static_cast<double>(sweep.max_trials() - ended));
 }
 
 std::vector<std::string> LiveView(const SweepModel& sweep, const Style& style, TerminalSize size,
                                   double now) {
-  std::vector<std::string> lines = {Header(sweep, style, now)};
-  if (!sweep.rungs().empty()) lines.push_back(Rungs(sweep));
+  std::vector<std::string> lines = {HeaderLine(sweep, style, now)};
+  if (!sweep.rungs().empty()) lines.push_back(RungsLine(sweep));
   if (const std::string reason = sweep.idle_reason(); !reason.empty()) {
     lines.push_back(style.Paint(Colour::kYellow, "waiting: " + Clean(reason)));
   }
@@ -124,7 +124,7 @@ std::vector<std::string> LiveView(const SweepModel& sweep, const Style& style, T
   Table table({{"TRIAL", true},
                {"STATE"},
                {"STEP", true},
-               {Upper(sweep.objective().metric), true},
+               {ToUpper(sweep.objective().metric), true},
                {"BEST", true},
                {"Δbest", true},
                {"PROGRESS"},
@@ -135,7 +135,7 @@ std::vector<std::string> LiveView(const SweepModel& sweep, const Style& style, T
                                                  : 0;
     table.Add({std::to_string(row->number),
                {row->state, ColourOfState(row->state)},
-               Steps(*row, sweep.max_step()),
+               StepText(*row, sweep.max_step()),
                row->last.has_value() ? FormatNumber(*row->last) : "",
                {row->best.has_value() ? FormatNumber(*row->best) : "",
                 row == best ? Colour::kGreen : Colour::kPlain},
@@ -146,8 +146,8 @@ std::vector<std::string> LiveView(const SweepModel& sweep, const Style& style, T
   if (!table.empty()) {
     for (std::string& line : table.Lines(style, 0)) lines.push_back(std::move(line));
   }
-  if (const size_t rest = sweep.trials().size() - shown.size(); rest > 0 && limit > 0) {
-    lines.push_back(style.Paint(Colour::kDim, "and " + std::to_string(rest) + " more"));
+  if (const size_t hidden = sweep.trials().size() - shown.size(); hidden > 0 && limit > 0) {
+    lines.push_back(style.Paint(Colour::kDim, "and " + std::to_string(hidden) + " more"));
   }
   for (std::string& line : lines) line = Clip(line, std::max(1, size.columns - 1));
   return lines;
