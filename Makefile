@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 DEMO_DATA := build/demo-data
 
 .DEFAULT_GOAL := build
-.PHONY: setup-tests setup-long build demo test sim sanitize cuda bench package test-long reference format lint setup clean help
+.PHONY: setup-tests setup-long build demo test sim sanitize cuda bench package test-long reference docs format lint setup setup-docs clean help
 
 build: setup-tests ## Build everything
 	@scripts/build
@@ -48,6 +48,9 @@ test-long: setup-long ## Run the slow tests, as root: packages on bare systems, 
 reference: setup-tests ## Make the reference of the SDK's headers, as pages for a browser
 	@scripts/build reference
 
+docs: setup-docs ## Make the documentation as a site for a browser, with search
+	@scripts/docs
+
 format: setup-tests ## Format the C++ sources
 	@scripts/lint --fix
 
@@ -59,6 +62,9 @@ setup: ## Install what Attune is built from (silent if nothing is missing)
 
 setup-tests: ## Install that and what the tests need (silent if nothing is missing)
 	@scripts/setup tests
+
+setup-docs:
+	@scripts/setup docs
 
 setup-long:
 	@scripts/setup long

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs a command in whose Python `import torch` finds the torch that setup installed.
+"""Runs a command whose Python finds the torch of setup by `import torch`.
 
     scripts/python_torch.py COMMAND [ARGUMENT...]
 
-The wheel in .deps/python has neither the Python packages that it depends on nor NVIDIA's libraries, 3 GB
-that only a GPU needs. `setup` puts the packages into .deps/python-torch, and stand-ins for the libraries,
-by `--stand-ins TORCH FOLDER`: empty ones of their names, whose functions end the process. The tensors'
-library, libtorch_cpu.so, is the one that the SDK links.
+The wheel in .deps/python lacks the Python packages that it depends on, and NVIDIA's libraries: 3 GB that
+only a GPU needs. `setup` puts the packages into .deps/python-torch, and stubs of the libraries, which
+`--stand-ins TORCH FOLDER` makes. A function of a stub ends the process. The SDK links the same library of
+tensors, libtorch_cpu.so.
 """
 
 import collections
@@ -63,7 +63,7 @@ def environment():
 
 
 def environment_of(build):
-    """The same, where that torch is the one that `build` links; None, which is said, where it is another."""
+    """The same if `build` links that torch; otherwise None, and prints the reason."""
     cache = (build / "CMakeCache.txt").read_text()
     torch = re.search(r"^ATTUNE_TORCH_FOUND_DIR:INTERNAL=(.*)$", cache, re.M).group(1)
     if not (DEPS / "python-torch").exists() or pathlib.Path(torch).resolve() != (DEPS / "python/torch").resolve():

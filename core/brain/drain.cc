@@ -121,10 +121,14 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
 Status DecideResume(const State& state, const ResumeExecutor& command, Facts& facts) {
   const auto known = state.executors.find(command.name);
   if (known == state.executors.end()) return NoExecutor(command.name);
-  const bool excluded = std::ranges::any_of(state.sweeps, [&](const auto& entry) {
-    return ExcludedFrom(state, entry.second).contains(command.name);
+  const bool is_avoided = std::ranges::any_of(state.sweeps, [&](const auto& entry) {
+    const Sweep& sweep = entry.second;
+    return ExcludedFrom(state, sweep).contains(command.name) ||
+           std::ranges::any_of(sweep.pending, [&](TrialNumber number) {
+             return AvoidedBy(state, *sweep.Find(number)).contains(command.name);
+           });
   });
-  if (known->second.drain || known->second.quarantine || excluded)
+  if (known->second.drain || known->second.quarantine || is_avoided)
     facts.push_back(ExecutorResumed{command.name});
   return {};
 }

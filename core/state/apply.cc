@@ -179,9 +179,10 @@ void Applier::operator()(const ExecutorResumed& fact) {
   executor.quarantine.reset();
   executor.luck = {};
   for (auto& [id, sweep] : state_.sweeps) {
-    if (sweep.excluded.erase(fact.name) > 0 && !state_.touched.all)
-      state_.touched.sweeps.insert(id);
-    for (auto& [number, trial] : sweep.trials) trial.avoided.erase(fact.name);
+    bool may_start_there = sweep.excluded.erase(fact.name) > 0;
+    for (auto& [number, trial] : sweep.trials)
+      may_start_there |= trial.avoided.erase(fact.name) > 0;
+    if (may_start_there && !state_.touched.all) state_.touched.sweeps.insert(id);
   }
   Touch(fact.name);
 }

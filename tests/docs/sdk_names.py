@@ -100,6 +100,6 @@ def code_of_examples(root):
     """What examples and the pages' snippets say in C++, without comments."""
     root = pathlib.Path(root)
     texts = [path.read_text() for ending in ("cc", "h") for path in sorted(root.glob(f"examples/**/*.{ending}"))]
-    for page in ("README.md", "docs/reference/cpp-sdk.md"):
+    for page in ("README.md", "docs/reference/cpp-sdk.md", "docs/how-to/checkpoints.md"):
         texts += re.findall(r"```cpp\n(.*?)```", (root / page).read_text(), re.S)
     return re.sub(r"//[^\n]*", "", "\n".join(texts))

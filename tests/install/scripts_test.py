@@ -1,5 +1,5 @@
-"""scripts/setup and scripts/build with stand-ins for apt-get, pip, npm, cmake and ninja: what an interruption, a
-failure and a second run at the same time leave behind."""
+"""scripts/setup and scripts/build with fakes of apt-get, pip, npm, cmake and ninja: after an interruption, after a
+failure, and with a second run at the same time."""
 
 import os
 import pathlib
@@ -12,12 +12,12 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = ["scripts/setup", "scripts/build", "scripts/common.sh", "scripts/progress.py", "web/package-lock.json",
-         "CMakePresets.json"]
+         "CMakePresets.json", "scripts/docs_requirements.txt"]
 PATIENCE_S = 5  # less than the 10 s between two lines of progress, for which nothing may keep the output open
 
-# Each stand-in notes its call. The one that $PAUSE names says so through a named pipe and waits for another; the
-# one that $FAIL names prints $REASON and fails.
-STAND_IN = r"""#!/bin/bash
+# Each fake notes its call. If $PAUSE names it, it writes to one named pipe and waits for another. If $FAIL names it,
+# it prints $REASON and fails.
+FAKE = r"""#!/bin/bash
 name=${0##*/}
 [[ $name != python3 || $1 == -m ]] || exec "$PYTHON" "$@"
 [[ $name != cmake || $1 != -DNPM* ]] || name=npm
@@ -48,7 +48,7 @@ case $name in
     ;;
   python3)
     while [[ $1 != --target ]]; do shift; done
-    for wheel in "${@:3}"; do
+    for wheel in $(for word in "${@:3}"; do [[ -f $word ]] && grep -oE '^\w+==\S+' "$word" || echo "$word"; done); do
       folder=${wheel%%==*}
       mkdir -p "$2/${folder//-/_}-${wheel##*==}.dist-info"
     done
@@ -76,15 +76,15 @@ class Scripts(unittest.TestCase):
             shutil.copy(ROOT / name, self.clone / name)
         (self.state / "bin").mkdir(parents=True)
         for name in ["apt-get", "dpkg", "dpkg-query", "sudo", "python3", "node", "npm", "cmake", "ninja"]:
-            stand_in = self.state / "bin" / name
-            stand_in.write_text(STAND_IN)
-            stand_in.chmod(0o755)
+            fake = self.state / "bin" / name
+            fake.write_text(FAKE)
+            fake.chmod(0o755)
         for name in ["paused", "continue"]:
             os.mkfifo(self.state / name)
 
-    def start(self, script, **variables):
+    def start(self, script, *words, **variables):
         process = subprocess.Popen(
-            [self.clone / "scripts" / script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [self.clone / "scripts" / script, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,
             env={"PATH": f"{self.state}/bin:/usr/bin:/bin", "HOME": str(self.state), "STATE": str(self.state),
                  "PYTHON": sys.executable, **variables})
@@ -97,8 +97,8 @@ class Scripts(unittest.TestCase):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
-    def run_script(self, script, **variables):
-        process = self.start(script, **variables)
+    def run_script(self, script, *words, **variables):
+        process = self.start(script, *words, **variables)
         output, errors = process.communicate(timeout=PATIENCE_S)
         return process.returncode, output, errors
 
@@ -141,6 +141,12 @@ class Scripts(unittest.TestCase):
         status, _, errors = self.run_script("setup", FAIL="apt-get-install", REASON="E: Unable to locate package ninja-build")
         self.assertEqual(status, 1)
         self.assertIn("lacks: ninja-build", errors)
+
+    def test_the_site_of_the_documentation_needs_only_its_wheels(self):
+        for _ in range(2):  # the second finds all of them
+            status, _, errors = self.run_script("setup", "docs")
+            self.assertEqual((status, errors), (0, ""))
+        self.assertEqual((self.state / "calls").read_text(), "python3\n")
 
     def test_two_setups_install_once(self):
         first = self.start("setup", PAUSE="python3")

@@ -110,6 +110,20 @@ TEST_F(OnLog, OrUntilAPersonResumesIt) {
   EXPECT_EQ(trial(0).failures, 0) << "that was forgiven, too";
 }
 
+TEST_F(OnLog, ATrialStartsOnTheHostThatItAvoidedOnceThatIsResumed) {
+  Join("den", {.cpus = 2});
+  SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
+  spec.max_concurrent_trials = 0;
+  spec.stop.max_trials = 3;
+  Create(spec);
+  ASSERT_EQ(HostOf(1), "den");
+  FailSaying(0);
+  Finish(2);
+  ASSERT_EQ(HostOf(0), "") << "box is free, and den is not";
+  ASSERT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
+  EXPECT_EQ(HostOf(0), "box");
+}
+
 // An ended sweep does not learn that an executor is resumed.
 TEST_F(OnLog, ASweepThatIsOpenedAgainExcludesNobody) {
   Join("den", {.cpus = 2});
