@@ -80,7 +80,7 @@ struct ExecutorOptions {
   // Space for copies of other executors' checkpoints that no trial needs now. nullopt: 10 GiB.
   std::optional<int64_t> copies_bytes;
   HostLimits limits;
-  // Time without contact to the server after which the executor ends; 0: never.
+  // Time without contact with the server after which the executor ends; 0: never.
   double give_up_seconds = 0;
   std::optional<double> seconds_left;  // until a batch system ends the executor; nullopt: no limit
   // Time for trials to save a checkpoint and exit after a request to end.

@@ -153,8 +153,8 @@ ExitCode Tell(const TellFlags& flags, Console& console, Api& api) {
 void AddAskCommands(CLI::App& app, Action& chosen) {
   AddCommand<AskFlags>(app, chosen, "ask", "Get the next trial of a sweep that you train yourself",
                        Ask);
-  AddCommand<TellFlags>(app, chosen, "tell", "Report metrics of such a trial and print the verdict",
-                        Tell);
+  AddCommand<TellFlags>(app, chosen, "tell",
+                        "Report metrics of a trial from ask and print the verdict", Tell);
 }
 
 }  // namespace attune::cli

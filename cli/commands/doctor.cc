@@ -38,7 +38,7 @@ void SetFault(const Error& error, ServerFacts& facts) {
   const size_t line_end = std::min(error.message.find('\n'), error.message.size());
   facts.fault = error.message.substr(0, line_end);
   facts.remedy = error.message.substr(std::min(line_end + 1, error.message.size()));
-  if (facts.remedy.empty()) facts.remedy = "name a server that runs with --server URL";
+  if (facts.remedy.empty()) facts.remedy = "choose a running server with --server URL";
 }
 
 ServerFacts AskServer(const ServerChoice& choice) {

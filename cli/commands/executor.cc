@@ -47,7 +47,7 @@ void ExecutorFlags::AddTo(CLI::App& command) {
   AddInterface(command, options.interface);
   command
       .add_option("--give-up", options.give_up_seconds,
-                  "Exit after this time without contact to the server (default: never)")
+                  "Exit after this time without contact with the server (default: never)")
       ->check(PositiveNumber())
       ->type_name("SECONDS");
   command
