@@ -67,9 +67,9 @@ bool IsOfLoopback(const std::string& url) {
 
 Error Unreachable(const Endpoint& endpoint, httplib::Error error) {
   if (IsOfLoopback(endpoint.url) && !IsLoopbackUp())
-    return {ErrorCode::kInternal, "cannot reach " + endpoint.url +
-                                      ": the loopback interface of this host is down; bring it up "
-                                      "with `ip link set lo up`"};
+    return {ErrorCode::kInternal,
+            "cannot reach " + endpoint.url +
+                ": this host's loopback interface is down; bring it up with `ip link set lo up`"};
   return {ErrorCode::kUnavailable,
           "no server answers at " + endpoint.url + " (from " + endpoint.source +
               "): " + Reason(error) +
