@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kValuesNamed = 6;
 
-// The values of a range whose step does not reach its max, which people rarely mean; empty for any
-// other domain.
+// A note with the values of a range whose step does not reach max, which is rarely intended. Empty
+// for other domains.
 std::string StepNote(const Parameter& parameter) {
   Value max;
   if (const auto* real = std::get_if<FloatDomain>(&parameter.domain))
@@ -42,7 +42,7 @@ CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
   const std::string file = document.path.string();
   const auto program_fault = [program](const std::string& path) -> std::string {
     std::error_code error;
-    if (program == ProgramCheck::kNone || std::filesystem::exists(path, error)) return "";
+    if (program == ProgramCheck::kSkip || std::filesystem::exists(path, error)) return "";
     return error ? error.message() : "no such file";
   };
   sweepfile::Parsed parsed =
@@ -56,7 +56,7 @@ CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
   }
   if (!parsed.spec.has_value()) return checked;
 
-  // What only the algorithms themselves can tell, such as a grid over an endless range.
+  // Only the algorithms can find some faults, such as a grid over a continuous range.
   const Result<std::unique_ptr<Searcher>> searcher = AllAlgorithms().MakeSearcher(*parsed.spec);
   if (!searcher.ok()) checked.faults.push_back(file + ": " + searcher.error().message);
   const Result<std::unique_ptr<Scheduler>> scheduler = AllAlgorithms().MakeScheduler(*parsed.spec);

@@ -9,17 +9,18 @@
 
 namespace attune::cli {
 
-// A sweep file, read without a server.
+// The result of checking a sweep file without a server.
 struct CheckedSweep {
-  std::optional<SweepSpec> spec;  // absent when there are faults
+  std::optional<SweepSpec> spec;  // nullopt if there are faults
   std::vector<Step> rungs;
   std::vector<std::string> faults;  // sweep.yaml:12:3: …
-  std::vector<std::string> notes;   // parameters.width: … what is right and perhaps not meant
+  std::vector<std::string> notes;   // "parameters.width: …": valid, but possibly not intended
 };
 
-enum class ProgramCheck { kIsThere, kNone };  // whether the command's program must be there
+// Whether the program of `command` must exist on this host.
+enum class ProgramCheck { kMustExist, kSkip };
 
 CheckedSweep CheckSweep(const SweepDocument& document,
-                        ProgramCheck program = ProgramCheck::kIsThere);
+                        ProgramCheck program = ProgramCheck::kMustExist);
 
 }  // namespace attune::cli

@@ -4,15 +4,15 @@
 
 namespace attune::cli {
 
-// What the shell sees. Documented in docs/reference/cli.md; scripts depend on the numbers.
+// The exit code of the process. Documented in docs/reference/cli.md; scripts depend on the numbers.
 enum class ExitCode {
   kSuccess = 0,
   kFailure = 1,
   kUsage = 2,  // wrong arguments, or a wrong sweep file
   kNotFound = 3,
   kDenied = 4,
-  kSweepFailed = 5,  // the sweep that was waited for failed or was killed
-  kTimeout = 6,      // --timeout passed first
+  kSweepFailed = 5,  // the watched sweep failed or was killed
+  kTimeout = 6,      // --timeout has passed
   kInterrupted = 130,
 };
 

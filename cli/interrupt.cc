@@ -14,11 +14,11 @@ namespace attune::cli {
 namespace {
 
 int signal_pipe[2];
-std::atomic<int> signals_seen = 0;
+std::atomic<int> signal_count = 0;
 
-// Runs as a signal handler: only what may be done there.
+// A signal handler, which may only call async-signal-safe functions.
 void OnSignal(int) {
-  if (signals_seen.fetch_add(1) > 0) _exit(130);
+  if (signal_count.fetch_add(1) > 0) _exit(130);
   const int saved = errno;
   const char byte = 0;
   [[maybe_unused]] const ssize_t written = write(signal_pipe[1], &byte, 1);
@@ -31,7 +31,7 @@ void InstallHandlers(Interrupt& interrupt) {
     char byte;
     while (read(signal_pipe[0], &byte, 1) < 0 && errno == EINTR) {
     }
-    if (!interrupt.heard()) _exit(130);
+    if (!interrupt.has_listener()) _exit(130);
     interrupt.Request();
   }).detach();
 
@@ -46,7 +46,7 @@ void InstallHandlers(Interrupt& interrupt) {
 }  // namespace
 
 Interrupt& Interrupt::OfProcess() {
-  // Never destroyed: the signal thread may outlive main's objects.
+  // Never destroyed, because the signal thread may outlive static objects.
   static Interrupt* const interrupt = [] {
     auto* made = new Interrupt;
     InstallHandlers(*made);
@@ -74,7 +74,7 @@ void Interrupt::Wait() {
   --waiting_;
 }
 
-bool Interrupt::heard() const {
+bool Interrupt::has_listener() const {
   const std::lock_guard lock(mutex_);
   return waiting_ > 0 || !wakes_.empty();
 }

@@ -7,20 +7,20 @@
 
 namespace attune::cli {
 
-// A person's wish that this process ends: Ctrl-C or SIGTERM. Thread-safe.
+// The request of Ctrl-C or SIGTERM that this process ends. Thread-safe.
 class Interrupt {
  public:
-  // The process's own, told by SIGINT and SIGTERM; installs their handlers at the first call. A
-  // signal that nobody waits or subscribes for, and the second one in any case, end the process at
-  // once with exit code 130. Children get default handlers back when they execute another program.
+  // The Interrupt that SIGINT and SIGTERM of this process request. The first call installs the
+  // signal handlers. A signal without a listener, and any second signal, end the process at once
+  // with exit code 130. Child processes that execute another program get the default handlers.
   static Interrupt& OfProcess();
 
   void Request();
   bool requested() const;
-  void Wait();         // until requested
-  bool heard() const;  // somebody waits or subscribes
+  void Wait();                // until requested
+  bool has_listener() const;  // a thread waits, or a Subscription exists
 
-  // Runs `wake` at the request, on another thread, or at once if it has been made already.
+  // Runs `wake` on another thread when the end is requested, or at once if it already was.
   class Subscription {
    public:
     Subscription(Interrupt& interrupt, std::function<void()> wake);

@@ -10,13 +10,13 @@
 namespace attune::cli {
 namespace {
 
-// The file that holds the word; empty: it comes from elsewhere.
+// The file with the credentials; empty if they come from stdin or the environment.
 std::filesystem::path FileOf(const JoinSource& source) {
   if (source.file == "-" || (source.file.empty() && !source.environment.empty())) return {};
   return source.file.empty() ? source.data_dir / "join" : source.file;
 }
 
-Result<std::string> FindWord(const JoinSource& source) {
+Result<std::string> FindCredentials(const JoinSource& source) {
   if (source.file == "-") {
     std::string word;
     std::getline(std::cin, word);
@@ -28,8 +28,8 @@ Result<std::string> FindWord(const JoinSource& source) {
   if (word.ok()) return word;
   return Error{word.error().code,
                word.error().message +
-                   "\ncopy the server's DATA-DIR/join to this machine and name it with "
-                   "--token-file, or give its content in ATTUNE_TOKEN"};
+                   "\ncopy the server's DATA-DIR/join to this host and pass it with "
+                   "--token-file, or set ATTUNE_TOKEN to its content"};
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::string_view HostOf(std::string_view target) {
 
 bool IsLoopback(std::string_view host) {
   if (host == "localhost" || host == "::1") return true;
-  in_addr address{};  // in the network's order
+  in_addr address{};  // in network byte order
   return inet_pton(AF_INET, std::string(host).c_str(), &address) == 1 &&
          ntohl(address.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
 }
@@ -54,20 +54,20 @@ std::string ExecutorCommand(const RunningServer& server, const std::filesystem::
 }
 
 Result<tls::Join> FindJoin(const JoinSource& source, const std::string& target) {
-  const Result<std::string> word = FindWord(source);
+  const Result<std::string> word = FindCredentials(source);
   if (!word.ok()) return word.error();
   auto join = tls::ParseJoin(*word);
   if (!join) {
     return Error{ErrorCode::kInvalid,
-                 "--token-file: this is not the whole word of the server's DATA-DIR/join, which is "
+                 "--token-file: this is not the content of the server's DATA-DIR/join, which is "
                  "TOKEN or sha256:FINGERPRINT:TOKEN"};
   }
   if (join->fingerprint.empty() && !IsLoopback(HostOf(target))) {
     return Error{ErrorCode::kInvalid,
                  "--server " + target +
-                     ": a token alone would cross the network in the clear\ngive the "
-                     "DATA-DIR/join of a server that listens for other machines (`attune serve "
-                     "--rpc-host ADDRESS`), which also holds the fingerprint of its certificate"};
+                     ": a token alone would be sent without encryption\npass the "
+                     "DATA-DIR/join of a server that accepts other hosts (`attune serve "
+                     "--rpc-host ADDRESS`), which also has the fingerprint of its certificate"};
   }
   return *std::move(join);
 }

@@ -10,28 +10,28 @@
 
 namespace attune::cli {
 
-// HOST of HOST:PORT and [HOST]:PORT.
+// HOST of HOST:PORT or [HOST]:PORT.
 std::string_view HostOf(std::string_view target);
 
-// Whether `host` is an address, or the name, by which a machine speaks with itself alone.
+// Whether `host` is a loopback address or "localhost", which other hosts cannot reach.
 bool IsLoopback(std::string_view host);
 
-// The command that starts an executor for the server. On another machine the file is to be copied.
+// The command that starts an executor for the server. On another host, copy the token file first.
 std::string ExecutorCommand(const RunningServer& server, const std::filesystem::path& data_dir);
 
-// Where an executor has its word from; the first that is there.
+// The sources of the text that an executor joins with; the first one given is used.
 struct JoinSource {
   std::filesystem::path file;  // --token-file; `-` means standard input
   std::string environment;     // ATTUNE_TOKEN
   std::filesystem::path data_dir;
 };
 
-// The word with which an executor joins `target`, HOST:PORT. kDenied when there is none to read,
-// kInvalid when it is none, or without a fingerprint for a server on another machine, which would
-// send the token in the clear.
+// The credentials with which an executor joins `target`, HOST:PORT. kDenied if they cannot be read.
+// kInvalid if they are malformed, or have no fingerprint for a server on another host, because the
+// token would be sent without encryption.
 Result<tls::Join> FindJoin(const JoinSource& source, const std::string& target);
 
-// The data folder of the server, if the word comes from its file `join`; empty otherwise.
+// The server's data folder, if the credentials come from its file `join`; empty otherwise.
 std::filesystem::path ServerFolderOf(const JoinSource& source);
 
 }  // namespace attune::cli

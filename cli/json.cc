@@ -2,15 +2,15 @@
 
 namespace attune::cli {
 
-const Json& At(const Json& object, std::string_view key) {
+const Json& MemberOf(const Json& object, std::string_view key) {
   static const Json null;
   if (!object.is_object()) return null;
   const auto found = object.find(std::string(key));
   return found == object.end() ? null : *found;
 }
 
-std::string TextAt(const Json& object, std::string_view key) {
-  const Json& value = At(object, key);
+std::string TextMember(const Json& object, std::string_view key) {
+  const Json& value = MemberOf(object, key);
   return value.is_string() ? value.get<std::string>() : "";
 }
 

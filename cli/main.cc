@@ -16,8 +16,8 @@
 
 namespace {
 
-// A peer that went away, and a file that may not grow, are errors where they are written to, not
-// the end of this process. A handler rather than SIG_IGN, which trials would inherit.
+// Writing to a closed connection or over the file size limit then returns an error instead of
+// ending the process. Uses a handler, because trials would inherit SIG_IGN.
 void SurviveFailedWrites() {
   struct sigaction action {};
   action.sa_handler = [](int) {};

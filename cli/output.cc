@@ -40,7 +40,7 @@ void Output::Remove() {
 
 std::string Output::Erase() const {
   if (drawn_.empty()) return "";
-  // A terminal made narrower since has broken the old lines into several rows.
+  // A terminal that became narrower has wrapped the old lines into several rows.
   const int columns = std::max(1, size().columns);
   int rows = 0;
   for (const std::string& line : drawn_) {

@@ -16,33 +16,33 @@ struct TerminalSize {
   int rows = 24;
 };
 
-// A stream for people or programs, which may be a terminal. Thread-safe.
+// An output stream, which may be a terminal. Thread-safe.
 //
 // On a live terminal a block of lines can be drawn and redrawn in place, without the alternate
 // screen, so that the scrollback survives; printed lines appear above the block.
 class Output {
  public:
   struct Traits {
-    bool live = false;  // a terminal that obeys cursor movements
+    bool live = false;  // a terminal that supports cursor movements
     bool colours = false;
-    std::function<TerminalSize()> size;  // absent: no limit to a line
+    std::function<TerminalSize()> size;  // absent: lines have no limit
   };
 
   Output(std::ostream& stream, Traits traits) : stream_(stream), traits_(std::move(traits)) {}
 
-  void Print(std::string_view text);  // and a line's end
+  void Print(std::string_view text);  // adds a line end
   void PrintLines(const std::vector<std::string>& lines);
-  void Write(std::string_view bytes);  // as they are
+  void Write(std::string_view bytes);  // unchanged
 
   // REQUIRES: live(). Lines must not be wider than the terminal.
   void Draw(std::vector<std::string> lines);
-  void Leave();   // what is drawn stays, and the next print comes below it
-  void Remove();  // what is drawn vanishes
+  void Leave();   // keeps the block; later text is printed below it
+  void Remove();  // erases the block
 
   bool live() const { return traits_.live; }
   Style style() const { return Style(traits_.colours); }
   void DisableColours() { traits_.colours = false; }
-  // Columns of the terminal now; 0 when it is none.
+  // Current columns of the terminal; 0 if the stream is not a terminal.
   int width() const { return traits_.size ? traits_.size().columns : 0; }
   TerminalSize size() const { return traits_.size ? traits_.size() : TerminalSize{}; }
 

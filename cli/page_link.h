@@ -7,8 +7,8 @@
 
 namespace attune::cli {
 
-// What to print about the page of a server: a link that logs one browser in, once and within ten
-// minutes, if `output` is a terminal. Files and journals get the address alone.
+// The text to print about the dashboard of a server. On a terminal, a link that logs in one browser
+// within ten minutes; otherwise only the address, because logs must not contain such a link.
 std::string PageLink(const std::string& url, const std::filesystem::path& data_dir,
                      const Output& output);
 

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "base/version.h"
-#include "cli/verbs/completion.h"
-#include "cli/verbs/verb.h"
+#include "cli/commands/command.h"
+#include "cli/commands/completion.h"
 #include "sweepfile/suggest.h"
 
 namespace attune::cli {
@@ -15,17 +15,17 @@ namespace {
 constexpr char kAbout[] =
     "Attune tunes hyperparameters of distributed training.\n"
     "\n"
-    "  attune run sweep.yaml            on this machine, here and now\n"
-    "  attune serve --with-executor     a server that stays\n"
-    "  attune sweep create sweep.yaml   and work for it\n"
-    "  attune train -- ./train          one training, without a sweep file\n";
+    "  attune run sweep.yaml            run a sweep on this host\n"
+    "  attune serve --with-executor     start a server\n"
+    "  attune sweep create sweep.yaml   create a sweep on the server\n"
+    "  attune train -- ./train          train once, without a sweep file\n";
 
 constexpr char kExitCodes[] =
-    "Exit codes: 0 success, 1 failure, 2 usage or a wrong sweep file, 3 not found, 4 denied,\n"
-    "5 the sweep failed or was killed, 6 timeout, 130 interrupted.";
+    "Exit codes: 0 success, 1 failure, 2 wrong usage or sweep file, 3 not found, 4 access denied,\n"
+    "5 sweep failed or was killed, 6 timed out, 130 interrupted.";
 
-// The program, and the noun and the verb that a command line has come to.
-std::vector<const CLI::App*> Chain(const CLI::App& app) {
+// The program and the commands that the command line names, outermost first.
+std::vector<const CLI::App*> CommandChain(const CLI::App& app) {
   std::vector<const CLI::App*> chain = {&app};
   while (!chain.back()->get_subcommands().empty()) {
     chain.push_back(chain.back()->get_subcommands().front());
@@ -33,17 +33,19 @@ std::vector<const CLI::App*> Chain(const CLI::App& app) {
   return chain;
 }
 
-std::string CommandOf(const std::vector<const CLI::App*>& chain) {
-  std::string command;
-  for (const CLI::App* app : chain) command += (command.empty() ? "" : " ") + app->get_name();
-  return command;
+// "attune sweep create"
+std::string CommandLineOf(const std::vector<const CLI::App*>& chain) {
+  std::string words;
+  for (const CLI::App* app : chain) words += (words.empty() ? "" : " ") + app->get_name();
+  return words;
 }
 
-// The option or the verb that was probably meant by a word; empty where none is near.
-std::string Meant(const std::string& word, const CLI::App& app) {
+// The option or command of `app` with the most similar name; empty if none is similar.
+std::string SuggestFor(const std::string& word, const CLI::App& app) {
   std::vector<std::string> known;
   if (!word.starts_with("--")) {
-    for (const CLI::App* verb : app.get_subcommands(nullptr)) known.push_back(verb->get_name());
+    for (const CLI::App* command : app.get_subcommands(nullptr))
+      known.push_back(command->get_name());
     return sweepfile::Suggest(word, known);
   }
   for (const CLI::Option* option : app.get_options()) {
@@ -53,23 +55,24 @@ std::string Meant(const std::string& word, const CLI::App& app) {
   return name.empty() ? "" : "--" + name;
 }
 
-// All words that belong nowhere, as they were typed.
-std::string Unexpected(const std::vector<const CLI::App*>& chain) {
+// A message about the words that no command takes; empty if there are none.
+std::string UnknownArguments(const std::vector<const CLI::App*>& chain) {
   std::string words;
   for (const CLI::App* app : chain) {
     for (const std::string& word : app->remaining()) {
-      const std::string meant = Meant(word, *app);
-      words += (words.empty() ? "not expected: `" : ", `") + word + '`';
-      if (!meant.empty()) words += " (did you mean `" + meant + "`?)";
+      const std::string suggestion = SuggestFor(word, *app);
+      words += (words.empty() ? "unknown argument `" : ", `") + word + '`';
+      if (!suggestion.empty()) words += " (did you mean `" + suggestion + "`?)";
     }
   }
   return words;
 }
 
-// What is wrong with a command line; CLI11 says it where nothing is known better.
-std::string FaultOf(const std::vector<const CLI::App*>& chain, const CLI::ParseError& error) {
+// Says why a command line is wrong, in CLI11's words if there is no better message.
+std::string DescribeUsageError(const std::vector<const CLI::App*>& chain,
+                               const CLI::ParseError& error) {
   const CLI::App& last = *chain.back();
-  const std::string unexpected = Unexpected(chain);
+  const std::string unexpected = UnknownArguments(chain);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return unexpected;
   if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return error.what();
   for (const CLI::Option* option : last.get_options()) {
@@ -81,27 +84,29 @@ std::string FaultOf(const std::vector<const CLI::App*>& chain, const CLI::ParseE
   if (words.empty() || words.front().starts_with('-'))
     return unexpected.empty() ? error.what() : unexpected;
   const std::string& word = words.front();
-  const std::string meant = Meant(word, last);
-  return "there is no verb `" + word + '`' +
-         (chain.size() > 1 ? " of `" + CommandOf(chain) + '`' : "") +
-         (meant.empty() ? "" : "; did you mean `" + meant + "`?");
+  const std::string suggestion = SuggestFor(word, last);
+  return "unknown command `" + word + '`' +
+         (chain.size() > 1 ? " for `" + CommandLineOf(chain) + '`' : "") +
+         (suggestion.empty() ? "" : "; did you mean `" + suggestion + "`?");
 }
 
 ExitCode UsageError(const CLI::App& app, const CLI::ParseError& error, Console& console) {
-  const std::vector<const CLI::App*> chain = Chain(app);
-  console.err.Print("attune: " + FaultOf(chain, error) + "\nsee `" + CommandOf(chain) + " --help`");
+  const std::vector<const CLI::App*> chain = CommandChain(app);
+  console.err.Print("attune: " + DescribeUsageError(chain, error) + "\nsee `" +
+                    CommandLineOf(chain) + " --help`");
   return ExitCode::kUsage;
 }
 
-// A relative path means nothing once the working directory is gone.
-ExitCode FileSystemError(const std::filesystem::filesystem_error& error, Console& console) {
+// Prints the error. If the working directory was deleted, names that as the cause, because no
+// relative path can be resolved then.
+ExitCode FailWithFileSystemError(const std::filesystem::filesystem_error& error, Console& console) {
   std::error_code lost;
   const std::filesystem::path working_directory = std::filesystem::current_path(lost);
   const std::string path = error.path1().string();
-  console.err.Print(
-      "attune: " +
-      (lost ? "the working directory cannot be used (" + lost.message() + "); change to another one"
-            : (path.empty() ? "" : path + ": ") + error.code().message()));
+  console.err.Print("attune: " +
+                    (lost ? "the working directory is not accessible (" + lost.message() +
+                                "); change to another one"
+                          : (path.empty() ? "" : path + ": ") + error.code().message()));
   return ExitCode::kFailure;
 }
 
@@ -110,29 +115,30 @@ ExitCode FileSystemError(const std::filesystem::filesystem_error& error, Console
 ExitCode Run(const std::vector<std::string>& args, Console& console) {
   CLI::App app(kAbout, "attune");
   app.footer(kExitCodes);
-  app.set_version_flag("--version", std::string("attune ") + kVersion);
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", std::string("attune ") + kVersion, "Print the version");
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
 
   Action chosen;
-  AddRunVerb(app, chosen);
-  AddTrainVerb(app, chosen);
-  AddServeVerb(app, chosen);
-  AddExecutorVerbs(app, chosen);
-  AddSweepVerbs(app, chosen);
-  AddTrialVerbs(app, chosen);
-  AddCheckpointVerbs(app, chosen);
-  AddAskVerbs(app, chosen);
-  AddDbVerbs(app, chosen);
-  AddReplayVerb(app, chosen);
-  AddSimulateVerb(app, chosen);
-  AddSlurmVerbs(app, chosen);
-  AddLoginVerb(app, chosen);
-  AddTokenVerbs(app, chosen);
-  AddSecretVerbs(app, chosen);
-  AddDoctorVerb(app, chosen);
-  AddCompletionVerb(app, chosen);
-  AddVersionVerb(app, chosen);
+  AddRunCommand(app, chosen);
+  AddTrainCommand(app, chosen);
+  AddServeCommand(app, chosen);
+  AddExecutorCommands(app, chosen);
+  AddSweepCommands(app, chosen);
+  AddTrialCommands(app, chosen);
+  AddCheckpointCommands(app, chosen);
+  AddAskCommands(app, chosen);
+  AddDbCommands(app, chosen);
+  AddReplayCommand(app, chosen);
+  AddSimulateCommand(app, chosen);
+  AddSlurmCommands(app, chosen);
+  AddLoginCommand(app, chosen);
+  AddTokenCommands(app, chosen);
+  AddSecretCommands(app, chosen);
+  AddDoctorCommand(app, chosen);
+  AddCompletionCommand(app, chosen);
+  AddVersionCommand(app, chosen);
 
   if (const auto answered = AnswerScript(app, args, console)) return *answered;
 
@@ -150,7 +156,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   try {
     return chosen(console);
   } catch (const std::filesystem::filesystem_error& error) {
-    return FileSystemError(error, console);
+    return FailWithFileSystemError(error, console);
   }
 }
 

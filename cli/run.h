@@ -10,7 +10,7 @@
 
 namespace attune::cli {
 
-// What a verb works with beside its arguments.
+// The environment that a command runs in.
 struct Console {
   Output& out;  // data
   Output& err;  // progress and errors
@@ -18,7 +18,7 @@ struct Console {
   const Host& host;
 };
 
-// Runs `attune ARGS…`; the program's name is not among them.
+// Runs `attune ARGS…`. `args` do not include the program's name.
 ExitCode Run(const std::vector<std::string>& args, Console& console);
 
 }  // namespace attune::cli

@@ -223,7 +223,7 @@ class Pages:
             shown.add(text)
             lines += options(arguments(sub)) + options([o for o in sub["options"] if o not in common])
         if common:
-            lines += [".SH COMMON OPTIONS", "Every verb has these:", *options(common)]
+            lines += [".SH COMMON OPTIONS", "Every command has these:", *options(common)]
         return lines
 
 

@@ -358,34 +358,35 @@ Option MinOption() {
   return {.name = "min",
           .fallback = int64_t{1},
           .min = 1,
-          .help = "step of the first rung: the least a trial trains"};
+          .help = "Step of the first rung; no trial stops earlier"};
 }
 
 Option FactorOption(int64_t fallback) {
-  return {
-      .name = "reduction_factor",
-      .fallback = fallback,
-      .min = 2,
-      .help = "the best 1 of this many trials continues, and each rung is this many times further"};
+  return {.name = "reduction_factor",
+          .fallback = fallback,
+          .min = 2,
+          .help =
+              "Reduction factor η: the best 1/η of the trials at a rung continue, and the next "
+              "rung is η times as far"};
 }
 
 }  // namespace
 
 Entry<Scheduler> AshaEntry() {
   return {.name = "asha",
-          .help = "trains on only those among the best at growing steps; needs max",
+          .help = "Continues only the best trials at growing steps; needs max",
           .options = {MinOption(),
                       {.name = "mode",
                        .fallback = std::string("stop"),
                        .one_of = {"stop", "promote"},
-                       .help = "stop the others for good, or pause every trial at each rung and "
-                               "promote the best with the slots that are free"},
+                       .help = "`stop`: stop the other trials. `promote`: pause every trial at "
+                               "each rung, and continue the best when a slot is free"},
                       FactorOption(4),
                       {.name = "brackets",
                        .fallback = int64_t{1},
                        .min = 1,
-                       .help = "each further bracket starts one rung later, for metrics that "
-                               "mislead early; a trial's is drawn"}},
+                       .help = "Number of brackets; each starts one rung later, for metrics that "
+                               "mislead early. A trial's bracket is random"}},
           .make = [](const SweepSpec& spec) {
             return MakeAsha(spec, [](const Ladder&) { return std::make_unique<Ranking>(); });
           }};
@@ -393,7 +394,9 @@ Entry<Scheduler> AshaEntry() {
 
 Entry<Scheduler> ExtrapolateEntry() {
   return {.name = "extrapolate",
-          .help = "pauses at growing steps, and promotes those whose curves go furthest; needs max",
+          .help =
+              "Pauses trials at growing steps, and continues those with the best predicted final "
+              "values; needs max",
           .options = {MinOption(), FactorOption(3)},
           .make = [](const SweepSpec& spec) {
             return MakeAsha(spec, [](const Ladder& ladder) -> std::unique_ptr<Ranking> {
@@ -405,8 +408,8 @@ Entry<Scheduler> ExtrapolateEntry() {
 Entry<Scheduler> PashaEntry() {
   return {.name = "pasha",
           .help =
-              "asha's promotions, up to a step that grows while the last two rungs rank "
-              "differently; needs max",
+              "As asha with `mode: promote`, up to a step that grows only while the last two rungs "
+              "rank trials differently; needs max",
           .options = {MinOption(), FactorOption(3)},
           .make = [](const SweepSpec& spec) {
             return MakeAsha(spec, [](const Ladder& ladder) -> std::unique_ptr<Ranking> {

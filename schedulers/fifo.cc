@@ -13,7 +13,7 @@ Verdict Fifo::Judge(const TrialView&, const Report& report) const {
 
 Entry<Scheduler> FifoEntry(std::string name) {
   return {.name = std::move(name),
-          .help = "runs every trial to its end",
+          .help = "Runs every trial to its end",
           .options = {},
           .make = [](const SweepSpec&) -> Result<std::unique_ptr<Scheduler>> {
             return {std::make_unique<Fifo>()};

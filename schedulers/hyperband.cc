@@ -269,20 +269,20 @@ std::vector<Step> HyperBand::Rungs() const {
 }
 
 Entry<Scheduler> HyperBandEntry() {
-  return {.name = std::string(kHyperBand),
-          .help =
-              "brackets that start with many trials for few steps, or few for many, and continue "
-              "the best; needs max",
-          .options = {{.name = "min",
-                       .fallback = int64_t{1},
-                       .min = 1,
-                       .help = "the least that a trial trains: the first rung is not below it"},
-                      {.name = "reduction_factor",
-                       .fallback = int64_t{3},
-                       .min = 2,
-                       .help = "the best 1 of this many trials continues, and each rung is this "
-                               "many times further"}},
-          .make = MakeHyperBand};
+  return {
+      .name = std::string(kHyperBand),
+      .help =
+          "Runs brackets of successive halving, from many short trials to few long ones; needs max",
+      .options = {{.name = "min",
+                   .fallback = int64_t{1},
+                   .min = 1,
+                   .help = "Smallest step of a first rung"},
+                  {.name = "reduction_factor",
+                   .fallback = int64_t{3},
+                   .min = 2,
+                   .help = "Reduction factor η: the best 1/η of the trials at a rung continue, and "
+                           "the next rung is η times as far"}},
+      .make = MakeHyperBand};
 }
 
 }  // namespace attune::schedulers

@@ -52,23 +52,23 @@ std::vector<Option> CommonOptions() {
   return {{.name = "perturbation_interval",
            .fallback = int64_t{1},
            .min = 1,
-           .help = "steps from one decision of a trial to its next"},
+           .help = "Steps between decisions of a trial"},
           {.name = "quantile_fraction",
            .fallback = 0.25,
            .min = 0.01,
            .max = 0.5,
-           .help = "part of the population that clones, and that is cloned"},
+           .help = "Fraction of the population that clones, and fraction that is cloned"},
           {.name = "population",
            .fallback = int64_t{0},
            .min = 0,
-           .help = "trials that train together; 0: stop.max_trials"},
+           .help = "Number of members; 0: stop.max_trials"},
           {.name = "explore",
            .fallback = std::string(),
-           .help = "the parameters that a clone changes, with commas between: lr, momentum; the "
-                   "others stay its donor's; empty: all"},
+           .help = "Parameters that a clone may change, separated by commas: lr, momentum. It "
+                   "copies the others from its donor; empty: all"},
           {.name = "synchronous",
            .fallback = false,
-           .help = "wait at each decision until all members have reached theirs"}};
+           .help = "Whether all members wait for each other at each decision"}};
 }
 
 }  // namespace
@@ -99,34 +99,32 @@ Entry<Scheduler> PbtEntry() {
   Entry<Scheduler> entry{
       .name = kPbt,
       .help =
-          "a population whose worst members clone the best ones and explore their configuration; "
-          "needs max",
+          "Bad members of a population clone good ones, and change their configuration; needs max",
       .options = CommonOptions(),
       .make = MakePbt};
-  entry.options.insert(entry.options.begin() + 2,
-                       {{.name = "resample_probability",
-                         .fallback = 0.25,
-                         .min = 0,
-                         .max = 1,
-                         .help = "probability that a parameter is drawn again and not perturbed"},
-                        {.name = "smaller_factor",
-                         .fallback = 0.8,
-                         .min = 0,
-                         .max = 1,
-                         .help = "what a number is multiplied by in one half of the perturbations"},
-                        {.name = "larger_factor",
-                         .fallback = 1.2,
-                         .min = 1,
-                         .max = 100,
-                         .help = "what a number is multiplied by in the other half"}});
+  entry.options.insert(
+      entry.options.begin() + 2,
+      {{.name = "resample_probability",
+        .fallback = 0.25,
+        .min = 0,
+        .max = 1,
+        .help = "Probability that a parameter is drawn again instead of perturbed"},
+       {.name = "smaller_factor",
+        .fallback = 0.8,
+        .min = 0,
+        .max = 1,
+        .help = "Factor for numbers in half of the perturbations"},
+       {.name = "larger_factor",
+        .fallback = 1.2,
+        .min = 1,
+        .max = 100,
+        .help = "Factor for numbers in the other half"}});
   return entry;
 }
 
 Entry<Scheduler> Pb2Entry() {
   return {.name = kPb2,
-          .help =
-              "pbt whose clones take the numbers that a model of all gains so far finds promising; "
-              "needs max",
+          .help = "As pbt, but a model of past gains chooses the numbers of clones; needs max",
           .options = CommonOptions(),
           .make = MakePbt};
 }

@@ -67,16 +67,17 @@ NextMove PbtReplay::Next(const SweepView& sweep) const {
 void PbtReplay::Adapt(const SweepSpec& spec) { schedule_ = ScheduleOf(spec).value(); }
 
 Entry<Scheduler> PbtReplayEntry() {
-  return {.name = std::string(kPbtReplay),
-          .help =
-              "changes the configuration of each trial at the steps of a schedule, such as `attune "
-              "trial schedule` writes",
-          .options = {{.name = "schedule",
-                       .fallback = std::string(),
-                       .required = true,
-                       .help = "from which steps on with which configurations: `8: lr=0.12; 16: "
-                               "lr=0.1`"}},
-          .make = MakePbtReplay};
+  return {
+      .name = std::string(kPbtReplay),
+      .help =
+          "Changes the configuration of each trial at the steps of a schedule; `attune trial "
+          "schedule` writes one",
+      .options = {{.name = "schedule",
+                   .fallback = std::string(),
+                   .required = true,
+                   .help =
+                       "Steps and the configurations that start there: `8: lr=0.12; 16: lr=0.1`"}},
+      .make = MakePbtReplay};
 }
 
 }  // namespace attune::schedulers

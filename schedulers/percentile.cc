@@ -43,15 +43,12 @@ std::vector<Option> SharedOptions() {
   return {{.name = "grace_period",
            .fallback = int64_t{1},
            .min = 1,
-           .help = "first step at which a trial may stop"},
-          {.name = "interval",
-           .fallback = int64_t{1},
-           .min = 1,
-           .help = "steps from one decision to the next"},
+           .help = "First step at which a trial may stop"},
+          {.name = "interval", .fallback = int64_t{1}, .min = 1, .help = "Steps between decisions"},
           {.name = "min_samples",
            .fallback = int64_t{3},
            .min = 1,
-           .help = "other trials that must have reached the step before a trial may stop"}};
+           .help = "Number of other trials that must have reached the step"}};
 }
 
 }  // namespace
@@ -188,8 +185,8 @@ size_t PercentileStopping::CountBetter(double value, const std::vector<double>& 
 Entry<Scheduler> MedianEntry() {
   return {.name = std::string(RuleOf(Form::kMedian)),
           .help =
-              "stops a trial whose best value is worse than the median of the others' running "
-              "means",
+              "Stops a trial if its best value is worse than the median of the other trials' "
+              "running means",
           .options = SharedOptions(),
           .make = MakePercentileStopping};
 }
@@ -200,9 +197,9 @@ Entry<Scheduler> PercentileEntry() {
                      .fallback = 25.0,
                      .min = 0,
                      .max = 100,
-                     .help = "a trial continues while it is among the best percent given here"});
+                     .help = "A trial continues only while it is among this best percent"});
   return {.name = std::string(RuleOf(Form::kPercentile)),
-          .help = "continues only trials among the best percent of those at the same step",
+          .help = "Stops a trial if it is not among the best `percentile` percent at its step",
           .options = std::move(options),
           .make = MakePercentileStopping};
 }

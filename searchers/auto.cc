@@ -158,7 +158,7 @@ void Auto::Load(ArchiveReader& archive) {
 
 Entry<Searcher> AutoEntry() {
   return {.name = "auto",
-          .help = "chooses among the others by the space, the metrics and the results so far",
+          .help = "Chooses another searcher, from the space, the metrics and the results so far",
           .options = {},
           .make = MakeAuto};
 }

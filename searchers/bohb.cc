@@ -198,30 +198,32 @@ void Bohb::Load(ArchiveReader& archive) {
 }
 
 Entry<Searcher> BohbEntry() {
-  return {.name = "bohb",
-          .help = "tpe by the results at the deepest step that enough trials have come to",
-          .options = {{.name = "min_points",
-                       .fallback = int64_t{0},
-                       .min = 0,
-                       .max = 10'000,
-                       .help = "trials that make a step deep enough to learn from it; 0: two more "
-                               "than there are parameters"},
-                      {.name = "candidates",
-                       .fallback = int64_t{64},
-                       .min = 1,
-                       .max = 10'000,
-                       .help = "drawn for each proposal, of which the most promising is taken"},
-                      {.name = "good_fraction",
-                       .fallback = 0.15,
-                       .min = 0.01,
-                       .max = 0.5,
-                       .help = "part of the results that counts as good, of which at most 25 do"},
-                      {.name = "random_fraction",
-                       .fallback = 0.33,
-                       .min = 0,
-                       .max = 1,
-                       .help = "part of the proposals that are drawn at random"}},
-          .make = MakeBohb};
+  return {
+      .name = "bohb",
+      .help = "TPE on the results at the deepest step that enough trials have reached",
+      .options = {{.name = "min_points",
+                   .fallback = int64_t{0},
+                   .min = 0,
+                   .max = 10'000,
+                   .help = "Number of trials that must have reached a step before it is used; 0: "
+                           "number of parameters + 2"},
+                  {.name = "candidates",
+                   .fallback = int64_t{64},
+                   .min = 1,
+                   .max = 10'000,
+                   .help =
+                       "Number of candidates for each proposal; the most promising one is chosen"},
+                  {.name = "good_fraction",
+                   .fallback = 0.15,
+                   .min = 0.01,
+                   .max = 0.5,
+                   .help = "Fraction of the results that are good, at most 25 results"},
+                  {.name = "random_fraction",
+                   .fallback = 0.33,
+                   .min = 0,
+                   .max = 1,
+                   .help = "Fraction of the proposals that are random"}},
+      .make = MakeBohb};
 }
 
 }  // namespace attune::searchers

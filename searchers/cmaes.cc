@@ -317,22 +317,19 @@ void Cmaes::Load(ArchiveReader& archive) {
 }
 
 Entry<Searcher> CmaesEntry() {
-  return {
-      .name = "cmaes",
-      .help = "moves and shapes a normal distribution by ranks (CMA-ES); for many trials",
-      .options = {{.name = "population",
-                   .fallback = int64_t{0},
-                   .min = 0,
-                   .max = 100'000,
-                   .help =
-                       "trials that it learns from at a time, 4 at least; 0: 4 + 3·ln(number of "
-                       "parameters)"},
-                  {.name = "initial_step",
-                   .fallback = 0.15,
-                   .min = 0.001,
-                   .max = 1.0,
-                   .help = "standard deviation at the start, as a part of each range"}},
-      .make = MakeCmaes};
+  return {.name = "cmaes",
+          .help = "Adapts a normal distribution by ranks (CMA-ES); for many trials",
+          .options = {{.name = "population",
+                       .fallback = int64_t{0},
+                       .min = 0,
+                       .max = 100'000,
+                       .help = "Population size, at least 4; 0: 4 + 3·ln(number of parameters)"},
+                      {.name = "initial_step",
+                       .fallback = 0.15,
+                       .min = 0.001,
+                       .max = 1.0,
+                       .help = "Initial standard deviation, as a fraction of each range"}},
+          .make = MakeCmaes};
 }
 
 }  // namespace attune::searchers

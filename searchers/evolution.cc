@@ -77,19 +77,20 @@ void Evolution::Adapt(const SweepSpec& spec) {
 }
 
 Entry<Searcher> EvolutionEntry() {
-  return {.name = "evolution",
-          .help = "mutates the best of some of the trials that ended last (ageing evolution)",
-          .options = {{.name = "population",
-                       .fallback = int64_t{20},
-                       .min = 2,
-                       .max = 10'000,
-                       .help = "trials that may be parents; the first ones are a Sobol sequence"},
-                      {.name = "tournament",
-                       .fallback = int64_t{10},
-                       .min = 1,
-                       .max = 10'000,
-                       .help = "drawn from them for each proposal; the best is its parent"}},
-          .make = MakeEvolution};
+  return {
+      .name = "evolution",
+      .help = "Mutates the best of a sample of the newest trials (ageing evolution)",
+      .options = {{.name = "population",
+                   .fallback = int64_t{20},
+                   .min = 2,
+                   .max = 10'000,
+                   .help = "Population size; the first population is a Sobol sequence"},
+                  {.name = "tournament",
+                   .fallback = int64_t{10},
+                   .min = 1,
+                   .max = 10'000,
+                   .help = "Sample size for each proposal; the best of the sample is the parent"}},
+      .make = MakeEvolution};
 }
 
 }  // namespace attune::searchers

@@ -280,15 +280,14 @@ Rationale Gp::Explain(const std::vector<uint32_t>& best_first, const Config& con
 }
 
 Entry<Searcher> GpEntry() {
-  return {
-      .name = "gp",
-      .help = "models each metric by a Gaussian process; for few trials that each cost much",
-      .options = {{.name = "startup_trials",
-                   .fallback = int64_t{0},
-                   .min = 0,
-                   .help = "results before there is a model; 0: 4 + number of parameters, 20 at "
-                           "most"}},
-      .make = MakeGp};
+  return {.name = "gp",
+          .help = "Models each metric with a Gaussian process; for few, expensive trials",
+          .options = {{.name = "startup_trials",
+                       .fallback = int64_t{0},
+                       .min = 0,
+                       .help = "Number of ended trials before the model is used; 0: number of "
+                               "parameters + 4, at most 20"}},
+          .make = MakeGp};
 }
 
 }  // namespace attune::searchers

@@ -173,10 +173,11 @@ void Grid::Reset(size_t from) {
 }
 
 Entry<Searcher> GridEntry() {
-  return {.name = std::string(kName),
-          .help = "every configuration once, in the order of the file; real ranges need a step",
-          .options = {},
-          .make = MakeGrid};
+  return {
+      .name = std::string(kName),
+      .help = "Tries every configuration once, in the order of the file; float ranges need a step",
+      .options = {},
+      .make = MakeGrid};
 }
 
 }  // namespace attune::searchers

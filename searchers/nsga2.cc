@@ -85,12 +85,12 @@ Config Nsga2::Child(Parents& parents, RandomStream& random) const {
 
 Entry<Searcher> Nsga2Entry() {
   return {.name = "nsga2",
-          .help = "crosses and mutates the best so far, for several metrics at once (NSGA-II)",
+          .help = "Crosses and mutates the best trials, for several metrics (NSGA-II)",
           .options = {{.name = "population",
                        .fallback = int64_t{40},
                        .min = 4,
                        .max = 10'000,
-                       .help = "trials that may be parents; the first ones are a Sobol sequence"}},
+                       .help = "Population size; the first population is a Sobol sequence"}},
           .make = MakeNsga2};
 }
 

@@ -47,9 +47,7 @@ Config Random::DrawConfig(ProposalNumber proposal, int attempt) const {
 
 Entry<Searcher> RandomEntry() {
   return {.name = "random",
-          .help =
-              "every trial drawn from the space by itself; an infinite space needs a limit of the "
-              "sweep",
+          .help = "Draws each trial independently; an infinite space needs a limit in stop",
           .options = {},
           .make = MakeRandom};
 }

@@ -55,8 +55,8 @@ void Sobol::Adapt(const SweepSpec& spec) {
 Entry<Searcher> SobolEntry() {
   return {.name = "sobol",
           .help =
-              "points that fill the space evenly (scrambled Sobol); an infinite space needs a "
-              "limit of the sweep",
+              "Covers the space evenly (scrambled Sobol sequence); an infinite space needs a limit "
+              "in stop",
           .options = {},
           .make = MakeSobol};
 }

@@ -424,23 +424,25 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
 }
 
 Entry<Searcher> TpeEntry() {
-  return {.name = "tpe",
-          .help = "likens new trials to the best ones so far (tree-structured Parzen estimator)",
-          .options = {{.name = "startup_trials",
-                       .fallback = int64_t{6},
-                       .min = 1,
-                       .help = "results before there is a model; until then a Sobol sequence"},
-                      {.name = "candidates",
-                       .fallback = int64_t{24},
-                       .min = 1,
-                       .max = 10'000,
-                       .help = "drawn for each proposal, of which the most promising is taken"},
-                      {.name = "good_fraction",
-                       .fallback = 0.2,
-                       .min = 0.01,
-                       .max = 0.5,
-                       .help = "part of the results that counts as good, of which at most 25 do"}},
-          .make = MakeTpe};
+  return {
+      .name = "tpe",
+      .help = "Proposes points near good results (tree-structured Parzen estimator)",
+      .options =
+          {{.name = "startup_trials",
+            .fallback = int64_t{6},
+            .min = 1,
+            .help = "Number of ended trials before the model is used; until then a Sobol sequence"},
+           {.name = "candidates",
+            .fallback = int64_t{24},
+            .min = 1,
+            .max = 10'000,
+            .help = "Number of candidates for each proposal; the most promising one is chosen"},
+           {.name = "good_fraction",
+            .fallback = 0.2,
+            .min = 0.01,
+            .max = 0.5,
+            .help = "Fraction of the results that are good, at most 25 results"}},
+      .make = MakeTpe};
 }
 
 }  // namespace attune::searchers

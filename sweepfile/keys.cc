@@ -94,8 +94,7 @@ const Section& ParameterKeys() {
       .keys = {{.name = "min", .type = KeyType::kNumber, .help = "Smallest value"},
                {.name = "max", .type = KeyType::kNumber, .help = "Largest value"},
                {.name = "scale",
-                .help = "Whether the searcher spreads values evenly over the range or over its "
-                        "logarithm",
+                .help = "Whether values are uniform in the range, or in its logarithm",
                 .fallback = std::string("linear"),
                 .one_of = {"linear", "log"}},
                {.name = "step",
@@ -115,10 +114,9 @@ const Section& ParameterKeys() {
                {.name = "value", .type = KeyType::kValue, .help = "The only value"},
                {.name = "when",
                 .type = KeyType::kMap,
-                .help =
-                    "The parameter exists only if these other parameters have a value, one of a "
-                    "list of values, or a value within bounds",
-                .fallback_words = "it always exists",
+                .help = "Conditions on other parameters: a value, a list of values, or bounds. "
+                        "Otherwise the parameter is absent",
+                .fallback_words = "none",
                 .example = "{optimizer: sgd}"}},
       .any_of = {}};
   return section;

@@ -15,7 +15,7 @@
 namespace attune::cli {
 namespace {
 
-constexpr size_t kDocumentBytesMax = 1 << 20;  // the server's limit of a body
+constexpr size_t kDocumentBytesMax = 1 << 20;  // the server's limit for a body
 constexpr int64_t kLogSliceBytes = 1 << 20;
 constexpr size_t kKeyBytes = 16;  // of an idempotency key
 
@@ -23,7 +23,7 @@ const std::string kSweeps = "/api/v1/sweeps";
 const std::string kExecutors = "/api/v1/executors";
 
 Error NotAttune() {
-  return {ErrorCode::kCorrupt, "the answer is not that of an Attune server; is --server right?"};
+  return {ErrorCode::kCorrupt, "this is not the answer of an Attune server; check --server"};
 }
 
 // `file`: the document that was sent, for messages.
@@ -37,8 +37,7 @@ Answer<T> ReadAnswer(const Result<Reply>& reply, std::string_view file = "") {
   if (!value.ok()) {
     return Error{ErrorCode::kInternal,
                  "the server's answer does not follow the contract: " + value.error().message +
-                     "\nserver and program may be of different versions: compare them with "
-                     "`attune version`"};
+                     "\nthe server may have another version; compare with `attune version`"};
   }
   return Parsed<T>{*std::move(value), std::move(document)};
 }
@@ -53,14 +52,14 @@ Answer<T> PostAnswer(HttpClient& client, const Request& request, const Json& bod
   return ReadAnswer<T>(client.Post(request, Dump(body), "application/json"));
 }
 
-// Appends the lists of a page to those of the pages before.
+// Appends the lists of a page to the lists of the previous pages.
 void AppendPage(Json& document, Json page) {
   for (auto& [name, value] : page.items()) {
-    Json& before = document[name];
-    if (before.is_array() && value.is_array()) {
-      before.insert(before.end(), value.begin(), value.end());
+    Json& member = document[name];
+    if (member.is_array() && value.is_array()) {
+      member.insert(member.end(), value.begin(), value.end());
     } else {
-      before = std::move(value);
+      member = std::move(value);
     }
   }
 }
@@ -97,14 +96,14 @@ std::string CheckpointPath(const CheckpointName& checkpoint) {
   return TrialPath(checkpoint.trial) + "/checkpoints/" + checkpoint.name;
 }
 
-// An s and a number. Ids become part of a path, so nothing else may pass.
+// Whether the text is an s and a number. Ids become part of a path, so anything else is refused.
 bool IsId(std::string_view text) {
   return text.size() > 1 && text.front() == 's' &&
          text.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
-// A name that people have chosen, as a segment of a path.
-std::string InPath(std::string_view name) {
+// The name as a segment of a path, percent-encoded.
+std::string EncodePathSegment(std::string_view name) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
   constexpr char kDigits[] = "0123456789ABCDEF";
@@ -122,13 +121,13 @@ std::string InPath(std::string_view name) {
 
 Error BadId(const std::string& id) {
   return {ErrorCode::kInvalid,
-          "`" + id + "` is not a sweep's id such as s1\nsee them with `attune sweep list`"};
+          "`" + id + "` is not the id of a sweep, such as s1\nlist them with `attune sweep list`"};
 }
 
 }  // namespace
 
 Result<SweepDocument> SweepDocument::Read(const std::filesystem::path& path) {
-  // A relative path throws where the working directory is gone (cli/run.cc).
+  // A relative path throws if the working directory was deleted (cli/run.cc).
   std::ifstream stream(std::filesystem::absolute(path), std::ios::binary);
   std::error_code error;
   const int code = errno;
@@ -164,7 +163,7 @@ Result<TrialName> TrialName::Parse(const std::vector<std::string>& words) {
     if (error == std::errc() && read == end && trial.number >= 0) return trial;
   }
   return Error{ErrorCode::kInvalid, "`" + text +
-                                        "` is not a trial; write SWEEP/NUMBER such as s1/17\nsee "
+                                        "` is not a trial; write SWEEP/NUMBER such as s1/17\nlist "
                                         "them with `attune trial list`"};
 }
 
@@ -178,7 +177,7 @@ Result<CheckpointName> CheckpointName::Parse(const std::string& text) {
   return Error{
       ErrorCode::kInvalid,
       "`" + text +
-          "` is not a checkpoint; write SWEEP/NUMBER/ATTEMPT-STEP such as s1/17/2-900\nsee "
+          "` is not a checkpoint; write SWEEP/NUMBER/ATTEMPT-STEP such as s1/17/2-900\nlist "
           "them with `attune trial get`"};
 }
 
@@ -202,7 +201,7 @@ Result<std::string> Api::NewestSweep() {
   if (!page.ok()) return page.error();
   if (page->sweeps.empty()) {
     return Error{ErrorCode::kNotFound,
-                 "there is no sweep yet\ncreate one with `attune sweep create -f sweep.yaml`"};
+                 "no sweep yet\ncreate one with `attune sweep create -f sweep.yaml`"};
   }
   return page->sweeps.front().id;
 }
@@ -251,10 +250,10 @@ Answer<rest::SweepDetail> Api::CreateSweep(const SweepDocument& document) {
       document.path.string());
 }
 
-Answer<rest::SteeredSweep> Api::SteerSweep(const std::string& id, const std::string& verb,
+Answer<rest::SteeredSweep> Api::SteerSweep(const std::string& id, const std::string& action,
                                            const Json& body) {
   if (!IsId(id)) return BadId(id);
-  return PostAnswer<rest::SteeredSweep>(client_, {.path = kSweeps + '/' + id + ':' + verb}, body);
+  return PostAnswer<rest::SteeredSweep>(client_, {.path = kSweeps + '/' + id + ':' + action}, body);
 }
 
 Answer<rest::DeletedSweep> Api::DeleteSweep(const std::string& id) {
@@ -270,9 +269,9 @@ Answer<rest::Replay> Api::Replay(const std::string& id, const Json& changes,
   return PostAnswer<rest::Replay>(client_, request, changes);
 }
 
-Answer<rest::SteeredTrial> Api::SteerTrial(const TrialName& trial, const std::string& verb,
+Answer<rest::SteeredTrial> Api::SteerTrial(const TrialName& trial, const std::string& action,
                                            const Json& body) {
-  return PostAnswer<rest::SteeredTrial>(client_, {.path = TrialPath(trial) + ':' + verb}, body);
+  return PostAnswer<rest::SteeredTrial>(client_, {.path = TrialPath(trial) + ':' + action}, body);
 }
 
 Answer<rest::ExecutorList> Api::Executors() {
@@ -293,10 +292,10 @@ Status Api::ReportPilots(const rest::FleetReport& report) {
   return answer.ok() ? Status() : answer.error();
 }
 
-Answer<rest::SteeredExecutor> Api::SteerExecutor(const std::string& name, const std::string& verb,
+Answer<rest::SteeredExecutor> Api::SteerExecutor(const std::string& name, const std::string& action,
                                                  const Json& body) {
   return PostAnswer<rest::SteeredExecutor>(
-      client_, {.path = kExecutors + '/' + InPath(name) + ':' + verb}, body);
+      client_, {.path = kExecutors + '/' + EncodePathSegment(name) + ':' + action}, body);
 }
 
 Answer<rest::SteeredTrial> Api::PinCheckpoint(const CheckpointName& checkpoint, bool pinned) {

@@ -14,28 +14,28 @@
 
 namespace attune::cli {
 
-// A sweep file as a person wrote it.
+// A sweep file as the user wrote it.
 struct SweepDocument {
-  std::filesystem::path path;  // as given: for messages
+  std::filesystem::path path;  // as given, for messages
   std::string text;
 
-  // kNotFound when there is no such file, kInvalid when it is larger than a server accepts.
+  // kNotFound without such a file, kInvalid if it is larger than a server accepts.
   static Result<SweepDocument> Read(const std::filesystem::path& path);
 
   bool json() const { return path.extension() == ".json"; }
-  std::filesystem::path directory() const;  // absolute: what relative paths in it mean
+  std::filesystem::path directory() const;  // absolute; the base of relative paths in the file
 };
 
-// A trial as people name it: s1/17.
+// The name of a trial: s1/17.
 struct TrialName {
   std::string sweep;
   int64_t number = 0;
 
-  // Of "s1/17", or of "s1" and "17".
+  // Parses "s1/17", or the two words "s1" and "17".
   static Result<TrialName> Parse(const std::vector<std::string>& words);
 };
 
-// A trial's checkpoint as people name it: s1/17/2-900, saved by attempt 2 at step 900.
+// The name of a checkpoint: s1/17/2-900 was saved by attempt 2 at step 900.
 struct CheckpointName {
   TrialName trial;
   std::string name;  // 2-900
@@ -51,20 +51,20 @@ struct Parsed : T {
 template <class T>
 using Answer = Result<Parsed<T>>;
 
-// An empty text as an absent member of a request.
+// nullopt for an empty text, so that a request omits the member.
 inline std::optional<std::string> OmitIfEmpty(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-// The server's REST interface (docs/reference/rest-api.md, docs/openapi.yaml). Lists have all
-// pages. Every call may also fail with the errors of HttpClient, and with kCorrupt or kInternal if
-// the answer does not follow the contract.
+// The server's REST API (docs/reference/rest-api.md, docs/openapi.yaml). Lists have all pages.
+// Every call may also fail with the errors of HttpClient, and with kCorrupt or kInternal if the
+// answer does not follow the contract.
 class Api {
  public:
   explicit Api(Endpoint endpoint) : client_(std::move(endpoint)) {}
 
   Answer<rest::SweepDetail> Sweep(const std::string& id);
-  Answer<rest::SweepList> Sweeps();   // the newest first
+  Answer<rest::SweepList> Sweeps();   // newest first
   Result<std::string> NewestSweep();  // its id; kNotFound if there is none
   Answer<rest::TrialList> Trials(const std::string& sweep);
   Answer<rest::CheckpointList> Checkpoints(const std::string& sweep);  // kept ones
@@ -74,38 +74,39 @@ class Api {
   Answer<rest::Importance> Importance(const std::string& sweep,
                                       const std::optional<std::string>& metric);
   // Why the trial has its configuration, and its decision at `step` (nullopt: the newest).
-  // kNotFound: there is no decision at the step.
+  // kNotFound if there is no decision at the step.
   Answer<rest::Explanation> Explanation(const TrialName& trial, std::optional<int64_t> step);
 
   // The configurations that the trial's weights were trained with.
   Answer<rest::Schedule> Schedule(const TrialName& trial);
 
-  // The sweep's file as it is now, with every default and absolute paths.
+  // The current sweep file, with every default and absolute paths.
   Answer<rest::ResolvedSweep> ResolvedSweep(const std::string& id);
 
   // Faults of the document have the form `FILE:LINE:COLUMN: …` and code kInvalid.
   Answer<rest::SweepDetail> CreateSweep(const SweepDocument& document);
 
-  // `verb`: pause, resume, stop, kill, extend, edit.
-  Answer<rest::SteeredSweep> SteerSweep(const std::string& id, const std::string& verb,
+  // `action`: pause, resume, stop, kill, extend, edit.
+  Answer<rest::SteeredSweep> SteerSweep(const std::string& id, const std::string& action,
                                         const Json& body = Json::object());
   Answer<rest::DeletedSweep> DeleteSweep(const std::string& id);
-  // The sweep under `changes`, a merge patch of its sweep file. `slots` nullopt: as recorded.
+  // Replays the sweep with `changes`, a merge patch of its sweep file. `slots` nullopt: as
+  // recorded.
   Answer<rest::Replay> Replay(const std::string& id, const Json& changes, std::optional<int> slots);
-  // `verb`: kill, retry, continue.
-  Answer<rest::SteeredTrial> SteerTrial(const TrialName& trial, const std::string& verb,
+  // `action`: kill, retry, continue.
+  Answer<rest::SteeredTrial> SteerTrial(const TrialName& trial, const std::string& action,
                                         const Json& body = Json::object());
   Answer<rest::ExecutorList> Executors();
   Answer<rest::DemandList> Demand();
   Answer<rest::FleetList> Pilots();
   Status ReportPilots(const rest::FleetReport& report);
-  // `verb`: drain, resume.
-  Answer<rest::SteeredExecutor> SteerExecutor(const std::string& name, const std::string& verb,
+  // `action`: drain, resume.
+  Answer<rest::SteeredExecutor> SteerExecutor(const std::string& name, const std::string& action,
                                               const Json& body);
   Answer<rest::SteeredTrial> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);
 
   Answer<rest::SteeredCheckpoint> DropCheckpoint(const CheckpointName& checkpoint);
-  // Part of a checkpoint's file, as much as the server gives at once.
+  // A part of a checkpoint's file from `offset` on. The server limits its size.
   Result<checkpoints::Piece> CheckpointContent(const CheckpointName& checkpoint,
                                                const std::string& file, uint64_t offset);
 

@@ -15,7 +15,7 @@ Error NoServer(const std::filesystem::path& data_dir) {
   const std::string folder = data_dir.string();
   return {ErrorCode::kUnavailable, "no server runs on " + folder +
                                        "\nstart one with `attune serve --data-dir " + folder +
-                                       "`, or name another with --server URL or --data-dir DIR"};
+                                       "`, or choose another with --server URL or --data-dir DIR"};
 }
 
 Result<std::string> RunningUrl(const std::filesystem::path& data_dir) {
@@ -23,8 +23,8 @@ Result<std::string> RunningUrl(const std::filesystem::path& data_dir) {
   const std::filesystem::path absolute = std::filesystem::absolute(data_dir, lost);
   if (lost)
     return Error{ErrorCode::kInternal,
-                 "the working directory cannot be used (" + lost.message() +
-                     "); change to another one, or give an absolute --data-dir"};
+                 "the working directory is not accessible (" + lost.message() +
+                     "); change to another one, or pass an absolute --data-dir"};
   const Result<server::ServerAddress> running = server::AskServer(absolute);
   if (running.ok()) return NormaliseUrl(running->http);
   return running.error().code == ErrorCode::kUnavailable ? NoServer(data_dir) : running.error();
@@ -48,9 +48,9 @@ Result<std::string> NormaliseUrl(std::string_view address) {
   const bool has_scheme = url.find("://") != std::string::npos;
   if (!has_scheme) url = "http://" + (url.starts_with(':') ? "127.0.0.1" + url : url);
   while (url.ends_with('/')) url.pop_back();
-  const bool known = url.starts_with("http://") || url.starts_with("https://");
+  const bool is_http = url.starts_with("http://") || url.starts_with("https://");
   const std::string_view rest = std::string_view(url).substr(url.find("://") + 3);
-  if (!known || rest.empty() || rest.find('/') != std::string_view::npos) {
+  if (!is_http || rest.empty() || rest.find('/') != std::string_view::npos) {
     return Error{ErrorCode::kInvalid, "`" + std::string(address) +
                                           "` is not a server's address; write HOST:PORT, "
                                           "http://HOST:PORT or https://HOST:PORT"};
@@ -80,7 +80,7 @@ Result<Endpoint> FindServer(const ServerChoice& choice) {
   } else if (!choice.token.empty()) {
     endpoint.token = choice.token;
   } else if (running.ok() && *running == endpoint.url) {
-    // The folder's token is for the folder's server; no other gets to see it.
+    // Sends the token of a data folder only to the server that runs on it.
     Result<std::string> token = ReadToken(choice.data_dir / "token");
     if (!token.ok()) return token.error();
     endpoint.token = *token;
@@ -89,7 +89,7 @@ Result<Endpoint> FindServer(const ServerChoice& choice) {
   return endpoint;
 }
 
-Result<std::string> FindAgain(const Endpoint& endpoint) {
+Result<std::string> FindCurrentUrl(const Endpoint& endpoint) {
   if (endpoint.data_dir.empty()) return endpoint.url;
   return RunningUrl(endpoint.data_dir);
 }

@@ -7,36 +7,38 @@
 
 namespace attune::cli {
 
-// Where a server answers and what it lets in.
+// The address of a server and the token for it.
 struct Endpoint {
   std::string url;     // http://127.0.0.1:7070, without a slash at the end
-  std::string token;   // empty: none is known
-  std::string source;  // how it was found, for messages: "--server", "attune-data"
-  // If the address or the token is that of the server of a data folder, the folder. Ask it before
-  // each connection: another program may have the address meanwhile.
+  std::string token;   // empty: no token is known
+  std::string source;  // where the address comes from, for messages: "--server", "attune-data"
+  // The data folder that the address or token comes from; empty for others. Look the address up
+  // there before each connection, because another program may have taken it.
   std::filesystem::path data_dir = {};
 };
 
-// What a person said about where the server is; empty means not said.
+// How the command line and environment name the server. Empty members were not given.
 struct ServerChoice {
   std::string server;  // URL or HOST:PORT
   std::string token;
-  std::filesystem::path token_file;  // wins over `token`
+  std::filesystem::path token_file;  // has priority over `token`
   std::filesystem::path data_dir = "attune-data";
 };
 
-// The server named, or the one that runs on the data folder. Errors: kUnavailable when no server
-// has the folder, kInvalid for a bad address, kDenied when the token's file cannot be read.
+// The server that is named or, without a name, the one that runs on the data folder. Errors:
+// kUnavailable if no server runs on it, kInvalid for a wrong address, kDenied for an unreadable
+// token file.
 Result<Endpoint> FindServer(const ServerChoice& choice);
 
-// Where the server of the endpoint answers now. It may have been started again on another port.
-// kUnavailable if it no longer runs; the endpoint's token is for nobody else.
-Result<std::string> FindAgain(const Endpoint& endpoint);
+// The current URL of the endpoint's server, which may have restarted on another port. kUnavailable
+// if it no longer runs: then its token must not be sent to the old address.
+Result<std::string> FindCurrentUrl(const Endpoint& endpoint);
 
-// The first line of a token's file.
+// The first line of a token file.
 Result<std::string> ReadToken(const std::filesystem::path& file);
 
-// "http://HOST:PORT" of "HOST:PORT", ":PORT" (this host) or a URL.
+// Converts "HOST:PORT", ":PORT" (on this host) or a URL to "http://HOST:PORT" or
+// "https://HOST:PORT".
 Result<std::string> NormaliseUrl(std::string_view address);
 
 }  // namespace attune::cli

@@ -34,7 +34,7 @@ EventStream::~EventStream() {
     std::unique_lock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
-    // A cancellation just before the socket is open is lost, so it is said until it is heard.
+    // Repeats the cancellation, because one that comes before the socket is open has no effect.
     while (!finished_) {
       client_.Cancel();
       changed_.wait_for(lock, std::chrono::milliseconds(20));
@@ -47,9 +47,9 @@ void EventStream::Loop() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
-    const bool again = Connect();
+    const bool retry = Connect();
     lock.lock();
-    if (!again) break;
+    if (!retry) break;
     changed_.wait_for(lock, std::chrono::milliseconds(retry_ms_), [this] { return stopping_; });
   }
   finished_ = true;
@@ -72,7 +72,7 @@ bool EventStream::Connect() {
   const Result<Reply> reply = client_.Stream(
       request, [&] { handler_.on_open(!last_seq_.has_value()); },
       [&](std::string_view chunk) {
-        for (const SseParser::Message& message : parser.Feed(chunk)) Tell(message);
+        for (const SseParser::Message& message : parser.Feed(chunk)) Deliver(message);
         return !stopping();
       });
   if (stopping()) return false;
@@ -89,7 +89,7 @@ bool EventStream::Connect() {
     return true;
   }
   const Error error = ErrorOf(*reply);
-  if (reply->status == kGone) last_seq_.reset();  // a backup was restored: begin anew
+  if (reply->status == kGone) last_seq_.reset();  // a backup was restored; start over
   if (reply->status == kGone || reply->status >= 500) {
     handler_.on_lost(error);
     return true;
@@ -98,17 +98,17 @@ bool EventStream::Connect() {
   return false;
 }
 
-// Several events may have the same sequence number. Only the last of them has it as its id, so that
-// a stream that breaks between them repeats all of them.
-void EventStream::Tell(const SseParser::Message& message) {
+// Several events can have the same sequence number. Only the last of them has it as its id, so a
+// stream that breaks between them repeats all of them.
+void EventStream::Deliver(const SseParser::Message& message) {
   Json data = ParseJson<Json>(message.data);
   if (!data.is_object()) return;
   const std::optional<uint64_t> id = SeqOf(message.id);
-  const Json& member = At(data, "seq");
+  const Json& member = MemberOf(data, "seq");
   const uint64_t seq = member.is_number_unsigned() ? member.get<uint64_t>() : id.value_or(0);
-  const bool known = last_seq_.has_value() && seq != 0 && seq <= *last_seq_;
+  const bool is_duplicate = last_seq_.has_value() && seq != 0 && seq <= *last_seq_;
   if (id.has_value()) last_seq_ = std::max(*id, last_seq_.value_or(0));
-  if (!known) handler_.on_event({.seq = seq, .kind = message.kind, .data = std::move(data)});
+  if (!is_duplicate) handler_.on_event({.seq = seq, .kind = message.kind, .data = std::move(data)});
 }
 
 }  // namespace attune::cli

@@ -15,36 +15,36 @@
 
 namespace attune::cli {
 
-// A fact as the events stream tells it.
+// An event of the events stream.
 struct ServerEvent {
   uint64_t seq = 0;
   std::string kind;  // trial_changed, …
   Json data;
 };
 
-// A subscription to one sweep's events on a thread of its own. It reconnects by itself and goes on
-// after the last event it saw, so that each event is told once and in order.
+// A subscription to one sweep's events, on a separate thread. Reconnects automatically and
+// continues after the last event, so that each event is delivered once and in order.
 class EventStream {
  public:
-  // All are called on the stream's thread.
+  // All functions are called on the stream's thread.
   struct Handler {
-    // Connected. `gap`: at a place in the log that is not known, so that what happened before must
-    // be read over REST, now that nothing after is missed.
+    // Connected. `gap`: events before this moment may be missing, so read the state over REST now.
+    // No later event is missed.
     std::function<void(bool gap)> on_open;
     std::function<void(ServerEvent)> on_event;
-    std::function<void(const Error&)> on_lost;     // the connection broke; it is tried again
-    std::function<void(const Error&)> on_refused;  // the server says no; it is not tried again
+    std::function<void(const Error&)> on_lost;     // the connection broke; retries
+    std::function<void(const Error&)> on_refused;  // the server refused; does not retry
   };
 
-  // Begins after the event `after`; without it, with what comes next.
+  // Starts after the event `after`; without it, with the next event.
   EventStream(const Endpoint& endpoint, std::string sweep, std::optional<uint64_t> after,
               Handler handler);
-  ~EventStream();  // no handler runs after it
+  ~EventStream();  // no handler runs afterwards
 
  private:
   void Loop();
-  bool Connect();  // false: never try again
-  void Tell(const SseParser::Message& message);
+  bool Connect();  // false: do not retry
+  void Deliver(const SseParser::Message& message);
 
   HttpClient client_;
   std::string sweep_;

@@ -16,7 +16,7 @@ namespace attune::cli {
 namespace {
 
 constexpr int kConnectTimeoutSeconds = 5;
-// Above the 15 s between two signs of life of the events stream.
+// Longer than the 15 s between two keep-alive messages of the events stream.
 constexpr int kReadTimeoutSeconds = 40;
 
 httplib::Headers HeadersOf(const Request& request, const std::string& token) {
@@ -45,7 +45,7 @@ Reply ReplyOf(const httplib::Response& response) {
 std::string Reason(httplib::Error error) {
   switch (error) {
     case httplib::Error::Connection:
-      return "the connection is refused";
+      return "the connection was refused";
     case httplib::Error::ConnectionTimeout:
       return "it does not answer";
     case httplib::Error::Read:
@@ -53,8 +53,8 @@ std::string Reason(httplib::Error error) {
     case httplib::Error::SSLConnection:
     case httplib::Error::SSLLoadingCerts:
     case httplib::Error::SSLServerVerification:
-      return "its certificate is of no authority that this machine trusts, or not for this name "
-             "(SSL_CERT_FILE names a file of others to trust)";
+      return "this host does not trust its certificate, or the certificate has another name "
+             "(SSL_CERT_FILE adds certificates to trust)";
     default:
       return httplib::to_string(error);
   }
@@ -67,12 +67,13 @@ bool IsOfLoopback(const std::string& url) {
 
 Error Unreachable(const Endpoint& endpoint, httplib::Error error) {
   if (IsOfLoopback(endpoint.url) && !IsLoopbackUp())
-    return {ErrorCode::kInternal, "cannot reach " + endpoint.url +
-                                      ": this machine's loopback interface is down; bring it up "
-                                      "with `ip link set lo up`"};
+    return {ErrorCode::kInternal,
+            "cannot reach " + endpoint.url +
+                ": this host's loopback interface is down; bring it up with `ip link set lo up`"};
   return {ErrorCode::kUnavailable,
-          "no server answers at " + endpoint.url + " (from " + endpoint.source + "): " +
-              Reason(error) + "\nstart one with `attune serve`, or name another with --server URL"};
+          "no server answers at " + endpoint.url + " (from " + endpoint.source +
+              "): " + Reason(error) +
+              "\nstart one with `attune serve`, or choose another with --server URL"};
 }
 
 ErrorCode CodeOf(int status) {
@@ -97,7 +98,8 @@ ErrorCode CodeOf(int status) {
   }
 }
 
-// The key in the form of sweep files: /parameters/lr/max is parameters.lr.max, /tags/2 is tags[2].
+// Converts a JSON pointer to the form of sweep files: /parameters/lr/max to parameters.lr.max,
+// /tags/2 to tags[2].
 std::string KeyOf(const std::string& pointer) {
   std::string path;
   for (size_t begin = 1; begin < pointer.size();) {
@@ -118,7 +120,7 @@ std::string KeyOf(const std::string& pointer) {
   return path;
 }
 
-// Lines and columns are only useful in a document that a person has written.
+// The fault in one line. It has a line and column only for a document that the user has written.
 std::string FaultLine(const rest::Fault& fault, std::string_view document) {
   std::string line;
   if (!document.empty()) {
@@ -133,9 +135,9 @@ std::string FaultLine(const rest::Fault& fault, std::string_view document) {
   return line + Clean(fault.message);
 }
 
-// The server's own sentence tells how requests carry a token. People need another one.
+// Replaces the server's message, which describes HTTP headers.
 constexpr char kNoToken[] =
-    "the server's token is missing or wrong\ngive it with --token-file FILE or ATTUNE_TOKEN; it "
+    "the server's token is missing or wrong\npass it with --token-file FILE or ATTUNE_TOKEN; it "
     "is in the server's DATA-DIR/token";
 
 }  // namespace
@@ -156,7 +158,7 @@ HttpClient::HttpClient(Endpoint endpoint)
 HttpClient::~HttpClient() = default;
 
 Result<HttpClient::Connection*> HttpClient::Connect() {
-  const Result<std::string> url = FindAgain(endpoint_);
+  const Result<std::string> url = FindCurrentUrl(endpoint_);
   if (!url.ok()) return url.error();
   if (*url != endpoint_.url) {
     const std::lock_guard lock(mutex_);
@@ -177,14 +179,14 @@ Result<Reply> HttpClient::Get(const Request& request) {
 
 Result<Reply> HttpClient::Post(const Request& request, const std::string& body,
                                const std::string& type) {
-  for (bool again = true;; again = false) {
+  for (bool can_retry = true;; can_retry = false) {
     const auto connection = Connect();
     if (!connection.ok()) return connection.error();
     const httplib::Result result =
         (*connection)
             ->client.Post(PathOf(request), HeadersOf(request, endpoint_.token), body, type);
     if (result) return ReplyOf(*result);
-    if (!again || result.error() != httplib::Error::Read)
+    if (!can_retry || result.error() != httplib::Error::Read)
       return Unreachable(endpoint_, result.error());
   }
 }
@@ -202,19 +204,19 @@ Result<Reply> HttpClient::Stream(const Request& request, const std::function<voi
                                  const std::function<bool(std::string_view)>& on_data) {
   const auto connection = Connect();
   if (!connection.ok()) return connection.error();
-  bool good = false;
+  bool is_success = false;
   Reply reply;
   const httplib::Result result = (*connection)
                                      ->client.Get(
                                          PathOf(request), HeadersOf(request, endpoint_.token),
                                          [&](const httplib::Response& response) {
                                            reply = ReplyOf(response);
-                                           good = reply.ok();
-                                           if (good) on_open();
+                                           is_success = reply.ok();
+                                           if (is_success) on_open();
                                            return true;
                                          },
                                          [&](const char* data, size_t size) {
-                                           if (good) return on_data({data, size});
+                                           if (is_success) return on_data({data, size});
                                            reply.body.append(data, size);
                                            return true;
                                          });
@@ -232,7 +234,7 @@ void HttpClient::Cancel() {
 Error ErrorOf(const Reply& reply, std::string_view document) {
   if (reply.status == 401) return {ErrorCode::kDenied, kNoToken};
   const auto problem = rest::Parse<rest::Problem>(ParseJson<Json>(reply.body));
-  if (!problem.ok()) {  // the answer of a proxy
+  if (!problem.ok()) {  // probably the answer of a proxy
     return {CodeOf(reply.status), "the server answered with HTTP " + std::to_string(reply.status)};
   }
   std::string message;
@@ -242,7 +244,8 @@ Error ErrorOf(const Reply& reply, std::string_view document) {
   if (!message.empty()) return {CodeOf(reply.status), message};
 
   const std::string detail = Clean(problem->detail);
-  // Flags make the body, so a title about the body means nothing to people.
+  // The title is about the request's body, which flags have produced, so it would not help the
+  // user.
   if (reply.status != 422 || detail.empty()) message = Clean(problem->title);
   if (!detail.empty() && detail != message) message += (message.empty() ? "" : ": ") + detail;
   if (detail.starts_with("there is no sweep")) message += "\nlist them with `attune sweep list`";

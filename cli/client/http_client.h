@@ -20,31 +20,31 @@ struct Request {
 
 struct Reply {
   int status = 0;
-  std::map<std::string, std::string> headers;  // names in lower case
+  std::map<std::string, std::string> headers;  // by name, in lower case
   std::string body;
 
   bool ok() const { return status >= 200 && status < 300; }
 };
 
-// One connection to a server. An answer of any status is a Reply; errors are those of the
-// connection (kUnavailable), with a message that says what to do. Calls are made from one thread.
+// A connection to a server, for use on one thread. An answer of any status is a Reply. Errors mean
+// that there was no answer (kUnavailable); their message includes the next step.
 //
-// Before each request it looks where the server answers now (FindAgain), so that no other program
-// gets the token.
+// Looks the server's URL up before each request (FindCurrentUrl), so that no other program gets the
+// token.
 class HttpClient {
  public:
   explicit HttpClient(Endpoint endpoint);
   ~HttpClient();
 
   Result<Reply> Get(const Request& request);
-  // Sent once more when the connection breaks before the answer: give it an Idempotency-Key where
-  // twice is not the same as once.
+  // Retries once if the connection breaks before the answer. Requests that must not run twice need
+  // an Idempotency-Key.
   Result<Reply> Post(const Request& request, const std::string& body, const std::string& type);
 
   Result<Reply> Delete(const Request& request);
 
-  // Hands the body over as it arrives, if the status is 2xx, until it ends or `on_data` returns
-  // false; the Reply's body is empty then, and the error's text otherwise.
+  // If the status is 2xx, passes the body to `on_data` as it arrives, until it ends or `on_data`
+  // returns false; the Reply's body stays empty. For other statuses the Reply has the body.
   Result<Reply> Stream(const Request& request, const std::function<void()>& on_open,
                        const std::function<bool(std::string_view)>& on_data);
 
@@ -56,16 +56,16 @@ class HttpClient {
  private:
   struct Connection;
 
-  // The connection to where the server answers now.
+  // The connection to the current URL of the server; owned by this.
   Result<Connection*> Connect();
 
   Endpoint endpoint_;
-  std::mutex mutex_;  // of `connection_`, for Cancel()
+  std::mutex mutex_;  // guards `connection_` against Cancel()
   std::unique_ptr<Connection> connection_;
 };
 
-// The error a reply with a status other than 2xx tells: the problem's list of faults, a line each,
-// or its title and detail. With `document`, faults are given as `document:LINE:COLUMN: …`.
+// The error of a Reply whose status is not 2xx: a line for each fault of the problem, or its title
+// and detail. With `document`, faults have the form `document:LINE:COLUMN: …`.
 Error ErrorOf(const Reply& reply, std::string_view document = "");
 
 }  // namespace attune::cli

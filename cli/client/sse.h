@@ -11,22 +11,22 @@ namespace attune::cli {
 class SseParser {
  public:
   struct Message {
-    std::string id;    // where to resume after it; empty when it has none of its own
-    std::string kind;  // "message" when not named
+    std::string id;    // resumes a stream after this message; may be empty
+    std::string kind;  // "message" by default
     std::string data;
   };
 
-  // The messages that end in this chunk.
+  // Returns the messages that end in this chunk.
   std::vector<Message> Feed(std::string_view chunk);
 
-  // Milliseconds to wait before reconnecting, once the server has said so.
+  // Milliseconds to wait before reconnecting; nullopt until the server sends that.
   std::optional<int> retry_ms() const { return retry_ms_; }
 
  private:
   void TakeLine(std::string_view line, std::vector<Message>& messages);
 
   std::string line_;
-  bool after_return_ = false;  // a line feed right after a carriage return belongs to it
+  bool after_return_ = false;  // a line feed directly after a carriage return is part of it
   std::string id_;
   std::string kind_;
   std::string data_;

@@ -10,13 +10,13 @@
 namespace attune::cli {
 
 struct Candidate {
-  std::string word;   // whole, as it would stand on the command line
+  std::string word;   // the whole word, not only its missing end
   std::string about;  // may be empty
 };
 
 struct Candidates {
   enum class Kind {
-    kWords,    // those below
+    kWords,    // `words`
     kFiles,    // any file
     kFolders,  // any folder
   };
@@ -24,15 +24,15 @@ struct Candidates {
   std::vector<Candidate> words;
 };
 
-// Sweeps of the server that the command line names so far.
+// Lists the sweeps of the server that the command line names so far.
 using ListSweeps = std::function<std::vector<Candidate>(const ServerChoice&)>;
 
-// What may stand for the last of `words`, of which the beginning has been typed. `words` are
-// without the program's name.
+// Completes the last of `words`, which may be partly typed or empty. `words` do not include the
+// program's name.
 Candidates FindCandidates(const CLI::App& app, const std::vector<std::string>& words,
                           const ListSweeps& list_sweeps);
 
-// The same as scripts read it.
+// The candidates in the format of `attune __complete` (README.md).
 std::string ToText(const Candidates& candidates);
 
 }  // namespace attune::cli

@@ -5,8 +5,8 @@
 namespace attune::cli {
 namespace {
 
-// Bash splits words also at = and :, and replaces only the last piece of what was typed. The pieces
-// are put together again for attune, and what bash keeps is cut off its answers.
+// Bash also splits words at = and :, and replaces only the last piece. The script joins the pieces
+// for `attune __complete`, and removes from its answers the part that bash keeps.
 constexpr std::string_view kBash =
     R"script(# bash completion for attune. Enable it with: source <(attune completion bash)
 _attune() {

@@ -8,7 +8,7 @@ namespace attune::cli {
 
 std::vector<std::string> Shells();  // bash, zsh, fish
 
-// What such a shell reads to complete `attune`. REQUIRES: one of Shells().
+// The script that completes `attune` in a shell. REQUIRES: `shell` is one of Shells().
 std::string_view CompletionScript(std::string_view shell);
 
 }  // namespace attune::cli

@@ -2,13 +2,13 @@
 
 namespace attune::cli {
 
-std::vector<const CLI::App*> VerbsOf(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
+std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
 }
 
-const CLI::App* FindVerb(const CLI::App& app, const std::string& name) {
+const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
   const auto found =
-      app.get_subcommands([&](const CLI::App* verb) { return verb->check_name(name); });
+      app.get_subcommands([&](const CLI::App* command) { return command->check_name(name); });
   return found.empty() ? nullptr : found.front();
 }
 
@@ -51,7 +51,7 @@ std::vector<std::string> ValuesOf(const CLI::Option& option) {
 std::string ValueName(const CLI::Option& option) {
   if (!TakesValue(option)) return "";
   const std::string text = option.get_type_name();
-  // Behind a colon, or instead of a name, CLI11 writes what is checked.
+  // After a colon, or instead of a name, CLI11 describes the allowed values.
   const std::string name = text.substr(0, text.find_first_of(":{ ["));
   if (name == "HOST") return "HOST:PORT";
   const bool is_general = name.empty() || name == "TEXT" || name == "INT" || name == "UINT";
@@ -83,7 +83,7 @@ Json DescribeTree(const CLI::App& app) {
     tree["positionals"].push_back(DescribeOption(*option, true));
   for (const CLI::Option* option : OptionsOf(app))
     tree["options"].push_back(DescribeOption(*option, false));
-  for (const CLI::App* verb : VerbsOf(app)) tree["verbs"].push_back(DescribeTree(*verb));
+  for (const CLI::App* command : CommandsOf(app)) tree["verbs"].push_back(DescribeTree(*command));
   return tree;
 }
 

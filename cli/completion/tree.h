@@ -8,25 +8,25 @@
 
 namespace attune::cli {
 
-// Verbs of the program or of a noun that `--help` lists.
-std::vector<const CLI::App*> VerbsOf(const CLI::App& app);
-// Null if there is none of that name or alias.
-const CLI::App* FindVerb(const CLI::App& app, const std::string& name);
+// The commands below `app` that `--help` lists.
+std::vector<const CLI::App*> CommandsOf(const CLI::App& app);
+// The command with this name or alias; null if there is none.
+const CLI::App* FindCommand(const CLI::App& app, const std::string& name);
 
-// Options that `--help` lists, without those that are positional only.
+// Options that `--help` lists, except those that are only positional.
 std::vector<const CLI::Option*> OptionsOf(const CLI::App& app);
 std::vector<const CLI::Option*> PositionalsOf(const CLI::App& app);
 
 bool TakesValue(const CLI::Option& option);
 bool TakesManyValues(const CLI::Option& option);
 
-// Names with their dashes: -o, --output.
+// Names with dashes: -o, --output.
 std::vector<std::string> NamesOf(const CLI::Option& option);
 
-// The values that it takes, if they are few enough to be known: table, json.
+// The values of an option with a fixed set of values: table, json. Empty for other options.
 std::vector<std::string> ValuesOf(const CLI::Option& option);
 
-// What help calls its value: FILE, SECONDS; empty for a flag.
+// The name of the value in the help: FILE, SECONDS. Empty for a flag.
 std::string ValueName(const CLI::Option& option);
 
 // {"name", "about", "footer", "aliases", "positionals", "options", "verbs": […]}; a positional and

@@ -11,17 +11,17 @@
 namespace attune::cli {
 namespace {
 
-Finding Well(std::string detail) { return {.detail = std::move(detail)}; }
+Finding Ok(std::string detail) { return {.detail = std::move(detail)}; }
 
-Finding Warn(std::string detail, std::string remedy) {
+Finding Warning(std::string detail, std::string remedy) {
   return {.health = Health::kWarning, .detail = std::move(detail), .remedy = std::move(remedy)};
 }
 
-Finding Lack(std::string detail, std::string remedy) {
+Finding Missing(std::string detail, std::string remedy) {
   return {.health = Health::kMissing, .detail = std::move(detail), .remedy = std::move(remedy)};
 }
 
-std::string Size(uint64_t bytes) { return FormatBytes(static_cast<double>(bytes)); }
+std::string SizeText(uint64_t bytes) { return FormatBytes(static_cast<double>(bytes)); }
 
 std::string ToText(Release release) {
   return std::to_string(release.major) + '.' + std::to_string(release.minor);
@@ -39,9 +39,9 @@ bool IsAtLeast(std::string_view version, Release least) {
 }
 
 Finding CheckKernel(const std::string& release) {
-  if (IsAtLeast(release, kKernelMin)) return Well("Linux " + release);
-  return Lack("Linux " + release + " is older than " + ToText(kKernelMin),
-              "install a newer kernel: `uname -r` shows the one that runs");
+  if (IsAtLeast(release, kKernelMin)) return Ok("Linux " + release);
+  return Missing("Linux " + release + " is older than " + ToText(kKernelMin),
+                 "install a newer kernel; `uname -r` shows the running one");
 }
 
 std::string RaiseLimit(uint64_t limit) {
@@ -55,39 +55,44 @@ Finding CheckDescriptors(const DescriptorFacts& facts) {
   const std::string limits = "at most " + std::to_string(facts.soft) + " open files, " +
                              std::to_string(facts.hard) + " if a process asks for them";
   if (facts.hard < facts.server_least)
-    return Lack(limits + "; a server needs " + std::to_string(facts.server_least),
-                RaiseLimit(facts.server_full));
+    return Missing(limits + "; a server needs " + std::to_string(facts.server_least),
+                   RaiseLimit(facts.server_full));
   if (facts.hard < facts.server_full)
-    return Warn(limits + "; a server with many clients needs " + std::to_string(facts.server_full),
-                RaiseLimit(facts.server_full));
+    return Warning(
+        limits + "; a server with many clients needs " + std::to_string(facts.server_full),
+        RaiseLimit(facts.server_full));
   if (facts.soft < kWorkerDescriptors)
-    return Warn(limits + "; workers do not ask, and with data loaders may need " +
-                    std::to_string(kWorkerDescriptors),
-                "run `ulimit -Sn " + std::to_string(kWorkerDescriptors) +
-                    "` before you start an executor, or set LimitNOFILE in its unit of systemd");
-  return Well(limits);
+    return Warning(limits + "; workers do not ask, and with data loaders may need " +
+                       std::to_string(kWorkerDescriptors),
+                   "run `ulimit -Sn " + std::to_string(kWorkerDescriptors) +
+                       "` before you start an executor, or set LimitNOFILE in its unit of systemd");
+  return Ok(limits);
 }
 
 Finding CheckMemory(const MemoryFacts& facts) {
-  if (facts.bytes == 0) return Well("the system does not say how much there is");
-  const std::string left = Size(facts.free_bytes) + " of " + Size(facts.bytes) + " free";
-  if (facts.free_bytes >= facts.needed_bytes) return Well(left);
-  return Lack(left + "; an executor starts no trial below " + Size(facts.needed_bytes),
-              "end other programs, raise the memory limit of the container or unit, or start the "
-              "executor with a smaller --min-free-memory");
+  if (facts.bytes == 0) return Ok("the system does not report its memory");
+  const std::string free_space =
+      SizeText(facts.free_bytes) + " of " + SizeText(facts.bytes) + " free";
+  if (facts.free_bytes >= facts.needed_bytes) return Ok(free_space);
+  return Missing(
+      free_space + "; an executor starts no trial below " + SizeText(facts.needed_bytes),
+      "end other programs, raise the memory limit of the container or unit, or start the "
+      "executor with a smaller --min-free-memory");
 }
 
 Finding CheckCgroups(const CgroupFacts& facts) {
   const std::string cpus = FormatCount(facts.cpus, "CPU") + " for trials";
-  if (facts.fault.empty()) return Well(cpus + "; each gang gets a cgroup");
-  return Warn(facts.fault + "; an executor finds leftover processes by their environment instead",
-              "run the executor as root, or under systemd with Delegate=yes; in a container, mount "
-              "/sys/fs/cgroup for writing (`docker run --privileged --cgroupns=private`). If no "
-              "trial hides processes, ignore this");
+  if (facts.fault.empty()) return Ok(cpus + "; each gang gets a cgroup");
+  return Warning(
+      facts.fault + "; an executor finds leftover processes by their environment instead",
+      "run the executor as root, or under systemd with Delegate=yes; in a container, mount "
+      "/sys/fs/cgroup for writing (`docker run --privileged --cgroupns=private`). If no "
+      "trial hides processes, ignore this");
 }
 
-std::string LeftOn(const FileSystemFacts& facts) {
-  return facts.path.string() + ": " + Size(facts.free_bytes) + " of " + Size(facts.bytes) + " free";
+std::string FreeSpaceText(const FileSystemFacts& facts) {
+  return facts.path.string() + ": " + SizeText(facts.free_bytes) + " of " + SizeText(facts.bytes) +
+         " free";
 }
 
 Finding CheckSharedMemory(const FileSystemFacts& facts) {
@@ -95,16 +100,16 @@ Finding CheckSharedMemory(const FileSystemFacts& facts) {
       "in a container: `docker run --shm-size=2g` or `--ipc=host`; elsewhere: `mount -o "
       "remount,size=2G /dev/shm` as root";
   if (!facts.fault.empty())
-    return Lack(
+    return Missing(
         facts.path.string() + ": " + facts.fault + "; NCCL and the data loaders of PyTorch need it",
         "as root: `mkdir -p /dev/shm && mount -t tmpfs -o mode=1777,size=2G tmpfs /dev/shm`");
-  const std::string left = LeftOn(facts);
-  if (facts.free_bytes >= kSharedMemoryBytesMin) return Well(left);
+  const std::string free_space = FreeSpaceText(facts);
+  if (facts.free_bytes >= kSharedMemoryBytesMin) return Ok(free_space);
   const std::string needs = "; NCCL and data loaders with workers may need " +
-                            Size(kSharedMemoryBytesMin) + " and fail with a bus error";
+                            SizeText(kSharedMemoryBytesMin) + " and fail with a bus error";
   if (facts.bytes >= kSharedMemoryBytesMin)
-    return Warn(left + needs, "delete files that nothing uses: `ls -l /dev/shm`");
-  return Warn(left + needs, kMore);
+    return Warning(free_space + needs, "delete files that nothing uses: `ls -l /dev/shm`");
+  return Warning(free_space + needs, kMore);
 }
 
 Finding CheckNvml(const GpuFacts& facts) {
@@ -114,51 +119,53 @@ Finding CheckNvml(const GpuFacts& facts) {
     std::string problems;
     for (const std::string& problem : facts.problems)
       problems += (problems.empty() ? "" : "; ") + problem;
-    return Lack(problems,
-                "see `nvidia-smi -q` and `dmesg`; reset the GPU with `nvidia-smi --gpu-reset`, or "
-                "restart the host");
+    return Missing(
+        problems,
+        "see `nvidia-smi -q` and `dmesg`; reset the GPU with `nvidia-smi --gpu-reset`, or "
+        "restart the host");
   }
   if (facts.found == 0 && facts.is_selected)
-    return Well("CUDA_VISIBLE_DEVICES leaves this process no GPU");
+    return Ok("CUDA_VISIBLE_DEVICES allows this process no GPU");
   if (!facts.is_selected && facts.found != facts.in_driver)
-    return Warn("an executor finds " + FormatCount(facts.found, "GPU") +
-                    ", but the driver lets this process use " + std::to_string(facts.in_driver),
-                "start executors with `--gpus " + std::to_string(facts.in_driver) + "`");
-  return Well((facts.found == 0 ? "no NVIDIA GPU" : found) + driver);
+    return Warning("an executor finds " + FormatCount(facts.found, "GPU") +
+                       ", but the driver lets this process use " + std::to_string(facts.in_driver),
+                   "start executors with `--gpus " + std::to_string(facts.in_driver) + "`");
+  return Ok((facts.found == 0 ? "no NVIDIA GPU" : found) + driver);
 }
 
 Finding CheckGpus(const GpuFacts& facts) {
   const bool is_there = facts.on_bus > 0 || facts.found > 0;
   if (facts.has_library && facts.fault.empty()) return CheckNvml(facts);
-  if (!is_there) return Well("no NVIDIA GPU");
+  if (!is_there) return Ok("no NVIDIA GPU");
   if (facts.has_library)
-    return Lack("the NVIDIA driver does not work: " + facts.fault,
-                "run `nvidia-smi`, which should say the same. After an update of the driver, "
-                "restart the host or the container; otherwise install the driver again");
+    return Missing("the NVIDIA driver does not work: " + facts.fault,
+                   "run `nvidia-smi`, which should say the same. After an update of the driver, "
+                   "restart the host or the container; otherwise install the driver again");
   if (facts.found > 0)
-    return Warn(
+    return Warning(
         FormatCount(facts.found, "NVIDIA GPU") +
             ", but no NVML (libnvidia-ml.so.1): executors do not notice a broken GPU",
         "install NVML, which is part of the driver (Debian: libnvidia-ml1); in a container, "
         "set NVIDIA_DRIVER_CAPABILITIES=compute,utility");
-  return Warn(FormatCount(facts.on_bus, "NVIDIA GPU") + " without a driver: trials cannot use it",
-              "install NVIDIA's driver, if trials are to use the GPU");
+  return Warning(
+      FormatCount(facts.on_bus, "NVIDIA GPU") + " without a driver: trials cannot use it",
+      "install NVIDIA's driver if trials should use the GPU");
 }
 
 Finding CheckPort(const PortFacts& facts, const std::string& use, const std::string& flag) {
   const std::string port = std::to_string(facts.port);
-  const std::string other_port = "name a port with `attune serve " + flag + " N`";
+  const std::string other_port = "choose a port with `attune serve " + flag + " N`";
   if (!facts.fault.empty())
-    return Warn(port + ", for " + use + ", cannot be opened: " + facts.fault, other_port);
-  if (!facts.is_taken) return Well(port + ", for " + use + ", is free");
-  const std::string by = facts.program + " (process " + std::to_string(facts.pid) + ")";
-  if (facts.program == "attune") return Well(port + ", for " + use + ", is used by " + by);
-  return Warn(port + ", for " + use + ", is used by " +
-                  (facts.program.empty() ? "a process that you may not see" : by) +
-                  "; a server would take any free port",
-              (facts.program.empty() ? "run `attune doctor` as root to see which, "
-                                     : "end that process, ") +
-                  std::string("or ") + other_port);
+    return Warning(port + ", for " + use + ", cannot be opened: " + facts.fault, other_port);
+  if (!facts.is_taken) return Ok(port + ", for " + use + ", is free");
+  const std::string user = facts.program + " (process " + std::to_string(facts.pid) + ")";
+  if (facts.program == "attune") return Ok(port + ", for " + use + ", is used by " + user);
+  return Warning(port + ", for " + use + ", is used by " +
+                     (facts.program.empty() ? "a process that you may not see" : user) +
+                     "; a server would take any free port",
+                 (facts.program.empty() ? "run `attune doctor` as root to see which, "
+                                        : "end that process, ") +
+                     std::string("or ") + other_port);
 }
 
 std::string SkewText(double seconds) {
@@ -174,80 +181,83 @@ Finding CheckClock(const std::optional<bool>& is_synchronised, const ServerFacts
   if (server.clock_ahead_seconds) {
     const double ahead = *server.clock_ahead_seconds;
     if (std::fabs(ahead) > kClockSkewSecondsMax + server.clock_error_seconds)
-      return Warn(
-          SkewText(ahead) + (ahead < 0 ? " behind" : " ahead of") +
-              " the server's; leases do not mind, but HTTPS certificates and times in logs do",
-          kSynchronise);
-    skew = SkewText(ahead) + " from the server's";
+      return Warning(SkewText(ahead) + (ahead < 0 ? " behind" : " ahead of") +
+                         " the server's clock; this breaks HTTPS certificates and times in logs, "
+                         "but not leases",
+                     kSynchronise);
+    skew = SkewText(ahead) + " from the server's clock";
   }
   if (is_synchronised == false)
-    return Warn("the kernel says that nothing synchronises it" + (skew.empty() ? "" : "; " + skew),
-                kSynchronise);
+    return Warning(
+        "the kernel reports that the clock is not synchronised" + (skew.empty() ? "" : "; " + skew),
+        kSynchronise);
   const std::string state = is_synchronised ? "synchronised"
-                                            : "the kernel does not say whether "
+                                            : "the kernel does not report whether "
                                               "it is synchronised";
-  return Well(state + (skew.empty() ? "" : "; " + skew));
+  return Ok(state + (skew.empty() ? "" : "; " + skew));
 }
 
 Finding CheckDataFolder(const FileSystemFacts& facts) {
-  constexpr char kOther[] = "free some space, or name a folder on another disk with --data-dir";
+  constexpr char kOther[] = "free some space, or choose a folder on another disk with --data-dir";
   if (!facts.fault.empty())
-    return Lack(facts.path.string() + ": " + facts.fault,
-                "make it writable for this user, or name another folder with --data-dir");
+    return Missing(facts.path.string() + ": " + facts.fault,
+                   "make it writable for this user, or choose another folder with --data-dir");
   if (facts.free_bytes < facts.needed_bytes)
-    return Lack(LeftOn(facts) + "; an executor starts no trial below " + Size(facts.needed_bytes),
-                kOther);
+    return Missing(FreeSpaceText(facts) + "; an executor starts no trial below " +
+                       SizeText(facts.needed_bytes),
+                   kOther);
   if (facts.free_files < facts.needed_files)
-    return Lack(facts.path.string() + ": room for " + std::to_string(facts.free_files) +
-                    " more files; an executor starts no trial below " +
-                    std::to_string(facts.needed_files),
-                "delete files, or name a folder on another disk with --data-dir");
+    return Missing(facts.path.string() + ": space for " + std::to_string(facts.free_files) +
+                       " more files; an executor starts no trial below " +
+                       std::to_string(facts.needed_files),
+                   "delete files, or choose a folder on another disk with --data-dir");
   if (facts.free_bytes < kDataBytesWarning)
-    return Warn(LeftOn(facts) + "; checkpoints may soon need more", kOther);
-  return Well(LeftOn(facts));
+    return Warning(FreeSpaceText(facts) + "; checkpoints may soon need more", kOther);
+  return Ok(FreeSpaceText(facts));
 }
 
 Finding CheckTemporaryFolder(const FileSystemFacts& facts) {
   constexpr char kOther[] = "free some space, or set TMPDIR to a folder on another disk";
   if (!facts.fault.empty())
-    return Lack(facts.path.string() + ": " + facts.fault,
-                "set TMPDIR to a folder that this user may write to");
+    return Missing(facts.path.string() + ": " + facts.fault,
+                   "set TMPDIR to a folder that this user may write to");
   if (facts.free_bytes < kTemporaryBytesWarning)
-    return Warn(LeftOn(facts) + "; programs of trials may need more", kOther);
-  return Well(LeftOn(facts));
+    return Warning(FreeSpaceText(facts) + "; programs of trials may need more", kOther);
+  return Ok(FreeSpaceText(facts));
 }
 
 Finding CheckPython(const PythonFacts& facts) {
-  if (facts.path.empty()) return Well("no python3 in PATH; only trials in Python need it");
+  if (facts.path.empty()) return Ok("no python3 in PATH; only trials in Python need it");
   if (facts.version.empty())
-    return Warn(facts.path + " does not run",
-                "run `python3 --version` to see why, and install Python again");
+    return Warning(facts.path + " does not run",
+                   "run `python3 --version` to see why, and install Python again");
   const std::string python = facts.path + ' ' + facts.version;
   if (!IsAtLeast(facts.version, kPythonMin))
-    return Warn(
+    return Warning(
         python + " is older than " + ToText(kPythonMin) + ", which the package attune needs",
         "install a newer Python, if trials are in Python");
   if (!facts.has_attune)
-    return Warn(python + " has no package attune, which scripts need to report metrics",
-                "install it with `pip install`, from Attune's wheel, into the environment of the "
-                "trials, and run this there. If no trial is in Python, ignore this");
+    return Warning(
+        python + " has no package attune, which scripts need to report metrics",
+        "install it with `pip install`, from Attune's wheel, into the environment of the "
+        "trials, and run this there. If no trial is in Python, ignore this");
   if (!facts.attune_version.empty() && facts.attune_version != kVersion)
-    return Warn(
+    return Warning(
         python + " has attune " + facts.attune_version + "; this program is " + kVersion,
         std::string("install version ") + kVersion + " of Attune's wheel with `pip install`");
-  return Well(python + " with attune" +
-              (facts.attune_version.empty() ? "" : ' ' + facts.attune_version));
+  return Ok(python + " with attune" +
+            (facts.attune_version.empty() ? "" : ' ' + facts.attune_version));
 }
 
 Finding CheckServer(const ServerFacts& facts, const std::filesystem::path& data_dir) {
-  if (facts.url.empty() && facts.fault.empty()) return Well("none runs on " + data_dir.string());
+  if (facts.url.empty() && facts.fault.empty()) return Ok("none runs on " + data_dir.string());
   if (!facts.fault.empty())
-    return facts.is_named ? Lack(facts.fault, facts.remedy) : Warn(facts.fault, facts.remedy);
+    return facts.is_named ? Missing(facts.fault, facts.remedy) : Warning(facts.fault, facts.remedy);
   if (facts.version != kVersion)
-    return Lack(facts.url + " has version " + facts.version + "; this program is " + kVersion,
-                "install the same version on both: on this host " + facts.version + ", or there " +
-                    kVersion);
-  return Well(facts.url + " has version " + facts.version);
+    return Missing(facts.url + " has version " + facts.version + "; this program is " + kVersion,
+                   "install the same version on both: on this host " + facts.version +
+                       ", or there " + kVersion);
+  return Ok(facts.url + " has version " + facts.version);
 }
 
 }  // namespace
@@ -270,7 +280,7 @@ std::vector<Finding> Examine(const HostFacts& host, const ServerFacts& server) {
     finding.name = name;
     findings.push_back(std::move(finding));
   };
-  add("attune", Well(std::string("version ") + kVersion));
+  add("attune", Ok(std::string("version ") + kVersion));
   add("server", CheckServer(server, host.data_dir.path));
   add("kernel", CheckKernel(host.kernel));
   add("open-files", CheckDescriptors(host.descriptors));
@@ -278,7 +288,7 @@ std::vector<Finding> Examine(const HostFacts& host, const ServerFacts& server) {
   add("cgroups", CheckCgroups(host.cgroups));
   add("shm", CheckSharedMemory(host.shared_memory));
   add("gpus", CheckGpus(host.gpus));
-  add("http-port", CheckPort(host.http_port, "the page and REST", "--port"));
+  add("http-port", CheckPort(host.http_port, "the dashboard and REST", "--port"));
   add("rpc-port", CheckPort(host.rpc_port, "executors", "--rpc-port"));
   add("clock", CheckClock(host.clock_is_synchronised, server));
   add("data-dir", CheckDataFolder(host.data_dir));

@@ -24,17 +24,17 @@ inline constexpr Release kPythonMin{3, 9};
 
 enum class Health {
   kOk,
-  kWarning,  // Attune works, but something will be slow, absent or fail under load
+  kWarning,  // Attune works, but something is slow, absent or may fail under load
   kMissing,  // something does not work
 };
 
 std::string_view ToText(Health health);  // ok, warning, missing
 
 struct Finding {
-  std::string name;  // of the check: scripts depend on it
+  std::string name;  // of the check; scripts depend on it
   Health health = Health::kOk;
   std::string detail;
-  std::string remedy;  // empty if and only if all is well
+  std::string remedy;  // empty if and only if `health` is kOk
 };
 
 // One finding for each check, always in the same order.

@@ -11,10 +11,10 @@ namespace attune::cli {
 // A process that listens on a TCP port of this host.
 struct Listener {
   pid_t pid = 0;
-  std::string program;  // name of its file: attune, nginx
+  std::string program;  // file name of the program: attune, nginx
 };
 
-// Nothing if nobody listens there, and if this user may not see whose socket it is.
+// nullopt if no process listens there, or if this user may not see the process.
 std::optional<Listener> FindListener(int port);
 
 // The users whose programs listen on a TCP port of this host, at any address.

@@ -21,7 +21,7 @@ namespace {
 
 constexpr timeval kConnectTimeout{.tv_sec = 5, .tv_usec = 0};
 
-// Leaves errno set when it fails.
+// Sets errno if it fails.
 UniqueFd ConnectTo(const addrinfo& address) {
   UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return socket;
@@ -56,7 +56,7 @@ Result<UniqueFd> ConnectToServerOf(const std::filesystem::path& data_dir) {
     return Error{ErrorCode::kUnavailable,
                  "the server of " + data_dir.string() +
                      (before->rpc.empty() ? " does not listen for executors"
-                                          : " speaks TLS now: start this executor again with the "
+                                          : " uses TLS now; start this executor again with the "
                                             "new DATA-DIR/join")};
   Result<UniqueFd> socket = ConnectToTarget(before->rpc);
   if (!socket.ok()) return socket;
@@ -64,7 +64,7 @@ Result<UniqueFd> ConnectToServerOf(const std::filesystem::path& data_dir) {
   const auto after = server::AskServer(data_dir);
   if (!after.ok()) return after.error();
   if (*after != *before)
-    return Error{ErrorCode::kUnavailable, "the server was started again at this moment"};
+    return Error{ErrorCode::kUnavailable, "the server was restarting; try again"};
   return socket;
 }
 
@@ -74,12 +74,12 @@ Result<UniqueFd> ConnectToOwnPort(const std::string& target) {
   const int port = std::atoi(target.substr(target.rfind(':') + 1).c_str());
   const std::vector<uid_t> users = UsersListeningOn(port);
   const auto is_other = [](uid_t user) { return user != geteuid() && user != 0; };
-  if (users.empty()) return Error{ErrorCode::kUnavailable, "nobody listens at " + target};
+  if (users.empty()) return Error{ErrorCode::kUnavailable, "no program listens at " + target};
   if (std::ranges::any_of(users, is_other))
     return Error{ErrorCode::kDenied,
                  "a program of another user listens at " + target +
-                     ", and would get this executor's token: name the file `join` in the server's "
-                     "data folder with --token-file, or run both as one user"};
+                     " and would get this executor's token; pass the file `join` of the server's "
+                     "data folder with --token-file, or run both as the same user"};
   return socket;
 }
 

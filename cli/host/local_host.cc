@@ -29,11 +29,11 @@
 namespace attune::cli {
 namespace {
 
-// Within this time all processes of a batch job are told to end.
-constexpr std::chrono::milliseconds kJobEnds{100};
+// Slurm signals the processes of a job one after the other, within this time.
+constexpr std::chrono::milliseconds kJobSignalSpread{100};
 
-// Pieces of checkpoints go through a server and its executors one after the other: memory that is
-// mapped anew for each costs half of their speed. What the environment says goes first.
+// Keeps freed memory in the process, because mapping memory anew for each piece of a checkpoint
+// halves the speed of transfers. Variables of the environment have priority.
 void KeepFreedMemory() {
 #ifdef __GLIBC__
   for (const char* variable :
@@ -45,11 +45,11 @@ void KeepFreedMemory() {
 #endif
 }
 
-// Keeps the data folder from other users, unless they share it.
-void KeepPrivate(const std::filesystem::path& data_dir, bool shared) {
+// Makes the data folder private to this user, unless it is shared.
+void MakeFolderPrivate(const std::filesystem::path& data_dir, bool shared) {
   if (shared) return;
   KeepFilesPrivate();
-  std::error_code failed;  // Who opens the folder tells why it cannot be created.
+  std::error_code failed;  // The error is reported when the folder is opened.
   std::filesystem::create_directories(data_dir, failed);
   if (!failed && !MakePrivate(data_dir, {"token", "folder-id"}))
     logging::Warn(
@@ -58,16 +58,16 @@ void KeepPrivate(const std::filesystem::path& data_dir, bool shared) {
         data_dir.string());
 }
 
-// A control character would tear the lines that name files of the folder.
+// kInvalid for a control character, which would break lines that contain paths of the folder.
 Status CheckName(const std::filesystem::path& data_dir) {
   const std::string path = std::filesystem::absolute(data_dir).string();
   if (std::ranges::none_of(path, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) return {};
   return Error{ErrorCode::kInvalid,
                "--data-dir: the path of the data folder has a control character, such as a "
-               "newline; rename it, or choose another folder"};
+               "newline; rename the folder or choose another one"};
 }
 
-// Log lines go where progress goes, so that they never tear a block that is redrawn in place.
+// Writes log lines through Output, so that they do not break the block that it redraws in place.
 class OutputSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit OutputSink(Output& output) : output_(output) {}
@@ -94,8 +94,8 @@ void LogTo(Output& output, LogLevel level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-std::span<const server::Asset> Page() {
-  static const std::vector<server::Asset> page = [] {
+std::span<const server::Asset> DashboardAssets() {
+  static const std::vector<server::Asset> assets = [] {
     std::vector<server::Asset> files;
     for (const WebAsset& file : WebAssets()) {
       files.push_back({.path = file.path,
@@ -106,11 +106,12 @@ std::span<const server::Asset> Page() {
     }
     return files;
   }();
-  return page;
+  return assets;
 }
 
-// A port that nobody asked for by name is any free one where the usual one is taken.
-Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& options) {
+// Starts a server. If a default port is taken, uses any free port instead; ports from the command
+// line have to be free.
+Result<std::unique_ptr<server::Server>> StartOnAvailablePorts(const ServeOptions& options) {
   std::optional<server::HttpServer::Options::Https> https;
   if (options.https) {
     https = {.host = options.https->host,
@@ -118,9 +119,9 @@ Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& o
              .certificate = options.https->certificate,
              .key = options.https->key};
   }
-  server::ServerOptions wanted{
+  server::ServerOptions server_options{
       .algorithms = &AllAlgorithms(),
-      .assets = Page(),
+      .assets = DashboardAssets(),
       .data_dir = options.data_dir,
       .host = options.host,
       .http_port = options.http_port.value_or(kHttpPort),
@@ -131,32 +132,33 @@ Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& o
       .rpc = options.rpc,
       .lease_ttl = std::chrono::milliseconds(std::llround(options.lease_seconds * 1000)),
       .storage_path = options.storage_path};
-  Result<std::unique_ptr<server::Server>> started = server::Server::Start(wanted);
+  Result<std::unique_ptr<server::Server>> started = server::Server::Start(server_options);
   if (started.ok() || started.error().code != ErrorCode::kUnavailable) return started;
   if (options.http_port.has_value() && options.rpc_port.has_value()) return started;
-  wanted.http_port = options.http_port.value_or(0);
-  wanted.rpc_port = options.rpc_port.value_or(0);
-  Result<std::unique_ptr<server::Server>> moved = server::Server::Start(wanted);
-  if (moved.ok()) logging::Warn("{}; free ports are used", started.error().message);
-  return moved;
+  server_options.http_port = options.http_port.value_or(0);
+  server_options.rpc_port = options.rpc_port.value_or(0);
+  Result<std::unique_ptr<server::Server>> restarted = server::Server::Start(server_options);
+  if (restarted.ok()) logging::Warn("{}; using free ports instead", started.error().message);
+  return restarted;
 }
 
-// Nothing is sent to this address, nor would anybody have it (RFC 5737): the way there is the
-// default route.
-constexpr char kAnywhere[] = "192.0.2.1";
+// An address that no host has (RFC 5737), so that its route is the default route. Nothing is sent
+// to it.
+constexpr char kDefaultRouteTarget[] = "192.0.2.1";
 
-// Where other hosts reach a server of this one that listens on `host`: there, or where that is
-// every address, at the one that this host has towards the world; at its name when it has none.
+// The address at which other hosts reach a server that listens on `host`. If that is every address,
+// returns this host's address on the default route or, without one, its name.
 std::string ReachableAddress(const std::string& host) {
   if (host != "0.0.0.0" && host != "::") return host;
-  const std::string address = agent::RouteTowards(kAnywhere);
+  const std::string address = agent::RouteTowards(kDefaultRouteTarget);
   return address.empty() ? HostName() : address;
 }
 
-// `towards`: this host's address on the way to the server.
+// The address that ranks on other hosts connect to. `towards`: this host's address on the route to
+// the server.
 Result<gang::HostAddress> ChooseAddress(const std::string& interface, const std::string& towards) {
   Result<gang::HostAddress> chosen = agent::ChooseAddress(
-      agent::InterfaceAddresses(), interface, {towards, agent::RouteTowards(kAnywhere)});
+      agent::InterfaceAddresses(), interface, {towards, agent::RouteTowards(kDefaultRouteTarget)});
   if (!chosen.ok()) return chosen.error();
   return std::move(chosen.value());
 }
@@ -179,7 +181,7 @@ class LocalServer final : public RunningServer {
   LocalServer(std::unique_ptr<server::Server> server, const ServeOptions& options)
       : server_(std::move(server)), rpc_(options.rpc), rpc_host_(options.rpc_host) {}
 
-  // Gangs first, while there is a server to tell.
+  // Ends the gangs while the server still runs, so that it learns of their end.
   ~LocalServer() override { agent_.reset(); }
 
   Status StartExecutor(const ServeOptions& options) {
@@ -192,14 +194,15 @@ class LocalServer final : public RunningServer {
                               .data_dir = std::filesystem::absolute(options.data_dir),
                               .health = ToHealthLimits(options.limits),
                               .log_bytes_max = RankLogBytes(options.limits)};
-    if (options.rpc || !options.interface.empty()) {  // there may be others, or a wrong name
+    if (options.rpc ||
+        !options.interface.empty()) {  // other executors may join, or the name may be wrong
       Result<gang::HostAddress> host = ChooseAddress(options.interface, options.rpc_host);
       if (!host.ok()) return host.error();
       agent.host = *std::move(host);
     }
     Result<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
     if (!started.ok())
-      return Error{ErrorCode::kInternal, "the executor: " + started.error().message};
+      return Error{ErrorCode::kInternal, "cannot start the executor: " + started.error().message};
     agent_ = std::move(started.value());
     return {};
   }
@@ -225,10 +228,11 @@ class LocalServer final : public RunningServer {
 Result<std::unique_ptr<RunningServer>> StartServer(const ServeOptions& options) {
   KeepFreedMemory();
   if (Status name = CheckName(options.data_dir); !name.ok()) return name.error();
-  KeepPrivate(options.data_dir, options.shared_data);
-  Result<std::unique_ptr<server::Server>> started = StartWherePossible(options);
+  MakeFolderPrivate(options.data_dir, options.shared_data);
+  Result<std::unique_ptr<server::Server>> started = StartOnAvailablePorts(options);
   if (!started.ok()) {
-    // A folder that may not be written is no question of tokens, which kDenied is to a shell.
+    // kDenied would be exit code 4, which means a wrong token. A folder that is not writable is not
+    // that.
     const Error& error = started.error();
     return Error{error.code == ErrorCode::kDenied ? ErrorCode::kUnavailable : error.code,
                  error.message};
@@ -243,7 +247,7 @@ Result<std::unique_ptr<RunningServer>> StartServer(const ServeOptions& options) 
 Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   KeepFreedMemory();
   if (Status name = CheckName(options.data_dir); !name.ok()) return name;
-  KeepPrivate(options.data_dir, options.shared_data);
+  MakeFolderPrivate(options.data_dir, options.shared_data);
   agent::HostResources resources = agent::DetectResources();
   if (options.cpus.has_value()) resources.cpus = static_cast<uint32_t>(*options.cpus);
   if (options.gpus.has_value()) resources.gpus = static_cast<uint32_t>(*options.gpus);
@@ -275,13 +279,13 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   if (options.copies_bytes) agent.copies_bytes_max = static_cast<uint64_t>(*options.copies_bytes);
   if (options.seconds_left)
     agent.time_left = std::chrono::milliseconds(std::llround(*options.seconds_left * 1000));
-  if (std::getenv("SLURM_JOB_ID") != nullptr) agent.gang_timing.leave_grace = kJobEnds;
+  if (std::getenv("SLURM_JOB_ID") != nullptr) agent.gang_timing.leave_grace = kJobSignalSpread;
   logging::Info(
       "executor {}: {} CPUs, {} GPUs, {} MiB, {}", agent.name, resources.cpus, resources.gpus,
       resources.memory_bytes >> 20,
       host->address.empty()
-          ? "no part of gangs over several hosts: it has no IPv4 address that others reach; "
-            "name one with --interface"
+          ? "runs no gangs over several hosts, because it has no IPv4 address that others reach; "
+            "set --interface"
           : "reached at " + host->address + " (" + host->interface + ")");
 
   Result<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
@@ -289,7 +293,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   agent::Agent& running = *started.value();
   const std::chrono::milliseconds grace(std::llround(options.grace_seconds * 1000));
   const Interrupt::Subscription stop(interrupt, [&running, grace] {
-    logging::Info("leaving: what runs here has {} s to save at its next report",
+    logging::Info("leaving: trials have {} s to save a checkpoint at their next report",
                   grace.count() / 1000);
     running.Leave(grace);
   });
@@ -298,8 +302,8 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
     case agent::AgentExit::Reason::kRefused:
       return Error{ErrorCode::kDenied, "the server refuses this executor: " + exit.message};
     case agent::AgentExit::Reason::kSuperseded:
-      return Error{ErrorCode::kConflict, "another executor has taken this one's name: " +
-                                             exit.message + "\ngive each its own with --name"};
+      return Error{ErrorCode::kConflict, "another executor has taken this name: " + exit.message +
+                                             "\ngive each executor its own --name"};
     case agent::AgentExit::Reason::kAlone:
       return Error{ErrorCode::kUnavailable, exit.message + " (--give-up)"};
     case agent::AgentExit::Reason::kStopped:

@@ -23,8 +23,8 @@ std::string Numeric(const sockaddr* address, socklen_t length) {
   return host.data();
 }
 
-// The local end of a datagram socket that is connected to `to`; empty when there is no route.
-std::string LocalEnd(const addrinfo& to) {
+// The local address of a datagram socket that is connected to `to`; empty if there is no route.
+std::string LocalAddress(const addrinfo& to) {
   const int fd = socket(to.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return "";
   sockaddr_storage local{};
@@ -69,7 +69,7 @@ Result<std::string> AddressTowards(const std::string& target) {
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
   for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
-    if (std::string address = LocalEnd(*to); !address.empty()) return address;
+    if (std::string address = LocalAddress(*to); !address.empty()) return address;
   }
   return Error{ErrorCode::kUnavailable, "--server: there is no route to " + target};
 }

@@ -8,10 +8,10 @@ namespace attune::cli {
 
 std::string HostName();
 
-// An address as it stands before a port: one of IPv6 in brackets.
+// The address as written before a port: an IPv6 address gets brackets.
 std::string Bracketed(const std::string& address);
 
-// This host's address on the way to HOST:PORT. Nothing is sent.
+// This host's address on the route to HOST:PORT. Sends nothing.
 Result<std::string> AddressTowards(const std::string& target);
 
 }  // namespace attune::cli

@@ -34,10 +34,11 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPythonPatience{10};
 constexpr char kNvidiaVendor[] = "0x10de";
-constexpr char kDisplayClass[] = "0x03";  // PCI's base class of GPUs, with and without screens
+constexpr char kDisplayClass[] =
+    "0x03";  // PCI base class of display controllers, which includes GPUs without screens
 
-// Prints where Python is, its version, and that of the package attune, whose distribution is named
-// attune-hpo: empty if there is no such package, ? if it has no version.
+// Prints the path and version of Python, and the version of the package attune (distribution
+// attune-hpo): empty without the package, ? without a version.
 constexpr char kAskPython[] = R"(
 import importlib.util, sys
 print(sys.executable)
@@ -76,8 +77,8 @@ MemoryFacts Memory() {
 
 CgroupFacts CgroupsOfHost() {
   CgroupFacts facts{.cpus = agent::DetectResources().cpus};
-  const auto made = gang::Cgroups::Make({.identity = "doctor " + std::to_string(getpid())});
-  if (!made.ok()) facts.fault = made.error().message;
+  const auto cgroups = gang::Cgroups::Make({.identity = "doctor " + std::to_string(getpid())});
+  if (!cgroups.ok()) facts.fault = cgroups.error().message;
   return facts;
 }
 
@@ -114,8 +115,8 @@ GpuFacts Gpus() {
   return facts;
 }
 
-// The folder itself or, if it is not there yet, the one in which it would be made.
-fs::path NearestFolder(fs::path path) {
+// The folder or, if it does not exist yet, its nearest ancestor that does.
+fs::path NearestExistingFolder(fs::path path) {
   std::error_code failed;
   while (!fs::exists(path, failed) && path != path.parent_path()) path = path.parent_path();
   return path;
@@ -123,16 +124,16 @@ fs::path NearestFolder(fs::path path) {
 
 FileSystemFacts FileSystemOf(const fs::path& path) {
   FileSystemFacts facts{.path = path};
-  const fs::path folder = NearestFolder(path);
+  const fs::path folder = NearestExistingFolder(path);
   std::error_code failed;
   if (!fs::is_directory(folder, failed)) {
     facts.fault = folder == path ? "is not a folder" : folder.string() + " is not a folder";
     return facts;
   }
   if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    facts.fault = (folder == path ? "cannot be written to: "
-                                  : "cannot be made in " + folder.string() + ": ") +
-                  std::string(std::strerror(errno));
+    facts.fault =
+        (folder == path ? "is not writable: " : "cannot be created in " + folder.string() + ": ") +
+        std::string(std::strerror(errno));
     return facts;
   }
   const Result<agent::FileSystem> disk = agent::ReadFileSystem(folder);
@@ -150,11 +151,11 @@ FileSystemFacts FileSystemOf(const fs::path& path) {
   return facts;
 }
 
-// Nothing would be made there for a missing mount.
+// Attune does not create /dev/shm if it is not mounted, so it must exist.
 FileSystemFacts SharedMemory() {
   const fs::path path = "/dev/shm";
   std::error_code failed;
-  if (!fs::exists(path, failed)) return {.path = path, .fault = "is not there"};
+  if (!fs::exists(path, failed)) return {.path = path, .fault = "does not exist"};
   return FileSystemOf(path);
 }
 
@@ -162,14 +163,14 @@ FileSystemFacts TemporaryFolder() {
   const char* const named = std::getenv("TMPDIR");
   const fs::path path = named != nullptr && *named != '\0' ? named : "/tmp";
   std::error_code failed;
-  if (!fs::exists(path, failed)) return {.path = path, .fault = "is not there"};
+  if (!fs::exists(path, failed)) return {.path = path, .fault = "does not exist"};
   return FileSystemOf(path);
 }
 
 PortFacts Port(int port) {
   PortFacts facts{.port = port};
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int yes = 1;  // as a server does, so that one which has just ended is not in the way
+  const int yes = 1;  // like a server, so that the connections of an ended one do not block it
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
@@ -190,7 +191,7 @@ PortFacts Port(int port) {
 }
 
 std::optional<bool> ClockIsSynchronised() {
-  // systemd-timesyncd keeps this file; some ways of synchronising do not tell the kernel.
+  // systemd-timesyncd creates this file. Some other time services do not report to the kernel.
   std::error_code failed;
   if (fs::exists("/run/systemd/timesync/synchronized", failed)) return true;
   timex state{};

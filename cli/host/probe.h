@@ -6,7 +6,7 @@
 
 namespace attune::cli {
 
-// Reads what this host is like. For a moment it makes a cgroup and binds the ports of a server.
+// Reads the facts of this host. Briefly creates a cgroup and binds the ports of a server.
 HostFacts InspectHost(const std::filesystem::path& data_dir);
 
 }  // namespace attune::cli

@@ -16,9 +16,9 @@
 namespace attune::cli {
 namespace {
 
-constexpr size_t kInputBytesMax = 64 * 1024;  // more than any secret has
+constexpr size_t kInputBytesMax = 64 * 1024;  // larger than any secret
 
-// The terminal of standard input does not show what is typed until the object is destroyed.
+// Turns the echo of the terminal at standard input off until destroyed.
 class HiddenTyping {
  public:
   HiddenTyping() {
@@ -41,7 +41,7 @@ class HiddenTyping {
   bool hidden_ = false;
 };
 
-// Reads standard input to its end, or from a terminal one line.
+// Reads standard input: one line if `line`, otherwise to its end.
 Result<std::string> ReadInput(bool line) {
   std::string text;
   std::array<char, 4096> part;
@@ -79,7 +79,7 @@ Result<std::string> ReadSecret(const std::string& prompt, Interrupt& interrupt) 
   if (!typing.hidden())
     return Error{ErrorCode::kInvalid,
                  "the terminal would show the secret; pass it through standard input"};
-  // The process would end at once and leave the terminal without echo.
+  // Otherwise Ctrl-C would end the process and leave the terminal without echo.
   const Interrupt::Subscription restore(interrupt, [&typing] {
     typing.Restore();
     _exit(static_cast<int>(ExitCode::kInterrupted));

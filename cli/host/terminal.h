@@ -8,8 +8,8 @@
 
 namespace attune::cli {
 
-// What the process's descriptor is good for: redrawing and colours on a terminal that can, unless
-// NO_COLOR or TERM=dumb say otherwise.
+// The traits of the descriptor: live with colours on a terminal, unless NO_COLOR or TERM=dumb is
+// set.
 Output::Traits TraitsOf(int descriptor);
 
 // Reads the value of a secret; see Host::read_secret. kInvalid if the terminal cannot hide it.

@@ -42,7 +42,7 @@ std::string FormatNumber(double value) {
   if (value == 0) return "0";
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  // %g turns to exponents at 10^4 already; whole numbers of that size read better as they are.
+  // %g switches to exponents at 10^4; whole numbers of that size are easier to read.
   if (std::abs(value) >= 1e4 && std::abs(value) < 1e7) return Format("%.0f", value);
   return Format("%.4g", value);
 }

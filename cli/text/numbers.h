@@ -9,10 +9,10 @@
 
 namespace attune::cli {
 
-// Four significant digits, as people compare them: 0.8713, 12346, 1.234e-05, nan; no -0.
+// Four significant digits: 0.8713, 12346, 1.234e-05, nan. Prints -0 as 0.
 std::string FormatNumber(double value);
 
-// The same; empty if there is no value.
+// FormatNumber of the value; empty without one.
 std::string FormatOptional(std::optional<double> value);
 
 // "850ms", "12.3s", "4m05s", "3h10m", "2d04h".
@@ -30,19 +30,19 @@ std::string FormatSetting(const Json& value);
 // "lr=0.1 width=32". Reals are shortened to four digits: for tables, not for copying.
 std::string FormatConfigBriefly(const Json& config);
 
-// Of names that stand before values, so that most sections look alike.
+// Minimum width of the names before values, so that most sections align.
 inline constexpr int kNameColumnsMin = 10;
 
-// The columns that the longest key of an object takes, `least` at least.
+// The width of the longest key of an object, but at least `least`.
 int WidestKey(const Json& object, int least);
 
-// "90s", "1.5h", "2d"; a bare number is refused, so that nobody guesses its unit.
+// "90s", "1.5h", "2d"; nullopt for a number without a unit, which is ambiguous.
 std::optional<double> ParseDuration(std::string_view text);
 
-// "512MiB", "16GiB"; a bare number is refused as well.
+// "512MiB", "16GiB"; nullopt for a number without a unit.
 std::optional<int64_t> ParseBytes(std::string_view text);
 
-// Seconds since 1970 of "2026-11-21T10:00:00.000000Z"; nullopt when it is not such a time.
+// Seconds since 1970 of "2026-11-21T10:00:00.000000Z"; nullopt for other texts.
 std::optional<double> ParseTime(std::string_view text);
 
 }  // namespace attune::cli

@@ -7,7 +7,7 @@ namespace attune::cli {
 
 enum class Colour { kPlain, kBold, kDim, kRed, kGreen, kYellow, kBlue, kCyan };
 
-// Paints, or leaves text as it is where colours are off.
+// Adds colours to text if they are enabled.
 class Style {
  public:
   explicit Style(bool colours = false) : colours_(colours) {}

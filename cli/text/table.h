@@ -9,7 +9,7 @@ namespace attune::cli {
 
 struct Column {
   std::string title;
-  bool right = false;  // numbers
+  bool right = false;  // right-aligned, for numbers
 };
 
 struct Cell {
@@ -21,8 +21,8 @@ struct Cell {
   Cell(std::string t, Colour c) : text(std::move(t)), colour(c) {}
 };
 
-// Rows under titles. Columns are as wide as their widest cell; only the last one gives way when the
-// terminal is narrower, down to its title's width.
+// A table with titles. Columns are as wide as their widest cell. On a narrower terminal, the last
+// column shrinks, at most to the width of its title.
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -31,7 +31,7 @@ class Table {
   void Add(std::vector<Cell> row);
   bool empty() const { return rows_.empty(); }
 
-  // One string a line, titles first. `width` 0: no limit.
+  // One string per line, titles first. `width` 0: no limit.
   std::vector<std::string> Lines(const Style& style, int width) const;
 
  private:

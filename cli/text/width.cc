@@ -27,7 +27,7 @@ constexpr std::array kCombining = {
 };
 
 template <size_t kSize>
-bool In(const std::array<Range, kSize>& ranges, char32_t c) {
+bool Contains(const std::array<Range, kSize>& ranges, char32_t c) {
   return std::any_of(ranges.begin(), ranges.end(),
                      [c](Range range) { return c >= range.first && c <= range.last; });
 }
@@ -38,14 +38,14 @@ struct Glyph {
   bool valid = true;
 };
 
-// A colour sequence, ESC [ … m; 0 bytes when there is none here.
+// The length of the colour sequence ESC [ … m at the start of the text; 0 without one.
 size_t EscapeBytes(std::string_view text) {
   if (text.size() < 2 || text[0] != '\x1b' || text[1] != '[') return 0;
   const size_t end = text.find('m');
   return end == std::string_view::npos ? 0 : end + 1;
 }
 
-Glyph First(std::string_view text) {
+Glyph FirstGlyph(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {1, lead < 0x20 || lead == 0x7f ? 0 : 1};
   const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
@@ -56,7 +56,7 @@ Glyph First(std::string_view text) {
     if ((next & 0xc0) != 0x80) return {1, 1, false};
     c = (c << 6) | (next & 0x3f);
   }
-  return {bytes, In(kCombining, c) ? 0 : In(kWide, c) ? 2 : 1};
+  return {bytes, Contains(kCombining, c) ? 0 : Contains(kWide, c) ? 2 : 1};
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ int DisplayWidth(std::string_view text) {
   while (!text.empty()) {
     const size_t escape = EscapeBytes(text);
     if (escape == 0) {
-      const Glyph glyph = First(text);
+      const Glyph glyph = FirstGlyph(text);
       columns += glyph.columns;
       text.remove_prefix(glyph.bytes);
     } else {
@@ -81,7 +81,7 @@ std::string Clean(std::string_view text) {
   clean.reserve(text.size());
   while (!text.empty()) {
     const auto lead = static_cast<unsigned char>(text[0]);
-    const Glyph glyph = First(text);
+    const Glyph glyph = FirstGlyph(text);
     // C1 control characters, which some terminals obey, are U+0080 … U+009F.
     const bool c1 = glyph.bytes == 2 && lead == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
     if (lead < 0x20 || lead == 0x7f || c1) {
@@ -101,9 +101,9 @@ std::string FirstLine(std::string_view text) {
 }
 
 std::string JoinWithCommas(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
+  std::string joined;
+  for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;
+  return joined;
 }
 
 std::string JoinWithCommas(const std::vector<int64_t>& numbers) {
@@ -125,7 +125,7 @@ std::string Clip(std::string_view text, int width) {
       text.remove_prefix(escape);
       continue;
     }
-    const Glyph glyph = First(text);
+    const Glyph glyph = FirstGlyph(text);
     if (columns + glyph.columns > width - 1) break;
     clipped += text.substr(0, glyph.bytes);
     columns += glyph.columns;

@@ -13,11 +13,11 @@ namespace attune::cli {
 namespace {
 
 // The texts of both sweeps, or one text if they are equal.
-std::string Between(const std::string& a, const std::string& b) {
+std::string TextOfBoth(const std::string& a, const std::string& b) {
   return a == b ? a : a + " … " + b;
 }
 
-std::string NameOfScheduler(const Json& scheduler) { return TextAt(scheduler, "name"); }
+std::string NameOfScheduler(const Json& scheduler) { return TextMember(scheduler, "name"); }
 
 std::string SchedulerText(const Json& scheduler) {
   std::string text;
@@ -58,47 +58,49 @@ class View {
                      Clean(SchedulerText(replay_.scheduler)) + ", on " +
                      FormatCount(replay_.slots, "slot"));
     lines_.emplace_back();
-    Comparison();
+    AddComparison();
     lines_.emplace_back();
-    lines_.push_back(BestTrial());
-    if (const std::string text = Unknown(); !text.empty()) lines_.push_back(text);
-    Trials();
+    lines_.push_back(BestTrialText());
+    if (const std::string text = UnknownText(); !text.empty()) lines_.push_back(text);
+    AddTrials();
     return std::move(lines_);
   }
 
  private:
   template <class Number, class Format>
-  void Row(Table& table, const std::string& name, Number rest::Outcome::*member, Format format) {
-    const auto was = static_cast<double>(recorded_.*member);
-    const auto least = static_cast<double>(std::min(worst_.*member, best_.*member));
-    const auto most = static_cast<double>(std::max(worst_.*member, best_.*member));
+  void AddRow(Table& table, const std::string& name, Number rest::Outcome::*member, Format format) {
+    const auto recorded = static_cast<double>(recorded_.*member);
+    const auto lowest = static_cast<double>(std::min(worst_.*member, best_.*member));
+    const auto highest = static_cast<double>(std::max(worst_.*member, best_.*member));
     const auto change = [&](double value) {
-      const double percent = was > 0 ? std::round(100 * (value - was) / was) : 0;
+      const double percent = recorded > 0 ? std::round(100 * (value - recorded) / recorded) : 0;
       return (percent > 0 ? "+" : "") + FormatNumber(percent) + " %";
     };
-    table.Add({Cell(name, Colour::kDim), format(was), Between(format(least), format(most)),
-               Between(change(least), change(most))});
+    table.Add({Cell(name, Colour::kDim), format(recorded),
+               TextOfBoth(format(lowest), format(highest)),
+               TextOfBoth(change(lowest), change(highest))});
   }
 
-  void Comparison() {
+  void AddComparison() {
     Table table({{""}, {"RECORDED"}, {"REPLAYED"}, {"CHANGE"}});
     table.Add({Cell("scheduler", Colour::kDim), NameOfScheduler(replay_.recorded_scheduler),
                NameOfScheduler(replay_.scheduler), ""});
-    if (recorded_.gpu_hours > 0) Row(table, "GPU-hours", &rest::Outcome::gpu_hours, FormatNumber);
-    Row(table, "CPU-hours", &rest::Outcome::cpu_hours, FormatNumber);
-    Row(table, "time", &rest::Outcome::wall_seconds, FormatDuration);
-    Row(table, "steps", &rest::Outcome::steps,
-        [](double steps) { return std::to_string(static_cast<int64_t>(steps)); });
+    if (recorded_.gpu_hours > 0)
+      AddRow(table, "GPU-hours", &rest::Outcome::gpu_hours, FormatNumber);
+    AddRow(table, "CPU-hours", &rest::Outcome::cpu_hours, FormatNumber);
+    AddRow(table, "time", &rest::Outcome::wall_seconds, FormatDuration);
+    AddRow(table, "steps", &rest::Outcome::steps,
+           [](double steps) { return std::to_string(static_cast<int64_t>(steps)); });
     table.Add({Cell("trials", Colour::kDim), OutcomeCounts(recorded_.trials),
-               Between(OutcomeCounts(worst_.trials), OutcomeCounts(best_.trials)), ""});
+               TextOfBoth(OutcomeCounts(worst_.trials), OutcomeCounts(best_.trials)), ""});
     const std::string& metric = replay_.metric;
     table.Add({Cell("best", Colour::kDim), BestText(recorded_.best, metric),
-               Between(BestText(worst_.best, metric), BestText(best_.best, metric)), ""});
+               TextOfBoth(BestText(worst_.best, metric), BestText(best_.best, metric)), ""});
     for (std::string& line : table.Lines(style_, 0)) lines_.push_back(std::move(line));
   }
 
   // What becomes of the trial that was recorded as the best.
-  std::string BestTrial() const {
+  std::string BestTrialText() const {
     if (!recorded_.best.has_value()) return "no recorded report counts";
     const rest::BestValue& best = *recorded_.best;
     const std::string name = "trial " + std::to_string(best.trial) + ", the recorded best, ";
@@ -109,9 +111,9 @@ class View {
                           name + "reaches step " + std::to_string(best.step) + " again");
     std::string regret = "; the replayed sweep may have no best report";
     if (worst_.regret.has_value() && best_.regret.has_value()) {
-      const auto [least, most] = std::minmax(*worst_.regret, *best_.regret);
+      const auto [lowest, highest] = std::minmax(*worst_.regret, *best_.regret);
       regret = "; the best report of the replayed sweep is worse by " +
-               Between(FormatNumber(least), FormatNumber(most));
+               TextOfBoth(FormatNumber(lowest), FormatNumber(highest));
     }
     if (in_worst_case != in_best_case)
       return style_.Paint(Colour::kYellow,
@@ -123,7 +125,7 @@ class View {
                                             regret + ": " + end.reason));
   }
 
-  std::string Unknown() const {
+  std::string UnknownText() const {
     if (replay_.unknown == 0) return "";
     return style_.Paint(Colour::kYellow,
                         std::to_string(replay_.unknown) + " of " +
@@ -136,32 +138,33 @@ class View {
     return end.state == "pending" ? "not tried" : end.state + ' ' + std::to_string(end.step);
   }
 
-  void Trials() {
+  void AddTrials() {
     Table table({{"TRIAL", true}, {"RECORDED"}, {"REPLAYED"}, {"WHY"}});
-    int64_t same = 0;
+    int64_t unchanged = 0;
     for (const rest::ReplayedTrial& trial : replay_.trials) {
-      const std::string was = EndText(trial.recorded);
-      const std::string is = Between(EndText(trial.worst_case), EndText(trial.best_case));
-      if (is == was && !trial.unknown) {
-        ++same;
+      const std::string recorded = EndText(trial.recorded);
+      const std::string replayed = TextOfBoth(EndText(trial.worst_case), EndText(trial.best_case));
+      if (replayed == recorded && !trial.unknown) {
+        ++unchanged;
         continue;
       }
       // An unknown trial is judged by assumed values, so their reason is not shown.
       const std::string why = trial.unknown
                                   ? "recorded up to step " + std::to_string(trial.recorded.step)
                                   : trial.worst_case.reason;
-      table.Add({std::to_string(trial.number), was,
-                 Cell(is + (trial.unknown ? " ?" : ""), ColourOfState(trial.worst_case.state)),
-                 Clean(why)});
+      table.Add(
+          {std::to_string(trial.number), recorded,
+           Cell(replayed + (trial.unknown ? " ?" : ""), ColourOfState(trial.worst_case.state)),
+           Clean(why)});
     }
     if (!table.empty()) {
       lines_.emplace_back();
       for (std::string& line : table.Lines(style_, width_)) lines_.push_back(std::move(line));
     }
-    if (same > 0) {
+    if (unchanged > 0) {
       lines_.emplace_back();
-      lines_.push_back(std::to_string(same) + (same == 1 ? " trial ends" : " trials end") +
-                       " at the recorded step");
+      lines_.push_back(std::to_string(unchanged) +
+                       (unchanged == 1 ? " trial ends" : " trials end") + " at the recorded step");
     }
   }
 

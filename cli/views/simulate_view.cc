@@ -16,7 +16,7 @@ constexpr TrialState kFinal[] = {TrialState::kCompleted, TrialState::kStopped, T
                                  TrialState::kKilled};
 
 std::string Percent(double share) { return FormatNumber(std::round(1000 * share) / 10) + " %"; }
-double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+double FractionOf(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 double SlotHours(const Simulated& simulated) {
   return simulated.summary.slot_seconds / kSecondsPerHour;
@@ -28,11 +28,11 @@ double GpuHours(const Simulated& simulated) {
 
 // The share of the slots that was used while the sweep ran.
 double Utilisation(const Simulated& simulated) {
-  return Share(simulated.summary.slot_seconds,
-               simulated.summary.wall.value * simulated.assumed.slots);
+  return FractionOf(simulated.summary.slot_seconds,
+                    simulated.summary.wall.value * simulated.assumed.slots);
 }
 
-std::string Slots(const Simulated& simulated) {
+std::string SlotsText(const Simulated& simulated) {
   const GangSpec& gang = simulated.spec.gang;
   const int gpus = gang.per_worker.gpus;
   const int executors = simulated.assumed.executors;
@@ -42,7 +42,7 @@ std::string Slots(const Simulated& simulated) {
          (executors > 1 ? " on " + FormatCount(executors, "executor") : "");
 }
 
-std::string Trials(const Summary& summary) {
+std::string TrialsText(const Summary& summary) {
   std::string text;
   for (const TrialState state : kFinal) {
     if (summary.Count(state) > 0)
@@ -52,7 +52,7 @@ std::string Trials(const Summary& summary) {
   return text.empty() ? "none" : text;
 }
 
-std::string Best(const Simulated& simulated) {
+std::string BestText(const Simulated& simulated) {
   if (!simulated.summary.best) return "none";
   const Summary::Best& best = *simulated.summary.best;
   return simulated.spec.objective().metric + ' ' + FormatNumber(best.value) + ", trial " +
@@ -82,8 +82,8 @@ std::vector<std::string> SimulationSections(const Simulated& simulated, const St
   lines.push_back(style.Paint(Colour::kBold, Clean(spec.name)) + "  " +
                   style.Paint(ColourOfState(state), state));
   if (!summary.reason.empty()) field("reason", summary.reason);
-  field("simulated",
-        Slots(simulated) + ", curves " + simulated.curves + ", seed " + std::to_string(spec.seed));
+  field("simulated", SlotsText(simulated) + ", curves " + simulated.curves + ", seed " +
+                         std::to_string(spec.seed));
   field("time", FormatDuration(summary.wall.value));
   if (spec.gang.per_worker.gpus > 0) {
     field("GPU-hours", FormatNumber(GpuHours(simulated)));
@@ -92,12 +92,12 @@ std::vector<std::string> SimulationSections(const Simulated& simulated, const St
   }
   field("utilisation", Percent(Utilisation(simulated)) + " of the slots, at most " +
                            std::to_string(summary.peak_slots) + " at once");
-  field("trials", Trials(summary));
+  field("trials", TrialsText(summary));
   const auto steps = static_cast<double>(summary.steps);
   const auto in_full = static_cast<double>(summary.steps_in_full);
   field("steps", std::to_string(summary.steps) + " of " + std::to_string(summary.steps_in_full) +
-                     " with no trial stopped, " + Percent(Share(steps, in_full)));
-  field("best", Best(simulated));
+                     " with no trial stopped, " + Percent(FractionOf(steps, in_full)));
+  field("best", BestText(simulated));
   if (!summary.rungs.empty()) {
     lines.emplace_back();
     for (std::string& line : RungTable(summary, style)) lines.push_back(std::move(line));

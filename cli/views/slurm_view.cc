@@ -19,10 +19,11 @@ std::string Rounded(double hours) {
   return text.data();
 }
 
-std::string Line(const char* what, const slurm::Hours& hours, double slurm::Amount::*of) {
-  std::string text = std::string(what) + "-hours allocated " + Rounded(hours.held.*of) + ": " +
-                     Rounded(hours.in_use.*of) + " in use, " + Rounded(hours.idle().*of) + " idle";
-  if (hours.unseen.*of > 0) text += ", " + Rounded(hours.unseen.*of) + " unobserved";
+std::string HoursLine(const char* what, const slurm::Hours& hours, double slurm::Amount::*member) {
+  std::string text = std::string(what) + "-hours allocated " + Rounded(hours.held.*member) + ": " +
+                     Rounded(hours.in_use.*member) + " in use, " + Rounded(hours.idle().*member) +
+                     " idle";
+  if (hours.unseen.*member > 0) text += ", " + Rounded(hours.unseen.*member) + " unobserved";
   return text;
 }
 
@@ -49,8 +50,9 @@ rest::Hours MakeHours(const slurm::Hours& hours) {
 
 std::vector<std::string> HoursLines(const slurm::Hours& hours) {
   if (hours.held.nodes == 0) return {};
-  if (hours.held.gpus > 0) return {Line("GPU", hours, &slurm::Amount::gpus)};
-  return {Line("node", hours, &slurm::Amount::nodes), Line("CPU", hours, &slurm::Amount::cpus)};
+  if (hours.held.gpus > 0) return {HoursLine("GPU", hours, &slurm::Amount::gpus)};
+  return {HoursLine("node", hours, &slurm::Amount::nodes),
+          HoursLine("CPU", hours, &slurm::Amount::cpus)};
 }
 
 rest::FleetReport MakeReport(const FleetFacts& facts, const slurm::ManagerView& view) {

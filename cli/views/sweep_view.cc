@@ -13,14 +13,14 @@ namespace attune::cli {
 namespace {
 
 constexpr int kBarWidth = 30;  // for an importance of 100 %
-constexpr char kBeginsWith[] = "begins with";
+constexpr char kWarmStart[] = "warm start";
 
 // Columns for everything except the metric and the parameters.
 int SweepNameColumns(const rest::SweepDetail& sweep) {
   int columns = std::max(kNameColumnsMin, DisplayWidth(Clean(sweep.metric.name)));
   for (const rest::Parameter& parameter : sweep.parameters)
     columns = std::max(columns, DisplayWidth(Clean(parameter.name)));
-  if (!sweep.warm_start.empty()) columns = std::max(columns, DisplayWidth(kBeginsWith));
+  if (!sweep.warm_start.empty()) columns = std::max(columns, DisplayWidth(kWarmStart));
   return sweep.best.has_value() ? WidestKey(sweep.best->config, columns) : columns;
 }
 
@@ -213,7 +213,7 @@ std::vector<std::string> SweepSections(const rest::SweepDetail& sweep, double no
   field(has_front ? "metrics" : "metric", Metrics(sweep));
   field("within", Constraints(sweep));
   field("searcher", sweep.searcher);
-  for (const std::string& taken : sweep.warm_start) field(kBeginsWith, taken);
+  for (const std::string& taken : sweep.warm_start) field(kWarmStart, taken);
   field("scheduler", SchedulerText(sweep));
   field("limits", Limits(sweep));
   if (sweep.external) {

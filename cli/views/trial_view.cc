@@ -18,7 +18,8 @@ int TrialNameColumns(const rest::Trial& trial) {
 }
 
 // The time between two moments of an attempt; empty while one of them is missing.
-std::string Between(const std::optional<std::string>& from, const std::optional<std::string>& to) {
+std::string DurationBetween(const std::optional<std::string>& from,
+                            const std::optional<std::string>& to) {
   const std::optional<double> start = ParseTime(from.value_or(""));
   const std::optional<double> end = ParseTime(to.value_or(""));
   return start.has_value() && end.has_value() ? FormatDuration(*end - *start) : "";
@@ -73,7 +74,8 @@ void AddMetrics(const rest::Trial& trial, Sections& sections) {
 }
 
 // How an attempt continues the one before it (null: it is the first).
-std::string Beginning(const rest::Attempt* before, const std::vector<rest::Decision>& decisions) {
+std::string HowItStarted(const rest::Attempt* before,
+                         const std::vector<rest::Decision>& decisions) {
   if (before == nullptr || before->outcome.empty()) return "";
   if (before->outcome != "paused") return "again";
   std::string verdict;
@@ -101,11 +103,11 @@ void AddAttempts(const std::vector<rest::Attempt>& attempts,
   const rest::Attempt* before = nullptr;
   for (const rest::Attempt& attempt : attempts) {
     const auto& from = attempt.resumed_from;
-    table.Add({std::to_string(attempt.number), Beginning(before, decisions), attempt.state,
+    table.Add({std::to_string(attempt.number), HowItStarted(before, decisions), attempt.state,
                attempt.outcome, attempt.executor, std::to_string(attempt.ranks.size()),
                from.has_value() ? "step " + std::to_string(*from) : "",
-               Between(attempt.decided, attempt.first_step),
-               Between(attempt.started, attempt.ended)});
+               DurationBetween(attempt.decided, attempt.first_step),
+               DurationBetween(attempt.started, attempt.ended)});
     before = &attempt;
   }
   sections.Add(table);
@@ -192,11 +194,11 @@ std::string PolicyOf(const rest::Explanation& explanation) {
   for (const auto& [name, value] : explanation.policy->items()) {
     if (name != "name") options[name] = value;
   }
-  return Clean(TextAt(*explanation.policy, "name") + ' ' + FormatConfigBriefly(options) +
+  return Clean(TextMember(*explanation.policy, "name") + ' ' + FormatConfigBriefly(options) +
                (explanation.policy_changed ? "; edited since" : ""));
 }
 
-// The trials that it was compared with, best first.
+// The trials that this trial was compared with, best first.
 void AddRung(const rest::Explanation& explanation, int64_t number, Sections& sections) {
   if (explanation.rung_trials.empty() || !explanation.decision.has_value()) return;
   sections.Title("rung " + std::to_string(explanation.decision->rung) + " of " +
@@ -216,7 +218,7 @@ void AddRung(const rest::Explanation& explanation, int64_t number, Sections& sec
 }
 
 // The state of the trial since the decision; empty if the decision already says it.
-std::string Since(const std::optional<rest::Decision>& decision, const rest::Trial& trial) {
+std::string StateSince(const std::optional<rest::Decision>& decision, const rest::Trial& trial) {
   const std::string reason = FirstLine(trial.reason);
   const bool is_told =
       reason.empty() || (decision.has_value() && reason == FirstLine(decision->reason));
@@ -286,7 +288,7 @@ std::vector<std::string> ExplanationSections(const rest::Explanation& explanatio
   sections.Field("proposed", Proposal(explanation.origin, explanation.rationale));
   sections.Field("decided", decision.has_value() ? FirstLine(decision->reason) : "nothing yet");
   sections.Field("by", PolicyOf(explanation));
-  if (trial != nullptr) sections.Field("now", Since(decision, *trial));
+  if (trial != nullptr) sections.Field("now", StateSince(decision, *trial));
   AddRung(explanation, number, sections);
   if (trial != nullptr) AddPromotions(trial->decisions, sections);
   return sections.Take();

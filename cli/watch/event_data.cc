@@ -5,10 +5,10 @@
 namespace attune::cli {
 namespace {
 
-// Leaves `value` as it is if the event has no such member, or if its type is another one.
+// Leaves `value` unchanged if the event has no such member or its type differs.
 template <class T>
 void ReadMember(const Json& data, const char* name, T& value) {
-  const Json& member = At(data, name);
+  const Json& member = MemberOf(data, name);
   if (member.is_null()) return;
   if (Result<T> read = rest::Parse<T>(member); read.ok()) value = *std::move(read);
 }

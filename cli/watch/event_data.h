@@ -20,13 +20,13 @@ struct EventData {
   std::string state;
   std::string reason;
 
-  // Of a sweep.
+  // Members of sweep events.
   std::string end_state;
   int64_t max_trials = 0;
   int64_t max_step = 0;
   std::vector<std::string> changes;
 
-  // Of a trial.
+  // Members of trial events.
   std::optional<int64_t> trial;
   int64_t attempt = 0;
   int64_t step = 0;
@@ -35,7 +35,7 @@ struct EventData {
   Json config;
   std::map<std::string, rest::Real> metrics;
 
-  // Of an executor.
+  // Members of executor events.
   std::string executor;
   std::optional<bool> drained;
   std::optional<bool> quarantined;

@@ -31,8 +31,7 @@ std::string ExecutorChanged(const EventData& data) {
     const std::string reason = FirstLine(data.reason);
     return name + change + (reason.empty() ? "" : " (" + reason + ')');
   };
-  if (data.drained.has_value())
-    return with_reason(*data.drained ? " is drained" : " takes gangs again");
+  if (data.drained.has_value()) return with_reason(*data.drained ? " was drained" : " was resumed");
   if (data.quarantined.has_value()) {
     return with_reason(*data.quarantined ? " is quarantined until " + data.until
                                          : " is no longer quarantined");
@@ -48,7 +47,7 @@ std::string ExecutorChanged(const EventData& data) {
          " GPUs, " + FormatBytes(static_cast<double>(data.memory_bytes));
 }
 
-// Of an event about a trial, which the sweep has.
+// Describes an event about a trial. `row`: the trial in `sweep`.
 std::string TrialLine(const std::string& kind, const EventData& data, const TrialRow& row,
                       const SweepModel& sweep) {
   if (kind == "trial_changed") return TrialChanged(row, sweep);

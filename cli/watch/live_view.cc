@@ -14,14 +14,14 @@ constexpr int kRungBarColumns = 8;
 constexpr int kProgressColumns = 10;
 constexpr int kEndedForEstimateMin = 3;
 
-std::string Upper(std::string text) {
+std::string ToUpper(std::string text) {
   for (char& c : text) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   }
   return text;
 }
 
-std::string Header(const SweepModel& sweep, const Style& style, double now) {
+std::string HeaderLine(const SweepModel& sweep, const Style& style, double now) {
   std::string line = style.Paint(Colour::kBold, Clean(sweep.name()));
   line += "  " + sweep.id() + "  " + style.Paint(ColourOfState(sweep.state()), sweep.state());
   line += "  " + std::to_string(sweep.ended_trials());
@@ -39,17 +39,17 @@ std::string Header(const SweepModel& sweep, const Style& style, double now) {
   if (sweep.created().has_value() && !sweep.ended()) {
     line += "  " + FormatDuration(now - *sweep.created());
   }
-  if (const std::string left = TimeLeft(sweep, now); !left.empty()) line += "  ETA " + left;
+  if (const std::string eta = TimeLeft(sweep, now); !eta.empty()) line += "  ETA " + eta;
   return line;
 }
 
-std::string Rungs(const SweepModel& sweep) {
-  int64_t most = 1;
-  for (const int64_t rung : sweep.rungs()) most = std::max(most, sweep.Reached(rung));
+std::string RungsLine(const SweepModel& sweep) {
+  int64_t largest = 1;
+  for (const int64_t rung : sweep.rungs()) largest = std::max(largest, sweep.Reached(rung));
   std::string line;
   for (const int64_t rung : sweep.rungs()) {
     const int64_t reached = sweep.Reached(rung);
-    const double fraction = static_cast<double>(reached) / static_cast<double>(most);
+    const double fraction = static_cast<double>(reached) / static_cast<double>(largest);
     const std::string bar = Bar(fraction, kRungBarColumns, "");
     line += (line.empty() ? "rung " : " │ rung ") + std::to_string(rung) + ' ' + bar +
             (bar.empty() ? "" : " ") + std::to_string(reached);
@@ -57,8 +57,8 @@ std::string Rungs(const SweepModel& sweep) {
   return line;
 }
 
-// Running and paused ones, then the best of the rest.
-std::vector<const TrialRow*> Shown(const SweepModel& sweep, size_t limit) {
+// The best trial, then the running ones, then the others from the best on.
+std::vector<const TrialRow*> TrialsToShow(const SweepModel& sweep, size_t limit) {
   std::vector<const TrialRow*> rows;
   for (const auto& [number, row] : sweep.trials()) rows.push_back(&row);
   const auto group = [](const TrialRow& row) {
@@ -69,7 +69,7 @@ std::vector<const TrialRow*> Shown(const SweepModel& sweep, size_t limit) {
     if (!a->best.has_value() || !b->best.has_value()) return a->best.has_value();
     return sweep.objective().Better(*a->best, *b->best);
   });
-  // The best one is always seen, however many run.
+  // Shows the best trial even if more trials run than fit.
   if (const TrialRow* best = sweep.Best(); best != nullptr && limit > 0) {
     const auto found = std::find(rows.begin(), rows.end(), best);
     std::rotate(rows.begin(), found, found + 1);
@@ -78,20 +78,21 @@ std::vector<const TrialRow*> Shown(const SweepModel& sweep, size_t limit) {
   return rows;
 }
 
-std::string Steps(const TrialRow& row, int64_t max_step) {
+std::string StepText(const TrialRow& row, int64_t max_step) {
   std::string text = std::to_string(row.step);
   if (max_step > 0) text += '/' + std::to_string(max_step);
   return text;
 }
 
-std::string ToBest(const TrialRow& row, const TrialRow* best) {
+std::string DifferenceToBest(const TrialRow& row, const TrialRow* best) {
   if (!row.best.has_value() || best == nullptr) return "";
   if (&row == best) return "best";
   const double difference = *row.best - *best->best;
   return (difference >= 0 ? "+" : "") + FormatNumber(difference);
 }
 
-std::string Remark(const TrialRow& row) {
+// The rightmost cell of a trial.
+std::string Note(const TrialRow& row) {
   if (row.attempts > 1) return "attempt " + std::to_string(row.attempts);
   return row.executor;
 }
@@ -104,26 +105,26 @@ std::string TimeLeft(const SweepModel& sweep, double now) {
       ended < kEndedForEstimateMin) {
     return "";
   }
-  const double each = (now - *sweep.created()) / static_cast<double>(ended);
-  return '~' + FormatDuration(each * static_cast<double>(sweep.max_trials() - ended));
+  const double seconds_per_trial = (now - *sweep.created()) / static_cast<double>(ended);
+  return '~' + FormatDuration(seconds_per_trial * static_cast<double>(sweep.max_trials() - ended));
 }
 
 std::vector<std::string> LiveView(const SweepModel& sweep, const Style& style, TerminalSize size,
                                   double now) {
-  std::vector<std::string> lines = {Header(sweep, style, now)};
-  if (!sweep.rungs().empty()) lines.push_back(Rungs(sweep));
-  if (const std::string stuck = sweep.stuck(); !stuck.empty()) {
-    lines.push_back(style.Paint(Colour::kYellow, "waiting: " + Clean(stuck)));
+  std::vector<std::string> lines = {HeaderLine(sweep, style, now)};
+  if (!sweep.rungs().empty()) lines.push_back(RungsLine(sweep));
+  if (const std::string reason = sweep.idle_reason(); !reason.empty()) {
+    lines.push_back(style.Paint(Colour::kYellow, "waiting: " + Clean(reason)));
   }
 
   const int free_rows = size.rows - static_cast<int>(lines.size()) - 3;  // titles, rest, cursor
   const auto limit = static_cast<size_t>(std::clamp(free_rows, 0, kTrialRowsMax));
-  const std::vector<const TrialRow*> shown = Shown(sweep, limit);
+  const std::vector<const TrialRow*> shown = TrialsToShow(sweep, limit);
   const TrialRow* const best = sweep.Best();
   Table table({{"TRIAL", true},
                {"STATE"},
                {"STEP", true},
-               {Upper(sweep.objective().metric), true},
+               {ToUpper(sweep.objective().metric), true},
                {"BEST", true},
                {"Δbest", true},
                {"PROGRESS"},
@@ -134,19 +135,19 @@ std::vector<std::string> LiveView(const SweepModel& sweep, const Style& style, T
                                                  : 0;
     table.Add({std::to_string(row->number),
                {row->state, ColourOfState(row->state)},
-               Steps(*row, sweep.max_step()),
+               StepText(*row, sweep.max_step()),
                row->last.has_value() ? FormatNumber(*row->last) : "",
                {row->best.has_value() ? FormatNumber(*row->best) : "",
                 row == best ? Colour::kGreen : Colour::kPlain},
-               ToBest(*row, best),
+               DifferenceToBest(*row, best),
                sweep.max_step() > 0 ? Bar(progress, kProgressColumns) : "",
-               {Remark(*row), Colour::kDim}});
+               {Note(*row), Colour::kDim}});
   }
   if (!table.empty()) {
     for (std::string& line : table.Lines(style, 0)) lines.push_back(std::move(line));
   }
-  if (const size_t rest = sweep.trials().size() - shown.size(); rest > 0 && limit > 0) {
-    lines.push_back(style.Paint(Colour::kDim, "and " + std::to_string(rest) + " more"));
+  if (const size_t hidden = sweep.trials().size() - shown.size(); hidden > 0 && limit > 0) {
+    lines.push_back(style.Paint(Colour::kDim, "and " + std::to_string(hidden) + " more"));
   }
   for (std::string& line : lines) line = Clip(line, std::max(1, size.columns - 1));
   return lines;

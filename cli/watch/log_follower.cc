@@ -16,9 +16,9 @@ Status LogFollower::CopyRest() {
 
 Status LogFollower::Copy(int64_t attempts) {
   if (newest_only_ && attempts > 0 && attempts != attempt_) {
-    // The attempt followed so far has ended; its log may have grown since the last look.
+    // The followed attempt has ended. Copies the end of its log before the next one.
     if (attempt_.has_value()) {
-      if (Status rest = CopyRest(); !rest.ok()) return rest;
+      if (Status copied = CopyRest(); !copied.ok()) return copied;
     }
     attempt_ = static_cast<int>(attempts);
     offset_ = 0;

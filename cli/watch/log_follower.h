@@ -9,10 +9,10 @@
 
 namespace attune::cli {
 
-// Writes what a rank of a trial prints, a piece at a time.
+// Copies the log of a rank to an output, piece by piece.
 class LogFollower {
  public:
-  // `attempt` absent: the newest, over all that are to come.
+  // `attempt` nullopt: follows the newest attempt, and later ones when they start.
   LogFollower(Api& api, TrialName trial, int rank, std::optional<int> attempt, Output& output)
       : api_(api),
         trial_(std::move(trial)),
@@ -21,8 +21,9 @@ class LogFollower {
         newest_only_(!attempt.has_value()),
         output_(output) {}
 
-  // What is new since the last call; `attempts`: how many the trial has had. Errors: kNotFound
-  // while a trial waits for its first gang, and what the server refuses. May be called again.
+  // Writes the lines since the last call. `attempts`: number of the trial's attempts so far.
+  // Errors: kNotFound while the trial waits for its first gang, and refusals of the server. Can be
+  // called again after an error.
   Status Copy(int64_t attempts);
 
  private:
@@ -31,10 +32,10 @@ class LogFollower {
   Api& api_;
   TrialName trial_;
   int rank_;
-  std::optional<int> attempt_;  // whose log is being read
+  std::optional<int> attempt_;  // the attempt whose log is copied
   bool newest_only_;
   Output& output_;
-  int64_t offset_ = 0;  // in it
+  int64_t offset_ = 0;  // position in that log
 };
 
 }  // namespace attune::cli

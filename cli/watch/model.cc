@@ -94,11 +94,11 @@ void SweepModel::Apply(const ServerEvent& event) {
     const std::optional<double> value = FindMetric(data.metrics, objective_.metric);
     if (!value.has_value()) return;
     row.last = value;
-    const bool counts = std::ranges::all_of(constraints_, [&](const Constraint& constraint) {
+    const bool is_feasible = std::ranges::all_of(constraints_, [&](const Constraint& constraint) {
       const std::optional<double> bounded = FindMetric(data.metrics, constraint.metric);
       return bounded.has_value() && constraint.Holds(*bounded);
     });
-    if (!counts) return;
+    if (!is_feasible) return;
     if (!row.best.has_value() || objective_.Better(*value, *row.best)) row.best = value;
   }
 }

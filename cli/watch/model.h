@@ -23,26 +23,26 @@ struct TrialRow {
   std::string executor;  // of its newest attempt; empty until an event names it
   int64_t step = 0;
   int64_t attempts = 0;
-  std::optional<double> last;  // the sweep's metric, last reported
+  std::optional<double> last;  // last report of the sweep's metric
   std::optional<double> best;
   Json config = Json::object();
 };
 
-// A sweep, read over REST and kept up to date by events. Events that an answer already includes
-// may be applied again.
+// A sweep, read over REST and updated by events. Applying an event that an answer already includes
+// is harmless.
 class SweepModel {
  public:
   void Reset(const rest::Sweep& sweep, const std::vector<rest::Trial>& trials);
-  void Refresh(const rest::Sweep& sweep);  // the sweep only
+  void Refresh(const rest::Sweep& sweep);  // keeps the trials
   void Apply(const ServerEvent& event);
 
   const std::string& id() const { return id_; }
   const std::string& name() const { return name_; }
   const std::string& state() const { return state_; }
   const std::string& reason() const { return reason_; }
-  const std::string& end_state() const { return end_state_; }  // empty: it is not stopping
-  // Why nothing runs; empty if something runs, because then the next gang waits for that.
-  std::string stuck() const { return Count("running") == 0 ? waiting_reason_ : ""; }
+  const std::string& end_state() const { return end_state_; }  // empty unless the sweep is ending
+  // Why no trial runs; empty while one runs, because then the next gang waits for it.
+  std::string idle_reason() const { return Count("running") == 0 ? waiting_reason_ : ""; }
   const Objective& objective() const { return objective_; }
   const std::vector<int64_t>& rungs() const { return rungs_; }
   int64_t max_step() const { return max_step_; }
@@ -54,7 +54,7 @@ class SweepModel {
   bool ended() const;
   int64_t Count(std::string_view state) const;
   int64_t ended_trials() const;
-  int64_t Reached(int64_t rung) const;  // trials that have reported at this step or a later one
+  int64_t Reached(int64_t rung) const;  // number of trials at this step or later
   const TrialRow* Best() const;         // null before the first report; owned by the model
 
  private:
@@ -74,7 +74,7 @@ class SweepModel {
   std::map<int64_t, TrialRow> trials_;
 };
 
-// Whether a sweep or a trial in this state stays in it.
+// Whether a sweep or trial in this state has ended.
 bool IsFinal(std::string_view state);
 
 // The number of trials in each state, in the order of the contract.

@@ -36,7 +36,7 @@ void AddBest(const rest::Sweep& sweep, const Style& style, std::vector<std::stri
 }
 
 // The reason without the step and the state, which have their own columns.
-std::string Why(const rest::Trial& trial) {
+std::string ShortReason(const rest::Trial& trial) {
   std::string reason = trial.reason;
   if (reason.starts_with("stopped at step ")) {
     if (const size_t colon = reason.find(": "); colon != std::string::npos) {
@@ -56,7 +56,7 @@ void AddTable(const std::string& title, const std::vector<rest::Trial>& trials,
   for (size_t i = 0; i < std::min(trials.size(), kStoppedShownMax); ++i) {
     const rest::Trial& trial = trials[i];
     table.Add({std::to_string(trial.number), std::to_string(trial.step), FormatOptional(trial.best),
-               Why(trial)});
+               ShortReason(trial)});
   }
   for (std::string& line : table.Lines(style, width)) lines.push_back(std::move(line));
   if (trials.size() > kStoppedShownMax) {
@@ -65,7 +65,7 @@ void AddTable(const std::string& title, const std::vector<rest::Trial>& trials,
   }
 }
 
-std::vector<rest::Trial> InState(std::vector<rest::Trial> trials, std::string_view state) {
+std::vector<rest::Trial> TrialsInState(std::vector<rest::Trial> trials, std::string_view state) {
   std::erase_if(trials, [&](const rest::Trial& trial) { return trial.state != state; });
   return trials;
 }
@@ -106,13 +106,13 @@ std::vector<std::string> OutcomeLines(const rest::Sweep& sweep,
   lines.push_back("");
   AddBest(sweep, style, lines);
 
-  const auto stopped = InState(trials, "stopped");
-  const auto failed = InState(trials, "failed");
-  const std::string of = " of " + std::to_string(trials.size()) + " trials";
+  const auto stopped = TrialsInState(trials, "stopped");
+  const auto failed = TrialsInState(trials, "failed");
+  const std::string total = " of " + std::to_string(trials.size()) + " trials";
   const std::string& metric = sweep.metric.name;
-  AddTable(std::to_string(stopped.size()) + of + " were stopped early", stopped, metric, style,
+  AddTable(std::to_string(stopped.size()) + total + " were stopped early", stopped, metric, style,
            width, lines);
-  AddTable(std::to_string(failed.size()) + of + " failed", failed, metric, style, width, lines);
+  AddTable(std::to_string(failed.size()) + total + " failed", failed, metric, style, width, lines);
   return lines;
 }
 

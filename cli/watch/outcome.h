@@ -19,8 +19,8 @@ std::vector<std::string> OutcomeLines(const rest::Sweep& sweep,
                                       const std::vector<rest::Trial>& trials, double wall_seconds,
                                       const Style& style, int width);
 
-// The path of the checkpoint, and its step if that is not the step of the report. Empty: no
-// checkpoint is kept.
+// The path of the checkpoint, and its step if that is not the step of the report. Empty if
+// no checkpoint is kept.
 std::string CheckpointOf(const rest::Best& best);
 
 // kSweepFailed if the sweep failed or was killed.

@@ -10,8 +10,9 @@ namespace attune::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kRedrawPeriod{250};
-constexpr std::chrono::seconds kClockRedrawPeriod{1};  // for the times it shows
-// The longest silence in plain text. A person may watch the beginning; a long log needs few lines.
+constexpr std::chrono::seconds kClockRedrawPeriod{1};  // for the elapsed time in the block
+// The time without output after which plain text gets a summary. It grows after the first minutes,
+// so that long logs stay short.
 constexpr std::chrono::seconds kSilenceAtFirst{10};
 constexpr std::chrono::seconds kSilenceLater{60};
 constexpr std::chrono::minutes kFrequentFor{10};
@@ -20,7 +21,7 @@ class LiveBlock final : public Progress {
  public:
   explicit LiveBlock(Output& output) : output_(output) {}
 
-  // Each decision stays readable above the block.
+  // Prints each decision above the block, so that it stays readable.
   void OnEvent(const ServerEvent& event, const SweepModel& sweep) override {
     changed_ = true;
     if (event.kind == "trial_changed") {
@@ -68,9 +69,9 @@ class PlainLines final : public Progress {
   }
 
   void Tick(const SweepModel& sweep, Clock::time_point now) override {
-    if (const std::string stuck = sweep.stuck(); stuck != stuck_) {
-      stuck_ = stuck;
-      if (!stuck.empty()) Print("waiting: " + Clean(stuck));
+    if (const std::string reason = sweep.idle_reason(); reason != idle_reason_) {
+      idle_reason_ = reason;
+      if (!reason.empty()) Print("waiting: " + Clean(reason));
     }
     const auto silence = now - started_ < kFrequentFor ? kSilenceAtFirst : kSilenceLater;
     if (now - printed_ >= silence) Print(SummaryLine(sweep));
@@ -88,7 +89,7 @@ class PlainLines final : public Progress {
   Output& output_;
   Clock::time_point started_ = Clock::now();
   Clock::time_point printed_ = started_;
-  std::string stuck_;
+  std::string idle_reason_;
 };
 
 class JsonLines final : public Progress {
@@ -124,15 +125,17 @@ class OnlyNotes final : public Progress {
 
 }  // namespace
 
-std::unique_ptr<Progress> ShowForPeople(Output& output) {
+std::unique_ptr<Progress> MakeTextProgress(Output& output) {
   if (output.live()) return std::make_unique<LiveBlock>(output);
   return std::make_unique<PlainLines>(output);
 }
 
-std::unique_ptr<Progress> ShowAsJsonLines(Output& output, Output& notes) {
+std::unique_ptr<Progress> MakeJsonProgress(Output& output, Output& notes) {
   return std::make_unique<JsonLines>(output, notes);
 }
 
-std::unique_ptr<Progress> ShowNothing(Output& notes) { return std::make_unique<OnlyNotes>(notes); }
+std::unique_ptr<Progress> MakeQuietProgress(Output& notes) {
+  return std::make_unique<OnlyNotes>(notes);
+}
 
 }  // namespace attune::cli

@@ -10,26 +10,27 @@
 
 namespace attune::cli {
 
-// How a watched sweep is shown. Called on one thread.
+// Shows the progress of a watched sweep. All calls come from one thread.
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;
 
   virtual ~Progress() = default;
-  virtual void OnEvent(const ServerEvent& event, const SweepModel& sweep) = 0;  // already applied
+  virtual void OnEvent(const ServerEvent& event,
+                       const SweepModel& sweep) = 0;  // already applied to `sweep`
   virtual void Tick(const SweepModel& sweep, Clock::time_point now) = 0;  // a few times a second
-  virtual void Note(std::string_view line) = 0;  // something about the watching itself
+  virtual void Note(std::string_view line) = 0;  // a message about the connection
   virtual void Finish(const SweepModel& sweep) = 0;
 };
 
-// Redraws a block in place on a live terminal; elsewhere writes a line for each change of a state
-// and a summary every 60 s.
-std::unique_ptr<Progress> ShowForPeople(Output& output);
+// For people: redraws a block in place on a live terminal. Elsewhere prints a line for each change
+// of state and a regular summary.
+std::unique_ptr<Progress> MakeTextProgress(Output& output);
 
-// One JSON object a line and event, as the events stream has them, with its kind in `event`.
-std::unique_ptr<Progress> ShowAsJsonLines(Output& output, Output& notes);
+// Prints each event as one line of JSON, as in the events stream, with its kind in `event`.
+std::unique_ptr<Progress> MakeJsonProgress(Output& output, Output& notes);
 
-// Nothing but notes.
-std::unique_ptr<Progress> ShowNothing(Output& notes);
+// Prints only notes.
+std::unique_ptr<Progress> MakeQuietProgress(Output& notes);
 
 }  // namespace attune::cli

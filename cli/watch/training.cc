@@ -13,7 +13,7 @@ class Training final : public Progress {
   Training(Api& api, TrialName trial, Output& log, Output& notes)
       : log_(api, trial, /*rank=*/0, std::nullopt, log), number_(trial.number), notes_(notes) {}
 
-  // The configuration is known to whoever has typed it, and the end is told by the verb.
+  // Skips the configuration, which the user has typed, and the end, which the command prints.
   void OnEvent(const ServerEvent& event, const SweepModel& sweep) override {
     if (event.kind == "trial_created" || event.kind == "sweep_changed") return;
     const std::string line = EventLine(event, sweep);
@@ -21,9 +21,9 @@ class Training final : public Progress {
   }
 
   void Tick(const SweepModel& sweep, Clock::time_point) override {
-    if (const std::string stuck = sweep.stuck(); stuck != stuck_) {
-      stuck_ = stuck;
-      if (!stuck.empty()) notes_.Print("waiting: " + Clean(stuck));
+    if (const std::string reason = sweep.idle_reason(); reason != idle_reason_) {
+      idle_reason_ = reason;
+      if (!reason.empty()) notes_.Print("waiting: " + Clean(reason));
     }
     CopyLog(sweep);
   }
@@ -32,8 +32,7 @@ class Training final : public Progress {
   void Finish(const SweepModel& sweep) override { CopyLog(sweep); }
 
  private:
-  // A log that cannot be had now, since its gang or its executor is not there yet or just away, is
-  // read on later.
+  // If the log is not available, for example before the gang starts, the next call continues.
   void CopyLog(const SweepModel& sweep) {
     const auto trial = sweep.trials().find(number_);
     if (trial == sweep.trials().end() || trial->second.attempts == 0) return;
@@ -47,13 +46,14 @@ class Training final : public Progress {
   LogFollower log_;
   const int64_t number_;
   Output& notes_;
-  std::string stuck_;
+  std::string idle_reason_;
   std::string fault_;
 };
 
 }  // namespace
 
-std::unique_ptr<Progress> ShowTraining(Api& api, TrialName trial, Output& log, Output& notes) {
+std::unique_ptr<Progress> MakeTrainingProgress(Api& api, TrialName trial, Output& log,
+                                               Output& notes) {
   return std::make_unique<Training>(api, std::move(trial), log, notes);
 }
 

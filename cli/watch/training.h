@@ -8,8 +8,9 @@
 
 namespace attune::cli {
 
-// A sweep of one trial, shown as the training that it is: what rank 0 prints goes to `log` as it
-// stands, and what becomes of its gang, line by line, to `notes`. The three outlive it.
-std::unique_ptr<Progress> ShowTraining(Api& api, TrialName trial, Output& log, Output& notes);
+// Shows a sweep of one trial as a training. Copies the log of rank 0 to `log`, and prints a line
+// for each change of the trial to `notes`. The Api and both outputs must outlive the result.
+std::unique_ptr<Progress> MakeTrainingProgress(Api& api, TrialName trial, Output& log,
+                                               Output& notes);
 
 }  // namespace attune::cli

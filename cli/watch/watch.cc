@@ -14,10 +14,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTick{250};
-constexpr std::chrono::seconds kRefreshPeriod{1};      // after something happened
-constexpr std::chrono::seconds kIdleRefreshPeriod{5};  // no event gives the waiting reason
+constexpr std::chrono::seconds kRefreshPeriod{1};      // after an event
+constexpr std::chrono::seconds kIdleRefreshPeriod{5};  // no event reports the waiting reason
 constexpr std::chrono::seconds kGiveUpAfter{60};
-// For the events before a sweep's end, once REST has told the end.
+// Time for the last events to arrive after REST has reported the end.
 constexpr std::chrono::seconds kLastEventsWait{2};
 
 struct Opened {
@@ -29,7 +29,7 @@ struct Lost {
 struct Refused {
   Error error;
 };
-using Letter = std::variant<Opened, ServerEvent, Lost, Refused>;
+using Message = std::variant<Opened, ServerEvent, Lost, Refused>;
 
 class Watcher {
  public:
@@ -37,7 +37,7 @@ class Watcher {
       : api_(api), options_(options), progress_(progress) {}
 
   Result<WatchEnd> Run(Interrupt& interrupt) {
-    // Before the stream, so that a wrong id or token is told as such.
+    // Reads over REST first, whose errors for a wrong id or token are clear.
     if (Status read = Reread(); !read.ok()) return read.error();
     if (model_.ended() && !options_.from_start) return Finish(WatchEnd::kSweepEnded);
     const Interrupt::Subscription wake(interrupt, [this] { mailbox_.Wake(); });
@@ -51,9 +51,10 @@ class Watcher {
          .on_refused = [this](const Error& error) { mailbox_.Post(Refused{error}); }});
 
     const auto started = Clock::now();
-    while (!Over(Clock::now())) {
-      for (Letter& letter : mailbox_.TakeUntil(Clock::now() + kTick)) {
-        if (Status read = std::visit([this](auto& l) { return Take(l); }, letter); !read.ok()) {
+    while (!IsFinished(Clock::now())) {
+      for (Message& message : mailbox_.TakeUntil(Clock::now() + kTick)) {
+        if (Status read = std::visit([this](auto& content) { return Handle(content); }, message);
+            !read.ok()) {
           return read.error();
         }
       }
@@ -66,7 +67,7 @@ class Watcher {
       const Result<bool> refreshed = Refresh(now);
       if (!refreshed.ok()) return refreshed.error();
       progress_.Tick(model_, now);
-      if (!*refreshed || !options_.executors_are_fixed || model_.stuck().empty()) continue;
+      if (!*refreshed || !options_.executors_are_fixed || model_.idle_reason().empty()) continue;
       const Result<bool> can_start = CanStart();
       if (!can_start.ok()) return can_start.error();
       if (!*can_start) return Finish(WatchEnd::kCannotStart);
@@ -80,10 +81,10 @@ class Watcher {
     return end;
   }
 
-  // REST may tell the end of a sweep before the stream has told what led to it.
-  bool Over(Clock::time_point now) {
+  // Whether the watch is over. REST may report the end before the stream delivers the last events.
+  bool IsFinished(Clock::time_point now) {
     if (!model_.ended()) return false;
-    if (end_told_) return true;
+    if (end_event_seen_) return true;
     if (!ended_since_.has_value()) ended_since_ = now;
     return now - *ended_since_ > kLastEventsWait;
   }
@@ -97,7 +98,7 @@ class Watcher {
     return {};
   }
 
-  // Whether the model is new.
+  // Reads the sweep again if it is time. Returns whether the model was updated.
   Result<bool> Refresh(Clock::time_point now) {
     const auto period = changed_ ? Clock::duration(kRefreshPeriod) : kIdleRefreshPeriod;
     if (lost_since_.has_value() || now - refreshed_ < period) return false;
@@ -105,13 +106,13 @@ class Watcher {
     changed_ = false;
     const auto sweep = api_.Sweep(options_.sweep);
     if (sweep.ok()) model_.Refresh(*sweep);
-    // Without an answer the stream will be lost too, and says so.
+    // If the server does not answer, the stream breaks too and reports that.
     if (!sweep.ok() && sweep.error().code != ErrorCode::kUnavailable) return sweep.error();
     return sweep.ok();
   }
 
-  // Whether the sweep's next gang can start on an executor that is connected. While none is, one
-  // is about to be.
+  // Whether the sweep's next gang can start on a connected executor. True while none is connected,
+  // because one will connect soon.
   Result<bool> CanStart() {
     const auto executors = api_.Executors();
     if (!executors.ok()) return executors.error();
@@ -125,8 +126,8 @@ class Watcher {
     });
   }
 
-  Status Take(const Opened& opened) {
-    if (lost_since_.has_value()) progress_.Note("connected again");
+  Status Handle(const Opened& opened) {
+    if (lost_since_.has_value()) progress_.Note("reconnected to the server");
     lost_since_.reset();
     if (!opened.gap) return {};
     const Status read = Reread();
@@ -134,45 +135,45 @@ class Watcher {
     return {};
   }
 
-  Status Take(const ServerEvent& event) {
+  Status Handle(const ServerEvent& event) {
     changed_ = true;
-    if (IsOfAnotherRun(event)) return {};
+    if (IsFromAnotherRun(event)) return {};
     if (event.kind != "executor_changed") begun_ = true;
     model_.Apply(event);
-    if (event.kind == "sweep_changed" && model_.ended()) end_told_ = true;
+    if (event.kind == "sweep_changed" && model_.ended()) end_event_seen_ = true;
     progress_.OnEvent(event, model_);
     return {};
   }
 
-  bool IsOfAnotherRun(const ServerEvent& event) const {
+  bool IsFromAnotherRun(const ServerEvent& event) const {
     if (event.kind != "executor_changed" || !options_.from_start) return false;
     const EventData data = ReadEvent(event);
     const std::optional<double> time = ParseTime(data.time);
     if (time.has_value() && *time < options_.executors_since) return true;
-    // A server that starts finds the executors of the last run lost.
+    // A restarted server reports the executors of the last run as lost.
     return !begun_ && data.state == "lost";
   }
 
-  Status Take(const Lost& lost) {
+  Status Handle(const Lost& lost) {
     if (!lost_since_.has_value()) {
       lost_since_ = Clock::now();
-      progress_.Note("the connection to the server is lost; trying again");
+      progress_.Note("lost the connection to the server; retrying");
     }
     lost_because_ = lost.error;
     return {};
   }
 
-  Status Take(const Refused& refused) { return refused.error; }
+  Status Handle(const Refused& refused) { return refused.error; }
 
   Api& api_;
   const WatchOptions& options_;
   Progress& progress_;
   SweepModel model_;
-  Mailbox<Letter> mailbox_;
+  Mailbox<Message> mailbox_;
   Clock::time_point refreshed_ = Clock::now();
   bool changed_ = false;
-  bool begun_ = false;     // an event of the sweep itself has come
-  bool end_told_ = false;  // by an event
+  bool begun_ = false;  // an event of the sweep itself has arrived
+  bool end_event_seen_ = false;
   std::optional<Clock::time_point> ended_since_;
   std::optional<Clock::time_point> lost_since_;
   std::optional<Error> lost_because_;

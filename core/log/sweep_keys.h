@@ -57,7 +57,7 @@ inline const auto& Keys(std::type_identity<Constraint>) {
 
 inline const auto& Keys(std::type_identity<LogPolicy>) {
   static const KeyTable table(
-      "failure.on_log[]", "What follows a failure that the log explains", {},
+      "failure.on_log[]", "What happens after a failure that a log explains", {},
       KeyRow<&LogPolicy::pattern>(
           {.name = "pattern",
            .help = "A regular expression (RE2); Attune searches for it in each line of the last "
@@ -66,8 +66,9 @@ inline const auto& Keys(std::type_identity<LogPolicy>) {
       KeyRow<&LogPolicy::action>(
           {.name = "action",
            .help = "`retry_elsewhere`: the trial continues on another host, if there is one, and "
-                   "the restart does not count; `exclude_host`: in addition, nothing of the sweep "
-                   "starts on that host again; `fail`: the trial fails and does not restart",
+                   "the restart does not count. `exclude_host`: also, no trial of the sweep starts "
+                   "on that host until its executor restarts or is resumed, or the sweep is "
+                   "reopened. `fail`: the trial fails without a restart",
            .required = true}));
   return table;
 }
@@ -92,13 +93,12 @@ inline const auto& Keys(std::type_identity<Plateau>) {
           {.name = "min_delta",
            .help = "Smallest difference to the best value so far that counts as an improvement",
            .min = 0}),
-      KeyRow<&Plateau::std>(
-          {.name = "std",
-           .help = "Instead of `min_delta`: the trial ends when the standard deviation of its last "
-                   "`patience` values is at most this, whether they improve or not",
-           .fallback_words = "none",
-           .min = 0,
-           .replaces = "min_delta"}),
+      KeyRow<&Plateau::std>({.name = "std",
+                             .help = "Use instead of `min_delta`. The trial ends if the standard "
+                                     "deviation of its last `patience` values is at most this",
+                             .fallback_words = "none",
+                             .min = 0,
+                             .replaces = "min_delta"}),
       KeyRow<&Plateau::grace_period>(
           {.name = "grace_period", .help = "First step at which a trial may stop", .min = 1}));
   return table;
@@ -110,8 +110,10 @@ inline const auto& Keys(std::type_identity<Threshold>) {
       "Bounds of a metric that the program reports; a trial ends at the first bound that it "
       "reaches; give one or both",
       {"at_least", "at_most"}, EntryNameRow<&Threshold::metric>({}),
-      KeyRow<&Threshold::at_least>({.name = "at_least", .help = "The trial ends at this or more"}),
-      KeyRow<&Threshold::at_most>({.name = "at_most", .help = "The trial ends at this or less"}),
+      KeyRow<&Threshold::at_least>(
+          {.name = "at_least", .help = "The trial ends if the metric is at least this"}),
+      KeyRow<&Threshold::at_most>(
+          {.name = "at_most", .help = "The trial ends if the metric is at most this"}),
       KeyRow<&Threshold::grace_period>(
           {.name = "grace_period", .help = "First step at which a trial may stop", .min = 1}));
   return table;
@@ -136,14 +138,14 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
                              "`sweep`",
            .editable = true}),
       KeyRow<&SweepSpec::tags>({.name = "tags",
-                                .help = "Words that help people find the sweep",
+                                .help = "Tags for finding the sweep",
                                 .fallback_words = "none",
                                 .editable = true}),
       KeyRow<&SweepSpec::program, &Program::command>(
           {.name = "command",
            .help = "The program and its arguments; a relative path with a `/` starts at the sweep "
                    "file's folder, and a name without one is searched for in `PATH`",
-           .fallback_words = "none: another program asks for trials and reports their results",
+           .fallback_words = "none: you run the trials with ask and tell",
            .of_program = true}),
       KeyRow<&SweepSpec::program, &Program::environment>(
           {.name = "env",
@@ -246,23 +248,22 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
            .of_program = true}),
       KeyRow<&SweepSpec::gang, &GangSpec::min_workers>(
           {.name = "resources.min_workers",
-           .help = "Smallest number of workers with which a trial starts, or continues after a "
-                   "loss, if there is no room for more",
+           .help = "Minimum number of workers. A trial starts, or continues after a loss, with "
+                   "fewer than `workers` if no more are free",
            .fallback_words = "workers",
            .min = 1,
            .max = kMaxWorkers,
            .of_program = true}),
       KeyRow<&SweepSpec::gang, &GangSpec::grow_after>(
           {.name = "resources.grow_after",
-           .help = "How long a trial runs with fewer than `workers` before it may stop at a "
-                   "checkpoint to continue with more; needs `min_workers`",
+           .help = "Minimum time with fewer than `workers` before a trial may restart from a "
+                   "checkpoint with more. Needs `min_workers`",
            .needs = "min_workers",
            .of_program = true}),
       KeyRow<&SweepSpec::gang, &GangSpec::grow>(
           {.name = "resources.grow",
-           .help = "Which of the trials with fewer than `workers` grows first when there is room: "
-                   "the oldest, the one with the best metric so far, or all of them evenly; needs "
-                   "`min_workers`",
+           .help = "Which trial with fewer than `workers` grows first: the oldest, the one with "
+                   "the best metric, or all evenly. Needs `min_workers`",
            .needs = "min_workers",
            .of_program = true}),
       KeyRow<&SweepSpec::gang, &GangSpec::per_worker, &Resources::cpus>(
@@ -272,9 +273,8 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
       HandRow<&SweepSpec::gang, &GangSpec::per_worker, &Resources::gpus>(
           {.name = "resources.gpus_per_worker",
            .type = KeyType::kNumber,
-           .help =
-               "GPUs of each worker; a trial with one worker may also have a share of one GPU in "
-               "hundredths, such as 0.25, and other trials use the rest",
+           .help = "GPUs of each worker. A trial with one worker may share a GPU, in hundredths, "
+                   "such as 0.25",
            .fallback = int64_t{0},
            .min = 0,
            .max = kMaxKeyInt,
@@ -282,19 +282,19 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
       PartRow<&SweepSpec::gang, &GangSpec::gpu_percent>({}),
       KeyRow<&SweepSpec::gang, &GangSpec::per_worker, &Resources::memory_bytes>(
           {.name = "resources.memory_per_worker",
-           .help = "Memory that Attune reserves for each worker; 0B: it does not count memory",
+           .help = "Memory reserved for each worker; 0B: memory is not counted",
            .of_program = true}),
       KeyRow<&SweepSpec::gang, &GangSpec::placement>(
           {.name = "resources.placement",
-           .help = "Which host a trial gets if several have room: `pack`: the one with the least "
-                   "free; `spread`: the one with the most free; `one_host`: as `pack`, and never "
-                   "several hosts, which the others use if no host has room for the whole trial",
+           .help =
+               "How to choose among hosts with free space. `pack`: the host with the least free "
+               "space. `spread`: the host with the most. `one_host`: as `pack`, but never several "
+               "hosts. `pack` and `spread` use several hosts if no single host fits the trial",
            .of_program = true}),
       KeyRow<&SweepSpec::gang, &GangSpec::required>(
           {.name = "resources.requires",
-           .help =
-               "Labels that the executors of a trial must have, each with one value or a list of "
-               "allowed values",
+           .help = "Labels that executors must have. Each label has one value, or a list of "
+                   "allowed values",
            .most = kMaxLabels,
            .items = "labels",
            .example = "{gpu: h100}",
@@ -311,18 +311,19 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
       // ---- checkpoints
       KeyRow<&SweepSpec::checkpoint, &CheckpointPolicy::every>(
           {.name = "checkpoint.every",
-           .help = "Steps between checkpoints; 0: where the scheduler decides, at the end, and a "
-                   "minute after the last one; at each report if no end is known",
+           .help = "Steps between checkpoints. If 0, a checkpoint is saved at decisions of the "
+                   "scheduler, at the end, and a minute after the last one; or at each report if "
+                   "`scheduler.max` is 0",
            .of_program = true}),
       KeyRow<&SweepSpec::checkpoint, &CheckpointPolicy::keep_last>(
           {.name = "checkpoint.keep_last",
-           .help = "How many of the newest checkpoints of each trial stay; 0: one until the trial "
-                   "ends, then none",
+           .help = "Number of newest checkpoints to keep for each trial. If 0, one is kept until "
+                   "the trial ends",
            .of_program = true}),
       KeyRow<&SweepSpec::checkpoint, &CheckpointPolicy::keep_best>(
           {.name = "checkpoint.keep_best",
            .help =
-               "How many of the best checkpoints of each trial stay, by the metrics at their step",
+               "Number of best checkpoints to keep for each trial, by the metrics at their step",
            .of_program = true}),
       // ---- failures
       KeyRow<&SweepSpec::failure, &FailurePolicy::max_restarts>(
@@ -331,33 +332,32 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
            .editable = true}),
       KeyRow<&SweepSpec::failure, &FailurePolicy::max_failed_trials>(
           {.name = "failure.max_failed_trials",
-           .help = "How many trials may fail; one more, and the sweep fails; before any report, it "
-                   "also fails after 3 failures or if the program cannot start",
+           .help = "Maximum number of failed trials. With one more, the sweep fails. Before the "
+                   "first report it can also fail after 3 failed attempts",
            .editable = true}),
       KeyRow<&SweepSpec::failure, &FailurePolicy::backoff>(
           {.name = "failure.backoff",
-           .help = "Longest wait before the first restart of a trial; the wait is at least half of "
-                   "it, and doubles with each further restart, up to 32 times",
+           .help = "Wait before the first restart of a trial, shortened by a random part of at "
+                   "most half. It doubles with each restart, up to 32 times",
            .max = kMaxBackoff.value,
            .editable = true}),
       KeyRow<&SweepSpec::failure, &FailurePolicy::stall_timeout>(
           {.name = "failure.stall_timeout",
-           .help = "A worker that shows no sign of life for this long has failed",
+           .help = "A trial fails if a worker sends no sign of life for this long",
            .min = 1,
            .editable = true,
            .of_program = true}),
       KeyRow<&SweepSpec::failure, &FailurePolicy::grace>(
           {.name = "failure.grace",
-           .help = "How long the processes of a trial that is ended have to leave after SIGTERM; "
-                   "then they get SIGKILL; 0s: SIGKILL at once",
+           .help = "Time between SIGTERM and SIGKILL when Attune ends a trial's processes; 0s: "
+                   "SIGKILL at once",
            .max = kMaxGrace.value,
            .editable = true,
            .of_program = true}),
       KeyRow<&SweepSpec::failure, &FailurePolicy::on_log>(
           {.name = "failure.on_log",
-           .help =
-               "What follows if a rank failed and a line of its gang's logs on that host matches "
-               "a pattern; the first pattern that matches counts",
+           .help = "What to do after a rank fails, if a line of its gang's logs on that host "
+                   "matches a pattern. The first matching pattern counts",
            .fallback_words = "none",
            .most = kMaxLogPolicies,
            .items = "patterns",
@@ -367,30 +367,31 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
       // ---- limits
       KeyRow<&SweepSpec::stop, &StopPolicy::max_trials>(
           {.name = "stop.max_trials",
-           .help = "Maximum number of trials; 0: until the searcher has no more, as `grid` and, if "
-                   "every parameter has steps or a list, `tpe`",
+           .help = "Maximum number of trials. If 0, the sweep runs until its searcher is "
+                   "exhausted, which happens only in a finite space",
            .editable = true}),
       KeyRow<&SweepSpec::stop, &StopPolicy::max_time>(
           {.name = "stop.max_time",
-           .help = "How long the sweep runs; time while it is paused does not count",
+           .help = "Maximum duration of the sweep, without the time while it is paused",
            .editable = true}),
       KeyRow<&SweepSpec::stop, &StopPolicy::max_gpu_hours>(
           {.name = "stop.max_gpu_hours",
-           .help = "GPU-hours of all trials together",
+           .help = "Maximum GPU-hours of all trials together",
            .min = 0,
            .editable = true,
            .of_program = true}),
       KeyRow<&SweepSpec::stop, &StopPolicy::patience>(
           {.name = "stop.patience",
-           .help = "Number of consecutive trials that end without a better report",
+           .help = "The sweep ends after this number of consecutive trials without a better report",
            .editable = true}),
       KeyRow<&SweepSpec::stop, &StopPolicy::max_trial_time>(
           {.name = "stop.max_trial_time",
-           .help = "Training time of each trial, over all its attempts",
+           .help = "Maximum training time of a trial, over all its attempts",
            .editable = true}),
       KeyRow<&SweepSpec::stop, &StopPolicy::trial_patience>(
           {.name = "stop.trial_patience",
-           .help = "Number of consecutive reports of a trial that are its best in no metric",
+           .help = "A trial ends after this number of consecutive reports without an improvement "
+                   "in any metric",
            .editable = true}),
       KeyRow<&SweepSpec::stop, &StopPolicy::plateau>(
           {.name = "stop.plateau",
@@ -420,9 +421,9 @@ inline constexpr FileSection kFileSections[] = {
      "pattern"},
     {"searcher", "The algorithm that proposes configurations"},
     {"scheduler", "The algorithm that judges running trials and stops the bad ones"},
-    {"resources", "What one trial uses"},
-    {"checkpoint", "When trials save checkpoints, and which of them stay"},
-    {"failure", "What follows a failure"},
+    {"resources", "Resources of one trial"},
+    {"checkpoint", "When trials save checkpoints, and which ones are kept"},
+    {"failure", "What happens after a failure"},
     {"stop", "When the sweep or a trial ends; the first limit that is reached counts; 0: no limit"},
 };
 

@@ -39,7 +39,7 @@ class Includes(unittest.TestCase):
             ("server/rpc/a.cc", '"attune/v1/executor.grpc.pb.h"'),
             ("server/server.cc", '"server/rpc/a.h"'),
             ("executor/gang/a.cc", "<sys/epoll.h>"),
-            ("cli/verbs/run.cc", '"server/server.h"'),
+            ("cli/commands/run.cc", '"server/server.h"'),
             ("trainable/base/a.cc", '"attune/config.h"'),
             ("trainable/distributed/a.cc", "<torch/torch.h>"),
             ("examples/mnist/a.cc", '"attune/main.h"'),

@@ -83,7 +83,7 @@ class Host(EndToEnd):
         file = self.write(sweep(resources={"workers": 2, "cpus_per_worker": 100000}))
         code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0)
         self.assertEqual(code, 5, err)
-        self.assertIn("sweep s1 cannot start on this machine: needs 200000 CPUs", err)
+        self.assertIn("needs 200000 CPUs", err)
         self.assertEqual(self.rows("SELECT state FROM sweeps"), [("killed",)])
 
 

@@ -166,13 +166,13 @@ class Checkpoints(EndToEnd):
         with small_disk(self.folder / "small", MEGABYTES // 2) as small:
             code, _, err = self.checkpoint("get", "s1/0", "--out", small / "out")
             self.assertEqual(code, 1)
-            self.assertIn("free some room", err)
+            self.assertIn("--out DIR", err)
 
     def test_one_that_nothing_needs_is_deleted_once(self):
         self.begin()
         code, _, err = self.checkpoint("rm", "s1/0")
         self.assertEqual(code, 2)
-        self.assertIn("`s1/0` has 2 checkpoints: choose one with --step N", err)
+        self.assertIn("`s1/0` has 2 checkpoints", err)
         code, _, err = self.checkpoint("rm", "s1/0", "--step", 2)
         self.assertEqual(code, 1)
         self.assertIn("it is that of the sweep's best result", err)

@@ -140,8 +140,8 @@ class Join(EndToEnd):
     def test_what_was_half_copied_or_would_cross_the_network_in_the_clear(self):
         _, line = self.serve()
         word = self.word(line)
-        for given, told in ((word[:40], "not the whole word"),
-                            (word.rsplit(":", 1)[1], "in the clear")):
+        for given, told in ((word[:40], "--token-file: "),
+                            (word.rsplit(":", 1)[1], "--rpc-host ADDRESS")):
             line[line.index("--server") + 1] = "192.0.2.1:7071"
             executor = self.join(self.with_word(line, given))
             self.assertEqual(executor.wait(), 2)

@@ -101,7 +101,7 @@ class Placement(EndToEnd):
                          ("drained", "a new disk", []))
         self.assertEqual(self.get(f"/sweeps/{first}")["trials"]["running"], 0)
         self.assertIn("(drained)", self.get(f"/sweeps/{first}")["waiting_reason"])
-        self.assertRegex(self.verb("list"), r"a is drained since .*: a new disk")
+        self.assertRegex(self.verb("list"), r"a has been drained since .*: a new disk")
         self.assertIn("trials start there again", self.verb("resume", "a"))
         self.assertEqual(self.completed(first)["state"], "completed")
 

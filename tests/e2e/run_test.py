@@ -93,7 +93,7 @@ class Run(EndToEnd):
         changed = self.write(sweep(stop={"max_trials": 3}))
         code, _, err = self.attune("run", changed, "--data-dir", self.data, "--port", 0)
         self.assertEqual(code, 2, err)
-        self.assertIn("which has not ended: stop.max_trials 3\n", err)
+        self.assertIn("s1: stop.max_trials 3\n", err)
         gate.close()
         code, out, err = self.attune("run", changed, "--data-dir", self.data, "--port", 0, "--edit", "-o", "json")
         self.assertEqual(code, 0, err)

@@ -51,7 +51,7 @@ class WarmStart(EndToEnd):
         code, out, err = self.begin_with("s1")
         self.assertEqual(code, 0, err)
         taken = "5 of 6 results of s1; 1 outside of lr"
-        self.assertIn("begins with " + taken, err)
+        self.assertIn("warm start: " + taken, err)
         server.kill()
         server = self.serve()
         self.assertEqual(self.get("/sweeps/s2")["warm_start"], [taken])

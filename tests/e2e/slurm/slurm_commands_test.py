@@ -246,7 +246,7 @@ class Manager(Pilots):
         self.assertEqual(up.wait(), 0)
         self.assertIn("ended by `attune slurm down`", "\n".join(up.stderr))
         code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
-        self.assertEqual((code, err), (0, "there were no pilots"))
+        self.assertEqual((code, err), (0, "no pilots to end"))
 
     def test_it_serves_a_server_that_is_named(self):
         self.serve()

@@ -13,17 +13,16 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(Api, WrongTokenIsDeniedWithTheRemedy) {
+TEST(Api, NamesTheOptionForAWrongToken) {
   const FakeServer server;
   Api api({server.url(), "wrong", "the test"});
   const auto sweeps = api.Sweeps();
   ASSERT_FALSE(sweeps.ok());
   EXPECT_EQ(sweeps.error().code, ErrorCode::kDenied);
-  EXPECT_THAT(sweeps.error().message,
-              AllOf(HasSubstr("missing or wrong"), HasSubstr("--token-file")));
+  EXPECT_THAT(sweeps.error().message, HasSubstr("--token-file"));
 }
 
-TEST(Api, AProgramThatTookThePortOfADeadServerGetsNoToken) {
+TEST(Api, SendsNoTokenToAProgramOnThePortOfADeadServer) {
   const ScratchFolder folder;
   FakeServer server;
   server.Answer("/sweeps/s1", SweepJson("s1", "running"));
@@ -38,7 +37,7 @@ TEST(Api, AProgramThatTookThePortOfADeadServerGetsNoToken) {
   EXPECT_EQ(server.requests().size(), before);
 }
 
-TEST(Api, FollowsAServerThatWasStartedAgainOnAnotherPort) {
+TEST(Api, FollowsAServerThatRestartsOnAnotherPort) {
   const ScratchFolder folder;
   FakeServer server;
   server.Answer("/sweeps/s1", SweepJson("s1", "running"));
@@ -53,7 +52,7 @@ TEST(Api, FollowsAServerThatWasStartedAgainOnAnotherPort) {
   EXPECT_EQ(next.requests().size(), 1u);
 }
 
-TEST(Api, UnknownSweepIsNotFoundInTheServersWords) {
+TEST(Api, KeepsTheServersMessageForAnUnknownSweep) {
   const FakeServer server;
   Api api(server.endpoint());
   const auto sweep = api.Sweep("s9");
@@ -62,7 +61,7 @@ TEST(Api, UnknownSweepIsNotFoundInTheServersWords) {
   EXPECT_THAT(sweep.error().message, HasSubstr("no such sweep"));
 }
 
-TEST(Api, OnlyAnUnknownSweepIsLookedForInTheListOfSweeps) {
+TEST(Api, SuggestsTheListOnlyForAnUnknownSweep) {
   FakeServer server;
   Api api(server.endpoint());
   server.Answer("/sweeps/s9", ProblemJson(404, "Not found", "there is no sweep s9"), 404);
@@ -71,18 +70,18 @@ TEST(Api, OnlyAnUnknownSweepIsLookedForInTheListOfSweeps) {
   EXPECT_EQ(api.Trial({"s1", 7}).error().message, "Not found: there is no trial");
 }
 
-TEST(Api, WhatIsNoIdIsToldHowOneLooks) {
+TEST(Api, RefusesMalformedIds) {
   const FakeServer server;
   Api api(server.endpoint());
   for (const char* wrong : {"py", "s", "7", "s1x", "S1", ""}) {
     const auto sweep = api.Sweep(wrong);
     EXPECT_EQ(sweep.error().code, ErrorCode::kInvalid) << wrong;
-    EXPECT_THAT(sweep.error().message, HasSubstr("is not a sweep's id such as s1"));
+    EXPECT_THAT(sweep.error().message, HasSubstr("such as s1"));
   }
   EXPECT_TRUE(server.requests().empty());
 }
 
-TEST(Api, FaultsOfABodyStandOnceAndNowhereInAText) {
+TEST(Api, ListsEachFaultOfABodyOnce) {
   FakeServer server;
   const Json wrong = ProblemJson(422, "The body is wrong", "line:1:10: lease: too short",
                                  {{"/lease", 1, 10, "too short"},
@@ -97,7 +96,7 @@ TEST(Api, FaultsOfABodyStandOnceAndNowhereInAText) {
   EXPECT_EQ(api.SteerSweep("s1", "edit").error().message, "max_step can only grow");
 }
 
-TEST(Api, NoServerSaysWhereItLookedAndHowToStartOne) {
+TEST(Api, NamesTheAddressAndTheNextStepIfNoServerAnswers) {
   Endpoint endpoint;
   {
     const FakeServer server;
@@ -107,25 +106,24 @@ TEST(Api, NoServerSaysWhereItLookedAndHowToStartOne) {
   const auto sweeps = api.Sweeps();
   ASSERT_FALSE(sweeps.ok());
   EXPECT_EQ(sweeps.error().code, ErrorCode::kUnavailable);
-  EXPECT_THAT(sweeps.error().message,
-              AllOf(HasSubstr(endpoint.url), HasSubstr("refused"), HasSubstr("attune serve")));
+  EXPECT_THAT(sweeps.error().message, AllOf(HasSubstr(endpoint.url), HasSubstr("attune serve")));
 }
 
-TEST(Api, AnIdThatIsNoIdNeverBecomesAPath) {
+TEST(Api, NeverPutsAMalformedIdIntoAPath) {
   const FakeServer server;
   Api api(server.endpoint());
   EXPECT_EQ(api.Sweep("../executors").error().code, ErrorCode::kInvalid);
   EXPECT_TRUE(server.requests().empty());
 }
 
-TEST(Api, AnswersThatAreNoJsonAreNotBelieved) {
+TEST(Api, RefusesAnswersThatAreNotJson) {
   FakeServer server;
   server.AnswerText("/sweeps/s1", "<html>router login</html>");
   Api api(server.endpoint());
   EXPECT_EQ(api.Sweep("s1").error().code, ErrorCode::kCorrupt);
 }
 
-TEST(Api, AnAnswerOfAnotherVersionNamesTheMember) {
+TEST(Api, NamesTheMemberThatAnAnswerLacks) {
   FakeServer server;
   Json sweep = SweepJson("s1", "running");
   sweep.erase("end_state");
@@ -134,7 +132,7 @@ TEST(Api, AnAnswerOfAnotherVersionNamesTheMember) {
   EXPECT_THAT(api.Sweep("s1").error().message, HasSubstr("end_state"));
 }
 
-TEST(Api, ListsHaveAllPages) {
+TEST(Api, ReadsAllPagesOfLists) {
   FakeServer server;
   server.Answer("/sweeps/s1/trials",
                 {{"trials", {TrialJson(0, "running")}}, {"next_page_token", "x"}});
@@ -151,14 +149,14 @@ TEST(Api, ListsHaveAllPages) {
                                   {"next_page_token", ""}}));
 }
 
-TEST(Api, AProblemThatIsNoProblemDocumentKeepsItsStatus) {
+TEST(Api, KeepsTheStatusOfAMalformedProblem) {
   FakeServer server;
   server.Answer("/sweeps/s1", {{"errors", "many"}, {"title", 7}}, 500);
   Api api(server.endpoint());
   EXPECT_THAT(api.Sweep("s1").error().message, HasSubstr("HTTP 500"));
 }
 
-TEST(Api, CreatingSendsTheTextAndWhereItLies) {
+TEST(Api, SendsTheTextAndPathOfANewSweep) {
   FakeServer server;
   server.AnswerPost("/sweeps", SweepJson("s1", "running"), 201);
   const ScratchFolder folder;
@@ -174,7 +172,7 @@ TEST(Api, CreatingSendsTheTextAndWhereItLies) {
   EXPECT_THAT(server.requests()[0], HasSubstr("file=a%20sweep.yaml"));
 }
 
-TEST(Api, FaultsOfASweepFileArePlacesInIt) {
+TEST(Api, GivesFaultsOfASweepFileWithLines) {
   FakeServer server;
   server.AnswerPost("/sweeps",
                     ProblemJson(422, "the sweep file is wrong", "…",
@@ -189,7 +187,7 @@ TEST(Api, FaultsOfASweepFileArePlacesInIt) {
   EXPECT_EQ(sweep.error().message, file + ":9:10: parameters.lr.max: 0.001 is below min 0.1");
 }
 
-TEST(Api, ALogTellsWhereItsBytesLie) {
+TEST(Api, ReadsTheOffsetOfALog) {
   FakeServer server;
   server.AnswerText("/sweeps/s1/trials/3/logs", "last words\n",
                     {{"X-Log-Offset", "100"}, {"X-Log-Size", "111"}});
@@ -202,7 +200,7 @@ TEST(Api, ALogTellsWhereItsBytesLie) {
   EXPECT_THAT(server.requests()[0], AllOf(HasSubstr("attempt=2"), HasSubstr("rank=1")));
 }
 
-TEST(TrialName, IsOneWordOrTwo) {
+TEST(TrialName, ParsesOneWordOrTwo) {
   EXPECT_EQ(TrialName::Parse({"s1/17"})->number, 17);
   EXPECT_EQ(TrialName::Parse({"s1", "17"})->sweep, "s1");
   for (const char* wrong : {"s1", "17", "s1/", "s1/x", "s1/1/2", "/1", "s1/-1"}) {
@@ -210,7 +208,7 @@ TEST(TrialName, IsOneWordOrTwo) {
   }
 }
 
-TEST(SweepDocument, ThatIsOutOfReachIsNotSaidToBeMissing) {
+TEST(SweepDocument, NamesTheReasonIfTheFileIsNotReachable) {
   const ScratchFolder folder;
   const std::filesystem::path loop = folder.path() / "loop";
   std::filesystem::create_symlink(loop, loop);
@@ -219,7 +217,7 @@ TEST(SweepDocument, ThatIsOutOfReachIsNotSaidToBeMissing) {
   EXPECT_THAT(error.message, HasSubstr("Too many levels of symbolic links"));
 }
 
-TEST(SweepDocument, ThatIsMissingOrTooLargeIsAnError) {
+TEST(SweepDocument, RefusesAMissingOrTooLargeFile) {
   const ScratchFolder folder;
   const Error none = SweepDocument::Read(folder.path() / "none.yaml").error();
   EXPECT_EQ(none.code, ErrorCode::kNotFound);

@@ -14,7 +14,7 @@ struct Ran {
   std::string err;
 };
 
-// `attune ARGS…` in this process, with streams that are no terminals.
+// Runs `attune ARGS…` in this process, with streams that are not terminals.
 inline Ran RunAttune(const std::vector<std::string>& args, const Host& host, Interrupt& interrupt) {
   std::ostringstream out_text;
   std::ostringstream err_text;

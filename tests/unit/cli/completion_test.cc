@@ -18,7 +18,7 @@ using testing::SizeIs;
 
 using Lines = std::vector<std::string>;
 
-// What `attune __complete` answers: its kind, then the candidates without what they mean.
+// The answer of `attune __complete`: its kind, then the candidates without descriptions.
 Lines Complete(std::vector<std::string> words) {
   words.insert(words.begin(), "__complete");
   std::istringstream text(RunAttune(words).out);
@@ -28,28 +28,28 @@ Lines Complete(std::vector<std::string> words) {
   return lines;
 }
 
-TEST(Completion, OffersVerbs) {
+TEST(Completion, OffersCommands) {
   EXPECT_THAT(Complete({""}), IsSupersetOf({"words", "run", "sweep", "doctor", "completion"}));
   EXPECT_THAT(Complete({"sw"}), ElementsAre("words", "sweep"));
   EXPECT_THAT(Complete({"sweep", "cre"}), ElementsAre("words", "create"));
 }
 
-TEST(Completion, FindsVerbsByTheirOtherNames) {
+TEST(Completion, FindsCommandsByAliases) {
   EXPECT_THAT(Complete({"node", "dr"}), ElementsAre("words", "drain"));
 }
 
-TEST(Completion, OffersOptionsOfTheVerb) {
+TEST(Completion, OffersOptionsOfTheCommand) {
   EXPECT_THAT(Complete({"serve", "--with"}), ElementsAre("words", "--with-executor"));
   EXPECT_THAT(Complete({"run", "--no-e"}), ElementsAre("words", "--no-executor"));
   EXPECT_THAT(Complete({"serve", "-"}), Contains("-h"));
 }
 
-TEST(Completion, OffersAnOptionOnce) {
+TEST(Completion, OffersAnOptionOnlyOnce) {
   EXPECT_THAT(Complete({"serve", "--with-executor", "--with"}), ElementsAre("words"));
   EXPECT_THAT(Complete({"serve", "--label", "gpu=h100", "--lab"}), ElementsAre("words", "--label"));
 }
 
-TEST(Completion, OffersValuesThatAreKnown) {
+TEST(Completion, OffersTheValuesOfAnOption) {
   EXPECT_THAT(Complete({"version", "-o", ""}), ElementsAre("words", "table", "json"));
   EXPECT_THAT(Complete({"version", "--output=j"}), ElementsAre("words", "--output=json"));
   EXPECT_THAT(Complete({"token", "create", "--role", "v"}), ElementsAre("words", "viewer"));
@@ -67,7 +67,7 @@ TEST(Completion, KnowsFilesAndFolders) {
 
 TEST(Completion, OffersNothingForFreeText) {
   EXPECT_THAT(Complete({"serve", "--host", ""}), ElementsAre("words"));
-  EXPECT_THAT(Complete({"no-such-verb", "x"}), ElementsAre("words"));
+  EXPECT_THAT(Complete({"no-such-command", "x"}), ElementsAre("words"));
   EXPECT_THAT(Complete({"serve", "--no-such-option=", ""}), Not(SizeIs(0)));
 }
 
@@ -81,7 +81,7 @@ TEST(Completion, OffersSweepsOfTheServer) {
               ElementsAre("words", "s2", "s1"));
 }
 
-TEST(Completion, EachShellHasAScriptThatAsks) {
+TEST(Completion, HasAScriptForEachShell) {
   for (const std::string& shell : Shells()) {
     const Ran ran = RunAttune({"completion", shell});
     EXPECT_EQ(ran.code, ExitCode::kSuccess);
@@ -90,7 +90,7 @@ TEST(Completion, EachShellHasAScriptThatAsks) {
   EXPECT_EQ(RunAttune({"completion", "csh"}).code, ExitCode::kUsage);
 }
 
-TEST(Description, HasEveryVerbAndOption) {
+TEST(Description, HasEveryCommandAndOption) {
   const Json tree = Json::parse(RunAttune({"__describe"}).out);
   const auto named = [](const Json& list, const std::string& name) {
     for (const Json& each : list) {

@@ -35,7 +35,7 @@ class Db : public ::testing::Test {
   std::unique_ptr<server::SqliteStore> store_;
 };
 
-TEST_F(Db, CheckSaysALineForEachThingItLookedAt) {
+TEST_F(Db, CheckPrintsALineForEachPart) {
   const Ran ran = Attune({"check"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.out << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("ok   file: "));
@@ -43,11 +43,11 @@ TEST_F(Db, CheckSaysALineForEachThingItLookedAt) {
   EXPECT_THAT(ran.out, HasSubstr("ok   table trials: 4 rows\n"));
 }
 
-TEST_F(Db, CheckTakesTheFileAsWell) {
+TEST_F(Db, CheckAcceptsTheFile) {
   EXPECT_EQ(Attune({"check"}, folder_ / "attune.db").code, ExitCode::kSuccess);
 }
 
-TEST_F(Db, AFolderOutOfReachIsNotSaidToHaveNoDatabase) {
+TEST_F(Db, CheckNamesTheReasonIfTheFolderIsNotReachable) {
   const std::string loop = folder_ / "loop";
   std::filesystem::create_symlink(loop, loop);
   const Ran ran = Attune({"check"}, loop + "/data");
@@ -55,7 +55,7 @@ TEST_F(Db, AFolderOutOfReachIsNotSaidToHaveNoDatabase) {
   EXPECT_THAT(ran.err, HasSubstr("Too many levels of symbolic links"));
 }
 
-TEST_F(Db, CheckFailsWhereSomethingIsBad) {
+TEST_F(Db, CheckFailsForADamagedLog) {
   auto connection =
       server::sqlite::Connection::Open(folder_ / "attune.db",
                                        server::sqlite::Connection::Mode::kReadWriteCreate, 0)
@@ -66,8 +66,8 @@ TEST_F(Db, CheckFailsWhereSomethingIsBad) {
   EXPECT_THAT(ran.out, HasSubstr("bad  log: 4 events: the log goes from event 4 to 6"));
 }
 
-// The sample was made by hand.
-TEST_F(Db, CheckOfDecisionsFindsALogThatNoBrainHasWritten) {
+// The sample log was written by hand.
+TEST_F(Db, CheckOfDecisionsFindsAHandwrittenLog) {
   const Ran ran = Attune({"check", "--decisions"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
   EXPECT_THAT(ran.out, HasSubstr("ok   log: 38 events\n"));
@@ -75,7 +75,7 @@ TEST_F(Db, CheckOfDecisionsFindsALogThatNoBrainHasWritten) {
                                  "recorded with lr=0.1"));
 }
 
-// A sweep whose first trial has just started, as a brain has decided it.
+// The log of a brain that has started the first trial of a sweep.
 std::vector<Event> Decided() {
   SweepSpec spec = server::SampleSpec();
   spec.scheduler = {.name = "fifo", .options = {}};
@@ -99,7 +99,7 @@ TEST(DbDecisions, AreDerivedAgain) {
   EXPECT_THAT(ran.out, HasSubstr("ok   decisions: 1 proposals, 0 verdicts\n"));
 }
 
-TEST(DbDecisions, TheFirstThatDiffersIsNamed) {
+TEST(DbDecisions, NamesTheFirstDifference) {
   const server::ScratchFolder folder;
   const std::string file = folder / "attune.db";
   std::vector<Event> log = Decided();
@@ -114,32 +114,32 @@ TEST(DbDecisions, TheFirstThatDiffersIsNamed) {
                                  "recorded with lr=0.25"));
 }
 
-TEST_F(Db, WithoutADatabaseItIsNotFound) {
+TEST_F(Db, CheckIsNotFoundWithoutADatabase) {
   const Ran ran = Attune({"check"}, folder_ / "elsewhere");
   EXPECT_EQ(ran.code, ExitCode::kNotFound);
   EXPECT_THAT(ran.err, HasSubstr("elsewhere"));
 }
 
-TEST_F(Db, BackupWritesAFileThatIsSound) {
+TEST_F(Db, BackupWritesAnIntactDatabase) {
   const Ran ran = Attune({"backup", folder_ / "copy.db"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
   EXPECT_EQ(Attune({"check"}, folder_ / "copy.db").code, ExitCode::kSuccess);
 }
 
-TEST_F(Db, BackupThatCannotBeWrittenSaysWhy) {
+TEST_F(Db, BackupNamesTheReasonIfItCannotWrite) {
   const Ran ran = Attune({"backup", folder_ / "absent/copy.db"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
   EXPECT_THAT(ran.err,
               ::testing::AllOf(HasSubstr("cannot write"), HasSubstr("No such file or directory")));
 }
 
-TEST_F(Db, AnEmptyDatabaseIsNoOtherPrograms) {
+TEST_F(Db, CheckRecognizesAnEmptyDatabase) {
   std::filesystem::create_directories(folder_ / "new");
   std::ofstream(folder_ / "new/attune.db");
   EXPECT_THAT(Attune({"check"}, folder_ / "new").err, HasSubstr("is empty"));
 }
 
-TEST_F(Db, ExportGoesToStdoutOrToAFile) {
+TEST_F(Db, ExportWritesToStdoutOrAFile) {
   const Ran shown = Attune({"export", "--what", "trials", "--sweep", "s1"});
   EXPECT_THAT(shown.out, StartsWith("sweep,trial,state,"));
   const Ran ran = Attune({"export", "-o", folder_ / "trials.csv"});
@@ -150,7 +150,7 @@ TEST_F(Db, ExportGoesToStdoutOrToAFile) {
   EXPECT_EQ(text.str(), shown.out);
 }
 
-TEST_F(Db, ExportRefusesWhatIsNoSweep) {
+TEST_F(Db, ExportRefusesMalformedArguments) {
   EXPECT_EQ(Attune({"export", "--sweep", "first"}).code, ExitCode::kUsage);
   EXPECT_EQ(Attune({"export", "--what", "dreams"}).code, ExitCode::kUsage);
 }
@@ -160,7 +160,7 @@ std::string TextOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST_F(Db, AnExportThatFailsLeavesTheFileAsItWas) {
+TEST_F(Db, FailedExportKeepsTheOldFile) {
   const std::string file = folder_ / "trials.csv";
   std::ofstream(file) << "of last week\n";
   EXPECT_EQ(Attune({"export", "-o", file}, folder_ / "elsewhere").code, ExitCode::kNotFound);
@@ -171,14 +171,14 @@ TEST_F(Db, AnExportThatFailsLeavesTheFileAsItWas) {
   EXPECT_FALSE(std::filesystem::exists(file + ".part"));
 }
 
-TEST_F(Db, ExportOfASweepThatIsNotThereIsNotFound) {
+TEST_F(Db, ExportOfAnUnknownSweepIsNotFound) {
   const Ran ran = Attune({"export", "--sweep", "s99"});
   EXPECT_EQ(ran.code, ExitCode::kNotFound);
   EXPECT_EQ(ran.out, "");
   EXPECT_THAT(ran.err, HasSubstr("there is no sweep s99"));
 }
 
-TEST_F(Db, ExportSaysWhyItCannotWrite) {
+TEST_F(Db, ExportNamesTheReasonIfItCannotWrite) {
   const Ran ran = Attune({"export", "-o", folder_ / "nowhere/trials.csv"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
   EXPECT_THAT(ran.err, HasSubstr("nowhere/trials.csv.part: No such file or directory"));
@@ -186,7 +186,7 @@ TEST_F(Db, ExportSaysWhyItCannotWrite) {
   EXPECT_FALSE(std::filesystem::is_regular_file("/dev/null"));
 }
 
-TEST_F(Db, VacuumWaitsForNoServerButSaysThatOneRuns) {
+TEST_F(Db, VacuumFailsWhileAServerRuns) {
   const Ran refused = Attune({"vacuum"});
   EXPECT_EQ(refused.code, ExitCode::kFailure);
   EXPECT_THAT(refused.err, HasSubstr("stop the server"));

@@ -35,7 +35,7 @@ std::vector<std::string> Subcommands(const std::string& help) {
     if (below && line.starts_with("  ")) {
       std::istringstream words(line);
       words >> names.emplace_back();
-      if (names.back().ends_with(',')) names.back().pop_back();  // another name of it follows
+      if (names.back().ends_with(',')) names.back().pop_back();  // an alias follows
     } else {
       below = line == "Subcommands:";
     }
@@ -43,27 +43,27 @@ std::vector<std::string> Subcommands(const std::string& help) {
   return names;
 }
 
-void ExpectDescribed(const std::vector<std::string>& verb, const std::string& reference) {
-  std::vector<std::string> args = verb;
+void ExpectDescribed(const std::vector<std::string>& command, const std::string& reference) {
+  std::vector<std::string> args = command;
   args.push_back("--help");
   const std::string help = RunAttune(args).out;
   const std::vector<std::string> subcommands = Subcommands(help);
-  if (!verb.empty() && subcommands.empty()) {
+  if (!command.empty() && subcommands.empty()) {
     std::string heading = "`attune";
-    for (const std::string& word : verb) heading += ' ' + word;
+    for (const std::string& word : command) heading += ' ' + word;
     EXPECT_TRUE(reference.find(heading) != std::string::npos) << heading;
   }
   for (const std::string& flag : Flags(help)) {
     EXPECT_TRUE(reference.find('`' + flag) != std::string::npos) << flag;
   }
   for (const std::string& name : subcommands) {
-    std::vector<std::string> next = verb;
+    std::vector<std::string> next = command;
     next.push_back(name);
     ExpectDescribed(next, reference);
   }
 }
 
-TEST(Reference, MentionsEveryVerbAndFlagOfHelp) {
+TEST(Reference, MentionsEveryCommandAndFlagOfHelp) {
   EXPECT_FALSE(Subcommands(RunAttune({"--help"}).out).empty());
   ExpectDescribed({}, Reference());
 }

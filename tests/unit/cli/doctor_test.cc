@@ -17,7 +17,7 @@ using testing::Not;
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-// A host on which all is well.
+// A host without any problem.
 HostFacts GoodHost() {
   HostFacts host;
   host.kernel = "6.1.0-13-amd64";
@@ -61,7 +61,7 @@ TEST(Doctor, FindsNothingOnAGoodHost) {
   }
 }
 
-TEST(Doctor, WantsLinux5_4) {
+TEST(Doctor, RequiresLinux5_4) {
   HostFacts host = GoodHost();
   for (const auto& [release, health] : {std::pair{"5.4", Health::kOk},
                                         {"5.4.0-150-generic", Health::kOk},
@@ -74,7 +74,7 @@ TEST(Doctor, WantsLinux5_4) {
   }
 }
 
-TEST(Doctor, WantsEnoughOpenFiles) {
+TEST(Doctor, RequiresEnoughOpenFiles) {
   HostFacts host = GoodHost();
   const auto health = [&](uint64_t soft, uint64_t hard) {
     host.descriptors.soft = soft;
@@ -88,7 +88,7 @@ TEST(Doctor, WantsEnoughOpenFiles) {
   EXPECT_EQ(health(319, 319), Health::kMissing);
 }
 
-TEST(Doctor, WantsTheMemoryThatAnExecutorWants) {
+TEST(Doctor, RequiresTheMemoryOfAnExecutor) {
   HostFacts host = GoodHost();
   host.memory.free_bytes = host.memory.needed_bytes;
   EXPECT_EQ(HealthOf("memory", host), Health::kOk);
@@ -98,13 +98,13 @@ TEST(Doctor, WantsTheMemoryThatAnExecutorWants) {
   EXPECT_EQ(HealthOf("memory", host), Health::kOk);
 }
 
-TEST(Doctor, ManagesWithoutCgroups) {
+TEST(Doctor, OnlyWarnsWithoutCgroups) {
   HostFacts host = GoodHost();
   host.cgroups.fault = "no cgroup2 filesystem is mounted";
   EXPECT_EQ(HealthOf("cgroups", host), Health::kWarning);
 }
 
-TEST(Doctor, WantsSharedMemory) {
+TEST(Doctor, RequiresSharedMemory) {
   HostFacts host = GoodHost();
   host.shared_memory.bytes = host.shared_memory.free_bytes = kSharedMemoryBytesMin;
   EXPECT_EQ(HealthOf("shm", host), Health::kOk);
@@ -114,11 +114,11 @@ TEST(Doctor, WantsSharedMemory) {
   host.shared_memory.bytes = kSharedMemoryBytesMin - 1;
   EXPECT_EQ(HealthOf("shm", host), Health::kWarning);
   EXPECT_NE(FindingOf("shm", host).remedy, remedy_of_full);
-  host.shared_memory.fault = "is not there";
+  host.shared_memory.fault = "does not exist";
   EXPECT_EQ(HealthOf("shm", host), Health::kMissing);
 }
 
-TEST(Doctor, NoGpuIsWellAndABrokenDriverIsNot) {
+TEST(Doctor, AcceptsNoGpuButNotABrokenDriver) {
   HostFacts host = GoodHost();
   const auto health = [&](const GpuFacts& gpus) {
     host.gpus = gpus;
@@ -126,11 +126,12 @@ TEST(Doctor, NoGpuIsWellAndABrokenDriverIsNot) {
   };
   const std::string fault = "NVML cannot begin: Driver/library version mismatch";
   EXPECT_EQ(health({}), Health::kOk);
-  EXPECT_EQ(health({.has_library = true, .fault = fault}), Health::kOk);  // an image for GPUs
+  EXPECT_EQ(health({.has_library = true, .fault = fault}),
+            Health::kOk);  // a container image for GPUs
   EXPECT_EQ(health({.on_bus = 1}), Health::kWarning);
   EXPECT_EQ(health({.on_bus = 1, .has_library = true, .fault = fault}), Health::kMissing);
   EXPECT_EQ(health({.found = 1, .has_library = true, .fault = fault}), Health::kMissing);
-  EXPECT_EQ(health({.found = 2}), Health::kWarning);  // nobody watches them
+  EXPECT_EQ(health({.found = 2}), Health::kWarning);  // executors do not notice broken GPUs
   EXPECT_EQ(health({.found = 2, .has_library = true, .in_driver = 2}), Health::kOk);
   EXPECT_EQ(health({.found = 8, .has_library = true, .in_driver = 2}), Health::kWarning);
   EXPECT_EQ(health({.found = 0, .has_library = true, .in_driver = 1}), Health::kWarning);
@@ -143,7 +144,7 @@ TEST(Doctor, NoGpuIsWellAndABrokenDriverIsNot) {
       Health::kMissing);
 }
 
-TEST(Doctor, TellsAttunesPortsFromOthers) {
+TEST(Doctor, AcceptsPortsThatAttuneUses) {
   HostFacts host = GoodHost();
   host.http_port = {.port = 7070, .is_taken = true, .program = "attune", .pid = 12};
   host.rpc_port = {.port = 7071, .is_taken = true, .program = "nginx", .pid = 13};
@@ -157,7 +158,7 @@ TEST(Doctor, TellsAttunesPortsFromOthers) {
   EXPECT_EQ(HealthOf("http-port", host), Health::kWarning);
 }
 
-TEST(Doctor, WarnsOfAClockThatIsOff) {
+TEST(Doctor, WarnsOfAWrongClock) {
   HostFacts host = GoodHost();
   ServerFacts server{.url = "http://box:7070", .version = kVersion};
   const auto health = [&](std::optional<bool> synchronised, std::optional<double> ahead_seconds,
@@ -178,7 +179,7 @@ TEST(Doctor, WarnsOfAClockThatIsOff) {
   EXPECT_EQ(health(true, kClockSkewSecondsMax + 0.1, 0.2), Health::kOk);  // a slow answer
 }
 
-TEST(Doctor, WantsRoomForData) {
+TEST(Doctor, RequiresSpaceForData) {
   HostFacts host = GoodHost();
   host.data_dir.free_bytes = kDataBytesWarning;
   EXPECT_EQ(HealthOf("data-dir", host), Health::kOk);
@@ -196,21 +197,21 @@ TEST(Doctor, WantsRoomForData) {
   EXPECT_EQ(HealthOf("data-dir", host), Health::kMissing);
 
   host = GoodHost();
-  host.data_dir.fault = "cannot be written to: Permission denied";
+  host.data_dir.fault = "is not writable: Permission denied";
   EXPECT_EQ(HealthOf("data-dir", host), Health::kMissing);
 }
 
-TEST(Doctor, WantsRoomForTemporaryFiles) {
+TEST(Doctor, RequiresSpaceForTemporaryFiles) {
   HostFacts host = GoodHost();
   host.temporary_dir.free_bytes = kTemporaryBytesWarning;
   EXPECT_EQ(HealthOf("tmp-dir", host), Health::kOk);
   --host.temporary_dir.free_bytes;
   EXPECT_EQ(HealthOf("tmp-dir", host), Health::kWarning);
-  host.temporary_dir.fault = "is not there";
+  host.temporary_dir.fault = "does not exist";
   EXPECT_EQ(HealthOf("tmp-dir", host), Health::kMissing);
 }
 
-TEST(Doctor, WantsTheSameVersionInPython) {
+TEST(Doctor, RequiresTheSameVersionInPython) {
   HostFacts host = GoodHost();
   const auto health = [&](const PythonFacts& python) {
     host.python = python;
@@ -227,7 +228,7 @@ TEST(Doctor, WantsTheSameVersionInPython) {
       Health::kWarning);
 }
 
-TEST(Doctor, WantsTheServersVersion) {
+TEST(Doctor, RequiresTheServersVersion) {
   const HostFacts host = GoodHost();
   EXPECT_EQ(HealthOf("server", host, {}), Health::kOk);  // there is none yet
   EXPECT_EQ(HealthOf("server", host, {.url = "http://box:7070", .version = kVersion}), Health::kOk);
@@ -240,9 +241,9 @@ TEST(Doctor, WantsTheServersVersion) {
   EXPECT_EQ(HealthOf("server", host, named), Health::kMissing);
 }
 
-class DoctorVerb : public testing::Test {
+class DoctorCommand : public testing::Test {
  protected:
-  DoctorVerb() {
+  DoctorCommand() {
     process_.log_to = [](Output&, LogLevel) {};
     process_.inspect = [this](const std::filesystem::path&) { return host_; };
   }
@@ -260,7 +261,7 @@ class DoctorVerb : public testing::Test {
   Interrupt interrupt_;
 };
 
-TEST_F(DoctorVerb, FailsOnlyIfSomethingIsMissing) {
+TEST_F(DoctorCommand, FailsOnlyIfSomethingIsMissing) {
   EXPECT_EQ(Attune({}).code, ExitCode::kSuccess);
   host_.shared_memory.bytes = host_.shared_memory.free_bytes = 64 << 20;
   EXPECT_EQ(Attune({}).code, ExitCode::kSuccess);
@@ -268,14 +269,14 @@ TEST_F(DoctorVerb, FailsOnlyIfSomethingIsMissing) {
   EXPECT_EQ(Attune({}).code, ExitCode::kFailure);
 }
 
-TEST_F(DoctorVerb, PrintsALineForEachCheckAndARemedyBelow) {
+TEST_F(DoctorCommand, PrintsALineForEachCheckAndARemedyBelow) {
   host_.kernel = "4.19.0";
   const std::string out = Attune({}).out;
   EXPECT_THAT(out, HasSubstr("ok       attune      version "));
   EXPECT_THAT(out, HasSubstr("\nmissing  kernel      Linux 4.19.0 is older than 5.4\n         "));
 }
 
-TEST_F(DoctorVerb, PrintsJson) {
+TEST_F(DoctorCommand, PrintsJson) {
   host_.kernel = "4.19.0";
   const Ran ran = Attune({"-o", "json"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
@@ -290,7 +291,7 @@ TEST_F(DoctorVerb, PrintsJson) {
   }
 }
 
-TEST_F(DoctorVerb, AsksTheServerForItsVersionAndClock) {
+TEST_F(DoctorCommand, AsksTheServerForItsVersionAndClock) {
   const FakeServer server;
   const Json report = Json::parse(Attune({"--server", server.url(), "-o", "json"}).out);
   std::map<std::string, std::string> statuses;

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(NormaliseUrl, AcceptsWhatPeopleWrite) {
+TEST(NormaliseUrl, AcceptsHostsPortsAndUrls) {
   EXPECT_EQ(*NormaliseUrl("localhost:7070"), "http://localhost:7070");
   EXPECT_EQ(*NormaliseUrl(":7070"), "http://127.0.0.1:7070");
   EXPECT_EQ(*NormaliseUrl("https://box:7070/"), "https://box:7070");
@@ -39,16 +39,16 @@ TEST(FindServer, AsksInTheDataFolder) {
   EXPECT_EQ(endpoint->token, "abc");
 }
 
-TEST(FindServer, AFolderOutOfReachIsNotSaidToHaveNoServer) {
+TEST(FindServer, NamesTheReasonIfTheFolderIsNotReachable) {
   const ScratchFolder folder;
   const std::filesystem::path loop = folder.path() / "loop";
   std::filesystem::create_symlink(loop, loop);
   const Error error = FindServer({.data_dir = loop}).error();
-  EXPECT_EQ(error.code, ErrorCode::kInternal) << "not kUnavailable, for which `train` starts one";
+  EXPECT_EQ(error.code, ErrorCode::kInternal) << "`train` starts a server for kUnavailable";
   EXPECT_THAT(error.message, HasSubstr("Too many levels of symbolic links"));
 }
 
-TEST(FindServer, SaysHowToStartOneWhereNoneRuns) {
+TEST(FindServer, NamesTheCommandThatStartsOne) {
   const ScratchFolder folder;
   const Result<Endpoint> endpoint = FindServer({.data_dir = folder.path()});
   ASSERT_FALSE(endpoint.ok());
@@ -56,7 +56,7 @@ TEST(FindServer, SaysHowToStartOneWhereNoneRuns) {
   EXPECT_THAT(endpoint.error().message, HasSubstr("attune serve"));
 }
 
-TEST(FindServer, TheFoldersTokenIsForTheFoldersServerOnly) {
+TEST(FindServer, UsesTheFoldersTokenOnlyForItsServer) {
   const ScratchFolder folder;
   const auto running = RunAt("http://127.0.0.1:7171", folder);
   folder.Write("token", "abc\n");
@@ -65,7 +65,7 @@ TEST(FindServer, TheFoldersTokenIsForTheFoldersServerOnly) {
   EXPECT_EQ(FindServer({.server = ":7171", .data_dir = folder.path()})->token, "abc");
 }
 
-TEST(FindServer, ADeadServerIsNotFound) {
+TEST(FindServer, DoesNotFindADeadServer) {
   const ScratchFolder folder;
   folder.Write("token", "abc\n");
   auto running = RunAt("http://127.0.0.1:7171", folder);
@@ -74,26 +74,26 @@ TEST(FindServer, ADeadServerIsNotFound) {
   EXPECT_EQ(FindServer({.server = ":7171", .data_dir = folder.path()})->token, "");
 }
 
-TEST(FindAgain, FollowsTheServerOfTheFolder) {
+TEST(FindCurrentUrl, FollowsTheServerOfTheFolder) {
   const ScratchFolder folder;
   folder.Write("token", "abc\n");
   auto running = RunAt("http://127.0.0.1:7171", folder);
   const Endpoint endpoint = FindServer({.data_dir = folder.path()}).value();
-  EXPECT_EQ(FindAgain(endpoint).value(), "http://127.0.0.1:7171");
+  EXPECT_EQ(FindCurrentUrl(endpoint).value(), "http://127.0.0.1:7171");
   running.reset();
-  EXPECT_EQ(FindAgain(endpoint).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(FindCurrentUrl(endpoint).error().code, ErrorCode::kUnavailable);
   running = RunAt("http://127.0.0.1:7272", folder);
-  EXPECT_EQ(FindAgain(endpoint).value(), "http://127.0.0.1:7272");
+  EXPECT_EQ(FindCurrentUrl(endpoint).value(), "http://127.0.0.1:7272");
 }
 
-TEST(FindAgain, LeavesAnotherServerAlone) {
+TEST(FindCurrentUrl, DoesNotChangeANamedServer) {
   const ScratchFolder folder;
   const Endpoint endpoint =
       FindServer({.server = "box:7070", .token = "abc", .data_dir = folder.path()}).value();
-  EXPECT_EQ(FindAgain(endpoint).value(), "http://box:7070");
+  EXPECT_EQ(FindCurrentUrl(endpoint).value(), "http://box:7070");
 }
 
-TEST(FindServer, ATokenFileWins) {
+TEST(FindServer, PrefersTheTokenFile) {
   const ScratchFolder folder;
   const std::string file = folder.Write("mine", "xyz\n");
   const Result<Endpoint> endpoint =
@@ -101,7 +101,7 @@ TEST(FindServer, ATokenFileWins) {
   EXPECT_EQ(endpoint->token, "xyz");
 }
 
-TEST(FindServer, AMissingTokenFileIsDenied) {
+TEST(FindServer, IsDeniedWithoutTheTokenFile) {
   const Result<Endpoint> endpoint =
       FindServer({.server = "box:7070", .token_file = "/nonexistent/token"});
   ASSERT_FALSE(endpoint.ok());

@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What a stream tells, as words: "open", "gap", "event 7", "lost", "refused".
+// Records the calls of a stream as words: "open", "gap", "event 7", "lost", "refused".
 class Diary {
  public:
   EventStream::Handler Handler() {
@@ -42,7 +42,7 @@ class Diary {
   Mailbox<std::string> words_;
 };
 
-TEST(EventStream, WithoutAPlaceItBeginsWithWhatComesNext) {
+TEST(EventStream, StartsWithTheNextEventByDefault) {
   FakeServer server;
   server.Tell("trial_created", {{"trial", 0}});
   Diary diary;
@@ -53,7 +53,7 @@ TEST(EventStream, WithoutAPlaceItBeginsWithWhatComesNext) {
   EXPECT_THAT(diary.Next(1), ElementsAre("trial_changed 2"));
 }
 
-TEST(EventStream, FromZeroItTellsEverything) {
+TEST(EventStream, DeliversEveryEventFromZero) {
   FakeServer server;
   server.Tell("sweep_created", {{"name", "x"}});
   server.Tell("trial_created", {{"trial", 0}});
@@ -62,7 +62,7 @@ TEST(EventStream, FromZeroItTellsEverything) {
   EXPECT_THAT(diary.Next(3), ElementsAre("open", "sweep_created 1", "trial_created 2"));
 }
 
-TEST(EventStream, ResumesAfterTheLastEventWithoutTellingItTwice) {
+TEST(EventStream, ResumesAfterTheLastEventWithoutDuplicates) {
   FakeServer server;
   server.Tell("sweep_created", {{"name", "x"}});
   Diary diary;
@@ -77,7 +77,7 @@ TEST(EventStream, ResumesAfterTheLastEventWithoutTellingItTwice) {
   EXPECT_THAT(diary.Next(1), ElementsAre("trial_created 2"));
 }
 
-TEST(EventStream, SeveralEventsOfOneFactAreAllTold) {
+TEST(EventStream, DeliversAllEventsOfOneSequenceNumber) {
   FakeServer server;
   server.TellAsOne({{"trial_decided", {{"seq", 1}, {"trial", 0}}},
                     {"trial_changed", {{"seq", 1}, {"trial", 0}}}});

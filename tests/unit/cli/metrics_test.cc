@@ -1,4 +1,4 @@
-// Sweeps with several metrics: their front, and what decides about each.
+// Tests of sweeps with several metrics: their Pareto front and the importance for each metric.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class SeveralMetrics : public testing::Test {
   rest::SweepDetail sweep_;
 };
 
-TEST_F(SeveralMetrics, HaveAFrontWithTheBestInTheFirstMetricFirst) {
+TEST_F(SeveralMetrics, SortTheFrontByTheFirstMetric) {
   sweep_.pareto_front = {Report(3, 9, 0.5, 6.25), Report(7, 3, 0.9, 30), Report(5, 9, 0.8, 12)};
   const std::string shown = Get();
   EXPECT_THAT(shown, HasSubstr("\nmetrics     accuracy (max), latency_ms (min)\n"));
@@ -57,7 +57,7 @@ TEST_F(SeveralMetrics, HaveAFrontWithTheBestInTheFirstMetricFirst) {
   EXPECT_THAT(shown, Not(HasSubstr("\nbest"))) << "no report is the best";
 }
 
-TEST_F(SeveralMetrics, HaveTheLeastFirstWhereTheFirstIsMinimised) {
+TEST_F(SeveralMetrics, SortTheFrontUpwardsIfTheFirstIsMinimised) {
   sweep_.metric = {.name = "loss", .mode = "min"};
   sweep_.metrics[0] = {sweep_.metric, std::nullopt};
   sweep_.pareto_front = {Report(7, 3, 0.9, 6.25), Report(5, 9, 0.8, 12)};
@@ -66,12 +66,12 @@ TEST_F(SeveralMetrics, HaveTheLeastFirstWhereTheFirstIsMinimised) {
                                "    7     3   0.9        6.25  lr=0.1 width=56\n"));
 }
 
-TEST_F(SeveralMetrics, HaveNoFrontBeforeAReportCounts) {
+TEST_F(SeveralMetrics, HaveNoFrontWithoutAReport) {
   sweep_.best.reset();
   EXPECT_THAT(Get(), Not(HasSubstr("front")));
 }
 
-TEST_F(SeveralMetrics, HaveAnImportanceEach) {
+TEST_F(SeveralMetrics, HaveAnImportanceForEach) {
   server_.Answer(
       "/sweeps/s1/importance",
       rest::ToJson(rest::Importance{
@@ -81,7 +81,7 @@ TEST_F(SeveralMetrics, HaveAnImportanceEach) {
   EXPECT_EQ(server_.requests().back(), "GET /sweeps/s1/importance?metric=latency_ms");
 }
 
-TEST_F(SeveralMetrics, RungsAreNotSpokenOfWhereThereAreNone) {
+TEST_F(SeveralMetrics, OmitRungsIfThereAreNone) {
   sweep_.rungs.clear();
   sweep_.scheduler = "pbt";
   EXPECT_THAT(Get(), HasSubstr("\nscheduler   pbt\n"));

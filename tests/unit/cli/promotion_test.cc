@@ -1,4 +1,4 @@
-// Trials that were paused, promoted or cloned another, as `attune trial` tells of them.
+// Tests of `attune trial` for trials that were paused, promoted or cloned.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using testing::Not;
 
 constexpr const char* kPaused = "paused at step 3: accuracy 0.7 is rank 1 of 1 at rung 3";
 
-// Trial s1/4, which the scheduler has paused at step 3.
+// Trial s1/4, paused by the scheduler at step 3.
 class PausedTrial : public testing::Test {
  protected:
   PausedTrial() : trial_(MakeTrial(4, "paused")) {
@@ -30,9 +30,9 @@ class PausedTrial : public testing::Test {
             .rung_trials = {{.number = 4, .value = 0.7, .verdict = "pause"}}}));
   }
 
-  std::string Trial(const std::string& verb) {
+  std::string Trial(const std::string& command) {
     server_.Answer("/sweeps/s1/trials/4", rest::ToJson(trial_));
-    const Ran ran = RunAttune({"trial", verb, "s1/4", "--data-dir", folder_.path().string()});
+    const Ran ran = RunAttune({"trial", command, "s1/4", "--data-dir", folder_.path().string()});
     EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
     return ran.out;
   }
@@ -42,35 +42,35 @@ class PausedTrial : public testing::Test {
   rest::TrialDetail trial_;
 };
 
-TEST_F(PausedTrial, IsExplainedByItsDecisionAlone) {
+TEST_F(PausedTrial, IsExplainedByItsDecision) {
   EXPECT_EQ(Trial("explain"), std::string("proposed    random\ndecided     ") + kPaused +
                                   "\n\nrung 3 of asha, at the time of the decision\n"
                                   "   NO  TRIAL  VALUE  VERDICT\n"
                                   ">   1      4    0.7  pause\n");
 }
 
-TEST_F(PausedTrial, SaysWhatItWaitsFor) {
+TEST_F(PausedTrial, ShowsTheWaitingReason) {
   trial_.waiting_reason = "the scheduler has not promoted it";
   EXPECT_THAT(Trial("explain"),
               HasSubstr("\nnow         paused; the scheduler has not promoted it\n"));
 }
 
-// The best of one at its rung was stopped, and nothing said why.
-TEST_F(PausedTrial, ThatNobodyPromotedSaysSo) {
+// Once, no reason was shown for such a trial.
+TEST_F(PausedTrial, ShowsThatItWasNotPromoted) {
   trial_.state = "stopped";
   trial_.reason = "paused at step 3, and not promoted: no more come";
   EXPECT_THAT(Trial("explain"), HasSubstr("\nnow         stopped: paused at step 3, and not "
                                           "promoted: no more come\n"));
 }
 
-TEST_F(PausedTrial, ThatWasPromotedSaysThatItRunsAgain) {
+TEST_F(PausedTrial, ShowsThatItRunsAgainAfterAPromotion) {
   trial_.state = "running";
   trial_.reason = "";
   trial_.attempt_count = 2;
   EXPECT_THAT(Trial("explain"), HasSubstr("\nnow         running, in attempt 2\n"));
 }
 
-TEST_F(PausedTrial, IsExplainedWithEveryPromotionOfIt) {
+TEST_F(PausedTrial, ShowsEveryPromotion) {
   const auto promoted = [](int step, int rung, int rank, int peers, const char* why) {
     return rest::Decision{.attempt = 1,
                           .step = step,
@@ -91,14 +91,14 @@ TEST_F(PausedTrial, IsExplainedWithEveryPromotionOfIt) {
                         "   3  asha     3  2 of 7  promoted at rung 3: rank 2 of 7\n"));
 }
 
-TEST_F(PausedTrial, IsExplainedAlsoWhereTheTrialItselfCannotBeHad) {
+TEST_F(PausedTrial, IsExplainedIfTheTrialIsNotAvailable) {
   const Ran ran = RunAttune({"trial", "explain", "s1/4", "--data-dir", folder_.path().string()});
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
   EXPECT_THAT(ran.out, HasSubstr(kPaused));
   EXPECT_THAT(ran.out, Not(HasSubstr("now")));
 }
 
-TEST_F(PausedTrial, ItsAttemptsSayWhatTheyGoOnAs) {
+TEST_F(PausedTrial, ShowsHowEachAttemptStarted) {
   const auto attempt = [](int number, const std::string& outcome) {
     rest::Attempt made{.number = number,
                        .state = outcome.empty() ? "running" : "ended",

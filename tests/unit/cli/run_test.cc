@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "cli/check_sweep.h"
-#include "cli/verbs/resume.h"
+#include "cli/commands/resume.h"
 #include "sweepfile/codec.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"
@@ -16,6 +16,7 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -33,9 +34,9 @@ scheduler: {name: asha, min: 1, max: 9, reduction_factor: 3}
 stop: {max_trials: 12}
 )";
 
-class RunVerb : public testing::Test {
+class RunCommand : public testing::Test {
  protected:
-  RunVerb() : file_(folder_.Write("sweep.yaml", kSweepFile)) {
+  RunCommand() : file_(folder_.Write("sweep.yaml", kSweepFile)) {
     host_.log_to = [](Output&, LogLevel) {};
     host_.start_server = [this](const ServeOptions& options) {
       options_ = options;
@@ -73,7 +74,7 @@ class RunVerb : public testing::Test {
     });
   }
 
-  // Ends the sweep once the server has had so many of these requests.
+  // Ends the sweep once the server has received `count` of these requests.
   std::jthread EndsAfter(const std::string& request, int count) {
     return std::jthread([this, request, count] {
       while (std::ranges::count(server_.requests(), request) < count)
@@ -97,7 +98,7 @@ class RunVerb : public testing::Test {
   Host host_;
 };
 
-TEST_F(RunVerb, EndsWithTheBestConfigurationAndWhyOthersStopped) {
+TEST_F(RunCommand, PrintsTheBestConfigurationAndWhyOthersStopped) {
   SweepEnds("completed");
   const Ran ran = Attune();
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
@@ -107,7 +108,7 @@ TEST_F(RunVerb, EndsWithTheBestConfigurationAndWhyOthersStopped) {
                              Not(HasSubstr("secret")), Not(HasSubstr("\r"))));
 }
 
-TEST_F(RunVerb, JsonIsOneObjectOnStdout) {
+TEST_F(RunCommand, PrintsOneJsonObjectToStdout) {
   SweepEnds("completed");
   const Ran ran = Attune({"-o", "json"});
   const Json outcome = Json::parse(ran.out);
@@ -116,51 +117,50 @@ TEST_F(RunVerb, JsonIsOneObjectOnStdout) {
   EXPECT_GE(outcome["wall_seconds"].get<double>(), 0);
 }
 
-TEST_F(RunVerb, AFailedSweepIsFive) {
+TEST_F(RunCommand, ExitsWith5IfTheSweepFails) {
   SweepEnds("failed");
   EXPECT_EQ(Attune().code, ExitCode::kSweepFailed);
 }
 
-TEST_F(RunVerb, AGangThatCanNeverStartOnThisMachineIsFive) {
+TEST_F(RunCommand, ExitsWith5IfAGangCanNeverStart) {
   SweepWaitsForALargerExecutor({.pending = 1});
   const Ran ran = Attune();
   EXPECT_EQ(ran.code, ExitCode::kSweepFailed);
-  EXPECT_THAT(ran.err, AllOf(HasSubstr("sweep s1 cannot start on this machine: needs 8 GPUs"),
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("needs 8 GPUs"),
                              HasSubstr("attune run " + file_ + " --rpc-host 0.0.0.0")));
   EXPECT_THAT(server_.requests(), Contains("POST /sweeps/s1:kill")) << "no trial has run";
 }
 
-TEST_F(RunVerb, ASweepWithResultsThatCanNotGoOnHereIsNotKilled) {
+TEST_F(RunCommand, DoesNotKillASweepWithResultsThatCannotContinue) {
   SweepWaitsForALargerExecutor({.pending = 1, .completed = 2});
   EXPECT_EQ(Attune().code, ExitCode::kSweepFailed);
   EXPECT_THAT(server_.requests(), Not(Contains("POST /sweeps/s1:kill")));
 }
 
-TEST_F(RunVerb, WaitsForALargerExecutorIfOthersCanJoin) {
+TEST_F(RunCommand, WaitsForALargerExecutorIfOthersCanJoin) {
   SweepWaitsForALargerExecutor({.pending = 1});
   const std::jthread end = EndsAfter("GET /sweeps/s1", 2);
   EXPECT_EQ(Attune({"--listen"}).code, ExitCode::kSuccess);
   EXPECT_THAT(server_.requests(), Not(Contains("GET /demand")));
 }
 
-TEST_F(RunVerb, WaitsForItsOwnExecutorToConnect) {
+TEST_F(RunCommand, WaitsForItsOwnExecutorToConnect) {
   SweepWaitsForALargerExecutor({.pending = 1});
   server_.Answer("/executors", rest::ToJson(rest::ExecutorList{}));
   const std::jthread end = EndsAfter("GET /executors", 1);
   EXPECT_EQ(Attune().code, ExitCode::kSuccess);
 }
 
-TEST_F(RunVerb, ASweepWithoutACommandSaysHowItsTrialsAreAskedFor) {
+TEST_F(RunCommand, NamesAskForASweepWithoutACommand) {
   Json external = SweepJson("s1", "running");
   external["external"] = true;
   server_.AnswerPost("/sweeps", external, 201);
   SweepEnds("completed");
   EXPECT_THAT(Attune({"--data-dir", "my data"}).err,
-              HasSubstr("it has no command, so nothing runs its trials: ask for them, train them "
-                        "and tell their results\n  attune ask s1 --data-dir 'my data'\n"));
+              HasSubstr("\n  attune ask s1 --data-dir 'my data'\n"));
 }
 
-TEST_F(RunVerb, AFailedSweepEndsWithTheLogOfItsLastFailure) {
+TEST_F(RunCommand, PrintsTheLogOfTheLastFailure) {
   Json early = TrialJson(1, "failed");
   early["ended"] = "2026-11-21T10:00:01.000000Z";
   Json late = TrialJson(0, "failed");
@@ -177,7 +177,7 @@ TEST_F(RunVerb, AFailedSweepEndsWithTheLogOfItsLastFailure) {
   EXPECT_THAT(ran.err, HasSubstr("`attune serve --with-executor --data-dir d`"));
 }
 
-TEST_F(RunVerb, WhatBefellExecutorsOfEarlierRunsIsNotTold) {
+TEST_F(RunCommand, SkipsEventsOfExecutorsFromEarlierRuns) {
   server_.OnStream([this] {
     server_.Tell("executor_changed",
                  {{"executor", "box"}, {"state", "lost"}, {"time", "2020-01-01T10:00:00.000000Z"}});
@@ -197,12 +197,12 @@ TEST_F(RunVerb, WhatBefellExecutorsOfEarlierRunsIsNotTold) {
                                   HasSubstr("trial 3 running"), HasSubstr("executor den is lost")));
 }
 
-TEST_F(RunVerb, QuietSaysOnlyTheOutcome) {
+TEST_F(RunCommand, QuietPrintsOnlyTheOutcome) {
   SweepEnds("completed");
   EXPECT_EQ(Attune({"--quiet"}).err, "");
 }
 
-TEST_F(RunVerb, AWrongFileStartsNoServer) {
+TEST_F(RunCommand, StartsNoServerForAWrongFile) {
   file_ = folder_.Write("wrong.yaml", "colour: red\n");
   host_.start_server = nullptr;
   const Ran ran = Attune();
@@ -210,7 +210,7 @@ TEST_F(RunVerb, AWrongFileStartsNoServer) {
   EXPECT_THAT(ran.err, HasSubstr(file_ + ":1:1: "));
 }
 
-TEST_F(RunVerb, ListensForOthersOnlyWhenAsked) {
+TEST_F(RunCommand, AcceptsOtherExecutorsOnlyWithAFlag) {
   SweepEnds("completed");
   Attune();
   EXPECT_FALSE(options_.rpc);
@@ -222,28 +222,29 @@ TEST_F(RunVerb, ListensForOthersOnlyWhenAsked) {
   EXPECT_FALSE(options_.executor);
 }
 
-TEST_F(RunVerb, InterruptedSaysHowToGoOn) {
+TEST_F(RunCommand, PrintsHowToResumeWhenInterrupted) {
   interrupt_.Request();
   const Ran ran = Attune({"--data-dir", "my data"});
   EXPECT_EQ(ran.code, ExitCode::kInterrupted);
   EXPECT_THAT(ran.err, HasSubstr("attune run " + file_ + " --data-dir 'my data'"));
 }
 
-TEST_F(RunVerb, GoesOnWithTheSameTextThatHasNotEnded) {
+TEST_F(RunCommand, ResumesTheUnfinishedSweepOfTheSameText) {
   Json unfinished = SweepJson("s1", "running");
   unfinished["file"] = kSweepFile;
   server_.Answer("/sweeps", {{"sweeps", {unfinished}}, {"next_page_token", ""}});
   server_.Answer("/sweeps/s1", unfinished);
   SweepEnds("completed");
   const Ran ran = Attune();
-  EXPECT_THAT(ran.err, HasSubstr("resuming sweep s1: 7 of 12 trials are done"));
+  EXPECT_THAT(ran.err, HasSubstr("resuming sweep s1: 7 of 12"));
   for (const std::string& request : server_.requests())
     EXPECT_THAT(request, Not(HasSubstr("POST")));
 }
 
-// A sweep of this file has not ended; the file had this text when it was created.
-class RunFileAgain : public RunVerb {
+// Runs a file that has an unfinished sweep.
+class RunFileAgain : public RunCommand {
  protected:
+  // `text`: the file when the sweep was created.
   void Unfinished(const std::string& text) {
     Json sweep = SweepJson("s1", "running");
     sweep["file"] = text;
@@ -257,7 +258,7 @@ class RunFileAgain : public RunVerb {
     const CheckedSweep checked = CheckSweep({.path = file_, .text = text});
     server_.Answer("/sweeps/s1/resolved", {{"resolved", sweepfile::ToJson(*checked.spec)}});
   }
-  // The file with another text in place of this one.
+  // The file with `before` replaced by `after`.
   static std::string With(const std::string& before, const std::string& after) {
     std::string text = kSweepFile;
     return text.replace(text.find(before), before.size(), after);
@@ -271,7 +272,7 @@ class RunFileAgain : public RunVerb {
   }
 };
 
-TEST_F(RunFileAgain, GoesOnWhenOnlyCommentsAndOrderChanged) {
+TEST_F(RunFileAgain, ResumesIfOnlyCommentsAndOrderChanged) {
   Unfinished(std::string("# tried twice\nname: ") + folder_.path().filename().string() + "\n" +
              kSweepFile);
   const Ran ran = Attune();
@@ -280,18 +281,16 @@ TEST_F(RunFileAgain, GoesOnWhenOnlyCommentsAndOrderChanged) {
   EXPECT_THAT(Posts(), IsEmpty());
 }
 
-TEST_F(RunFileAgain, NamesWhatAnEditCanChangeAndStops) {
+TEST_F(RunFileAgain, ListsTheChangesThatAnEditCanMake) {
   Unfinished(With("max_trials: 12", "max_trials: 100"));
   const Ran ran = Attune();
   EXPECT_EQ(ran.code, ExitCode::kUsage);
-  EXPECT_EQ(ran.err.substr(ran.err.find("attune: ")),
-            "attune: " + file_ +
-                " differs from its sweep s1, which has not ended: stop.max_trials 12\n"
-                "  --edit changes s1\n  --new starts another sweep; s1 runs as well then\n");
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("attune: " + file_), HasSubstr("s1: stop.max_trials 12\n"),
+                             HasSubstr("\n  --edit "), HasSubstr("\n  --new ")));
   EXPECT_THAT(Posts(), IsEmpty());
 }
 
-TEST_F(RunFileAgain, EditMakesTheSweepWhatTheFileSays) {
+TEST_F(RunFileAgain, EditAppliesTheFile) {
   Unfinished(With("mode: max}", "mode: max, target: 0.9}"));
   Json edited = SweepJson("s1", "running");
   edited["effect"] = "now target of accuracy none";
@@ -303,27 +302,27 @@ TEST_F(RunFileAgain, EditMakesTheSweepWhatTheFileSays) {
                              HasSubstr("resuming sweep s1")));
 }
 
-TEST_F(RunFileAgain, GoesOnWithAFileThatSaysWhatTheSweepBecameByAnEdit) {
+TEST_F(RunFileAgain, ResumesIfTheFileMatchesTheEditedSweep) {
   Unfinished(With("max_trials: 12", "max_trials: 100"));
   SweepIsNow(kSweepFile);
   EXPECT_EQ(Attune().code, ExitCode::kSuccess);
   EXPECT_THAT(Posts(), IsEmpty());
 }
 
-TEST_F(RunFileAgain, GoesOnWithAFileThatStayedAsItWasThoughTheSweepWasEdited) {
+TEST_F(RunFileAgain, ResumesIfOnlyTheSweepWasEdited) {
   Unfinished(kSweepFile);
   SweepIsNow(With("max_trials: 12", "max_trials: 100"));
   EXPECT_EQ(Attune().code, ExitCode::kSuccess);
   EXPECT_THAT(Posts(), IsEmpty());
 }
 
-TEST_F(RunFileAgain, SaysWhatNoEditCanChange) {
+TEST_F(RunFileAgain, NamesChangesThatAnEditCannotMake) {
   Unfinished(With("name: asha", "name: pasha"));
   for (const std::vector<std::string>& flags : {std::vector<std::string>{}, {"--edit"}}) {
     const Ran ran = Attune(flags);
     EXPECT_EQ(ran.code, ExitCode::kUsage);
     EXPECT_THAT(ran.err, AllOf(HasSubstr("scheduler"), HasSubstr("cannot change"),
-                               HasSubstr("--new starts another sweep"), Not(HasSubstr("--edit"))));
+                               HasSubstr("--new "), Not(HasSubstr("--edit"))));
   }
   Unfinished(std::string(kSweepFile) + "initial_points: [{lr: 0.1}]\n");
   EXPECT_THAT(Attune().err, HasSubstr("initial_points: cannot change"));
@@ -334,11 +333,11 @@ TEST_F(RunFileAgain, NewStartsAnotherSweep) {
   Unfinished(kSweepFile);
   const Ran ran = Attune({"--new"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("have not ended and run as well: s1"));
+  EXPECT_THAT(ran.err, ContainsRegex("unfinished sweeps.*: s1\n"));
   EXPECT_THAT(Posts(), ElementsAre(StartsWith("POST /sweeps?")));
 }
 
-TEST_F(RunFileAgain, AnotherFileOfTheSameTextIsAnotherFile) {
+TEST_F(RunFileAgain, TreatsACopyOfTheFileAsAnotherFile) {
   Json sweep = SweepJson("s1", "running");
   sweep["file"] = kSweepFile;
   sweep["path"] = "/elsewhere/sweep.yaml";
@@ -349,7 +348,7 @@ TEST_F(RunFileAgain, AnotherFileOfTheSameTextIsAnotherFile) {
   EXPECT_THAT(Posts(), ElementsAre(StartsWith("POST /sweeps?")));
 }
 
-TEST_F(RunVerb, AServerThatHoldsTheFolderIsAnError) {
+TEST_F(RunCommand, FailsIfAnotherServerUsesTheFolder) {
   host_.start_server = [](const ServeOptions&) -> Result<std::unique_ptr<RunningServer>> {
     return Error{ErrorCode::kConflict, "attune-data is held by process 7"};
   };
@@ -358,7 +357,7 @@ TEST_F(RunVerb, AServerThatHoldsTheFolderIsAnError) {
   EXPECT_THAT(ran.err, HasSubstr("held by process 7"));
 }
 
-TEST_F(RunVerb, AFinishedSweepOfTheSameTextIsTriedAfresh) {
+TEST_F(RunCommand, DoesNotResumeAFinishedSweep) {
   Json ended = SweepJson("s1", "completed");
   ended["file"] = kSweepFile;
   server_.Answer("/sweeps", {{"sweeps", {ended}}, {"next_page_token", ""}});
@@ -369,7 +368,7 @@ TEST_F(RunVerb, AFinishedSweepOfTheSameTextIsTriedAfresh) {
   EXPECT_THAT(unfinished->others, IsEmpty());
 }
 
-TEST_F(RunVerb, UnfinishedSweepsOfOtherTextsAreNamed) {
+TEST_F(RunCommand, ListsUnfinishedSweepsOfOtherFiles) {
   Json other = SweepJson("s1", "running");
   server_.Answer("/sweeps", {{"sweeps", {other}}, {"next_page_token", ""}});
   Api api(server_.endpoint());

@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Verbs that change something, against a server that says what follows.
+// Commands that change something, against a server that describes the effect.
 class Steer : public testing::Test {
  protected:
   Steer() { server_.WriteTo(folder_.path()); }
@@ -33,24 +33,24 @@ class Steer : public testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(Steer, ASweepsVerbPrintsTheEffect) {
-  for (const std::string verb : {"pause", "resume", "stop", "kill"}) {
-    server_.AnswerPost("/sweeps/s1:" + verb,
+TEST_F(Steer, SweepCommandPrintsTheEffect) {
+  for (const std::string command : {"pause", "resume", "stop", "kill"}) {
+    server_.AnswerPost("/sweeps/s1:" + command,
                        With(SweepJson("s1", "running"), "12 running trials will leave"), 202);
-    const Ran ran = Attune({"sweep", verb, "s1"});
+    const Ran ran = Attune({"sweep", command, "s1"});
     EXPECT_EQ(ran.code, ExitCode::kSuccess);
     EXPECT_EQ(ran.out, "");
     EXPECT_EQ(ran.err, "sweep s1: 12 running trials will leave\n");
   }
 }
 
-TEST_F(Steer, AsJsonItIsTheServersAnswer) {
+TEST_F(Steer, AsJsonPrintsTheServersAnswer) {
   const Json answer = With(SweepJson("s1", "paused"), "nothing runs");
   server_.AnswerPost("/sweeps/s1:pause", answer, 202);
   EXPECT_EQ(Json::parse(Attune({"sweep", "pause", "s1", "-o", "json"}).out), answer);
 }
 
-TEST_F(Steer, ExtendSendsTheLimitsThatAreGiven) {
+TEST_F(Steer, ExtendSendsOnlyTheGivenLimits) {
   server_.AnswerPost("/sweeps/s1:extend", With(SweepJson("s1", "running"), "now max_trials 40"),
                      202);
   EXPECT_EQ(Attune({"sweep", "extend", "s1", "--max-trials", "40", "--max-time", "2h"}).code,
@@ -58,7 +58,7 @@ TEST_F(Steer, ExtendSendsTheLimitsThatAreGiven) {
   EXPECT_EQ(Json::parse(server_.last_body()), (Json{{"max_trials", 40}, {"max_time", "2h"}}));
 }
 
-TEST_F(Steer, RetryOfASweepTriesItsFailedTrialsAgain) {
+TEST_F(Steer, RetryOfASweepRetriesItsFailedTrials) {
   Json trials = Json::array({TrialJson(0, "completed"), TrialJson(1, "failed"),
                              TrialJson(2, "killed"), TrialJson(3, "failed")});
   server_.Answer("/sweeps/s1/trials", {{"trials", trials}, {"next_page_token", ""}});
@@ -66,18 +66,17 @@ TEST_F(Steer, RetryOfASweepTriesItsFailedTrialsAgain) {
     server_.AnswerPost("/sweeps/s1/trials/" + std::to_string(number) + ":retry",
                        With(TrialJson(number, "pending"), "tried again"), 202);
   }
-  EXPECT_EQ(Attune({"sweep", "retry", "s1"}).err, "sweep s1: tried again: trials 1, 3\n");
+  EXPECT_EQ(Attune({"sweep", "retry", "s1"}).err, "sweep s1: retrying trials 1, 3\n");
   EXPECT_EQ(Attune({"sweep", "retry", "s1", "--killed"}).err,
-            "sweep s1: tried again: trials 1, 2, 3\n");
+            "sweep s1: retrying trials 1, 2, 3\n");
   EXPECT_EQ(Json::parse(Attune({"sweep", "retry", "s1", "-o", "json"}).out),
             (Json{{"retried", {1, 3}}}));
   server_.Answer("/sweeps/s1/trials",
                  {{"trials", {TrialJson(0, "completed")}}, {"next_page_token", ""}});
-  EXPECT_EQ(Attune({"sweep", "retry", "s1"}).err,
-            "sweep s1 has no failed trial; see also --killed\n");
+  EXPECT_THAT(Attune({"sweep", "retry", "s1"}).err, HasSubstr("--killed"));
 }
 
-TEST_F(Steer, RmDeletesOneSweepAfterTheOtherUntilOneStays) {
+TEST_F(Steer, RmDeletesSweepsInOrderUntilOneFails) {
   const auto gone = [](const std::string& id) {
     return Json{
         {"id", id}, {"state", "deleted"}, {"effect", "deleted; its files go from 2 data folders"}};
@@ -109,10 +108,11 @@ TEST_F(Steer, EditSendsAMergePatchOfTheSweepFile) {
                             "metric": {"target": null}})"));
 }
 
-TEST_F(Steer, EditWantsKeysAndValues) {
-  EXPECT_THAT(Attune({"sweep", "edit", "s1", "priority"}).err, HasSubstr("write KEY=VALUE"));
+TEST_F(Steer, EditRefusesWordsThatAreNoSettings) {
+  EXPECT_THAT(Attune({"sweep", "edit", "s1", "priority"}).err,
+              HasSubstr("`priority` is not KEY=VALUE"));
   EXPECT_THAT(Attune({"sweep", "edit", "s1", "stop=1", "stop.patience=2"}).err,
-              HasSubstr("leave one of them out"));
+              HasSubstr("`stop.patience=2`"));
 }
 
 constexpr const char* kResolved = R"({
@@ -141,7 +141,7 @@ TEST_F(Steer, CloneCreatesTheSweepWithItsSettings) {
   EXPECT_THAT(created, HasSubstr("command: [/home/ada/mnist/train]\n"));
 }
 
-TEST_F(Steer, CloneNamesTheKeyThatWasMeantAndCreatesNothing) {
+TEST_F(Steer, CloneSuggestsTheSimilarKeyAndCreatesNothing) {
   server_.Answer("/sweeps/s1/resolved", {{"resolved", Json::parse(kResolved)}});
   const Ran ran = Attune({"sweep", "clone", "s1", "--set", "stop.max_trails=40"});
   EXPECT_EQ(ran.code, ExitCode::kUsage);
@@ -151,7 +151,7 @@ TEST_F(Steer, CloneNamesTheKeyThatWasMeantAndCreatesNothing) {
   EXPECT_EQ(Attune({"sweep", "clone", "s1", "--set", "max_trials"}).code, ExitCode::kUsage);
 }
 
-TEST_F(Steer, EnqueueSendsTypedValuesAndPrintsTheTrialAlone) {
+TEST_F(Steer, EnqueueSendsTypedValuesAndPrintsOnlyTheTrial) {
   server_.AnswerPost("/sweeps/s1/trials", TrialJson(12, "pending"), 201);
   const Ran ran = Attune({"trial", "enqueue", "s1", "-p", "lr=1e-3", "-p", "optimizer=sgd", "-p",
                           "nesterov=true", "-p", "tag=\"1\"", "-p", "path=a=b"});
@@ -160,7 +160,7 @@ TEST_F(Steer, EnqueueSendsTypedValuesAndPrintsTheTrialAlone) {
             R"({"config":{"lr":0.001,"optimizer":"sgd","nesterov":true,"tag":"1","path":"a=b"}})");
 }
 
-TEST_F(Steer, EnqueueReadsAFileAndTheCommandLineGoesBeforeIt) {
+TEST_F(Steer, EnqueueReadsAFileThatTheCommandLineOverrides) {
   server_.AnswerPost("/sweeps/s1/trials", TrialJson(12, "pending"), 201);
   const std::string file = folder_.Write("config.json", R"({"lr": 0.1, "width": 32})");
   EXPECT_EQ(Attune({"trial", "enqueue", "s1", "--config", file, "-p", "width=64"}).code,
@@ -168,21 +168,21 @@ TEST_F(Steer, EnqueueReadsAFileAndTheCommandLineGoesBeforeIt) {
   EXPECT_EQ(server_.last_body(), R"({"config":{"lr":0.1,"width":64}})");
 }
 
-TEST_F(Steer, ParametersThatCannotBeReadAreUsageErrors) {
+TEST_F(Steer, RefusesMalformedParameters) {
   EXPECT_EQ(Attune({"trial", "enqueue", "s1", "-p", "lr"}).code, ExitCode::kUsage);
   EXPECT_EQ(Attune({"trial", "enqueue", "s1", "-p", "=1"}).code, ExitCode::kUsage);
   const std::string file = folder_.Write("config.json", "[1]");
   EXPECT_EQ(Attune({"trial", "enqueue", "s1", "--config", file}).code, ExitCode::kUsage);
 }
 
-TEST_F(Steer, ATrialsVerbPrintsTheEffect) {
+TEST_F(Steer, TrialCommandPrintsTheEffect) {
   server_.AnswerPost("/sweeps/s1/trials/17:kill", With(TrialJson(17, "killed"), "it ended now"),
                      202);
   EXPECT_EQ(Attune({"trial", "kill", "s1/17"}).err, "trial s1/17: it ended now\n");
   EXPECT_EQ(Attune({"trial", "kill", "s1", "17"}).err, "trial s1/17: it ended now\n");
 }
 
-TEST_F(Steer, RetryAndContinueSayHow) {
+TEST_F(Steer, RetryAndContinueSendTheirOptions) {
   server_.AnswerPost("/sweeps/s1/trials/17:retry", With(TrialJson(17, "pending"), "ok"), 202);
   server_.AnswerPost("/sweeps/s1/trials/17:continue", With(TrialJson(17, "pending"), "ok"), 202);
   Attune({"trial", "retry", "s1/17", "--from-start"});
@@ -192,7 +192,7 @@ TEST_F(Steer, RetryAndContinueSayHow) {
   EXPECT_EQ(Attune({"trial", "continue", "s1/17"}).code, ExitCode::kUsage);
 }
 
-TEST_F(Steer, CheckpointsAreNamedByTrialAttemptAndStep) {
+TEST_F(Steer, PinNamesACheckpointByTrialAttemptAndStep) {
   server_.AnswerPost("/sweeps/s1/trials/17/checkpoints/2-900:pin",
                      With(TrialJson(17, "running"), "it stays"), 202);
   EXPECT_EQ(Attune({"checkpoint", "pin", "s1/17/2-900"}).err, "checkpoint s1/17/2-900: it stays\n");
@@ -201,7 +201,7 @@ TEST_F(Steer, CheckpointsAreNamedByTrialAttemptAndStep) {
   }
 }
 
-TEST_F(Steer, CheckpointsAreListedByTheirNames) {
+TEST_F(Steer, CheckpointListPrintsNames) {
   Json kept = {{"sweep", "s1"},    {"trial", 17},        {"attempt", 2},
                {"step", 900},      {"bytes", 431232},    {"pinned", true},
                {"stored", true},   {"executor", "box"},  {"best", 0.871},
@@ -238,13 +238,13 @@ TEST_F(Steer, AskPrintsTheTrial) {
   EXPECT_THAT(ran.out, HasSubstr("lr          0.1\n"));
 }
 
-TEST_F(Steer, AskSaysForHowLongItMayBeSilent) {
+TEST_F(Steer, AskSendsItsLease) {
   server_.AnswerPost("/sweeps/s1/trials:ask", NoOffer(), 200);
   Attune({"ask", "s1", "--lease", "10m"});
   EXPECT_EQ(server_.last_body(), R"({"lease":"10m"})");
 }
 
-TEST_F(Steer, AskForNothingIsThreeAndSaysWhy) {
+TEST_F(Steer, AskExitsWith3IfThereIsNoTrial) {
   server_.AnswerPost("/sweeps/s1/trials:ask", NoOffer(), 200);
   const Ran ran = Attune({"ask", "s1"});
   EXPECT_EQ(ran.code, ExitCode::kNotFound);
@@ -262,7 +262,7 @@ TEST_F(Steer, TellPrintsTheVerdict) {
             R"({"epoch":12,"step":3,"metrics":{"accuracy":0.7,"loss":"nan"},"seconds":1.5})");
 }
 
-TEST_F(Steer, NumbersAreTakenAsAShellWritesThem) {
+TEST_F(Steer, TellReadsNumbersWithoutLeadingZeroOrWithPlus) {
   server_.AnswerPost("/sweeps/s1/trials/4:tell", Json::object(), 204);
   Attune({"tell", "s1/4", "--epoch", "12", "--step", "3", "-m", "a=.3", "-m", "b=1.", "-m", "c=+5",
           "-m", "d=-1e-3"});
@@ -274,7 +274,7 @@ TEST_F(Steer, NumbersAreTakenAsAShellWritesThem) {
         << wrong;
 }
 
-TEST_F(Steer, TellOfTheEndSaysHow) {
+TEST_F(Steer, TellSendsTheFinalState) {
   server_.AnswerPost("/sweeps/s1/trials/4:tell", Json::object(), 204);
   const Ran ran = Attune({"tell", "s1/4", "--epoch", "12", "--failed", "--message", "no memory"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
@@ -285,7 +285,7 @@ TEST_F(Steer, TellOfTheEndSaysHow) {
   EXPECT_EQ(server_.last_body(), R"({"epoch":12,"state":"running"})");
 }
 
-TEST_F(Steer, TellMayAskForTheNextTrialAsWell) {
+TEST_F(Steer, TellAlsoAsksForTheNextTrial) {
   Json answer{
       {"verdict", "stop"},
       {"reason", "rank 9 of 11"},
@@ -306,13 +306,13 @@ TEST_F(Steer, TellMayAskForTheNextTrialAsWell) {
   EXPECT_EQ(last.err, "rank 9 of 11\nsweep s1 is completed and offers no trial: it has ended\n");
 }
 
-TEST_F(Steer, TellOfAReportAndAnEndAtOnceIsAUsageError) {
+TEST_F(Steer, TellRefusesAReportTogetherWithAnEnd) {
   EXPECT_EQ(Attune({"tell", "s1/4", "--epoch", "1", "--completed", "--step", "3"}).code,
             ExitCode::kUsage);
   EXPECT_EQ(Attune({"tell", "s1/4", "--step", "3"}).code, ExitCode::kUsage);
 }
 
-TEST_F(Steer, AConfigurationThatTheServerRefusesNamesTheParameter) {
+TEST_F(Steer, EnqueueNamesTheParameterThatTheServerRefuses) {
   server_.AnswerPost(
       "/sweeps/s1/trials",
       ProblemJson(422, "The body is wrong", "…", {{"/config/lr", 1, 2, "7 is above max 0.1"}}),

@@ -56,7 +56,7 @@ TEST(SweepModel, NanIsNeverTheBest) {
   EXPECT_EQ(model.Best()->best, 0.2);
 }
 
-TEST(SweepModel, AnEventThatRestHasIncludedChangesNothing) {
+TEST(SweepModel, AppliesAnEventThatRestIncludesAgain) {
   SweepModel model = Model({MakeTrial(0, "running")});
   model.Apply(Reported(0, 2, 0.3));
   EXPECT_EQ(model.trials().at(0).step, 3);
@@ -70,7 +70,7 @@ TEST(SweepModel, CountsTrialsThatReachedARung) {
   EXPECT_EQ(model.ended_trials(), 1);
 }
 
-TEST(EventLine, SaysWhyATrialStopped) {
+TEST(EventLine, HasTheReasonOfAStop) {
   SweepModel model = Model({});
   const ServerEvent event =
       Changed(3, "stopped", "stopped at step 1: accuracy 0.31 is rank 4 of 5 at rung 1");
@@ -79,14 +79,14 @@ TEST(EventLine, SaysWhyATrialStopped) {
             "trial 3 stopped at step 1: accuracy 0.31 is rank 4 of 5 at rung 1");
 }
 
-TEST(EventLine, NamesTheStateWhereTheReasonDoesNot) {
+TEST(EventLine, NamesTheStateIfTheReasonDoesNot) {
   SweepModel model = Model({});
   const ServerEvent event = Changed(3, "failed", "no restart is left");
   model.Apply(event);
   EXPECT_EQ(EventLine(event, model), "trial 3 failed: no restart is left");
 }
 
-TEST(EventLine, AFailedAttemptIsOneLineWithoutItsLog) {
+TEST(EventLine, OmitsTheLogOfAFailedAttempt) {
   const SweepModel model = Model({MakeTrial(4, "running")});
   const ServerEvent event{.kind = "attempt_changed",
                           .data = {{"trial", 4},
@@ -97,7 +97,7 @@ TEST(EventLine, AFailedAttemptIsOneLineWithoutItsLog) {
   EXPECT_EQ(EventLine(event, model), "trial 4 attempt 2 failed: rank 1 was killed by signal 9");
 }
 
-TEST(EventLine, WhatBefallsAnExecutorIsSaidInWords) {
+TEST(EventLine, DescribesChangesOfExecutors) {
   const SweepModel model = Model({});
   const auto line = [&](Json data) {
     data["executor"] = "box";
@@ -106,9 +106,9 @@ TEST(EventLine, WhatBefallsAnExecutorIsSaidInWords) {
   };
   EXPECT_EQ(line({{"state", "lost"}}), "executor box is lost");
   EXPECT_EQ(line({{"drained", true}, {"reason", "a new disk"}, {"now", false}}),
-            "executor box is drained (a new disk)");
-  EXPECT_EQ(line({{"drained", true}, {"reason", ""}}), "executor box is drained");
-  EXPECT_EQ(line({{"drained", false}}), "executor box takes gangs again");
+            "executor box was drained (a new disk)");
+  EXPECT_EQ(line({{"drained", true}, {"reason", ""}}), "executor box was drained");
+  EXPECT_EQ(line({{"drained", false}}), "executor box was resumed");
   EXPECT_EQ(line({{"health_problem", "its disk is full"}}),
             "executor box is unhealthy (its disk is full)");
   EXPECT_EQ(line({{"health_problem", ""}}), "executor box is healthy again");
@@ -119,7 +119,7 @@ TEST(EventLine, WhatBefallsAnExecutorIsSaidInWords) {
   EXPECT_EQ(line(Json::object()), "");
 }
 
-TEST(EventLine, ReportsAreNotWorthOne) {
+TEST(EventLine, IsEmptyForReports) {
   const SweepModel model = Model({MakeTrial(0, "running")});
   EXPECT_EQ(EventLine(Reported(0, 4, 0.5), model), "");
 }
@@ -156,7 +156,7 @@ TEST(LiveView, FitsTheTerminal) {
   }
 }
 
-TEST(LiveView, SaysWhatAGangWaitsFor) {
+TEST(LiveView, ShowsTheWaitingReason) {
   rest::Sweep sweep = MakeSweep("s1", "running");
   sweep.waiting_reason = "trial 0 needs 8 CPUs; box has 2";
   SweepModel model;
@@ -164,7 +164,7 @@ TEST(LiveView, SaysWhatAGangWaitsFor) {
   EXPECT_THAT(LiveView(model, Style(false), {}, 0), Contains(StartsWith("waiting: trial 0 needs")));
 }
 
-TEST(LiveView, TheBestTrialIsSeenHoweverManyRun) {
+TEST(LiveView, AlwaysShowsTheBestTrial) {
   std::vector<rest::Trial> trials;
   for (int i = 0; i < 40; ++i) trials.push_back(MakeTrial(i, i == 39 ? "completed" : "running"));
   trials[39].best = 0.99;
@@ -190,7 +190,7 @@ TEST(Output, RedrawsInPlaceAndPrintsAbove) {
   EXPECT_EQ(text.str(), "one\ntwo\n\r\x1b[2A\x1b[Jnote\none\ntwo\n");
 }
 
-TEST(Output, RowsThatANarrowerTerminalBrokeAreErasedToo) {
+TEST(Output, ErasesRowsThatANarrowerTerminalWrapped) {
   std::ostringstream text;
   TerminalSize size{.columns = 20, .rows = 10};
   Output output(text, {.live = true, .size = [&] { return size; }});
@@ -200,7 +200,7 @@ TEST(Output, RowsThatANarrowerTerminalBrokeAreErasedToo) {
   EXPECT_THAT(text.str(), HasSubstr("\x1b[3A\x1b[Jx\n"));
 }
 
-TEST(OutcomeJson, IsWhatScriptsRead) {
+TEST(OutcomeJson, HasAStableFormat) {
   const Json outcome = OutcomeJson(MakeSweep("s1", "completed"), 12.5);
   EXPECT_EQ(outcome.dump(),
             R"({"sweep":"s1","state":"completed","best":{"trial":3,"config":{"lr":0.1,"width":32},)"
@@ -210,13 +210,13 @@ TEST(OutcomeJson, IsWhatScriptsRead) {
             R"("failed":0,"killed":0},"wall_seconds":12.5})");
 }
 
-TEST(OutcomeJson, WithoutAReportBestIsNull) {
+TEST(OutcomeJson, HasNullAsBestWithoutAReport) {
   rest::Sweep sweep = MakeSweep("s1", "failed");
   sweep.best.reset();
   EXPECT_TRUE(OutcomeJson(sweep, 1)["best"].is_null());
 }
 
-TEST(OutcomeLines, TellTheBestAndWhyOthersStopped) {
+TEST(OutcomeLines, HaveTheBestTrialAndWhyOthersStopped) {
   const std::vector<rest::Trial> trials = {MakeTrial(3, "completed"), MakeTrial(17, "stopped")};
   const auto lines =
       OutcomeLines(MakeSweep("s1", "completed"), trials, 133, Style(false), /*width=*/0);
@@ -228,7 +228,7 @@ TEST(OutcomeLines, TellTheBestAndWhyOthersStopped) {
                              "3; the best 3 go on")));
 }
 
-TEST(OutcomeLines, OfWhichStepTheCheckpointIsStandsWhereItIsNotTheBestOnes) {
+TEST(OutcomeLines, NameTheCheckpointsStepIfItDiffersFromTheBest) {
   rest::Sweep sweep = MakeSweep("s1", "completed");
   sweep.best->checkpoint = "/data/step-8";
   const auto lines = [&] { return OutcomeLines(sweep, {}, 133, Style(false), /*width=*/0); };
@@ -237,7 +237,7 @@ TEST(OutcomeLines, OfWhichStepTheCheckpointIsStandsWhereItIsNotTheBestOnes) {
   EXPECT_THAT(lines(), Contains("  checkpoint    /data/step-8 (of step 8)"));
 }
 
-TEST(OutcomeLines, AHundredStoppedTrialsAreNotAllListed) {
+TEST(OutcomeLines, ShortenLongLists) {
   std::vector<rest::Trial> trials;
   for (int i = 0; i < 100; ++i) trials.push_back(MakeTrial(i, "stopped"));
   const auto lines = OutcomeLines(MakeSweep("s1", "completed"), trials, 1, Style(false), 0);
@@ -245,7 +245,7 @@ TEST(OutcomeLines, AHundredStoppedTrialsAreNotAllListed) {
   EXPECT_THAT(lines, Contains("and 92 more: attune trial list s1"));
 }
 
-TEST(ExitCodeOfSweep, FailedAndKilledAreFive) {
+TEST(ExitCodeOfSweep, Is5ForFailedAndKilledSweeps) {
   EXPECT_EQ(ExitCodeOfSweep(MakeSweep("s1", "completed")), ExitCode::kSuccess);
   EXPECT_EQ(ExitCodeOfSweep(MakeSweep("s1", "stopped")), ExitCode::kSuccess);
   EXPECT_EQ(ExitCodeOfSweep(MakeSweep("s1", "failed")), ExitCode::kSweepFailed);

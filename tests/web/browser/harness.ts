@@ -53,7 +53,7 @@ export class Harness {
     const host = new URL(server.url).hostname;
     await page
       .context()
-      .addCookies([{ name: 'attune_token', value: token, domain: host, path: '/' }]);
+      .addCookies([{ name: server.cookie, value: token, domain: host, path: '/' }]);
     await page.goto(server.url + path);
     return page;
   }

@@ -45,7 +45,16 @@ export class MockServer {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** The name of the session cookie. */
+  get cookie(): string {
+    return `attune_session_${this.port}`;
+  }
+
+  private get port(): number {
+    return (this.server.address() as AddressInfo).port;
   }
 
   get openStreams(): number {
@@ -70,7 +79,7 @@ export class MockServer {
     if (!url.pathname.startsWith('/api/v1/')) return this.file(url.pathname, response);
     const path = url.pathname.slice('/api/v1'.length);
     this.requests.push(`${request.method} ${path}${url.search}`);
-    if (!request.headers.cookie?.includes(`attune_token=${token}`)) {
+    if (!request.headers.cookie?.includes(`${this.cookie}=${token}`)) {
       return problem(response, 401, 'Not authorised', 'No token, or a wrong one.');
     }
     if (path === '/events') return this.stream(url, request, response);
@@ -273,13 +282,13 @@ export class MockServer {
     }
     response.writeHead(302, {
       Location: '/',
-      'Set-Cookie': `attune_token=${token}; HttpOnly; SameSite=Strict; Path=/`,
+      'Set-Cookie': `${this.cookie}=${token}; HttpOnly; SameSite=Strict; Path=/`,
     });
     response.end();
   }
 
   private logout(response: ServerResponse): void {
-    response.writeHead(204, { 'Set-Cookie': 'attune_token=; Path=/; Max-Age=0' });
+    response.writeHead(204, { 'Set-Cookie': `${this.cookie}=; Path=/; Max-Age=0` });
     response.end();
   }
 
