@@ -111,7 +111,7 @@ void Asker::Told() {
   }
   if (trial == nullptr) return After(kPauseUs, [this] { Ask(); });
   orders_ = simulate::OrdersFor(*stage_.server.state()->Find(sweep_), *trial);
-  if (worker_.Obey(orders_)) return Train();
+  if (worker_.FollowOrders(orders_)) return Train();
   Tell();  // what it has said was lost
 }
 

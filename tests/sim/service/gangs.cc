@@ -295,7 +295,7 @@ void TrainingGangs::Deliver(Gang& gang) {
   gang.orders.milestone = Step(gang.verdict->milestone);
   gang.orders.yields = false;
   gang.verdict.reset();
-  if (gang.worker.Obey(gang.orders)) return Train(gang);
+  if (gang.worker.FollowOrders(gang.orders)) return Train(gang);
   End(gang, {gang::Outcome::kFinished, {}});
 }
 

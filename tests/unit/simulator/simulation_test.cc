@@ -21,7 +21,7 @@ class Numbers : public Curves {
 
 class NumbersThatEnd final : public Numbers {
  public:
-  Step End(TrialNumber trial) const override { return Step(trial.value + 1); }
+  Step LastStep(TrialNumber trial) const override { return Step(trial.value + 1); }
   std::optional<Seconds> SecondsOf(TrialNumber, Step) const override { return Seconds(10); }
 };
 
@@ -209,7 +209,7 @@ TEST(Simulation, MadeUpCurvesNeedALastStep) {
 TEST(Simulation, ASweepThatDoesNotEndIsGivenUp) {
   SweepSpec spec = Spec(0, 1);
   spec.stop.targets = {-1};
-  EXPECT_THAT(Simulated(spec, {.trials_endless = 100}).error().message,
+  EXPECT_THAT(Simulated(spec, {.endless_trials = 100}).error().message,
               HasSubstr("set stop.max_trials"));
 }
 
