@@ -127,7 +127,7 @@ Result<std::unique_ptr<Curves>> MakeCurves(std::string_view model, const Objecti
   const auto found = std::ranges::find(CurveModels(), model);
   if (found == CurveModels().end()) {
     std::string known;
-    for (const std::string& name : CurveModels()) known += (knrandom.empty() ? "" : ", ") + name;
+    for (const std::string& name : CurveModels()) known += (known.empty() ? "" : ", ") + name;
     return Error{ErrorCode::kInvalid,
                  "there is no curve model `" + std::string(model) + "`; known are " + known};
   }

@@ -24,7 +24,7 @@ void Tally::Observe(const Event& event) {
   });
   if (over()) return;
   ChangeSlots(0, event.time);
-  summary_.wall = Ran(event.time);
+  summary_.wall = RunningTime(event.time);
 }
 
 void Tally::Handle(const SweepCreated&, Time now) {
@@ -34,7 +34,7 @@ void Tally::Handle(const SweepCreated&, Time now) {
 
 void Tally::Handle(const SweepPaused&, Time now) { StopClock(now); }
 
-void Tally::Handle(const SweepResumed&, Time now) { Start(now); }
+void Tally::Handle(const SweepResumed&, Time now) { StartClock(now); }
 
 void Tally::Handle(const SweepReopened&, Time now) {
   StartClock(now);

@@ -37,7 +37,7 @@ struct Summary {
   int64_t steps_in_full = 0;  // if the same trials trained to their last step
   std::optional<Best> best;
 
-  int Count(TrialState state) const { return trials[static_cast<size_t>(state)]; }
+  int Count(TrialState trial_state) const { return trials[static_cast<size_t>(trial_state)]; }
 };
 
 // Computes a summary from the events of a sweep.
