@@ -40,8 +40,8 @@ class Worker {
   Reported Train(const Orders& orders) { return Train(orders, Step(step_.value + 1)); }
   Reported Train(const Orders& orders, Step to);
 
-  // Applies the newest orders and returns whether the worker continues to train. It leaves at any
-  // verdict other than kContinue.
+  // Applies the newest orders and returns whether the worker continues to train. It leaves at every
+  // verdict except kContinue.
   bool FollowOrders(const Orders& orders);
 
   Step step() const { return step_; }

@@ -291,8 +291,7 @@ TEST_P(SchedulerConformance, ARestoredSchedulerMakesTheSameDecisions) {
 }
 
 TEST_P(SchedulerConformance, AnExtensionChangesNoVerdictAtEarlyRungs) {
-  // Skips this scheduler: its ranks depend on the predicted last value, which the extension
-  // changes.
+  // The ranks of `extrapolate` depend on the predicted last value, which the extension changes.
   const bool ranks_alike = GetParam() != "extrapolate";
   int reports = 0;
   BeforeEachReport(

@@ -15,7 +15,7 @@ SCRIPT = """import json, os, attune
 curve = json.loads(os.environ["CURVES"])[int(os.environ["ATTUNE_TRIAL"])]
 for value in curve[attune.step:]:
     attune.report({os.environ["METRIC"]: value}, checkpoint=lambda folder: (folder / "state").touch())
-raise RuntimeError("the trial goes on beyond its curve")
+raise RuntimeError("the trial trained past the end of its curve")
 """
 # Verdicts and promotions, in their order.
 DECISIONS = """
