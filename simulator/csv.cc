@@ -12,23 +12,23 @@ bool CsvReader::Next(std::vector<std::string>& cells) {
   }
   if (rest_.empty()) return false;
   line_ = next_line_;
-  cells.push_back(Cell());
+  cells.push_back(ReadCell());
   while (!rest_.empty() && rest_.front() == ',') {
     rest_.remove_prefix(1);
-    cells.push_back(Cell());
+    cells.push_back(ReadCell());
   }
   return true;
 }
 
-// Up to the comma or the line's end that follows it.
-std::string CsvReader::Cell() {
+// Reads up to the next comma or the end of the line.
+std::string CsvReader::ReadCell() {
   std::string cell;
   bool quoted = false;
-  size_t at = 0;
-  for (; at < rest_.size(); ++at) {
-    const char c = rest_[at];
-    if (c == '"' && quoted && at + 1 < rest_.size() && rest_[at + 1] == '"') {
-      cell += rest_[++at];
+  size_t end = 0;
+  for (; end < rest_.size(); ++end) {
+    const char c = rest_[end];
+    if (c == '"' && quoted && end + 1 < rest_.size() && rest_[end + 1] == '"') {
+      cell += rest_[++end];
     } else if (c == '"') {
       quoted = !quoted;
     } else if (!quoted && (c == ',' || c == '\n' || c == '\r')) {
@@ -37,8 +37,8 @@ std::string CsvReader::Cell() {
       cell += c;
     }
   }
-  next_line_ += static_cast<int>(std::ranges::count(rest_.substr(0, at), '\n'));
-  rest_.remove_prefix(at);
+  next_line_ += static_cast<int>(std::ranges::count(rest_.substr(0, end), '\n'));
+  rest_.remove_prefix(end);
   return cell;
 }
 

@@ -6,21 +6,21 @@
 
 namespace attune::simulate {
 
-// The records of a CSV text (RFC 4180), one after another. Empty lines are none. A quote that is
-// never closed reaches to the end.
+// Reads the records of a CSV text (RFC 4180) one after another. It skips empty lines. A quoted cell
+// without a closing quote extends to the end of the text.
 class CsvReader {
  public:
-  // `text` outlives the reader.
+  // `text` must outlive the reader.
   explicit CsvReader(std::string_view text) : rest_(text) {}
 
-  // Reads the next record's cells; false: there are no more.
+  // Reads the cells of the next record. Returns false at the end of the text.
   bool Next(std::vector<std::string>& cells);
 
-  // The line on which the last record began, from 1.
+  // The line, counted from 1, on which the last record began.
   int line() const { return line_; }
 
  private:
-  std::string Cell();
+  std::string ReadCell();
 
   std::string_view rest_;
   int line_ = 0;

@@ -16,11 +16,11 @@ namespace {
 enum class Shape { kPowerLaw, kExponential, kCrossing, kLateBloomer, kPlateau, kDiverging, kMixed };
 
 constexpr double kStart = 0.95;          // the loss before training
-constexpr double kNoise = 0.004;         // of a report, to either side
-constexpr double kDivergingShare = 0.8;  // difficulty from which a diverging curve does
+constexpr double kNoise = 0.004;         // the largest deviation of a report, in both directions
+constexpr double kDivergingShare = 0.8;  // above this difficulty a diverging curve turns to NaN
 
-// Where a value lies in its domain, from 0 to 1.
-double Place(const Domain& domain, const Value& value) {
+// The position of a value in its domain, from 0 to 1.
+double PositionIn(const Domain& domain, const Value& value) {
   if (const auto count = CountValues(domain)) {
     if (*count <= 1) return 0.5;
     constexpr int64_t kSearched = 4096;
@@ -38,9 +38,10 @@ double Place(const Domain& domain, const Value& value) {
   return (*number - real->min) / (real->max - real->min);
 }
 
-class MadeUp final : public Curves {
+class ModelCurves final : public Curves {
  public:
-  MadeUp(Shape shape, Objective objective, const SearchSpace& space, Step horizon, uint64_t seed)
+  ModelCurves(Shape shape, Objective objective, const SearchSpace& space, Step horizon,
+              uint64_t seed)
       : shape_(shape),
         objective_(std::move(objective)),
         space_(space),
@@ -51,25 +52,28 @@ class MadeUp final : public Curves {
   }
 
   double ValueAt(TrialNumber trial, const Config& config, Step step) const override {
-    RandomStream own(seed_, trial, "simulate/curve");
+    RandomStream random(seed_, trial, "simulate/curve");
     Shape shape = shape_;
-    if (shape == Shape::kMixed) shape = static_cast<Shape>(own.Integer(0, 5));
-    const double difficulty = std::clamp(Difficulty(config) + own.Uniform(-0.05, 0.05), 0.0, 1.0);
-    const double when = own.Uniform(0.2, 0.8);  // of the horizon: where its curve turns
+    if (shape == Shape::kMixed) shape = static_cast<Shape>(random.Integer(0, 5));
+    const double difficulty =
+        std::clamp(Difficulty(config) + random.Uniform(-0.05, 0.05), 0.0, 1.0);
+    const double turn =
+        random.Uniform(0.2, 0.8);  // where the curve bends, as a share of the horizon
     const double t = static_cast<double>(step.value) / horizon_;
-    if (shape == Shape::kDiverging && difficulty > kDivergingShare && t > when)
+    if (shape == Shape::kDiverging && difficulty > kDivergingShare && t > turn)
       return std::numeric_limits<double>::quiet_NaN();
 
     const double floor = 0.05 + 0.7 * difficulty;
     RandomStream noise(seed_ + static_cast<uint64_t>(step.value), trial, "simulate/noise");
-    const double loss = floor + (kStart - floor) * LeftToGo(shape, t, when, difficulty) +
+    const double loss = floor + (kStart - floor) * RemainingShare(shape, t, turn, difficulty) +
                         noise.Uniform(-kNoise, kNoise);
     return objective_.mode == Mode::kMin ? loss : 1 - loss;
   }
 
  private:
-  // The share of the way to the floor that is not gone yet, from 1 to 0.
-  static double LeftToGo(Shape shape, double t, double when, double difficulty) {
+  // The share of the distance to the floor that remains at time `t`: 1 at the start, 0 at the
+  // floor.
+  static double RemainingShare(Shape shape, double t, double turn, double difficulty) {
     switch (shape) {
       case Shape::kExponential:
       case Shape::kDiverging:
@@ -77,9 +81,9 @@ class MadeUp final : public Curves {
       case Shape::kCrossing:
         return std::exp(-t * (2 + 10 * difficulty));
       case Shape::kLateBloomer:
-        return 1 / (1 + std::exp(20 * (t - when)));
+        return 1 / (1 + std::exp(20 * (t - turn)));
       case Shape::kPlateau:
-        return t < when ? 0.5 + 0.5 * std::exp(-12 * t) : 0.5 * std::exp(-12 * (t - when));
+        return t < turn ? 0.5 + 0.5 * std::exp(-12 * t) : 0.5 * std::exp(-12 * (t - turn));
       case Shape::kPowerLaw:
       case Shape::kMixed:
         break;
@@ -87,7 +91,7 @@ class MadeUp final : public Curves {
     return std::pow(1 + 50 * t, -0.7);
   }
 
-  // How far the configuration is from the best one: 0 to 1.
+  // The distance of the configuration from the optimum, from 0 to 1.
   double Difficulty(const Config& config) const {
     double sum = 0;
     int active = 0;
@@ -95,7 +99,7 @@ class MadeUp final : public Curves {
       const Parameter& parameter = space_.parameters()[i];
       const Value* value = config.Find(parameter.name);
       if (value == nullptr) continue;
-      const double distance = Place(parameter.domain, *value) - optimum_[i];
+      const double distance = PositionIn(parameter.domain, *value) - optimum_[i];
       sum += distance * distance;
       ++active;
     }
@@ -107,7 +111,7 @@ class MadeUp final : public Curves {
   SearchSpace space_;
   double horizon_;
   uint64_t seed_;
-  std::vector<double> optimum_;  // a place in its domain each
+  std::vector<double> optimum_;  // one position in each parameter's domain
 };
 
 }  // namespace
@@ -124,11 +128,11 @@ Result<std::unique_ptr<Curves>> MakeCurves(std::string_view model, const Objecti
   if (found == CurveModels().end()) {
     std::string known;
     for (const std::string& name : CurveModels()) known += (known.empty() ? "" : ", ") + name;
-    return Error{ErrorCode::kInvalid, "there are no curves of the name `" + std::string(model) +
-                                          "`; known are " + known};
+    return Error{ErrorCode::kInvalid,
+                 "there is no curve model `" + std::string(model) + "`; known are " + known};
   }
-  return {std::make_unique<MadeUp>(static_cast<Shape>(found - CurveModels().begin()), objective,
-                                   space, horizon, seed)};
+  return {std::make_unique<ModelCurves>(static_cast<Shape>(found - CurveModels().begin()),
+                                        objective, space, horizon, seed)};
 }
 
 }  // namespace attune::simulate

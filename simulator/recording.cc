@@ -16,94 +16,97 @@ double SecondsBetween(Time from, Time to) {
 }  // namespace
 
 Recording::Recording(SweepSpec spec, const std::vector<std::string>& metrics)
-    : spec_(std::move(spec)), kept_(metrics.begin(), metrics.end()), tally_(spec_, {}) {
-  for (const std::string& metric : spec_.ReportedMetrics()) kept_.insert(metric);
+    : spec_(std::move(spec)), kept_metrics_(metrics.begin(), metrics.end()), tally_(spec_, {}) {
+  for (const std::string& metric : spec_.ReportedMetrics()) kept_metrics_.insert(metric);
 }
 
 void Recording::Observe(const Event& event) {
   tally_.Observe(event);
-  Dispatch<kCurves>(event.fact, [&](const auto& fact) -> decltype(On(fact, event.time)) {
-    On(fact, event.time);
+  Dispatch<kCurves>(event.fact, [&](const auto& fact) -> decltype(Handle(fact, event.time)) {
+    Handle(fact, event.time);
   });
 }
 
-Seconds Recording::Start() const {
-  return Seconds(ended_ > 0 ? beside_s_ / static_cast<double>(ended_) : 0);
+Seconds Recording::StartupTime() const {
+  return Seconds(ended_attempts_ > 0 ? startup_s_ / static_cast<double>(ended_attempts_) : 0);
 }
 
-void Recording::On(const TrialCreated& fact, Time) { trials_.push_back({.config = fact.config}); }
+void Recording::Handle(const TrialCreated& fact, Time) {
+  trials_.push_back({.config = fact.config});
+}
 
-void Recording::On(const TrialReopened& fact, Time) {
-  Trial& trial = At(fact.record.id);
+void Recording::Handle(const TrialReopened& fact, Time) {
+  Trial& trial = TrialOf(fact.record.id);
   trial.state = TrialState::kPending;
   trial.ended_at.reset();
 }
 
-void Recording::On(const AttemptAssigned& fact, Time now) {
+void Recording::Handle(const AttemptAssigned& fact, Time now) {
   const Step from = fact.resume ? fact.resume->step : Step(0);
-  attempts_[fact.attempt.trial.number] = {.assigned = now, .heard = now, .at = from};
-  At(fact.attempt.trial).state = TrialState::kRunning;
+  attempts_[fact.attempt.trial.number] = {.assigned = now, .last_report = now, .last_step = from};
+  TrialOf(fact.attempt.trial).state = TrialState::kRunning;
 }
 
-void Recording::On(const TrialReported& fact, Time now) {
+void Recording::Handle(const TrialReported& fact, Time now) {
   const auto running = attempts_.find(fact.attempt.trial.number);
   if (running == attempts_.end()) return;
   ++reports_;
   Attempt& attempt = running->second;
   const Report& report = fact.report;
-  // Who tells trials from outside need not say how long they trained.
+  // A program that runs trials over the REST API may leave out the training time.
   const double took = report.seconds.value > 0 ? report.seconds.value - attempt.seconds.value
-                                               : SecondsBetween(attempt.heard, now);
-  Add(At(fact.attempt.trial), report, Seconds(std::max(took, 0.0)), attempt.at);
+                                               : SecondsBetween(attempt.last_report, now);
+  AddPoint(TrialOf(fact.attempt.trial), report, Seconds(std::max(took, 0.0)), attempt.last_step);
   attempt.seconds.value += std::max(took, 0.0);
-  attempt.heard = now;
-  attempt.at = report.step;
+  attempt.last_report = now;
+  attempt.last_step = report.step;
 }
 
-// An attempt that goes on from far behind trains again what no report tells of.
-void Recording::Add(Trial& trial, const Report& report, Seconds took, Step from) {
+// An attempt may resume from an old checkpoint and train the same steps again. Only the share of
+// its time after the last recorded step counts for the new point.
+void Recording::AddPoint(Trial& trial, const Report& report, Seconds took, Step from) {
   if (trial.cloned || report.step <= from) return;
   const auto next = trial.curve.lower_bound(report.step);
   const Step before = next == trial.curve.begin() ? Step(0) : std::prev(next)->first;
   const auto part = static_cast<double>(report.step.value - std::max(before, from).value) /
                     static_cast<double>(report.step.value - from.value);
   Point& point = trial.curve[report.step] = {.metrics = {}, .seconds = Seconds(took.value * part)};
-  for (const std::string& metric : kept_) {
+  for (const std::string& metric : kept_metrics_) {
     const auto value = report.metrics.find(metric);
     if (value != report.metrics.end()) point.metrics.insert(*value);
   }
 }
 
-void Recording::On(const TrialDecided& fact, Time) {
-  Trial& trial = At(fact.attempt.trial);
-  trial.told = fact.verdict.kind == VerdictKind::kStop;
+void Recording::Handle(const TrialDecided& fact, Time) {
+  Trial& trial = TrialOf(fact.attempt.trial);
+  trial.told_to_stop = fact.verdict.kind == VerdictKind::kStop;
   if (fact.verdict.kind == VerdictKind::kExploit) trial.cloned = true;
   if (fact.verdict.kind == VerdictKind::kPause) trial.state = TrialState::kPaused;
 }
 
-void Recording::On(const TrialPromoted& fact, Time) {
-  if (fact.donor || fact.config) At(fact.trial).cloned = true;
+void Recording::Handle(const TrialPromoted& fact, Time) {
+  if (fact.donor || fact.config) TrialOf(fact.trial).cloned = true;
 }
 
-void Recording::On(const AttemptEnded& fact, Time now) {
+void Recording::Handle(const AttemptEnded& fact, Time now) {
   const auto ended = attempts_.find(fact.attempt.trial.number);
   if (ended == attempts_.end()) return;
   const Attempt& attempt = ended->second;
   const bool as_decided = fact.outcome == Outcome::kFinished || fact.outcome == Outcome::kStopped ||
                           fact.outcome == Outcome::kPaused;
   if (as_decided && attempt.seconds.value > 0) {
-    ++ended_;
-    beside_s_ += std::max(SecondsBetween(attempt.assigned, now) - attempt.seconds.value, 0.0);
+    ++ended_attempts_;
+    startup_s_ += std::max(SecondsBetween(attempt.assigned, now) - attempt.seconds.value, 0.0);
   }
   attempts_.erase(ended);
 }
 
-void Recording::On(const TrialEnded& fact, Time) {
-  Trial& trial = At(fact.trial);
+void Recording::Handle(const TrialEnded& fact, Time) {
+  Trial& trial = TrialOf(fact.trial);
   trial.state = fact.state;
-  const Step at = trial.curve.empty() ? Step(0) : trial.curve.rbegin()->first;
-  const bool by_itself = fact.state == TrialState::kCompleted && !trial.told;
-  if (!trial.cloned && (by_itself || fact.state == TrialState::kFailed)) trial.ended_at = at;
+  const Step last_step = trial.curve.empty() ? Step(0) : trial.curve.rbegin()->first;
+  const bool by_itself = fact.state == TrialState::kCompleted && !trial.told_to_stop;
+  if (!trial.cloned && (by_itself || fact.state == TrialState::kFailed)) trial.ended_at = last_step;
 }
 
 }  // namespace attune::simulate

@@ -12,28 +12,29 @@
 
 namespace attune::simulate {
 
-// What the trials of a sweep have reported and what that cost, read off its events.
+// The reports of a sweep's trials and the time they took, collected from the events of the sweep.
 class Recording {
  public:
   struct Point {
     Metrics metrics;
-    Seconds seconds{0};  // trained since the point before
+    Seconds seconds{0};  // training time since the previous point
   };
   struct Trial {
-    Config config;                // that it began with
-    std::map<Step, Point> curve;  // under that configuration; the newest report of a step
-    // It was given another's checkpoint or another configuration: what it reported after that is
-    // not of this curve.
+    Config config;                // the initial one
+    std::map<Step, Point> curve;  // with that configuration; the newest report of each step
+    // The trial got another trial's checkpoint or a new configuration. Its later reports are not
+    // part of the curve.
     bool cloned = false;
     TrialState state = TrialState::kPending;
-    std::optional<Step> ended_at;  // by itself, whether it had completed or failed
-    bool told = false;             // to stop, by the newest verdict
+    std::optional<Step> ended_at;  // without an order to stop; completed or failed
+    bool told_to_stop = false;     // by the newest verdict
   };
 
-  // `spec`: the sweep's, as it is now; of the reports it keeps what that asks for and `metrics`.
+  // `spec` is the sweep's current one. The recording keeps the metrics that `spec` needs and
+  // `metrics`; it drops all others.
   explicit Recording(SweepSpec spec, const std::vector<std::string>& metrics = {});
 
-  // REQUIRES: the events of one sweep, each once, in order, from the first on.
+  // REQUIRES: all events of one sweep, each once, in order, starting with the first.
   void Observe(const Event& event);
 
   const SweepSpec& spec() const { return spec_; }
@@ -41,37 +42,37 @@ class Recording {
   const std::vector<Trial>& trials() const { return trials_; }  // by number
   int64_t reports() const { return reports_; }
 
-  // That an attempt occupied its slots beside its steps, on average of those that came to an end.
-  Seconds Start() const;
+  // The average time that an ended attempt occupied its slots without training.
+  Seconds StartupTime() const;
 
  private:
   struct Attempt {
     Time assigned;
-    Time heard;  // of its newest report, or when it was assigned
-    Step at{0};
+    Time last_report;  // the time of assignment if there is no report
+    Step last_step{0};
     Seconds seconds{0};
   };
 
-  void On(const TrialCreated& fact, Time now);
-  void On(const TrialReopened& fact, Time now);
-  void On(const AttemptAssigned& fact, Time now);
-  void On(const TrialReported& fact, Time now);
-  void On(const TrialDecided& fact, Time now);
-  void On(const TrialPromoted& fact, Time now);
-  void On(const AttemptEnded& fact, Time now);
-  void On(const TrialEnded& fact, Time now);
+  void Handle(const TrialCreated& fact, Time now);
+  void Handle(const TrialReopened& fact, Time now);
+  void Handle(const AttemptAssigned& fact, Time now);
+  void Handle(const TrialReported& fact, Time now);
+  void Handle(const TrialDecided& fact, Time now);
+  void Handle(const TrialPromoted& fact, Time now);
+  void Handle(const AttemptEnded& fact, Time now);
+  void Handle(const TrialEnded& fact, Time now);
 
-  void Add(Trial& trial, const Report& report, Seconds took, Step from);
-  Trial& At(const TrialId& id) { return trials_.at(id.number.value); }
+  void AddPoint(Trial& trial, const Report& report, Seconds took, Step from);
+  Trial& TrialOf(const TrialId& id) { return trials_.at(id.number.value); }
 
   SweepSpec spec_;
-  std::set<std::string> kept_;  // metrics
+  std::set<std::string> kept_metrics_;
   Tally tally_;
   std::vector<Trial> trials_;
-  std::map<TrialNumber, Attempt> attempts_;  // that run
+  std::map<TrialNumber, Attempt> attempts_;  // the running ones
   int64_t reports_ = 0;
-  int64_t ended_ = 0;    // attempts
-  double beside_s_ = 0;  // of these, that they occupied their slots without training
+  int64_t ended_attempts_ = 0;
+  double startup_s_ = 0;  // time that ended attempts occupied their slots without training
 };
 
 }  // namespace attune::simulate

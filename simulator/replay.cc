@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kRecorded = "recorded";
 
-// Proposes what was tried, in the same order.
+// Proposes the recorded configurations in their original order.
 class RecordedSearcher final : public Searcher {
  public:
   explicit RecordedSearcher(const std::vector<Recording::Trial>& trials) : trials_(trials) {}
@@ -33,7 +33,7 @@ class RecordedSearcher final : public Searcher {
   const std::vector<Recording::Trial>& trials_;
 };
 
-// What was recorded, and beyond that always the same metrics.
+// Plays the recorded reports. After the end of a recording, every report has the metrics `beyond`.
 class Playback final : public Curves {
  public:
   Playback(const Recording& recording, Metrics beyond)
@@ -45,51 +45,55 @@ class Playback final : public Curves {
       if (!trial.curve.empty()) steps += trial.curve.rbegin()->first.value;
       longest_ = std::max(longest_, trial.curve.empty() ? Step(0) : trial.curve.rbegin()->first);
     }
-    seconds_a_step_ = steps > 0 ? seconds / static_cast<double>(steps) : 0;
+    seconds_per_step_ = steps > 0 ? seconds / static_cast<double>(steps) : 0;
   }
 
   double ValueAt(TrialNumber trial, const Config&, Step step) const override {
-    return recording_.spec().objective().Of(OthersAt(trial, step));
+    return recording_.spec().objective().Of(MetricsAt(trial, step));
   }
 
-  Metrics OthersAt(TrialNumber trial, Step step) const override {
-    const auto& curve = Of(trial).curve;
+  Metrics MetricsAt(TrialNumber trial, Step step) const override {
+    const auto& curve = TrialOf(trial).curve;
     const auto found = curve.find(step);
     return found == curve.end() ? beyond_ : found->second.metrics;
   }
 
   Step NextReport(TrialNumber trial, Step after) const override {
-    const auto& curve = Of(trial).curve;
+    const auto& curve = TrialOf(trial).curve;
     const auto next = curve.upper_bound(after);
-    return next == curve.end() ? Step(after.value + Gap(trial)) : next->first;
+    return next == curve.end() ? Step(after.value + ReportInterval(trial)) : next->first;
   }
 
   std::optional<Seconds> SecondsOf(TrialNumber trial, Step step) const override {
-    const auto& curve = Of(trial).curve;
+    const auto& curve = TrialOf(trial).curve;
     const auto found = curve.find(step);
     if (found != curve.end()) return found->second.seconds;
-    const auto gap = static_cast<double>(Gap(trial));
-    if (curve.empty()) return Seconds(gap * seconds_a_step_);
+    const auto interval = static_cast<double>(ReportInterval(trial));
+    if (curve.empty()) return Seconds(interval * seconds_per_step_);
     double seconds = 0;
     for (const auto& [_, point] : curve) seconds += point.seconds.value;
-    return Seconds(gap * seconds / static_cast<double>(curve.rbegin()->first.value));
+    return Seconds(interval * seconds / static_cast<double>(curve.rbegin()->first.value));
   }
 
-  // Programs that end by themselves do so where the longest trial has come to.
-  Step End(TrialNumber trial) const override { return Of(trial).ended_at.value_or(longest_); }
+  // A program that ends without an order to stop ends at the last step of the longest trial.
+  Step LastStep(TrialNumber trial) const override {
+    return TrialOf(trial).ended_at.value_or(longest_);
+  }
 
-  std::optional<Outcome> EndsAfter(TrialNumber trial, Step step) const override {
-    const Recording::Trial& recorded = Of(trial);
+  std::optional<Outcome> OutcomeAfter(TrialNumber trial, Step step) const override {
+    const Recording::Trial& recorded = TrialOf(trial);
     if (!recorded.ended_at || step < *recorded.ended_at) return std::nullopt;
     return recorded.state == TrialState::kFailed ? Outcome::kFailed : Outcome::kFinished;
   }
 
  private:
-  const Recording::Trial& Of(TrialNumber trial) const { return recording_.trials()[trial.value]; }
+  const Recording::Trial& TrialOf(TrialNumber trial) const {
+    return recording_.trials()[trial.value];
+  }
 
-  // Steps between reports, as they were at the end.
-  int64_t Gap(TrialNumber trial) const {
-    const auto& curve = Of(trial).curve;
+  // The number of steps between the last two reports.
+  int64_t ReportInterval(TrialNumber trial) const {
+    const auto& curve = TrialOf(trial).curve;
     if (curve.empty()) return 1;
     const Step before = curve.size() > 1 ? std::next(curve.rbegin())->first : Step(0);
     return curve.rbegin()->first.value - before.value;
@@ -98,13 +102,13 @@ class Playback final : public Curves {
   const Recording& recording_;
   const Metrics beyond_;
   Step longest_{0};
-  double seconds_a_step_ = 0;
+  double seconds_per_step_ = 0;
 };
 
-// Watches a course: how far each trial comes, and the best of what was recorded.
-class Watch {
+// Observes a course. It collects the last step of each trial and the best recorded report.
+class CourseObserver {
  public:
-  explicit Watch(const Recording& recording)
+  explicit CourseObserver(const Recording& recording)
       : recording_(recording), tally_(recording.spec(), {}), trials_(recording.trials().size()) {}
 
   void operator()(const Event& event) {
@@ -117,7 +121,7 @@ class Watch {
       if (!recording_.trials()[trial].curve.contains(reported->report.step)) {
         trials_[trial].beyond = true;
         trials_[trial].step = std::max(trials_[trial].step, reported->report.step);
-        return;  // made up
+        return;  // not a recorded report
       }
     }
     tally_.Observe(event);
@@ -143,8 +147,8 @@ class Watch {
   bool cloned_ = false;
 };
 
-// The metrics of the best report, or of the worst there can be.
-Metrics Beyond(const Recording& recording, const SweepSpec& spec, bool best) {
+// The metrics that unknown reports get: those of the best recorded report, or NaN.
+Metrics AssumedMetrics(const Recording& recording, const SweepSpec& spec, bool best) {
   Metrics metrics;
   for (const std::string& metric : spec.ReportedMetrics())
     metrics[metric] = std::numeric_limits<double>::quiet_NaN();
@@ -161,41 +165,41 @@ Metrics Beyond(const Recording& recording, const SweepSpec& spec, bool best) {
   return metrics;
 }
 
-SweepSpec ToPlay(SweepSpec spec, const Recording& recording) {
+SweepSpec PlaybackSpec(SweepSpec spec, const Recording& recording) {
   spec.program.command = {kRecorded};
   spec.initial_points.clear();
   spec.warm_start.clear();
-  // Trials that people enqueued came on top of the limit.
-  const auto tried = std::ssize(recording.trials());
+  // The recorded sweep may have more trials than its limit, because enqueued trials do not count.
+  const auto recorded_trials = std::ssize(recording.trials());
   if (spec.stop.max_trials == recording.spec().stop.max_trials && spec.stop.max_trials > 0)
-    spec.stop.max_trials = std::max<int64_t>(spec.stop.max_trials, tried);
+    spec.stop.max_trials = std::max<int64_t>(spec.stop.max_trials, recorded_trials);
   spec.searcher = {.name = kRecorded};
   spec.gang.min_workers = 0;
-  spec.failure.max_restarts = 0;  // of a trial that failed, all restarts had failed
+  spec.failure.max_restarts = 0;  // a recorded trial fails only after its last restart
   return spec;
 }
 
-Result<Replay::Course> Play(const Recording& recording, const SweepSpec& spec,
-                            const Algorithms& algorithms, int slots,
-                            const std::function<bool()>& given_up, bool best) {
-  Watch watch(recording);
+Result<Replay::Course> RunCourse(const Recording& recording, const SweepSpec& spec,
+                                 const Algorithms& algorithms, int slots,
+                                 const std::function<bool()>& is_cancelled, bool best) {
+  CourseObserver observer(recording);
   const auto summary =
-      Simulate(spec, algorithms, Playback(recording, Beyond(recording, spec, best)),
+      Simulate(spec, algorithms, Playback(recording, AssumedMetrics(recording, spec, best)),
                {.slots = slots,
-                .start = recording.Start(),
+                .startup = recording.StartupTime(),
                 .max_reports = kMaxReplayedReports / 2,
-                .given_up = given_up},
-               [&](const Event& event) { watch(event); });
-  if (watch.cloned())
+                .is_cancelled = is_cancelled},
+               [&](const Event& event) { observer(event); });
+  if (observer.cloned())
     return Invalid("scheduler.name: " + spec.scheduler.name +
-                   " gives trials the weights of others, and what they would report with those is "
-                   "not recorded; replay under one that pauses or stops");
+                   " copies weights between trials, and the recording does not show the effect; "
+                   "replay under a scheduler that only pauses or stops trials");
   if (!summary.ok()) return summary.error();
-  return watch.Course(*summary);
+  return observer.Course(*summary);
 }
 
-// A metric that the sweep would ask of every report, and not all have.
-std::string NotRecorded(const Recording& recording, const SweepSpec& spec) {
+// Returns a metric that the sweep needs in every report and that some report lacks; empty if none.
+std::string MissingMetric(const Recording& recording, const SweepSpec& spec) {
   for (const std::string& metric : spec.ReportedMetrics()) {
     for (const Recording::Trial& trial : recording.trials()) {
       for (const auto& [_, point] : trial.curve) {
@@ -210,36 +214,37 @@ std::string NotRecorded(const Recording& recording, const SweepSpec& spec) {
 
 Result<Replay> ReplayUnder(const Recording& recording, const SweepSpec& spec,
                            const Algorithms& algorithms, int slots,
-                           const std::function<bool()>& given_up) {
+                           const std::function<bool()>& is_cancelled) {
   if (!recording.summary().best)
     return Invalid(
-        "no trial of the sweep has reported a result that counts, so there is nothing "
-        "to replay yet");
+        "no trial has reported a result that counts, so there is nothing to replay; wait for "
+        "the first report");
   if (spec.time_attr != recording.spec().time_attr)
-    return Invalid(
-        "scheduler.time_attr: the steps of the recorded curves are those of " +
-        (recording.spec().time_attr.empty() ? "the program" : recording.spec().time_attr) +
-        ", and nothing can be judged at others");
-  if (const std::string lacking = NotRecorded(recording, spec); !lacking.empty())
-    return Invalid(
-        "stop: " + lacking +
-        " was not recorded with each report, so nobody knows what a limit of it had done");
-  Algorithms playing = algorithms;
-  playing.Add(
+    return Invalid("scheduler.time_attr: the recorded reports count time in " +
+                   (recording.spec().time_attr.empty() ? "the program's steps"
+                                                       : "`" + recording.spec().time_attr + "`") +
+                   "; replay with the same time_attr");
+  if (const std::string missing = MissingMetric(recording, spec); !missing.empty())
+    return Invalid("stop: " + missing +
+                   " is missing in some recorded reports; remove the limit that uses it");
+  Algorithms with_recorded = algorithms;
+  with_recorded.Add(
       Entry<Searcher>{.name = kRecorded,
                       .help = "",
                       .options = {},
                       .make = [&recording](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
                         return {std::make_unique<RecordedSearcher>(recording.trials())};
                       }});
-  auto worst = Play(recording, ToPlay(spec, recording), playing, slots, given_up, false);
+  auto worst = RunCourse(recording, PlaybackSpec(spec, recording), with_recorded, slots,
+                         is_cancelled, false);
   if (!worst.ok()) return worst.error();
   Replay replay{.if_worst = std::move(worst).value(), .if_best = {}};
   if (std::ranges::none_of(replay.if_worst.trials, &Replay::Trial::beyond)) {
     replay.if_best = replay.if_worst;
     return replay;
   }
-  auto best = Play(recording, ToPlay(spec, recording), playing, slots, given_up, true);
+  auto best =
+      RunCourse(recording, PlaybackSpec(spec, recording), with_recorded, slots, is_cancelled, true);
   if (!best.ok()) return best.error();
   replay.if_best = std::move(best).value();
   return replay;

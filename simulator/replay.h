@@ -11,50 +11,53 @@
 
 namespace attune::simulate {
 
-// A replay is given up beyond so many reports, those of both courses.
+// The maximum number of reports of a replay, in both courses together.
 inline constexpr int64_t kMaxReplayedReports = 4'000'000;
 
-// A recorded sweep under another scheduler and other limits.
+// The result of a recorded sweep under another scheduler or other limits.
 //
-// Where a trial would go on beyond what was recorded of it, nobody knows what it would report. Such
-// a trial is *unknown*, and the sweep is run twice: as if it had been the worst from there on
-// (every metric NaN), and as if it had been as good as the best report of the whole sweep. What is
-// the same in both does not hang on it; numbers that differ are bounds.
+// The new scheduler may train a trial further than its recording. The later reports of such a trial
+// are *unknown*, so the sweep runs twice. One course assumes the worst (every metric is NaN), the
+// other repeats the best report of the whole sweep. Results that agree in both courses are certain;
+// numbers that differ are bounds.
 struct Replay {
   struct Trial {
     TrialState state = TrialState::kPending;
-    Step step{0};         // the furthest
-    std::string reason;   // why it ended there
-    bool beyond = false;  // it went on beyond its recording
+    Step step{0};         // the furthest one that it reached
+    std::string reason;   // why it ended
+    bool beyond = false;  // it trained past its recording
   };
   struct Course {
-    Summary summary;            // its `best` is one that was recorded
-    std::vector<Trial> trials;  // by number; those that the sweep did not come to are pending
+    Summary summary;            // `best` only considers recorded reports
+    std::vector<Trial> trials;  // by number; trials that never started are pending
   };
 
   Course if_worst;
-  Course if_best;  // the same where no trial is unknown
+  Course if_best;  // equal to `if_worst` if no trial is unknown
 
-  bool Unknown(TrialNumber trial) const {
+  bool IsUnknown(TrialNumber trial) const {
     return if_worst.trials[trial.value].beyond || if_best.trials[trial.value].beyond;
   }
 };
 
-// Tries the recorded configurations in the order in which they were tried, on so many slots of one
-// executor; each trial reports what it reported, and takes the time that it took. Attempts occupy
-// their slots beside that for as long as the recorded ones did on average. A trial that failed or
-// ended by itself does so again. What was given another's checkpoint is recorded up to there.
+// Runs the recorded configurations in their original order, on `slots` slots of one executor.
 //
-// `given_up`, where there is one, is asked now and then whether to leave off.
+// - Each trial reports its recorded values, and its steps take the recorded time.
+// - In addition, each attempt occupies its slots for the average startup time of the recording.
+// - A trial that failed, or ended without an order to stop, does so again.
+// - The recording of a trial ends where it received another trial's checkpoint.
 //
-// Errors: kInvalid, when nothing was reported that counts, or not at every report what a limit asks
-// for; when it was given up; when this scheduler clones, since what
-// trials would report with another's weights is nowhere recorded; when the sweep cannot run on
-// these slots.
+// `is_cancelled`, if given, is called now and then; the replay stops when it returns true.
 //
-// REQUIRES: `spec` is that of the recording but for its scheduler, last step and limits.
+// Errors: kInvalid, if
+// - no recorded report counts, or some report lacks a metric that a limit needs;
+// - the replay was cancelled;
+// - the scheduler copies weights between trials, because no recording shows the effect of that;
+// - the sweep cannot run on these slots.
+//
+// REQUIRES: `spec` differs from the spec of the recording only in scheduler, last step and limits.
 Result<Replay> ReplayUnder(const Recording& recording, const SweepSpec& spec,
                            const Algorithms& algorithms, int slots,
-                           const std::function<bool()>& given_up = {});
+                           const std::function<bool()>& is_cancelled = {});
 
 }  // namespace attune::simulate

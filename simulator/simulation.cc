@@ -17,26 +17,28 @@ namespace {
 
 constexpr int64_t kMaxGpus = 1'000'000;
 
-constexpr int64_t kTurnsBetweenQuestions = 1'000;
+constexpr int64_t kActionsPerCancelCheck = 1'000;
 
-// The slots of the executor at this place among them.
+// The number of slots of one executor; `executor` counts from 0.
 int SlotsOf(const Assumptions& assumed, int executor) {
-  const int evenly = assumed.slots / assumed.executors;
-  return evenly + (executor < assumed.slots % assumed.executors ? 1 : 0);
+  const int base = assumed.slots / assumed.executors;
+  return base + (executor < assumed.slots % assumed.executors ? 1 : 0);
 }
 
-Status CheckRuns(const SweepSpec& spec, const Curves& curves, const Assumptions& assumed) {
+Status CheckCanRun(const SweepSpec& spec, const Curves& curves, const Assumptions& assumed) {
   if (!spec.warm_start.empty())
     return Invalid(
-        "warm_start: the results of earlier sweeps lie with a server; remove the key to simulate");
+        "warm_start: a simulation cannot read earlier sweeps, which a server stores; remove the "
+        "key");
   if (spec.External())
     return Invalid(
-        "the sweep has no `command`: whoever asks for its trials decides when they run, so there "
-        "is nothing to simulate");
-  if (spec.ReportedMetrics().size() > 1 && curves.OthersAt(TrialNumber(0), Step(1)).empty())
+        "the sweep has no `command`: the program that asks for its trials decides when they run, "
+        "so "
+        "there is nothing to simulate");
+  if (spec.ReportedMetrics().size() > 1 && curves.MetricsAt(TrialNumber(0), Step(1)).empty())
     return Invalid(
-        "simulated trials report one metric, and the sweep has several objectives or constraints: "
-        "simulate it with `metric` alone");
+        "simulated trials report one metric, but the sweep needs several for its objectives, "
+        "constraints or limits; simulate it with `metric` alone");
   const int largest = SlotsOf(assumed, 0);
   if (MinWorkers(spec.gang) > largest)
     return Invalid("resources.workers: a trial has " + std::to_string(MinWorkers(spec.gang)) +
@@ -46,18 +48,19 @@ Status CheckRuns(const SweepSpec& spec, const Curves& curves, const Assumptions&
     return Invalid("an executor has at most " + std::to_string(kExecutorCpusMax) + " slots");
   const int64_t gpus = int64_t{assumed.slots} * spec.gang.per_worker.gpus;
   if (gpus > kMaxGpus)
-    return Invalid("the slots have " + std::to_string(gpus) + " GPUs together, and more than " +
-                   std::to_string(kMaxGpus) + " are not simulated: take fewer slots");
-  if (spec.max_step.value == 0 && curves.End(TrialNumber(0)).value == 0)
+    return Invalid("the slots have " + std::to_string(gpus) +
+                   " GPUs together, and a simulation has at most " + std::to_string(kMaxGpus) +
+                   "; use fewer slots");
+  if (spec.max_step.value == 0 && curves.LastStep(TrialNumber(0)).value == 0)
     return Invalid(
-        "scheduler.max is 0, so that the program decides when a trial is complete, which made-up "
-        "curves do not know: set scheduler.max, or give recorded curves");
+        "scheduler.max is 0, so the program decides when a trial is complete, but these curves "
+        "have no last step; set scheduler.max, or use recorded curves");
   return {};
 }
 
-// A slot is one CPU here, so that a rank that asks for no CPU takes a slot as well; and each is on
-// an executor that would do.
-SweepSpec ForSlots(SweepSpec spec) {
+// Returns the spec for simulated executors. Each slot is one CPU, so each rank asks for one CPU.
+// Every simulated executor meets the other requirements of the gang.
+SweepSpec WithOneCpuPerRank(SweepSpec spec) {
   spec.gang.per_worker.cpus = 1;
   spec.gang.per_worker.memory_bytes = 0;
   spec.gang.required.clear();
@@ -79,61 +82,63 @@ class Simulation {
   Result<Summary> Run() {
     for (int i = 0; i < assumed_.executors; ++i) {
       const int slots = SlotsOf(assumed_, i);
-      Tell(JoinExecutor{.name = "executor-" + std::to_string(i + 1),
-                        .instance = "simulated",
-                        .resources = {.cpus = slots, .gpus = slots * spec_.gang.per_worker.gpus}});
+      Execute(
+          JoinExecutor{.name = "executor-" + std::to_string(i + 1),
+                       .instance = "simulated",
+                       .resources = {.cpus = slots, .gpus = slots * spec_.gang.per_worker.gpus}});
     }
-    Tell(CreateSweep{.spec = spec_});
+    Execute(CreateSweep{.spec = spec_});
     Advance();
-    for (int64_t turn = 0; !tally_.over(); ++turn) {
-      if (assumed_.given_up && turn % kTurnsBetweenQuestions == 0 && assumed_.given_up())
-        return Invalid("it takes too long here: ask for fewer trials or steps");
-      if (spec_.stop.max_trials == 0 && tally_.summary().created > assumed_.trials_endless)
-        return Invalid("the sweep has not ended after " + std::to_string(assumed_.trials_endless) +
+    for (int64_t action = 0; !tally_.over(); ++action) {
+      if (assumed_.is_cancelled && action % kActionsPerCancelCheck == 0 && assumed_.is_cancelled())
+        return Invalid("the simulation takes too long; use fewer trials or steps");
+      if (spec_.stop.max_trials == 0 && tally_.summary().created > assumed_.endless_trials)
+        return Invalid("the sweep has not ended after " + std::to_string(assumed_.endless_trials) +
                        " trials: set stop.max_trials");
       if (assumed_.max_reports > 0 && reports_ > assumed_.max_reports)
         return Invalid("trials would report more than " + std::to_string(assumed_.max_reports) +
                        " times together: lower scheduler.max");
       if (timeline_.empty())
-        return Error{ErrorCode::kInternal,
-                     "nothing of the sweep runs, and it has not ended; please report this, with "
-                     "the sweep file"};
+        return Error{
+            ErrorCode::kInternal,
+            "the sweep has not ended, but nothing is left to run; please report this with the "
+            "sweep file"};
       timeline_.RunNext();
     }
-    return Whole();
+    return FullSummary();
   }
 
  private:
   struct Gang {
     AttemptId attempt;
     Worker worker;
-    Seconds seconds{0};  // trained
+    Seconds trained{0};
   };
 
-  void Tell(const Command& command) {
+  void Execute(const Command& command) {
     const auto events = brain_.Execute(command, timeline_.now());
     ATTUNE_CHECK(events.ok());
-    Follow(*events);
+    HandleEvents(*events);
   }
 
-  // What follows, now and when time alone has made it due.
+  // Lets the brain make its decisions, and schedules its next turn at the time it asks for.
   void Advance() {
-    Follow(brain_.Advance(timeline_.now()));
+    HandleEvents(brain_.Advance(timeline_.now()));
     for (auto thoughts = brain_.Thoughts(); !thoughts.empty(); thoughts = brain_.Thoughts()) {
-      for (const Thought& thought : thoughts) Tell(thought.Think());
-      Follow(brain_.Advance(timeline_.now()));
+      for (const Thought& thought : thoughts) Execute(thought.Think());
+      HandleEvents(brain_.Advance(timeline_.now()));
     }
     const auto due = brain_.Due(timeline_.now());
-    if (!due || due == due_) return;
-    due_ = due;
+    if (!due || due == next_advance_) return;
+    next_advance_ = due;
     timeline_.At(*due, [this, due] {
-      if (due_ != due) return;
-      due_.reset();
+      if (next_advance_ != due) return;
+      next_advance_.reset();
       Advance();
     });
   }
 
-  void Follow(const std::vector<Event>& events) {
+  void HandleEvents(const std::vector<Event>& events) {
     for (const Event& event : events) {
       tally_.Observe(event);
       if (observe_) observe_(event);
@@ -141,18 +146,19 @@ class Simulation {
         const Step from = assigned->resume ? assigned->resume->step : Step(0);
         const Epoch epoch = assigned->epoch;
         gangs_[epoch] = {.attempt = assigned->attempt, .worker = Worker(from)};
-        if (assumed_.start.value == 0 && !EndsByItself(gangs_[epoch])) {
+        if (assumed_.startup.value == 0 && !OutcomeNow(gangs_[epoch])) {
           Train(epoch);
         } else {
-          timeline_.After(ToMicroseconds(assumed_.start), [this, epoch] { Started(epoch); });
+          timeline_.After(ToMicroseconds(assumed_.startup),
+                          [this, epoch] { FinishStartup(epoch); });
         }
       }
     }
   }
 
-  void Started(Epoch epoch) {
-    if (const auto ends = EndsByItself(gangs_.at(epoch))) {
-      End(epoch, *ends);
+  void FinishStartup(Epoch epoch) {
+    if (const auto outcome = OutcomeNow(gangs_.at(epoch))) {
+      End(epoch, *outcome);
       Advance();
     } else {
       Train(epoch);
@@ -163,33 +169,33 @@ class Simulation {
     return curves_.NextReport(gang.attempt.trial.number, gang.worker.step());
   }
 
-  // As far as the next report of this attempt's gang, and what its rank 0 does with it.
+  // Trains the gang of this attempt until its next report.
   void Train(Epoch epoch) {
     Gang& gang = gangs_.at(epoch);
-    const Seconds takes =
+    const Seconds duration =
         curves_.SecondsOf(gang.attempt.trial.number, NextReport(gang)).value_or(assumed_.step);
-    gang.seconds.value += takes.value;
-    timeline_.After(ToMicroseconds(takes), [this, epoch] { Trained(epoch); });
+    gang.trained.value += duration.value;
+    timeline_.After(ToMicroseconds(duration), [this, epoch] { FinishReport(epoch); });
   }
 
-  void Trained(Epoch epoch) {
+  void FinishReport(Epoch epoch) {
     ++reports_;
     Gang& gang = gangs_.at(epoch);
-    const auto said = gang.worker.Train(OrdersOf(gang), NextReport(gang));
-    if (said.checkpoint)
-      Tell(RecordFact{epoch,
-                      CheckpointSaved{.attempt = gang.attempt, .checkpoint = {.step = said.step}}});
-    Report report{.step = said.step, .seconds = gang.seconds, .waits = said.waits};
-    report.metrics = curves_.OthersAt(gang.attempt.trial.number, said.step);
+    const auto reported = gang.worker.Train(OrdersOf(gang), NextReport(gang));
+    if (reported.checkpoint)
+      Execute(RecordFact{
+          epoch, CheckpointSaved{.attempt = gang.attempt, .checkpoint = {.step = reported.step}}});
+    Report report{.step = reported.step, .seconds = gang.trained, .waits = reported.waits};
+    report.metrics = curves_.MetricsAt(gang.attempt.trial.number, reported.step);
     report.metrics[spec_.objective().metric] = ValueOf(gang);
-    Tell(RecordFact{epoch, TrialReported{gang.attempt, std::move(report)}});
+    Execute(RecordFact{epoch, TrialReported{gang.attempt, std::move(report)}});
     const TrialState state = TrialOf(gang).state;
     if (state == TrialState::kKilled || state == TrialState::kFailed) {
-      End(epoch, Outcome::kKilled);  // nobody wants it any more
-    } else if (!gang.worker.Obey(OrdersOf(gang))) {
+      End(epoch, Outcome::kKilled);  // its results are no longer needed
+    } else if (!gang.worker.FollowOrders(OrdersOf(gang))) {
       End(epoch, Outcome::kFinished);
-    } else if (const auto ends = EndsByItself(gang)) {
-      End(epoch, *ends);
+    } else if (const auto outcome = OutcomeNow(gang)) {
+      End(epoch, *outcome);
     } else {
       Train(epoch);
     }
@@ -199,8 +205,9 @@ class Simulation {
   void End(Epoch epoch, Outcome outcome) {
     Failure failure;
     if (outcome == Outcome::kFailed)
-      failure = {.kind = FailureKind::kExit, .rank = 0, .exit_code = 1, .message = "it failed"};
-    Tell(RecordFact{epoch, AttemptEnded{gangs_.at(epoch).attempt, outcome, failure}});
+      failure = {
+          .kind = FailureKind::kExit, .rank = 0, .exit_code = 1, .message = "simulated failure"};
+    Execute(RecordFact{epoch, AttemptEnded{gangs_.at(epoch).attempt, outcome, failure}});
     gangs_.erase(epoch);
   }
 
@@ -214,19 +221,20 @@ class Simulation {
     return curves_.ValueAt(gang.attempt.trial.number, TrialOf(gang).config, gang.worker.step());
   }
 
-  std::optional<Outcome> EndsByItself(const Gang& gang) const {
+  std::optional<Outcome> OutcomeNow(const Gang& gang) const {
     const TrialNumber trial = gang.attempt.trial.number;
-    if (const auto ends = curves_.EndsAfter(trial, gang.worker.step())) return ends;
-    const bool over = spec_.max_step.value == 0 && gang.worker.step() >= curves_.End(trial);
-    return over ? std::optional(Outcome::kFinished) : std::nullopt;
+    if (const auto outcome = curves_.OutcomeAfter(trial, gang.worker.step())) return outcome;
+    const bool complete =
+        spec_.max_step.value == 0 && gang.worker.step() >= curves_.LastStep(trial);
+    return complete ? std::optional(Outcome::kFinished) : std::nullopt;
   }
 
-  Summary Whole() const {
+  Summary FullSummary() const {
     Summary summary = tally_.summary();
     for (int i = 0; i < summary.created; ++i) {
       const TrialNumber trial(static_cast<uint32_t>(i));
       summary.steps_in_full +=
-          (spec_.max_step.value > 0 ? spec_.max_step : curves_.End(trial)).value;
+          (spec_.max_step.value > 0 ? spec_.max_step : curves_.LastStep(trial)).value;
     }
     return summary;
   }
@@ -240,22 +248,23 @@ class Simulation {
   const std::function<void(const Event&)>& observe_;
   std::map<Epoch, Gang> gangs_;
   int64_t reports_ = 0;
-  std::optional<Time> due_;  // when it will look again by itself
+  std::optional<Time> next_advance_;  // when the brain asked for its next turn
 };
 
 }  // namespace
 
-Result<Summary> Simulate(const SweepSpec& asked, const Algorithms& algorithms, const Curves& curves,
-                         const Assumptions& assumed,
+Result<Summary> Simulate(const SweepSpec& requested, const Algorithms& algorithms,
+                         const Curves& curves, const Assumptions& assumed,
                          const std::function<void(const Event&)>& observe) {
-  SweepSpec spec = asked;
-  spec.time_attr.clear();  // the steps of curves are in its unit already
-  if (Status runs = CheckRuns(spec, curves, assumed); !runs.ok()) return runs.error();
+  SweepSpec spec = requested;
+  spec.time_attr.clear();  // the curves count their steps in this unit
+  if (Status status = CheckCanRun(spec, curves, assumed); !status.ok()) return status.error();
   auto searcher = algorithms.MakeSearcher(spec);
   if (!searcher.ok()) return searcher.error();
   const auto scheduler = algorithms.MakeScheduler(spec);
   if (!scheduler.ok()) return scheduler.error();
-  return Simulation(ForSlots(spec), algorithms, curves, assumed, (*scheduler)->Rungs(), observe)
+  return Simulation(WithOneCpuPerRank(spec), algorithms, curves, assumed, (*scheduler)->Rungs(),
+                    observe)
       .Run();
 }
 

@@ -11,23 +11,25 @@
 namespace attune::simulate {
 
 struct Assumptions {
-  int slots = 8;      // ranks that run at once: each has the CPUs, GPUs and memory it asks for
-  int executors = 1;  // that share the slots evenly; a gang runs on one of them
-  Seconds step{1};    // that a step takes where the curves do not say
-  int trials_endless = 100'000;         // after so many, a sweep that sets no number has no end
-  Seconds start{0};                     // that a gang occupies its slots beside its steps
-  int64_t max_reports = 0;              // after so many it is given up; 0: never
-  std::function<bool()> given_up = {};  // asked now and then whether to leave off
+  int slots = 8;      // ranks that can run at once; each gets the CPUs, GPUs and memory it needs
+  int executors = 1;  // share the slots evenly; a gang runs on one executor
+  Seconds step{1};    // duration of a step if the curves do not know it
+  // A sweep without max_trials counts as endless after this many trials.
+  int endless_trials = 100'000;
+  Seconds startup{0};       // time that a gang occupies its slots before it trains
+  int64_t max_reports = 0;  // the simulation fails after this many; 0: no limit
+  // Called now and then; the simulation stops when it returns true.
+  std::function<bool()> is_cancelled = {};
 };
 
-// Runs a sweep to its end in virtual time: a brain decides, gangs train by the curves, and nothing
-// fails that the curves do not say. To save a checkpoint, to think and to judge a report take no
-// time. The same arguments give the same summary; `observe` is shown every event of it.
+// Runs a sweep to its end in virtual time. A brain makes the decisions, and gangs train along the
+// curves. Only failures of the curves occur. Checkpoints, searchers and schedulers take no time.
+// Equal arguments give equal summaries. `observe` receives every event.
 //
-// Errors: kInvalid, when the sweep cannot run on these slots or would not end, begins with results
-// of earlier ones, or was given up.
+// Errors: kInvalid if the sweep cannot run on these slots, would never end, uses a warm start, or
+// was cancelled.
 //
-// REQUIRES: the spec is a checked one; slots, executors and step are positive.
+// REQUIRES: `spec` passed its validation; slots, executors and step are positive.
 Result<Summary> Simulate(const SweepSpec& spec, const Algorithms& algorithms, const Curves& curves,
                          const Assumptions& assumed,
                          const std::function<void(const Event&)>& observe = {});

@@ -8,7 +8,7 @@
 namespace attune::simulate {
 namespace {
 
-double InSeconds(int64_t us) { return static_cast<double>(us) / static_cast<double>(kSecondUs); }
+double ToSeconds(int64_t us) { return static_cast<double>(us) / static_cast<double>(kSecondUs); }
 
 }  // namespace
 
@@ -19,73 +19,77 @@ Tally::Tally(const SweepSpec& spec, const std::vector<Step>& rungs)
 }
 
 void Tally::Observe(const Event& event) {
-  Dispatch<kSummary>(event.fact, [&](const auto& fact) -> decltype(On(fact, event.time)) {
-    On(fact, event.time);
+  Dispatch<kSummary>(event.fact, [&](const auto& fact) -> decltype(Handle(fact, event.time)) {
+    Handle(fact, event.time);
   });
   if (over()) return;
-  Occupy(0, event.time);
-  summary_.wall = Ran(event.time);
+  ChangeSlots(0, event.time);
+  summary_.wall = RunningTime(event.time);
 }
 
-void Tally::On(const SweepCreated&, Time now) {
-  Start(now);
+void Tally::Handle(const SweepCreated&, Time now) {
+  StartClock(now);
   slots_since_ = now;
 }
 
-void Tally::On(const SweepPaused&, Time now) { Stop(now); }
+void Tally::Handle(const SweepPaused&, Time now) { StopClock(now); }
 
-void Tally::On(const SweepResumed&, Time now) { Start(now); }
+void Tally::Handle(const SweepResumed&, Time now) { StartClock(now); }
 
-void Tally::On(const SweepReopened&, Time now) {
-  Start(now);
+void Tally::Handle(const SweepReopened&, Time now) {
+  StartClock(now);
   summary_.state = SweepState::kRunning;
 }
 
-void Tally::On(const TrialReopened& fact, Time) {
+void Tally::Handle(const TrialReopened& fact, Time) {
   const TrialId& id = fact.record.id;
-  --summary_.trials[static_cast<size_t>(At(id).state)];
-  At(id).state = TrialState::kPending;
+  --summary_.trials[static_cast<size_t>(TrialOf(id).state)];
+  TrialOf(id).state = TrialState::kPending;
 }
 
-void Tally::On(const TrialCreated&, Time) {
+void Tally::Handle(const TrialCreated&, Time) {
   trials_.emplace_back();
   ++summary_.created;
 }
 
-void Tally::On(const AttemptAssigned& fact, Time now) {
-  // Where a trial is told from outside nobody knows its ranks.
+void Tally::Handle(const AttemptAssigned& fact, Time now) {
+  // The ranks of a trial are unknown if a program runs it over the REST API.
   const int slots = std::max(1, static_cast<int>(fact.ranks.size()));
-  At(fact.attempt.trial).slots = slots;
-  At(fact.attempt.trial).at = fact.resume ? fact.resume->step : Step(0);
-  Occupy(slots, now);
+  TrialOf(fact.attempt.trial).slots = slots;
+  TrialOf(fact.attempt.trial).current = fact.resume ? fact.resume->step : Step(0);
+  ChangeSlots(slots, now);
 }
 
-void Tally::On(const TrialReported& fact, Time now) {
-  Trial& trial = At(fact.attempt.trial);
-  summary_.steps += fact.report.step.value - trial.at.value;
-  trial.at = fact.report.step;
-  trial.step = std::max(trial.step, trial.at);
+void Tally::Handle(const TrialReported& fact, Time now) {
+  Trial& trial = TrialOf(fact.attempt.trial);
+  summary_.steps += fact.report.step.value - trial.current.value;
+  trial.current = fact.report.step;
+  trial.step = std::max(trial.step, trial.current);
   const auto values = ValuesThatCount(objectives_, constraints_, fact.report.metrics);
   if (values.empty()) return;
   const double value = values.front();
   if (summary_.best && !objectives_.front().Better(value, summary_.best->value)) return;
-  summary_.best = {
-      .trial = fact.attempt.trial.number, .step = fact.report.step, .value = value, .at = Ran(now)};
+  summary_.best = {.trial = fact.attempt.trial.number,
+                   .step = fact.report.step,
+                   .value = value,
+                   .at = RunningTime(now)};
 }
 
-void Tally::On(const AttemptEnded& fact, Time now) { Occupy(-At(fact.attempt.trial).slots, now); }
+void Tally::Handle(const AttemptEnded& fact, Time now) {
+  ChangeSlots(-TrialOf(fact.attempt.trial).slots, now);
+}
 
-void Tally::On(const TrialEnded& fact, Time) {
-  At(fact.trial).state = fact.state;
-  At(fact.trial).reason = fact.reason;
+void Tally::Handle(const TrialEnded& fact, Time) {
+  TrialOf(fact.trial).state = fact.state;
+  TrialOf(fact.trial).reason = fact.reason;
   ++summary_.trials[static_cast<size_t>(fact.state)];
 }
 
-void Tally::On(const SweepEnded& fact, Time now) {
+void Tally::Handle(const SweepEnded& fact, Time now) {
   summary_.state = fact.state;
   summary_.reason = fact.reason;
-  Stop(now);
-  summary_.wall = Ran(now);
+  StopClock(now);
+  summary_.wall = RunningTime(now);
   for (Summary::Rung& rung : summary_.rungs) {
     for (const Trial& trial : trials_) {
       if (trial.step >= rung.step) ++rung.reached;
@@ -94,20 +98,20 @@ void Tally::On(const SweepEnded& fact, Time now) {
   }
 }
 
-void Tally::Stop(Time now) {
+void Tally::StopClock(Time now) {
   if (running_since_) ran_us_ += now.us - running_since_->us;
   running_since_.reset();
 }
 
-Seconds Tally::Ran(Time now) const {
-  return Seconds(InSeconds(ran_us_ + (running_since_ ? now.us - running_since_->us : 0)));
+Seconds Tally::RunningTime(Time now) const {
+  return Seconds(ToSeconds(ran_us_ + (running_since_ ? now.us - running_since_->us : 0)));
 }
 
-void Tally::Occupy(int slots, Time now) {
+void Tally::ChangeSlots(int change, Time now) {
   slot_us_ += slots_ * (now.us - slots_since_.us);
-  summary_.slot_seconds = InSeconds(slot_us_);
+  summary_.slot_seconds = ToSeconds(slot_us_);
   slots_since_ = now;
-  slots_ += slots;
+  slots_ += change;
   summary_.peak_slots = std::max(summary_.peak_slots, slots_);
 }
 

@@ -16,16 +16,16 @@ namespace attune::simulate {
 inline constexpr int64_t kSecondUs = 1'000'000;
 
 inline constexpr int64_t kLastUs = std::numeric_limits<int64_t>::max() / 2;
-inline constexpr double kMaxSeconds = 1e9;  // of one span: thirty years
+inline constexpr double kMaxSeconds = 1e9;  // longest time span: about thirty years
 
-// What is longer than kMaxSeconds counts as that, what is negative or NaN as 0.
+// Values above kMaxSeconds become kMaxSeconds; negative values and NaN become 0.
 inline int64_t ToMicroseconds(Seconds seconds) {
   const double span = seconds.value > 0 ? std::min(seconds.value, kMaxSeconds) : 0;
   return static_cast<int64_t>(std::llround(span * static_cast<double>(kSecondUs)));
 }
 
-// Virtual time: what is to happen, in the order of its time; what is due at one time in the order
-// in which it was asked for. One thread.
+// A queue of actions in virtual time. Actions run in the order of their times; actions with equal
+// times run in the order in which they were added. For one thread only.
 class Timeline {
  public:
   using Action = std::function<void()>;
@@ -37,7 +37,7 @@ class Timeline {
     heap_.push_back({std::max(when, now_), ++last_, std::move(action)});
     std::push_heap(heap_.begin(), heap_.end(), Later);
   }
-  // Beyond kLastUs time stands still. REQUIRES: us is one of ToMicroseconds.
+  // Time never passes kLastUs. REQUIRES: `us` was computed by ToMicroseconds.
   void After(int64_t us, Action action) {
     At(Time{std::min(now_.us + us, kLastUs)}, std::move(action));
   }

@@ -15,7 +15,7 @@ Orders OrdersFor(const Sweep& sweep, const Trial& trial) {
           .verdict = trial.live->verdict};
 }
 
-Worker::Said Worker::Train(const Orders& orders, Step to) {
+Worker::Reported Worker::Train(const Orders& orders, Step to) {
   ATTUNE_CHECK(!waits_ && !left_ && to > step_);
   const Step before = std::exchange(step_, to);
   const auto reached = [this](Step step) { return step.value > 0 && step_ >= step; };
@@ -25,7 +25,7 @@ Worker::Said Worker::Train(const Orders& orders, Step to) {
   return {.step = step_, .checkpoint = waits_ || due, .waits = waits_};
 }
 
-bool Worker::Obey(const Orders& orders) {
+bool Worker::FollowOrders(const Orders& orders) {
   if (!waits_ || orders.verdict_step != step_) return !waits_ && !left_;
   waits_ = false;
   left_ = orders.verdict != VerdictKind::kContinue;

@@ -7,41 +7,42 @@
 
 namespace attune::simulate {
 
-// What a gang is told beside its configuration: the fields of the same names in
-// proto/attune/v1/executor.proto.
+// The orders for a gang, apart from its configuration. proto/attune/v1/executor.proto has fields of
+// the same names.
 struct Orders {
   Step milestone{0};  // 0: none
-  Step last{0};       // 0: the program ends itself
-  Step every{0};      // between checkpoints; 0: at milestones and at the end
+  Step last{0};       // 0: the program decides when it ends
+  Step every{0};      // steps between checkpoints; 0: only at milestones and at the end
   bool yields = false;
-  Step verdict_step{0};  // of the report that `verdict` answers
+  Step verdict_step{0};  // step of the report that `verdict` answers
   VerdictKind verdict = VerdictKind::kContinue;
   bool operator==(const Orders&) const = default;
 };
 
-// REQUIRES: trial.live, and the trial is of this sweep.
+// REQUIRES: trial.live is set, and the trial belongs to this sweep.
 Orders OrdersFor(const Sweep& sweep, const Trial& trial);
 
-// What rank 0 does at each step and at each word from the server, as the SDK does it
-// (docs/reference/worker-channel.md).
+// Simulates rank 0 of a gang: it trains, reports, waits for verdicts and follows orders like the
+// SDK (docs/reference/worker-channel.md).
 class Worker {
  public:
-  struct Said {
+  struct Reported {
     Step step;
     bool checkpoint = false;  // saved before the report
-    bool waits = false;
+    bool waits = false;       // for the verdict on this report
   };
 
-  // `from` is the step of the checkpoint it goes on from; 0: none.
+  // `from` is the step of the checkpoint that the worker resumes from; 0: none.
   explicit Worker(Step from = {}) : step_(from) {}
 
-  // Trains as far as its next report, one more step or up to `to`. REQUIRES: it neither waits nor
-  // has left, and `to` lies behind its step.
-  Said Train(const Orders& orders) { return Train(orders, Step(step_.value + 1)); }
-  Said Train(const Orders& orders, Step to);
+  // Trains one step, or until step `to`, and reports. REQUIRES: the worker neither waits nor has
+  // left, and `to` is greater than its step.
+  Reported Train(const Orders& orders) { return Train(orders, Step(step_.value + 1)); }
+  Reported Train(const Orders& orders, Step to);
 
-  // Whether it trains on now. It leaves at a verdict that is not continue.
-  bool Obey(const Orders& orders);
+  // Applies the newest orders and returns whether the worker continues to train. It leaves at every
+  // verdict except kContinue.
+  bool FollowOrders(const Orders& orders);
 
   Step step() const { return step_; }
   bool waits() const { return waits_; }

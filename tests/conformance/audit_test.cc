@@ -7,13 +7,13 @@
 #include "server/store/event_codec.h"
 #include "tests/conformance/whole_sweep.h"
 
-// The audit accepts what every scheduler decides, read back from the log, whatever was reported.
+// The audit must accept the decisions of every scheduler, read back from the log, for any reports.
 namespace attune::conformance {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Values whose means and differences may be NaN, of either sign.
+// Values whose means and differences may be NaN, with either sign.
 double Diverging(uint32_t trial, int64_t step, const Config&) {
   constexpr std::array kValues = {kInf, -kInf, 1.0, std::numeric_limits<double>::quiet_NaN(), 0.5};
   return kValues[(trial + (step > 3 ? 1 : 0)) % kValues.size()];
@@ -33,7 +33,7 @@ Event ReadBack(const Event& event) {
 
 class Audit : public testing::TestWithParam<std::string> {};
 
-TEST_P(Audit, DecisionsOnDivergingTrialsAreDerivedAgain) {
+TEST_P(Audit, RederivesDecisionsOnDivergingTrials) {
   const Algorithms algorithms = AllAlgorithms();
   Auditor auditor(algorithms);
   int verdicts = 0;

@@ -12,21 +12,21 @@
 #include "tests/support/memory_store.h"
 #include "tests/support/sample_log.h"
 
-// What every EventStore must do, whatever it keeps its events in. One more: an entry in kStores.
+// Rules for every EventStore. To test another implementation, add it to kStores.
 namespace attune::server {
 namespace {
 
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
-// A store and the disk below it.
+// A store and its disk.
 class Bench {
  public:
   virtual ~Bench() = default;
   virtual EventStore& store() = 0;
   virtual void FillTheDisk() = 0;
   virtual void MakeRoom() = 0;
-  virtual void Reopen() {}  // where a process may end and another go on
+  virtual void Reopen() {}  // closes and opens a store that survives a restart
 };
 
 class InMemory final : public Bench {
@@ -43,7 +43,7 @@ class OnSqlite final : public Bench {
  public:
   OnSqlite() { Reopen(); }
   EventStore& store() override { return *store_; }
-  void FillTheDisk() override { LimitPages(1); }  // SQLite takes the present size, if that is more
+  void FillTheDisk() override { LimitPages(1); }  // SQLite uses the current size if it is larger
   void MakeRoom() override { LimitPages(0); }
   void Reopen() override { LimitPages(0); }
 
@@ -67,7 +67,7 @@ const Implementation kStores[] = {
     {"Sqlite", []() -> std::unique_ptr<Bench> { return std::make_unique<OnSqlite>(); }},
 };
 
-// Facts have no equality of their own (NaN); an event is the same when it is written the same.
+// Facts have no equality operator, because of NaN. Two events are equal if they are encoded alike.
 std::string Written(const Event& event) {
   const EncodedFact fact = Encode(event.fact);
   return std::to_string(event.seq.value) + " " + std::to_string(event.time.us) + " " +
@@ -92,7 +92,7 @@ class EventStoreConformance : public ::testing::TestWithParam<Implementation> {
     return lines;
   }
 
-  // Too large for a disk that is full.
+  // A batch that does not fit on a full disk.
   std::vector<Event> Large() {
     return {log_.Next(SearchExhausted{SweepId(1)}),
             log_.Next(TrialRequeued{{SweepId(1), TrialNumber(3)}, std::string(1 << 20, 'x')})};
@@ -114,7 +114,7 @@ TEST_P(EventStoreConformance, ANewStoreIsEmpty) {
   EXPECT_TRUE(store().Probe().ok());
 }
 
-TEST_P(EventStoreConformance, EventsComeBackInOrderAsTheyWere) {
+TEST_P(EventStoreConformance, ReturnsEventsUnchangedAndInOrder) {
   const auto& events = log_.events();
   const std::span<const Event> all(events);
   ASSERT_TRUE(store().Append(all.first(5)).ok());
@@ -122,7 +122,7 @@ TEST_P(EventStoreConformance, EventsComeBackInOrderAsTheyWere) {
   EXPECT_THAT(ReadAfter(0), ElementsAreArray(Written(events)));
 }
 
-TEST_P(EventStoreConformance, EveryKindOfFactComesBackEqual) {
+TEST_P(EventStoreConformance, ReturnsEveryKindOfFactUnchanged) {
   ASSERT_TRUE(store().Append(log_.events()).ok());
   std::vector<Event> others;
   for (Fact& fact : attune::testing::EveryFact()) others.push_back(log_.Next(std::move(fact)));
@@ -131,7 +131,7 @@ TEST_P(EventStoreConformance, EveryKindOfFactComesBackEqual) {
   EXPECT_THAT(ReadAfter(log_.events().size()), ElementsAreArray(Written(others)));
 }
 
-TEST_P(EventStoreConformance, ReadingBeginsAfterTheGivenEvent) {
+TEST_P(EventStoreConformance, ReadsFromTheGivenEventOn) {
   ASSERT_TRUE(store().Append(log_.events()).ok());
   const size_t count = log_.events().size();
   EXPECT_EQ(ReadAfter(count - 2).size(), 2u);
@@ -139,7 +139,7 @@ TEST_P(EventStoreConformance, ReadingBeginsAfterTheGivenEvent) {
   EXPECT_THAT(ReadAfter(count + 100), IsEmpty());
 }
 
-TEST_P(EventStoreConformance, WhatWasAppendedSurvivesAReopening) {
+TEST_P(EventStoreConformance, KeepsEventsAcrossAReopening) {
   ASSERT_TRUE(store().Append(log_.events()).ok());
   ASSERT_TRUE(store().SaveSnapshot({log_.events().back().seq, "state", {}}).ok());
   bench_->Reopen();
@@ -149,19 +149,19 @@ TEST_P(EventStoreConformance, WhatWasAppendedSurvivesAReopening) {
   EXPECT_TRUE(store().Append({&next, 1}).ok());
 }
 
-TEST_P(EventStoreConformance, AnEmptyBatchIsNothing) {
+TEST_P(EventStoreConformance, AcceptsAnEmptyBatch) {
   EXPECT_TRUE(store().Append({}).ok());
   EXPECT_THAT(ReadAfter(0), IsEmpty());
 }
 
 class EventStoreDeathTest : public EventStoreConformance {};
 
-TEST_P(EventStoreDeathTest, AGapIsABrokenInvariant) {
+TEST_P(EventStoreDeathTest, AbortsOnAGap) {
   const std::span<const Event> all(log_.events());
   EXPECT_DEATH(static_cast<void>(store().Append(all.subspan(1))), "internal error");
 }
 
-TEST_P(EventStoreConformance, AFullDiskTakesNothingOfABatchAndEverythingWhenThereIsRoom) {
+TEST_P(EventStoreConformance, AppendsAllOrNothingOnAFullDisk) {
   ASSERT_TRUE(store().Append(log_.events()).ok());
   bench_->FillTheDisk();
   const std::vector<Event> batch = Large();
@@ -178,7 +178,7 @@ TEST_P(EventStoreConformance, AFullDiskTakesNothingOfABatchAndEverythingWhenTher
   EXPECT_THAT(ReadAfter(log_.events().size()), ElementsAreArray(Written(batch)));
 }
 
-TEST_P(EventStoreConformance, TheNewestTwoSnapshotsStay) {
+TEST_P(EventStoreConformance, KeepsTheTwoNewestSnapshots) {
   const std::span<const Event> all(log_.events());
   for (size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(store().Append(all.subspan(i, 1)).ok());
@@ -190,7 +190,7 @@ TEST_P(EventStoreConformance, TheNewestTwoSnapshotsStay) {
   EXPECT_EQ((*store().ReadSnapshot(EventSeq(2)))->bytes, "state 2");
 }
 
-TEST_P(EventStoreConformance, SnapshotsAreBytesAndReplaceTheirOwn) {
+TEST_P(EventStoreConformance, ReplacesASnapshotOfTheSameEvent) {
   const std::string bytes("\0 ' \xff", 5);
   ASSERT_TRUE(store().Append(std::span(log_.events()).first(1)).ok());
   ASSERT_TRUE(store().SaveSnapshot({EventSeq(1), "first", {}}).ok());
@@ -198,7 +198,7 @@ TEST_P(EventStoreConformance, SnapshotsAreBytesAndReplaceTheirOwn) {
   EXPECT_EQ((*store().ReadSnapshot(EventSeq(1)))->bytes, bytes);
 }
 
-TEST_P(EventStoreConformance, WhatIsLeftOfEndedSweepsIsKeptOnceForAllSnapshots) {
+TEST_P(EventStoreConformance, StoresPartsOfEndedSweepsOnceForAllSnapshots) {
   const std::string bytes("\0 left", 6);
   const EndedPart first{SweepId(1), ~uint64_t{0}, bytes};
   const EndedPart second{SweepId(2), 7, "of the second"};
@@ -220,7 +220,7 @@ TEST_P(EventStoreConformance, WhatIsLeftOfEndedSweepsIsKeptOnceForAllSnapshots) 
   EXPECT_EQ(absent.error().code, ErrorCode::kNotFound);
 }
 
-TEST_P(EventStoreConformance, WhatNoSnapshotNamesIsDropped) {
+TEST_P(EventStoreConformance, DropsPartsThatNoSnapshotNames) {
   const EndedPart part{SweepId(1), 7, "left"};
   const EndedPart name{SweepId(1), 7, ""};
   const std::vector<std::vector<EndedPart>> ended = {{part}, {}, {}, {part}};
@@ -232,7 +232,7 @@ TEST_P(EventStoreConformance, WhatNoSnapshotNamesIsDropped) {
   }
 }
 
-TEST_P(EventStoreConformance, ASnapshotThatFindsNoRoomLeavesTheOnesThereAre) {
+TEST_P(EventStoreConformance, KeepsOldSnapshotsIfANewOneDoesNotFit) {
   ASSERT_TRUE(store().Append(log_.events()).ok());
   const EventSeq last = log_.events().back().seq;
   ASSERT_TRUE(store().SaveSnapshot({last, "small", {}}).ok());

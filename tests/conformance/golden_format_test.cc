@@ -22,14 +22,14 @@
 #include "tests/support/every_fact.h"
 #include "tests/support/scratch_folder.h"
 
-// Each golden database (tests/data/format-1/README.md) opens, its events and decisions are derived
+// Each golden database (tests/data/format-1/README.md) must open. Its decisions can be derived
 // again, and its sweeps continue.
 namespace attune::server {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRoundsMax = 200;  // a sweep that has not ended by then is killed
+constexpr int kRoundsMax = 200;  // a sweep that has not ended after this many rounds is killed
 
 const std::string kGolden = ATTUNE_SOURCE_DIR "/tests/data/format-1/";
 
@@ -53,7 +53,7 @@ std::string Unpacked(const std::string& path) {
   return bytes;
 }
 
-// One line for each kind of event, with a payload that has every field.
+// One line for each kind of event. Its payload has every field.
 std::string EveryKind() {
   std::map<std::string, std::string, std::less<>> lines;
   for (const Fact& fact : attune::testing::EveryFact()) {
@@ -66,7 +66,7 @@ std::string EveryKind() {
   return text;
 }
 
-TEST(GoldenEvents, EveryKindIsWrittenAsInTheFile) {
+TEST(GoldenEvents, EncodesEveryKindAsInTheFile) {
   const std::string path = kGolden + "events.txt";
   if (std::getenv("ATTUNE_WRITE_GOLDEN") != nullptr) std::ofstream(path) << EveryKind();
   EXPECT_EQ(EveryKind(), ReadWhole(path).value()) << "see tests/data/format-1/README.md";
@@ -109,7 +109,7 @@ class GoldenFormat : public ::testing::TestWithParam<std::string> {
     Keep(brain_->Advance(now_));
   }
 
-  // One step of every gang, as an executor or an asker would tell of it.
+  // Reports one step of every gang, like an executor or an ask/tell client.
   void Step(const Sweep& sweep) {
     for (const TrialNumber number : std::set(sweep.live)) {
       const Trial& trial = *sweep.Find(number);
@@ -148,7 +148,7 @@ class GoldenFormat : public ::testing::TestWithParam<std::string> {
   Time now_;
 };
 
-TEST_P(GoldenFormat, EachEventIsWrittenAgainAsItWasRead) {
+TEST_P(GoldenFormat, EncodesEachEventAsItWasStored) {
   auto connection = sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadOnly, 0).value();
   sqlite::Rows rows = connection->Query("SELECT kind, version, sweep, trial, payload FROM events");
   int count = 0;
@@ -166,12 +166,12 @@ TEST_P(GoldenFormat, EachEventIsWrittenAgainAsItWasRead) {
   EXPECT_GT(count, 40);
 }
 
-TEST_P(GoldenFormat, OpensAndItsDecisionsAreDerivedAgain) {
+TEST_P(GoldenFormat, OpensAndRederivesItsDecisions) {
   Open();
   ExpectNoFault();
 }
 
-TEST_P(GoldenFormat, ItsSweepsContinue) {
+TEST_P(GoldenFormat, ContinuesItsSweeps) {
   Open();
   Do(JoinExecutor{"box", "a new process", "127.0.0.1", {.cpus = 8, .memory_bytes = 1 << 30}});
   std::vector<SweepId> sweeps;

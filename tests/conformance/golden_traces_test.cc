@@ -18,8 +18,8 @@
 #include "sweepfile/sweepfile.h"
 #include "tests/conformance/whole_sweep.h"
 
-// Whole sweeps in virtual time decide as was worked out by hand (tests/data/golden_traces). The
-// same files run with real processes in tests/e2e/golden_test.py.
+// Whole sweeps in virtual time must make the decisions that were worked out by hand
+// (tests/data/golden_traces). tests/e2e/golden_test.py runs the same files with real processes.
 namespace attune::conformance {
 namespace {
 
@@ -27,10 +27,10 @@ using Json = nlohmann::json;
 
 const std::filesystem::path kFolder = ATTUNE_SOURCE_DIR "/tests/data/golden_traces";
 
-// As far as each trial is to train; beyond that it has been let go on wrongly.
-class Written final : public simulate::Curves {
+// The written curves. A trial must not train past the end of its curve.
+class WrittenCurves final : public simulate::Curves {
  public:
-  explicit Written(std::vector<std::vector<double>> curves) : curves_(std::move(curves)) {}
+  explicit WrittenCurves(std::vector<std::vector<double>> curves) : curves_(std::move(curves)) {}
 
   double ValueAt(TrialNumber trial, const Config&, Step step) const override {
     const auto& curve = curves_.at(trial.value);
@@ -50,8 +50,8 @@ std::string Short(double value) {
   return text;
 }
 
-// What was decided, as the files have it.
-class Story {
+// Collects decisions in the format of the files.
+class DecisionLog {
  public:
   void Observe(const Event& event) {
     if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
@@ -96,7 +96,7 @@ class Story {
                          " " + text);
   }
 
-  std::map<TrialNumber, Step> at_;  // of the last verdict
+  std::map<TrialNumber, Step> at_;  // step of the last verdict
   std::vector<std::string> decisions_;
   std::map<std::string, std::vector<uint32_t>> ends_;
 };
@@ -111,7 +111,7 @@ std::vector<std::string> Traces() {
 
 class GoldenTraces : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(GoldenTraces, ASimulatedSweepDecidesAsWasWorkedOutByHand) {
+TEST_P(GoldenTraces, MakesTheDecisionsWorkedOutByHand) {
   std::ifstream file(kFolder / (GetParam() + ".json"));
   const Json trace = Json::parse(file);
   Json sweep = trace.at("sweep");
@@ -120,10 +120,10 @@ TEST_P(GoldenTraces, ASimulatedSweepDecidesAsWasWorkedOutByHand) {
       sweepfile::ParseSweep(sweep.dump(), {.directory = "/", .algorithms = &AllAlgorithms()});
   ASSERT_TRUE(parsed.spec) << sweepfile::FormatFault("sweep", parsed.faults.front());
 
-  Story story;
+  DecisionLog story;
   const auto summary =
       simulate::Simulate(*parsed.spec, AllAlgorithms(),
-                         Written(trace.at("curves").get<std::vector<std::vector<double>>>()),
+                         WrittenCurves(trace.at("curves").get<std::vector<std::vector<double>>>()),
                          {.slots = 1}, [&story](const Event& event) { story.Observe(event); });
   ASSERT_TRUE(summary.ok()) << summary.error().message;
 

@@ -10,9 +10,9 @@
 #include "simulator/simulation.h"
 #include "tests/conformance/whole_sweep.h"
 
-// A whole round of HyperBand, run as a sweep, is the table that algorithm 1 of the paper gives (Li
-// et al., JMLR 2018): n = ⌈(s_max+1)·η^s/(s+1)⌉ trials begin in bracket s, and ⌊n/η^i⌋ come to step
-// ⌊R·η^(i-s)⌋, the best by what they had at the step before.
+// A sweep that runs one round of HyperBand must match the table of algorithm 1 in the paper (Li et
+// al., JMLR 2018). Bracket s starts n = ⌈(s_max+1)·η^s/(s+1)⌉ trials. The best ⌊n/η^i⌋ trials at
+// the previous rung reach step ⌊R·η^(i-s)⌋.
 namespace attune::conformance {
 namespace {
 
@@ -21,14 +21,14 @@ struct Round {
   std::vector<std::string> brackets;  // trials@step, worked out by hand
 };
 
-// s_max = ⌊log_η R⌋ is 4, 4, 5, 3, 3, 2. Logarithms of reals give 4 for (243, 3), 2 for (1000, 10),
+// s_max = ⌊log_η R⌋ is 4, 4, 5, 3, 3, 2. Floating-point logarithms give 4 for (243, 3), 2 for (1000, 10),
 // and 3.0000000000000004 for (125, 5).
 const std::vector<Round> kRounds = {
     // ⌈5·81/5⌉, ⌈5·27/4⌉, ⌈5·9/3⌉, ⌈5·3/2⌉, 5
     {81,
      3,
      {"81@1 27@3 9@9 3@27 1@81", "34@3 11@9 3@27 1@81", "15@9 5@27 1@81", "8@27 2@81", "5@81"}},
-    // The same trials, since ⌊log₃ 100⌋ = 4, at 100/81, 100/27, 100/9 and 100/3 steps.
+    // The same numbers of trials, because ⌊log₃ 100⌋ = 4, at 100/81, 100/27, 100/9 and 100/3 steps.
     {100,
      3,
      {"81@1 27@3 9@11 3@33 1@100", "34@3 11@11 3@33 1@100", "15@11 5@33 1@100", "8@33 2@100",
@@ -50,8 +50,8 @@ double LossAt(uint32_t trial, int64_t step) {
   return RandomStream(7, TrialNumber(trial), "loss/" + std::to_string(step)).Uniform();
 }
 
-// Ranks trials otherwise at every step.
-class Noise final : public simulate::Curves {
+// Curves that rank the trials differently at every step.
+class NoiseCurves final : public simulate::Curves {
  public:
   double ValueAt(TrialNumber trial, const Config&, Step step) const override {
     return LossAt(trial.value, step.value);
@@ -70,8 +70,9 @@ std::vector<Level> Levels(const std::string& bracket) {
   return levels;
 }
 
-// Algorithm 1, lines 3 to 11, on the trials from `first` on: how far each of them trains.
-void Halve(uint32_t first, const std::vector<Level>& levels, std::vector<int64_t>& furthest) {
+// Runs lines 3 to 11 of algorithm 1 on the trials from `first` on, and sets how far each of them
+// trains.
+void RunBracket(uint32_t first, const std::vector<Level>& levels, std::vector<int64_t>& furthest) {
   std::vector<uint32_t> trials(static_cast<size_t>(levels.front().trials));
   for (size_t i = 0; i < trials.size(); ++i) trials[i] = first + static_cast<uint32_t>(i);
   furthest.resize(first + trials.size());
@@ -83,12 +84,12 @@ void Halve(uint32_t first, const std::vector<Level>& levels, std::vector<int64_t
   }
 }
 
-void RunsAsItsTable(const Round& round, int slots) {
+void ExpectMatchesTable(const Round& round, int slots) {
   SCOPED_TRACE("R " + std::to_string(round.max) + ", η " + std::to_string(round.factor) + ", " +
                std::to_string(slots) + " slots");
   std::vector<int64_t> expected;
   for (const std::string& bracket : round.brackets)
-    Halve(static_cast<uint32_t>(expected.size()), Levels(bracket), expected);
+    RunBracket(static_cast<uint32_t>(expected.size()), Levels(bracket), expected);
 
   const Plan plan{.scheduler = "hyperband",
                   .options = {{"reduction_factor", round.factor}},
@@ -96,7 +97,7 @@ void RunsAsItsTable(const Round& round, int slots) {
                   .trials = static_cast<int>(expected.size())};
   std::vector<int64_t> furthest(expected.size());
   const auto summary = simulate::Simulate(
-      plan.Spec(), AllAlgorithms(), Noise(), {.slots = slots}, [&](const Event& event) {
+      plan.Spec(), AllAlgorithms(), NoiseCurves(), {.slots = slots}, [&](const Event& event) {
         if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
           int64_t& step = furthest[reported->attempt.trial.number.value];
           step = std::max(step, reported->report.step.value);
@@ -121,12 +122,12 @@ void RunsAsItsTable(const Round& round, int slots) {
   }
 }
 
-TEST(HyperBandTable, WholeRoundsRunAsThePaperHasThemOneTrialAtATime) {
-  for (const Round& round : kRounds) RunsAsItsTable(round, 1);
+TEST(HyperBandTable, RoundsMatchThePaperWithOneTrialAtATime) {
+  for (const Round& round : kRounds) ExpectMatchesTable(round, 1);
 }
 
-TEST(HyperBandTable, WholeRoundsRunAsThePaperHasThemManyTrialsAtOnce) {
-  for (const Round& round : kRounds) RunsAsItsTable(round, 12);
+TEST(HyperBandTable, RoundsMatchThePaperWithConcurrentTrials) {
+  for (const Round& round : kRounds) ExpectMatchesTable(round, 12);
 }
 
 }  // namespace

@@ -18,8 +18,8 @@
 #include "tests/conformance/whole_sweep.h"
 #include "tests/support/scratch_folder.h"
 
-// Sixteen ways in which schedulers of other tuners have gone wrong, one test each, on whole sweeps:
-// the real brain under every scheduler that it can happen to.
+// Sixteen faults of schedulers in other tuners, one test each. Each test runs whole sweeps with the
+// real brain, under every scheduler that could have the fault.
 namespace attune::conformance {
 namespace {
 
@@ -27,22 +27,22 @@ using ::testing::HasSubstr;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Those that judge a trial among others.
+// Schedulers that compare a trial with others.
 const std::vector<std::string> kJudging = {"asha",  "extrapolate", "hyperband", "median",
                                            "pasha", "pb2",         "pbt",       "percentile"};
 
 bool IsPopulation(const Plan& plan) { return plan.scheduler == "pb2" || plan.scheduler == "pbt"; }
 
-// Falls with the steps, and ranks trials alike at all of them; trial 0 is the worst but for 5.
+// Falls with the steps and ranks the trials alike at each step. Only trial 5 is worse than trial 0.
 double Falling(uint32_t trial, int64_t step, const Config&) {
   return 1 + 10.0 / static_cast<double>(1 + (trial * 7 + 5) % 12) + 1 / static_cast<double>(step);
 }
-// Ranks them otherwise at every step.
+// Ranks the trials differently at every step.
 double Noisy(uint32_t trial, int64_t step, const Config&) {
   return RandomStream(7, TrialNumber(trial), "noise/" + std::to_string(step)).Uniform();
 }
 
-// A sweep under every judging scheduler, and under asha in both of its forms.
+// Returns a sweep under every judging scheduler, with asha in both modes.
 std::vector<Plan> Judging(const Plan::Curve& loss) {
   std::vector<Plan> plans;
   for (const std::string& name : kJudging) plans.push_back({.scheduler = name, .loss = loss});
@@ -51,8 +51,8 @@ std::vector<Plan> Judging(const Plan::Curve& loss) {
   return plans;
 }
 
-// 1. One trial whose metric is NaN had every other stopped, or was never stopped itself.
-TEST(Pitfalls, NanStopsItsOwnTrialAndNoOther) {
+// 1. A trial whose metric is NaN stopped every other trial, or was never stopped itself.
+TEST(Pitfalls, NanStopsOnlyItsTrial) {
   for (Plan& plan : Judging([](uint32_t trial, int64_t step, const Config&config) {
          return trial == 6 ? kNaN : Falling(trial, step, config);
        })) {
@@ -78,10 +78,10 @@ TEST(Pitfalls, NanStopsItsOwnTrialAndNoOther) {
   }
 }
 
-// 2. A late report was recorded at a lower rung than it had passed, or at several.
-TEST(Pitfalls, AReportThatIsLateCountsAtTheRungThatItHasPassedAndAtNoneBefore) {
+// 2. A late report was recorded at a lower rung than it had passed, or at several rungs.
+TEST(Pitfalls, ALateReportCountsOnlyAtTheRungItHasPassed) {
   for (Plan& plan : Judging(Noisy)) {
-    if (IsPopulation(plan)) continue;  // has no rungs
+    if (IsPopulation(plan)) continue;  // populations have no rungs
     SCOPED_TRACE(plan.scheduler);
     plan.stride = 5;
     const std::vector<Step> rungs = plan.Rungs();
@@ -92,14 +92,14 @@ TEST(Pitfalls, AReportThatIsLateCountsAtTheRungThatItHasPassedAndAtNoneBefore) {
       EXPECT_LE(reason.rung, reason.step);
       EXPECT_GT(reason.rung, last[fact.attempt.trial.number]) << reason.text;
       last[fact.attempt.trial.number] = reason.rung;
-      if (plan.scheduler == "hyperband") continue;  // whose trials have to win at each
+      if (plan.scheduler == "hyperband") continue;  // its trials must be promoted at each rung
       for (const Step rung : rungs) EXPECT_FALSE(rung > reason.rung && rung <= reason.step);
     }
     EXPECT_FALSE(last.empty());
   }
 }
 
-// 3. A restart of the server lost the rungs, and a retry began to count anew.
+// 3. A restart of the server lost the rungs, and a retry counted from the start.
 TEST(Pitfalls, ARestartLosesNoRung) {
   for (Plan& plan : Judging(Noisy)) {
     SCOPED_TRACE(plan.scheduler);
@@ -111,11 +111,11 @@ TEST(Pitfalls, ARestartLosesNoRung) {
   }
 }
 
-// 4. Rungs from logarithms of reals lacked one, and some sweeps then never ended.
-TEST(Pitfalls, RungsAreExactAndTheLastIsMax) {
+// 4. Rungs from floating-point logarithms lacked one rung, and some sweeps never ended.
+TEST(Pitfalls, RungsAreExactAndEndAtMax) {
   struct Ladder {
     int64_t max, factor;
-    size_t rungs, of_hyperband;  // which divides max: 33 and 11, where others have 27 and 81
+    size_t rungs, of_hyperband;  // its rungs divide max: 33 and 11, where others have 27 and 81
   };
   for (const auto& [max, factor, count, of_hyperband] : {Ladder{1000, 10, 4, 4},
                                                          {243, 3, 6, 6},
@@ -139,8 +139,8 @@ TEST(Pitfalls, RungsAreExactAndTheLastIsMax) {
   }
 }
 
-// 5. Sweeps stalled with every trial paused: few slots, failures, an exhausted searcher.
-TEST(Pitfalls, NoSweepStallsWithAllOfItsTrialsPaused) {
+// 5. Sweeps stalled with every trial paused, after few slots, failures or an exhausted searcher.
+TEST(Pitfalls, NoSweepStallsWithAllTrialsPaused) {
   for (const int slots : {1, 3, 20}) {
     for (const int trials : {1, 2, 5, 13}) {
       for (Plan& plan : Judging(Noisy)) {
@@ -159,11 +159,11 @@ TEST(Pitfalls, NoSweepStallsWithAllOfItsTrialsPaused) {
 }
 
 // 6. Steps that go back killed trials, or were counted twice.
-TEST(Pitfalls, StepsThatGoBackChangeNoDecision) {
+TEST(Pitfalls, RepeatedStepsChangeNoDecision) {
   for (Plan& plan : Judging(Noisy)) {
     SCOPED_TRACE(plan.scheduler);
     plan.slots = 1;
-    plan.saves = false;  // so that a retry begins at the first step again
+    plan.saves = false;  // so that a retry starts at the first step
     const WholeSweep sweep(plan);
     plan.failures = {{0, 2}, {4, 2}, {4, 1}};
     const WholeSweep retried(plan);
@@ -180,11 +180,11 @@ TEST(Pitfalls, StepsThatGoBackChangeNoDecision) {
   }
 }
 
-// 7. Of equal values all went on, or none.
-TEST(Pitfalls, OfEqualValuesNeitherAllGoOnNorNone) {
+// 7. Among trials with equal values, all continued or none.
+TEST(Pitfalls, SomeTrialsWithEqualValuesContinue) {
   for (Plan& plan : Judging([](uint32_t, int64_t, const Config&) { return 0.5; })) {
     if (plan.scheduler == "median" || plan.scheduler == "percentile" || IsPopulation(plan))
-      continue;  // which stop, or have clone, only who is strictly worse
+      continue;  // these only stop or replace a trial that is strictly worse
     SCOPED_TRACE(plan.scheduler);
     const WholeSweep sweep(plan);
     int went_on = 0;
@@ -195,7 +195,7 @@ TEST(Pitfalls, OfEqualValuesNeitherAllGoOnNorNone) {
 }
 
 // 8. The second trial was stopped for being worse than a single long one.
-TEST(Pitfalls, NobodyIsStoppedForBeingWorseThanTooFew) {
+TEST(Pitfalls, NoTrialIsStoppedAgainstTooFewPeers) {
   for (Plan& plan : Judging([](uint32_t trial, int64_t step, const Config&) {
          return trial == 0 ? 0.1 / static_cast<double>(step) : 100;
        })) {
@@ -211,8 +211,8 @@ TEST(Pitfalls, NobodyIsStoppedForBeingWorseThanTooFew) {
   }
 }
 
-// 9. Means that begin at step 1 of a steep curve are so bad that the median of them stops nobody.
-TEST(Pitfalls, MeansBeginBehindTheSteepPart) {
+// 9. Means from step 1 of a steep curve are so bad that their median stops no trial.
+TEST(Pitfalls, MeansStartAfterTheSteepPart) {
   Plan plan{.scheduler = "median",
             .options = {{"grace_period", int64_t{8}}},
             .slots = 12,
@@ -228,7 +228,7 @@ TEST(Pitfalls, MeansBeginBehindTheSteepPart) {
 }
 
 // 10. Paused trials counted as completed, lost their checkpoints, and ended the sweep.
-TEST(Pitfalls, APausedTrialKeepsWhatItGoesOnFrom) {
+TEST(Pitfalls, APausedTrialKeepsItsCheckpoint) {
   int promoted = 0;
   for (Plan& plan : Judging(Noisy)) {
     SCOPED_TRACE(plan.scheduler);
@@ -269,11 +269,11 @@ Plan Population(bool synchronous = false) {
 }
 
 // 11. A donor's checkpoint was deleted between the decision and the clone's start.
-TEST(Pitfalls, ADonorsCheckpointStaysUntilItsCloneHasItsOwn) {
+TEST(Pitfalls, ADonorsCheckpointStaysUntilItsCloneHasSaved) {
   int clones = 0;
   for (const bool synchronous : {false, true}) {
     Plan plan = Population(synchronous);
-    plan.slots = 3;  // donors go on before their clones
+    plan.slots = 3;  // so that donors continue before their clones
     const WholeSweep sweep(plan);
     EXPECT_EQ(sweep.Count(TrialState::kCompleted), 8) << "nobody waits for what is gone";
     std::map<TrialNumber, CheckpointId> donors;
@@ -302,13 +302,13 @@ TEST(Pitfalls, ADonorsCheckpointStaysUntilItsCloneHasItsOwn) {
   EXPECT_GT(clones, 8);
 }
 
-// 12. A clone had its donor's configuration with its own weights, or those of another moment.
-TEST(Pitfalls, AClonesWeightsAndConfigurationAreOfOneMoment) {
+// 12. A clone had its donor's configuration, but its old weights or weights of another step.
+TEST(Pitfalls, ACloneGetsWeightsAndConfigurationOfOneStep) {
   Plan plan = Population();
   plan.options["resample_probability"] = 0.0;
   plan.options["smaller_factor"] = 1.0;
   plan.options["larger_factor"] = 1.0;
-  std::map<AttemptId, Config> trained;  // with which configuration
+  std::map<AttemptId, Config> trained;  // the configuration of each attempt
   std::map<TrialNumber, Config> now;
   std::map<TrialNumber, CheckpointId> donors;
   int clones = 0;
@@ -342,8 +342,8 @@ TEST(Pitfalls, AClonesWeightsAndConfigurationAreOfOneMoment) {
     EXPECT_NE(fact.verdict.kind, VerdictKind::kExploit) << "of a donor without a checkpoint";
 }
 
-// 13. A synchronous population hung when a member died, or shrank with every failure.
-TEST(Pitfalls, ADeadMemberIsNeitherWaitedForNorMissed) {
+// 13. A synchronous population hung when a member failed, or shrank with every failure.
+TEST(Pitfalls, AFailedMemberIsReplacedAndNotWaitedFor) {
   Plan plan = Population(/*synchronous=*/true);
   plan.options["population"] = int64_t{4};
   plan.kills = {{1, 2}, {3, 4}};
@@ -353,8 +353,8 @@ TEST(Pitfalls, ADeadMemberIsNeitherWaitedForNorMissed) {
   EXPECT_EQ(sweep.Count(TrialState::kCompleted), 4) << "those that died were replaced";
 }
 
-// 14. Reversed bounds crashed an algorithm deep inside, long after the start.
-TEST(Pitfalls, BoundsThatCannotBeAreRefusedBeforeAnythingRuns) {
+// 14. Reversed bounds crashed an algorithm long after the start.
+TEST(Pitfalls, InvalidBoundsAreRefusedBeforeTheStart) {
   const auto faults =
       SearchSpace::Check({{.name = "x", .domain = FloatDomain{.min = 2, .max = 1}}});
   EXPECT_FALSE(faults.empty());
@@ -375,8 +375,8 @@ TEST(Pitfalls, BoundsThatCannotBeAreRefusedBeforeAnythingRuns) {
   }
 }
 
-// 15. A lock outlived the process that held it; and one that was given up for dead wrote on.
-TEST(Pitfalls, TheDeadHoldNoLockAndTheSupersededAreNotHeard) {
+// 15. A lock outlived its process, or a process that counted as dead continued to write.
+TEST(Pitfalls, DeadProcessesHoldNoLockAndReplacedOnesAreIgnored) {
   const testing::ScratchFolder folder;
   const std::string path = folder / "attune.db";
   int ready[2];
@@ -385,7 +385,7 @@ TEST(Pitfalls, TheDeadHoldNoLockAndTheSupersededAreNotHeard) {
   if (child == 0) {
     const auto store = server::SqliteStore::Open(path);
     const bool wrote = write(ready[1], store.ok() ? "1" : "0", 1) == 1;
-    if (wrote) pause();  // it dies with the store open
+    if (wrote) pause();  // it is killed with the store open
     _exit(1);
   }
   char opened = 0;
@@ -415,8 +415,8 @@ TEST(Pitfalls, TheDeadHoldNoLockAndTheSupersededAreNotHeard) {
   EXPECT_EQ(execute(RecordFact{first.epoch, late}), 0u);
 }
 
-// 16. A generator that all shared made decisions depend on what else ran, and on restarts.
-TEST(Pitfalls, WhatIsDrawnDependsOnSeedAndTrialOnly) {
+// 16. A shared random generator made decisions depend on other sweeps and on restarts.
+TEST(Pitfalls, RandomDrawsDependOnlyOnSeedAndTrial) {
   for (Plan& plan : Judging(Noisy)) {
     SCOPED_TRACE(plan.scheduler);
     if (plan.scheduler == "asha") plan.options["brackets"] = int64_t{3};

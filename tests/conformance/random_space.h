@@ -11,9 +11,9 @@
 
 namespace attune::conformance {
 
-// A sound space of one to six parameters: ranges with and without steps, log scales, listed values
-// of every type, constants, and conditions on one or two earlier or later parameters. `countable`
-// leaves out real ranges without steps.
+// Draws a valid space of one to six parameters: ranges with and without steps, log scales, listed
+// values of every type, constants, and conditions on one or two other parameters. With `countable`,
+// no real range lacks steps.
 inline SearchSpace RandomSpace(uint64_t seed, bool countable) {
   RandomStream random(seed, TrialNumber(0), "conformance/space");
   const auto coin = [&] { return random.Integer(0, 1) == 1; };
@@ -44,7 +44,7 @@ inline SearchSpace RandomSpace(uint64_t seed, bool countable) {
     }
   };
 
-  // Parameters are made parents first and then listed in a random order.
+  // Parents are created first. Then all parameters are listed in a random order.
   std::vector<Parameter> parameters;
   const int64_t count = random.Integer(1, 6);
   for (int64_t i = 0; i < count; ++i) {
@@ -73,12 +73,13 @@ inline SearchSpace RandomSpace(uint64_t seed, bool countable) {
   return SearchSpace(std::move(parameters));
 }
 
-// The same, and a real range with steps that no binary fraction is, on either scale; it may exist
-// beside a value of another parameter only.
+// Like RandomSpace, with one more real range whose steps are not binary fractions. Its scale is
+// linear or logarithmic, and it may have a condition.
 inline SearchSpace RandomSpaceWithSteps(uint64_t seed, bool countable) {
   std::vector<Parameter> parameters = RandomSpace(seed, countable).parameters();
   const Scale scale = seed % 2 == 0 ? Scale::kLog : Scale::kLinear;
-  const double max = 0.1 + 0.1 * static_cast<double>(2 + seed % 6);  // some beyond the last step
+  const double max =
+      0.1 + 0.1 * static_cast<double>(2 + seed % 6);  // sometimes larger than the last step
   Parameter stepped{"ps", FloatDomain{.min = 0.1, .max = max, .scale = scale, .step = 0.1}};
   const Parameter& parent = parameters.front();
   const auto values = CountValues(parent.domain);

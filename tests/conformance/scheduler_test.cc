@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr int64_t kMaxStep = 50;  // not a power of any reduction factor
+constexpr int64_t kMaxStep = 50;  // not a power of a reduction factor
 constexpr uint32_t kTrials = 40;
 
 Algorithms Registered() {
@@ -37,7 +37,7 @@ std::vector<std::string> Names() {
 
 TrialId Id(uint32_t trial) { return {SweepId(1), TrialNumber(trial)}; }
 
-bool Same(const Verdict& a, const Verdict& b) {
+bool AreEqual(const Verdict& a, const Verdict& b) {
   const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
   return a.kind == b.kind && a.donor == b.donor && a.config == b.config &&
          a.reason.text == b.reason.text && a.reason.rule == b.reason.rule &&
@@ -46,7 +46,7 @@ bool Same(const Verdict& a, const Verdict& b) {
          same(a.reason.cutoff, b.reason.cutoff);
 }
 
-bool Same(const NextMove& a, const NextMove& b) {
+bool AreEqual(const NextMove& a, const NextMove& b) {
   if (a.index() != b.index()) return false;
   const auto* one = std::get_if<Promote>(&a);
   if (one == nullptr) return true;
@@ -55,8 +55,8 @@ bool Same(const NextMove& a, const NextMove& b) {
          one->reason.text == other.reason.text;
 }
 
-// A sweep of trials that run in a random order, skip steps, fail and go back, and report nan.
-// Everything that happened is kept, to be replayed.
+// A sweep whose trials run in a random order, skip steps, fail, repeat steps and report NaN. All
+// events are kept for a replay.
 class SweepOfScheduler {
  public:
   SweepOfScheduler(const std::string& name, uint64_t seed, Mode mode)
@@ -81,7 +81,7 @@ class SweepOfScheduler {
     return scheduler;
   }
 
-  // A new instance that was given this one's bytes.
+  // A new instance with the saved state of this one.
   std::unique_ptr<Scheduler> Restored() const {
     ArchiveWriter bytes;
     scheduler_->Save(bytes);
@@ -93,7 +93,7 @@ class SweepOfScheduler {
     return scheduler;
   }
 
-  // What this one becomes when its sweep is extended.
+  // A copy of this scheduler after an extension of its sweep.
   std::unique_ptr<Scheduler> Extended(Step max_step) const {
     SweepSpec spec = spec_;
     spec.max_step = max_step;
@@ -102,7 +102,7 @@ class SweepOfScheduler {
     return scheduler;
   }
 
-  // The next report of some trial; false when all have ended.
+  // Makes the next report of a random trial. Returns false if all trials have ended.
   bool Draw(uint32_t* trial, Report* report) {
     if (live_.empty()) return false;
     auto chosen = live_.begin();
@@ -113,7 +113,8 @@ class SweepOfScheduler {
     return true;
   }
 
-  // As the brain: judged at a milestone only, then observed with its decision.
+  // Handles a report like the brain: judges it only at a milestone, then observes it and the
+  // decision.
   void Record(uint32_t trial, const Report& report) {
     const TrialView view{Id(trial), config_};
     const auto milestone = scheduler_->NextMilestone(view, Step(live_.at(trial)));
@@ -143,7 +144,7 @@ class SweepOfScheduler {
       Observe(TrialEnded{Id(trial), TrialState::kStopped, verdict.reason.text});
       live_.erase(trial);
     } else {
-      const bool fails = random_.Integer(0, 19) == 0;  // and goes back to a checkpoint
+      const bool fails = random_.Integer(0, 19) == 0;  // and resumes from an older checkpoint
       live_[trial] = fails ? random_.Integer(0, report.step.value) : report.step.value;
     }
   }
@@ -164,7 +165,7 @@ class SweepOfScheduler {
     scheduler_->Observe(log_.back());
   }
 
-  // As the scheduler sees it when a slot is free.
+  // The view that a scheduler gets when a slot is free.
   SweepView View() const {
     return {.paused = paused_,
             .running = static_cast<int>(live_.size()),
@@ -181,7 +182,7 @@ class SweepOfScheduler {
     constexpr double kBad[] = {kNaN, kInf, -kInf};
     const int64_t luck = random_.Integer(0, 40);
     if (luck < 3) return kBad[luck];
-    return static_cast<double>(random_.Integer(0, 30)) / 30;  // with many equal ones
+    return static_cast<double>(random_.Integer(0, 30)) / 30;  // many values are equal
   }
 
   Algorithms algorithms_ = Registered();
@@ -190,15 +191,15 @@ class SweepOfScheduler {
   RandomStream random_;
   Config config_;
   std::vector<Event> log_;
-  std::map<uint32_t, int64_t> live_;       // trial → its last step
-  std::map<TrialNumber, Step> paused_;     // those that wait to be promoted
-  std::map<uint32_t, uint32_t> attempts_;  // trial → its attempts, of which clones begin another
+  std::map<uint32_t, int64_t> live_;       // last step by trial
+  std::map<TrialNumber, Step> paused_;     // trials that wait for a promotion
+  std::map<uint32_t, uint32_t> attempts_;  // attempts by trial; a clone starts a new attempt
   std::set<CheckpointId> saved_;
 };
 
 class SchedulerConformance : public testing::TestWithParam<std::string> {
  protected:
-  // Runs the body before every report of many random sweeps, in either mode.
+  // Runs the body before every report of many random sweeps, in both modes.
   template <class Body>
   void BeforeEachReport(Body body) {
     for (uint64_t seed = BaseSeed(); seed < BaseSeed() + kRounds; ++seed) {
@@ -225,7 +226,7 @@ TEST_P(SchedulerConformance, RungsGrowAndEndWithinMax) {
   }
 }
 
-TEST_P(SchedulerConformance, MilestonesLieAheadAndWithinMax) {
+TEST_P(SchedulerConformance, MilestonesAreLaterStepsWithinMax) {
   BeforeEachReport([](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
     std::optional<Step> last = Step(0);
     for (int64_t after = 0; after <= kMaxStep; ++after) {
@@ -246,11 +247,11 @@ TEST_P(SchedulerConformance, JudgingChangesNothing) {
   BeforeEachReport([](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
     const Verdict first = sweep.scheduler().Judge(trial, report);
     static_cast<void>(sweep.scheduler().Judge({Id(kTrials), sweep.config()}, report));
-    EXPECT_TRUE(Same(sweep.scheduler().Judge(trial, report), first));
+    EXPECT_TRUE(AreEqual(sweep.scheduler().Judge(trial, report), first));
   });
 }
 
-TEST_P(SchedulerConformance, EveryVerdictSaysWhy) {
+TEST_P(SchedulerConformance, EveryVerdictHasAReason) {
   BeforeEachReport([](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
     const Verdict verdict = sweep.scheduler().Judge(trial, report);
     EXPECT_FALSE(verdict.reason.rule.empty());
@@ -260,37 +261,37 @@ TEST_P(SchedulerConformance, EveryVerdictSaysWhy) {
   });
 }
 
-TEST_P(SchedulerConformance, AReplayDecidesAlike) {
+TEST_P(SchedulerConformance, AReplayMakesTheSameDecisions) {
   int reports = 0;
-  BeforeEachReport(
-      [&](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
-        if (++reports % 17 != 0) return;
-        const auto replayed = sweep.Replayed();
-        EXPECT_TRUE(Same(replayed->Judge(trial, report), sweep.scheduler().Judge(trial, report)));
-        EXPECT_EQ(replayed->NextMilestone(trial, report.step),
-                  sweep.scheduler().NextMilestone(trial, report.step));
-        EXPECT_TRUE(Same(replayed->Next(sweep.View()), sweep.scheduler().Next(sweep.View())));
-        EXPECT_EQ(replayed->Retained(), sweep.scheduler().Retained());
-        EXPECT_EQ(replayed->Rungs(), sweep.scheduler().Rungs());
-      });
+  BeforeEachReport([&](const SweepOfScheduler& sweep, const TrialView& trial,
+                       const Report& report) {
+    if (++reports % 17 != 0) return;
+    const auto replayed = sweep.Replayed();
+    EXPECT_TRUE(AreEqual(replayed->Judge(trial, report), sweep.scheduler().Judge(trial, report)));
+    EXPECT_EQ(replayed->NextMilestone(trial, report.step),
+              sweep.scheduler().NextMilestone(trial, report.step));
+    EXPECT_TRUE(AreEqual(replayed->Next(sweep.View()), sweep.scheduler().Next(sweep.View())));
+    EXPECT_EQ(replayed->Retained(), sweep.scheduler().Retained());
+    EXPECT_EQ(replayed->Rungs(), sweep.scheduler().Rungs());
+  });
 }
 
-TEST_P(SchedulerConformance, ARestoredOneDecidesAlike) {
+TEST_P(SchedulerConformance, ARestoredSchedulerMakesTheSameDecisions) {
   int reports = 0;
-  BeforeEachReport(
-      [&](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
-        if (++reports % 17 != 0) return;
-        const auto restored = sweep.Restored();
-        EXPECT_TRUE(Same(restored->Judge(trial, report), sweep.scheduler().Judge(trial, report)));
-        EXPECT_EQ(restored->NextMilestone(trial, report.step),
-                  sweep.scheduler().NextMilestone(trial, report.step));
-        EXPECT_TRUE(Same(restored->Next(sweep.View()), sweep.scheduler().Next(sweep.View())));
-        EXPECT_EQ(restored->Retained(), sweep.scheduler().Retained());
-      });
+  BeforeEachReport([&](const SweepOfScheduler& sweep, const TrialView& trial,
+                       const Report& report) {
+    if (++reports % 17 != 0) return;
+    const auto restored = sweep.Restored();
+    EXPECT_TRUE(AreEqual(restored->Judge(trial, report), sweep.scheduler().Judge(trial, report)));
+    EXPECT_EQ(restored->NextMilestone(trial, report.step),
+              sweep.scheduler().NextMilestone(trial, report.step));
+    EXPECT_TRUE(AreEqual(restored->Next(sweep.View()), sweep.scheduler().Next(sweep.View())));
+    EXPECT_EQ(restored->Retained(), sweep.scheduler().Retained());
+  });
 }
 
-TEST_P(SchedulerConformance, AnExtendedSweepJudgesEarlyRungsAsBefore) {
-  // Its ranks are of what is to come at the end, which is another one now.
+TEST_P(SchedulerConformance, AnExtensionChangesNoVerdictAtEarlyRungs) {
+  // The ranks of `extrapolate` depend on the predicted last value, which the extension changes.
   const bool ranks_alike = GetParam() != "extrapolate";
   int reports = 0;
   BeforeEachReport(
@@ -323,7 +324,7 @@ TEST_P(SchedulerConformance, ARepeatedReportChangesNothing) {
     const TrialView fresh{Id(kTrials), sweep.config()};
     for (const Step step : {report.step, Step(1), Step(kMaxStep)}) {
       const Report next{step, {{"accuracy", 0.5}}};
-      EXPECT_TRUE(Same(twice->Judge(fresh, next), once->Judge(fresh, next)));
+      EXPECT_TRUE(AreEqual(twice->Judge(fresh, next), once->Judge(fresh, next)));
       EXPECT_EQ(twice->NextMilestone(trial, step), once->NextMilestone(trial, step));
     }
   });
@@ -338,16 +339,15 @@ TEST_P(SchedulerConformance, ATrialIsNotJudgedTwiceAtARung) {
   });
 }
 
-// A promotion is for a trial that is paused; a sweep of which nothing runs is not to wait for
-// itself.
-TEST_P(SchedulerConformance, AnEmptySweepIsToldToBegin) {
+// Only a paused trial may be promoted, and a sweep without running trials must not wait.
+TEST_P(SchedulerConformance, AnEmptySweepStartsATrial) {
   const SweepOfScheduler sweep(GetParam(), 1, Mode::kMax);
   const std::map<TrialNumber, Step> none;
   const NextMove next = sweep.scheduler().Next({.paused = none, .may_create = true});
   EXPECT_TRUE(std::holds_alternative<New>(next));
 }
 
-TEST_P(SchedulerConformance, ASweepThatMayCreateNoneAndHasNonePausedPromotesNone) {
+TEST_P(SchedulerConformance, PromotesNothingWithoutPausedTrials) {
   const SweepOfScheduler sweep(GetParam(), 1, Mode::kMax);
   const std::map<TrialNumber, Step> none;
   const NextMove next = sweep.scheduler().Next({.paused = none, .created = 1});

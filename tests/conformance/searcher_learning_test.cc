@@ -1,4 +1,4 @@
-// How searchers learn, and how they end, each in spaces that are the same for all of them.
+// Tests how searchers learn and end. All searchers get the same spaces.
 
 #include <algorithm>
 #include <cmath>
@@ -35,8 +35,8 @@ class SearcherLearning : public testing::TestWithParam<std::string> {
   const Algorithms algorithms_ = RegisteredSearchers();
 };
 
-// A searcher that accepts a sweep without a limit ends by itself.
-TEST_P(SearcherLearning, AFiniteSpaceIsUsedUpWithoutARepeat) {
+// A searcher that accepts a sweep without a limit must become exhausted.
+TEST_P(SearcherLearning, AFiniteSpaceIsSearchedWithoutRepeats) {
   SweepSpec spec = SpecOf({{"a", FloatDomain{.min = 0.1, .max = 1, .step = 0.1}},
                            {"b", CategoricalDomain{{true, false, int64_t{3}}}},
                            {"c", IntDomain{.min = 0, .max = 3}, {{"b", {true}}}}},
@@ -62,8 +62,8 @@ TEST_P(SearcherLearning, AFiniteSpaceIsUsedUpWithoutARepeat) {
   EXPECT_EQ(seen.size(), 10u * (4 + 2));
 }
 
-// Scales of many decades, ranges at the ends of what a number can say, single points; values alike
-// or as far apart as they go.
+// Log scales over many decades, ranges with the largest and smallest numbers, single points; values
+// that are equal or as far apart as possible.
 TEST_P(SearcherLearning, ExtremeSpacesAndValuesAreSearched) {
   std::vector<Parameter> countable{
       {"wide", IntDomain{.min = 1, .max = int64_t{1} << 62, .scale = Scale::kLog}},
@@ -75,11 +75,11 @@ TEST_P(SearcherLearning, ExtremeSpacesAndValuesAreSearched) {
       {"huge", FloatDomain{.min = -8e307, .max = 8e307}},
       {"spot", FloatDomain{.min = 3, .max = 3}}};
   ranges.insert(ranges.end(), countable.begin(), countable.end());
-  countable.erase(countable.begin());  // too many for a list of all
+  countable.erase(countable.begin());  // too many values to list all
   for (const auto& parameters : {ranges, countable}) {
     const SweepSpec spec = SpecOf(parameters);
     const auto made = algorithms_.MakeSearcher(spec);
-    if (!made.ok()) continue;  // a space that it refuses
+    if (!made.ok()) continue;  // the searcher refuses this space
     Searcher& searcher = **made;
     constexpr double kLosses[] = {1e300, -1e300, 1e-300, 0, kNaN, 5, 5, 5, -kInf};
     for (uint32_t i = 0; i < 100; ++i) {
@@ -92,8 +92,8 @@ TEST_P(SearcherLearning, ExtremeSpacesAndValuesAreSearched) {
   }
 }
 
-// Whether listed, on a scale, real or with steps, and whatever exists beside it.
-TEST_P(SearcherLearning, ASpaceOfOnePointIsThatPointAndThenTheEnd) {
+// The point may be a listed value or a range of one value, with any scale, alone or with others.
+TEST_P(SearcherLearning, ASpaceOfOnePointGivesOneProposal) {
   const std::vector<std::vector<Parameter>> spaces{
       {},
       {{"a", ConstantDomain{int64_t{3}}}, {"b", ConstantDomain{std::string("x")}}},
@@ -108,7 +108,7 @@ TEST_P(SearcherLearning, ASpaceOfOnePointIsThatPointAndThenTheEnd) {
     SCOPED_TRACE(i);
     SweepSpec spec = SpecOf(spaces[i]);
     auto made = algorithms_.MakeSearcher(spec);
-    if (!made.ok()) {  // grid, of a range without steps
+    if (!made.ok()) {  // grid refuses a range without steps
       EXPECT_THAT(made.error().message, testing::HasSubstr("parameters.x"));
       continue;
     }
@@ -131,9 +131,9 @@ TEST_P(SearcherLearning, ASpaceOfOnePointIsThatPointAndThenTheEnd) {
   }
 }
 
-// A person tells of one configuration over and over; what is proposed then lies in the space, comes
-// again after a restart, and is another one.
-TEST_P(SearcherLearning, TenThousandTimesTheSameConfigurationDoesNoHarm) {
+// A user reports the same configuration many times. The next proposal must differ from it, lie in
+// the space, and be the same after a restart.
+TEST_P(SearcherLearning, TenThousandReportsOfOneConfigurationAreHarmless) {
   std::vector<Parameter> parameters{{"steps", FloatDomain{.min = 0.1, .max = 10, .step = 0.1}},
                                     {"n", IntDomain{.min = 1, .max = 50}},
                                     {"kind", CategoricalDomain{{true, false}}}};
@@ -143,11 +143,11 @@ TEST_P(SearcherLearning, TenThousandTimesTheSameConfigurationDoesNoHarm) {
   const SweepSpec real = SpecOf(parameters);
   for (const SweepSpec& spec : {finite, real}) {
     auto made = algorithms_.MakeSearcher(spec);
-    if (!made.ok()) continue;  // grid, of a range without steps
+    if (!made.ok()) continue;  // grid refuses a range without steps
     Searcher& searcher = **made;
     if (spec.space.Find("x") != nullptr) config.Set("x", 0.25);
     const bool thinks = searcher.Thinks();
-    if (thinks && &spec == &finite) continue;  // for long, with many results
+    if (thinks && &spec == &finite) continue;  // too slow with many results
     EventSeq seq{0};
     const auto tell = [&](Fact fact) {
       searcher.Observe({EventSeq(++seq.value), Time{0}, std::move(fact)});
@@ -171,14 +171,14 @@ TEST_P(SearcherLearning, TenThousandTimesTheSameConfigurationDoesNoHarm) {
   }
 }
 
-// Of a plane: 0 at (2, -1).
+// A loss over a plane with its minimum, 0, at (2, -1).
 double Bowl(const Config& config) {
   const auto at = [&](const char* name) { return std::get<double>(*config.Find(name)); };
   return std::pow(at("x") - 2, 2) + std::pow(at("y") + 1, 2);
 }
 
-// Nothing but failures at first, of every kind, and every fifth trial later.
-TEST_P(SearcherLearning, FailuresAndNanDoNotPoisonWhatItLearns) {
+// At first, all trials fail in different ways; later, every fifth trial does.
+TEST_P(SearcherLearning, LearnsDespiteFailuresAndNan) {
   if (!Learns()) return;
   const SweepSpec spec = SpecOf({{"x", FloatDomain{.min = -5, .max = 5}},
                                  {"y", FloatDomain{.min = -5, .max = 5, .step = 0.01}}});
@@ -188,7 +188,7 @@ TEST_P(SearcherLearning, FailuresAndNanDoNotPoisonWhatItLearns) {
   constexpr double kAnywhere = 65.0 / 3;  // the mean loss over the plane
   constexpr size_t kLast = 20;
   const uint32_t trials = kFailures + (searcher.Thinks() ? 50 : 120);
-  constexpr double kBad[] = {kNaN, kInf, -kInf, -1e9};  // the last one before it failed
+  constexpr double kBad[] = {kNaN, kInf, -kInf, -1e9};  // the last value before the failure
   double least = kInf;
   std::vector<double> losses;
   for (uint32_t i = 0; i < trials; ++i) {
@@ -205,7 +205,7 @@ TEST_P(SearcherLearning, FailuresAndNanDoNotPoisonWhatItLearns) {
     losses.push_back(Bowl(config));
   }
   EXPECT_LT(least, 1);
-  // The median: some are drawn at random on purpose.
+  // Uses the median, because some proposals are deliberately random.
   losses.erase(losses.begin(), losses.end() - kLast);
   std::ranges::nth_element(losses, losses.begin() + kLast / 2);
   EXPECT_LT(losses[kLast / 2], kAnywhere / 4);

@@ -32,7 +32,7 @@ inline std::vector<std::string> SearcherNames() {
   return names;
 }
 
-// Told apart from SearchSpace::Resolve on purpose, which a searcher may use itself.
+// Independent of SearchSpace::Resolve, because a searcher may use that function itself.
 inline void ExpectInSpace(const SearchSpace& space, const Config& config) {
   size_t present = 0;
   for (const Parameter& parameter : space.parameters()) {
@@ -60,7 +60,7 @@ inline void ExpectInSpace(const SearchSpace& space, const Config& config) {
   EXPECT_EQ(config.entries().size(), present);
 }
 
-// A new searcher of the spec that was given another one's bytes.
+// Makes a new searcher for the spec and loads the saved state of `from`.
 inline std::unique_ptr<Searcher> Restored(const Searcher& from, const SweepSpec& spec) {
   ArchiveWriter bytes;
   from.Save(bytes);
@@ -72,9 +72,9 @@ inline std::unique_ptr<Searcher> Restored(const Searcher& from, const SweepSpec&
   return searcher;
 }
 
-// A sweep of a random space, by its seed with several metrics, constraints, initial points and
-// results of an earlier sweep, where the searcher takes such. `RunTrial` proposes, and trials live
-// and end in every way that there is; everything that happened is kept, to be replayed.
+// A sweep with a random space. Depending on the seed, it has several metrics, constraints, initial
+// points and results of an earlier sweep, if the searcher accepts them. `RunTrial` makes proposals,
+// and trials run and end in every possible way. All events are kept for a replay.
 class SweepOfSearcher {
  public:
   static constexpr uint32_t kTrials = 30;
@@ -89,10 +89,11 @@ class SweepOfSearcher {
              .max_step = Step(27),
              .stop = {.max_trials = kTrials}};
     const auto population = spec_.searcher.options.find("population");
-    if (population != spec_.searcher.options.end()) population->second = int64_t{6};  // soon there
+    if (population != spec_.searcher.options.end())
+      population->second = int64_t{6};  // complete after few trials
     if (seed / 2 % 2 == 1) spec_.constraints = {{.metric = "memory", .max = 0.7}};
     auto made = algorithms_.MakeSearcher(spec_);
-    if (seed % 3 == 0) {  // it may refuse several metrics
+    if (seed % 3 == 0) {  // a searcher may refuse several metrics
       SweepSpec several = spec_;
       several.objectives.push_back(Minimise("cost"));
       if (algorithms_.MakeSearcher(several).ok()) {
@@ -100,7 +101,8 @@ class SweepOfSearcher {
         made = algorithms_.MakeSearcher(spec_);
       }
     }
-    if (!made.ok()) {  // it may refuse a space, by its parameter, but not one that can be counted
+    if (!made.ok()) {  // a searcher may refuse a space and name a parameter, but not a countable
+                       // space
       EXPECT_TRUE(made.error().message.starts_with("parameters.")) << made.error().message;
       spec_.space = RandomSpaceWithSteps(seed, /*countable=*/true);
       made = algorithms_.MakeSearcher(spec_);
@@ -112,14 +114,14 @@ class SweepOfSearcher {
     }
   }
 
-  // A new instance that has seen everything this one has.
+  // A new instance that has observed the same events.
   std::unique_ptr<Searcher> Replayed() const {
     auto searcher = algorithms_.MakeSearcher(spec_).value();
     for (const Event& event : log_) searcher->Observe(event);
     return searcher;
   }
 
-  // Likewise, one that was asked meanwhile, and saved and restored as often.
+  // Like the previous function, but the new instance is also asked, saved and restored in between.
   std::unique_ptr<Searcher> ReplayedWithBreaks() const {
     auto searcher = algorithms_.MakeSearcher(spec_).value();
     RandomStream random(spec_.seed, TrialNumber(0), "conformance/breaks");
@@ -133,11 +135,11 @@ class SweepOfSearcher {
     return searcher;
   }
 
-  // A new instance that was given this one's bytes.
+  // A new instance with the saved state of this one.
   std::unique_ptr<Searcher> Restored() const { return conformance::Restored(*searcher_, spec_); }
 
-  // One more trial, perhaps one of a person's beside it, and what happens to some; false when the
-  // searcher has none.
+  // Starts one more trial, sometimes also an enqueued one, and lets some trials report or end.
+  // Returns false if the searcher is exhausted.
   bool RunTrial() {
     const Suggestion suggestion = searcher_->Suggest(next());
     const auto* proposed = std::get_if<Proposed>(&suggestion);
@@ -149,7 +151,7 @@ class SweepOfSearcher {
     return true;
   }
 
-  // Something happens to one of the trials.
+  // Makes a random event of one of the trials.
   void GoOn() {
     if (open_.empty() || random_.Integer(0, 15) == 0) return Reopen();
     const auto at = random_.Integer(0, std::ssize(open_) - 1);
@@ -174,7 +176,7 @@ class SweepOfSearcher {
       case 1:
       case 2:
         return end();
-      case 3:  // by the scheduler, or since the sweep is paused
+      case 3:  // paused by the scheduler or with the sweep
         return Pause(*place, random_.Integer(0, 2) > 0 ? "asha" : std::string(kSweepPaused));
       case 4:
         if (random_.Integer(0, 3) == 0) return Exploit(*place);
@@ -184,14 +186,14 @@ class SweepOfSearcher {
     }
   }
 
-  // An edit that changes nothing but a limit.
+  // Changes only a limit.
   void Extend() {
     spec_.max_step.value *= 3;
     spec_.stop.max_trials += 7;
     searcher_->Adapt(spec_);
   }
 
-  // An edit that leaves of every range its lower half.
+  // Reduces every range to its lower half.
   void Narrow() {
     std::vector<Parameter> parameters = spec_.space.parameters();
     for (Parameter& parameter : parameters) {
@@ -215,7 +217,9 @@ class SweepOfSearcher {
   const SearchSpace& space() const { return spec_.space; }
   ProposalNumber next() const { return ProposalNumber(next_); }
   uint64_t seed() const { return spec_.seed; }
-  const std::vector<Config>& configs() const { return configs_; }  // by trial, at first
+  const std::vector<Config>& configs() const {
+    return configs_;
+  }  // initial configurations, by trial
   uint32_t trials() const { return static_cast<uint32_t>(configs_.size()); }
 
  private:
@@ -229,7 +233,7 @@ class SweepOfSearcher {
 
   static TrialId Id(uint32_t trial) { return {SweepId(1), TrialNumber(trial)}; }
 
-  // With results of an earlier sweep, where the searcher takes such.
+  // Adds results of an earlier sweep, if the searcher accepts them.
   void BeginWarm() {
     SweepSpec warm = spec_;
     warm.warm_start = {SweepId(8)};
@@ -256,7 +260,7 @@ class SweepOfSearcher {
     return spec_.space.Resolve(config).value();
   }
 
-  // What a person asks for: something new, or what was tried before.
+  // The configuration of an enqueued trial: a new one, or one that was tried before.
   Config Asked() {
     const Config& known = configs_[static_cast<size_t>(random_.Integer(0, trials() - 1))];
     const bool again = random_.Integer(0, 1) == 0 && spec_.space.Resolve(known).ok();
@@ -273,7 +277,7 @@ class SweepOfSearcher {
                          .proposal = proposal});
   }
 
-  // Of metrics that are bad, outside of a constraint or missing at times.
+  // Draws metrics. Some are not finite, violate a constraint or are missing.
   void Report(Open& trial) {
     constexpr double kBad[] = {std::numeric_limits<double>::quiet_NaN(),
                                std::numeric_limits<double>::infinity(),
@@ -325,12 +329,12 @@ class SweepOfSearcher {
   RandomStream random_;
   std::vector<Event> log_;
   std::vector<Config> configs_;
-  std::vector<Open> open_;  // trials that run, wait or are paused
+  std::vector<Open> open_;  // running, waiting and paused trials
   std::vector<Open> ended_;
   uint32_t next_ = 0;
 };
 
-// The trial of the searcher's own proposal has come to its end with this loss.
+// Observes that the trial of the searcher's proposal has ended with this loss.
 inline void TellDone(Searcher& searcher, const std::string& name, uint32_t proposal,
                      const Config& config, double loss, TrialState state = TrialState::kCompleted) {
   const TrialId id(SweepId(1), TrialNumber(proposal));

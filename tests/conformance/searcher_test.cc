@@ -13,7 +13,7 @@ constexpr uint32_t kTrials = SweepOfSearcher::kTrials;
 
 class SearcherConformance : public testing::TestWithParam<std::string> {
  protected:
-  // Runs the body on sweeps of many random spaces.
+  // Runs the body on sweeps with many random spaces.
   template <class Body>
   void ForEachSweep(Body body) {
     for (uint64_t seed = BaseSeed(); seed < BaseSeed() + kRounds; ++seed) {
@@ -36,7 +36,7 @@ TEST_P(SearcherConformance, ProposalsLieInTheSpace) {
   });
 }
 
-TEST_P(SearcherConformance, SaysShortlyWhereItsProposalsComeFrom) {
+TEST_P(SearcherConformance, DescribesEachProposalBriefly) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     for (uint32_t trial = 0; trial < kTrials; ++trial) {
       const Suggestion suggestion = sweep.searcher().Suggest(sweep.next());
@@ -55,7 +55,7 @@ TEST_P(SearcherConformance, SaysShortlyWhereItsProposalsComeFrom) {
 
 TEST_P(SearcherConformance, HasAtLeastOneProposal) {
   ForEachSweep([](SweepOfSearcher& sweep) {
-    if (sweep.trials() > 0) return;  // which may have been all that there is
+    if (sweep.trials() > 0) return;  // the space may have only one point
     EXPECT_TRUE(std::holds_alternative<Proposed>(sweep.searcher().Suggest(ProposalNumber(0))));
   });
 }
@@ -73,7 +73,7 @@ TEST_P(SearcherConformance, AskingChangesNothing) {
   });
 }
 
-TEST_P(SearcherConformance, AReplayGoesOnAlike) {
+TEST_P(SearcherConformance, AReplayMakesTheSameProposals) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     for (uint32_t trial = 0; trial < kTrials; ++trial) {
       if (trial % 7 == 0) {
@@ -85,7 +85,7 @@ TEST_P(SearcherConformance, AReplayGoesOnAlike) {
   });
 }
 
-TEST_P(SearcherConformance, ARestoredOneGoesOnAlike) {
+TEST_P(SearcherConformance, ARestoredSearcherMakesTheSameProposals) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     for (uint32_t trial = 0; trial < kTrials; ++trial) {
       if (trial % 7 == 0) {
@@ -97,7 +97,7 @@ TEST_P(SearcherConformance, ARestoredOneGoesOnAlike) {
   });
 }
 
-TEST_P(SearcherConformance, BeingAskedOrSavedMeanwhileChangesNothing) {
+TEST_P(SearcherConformance, AskingAndSavingInBetweenChangesNothing) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     for (uint32_t trial = 0; trial < kTrials && sweep.RunTrial(); ++trial) continue;
     EXPECT_EQ(sweep.ReplayedWithBreaks()->Suggest(sweep.next()),
@@ -105,7 +105,7 @@ TEST_P(SearcherConformance, BeingAskedOrSavedMeanwhileChangesNothing) {
   });
 }
 
-TEST_P(SearcherConformance, SweepsOfOneSeedGoAlike) {
+TEST_P(SearcherConformance, EqualSeedsGiveEqualSweeps) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     SweepOfSearcher other(GetParam(), sweep.seed());
     for (uint32_t trial = 0; trial < 20; ++trial) {
@@ -129,14 +129,14 @@ TEST_P(SearcherConformance, TheEndIsFinal) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     uint32_t trials = 0;
     while (trials < kTrials && sweep.RunTrial()) ++trials;
-    if (trials == kTrials) return;  // not at its end
+    if (trials == kTrials) return;  // the sweep has not reached its end
     sweep.Observe(SearchExhausted{SweepId(1)});
     for (int i = 0; i < 20; ++i) sweep.GoOn();
     EXPECT_TRUE(std::holds_alternative<Exhausted>(sweep.searcher().Suggest(sweep.next())));
   });
 }
 
-TEST_P(SearcherConformance, AnEditedSpaceHoldsForTheNextProposal) {
+TEST_P(SearcherConformance, AnEditedSpaceAppliesToTheNextProposal) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     for (uint32_t trial = 0; trial < 12; ++trial) sweep.RunTrial();
     sweep.Narrow();

@@ -27,22 +27,23 @@ inline std::vector<std::string> SchedulerNames() {
   return names;
 }
 
-// What a sweep is like.
+// Describes a sweep.
 struct Plan {
   using Curve = std::function<double(uint32_t trial, int64_t step, const Config& config)>;
 
   std::string scheduler;
-  std::map<std::string, Value, std::less<>> options = {};  // beside the fallbacks
+  std::map<std::string, Value, std::less<>> options = {};  // instead of the defaults
   int64_t max = 27;
   int trials = 12;
   int slots = 2;
   Curve loss;
-  int64_t stride = 1;                                    // steps from report to report
-  std::set<std::pair<uint32_t, int64_t>> failures = {};  // trial and step; once each
-  std::set<std::pair<uint32_t, int64_t>> kills = {};     // by a person, likewise
-  bool saves = true;                                     // where it waits
-  int restart_every = 0;                                 // server, in reports; 0: never
-  int others = 0;                                        // sweeps that run beside it
+  int64_t stride = 1;                                    // steps between two reports
+  std::set<std::pair<uint32_t, int64_t>> failures = {};  // trial and step; each happens once
+  std::set<std::pair<uint32_t, int64_t>> kills =
+      {};                 // by a user; trial and step; each happens once
+  bool saves = true;      // saves a checkpoint where it waits
+  int restart_every = 0;  // number of reports between restarts of the server; 0: no restarts
+  int others = 0;         // number of other sweeps at the same time
   uint64_t seed = 1;
 
   SweepSpec Spec() const {
@@ -56,23 +57,23 @@ struct Plan {
     spec.scheduler = WithFallbacks(scheduler, AllAlgorithms().FindScheduler(scheduler)->options);
     for (const auto& [name, value] : options) spec.scheduler.options[name] = value;
     spec.failure = {.max_failed_trials = trials, .backoff = Seconds(0)};
-    spec.checkpoint.keep_best = 0;  // nothing stays by luck
+    spec.checkpoint.keep_best = 0;  // so that only needed checkpoints are kept
     spec.stop.max_trials = trials;
     return spec;
   }
   std::vector<Step> Rungs() const { return (*AllAlgorithms().MakeScheduler(Spec()))->Rungs(); }
 };
 
-// A sweep from its beginning to its end: the real brain and real algorithms, and gangs of one rank
-// that do what they are told, one report after the other. The same plan, the same log.
+// Runs a sweep from start to end with the real brain and real algorithms. Gangs have one rank,
+// follow their orders, and report one after another. Equal plans give equal logs.
 class WholeSweep {
  public:
   explicit WholeSweep(Plan plan) : plan_(std::move(plan)) { Run(); }
 
-  // Nothing ran, nothing was due, and it had not ended.
+  // Whether the sweep has not ended although nothing runs and nothing is due.
   bool hangs() const { return hangs_; }
   const std::vector<Event>& log() const { return log_; }
-  // With the events of executors and of other sweeps.
+  // The log, including events of executors and of other sweeps.
   const std::vector<Event>& whole_log() const { return whole_log_; }
 
   template <class F>
@@ -83,7 +84,7 @@ class WholeSweep {
     }
     return facts;
   }
-  // How trials ended, by their numbers.
+  // The final states of the trials, by number.
   std::map<uint32_t, TrialState> Ends() const {
     std::map<uint32_t, TrialState> ends;
     for (const auto& fact : All<TrialEnded>()) ends[fact.trial.number.value] = fact.state;
@@ -103,7 +104,7 @@ class WholeSweep {
     }
     return furthest;
   }
-  // Every verdict and promotion of the sweep, in words.
+  // Describes every verdict and promotion of the sweep.
   std::vector<std::string> Decisions() const {
     std::vector<std::string> words;
     for (const Event& event : log_) {
@@ -135,7 +136,7 @@ class WholeSweep {
     }
   }
 
-  // Of each gang that runs, what it does next; false: there is none.
+  // Lets each running gang take its next step. Returns false if no gang runs.
   bool Turn() {
     std::vector<TrialId> running;
     for (const auto& [sweep, state] : brain_->state().sweeps) {
@@ -198,11 +199,11 @@ class WholeSweep {
   }
 
   Plan plan_;
-  std::vector<Event> log_;  // of the sweep
+  std::vector<Event> log_;  // events of the sweep
   std::vector<Event> whole_log_;
   bool hangs_ = false;
   std::unique_ptr<Brain> brain_ = MakeBrain();
-  std::map<Epoch, int64_t> at_;  // the step that a gang has come to
+  std::map<Epoch, int64_t> at_;  // the current step of each gang
   Time now_;
   int reports_ = 0;
 };

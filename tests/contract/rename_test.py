@@ -3,8 +3,8 @@
 
     rename_test.py COMPILER NODE
 
-A copy of the contract calls `Sweep.best` by another name. Its users are then checked against what is generated from the
-copy: the server and the command line by the compiler, the page by tsc, the Python client by mypy.
+A copy of the contract renames `Sweep.best`. The test generates code from the copy and checks each user of the contract
+against it: the server and the command line with the compiler, the dashboard with tsc, the Python client with mypy.
 """
 
 import concurrent.futures

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sends requests that Schemathesis makes up from the contract to a running server, and checks the answers.
+"""Sends requests to a running server and checks the answers. Schemathesis generates the requests from the contract.
 
 ATTUNE_SEED is the seed, ATTUNE_EXAMPLES the number of requests for each operation.
 """
@@ -22,12 +22,12 @@ SEED = os.environ.get("ATTUNE_SEED", "1")
 EXAMPLES = os.environ.get("ATTUNE_EXAMPLES", "30")
 CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conformance",
           "response_headers_conformance", "response_schema_conformance"]
-STREAMS = ["/api/v1/events"]  # answers that do not end
-ASKED = 30  # sweeps whose trials are asked for; requests stop and delete some of them
+STREAMS = ["/api/v1/events"]  # endless answers
+ASK_TELL_SWEEPS = 30  # number of sweeps for the ask/tell API; some requests stop or delete them
 
-# Names that exist. Most requests use one of them, because the others get no further than a 404.
+# Existing names. Most requests use one of them, because other names only give a 404.
 NAMES = {
-    "path.sweep": [f"s{number}" for number in range(1, ASKED + 2)],
+    "path.sweep": [f"s{number}" for number in range(1, ASK_TELL_SWEEPS + 2)],
     "path.trial": [0, 1, 2],
     "path.checkpoint": ["1-1", "1-2", "1-4"],
     "query.file": ["manifest.json"],
@@ -44,7 +44,7 @@ def config():
 
 
 class Schemathesis(EndToEnd):
-    def test_the_server_answers_as_the_contract_says(self):
+    def test_answers_follow_the_contract(self):
         self.assertEqual(self.run_sweep(self.write(sweep(stop={"max_trials": 3}))).wait(), 0)
         last = self.rows("SELECT max(seq) FROM events")[0][0]
         server = self.start("serve", "--with-executor", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
@@ -68,7 +68,7 @@ class Schemathesis(EndToEnd):
         spec = sweep(scheduler={"name": "fifo", "max": 4})
         for key in ("command", "resources", "checkpoint"):
             del spec[key]
-        for number in range(2, ASKED + 2):
+        for number in range(2, ASK_TELL_SWEEPS + 2):
             self.post("/sweeps", spec)
             for _ in range(2):
                 self.post(f"/sweeps/s{number}/trials:ask", {})

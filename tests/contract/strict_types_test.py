@@ -9,8 +9,8 @@ import unittest
 
 from tools import ENVIRONMENT, copy_package, require
 
-# torch and Transformers are not installed where mypy runs. So what comes from them is Any, also a class to derive from.
-# attune.lightning imports Lightning by a name that it looks up, and its classes are Any everywhere.
+# mypy runs without torch and Transformers, so their types and base classes are Any. attune.lightning imports Lightning
+# by a computed name, so its classes are always Any.
 CONFIG = """\
 [mypy]
 strict = True
@@ -59,7 +59,7 @@ print(attune.lightning.ReportCallback(log=["loss"]), attune.lightning.checkpoint
 print(attune.transformers.ReportCallback(["eval_loss"]), attune.transformers.training_arguments(every=500))
 """
 
-# A fault that a type checker finds: what the program says, and what is wrong there.
+# Faults that a type checker must find: the code of the program and the error.
 FAULTS = {
     "attune.rank": "attune.rnak",
     '{"last": 1}': '{"last": "1"}',
@@ -76,7 +76,7 @@ FAULTS = {
 
 class StrictTypes(unittest.TestCase):
     def check(self, *what, program=""):
-        """What mypy prints, and its exit status."""
+        """Returns the output of mypy and its exit status."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             copy_package(folder)

@@ -1,4 +1,4 @@
-"""The README and the pages for C++ show code that is compiled and sweep files that run."""
+"""The README and the pages for C++ contain only code that is compiled and sweep files that run."""
 
 import pathlib
 import re
@@ -18,7 +18,7 @@ def read(file):
 
 
 def block(page, opening):
-    """The text of the only block of a page that begins with these words after the backquotes."""
+    """Returns the only code block of a page that starts with these words after the backquotes."""
     [text] = re.findall(rf"^```{re.escape(opening)}\n(.*?)^```", read(page), re.M | re.S)
     return text
 
@@ -31,11 +31,11 @@ class Readme(unittest.TestCase):
     def test_program_in_cpp_is_part_of_the_example(self):
         self.assertIn(block("README.md", "cpp"), read("examples/function_api/function_api.cc"))
 
-    def test_sweep_is_that_of_the_example(self):
+    def test_sweep_matches_the_example(self):
         self.assertEqual(without_command(block("README.md", "yaml sweep.yaml")),
                          without_command(read("examples/line/sweep.yaml")))
 
-    def test_program_in_python_is_that_of_the_page(self):
+    def test_program_in_python_matches_the_page(self):
         self.assertEqual(block("README.md", "python train.py"),
                          block("docs/start/first-sweep-python.md", "python smallest.py"))
 
@@ -57,10 +57,10 @@ class Readme(unittest.TestCase):
 class FirstSweepInCpp(unittest.TestCase):
     PAGE = "docs/start/first-sweep-cpp.md"
 
-    def test_program_is_the_example(self):
+    def test_program_matches_the_example(self):
         self.assertEqual(block(self.PAGE, "cpp"), read("examples/line/line.cc"))
 
-    def test_sweep_is_that_of_the_example(self):
+    def test_sweep_matches_the_example(self):
         self.assertEqual(without_command(block(self.PAGE, "yaml sweep.yaml")),
                          without_command(read("examples/line/sweep.yaml")))
 
@@ -83,7 +83,7 @@ class Pages(unittest.TestCase):
             for code in blocks:
                 self.assertIn(code, text)
 
-    def test_difference_is_that_of_the_example(self):
+    def test_difference_matches_the_example(self):
         page = (ROOT / "docs/how-to/from-determined.md").read_text()
         difference = re.search(r"```diff\n(.*?)```", page, re.S).group(1).splitlines()
         for name, sign in (("single.cc", "-"), ("function_api.cc", "+")):
@@ -91,7 +91,7 @@ class Pages(unittest.TestCase):
             side = "\n".join(line[1:] for line in difference if line[:1] in (" ", sign))
             self.assertIn(side, source)
 
-    def test_links_lead_somewhere(self):
+    def test_links_have_targets(self):
         for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
             prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
             for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):

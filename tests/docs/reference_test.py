@@ -1,4 +1,4 @@
-"""The reference that doxygen makes of the SDK's headers: complete, and nothing in it is a warning."""
+"""The reference that doxygen generates from the SDK's headers is complete and gives no warning."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ HEADERS = pathlib.Path("trainable/include/attune")
 DOXYGEN = os.environ.get("ATTUNE_DOXYGEN", "doxygen")
 
 
-def as_doxygen_sees(header):
+def filtered_for_doxygen(header):
     return subprocess.run(["awk", "-f", ROOT / "docs/doxygen/comments.awk", header], check=True,
                           capture_output=True, text=True).stdout
 
@@ -33,7 +33,7 @@ class Reference(unittest.TestCase):
         return subprocess.run([DOXYGEN, "docs/doxygen/Doxyfile"], cwd=root, capture_output=True,
                               text=True, env={**os.environ, "ATTUNE_REFERENCE_DIR": self.pages})
 
-    def test_every_public_symbol_has_a_comment_that_doxygen_understands(self):
+    def test_every_public_symbol_has_a_valid_comment(self):
         made = self.make(ROOT)
         self.assertEqual((made.returncode, made.stderr), (0, ""))
         main = (self.pages / "html/index.html").read_text()
@@ -41,7 +41,7 @@ class Reference(unittest.TestCase):
         context = (self.pages / "html/classattune_1_1Context.html").read_text()
         self.assertIn("Ends a step; call on every rank.", context)
 
-    def test_a_symbol_without_a_comment_is_an_error_that_names_it(self):
+    def test_a_missing_comment_is_an_error_with_the_name(self):
         for added in ("void Undocumented();", "struct Bare {\n  int undocumented = 0;\n};",
                       "// A class.\nclass Half {\n public:\n  void Undocumented() const;\n};"):
             header = self.copy / HEADERS / "error.h"
@@ -52,7 +52,7 @@ class Reference(unittest.TestCase):
             self.assertIn("ndocumented", made.stderr)
             self.assertIn("error.h", made.stderr)
 
-    def test_a_warning_of_doxygens_is_an_error(self):
+    def test_a_warning_of_doxygen_is_an_error(self):
         page = self.copy / "docs/reference/cpp-sdk.md"
         page.write_text(page.read_text() + "\nSee @ref NoSuchThing.\n")
         made = self.make(self.copy)
@@ -65,32 +65,32 @@ class Comments(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".h") as header:
             header.write(text)
             header.flush()
-            return as_doxygen_sees(header.name)
+            return filtered_for_doxygen(header.name)
 
     def test_lines_keep_their_numbers(self):
         for header in (ROOT / HEADERS).glob("*.h"):
-            self.assertEqual(as_doxygen_sees(header).count("\n"), header.read_text().count("\n"))
+            self.assertEqual(filtered_for_doxygen(header).count("\n"), header.read_text().count("\n"))
 
-    def test_a_block_speaks_of_its_whole_paragraph(self):
+    def test_a_comment_documents_its_whole_paragraph(self):
         self.assertEqual(
             self.filtered("// Of both,\n// equally.\nint A();\nint B();\n\nint C();\n"),
             "/// Of both,\n/// equally.\nint A();\n/** Of both, equally. */ int B();\n\nint C();\n")
 
-    def test_a_comment_behind_a_declaration_may_go_on_below(self):
+    def test_a_comment_after_a_declaration_may_continue_below(self):
         self.assertEqual(self.filtered("int a = 0;  // of this\n            // and that\n"),
                          "int a = 0;  ///< of this\n            ///< and that\n")
 
-    def test_what_bodies_say_is_left_alone(self):
+    def test_comments_in_bodies_are_unchanged(self):
         body = "  // Why.\n  return 1;  // because\n"
         self.assertEqual(self.filtered("// A.\nint A() {\n" + body + "}\n"),
                          "/// A.\nint A() {\n" + body + "}\n")
 
-    def test_bases_of_a_class_may_stand_on_a_line_of_their_own(self):
+    def test_bases_of_a_class_may_be_on_a_separate_line(self):
         inside = " public:\n  // Of A.\n  int A();\n};\n"
         self.assertEqual(self.filtered("// Of C.\nclass C\n    : public B {\n" + inside),
                          "/// Of C.\nclass C\n    : public B {\n" + inside.replace("//", "///"))
 
-    def test_what_is_indented_is_code(self):
+    def test_indented_text_is_code(self):
         self.assertEqual(self.filtered("// As in\n//\n//   Use();\nint A();\n"),
                          "/// As in\n///\n///       Use();\nint A();\n")
 

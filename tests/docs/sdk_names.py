@@ -1,26 +1,26 @@
-"""The public functions of the SDK's headers, and whether a program calls them."""
+"""Finds the public functions of the SDK's headers and checks whether a program calls them."""
 
 import pathlib
 import re
 
-# Words of comments on functions that programs do not call.
+# Comments with these words mark functions that programs do not call.
 _INTERNAL = re.compile(r"[Ff]or the SDK's own use|Called by Context|Made by|Said by the SDK|Main\(\) calls")
 _MARK = "__internal__"
 
-# Classes of the internal namespace that programs know by other names, as DistributedModel.
+# Classes of the internal namespace that programs use under other names, for example DistributedModel.
 _ALIASED = {"ModelOf"}
 
 
 def _without_comments(text):
-    """Without comments and preprocessor lines; a mark stands for each comment on an internal member."""
+    """Removes comments and preprocessor lines. A mark replaces each comment on an internal member."""
     text = re.sub(r"^#.*$", "", text, flags=re.M)
-    text = re.sub(r"=\s*\{\}", "= 0", text)  # of parameters and members
+    text = re.sub(r"=\s*\{\}", "= 0", text)  # default values of parameters and members
     return re.sub(r"(?:[ \t]*//[^\n]*\n?)+",
                   lambda comment: f" {_MARK if _INTERNAL.search(comment[0]) else ''}\n", text)
 
 
 def _without_templates(head):
-    """Without what stands between angle brackets."""
+    """Removes the text between angle brackets."""
     head = head.replace("->", "")
     while (shorter := re.sub(r"<[^<>]*>", "", head)) != head:
         head = shorter
@@ -28,7 +28,7 @@ def _without_templates(head):
 
 
 def _block_end(text, start):
-    """The place behind the brace that closes the one at `start`."""
+    """Returns the position after the brace that closes the one at `start`."""
     depth = 0
     for match in re.compile(r"[{}]").finditer(text, start):
         depth += 1 if match[0] == "{" else -1
@@ -38,7 +38,7 @@ def _block_end(text, start):
 
 
 def _function_in(head, scope):
-    """The name of the function that a declaration declares, or None."""
+    """Returns the name of the function in a declaration, or None."""
     plain = _without_templates(head)
     call = re.search(r"([~\w]+)\s*\((?!\s*\*)", plain)
     if not call or _MARK in head or "operator" in plain or "=" in plain[:call.start()]:
@@ -82,7 +82,7 @@ def _scan(text, scope, is_public, names):
 
 
 def public_functions(header):
-    """(class or "", name) of each public function that the text of a header declares."""
+    """Returns (class or "", name) of each public function that a header declares."""
     names = set()
     _scan(_without_comments(header), "", True, names)
     return names
@@ -97,7 +97,7 @@ def is_used(scope, name, code):
 
 
 def code_of_examples(root):
-    """What examples and the pages' snippets say in C++, without comments."""
+    """Returns the C++ code of examples and of snippets for the pages, without comments."""
     root = pathlib.Path(root)
     texts = [path.read_text() for ending in ("cc", "h") for path in sorted(root.glob(f"examples/**/*.{ending}"))]
     for page in ("README.md", "docs/reference/cpp-sdk.md", "docs/how-to/checkpoints.md"):

@@ -1,6 +1,6 @@
-"""Each public function of the SDK for C++ stands in an example that is compiled and run.
+"""An example that is compiled and run uses each public function of the SDK for C++.
 
-Snippets of the pages count: readme_test.py sees that the tests compile and run them.
+Snippets of the pages count, because readme_test.py checks that the tests compile and run them.
 """
 
 import pathlib
@@ -48,7 +48,7 @@ class Names(unittest.TestCase):
             self.assertFalse(is_used("Thing", "Take", code), code)
         self.assertTrue(is_used("", "Free", "attune::Free(thing)"))
 
-    def test_every_public_function_stands_in_an_example(self):
+    def test_examples_use_every_public_function(self):
         code = code_of_examples(ROOT)
         names = set()
         for header in sorted((ROOT / "trainable/include/attune").glob("*.h")):

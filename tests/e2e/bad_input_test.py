@@ -1,4 +1,4 @@
-"""What people get wrong: each has a clear message and the right exit code, and loses nothing."""
+"""Wrong input of users: each case gives a clear message and the right exit code, and loses no data."""
 
 import json
 import os
@@ -63,7 +63,7 @@ class Host(EndToEnd):
         self.assertIn("control character", err)
         self.assertFalse((self.folder / "a\nb").exists())
 
-    def test_a_working_directory_that_is_gone(self):
+    def test_a_deleted_working_directory(self):
         gone = self.folder / "gone"
         gone.mkdir()
         ended = subprocess.run(["sh", "-c", f'rmdir "{gone}"; exec "{ATTUNE}" run ../sweep.yaml'], cwd=gone,
@@ -103,43 +103,43 @@ class Program(EndToEnd):
         return [text for text, in self.rows(
             "SELECT failure FROM attempts WHERE failure IS NOT NULL AND outcome = 'failed'")]
 
-    def test_that_does_not_exist(self):
+    def test_a_missing_program(self):
         code, out, err = self.attune("run", self.write(sweep(command=["./no-such-program"])),
                                      "--data-dir", self.data, "--port", 0)
         self.assertEqual(code, 2, err)
         self.assertIn("no-such-program", out + err)
 
-    def test_that_is_not_in_the_path(self):
+    def test_a_program_outside_the_path(self):
         code, result, err = self.run_failing(command=["no-such-program-anywhere"])
         self.assertEqual(code, 5, err)
         self.assertEqual(result["state"], "failed")
         self.assertIn("no-such-program-anywhere", err)
 
-    def test_that_exits_before_its_first_report(self):
+    def test_a_program_that_exits_before_its_first_report(self):
         code, result, err = self.run_failing(**self.mode("exit", failure={"max_restarts": 0}))
         self.assertEqual(code, 5, err)
         self.assertEqual(result["trials"]["failed"], 3)
         self.assertRegex(self.failure(), r"rank 0 .*exit.* 1")
         self.assertIn("about to give up", self.failure())
 
-    def test_that_throws(self):
+    def test_a_program_that_throws(self):
         code, _, err = self.run_failing(**self.mode("throw", failure={"max_restarts": 0}))
         self.assertEqual(code, 5, err)
         self.assertIn("the learning rate is too green", self.failure())
 
-    def test_that_hangs(self):
+    def test_a_program_that_hangs(self):
         code, _, err = self.run_failing(
             **self.mode("hang", failure={"max_restarts": 0, "stall_timeout": "1s"}))
         self.assertEqual(code, 5, err)
         self.assertIn("rank 0", self.failure())
         self.assertIn("no progress", self.failure())
 
-    def test_that_does_not_speak_the_channel(self):
+    def test_a_program_with_a_wrong_protocol(self):
         code, _, err = self.run_failing(**self.mode("babble", failure={"max_restarts": 0}))
         self.assertEqual(code, 5, err)
         self.assertIn("hello", self.failure())
 
-    def test_that_says_what_cannot_be_stored_holds_up_no_other(self):
+    def test_a_report_that_cannot_be_stored_delays_no_other_trial(self):
         spec = sweep(parameters={"x": {"values": [0.25, 0.75]},
                                  "mode": {"values": ["nan-seconds", "well"]}},
                      searcher={"name": "grid"}, failure={"max_restarts": 0})
@@ -154,8 +154,8 @@ class Program(EndToEnd):
             self.assertIn("rank 0", failure)
             self.assertIn("""'seconds' is '"nan"'""", failure)
 
-    def test_whose_last_rank_dies_names_it(self):
-        self.close_gate(1)  # for rank 0, which would go on
+    def test_a_dead_rank_is_named(self):
+        self.close_gate(1)  # holds rank 0, which would continue
         code, _, err = self.run_failing(
             **self.mode("die", failure={"max_restarts": 0}, stop={"max_trials": 1},
                         resources={"workers": 2, "cpus_per_worker": 1}))
@@ -163,13 +163,13 @@ class Program(EndToEnd):
         self.assertIn("rank 1", self.failure())
         self.assertIn("SIGKILL", self.failure())
 
-    def test_that_does_not_report_the_metric(self):
+    def test_a_program_that_does_not_report_the_metric(self):
         code, _, err = self.run_failing(metric={"name": "accuracy", "mode": "max"},
                                         scheduler={"name": "fifo", "max": 2})
         self.assertEqual(code, 5, err)
         self.assertIn("has no metric accuracy; it has score", err)
 
-    def test_the_example_without_its_data_says_where_it_looked(self):
+    def test_the_example_without_its_data_names_the_folder(self):
         self.environment["ATTUNE_DATA_DIR"] = str(self.folder / "empty")
         code, _, err = self.run_failing(
             command=[FASHION_MNIST], metric={"name": "accuracy", "mode": "max"},
@@ -178,7 +178,7 @@ class Program(EndToEnd):
         self.assertIn(str(self.folder / "empty"), self.failure())
 
 
-class Surroundings(EndToEnd):
+class Environment(EndToEnd):
     def begin(self):
         self.close_gate(2)
         run = self.run_sweep(self.write(sweep()))
@@ -213,27 +213,27 @@ class Surroundings(EndToEnd):
         self.assertIn("format 9999, written by Attune 9.8.7", err)
         self.assertIn("this is Attune", err)
 
-    def test_a_database_that_is_none(self):
+    def test_a_file_that_is_no_database(self):
         self.data.mkdir()
         (self.data / "attune.db").write_text("this is not a database, it is a letter to a friend" * 99)
         code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         self.assertEqual(code, 1)
         self.assertIn("attune.db", err)
 
-    def test_a_token_that_is_none(self):
+    def test_an_invalid_token_file(self):
         self.data.mkdir()
         (self.data / "token").write_text("abc def\n")
         code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         self.assertEqual(code, 2)
         self.assertIn("/token holds no token", err)
 
-    def test_a_data_folder_that_cannot_be_made(self):
+    def test_a_data_folder_that_cannot_be_created(self):
         (self.folder / "file").write_text("")
         code, _, err = self.attune("serve", "--data-dir", self.folder / "file" / "data", "--port", 0)
         self.assertEqual(code, 1)
         self.assertIn("data folder", err)
 
-    def test_no_server_where_a_client_looks(self):
+    def test_a_client_without_a_server(self):
         code, _, err = self.attune("sweep", "list", "--data-dir", self.data)
         self.assertEqual(code, 1)
         self.assertIn("attune serve", err)

@@ -1,7 +1,7 @@
-"""Checkpoints fetched from where they lie, and deleted: by real processes, of which each may be killed.
+"""Checkpoints are fetched and deleted by real processes, each of which may be killed.
 
-The server is kept from seeing the executors' folders by an empty file system over each, so that what
-it hands on has come from the executor.
+An empty file system hides each executor's folder from the server. So the server gets every checkpoint
+from its executor.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import unittest
 from support import EndToEnd, ROOT, free_port, small_disk, sweep
 
 WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/checkpoint_worker.py")]
-HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # a folder, from a program
+HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # hides a folder from a program
 MEGABYTES = 48
 
 
@@ -53,7 +53,7 @@ class Checkpoints(EndToEnd):
                                    self.data / "join")
 
     def train(self, steps=2, **changes):
-        """A sweep of one trial to its end; the folder of its newest checkpoint."""
+        """Runs a sweep of one trial to its end and returns the folder of its newest checkpoint."""
         file = self.write(sweep(**{
             "command": WORKER, "parameters": {"x": {"value": 1.0}},
             "env": {"PYTHONPATH": str(ROOT / "clients/python"), "MEGABYTES": str(MEGABYTES)},
@@ -73,41 +73,41 @@ class Checkpoints(EndToEnd):
     def checkpoint(self, *args):
         return self.attune("checkpoint", *args, "--data-dir", self.data)
 
-    def begin(self, **kind):
+    def start_download(self, **kind):
         self.serve(**kind)
         self.join()
         return self.train()
 
-    def part(self):
-        return next(iter(self.folder.glob(".out.part-*")), None)
+    def partial_file(self):
+        return next(iter(self.folder.glob(".out.partial_file-*")), None)
 
-    def cut_off(self):
-        """A download that stands still in the midst of its largest file."""
+    def interrupted_download(self):
+        """Starts a download that stops in the middle of its largest file."""
         get = self.start("checkpoint", "get", "s1/0", "--out", "out", "--data-dir", self.data)
         while get.popen.poll() is None:
-            part = self.part()
+            partial_file = self.partial_file()
             with contextlib.suppress(FileNotFoundError):
-                if part and 0 < (part / "model.bin").stat().st_size < MEGABYTES << 20:
+                if partial_file and 0 < (partial_file / "model.bin").stat().st_size < MEGABYTES << 20:
                     get.popen.send_signal(signal.SIGSTOP)
                     os.waitid(os.P_PID, get.popen.pid, os.WSTOPPED | os.WNOWAIT)
-                    self.assertLess((part / "model.bin").stat().st_size, MEGABYTES << 20)
+                    self.assertLess((partial_file / "model.bin").stat().st_size, MEGABYTES << 20)
                     return get
         self.fail("it was not seen in the midst: " + "\n".join(get.stderr))
 
-    def go_on(self, process):
+    def resume_download(self, process):
         process.popen.send_signal(signal.SIGCONT)
         return process.wait()
 
-    def check_goes_on(self, source):
+    def check_download_resumes(self, source):
         code, out, err = self.checkpoint("get", "s1/0", "--out", "out", "-o", "json")
         self.assertEqual(code, 0, err)
         done = json.loads(out)
         self.assertLess(done["fetched_bytes"], done["bytes"])
         self.assertEqual(hashes(self.folder / "out"), hashes(source))
-        self.assertIsNone(self.part())
+        self.assertIsNone(self.partial_file())
 
-    def test_is_fetched_from_an_executor_whose_folder_the_server_does_not_see(self):
-        source = self.begin()
+    def test_the_server_fetches_a_checkpoint_from_its_executor(self):
+        source = self.start_download()
         code, out, err = self.checkpoint("get", "s1/0")
         self.assertEqual((code, out), (0, "s1-0-step-2\n"), err)
         self.assertEqual(hashes(self.folder / "s1-0-step-2"), hashes(source))
@@ -126,50 +126,50 @@ class Checkpoints(EndToEnd):
         self.assertIn("has no checkpoint at step 7\nit has those of steps 1, 2", err)
         self.assertEqual(self.checkpoint("get", "s1/7")[0], 3)
 
-    def test_is_read_by_a_server_that_sees_the_folder_when_the_executor_is_gone(self):
-        source = self.begin(hidden=False)
+    def test_the_server_reads_the_folder_of_a_lost_executor(self):
+        source = self.start_download(hidden=False)
         self.executor.kill()
         code, _, err = self.checkpoint("get", "s1/0", "--out", "out")
         self.assertEqual(code, 0, err)
         self.assertEqual(hashes(self.folder / "out"), hashes(source))
 
-    def test_a_client_that_is_killed_goes_on_where_it_was(self):
-        source = self.begin()
-        self.cut_off().kill()
+    def test_a_killed_client_resumes_its_download(self):
+        source = self.start_download()
+        self.interrupted_download().kill()
         self.assertFalse((self.folder / "out").exists())
-        self.check_goes_on(source)
+        self.check_download_resumes(source)
 
-    def test_an_executor_that_is_lost_is_named_and_one_that_is_back_goes_on(self):
-        source = self.begin()
-        get = self.cut_off()
+    def test_a_lost_executor_is_named_and_resumes_when_it_is_back(self):
+        source = self.start_download()
+        get = self.interrupted_download()
         self.executor.kill()
-        self.assertEqual(self.go_on(get), 1)
+        self.assertEqual(self.resume_download(get), 1)
         self.assertRegex("\n".join(get.stderr), "lies on executor box, .* (not connected|lost since)")
         self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "lost")
         _, _, err = self.checkpoint("get", "s1/0", "--out", "out")
         self.assertRegex(err, "lies on executor box, .* lost since 2.*Z: start it again on the same")
         self.join()
         self.until(lambda: self.get("/executors")["executors"][0].get("seconds_since_heartbeat") is not None)
-        self.check_goes_on(source)
+        self.check_download_resumes(source)
 
-    def test_a_server_that_is_killed_and_back_goes_on(self):
-        source = self.begin()
-        get = self.cut_off()
+    def test_a_restarted_server_resumes_the_download(self):
+        source = self.start_download()
+        get = self.interrupted_download()
         self.server.kill()
-        self.assertEqual(self.go_on(get), 1)
+        self.assertEqual(self.resume_download(get), 1)
         self.serve()
         self.until(lambda: self.get("/executors")["executors"][0].get("seconds_since_heartbeat") is not None)
-        self.check_goes_on(source)
+        self.check_download_resumes(source)
 
-    def test_a_full_disk_says_so_before_it_begins(self):
-        self.begin()
+    def test_a_full_disk_is_reported_before_the_download(self):
+        self.start_download()
         with small_disk(self.folder / "small", MEGABYTES // 2) as small:
             code, _, err = self.checkpoint("get", "s1/0", "--out", small / "out")
             self.assertEqual(code, 1)
             self.assertIn("--out DIR", err)
 
-    def test_one_that_nothing_needs_is_deleted_once(self):
-        self.begin()
+    def test_an_unused_checkpoint_is_deleted_once(self):
+        self.start_download()
         code, _, err = self.checkpoint("rm", "s1/0")
         self.assertEqual(code, 2)
         self.assertIn("`s1/0` has 2 checkpoints", err)
@@ -185,7 +185,7 @@ class Checkpoints(EndToEnd):
         self.assertEqual(code, 3)
         self.assertIn("was dropped at", err)
         self.assertTrue(self.path_of("step-2-attempt-1").exists())
-        code, _, err = self.checkpoint("rm", "s1/0")  # the only one that is left
+        code, _, err = self.checkpoint("rm", "s1/0")  # the last remaining checkpoint
         self.assertEqual(code, 1)
         self.assertIn("it is that of the sweep's best result", err)
 

@@ -1,4 +1,4 @@
-"""A server that is started with a wrong clock, and again with the right one."""
+"""A server starts with a wrong clock, and later with the right one."""
 
 import json
 import time
@@ -29,7 +29,7 @@ class WrongClock(EndToEnd):
     def year_of(self, moment):
         return int(moment[:4])
 
-    def test_a_start_30_years_ahead_moves_no_lease_and_is_undone_by_the_next_start(self):
+    def test_a_clock_30_years_ahead_ends_no_lease_and_is_corrected_at_the_next_start(self):
         spec = sweep(stop={"max_trials": 3, "max_time": "1h"})
         for key in ("command", "scheduler", "checkpoint", "resources"):
             del spec[key]
@@ -44,8 +44,8 @@ class WrongClock(EndToEnd):
         server.await_stderr("the clock is .* days after the last event")
         status, answer = self.request(f"/api/v1/sweeps/s1/trials/{asked['trial']}:tell", "POST", json.dumps(
             {"epoch": asked["epoch"], "step": 1, "metrics": {"score": 0.5}}).encode())
-        self.assertEqual(status, 200, answer)  # its lease has not run out
-        self.assertEqual(self.get("/sweeps/s1")["state"], "running")  # nor has its budget of time
+        self.assertEqual(status, 200, answer)  # its lease has not ended
+        self.assertEqual(self.get("/sweeps/s1")["state"], "running")  # its time budget has not ended
         history = self.get("/sweeps/s1/trials/0")["history"]
         self.assertGreater(self.year_of(history[0]["time"]), this_year + 28)
         self.end(server)

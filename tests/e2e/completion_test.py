@@ -1,4 +1,4 @@
-"""What shells offer for the beginning of a command line, with the scripts of `attune completion`."""
+"""Completions in bash, zsh and fish with the scripts of `attune completion`."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import unittest
 
 from support import ATTUNE, EndToEnd
 
-# As bash calls a completion function: $1 is the line up to the cursor, the others are its words as bash splits them.
+# Calls the completion function like bash: $1 is the line up to the cursor, the others are its words.
 BASH = """
 source <("$ATTUNE" completion bash)
 COMP_LINE=$1 COMP_POINT=${#1}
@@ -40,28 +40,28 @@ class Completion(EndToEnd):
         self.assertEqual(code, 0, err)
         return self.write(script, f"script.{shell}")
 
-    def test_bash_offers_verbs_and_options(self):
+    def test_bash_completes_commands_and_options(self):
         self.assertEqual(self.bash("attune sw"), ["sweep"])
         self.assertEqual(self.bash("attune sweep cr"), ["create"])
         self.assertEqual(self.bash("attune serve --with"), ["--with-executor"])
         self.assertIn("doctor", self.bash("attune "))
 
-    def test_bash_offers_values_also_behind_an_equals_sign(self):
+    def test_bash_completes_values_also_after_an_equals_sign(self):
         self.assertEqual(self.bash("attune version -o "), ["json", "table"])
         # Bash replaces only the last of these words.
         self.assertEqual(self.bash("attune version --output=", "attune", "version", "--output", "="), ["json", "table"])
         self.assertEqual(self.bash("attune version --output=j", "attune", "version", "--output", "=", "j"), ["json"])
 
-    def test_bash_puts_addresses_together_again(self):
+    def test_bash_joins_the_parts_of_an_address(self):
         words = ["attune", "version", "--server", "http", ":", "//box", ":", "7070", "--no-c"]
         self.assertEqual(self.bash("attune version --server http://box:7070 --no-c", *words), ["--no-color"])
 
-    def test_bash_looks_no_further_than_the_cursor(self):
+    def test_bash_ignores_text_after_the_cursor(self):
         line = "attune sw list"
         script = BASH.replace("COMP_POINT=${#1}", "COMP_POINT=9").replace("COMP_CWORD=$(($# - 1))", "COMP_CWORD=1")
         self.assertEqual(self.run_shell("bash", "--norc", "-c", script, "bash", line, *line.split(" ")), ["sweep"])
 
-    def test_bash_offers_files_and_folders(self):
+    def test_bash_completes_files_and_folders(self):
         self.write("", "one sweep.yaml")
         (self.folder / "one-folder").mkdir()
         self.assertEqual(self.bash("attune run one"), ["one sweep.yaml", "one-folder"])
@@ -69,7 +69,7 @@ class Completion(EndToEnd):
         words = ["attune", "serve", "--tls-key", "=", "one"]
         self.assertEqual(self.bash("attune serve --tls-key=one", *words), ["one sweep.yaml", "one-folder"])
 
-    def test_bash_offers_sweeps(self):
+    def test_bash_completes_sweeps(self):
         self.start("serve", "--data-dir", "attune-data", "--port", 0, "--rpc-port", 0).await_stderr(r"http://")
         file = self.write({"apiVersion": "attune/v1", "kind": "Sweep", "metric": {"name": "loss", "mode": "min"},
                            "parameters": {"x": {"min": 0.0, "max": 1.0}}, "searcher": {"name": "random"},
@@ -83,7 +83,7 @@ class Completion(EndToEnd):
             self.skipTest("no zsh")
         self.run_shell("zsh", "-n", script)
 
-    def test_fish_offers_the_same(self):
+    def test_fish_gives_the_same_completions(self):
         script = self.script("fish")
         if not shutil.which("fish"):
             self.skipTest("no fish")

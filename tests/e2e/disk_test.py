@@ -1,4 +1,4 @@
-"""Hosts whose disks are small: what a trial cannot save there costs it nothing."""
+"""Hosts with small disks: a checkpoint that cannot be saved costs the trial no restart."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ MEBIBYTE = 1 << 20
 
 
 class SmallDisks(EndToEnd):
-    """The server's data folder lies on another disk than those of its executors."""
+    """The data folder of the server is not on the disks of the executors."""
 
     def setUp(self):
         super().setUp()
@@ -27,15 +27,15 @@ class SmallDisks(EndToEnd):
         self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == name)
 
     @contextlib.contextmanager
-    def short_disk(self, name):
-        """A disk of 16 MiB for the executor of this name, with 3 MiB left: yields the file that takes the rest."""
+    def small_executor_disk(self, name):
+        """Mounts a disk of 16 MiB for an executor, with 3 MiB free. Yields the file that fills the rest."""
         with small_disk(self.folder / name, megabytes=16) as folder:
             ballast = folder / "ballast"
             ballast.write_bytes(os.urandom(13 * MEBIBYTE))
             yield ballast
 
     def create(self, command=None, **changes):
-        """One trial that may not be restarted, and saves at its last step."""
+        """Creates a sweep of one trial, which may not restart and saves at its last step."""
         program = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/large_checkpoint.py")]
         file = self.write(sweep(command=command or program, env={"PYTHONPATH": str(ROOT / "clients/python")},
                                 scheduler={"name": "fifo", "max": 1}, stop={"max_trials": 1},
@@ -56,8 +56,8 @@ class SmallDisks(EndToEnd):
 
 
 class Saving(SmallDisks):
-    def test_on_a_full_disk_waits_for_room_and_spends_no_restart(self):
-        with self.short_disk("small") as ballast:
+    def test_a_save_on_a_full_disk_waits_for_space_without_a_restart(self):
+        with self.small_executor_disk("small") as ballast:
             self.executor("small")
             self.create()
             _, unwell = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("health_problem"))
@@ -67,8 +67,8 @@ class Saving(SmallDisks):
             self.await_completed()
             self.assertFalse(self.get("/executors")["executors"][0]["health_problem"])
 
-    def test_on_a_full_disk_moves_to_another_host(self):
-        with self.short_disk("small"):
+    def test_a_save_on_a_full_disk_moves_the_trial_to_another_host(self):
+        with self.small_executor_disk("small"):
             self.executor("small")
             self.create()
             self.await_failed_attempt()
@@ -78,7 +78,7 @@ class Saving(SmallDisks):
 
 
 class Filling(SmallDisks):
-    def test_a_log_beyond_its_limit_keeps_its_beginning_and_its_end(self):
+    def test_a_long_log_keeps_its_beginning_and_its_end(self):
         self.executor("box", "--max-rank-log", "1MiB")
         lines = "echo begins; seq 1000000 4000000; echo ends"
         self.create(command=["/bin/sh", "-c", lines])
@@ -92,10 +92,10 @@ class Filling(SmallDisks):
         file = self.folder / "box/sweeps/s1/trials/0/attempts/1/rank-0.log"
         self.assertLessEqual(file.stat().st_blocks * 512, MEBIBYTE)
 
-    def test_a_gang_that_fills_the_disk_is_ended_and_pays_the_second_time(self):
+    def test_a_gang_that_fills_the_disk_is_ended_and_charged_the_second_time(self):
         with small_disk(self.folder / "box", megabytes=64):
             self.executor("box")
-            # It fills the disk but for half of what is to stay free, once its log says that it has begun.
+            # After its first line in the log, it fills the disk up to half of the space that must stay free.
             fill = ("import os, time\n"
                     "path = os.environ['ATTUNE_TRIAL_DIR'] + '/dump'\n"
                     "free = os.statvfs(os.path.dirname(path))\n"
@@ -116,7 +116,7 @@ class Filling(SmallDisks):
 
 
 class FullServer(EndToEnd):
-    def test_a_kill_and_the_ends_of_what_was_killed_are_stored_on_a_full_disk(self):
+    def test_a_kill_and_the_ends_of_its_trials_are_stored_on_a_full_disk(self):
         port = free_port()
         self.close_gate(3)
         with small_disk(self.data, megabytes=16):

@@ -1,4 +1,4 @@
-"""`attune doctor` on the real host, made worse in ways that a test can."""
+"""`attune doctor` on the real host, with faults that a test can create."""
 
 import json
 import resource
@@ -13,7 +13,7 @@ HTTP_PORT = 7070
 
 class Doctor(EndToEnd):
     def checks(self, *args, **options):
-        """(exit code, checks by name)"""
+        """Returns the exit code and the checks by name."""
         done = subprocess.run([ATTUNE, "doctor", "-o", "json", *map(str, args)], capture_output=True, text=True,
                               env=self.environment, cwd=self.folder, **options)
         self.assertTrue(done.stdout, done.stderr)
@@ -24,7 +24,7 @@ class Doctor(EndToEnd):
             self.assertEqual(check["status"] == "ok", check["remedy"] is None, check)
         return done.returncode, {check["name"]: check for check in report["checks"]}
 
-    def test_looks_at_this_host_and_leaves_nothing_behind(self):
+    def test_checks_this_host_and_leaves_no_files(self):
         before = sorted(self.folder.rglob("*"))
         code, checks = self.checks("--data-dir", self.data)
         self.assertIn(code, (0, 1))
@@ -32,23 +32,23 @@ class Doctor(EndToEnd):
         self.assertEqual(checks["kernel"]["status"], "ok")
         self.assertEqual(sorted(self.folder.rglob("*")), before)
 
-    def test_few_open_files_are_missing(self):
+    def test_a_low_limit_of_open_files_is_a_fault(self):
         code, checks = self.checks(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
         self.assertEqual(code, 1)
         self.assertEqual(checks["open-files"]["status"], "missing")
 
-    def test_a_data_folder_that_cannot_be_is_missing(self):
+    def test_an_impossible_data_folder_is_a_fault(self):
         file = self.write("x", "file")
         code, checks = self.checks("--data-dir", file)
         self.assertEqual(code, 1)
         self.assertEqual(checks["data-dir"]["status"], "missing")
         self.assertEqual(self.checks("--data-dir", file + "/below")[1]["data-dir"]["status"], "missing")
 
-    def test_a_temporary_folder_that_is_not_there_is_missing(self):
+    def test_a_missing_temporary_folder_is_a_fault(self):
         self.environment["TMPDIR"] = str(self.folder / "absent")
         self.assertEqual(self.checks()[1]["tmp-dir"]["status"], "missing")
 
-    def test_names_the_program_on_a_port(self):
+    def test_names_the_program_that_uses_a_port(self):
         with socket.socket() as taken:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -60,20 +60,20 @@ class Doctor(EndToEnd):
         self.assertEqual(check["status"], "warning")
         self.assertIn("python", check["detail"])
 
-    def test_without_python_all_may_be_well(self):
+    def test_python_is_optional(self):
         self.environment["PATH"] = str(self.folder)
         self.assertEqual(self.checks()[1]["python"]["status"], "ok")
 
-    def test_compares_itself_with_a_server(self):
+    def test_compares_its_version_with_the_server(self):
         self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0).await_stderr(r"http://")
         _, checks = self.checks("--data-dir", self.data)
         self.assertEqual(checks["server"]["status"], "ok")
         self.assertIn("http://", checks["server"]["detail"])
         self.assertIn("from the server's", checks["clock"]["detail"])
 
-    def test_a_named_server_that_is_silent_is_missing(self):
+    def test_a_server_that_does_not_answer_is_a_fault(self):
         with socket.socket() as silent:
-            silent.bind(("127.0.0.1", 0))  # and does not listen
+            silent.bind(("127.0.0.1", 0))  # bound, but not listening
             code, checks = self.checks("--server", f"127.0.0.1:{silent.getsockname()[1]}")
         self.assertEqual(code, 1)
         self.assertEqual(checks["server"]["status"], "missing")

@@ -1,4 +1,4 @@
-"""What a program does before Main(): the same whether its ranks are forked or started."""
+"""Code before Main() works the same in forked ranks and in started ranks."""
 
 import os
 import unittest
@@ -11,7 +11,7 @@ SCALE = "2.5"
 
 class Early(EndToEnd):
     def run_early(self, command, **changes):
-        """A sweep of two gangs of two, whose program has to see its arguments to be right."""
+        """Runs a sweep of two gangs with two workers. The program checks its arguments."""
         file = self.write(sweep(
             command=command, stop={"max_trials": 2}, max_concurrent_trials=1,
             scheduler={"name": "fifo", "max": 1},
@@ -30,26 +30,26 @@ class Early(EndToEnd):
                                    float(SCALE) * trial["config"]["x"])
 
     def lines_of(self, pattern):
-        """How often the program said that it loads, in each log that matches."""
+        """Counts the lines about loading in each log that matches."""
         return [log.read_text().count(f"loading with {SCALE}")
                 for log in sorted(self.data.rglob(pattern))]
 
-    def test_forked_ranks_see_what_their_launcher_read_and_do_not_say_it_again(self):
+    def test_forked_ranks_share_the_data_of_their_launcher(self):
         self.check(self.run_early([EARLY, SCALE]))
         self.assertEqual(self.lines_of("early.log"), [1])
         self.assertEqual(self.lines_of("rank-*.log"), [0] * 4)
 
-    def test_started_ranks_do_the_same_each_for_itself(self):
-        self.check(self.run_early([EARLY, SCALE, "${param.x}"]))  # another command each trial
+    def test_started_ranks_load_the_data_themselves(self):
+        self.check(self.run_early([EARLY, SCALE, "${param.x}"]))  # each trial has a different command
         self.assertEqual(self.lines_of("early.log"), [])
         self.assertEqual(self.lines_of("rank-*.log"), [1] * 4)
 
-    def test_one_that_loads_for_long_ends_nothing(self):
+    def test_slow_loading_fails_no_trial(self):
         gate = self.folder / "gate"
         os.mkfifo(gate)
         run = self.run_early([EARLY, SCALE], env={"EARLY_GATE": str(gate)})
         run.await_stderr(r"http://")
-        # The launcher is not waited for beyond its patience: the ranks are started, and load too.
+        # The executor stops waiting for the launcher and starts the ranks, which load the data themselves.
         self.await_event(lambda kind, data: kind == "attempt_changed" and data["state"] == "running")
         with open(gate, "w"):
             self.check(run)

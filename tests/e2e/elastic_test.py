@@ -1,4 +1,4 @@
-"""Elastic gangs: real ranks over two executors, one of which is killed and comes back."""
+"""Elastic gangs: real ranks on two executors. One executor is killed and comes back."""
 
 import json
 import os
@@ -12,13 +12,13 @@ from fleet_test import Fleet, ranks_of
 from support import BUILD
 
 ELASTIC = str(BUILD / "tests/e2e/elastic")
-SAMPLES, STEPS_AN_EPOCH = 60, 5  # of elastic.cc
+SAMPLES, STEPS_PER_EPOCH = 60, 5  # of elastic.cc
 LEASE_S = 5
 ADDRESS = {"a": "127.0.0.2", "b": "127.0.0.3"}
 
 
 def tensors(folder):
-    """All numbers of a checkpoint's float tensors, by file and name."""
+    """Returns the values of a checkpoint's float tensors, by file and name."""
     found = {}
     for path in sorted(pathlib.Path(folder).glob("*.safetensors")):
         content = path.read_bytes()
@@ -44,8 +44,10 @@ class Elastic(Fleet):
         return super().run_sweep(file, *args, "--lease", LEASE_S)
 
     def await_growth(self, attempt=1, after=0):
-        """Until this attempt's gang on host a knows that it is to make room for one with more workers; why, and
-        where in the log."""
+        """Waits until the gang of this attempt on host a is told to stop for a larger gang.
+
+        Returns the reason and the number of the event.
+        """
         _, data = self.await_event(lambda kind, data: kind == "trial_yielding" and
                                    data["verdict"] == "resize", after)
         self.executors["a"].await_stderr(rf"s1/0\.{attempt} is to wait for a verdict")
@@ -56,12 +58,12 @@ class Elastic(Fleet):
                          data["attempt"] == number and data["state"] == "running")
 
     def attempts(self):
-        """Of trial 0: outcome, where it went on from, number of ranks."""
+        """Returns the outcome, first step and number of ranks of each attempt of trial 0."""
         return [(outcome, resumed, len(json.loads(ranks))) for outcome, resumed, ranks in self.rows(
             "SELECT outcome, resumed_from, ranks FROM attempts ORDER BY number")]
 
     def visited(self):
-        """By step, the samples of all ranks of the attempt that the trial went on from."""
+        """Returns the samples of all ranks by step, from the attempts that the final checkpoint is based on."""
         attempts = self.attempts()
         starts = [resumed or 0 for _, resumed, _ in attempts]
         steps = {}
@@ -77,17 +79,17 @@ class Elastic(Fleet):
         return steps
 
     def check_whole(self, last_step):
-        """Each step was reported once, and each epoch has each sample once."""
+        """Checks that each step was reported once and that each epoch contains each sample once."""
         reported = self.rows("SELECT step FROM reports ORDER BY seq")
         self.assertEqual(reported, [(step,) for step in range(1, last_step + 1)])
         steps = self.visited()
         self.assertEqual(sorted(steps), list(range(1, last_step + 1)))
-        for epoch in range(last_step // STEPS_AN_EPOCH):
-            begin = epoch * STEPS_AN_EPOCH + 1
-            samples = [sample for step in range(begin, begin + STEPS_AN_EPOCH) for sample in steps[step]]
+        for epoch in range(last_step // STEPS_PER_EPOCH):
+            begin = epoch * STEPS_PER_EPOCH + 1
+            samples = [sample for step in range(begin, begin + STEPS_PER_EPOCH) for sample in steps[step]]
             self.assertEqual(sorted(samples), list(range(SAMPLES)), f"epoch {epoch}")
 
-    def test_a_gang_shrinks_with_a_loss_and_grows_when_the_host_is_back(self):
+    def test_a_gang_shrinks_after_a_loss_and_grows_when_the_host_is_back(self):
         gates = {step: self.close_gate(step) for step in (3, 6, 8)}
         self.begin_elastic()
         self.start_host("a")
@@ -97,7 +99,7 @@ class Elastic(Fleet):
         self.assertEqual(reason, "2 of 4 workers; room for 4")
         gates[3].close()
 
-        self.await_report(trial=0, step=5)  # of the second attempt, which is held at step 6
+        self.await_report(trial=0, step=5)  # of the second attempt, which a gate holds at step 6
         self.executors["b"].kill()
         self.await_attempt(3)
         gates[6].close()
@@ -117,7 +119,7 @@ class Elastic(Fleet):
         self.check_as_uninterrupted(final)
 
     def check_as_uninterrupted(self, final):
-        """The weights are those of a gang that always had four workers, but for rounding."""
+        """Checks that the weights equal those of a gang with four workers throughout, except for rounding."""
         self.data = self.folder / "data-2"
         self.begin({"one": (4,)}, command=[ELASTIC], scheduler={"name": "fifo", "max": 12})
         alone = tensors(self.result()["best"]["checkpoint"])
@@ -127,7 +129,7 @@ class Elastic(Fleet):
         print(f"after 2, 4, 2 and 4 workers weights differ by at most {worst:.1e} from those of 4")
         self.assertLess(worst, 1e-5)
 
-    def test_a_rank_killed_while_its_gang_is_to_grow_brings_the_full_gang_as_well(self):
+    def test_a_gang_grows_although_a_rank_is_killed_before(self):
         self.close_gate(3)
         self.begin_elastic(last_step=5, failure={"max_restarts": 1, "backoff": "0s"})
         self.start_host("a")
@@ -135,13 +137,13 @@ class Elastic(Fleet):
         self.start_host("b")
         self.await_growth()
         gate = self.gates / "step-3"
-        gate.unlink()  # whoever waits there goes on waiting
+        gate.unlink()  # ranks that wait at the gate keep waiting
         os.kill(ranks_of(self.executors["a"])[0], signal.SIGKILL)
         self.result()
         self.assertEqual(self.attempts(), [("failed", None, 2), ("finished", 2, 4)])
         self.check_whole(5)
 
-    def test_a_server_killed_while_a_gang_is_to_grow_goes_on_as_if_nothing_had_been(self):
+    def test_a_gang_grows_although_the_server_is_killed_before(self):
         gate = self.close_gate(3)
         self.begin_elastic(last_step=5)
         self.start_host("a")
@@ -158,9 +160,9 @@ class Elastic(Fleet):
         self.assertEqual(asked, [(seq,)])
         self.check_whole(5)
 
-    def test_a_gang_that_has_grown_is_judged_by_the_samples_it_has_seen_and_not_by_its_steps(self):
+    def test_a_grown_gang_is_judged_by_samples_and_not_by_steps(self):
         gate = self.close_gate(2)
-        # Of two learning rates one diverges. A step is 10 samples of two workers, 20 of four.
+        # One of two learning rates diverges. A step has 10 samples with two workers, 20 with four.
         self.begin({}, command=[ELASTIC],
                    parameters={"x": {"min": 0.0, "max": 1000.0}, "batch_per_worker": {"value": 5}},
                    initial_points=[{"x": 1.0}, {"x": 1000.0}], stop={"max_trials": 2}, max_concurrent_trials=1,
@@ -182,7 +184,7 @@ class Elastic(Fleet):
         decisions = self.rows("SELECT trial, step, verdict, rung, rank, peers FROM decisions ORDER BY seq")
         self.assertEqual(decisions, [(0, 20, "resize", 0, 0, 0), (0, 40, "continue", 40, 1, 1),
                                      (0, 80, "continue", 80, 1, 1), (0, 160, "stop", 0, 0, 0),
-                                     # after two steps, against what the first had after three
+                                     # compares its values after two steps with those of the first trial after three
                                      (1, 40, "stop", 40, 2, 2)])
         [(cutoff, score)] = self.rows(
             "SELECT d.cutoff, json_extract(r.metrics, '$.score') FROM decisions AS d, reports AS r "
@@ -191,14 +193,14 @@ class Elastic(Fleet):
 
 
 class Promising(Fleet):
-    # As long as it is left to, a hundred times a second.
+    # Reports a hundred times a second until it is stopped.
     SCRIPT = """import itertools, time, attune
 for step in itertools.count(attune.step + 1):
     time.sleep(.01)
     attune.report({"score": attune.config["x"]}, step, checkpoint=lambda folder: (folder / "state").touch())
 """
 
-    def test_what_a_trial_leaves_goes_to_the_best(self):
+    def test_free_slots_go_to_the_best_trial(self):
         script = self.write(self.SCRIPT, "train.py")
         self.begin({"one": (6,)}, command=[sys.executable, "-B", script],
                    scheduler={"name": "fifo", "max": 1_000_000}, parameters={"x": {"min": 0.0, "max": 1.0}},

@@ -1,4 +1,4 @@
-"""A deleted sweep leaves the database, and an update rebuilds its tables, also if the server is killed."""
+"""A deleted sweep is erased from the database, and an update rebuilds its tables, even if the server is killed."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ class Erase(EndToEnd):
         return offer
 
     def add_reports(self):
-        """Adds reports of s1, and some of s2 between them, to the log of a stopped server, which other tables follow."""
+        """Adds reports of s1 and of s2, in turns, to the log of a stopped server. The tables follow the log."""
         with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
             seq, last = database.execute("SELECT max(seq), max(time) FROM events").fetchone()
             database.executemany(
@@ -41,7 +41,7 @@ class Erase(EndToEnd):
             database.execute("UPDATE written_by SET tables = 1")
             database.commit()
 
-    def test_nothing_but_the_deletion_stays_although_the_server_is_killed(self):
+    def test_only_the_deletion_remains_although_the_server_is_killed(self):
         server = self.serve()
         offers = [self.ask(self.create()) for _ in range(2)]
         server.interrupt()

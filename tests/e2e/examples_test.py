@@ -1,4 +1,4 @@
-"""The programs of examples/, small and by hand, and their sweep files."""
+"""The programs of examples/ with small settings and without a server, and their sweep files."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ needs_images = unittest.skipUnless(
 
 
 def numbers(text, name):
-    """Of all lines that have that metric, in their order."""
+    """Returns the values of a metric, in the order of the lines."""
     return [float(value) for value in re.findall(rf"\b{name} (\S+)", text)]
 
 
@@ -28,12 +28,12 @@ class Examples(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attune-examples-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        # Threads that wait for each other by spinning take far longer on cores that others use.
+        # Threads that spin while they wait are very slow on busy cores.
         self.environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"),
                                 OMP_NUM_THREADS="1")
 
     def run_example(self, program, *args):
-        """What it says; `program` is folder/program."""
+        """Runs `program`, which is FOLDER/PROGRAM, and returns its output."""
         done = subprocess.run([BUILD / "examples" / program, *map(str, args)], cwd=self.folder,
                               env=self.environment, capture_output=True, text=True,
                               timeout=PATIENCE_S)
@@ -50,7 +50,7 @@ class Lines(Examples):
 
 
 class Tour(Examples):
-    def test_draws_differ_by_rank_and_step_and_are_the_same_after_a_resume(self):
+    def test_random_numbers_differ_by_rank_and_step_and_repeat_after_a_resume(self):
         def drops(*args):
             said = self.run_example("tour/tour", "--workers", 2, "--max-step", 4, *args)
             return {(int(rank), int(step)): drawn for rank, step, drawn in
@@ -67,9 +67,9 @@ class Tour(Examples):
         self.assertIn("rank 0: touched 4.000000 rows", said)
         self.assertIn("in step-1-attempt-1", said)
         drawn = float(re.search(r"drew class 1 in (\S+)", said)[1])
-        self.assertGreater(drawn, 30)  # of 100, with an expectation of 50
+        self.assertGreater(drawn, 30)  # of 100; the expected number is 50
 
-    def test_drivers_talk_to_their_workers(self):
+    def test_drivers_exchange_messages_with_workers(self):
         said = self.run_example("tour/tour_drivers")
         self.assertIn("trained on 32 samples", said)
         self.assertIn("2 workers are at 32 and 32", said)
@@ -106,8 +106,8 @@ class Images(Examples):
 
 
 class Cifar10(Examples):
-    def make_up(self):
-        """CIFAR-10's files with few images: dark ones of class 0, bright ones of class 1."""
+    def write_images(self):
+        """Writes files in the format of CIFAR-10 with few images: dark ones of class 0, bright ones of class 1."""
         folder = self.folder / "data" / "cifar-10-batches-bin"
         folder.mkdir(parents=True)
         for number in range(1, 6):
@@ -119,15 +119,15 @@ class Cifar10(Examples):
     CONFIG = "lr=0.01,width=4,batch_size=16"
 
     def test_learns_from_the_standard_files(self):
-        self.make_up()
+        self.write_images()
         said = self.run_example("cifar10/cifar10", "--config", self.CONFIG, "--workers", 2,
                                 "--max-step", 4)
         self.assertNotIn("Fashion-MNIST", said)
         self.assertGreater(max(numbers(said, "val_accuracy")), 0.9)
         self.assertEqual(max(numbers(said, "val_top5_accuracy")), 1)
 
-    def test_draws_the_same_crops_after_a_resume(self):
-        self.make_up()
+    def test_uses_the_same_crops_after_a_resume(self):
+        self.write_images()
         args = ["--config", self.CONFIG, "--workers", 2, "--max-step", 3]
         whole = self.run_example("cifar10/cifar10", *args, "--checkpoint-dir", "kept",
                                  "--checkpoint-every", 1)
@@ -136,12 +136,12 @@ class Cifar10(Examples):
         self.assertEqual(numbers(resumed, "train_loss"), numbers(whole, "train_loss")[2:])
 
     @needs_images
-    def test_trains_on_fashion_mnist_where_there_is_none_and_says_so_once(self):
+    def test_falls_back_to_fashion_mnist_and_says_so_once(self):
         said = self.run_example("cifar10/cifar10", "--alone", "--images", 256)
         self.assertEqual(said.count("on Fashion-MNIST instead"), 1, said)
         self.assertEqual(len(numbers(said, "val_accuracy")), 3)
 
-    def test_download_wants_to_know_where_to(self):
+    def test_download_needs_a_folder(self):
         self.environment.pop("ATTUNE_DATA_DIR", None)
         done = subprocess.run([BUILD / "examples/cifar10/cifar10", "--alone", "--download"],
                               env=self.environment, capture_output=True, text=True)
@@ -151,7 +151,7 @@ class Cifar10(Examples):
 
 @needs_images
 class Dcgan(Examples):
-    def test_generates_what_a_classifier_tells_apart_and_keeps_the_classifier(self):
+    def test_generates_images_that_a_classifier_distinguishes(self):
         args = ["--config", "lr=0.001,width=8,samples=1280,classifier_samples=6400"]
         said = self.run_example("dcgan/dcgan", *args, "--workers", 2, "--max-step", 3,
                                 "--checkpoint-dir", "kept")
@@ -162,7 +162,7 @@ class Dcgan(Examples):
         self.assertGreater(scores[-1], scores[0])
         self.assertGreater(numbers(said, "generator_loss")[-1], 0)
 
-        # Nobody trains a second one, and anybody's images are as good with one worker.
+        # No second classifier is trained, and one worker gives images of the same quality.
         checkpoint = next(self.folder.glob("kept/step-3-*"))
         again = self.run_example("dcgan/dcgan", *args, "--max-step", 1)
         self.assertNotIn("trains a classifier", again)
@@ -182,7 +182,7 @@ class Dcgan(Examples):
 
 
 class SweepFiles(unittest.TestCase):
-    def test_of_every_example_are_valid(self):
+    def test_sweep_files_of_every_example_are_valid(self):
         files = sorted((ROOT / "examples").glob("*/sweep*.yaml"))
         self.assertGreaterEqual(len(files), 7)
         for file in files:

@@ -1,4 +1,4 @@
-"""Processes that die at bad moments: nothing is lost, nothing happens twice, nothing is left over."""
+"""Processes die at bad moments: no data is lost, nothing happens twice, and no process is left."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ def pids_of(detail, attempt=-1):
 
 
 class Kill(EndToEnd):
-    def test_run_killed_and_started_again_loses_and_repeats_no_trial(self):
+    def test_a_killed_and_repeated_run_loses_and_repeats_no_trial(self):
         gate = self.close_gate(3)
         file = self.write(sweep())
         first = self.run_sweep(file)
@@ -31,7 +31,7 @@ class Kill(EndToEnd):
         gate.close()
         second = self.run_sweep(file, "-o", "json")
         second.await_stderr(r"http://")
-        # The server stays until the sweep has ended: hold its last trial while looking.
+        # The server exits after the sweep, so a gate holds the last trial during the checks.
         second.wait()
         result = json.loads(second.stdout)
         self.assertEqual(result["sweep"], "s1")
@@ -44,8 +44,8 @@ class Kill(EndToEnd):
         self.assertEqual([a["outcome"] for a in resumed][:1], ["lost"])
         self.assertEqual(resumed[1]["resumed_from"], 2)
 
-    def begin_with_separate_executor(self, **changes):
-        """A server by `attune run` on a fixed port, and an executor of another process."""
+    def start_with_separate_executor(self, **changes):
+        """Starts a server with `attune run` on a fixed port, and an executor in another process."""
         self.port = free_port()
         self.file = self.write(sweep(resources={"workers": 1, "cpus_per_worker": 1}, **changes))
         self.args = ["--no-executor", "--rpc-port", self.port]
@@ -60,13 +60,13 @@ class Kill(EndToEnd):
 
     def test_gangs_of_a_separate_executor_outlive_the_server(self):
         gate = self.close_gate(3)
-        server, _ = self.begin_with_separate_executor()
+        server, _ = self.start_with_separate_executor()
         self.await_report(trial=0, step=2)
         before = self.get("/sweeps/s1/trials/0")
         server.kill()
         again = self.run_sweep(self.file, *self.args, "-o", "json")
         again.await_stderr(r"http://")
-        os.kill(pids_of(before)[0], 0)  # the worker lives
+        os.kill(pids_of(before)[0], 0)  # fails if the worker has ended
         gate.close()
         self.await_event(lambda kind, data: kind == "trial_reported" and data["trial"] == 0 and
                          data["step"] == 4)
@@ -76,11 +76,11 @@ class Kill(EndToEnd):
         again.wait()
         self.assertEqual(sum(json.loads(again.stdout)["trials"].values()), 8)
 
-    def test_a_server_killed_at_random_places_of_its_log_neither_loses_nor_repeats(self):
+    def test_a_server_killed_at_random_events_loses_and_repeats_nothing(self):
         seed = int(os.environ.get("ATTUNE_SEED") or random.randrange(1 << 32))
         print("ATTUNE_SEED", seed)
         draw = random.Random(seed)
-        server, _ = self.begin_with_separate_executor(stop={"max_trials": 40})
+        server, _ = self.start_with_separate_executor(stop={"max_trials": 40})
         seq = 0
         for _ in range(10):  # 40 trials write more than 10 * 30 events
             seq += draw.randrange(1, 30)
@@ -94,16 +94,16 @@ class Kill(EndToEnd):
         serve.await_stderr(r"http://")
         self.assertEqual([t["attempt_count"] for t in self.check_histories_are_whole()], [1] * 40)
 
-    def test_reports_made_while_the_server_is_away_arrive(self):
+    def test_reports_made_while_the_server_is_down_arrive(self):
         gate = self.close_gate(3)
-        server, _ = self.begin_with_separate_executor(
+        server, _ = self.start_with_separate_executor(
             scheduler={"name": "fifo", "max": 6}, stop={"max_trials": 1})
         self.await_report(trial=0, step=2)
         checkpoints = pathlib.Path(self.data) / "sweeps/s1/trials/0/checkpoints"
         last = self.close_gate(6)
         server.kill()
         gate.close()
-        # Step 5 is reported right after its checkpoint is there; nobody listens.
+        # Step 5 is reported right after its checkpoint, while no server listens.
         while not (checkpoints / "step-5-attempt-1").exists():
             os.sched_yield()
         again = self.run_sweep(self.file, *self.args, "-o", "json")
@@ -113,7 +113,7 @@ class Kill(EndToEnd):
         self.await_report(trial=0, step=6)
         self.assertEqual(again.wait(), 0)
 
-    def test_a_killed_rank_is_named_and_its_trial_goes_on_from_the_checkpoint(self):
+    def test_a_killed_rank_is_named_and_its_trial_resumes_from_the_checkpoint(self):
         gate = self.close_gate(3)
         run = self.run_sweep(self.write(sweep(stop={"max_trials": 1})), "-o", "json")
         run.await_stderr(r"http://")
@@ -131,14 +131,14 @@ class Kill(EndToEnd):
         self.assertEqual(run.wait(), 0)
         self.assertEqual(json.loads(run.stdout)["trials"]["completed"], 1)
 
-    def test_the_rank_that_was_killed_is_named_wherever_the_failure_is_shown(self):
+    def test_every_view_of_a_failure_names_the_killed_rank(self):
         script = '[ "$RANK" = 1 ] || exec sleep 1000; echo the last line; kill -KILL $$'
         run = self.run_sweep(self.write(sweep(command=["/bin/sh", "-c", script], stop={"max_trials": 1},
                                               resources={"workers": 2, "cpus_per_worker": 1},
                                               failure={"max_restarts": 0})))
         self.assertEqual(run.wait(), 5, run.stderr)
         self.assertIn("trial 0 attempt 1 failed: rank 1 was killed by SIGKILL", "\n".join(run.stderr))
-        self.assertRegex(run.stdout, r"\n +0 +0 +attempt 1: rank 1 was killed by SIGKILL")  # the table of failed trials
+        self.assertRegex(run.stdout, r"\n +0 +0 +attempt 1: rank 1 was killed by SIGKILL")  # in the table of failed trials
         self.assertRegex(run.stdout, r"\ntrial 0, attempt 1: rank 1 was killed by SIGKILL.*\n  the last line\n")
 
         self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0).await_stderr(r"http://")
@@ -156,17 +156,17 @@ class Kill(EndToEnd):
 
     def test_a_rank_killed_between_a_checkpoint_and_its_report_leaves_no_gap(self):
         parameters = {"x": {"value": 1.0}, "mode": {"value": "die-saved"}, "at": {"value": 3}}
-        self.begin_with_separate_executor(parameters=parameters, stop={"max_trials": 1},
+        self.start_with_separate_executor(parameters=parameters, stop={"max_trials": 1},
                                           failure={"max_restarts": 1, "backoff": "0s"})
-        self.close_gate(4)  # before the sweep ends, and its server with it
+        self.close_gate(4)  # before the end of the sweep, which ends the server
         self.await_event(lambda kind, data: kind == "attempt_changed" and data["attempt"] == 2 and
                          data["state"] == "running")
         self.await_report(trial=0, step=3)
         self.check_histories_are_whole()
 
-    def test_a_killed_executor_takes_its_ranks_with_it_and_another_goes_on(self):
+    def test_a_killed_executor_ends_its_ranks_and_another_one_resumes(self):
         gate = self.close_gate(3)
-        server, executor = self.begin_with_separate_executor()
+        server, executor = self.start_with_separate_executor()
         self.await_report(trial=0, step=2)
         workers = [ProcessExit(pid) for pid in pids_of(self.get("/sweeps/s1/trials/0"))]
         executor.kill()
@@ -187,7 +187,7 @@ class Kill(EndToEnd):
         script = self.write(f"#!/bin/sh\n(trap '' TERM HUP; echo $$ > {pid_file}; exec tail -f /dev/null) &\n"
                             "echo $! > " + str(pid_file) + "\nwait\n", "wrap.sh")
         os.chmod(script, 0o755)
-        self.begin_with_separate_executor(command=[script], stop={"max_trials": 1})
+        self.start_with_separate_executor(command=[script], stop={"max_trials": 1})
         executor = self.processes[-1]
         self.await_event(lambda kind, data: kind == "attempt_changed" and
                          data["state"] == "running")
@@ -199,7 +199,7 @@ class Kill(EndToEnd):
 
 
 class Disk(EndToEnd):
-    def test_a_full_disk_is_said_and_the_sweep_goes_on_when_there_is_space(self):
+    def test_a_full_disk_is_reported_and_the_sweep_continues_when_there_is_space(self):
         gate = self.close_gate(2)
         with small_disk(self.data, megabytes=16):
             run = self.run_sweep(self.write(sweep(checkpoint={"every": 0}, stop={"max_trials": 2})),
@@ -207,7 +207,7 @@ class Disk(EndToEnd):
             run.await_stderr(r"http://")
             self.await_report(trial=0, step=1)
             filler = fill(self.data)
-            # Small writes may still fit into space that is already the database's own.
+            # Small writes may still fit into free space inside the database.
             body = json.dumps(sweep(tags=[f"{n:064}" for n in range(50)])).encode()
             status, answer = 201, None
             for _ in range(1000):
@@ -234,11 +234,11 @@ class Disk(EndToEnd):
         port = free_port()
         args = ["--no-executor", "--rpc-port", port, "--lease", lease_s]
         with small_disk(self.data, megabytes=16):
-            # Nothing is decided about a trial before its last step.
+            # The scheduler decides nothing before the last step of a trial.
             fifo = {"name": "fifo", "max": 4}
             run = self.run_sweep(self.write(sweep(scheduler=fifo)), *args, "-o", "json")
             run.await_stderr(r"http://")
-            # What the gangs write lies on another disk.
+            # The gangs write to another disk.
             self.start("executor", "--server", f"127.0.0.1:{port}", "--name", "box", "--cpus", 2,
                        "--data-dir", self.folder / "host", "--token-file", self.data / "join")
             for trial in (0, 1):
@@ -246,12 +246,12 @@ class Disk(EndToEnd):
             gangs = [ProcessExit(pid) for trial in (0, 1)
                      for pid in pids_of(self.get(f"/sweeps/s1/trials/{trial}"))]
             filler = fill(self.data)
-            # Small writes may still fit into space that is already the database's own.
+            # Small writes may still fit into free space inside the database.
             for n in itertools.count():
                 patch = json.dumps({"tags": [f"{n}-{i:060}" for i in range(50)]}).encode()
                 if self.request("/api/v1/sweeps/s1:edit", "POST", patch)[0] == 507:
                     break
-            gate.close()  # what the gangs report finds no room
+            gate.close()  # the reports of the gangs cannot be stored
             self.assertFalse(gangs[0].wait(full_s), "a gang ended while the disk was full")
             self.assertFalse(gangs[1].wait(0), "a gang ended while the disk was full")
             filler.unlink()

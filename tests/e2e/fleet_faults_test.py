@@ -1,4 +1,4 @@
-"""One sweep of two-worker trials on three hosts, while one thing after another fails.
+"""One sweep of two-worker trials on three hosts, with one fault after another.
 
     FAULTS=100 TRIALS=60 ATTUNE_SEED=7 python3 tests/e2e/fleet_faults_test.py
 """
@@ -18,9 +18,9 @@ from support import fill, small_disk
 
 FAULTS = int(os.environ.get("FAULTS", 8))
 TRIALS = int(os.environ.get("TRIALS", 12))
-AT_ONCE = 4       # gangs of two that three hosts of three CPUs have room for; one is on two of them
-EACH_S = 2        # a fault and its repair take about so long
-AGAIN = 0.75      # of the time gangs train; else they begin, or wait
+CONCURRENT_GANGS = 4       # gangs of two that fit on three hosts with three CPUs; one of them spans two hosts
+FAULT_S = 2        # approximate duration of a fault and its repair
+TRAINING_SHARE = 0.75      # share of the time in which gangs train; otherwise they start or wait
 DISK_MB = 32
 PATIENCE_S = 180  # after the last fault
 
@@ -33,7 +33,7 @@ def stopped(process):
 
 
 class Stopped(Hosts):
-    def test_ranks_of_an_executor_that_is_stopped_end_with_its_lease(self):
+    def test_ranks_of_a_stopped_executor_end_with_its_lease(self):
         gate = self.close_gate(3)
         self.begin()
         self.create()
@@ -50,10 +50,10 @@ class Stopped(Hosts):
 
 
 class Full(Hosts):
-    executor_flags = ("--min-free-disk", 0)  # gangs are to meet the full disk
+    executor_flags = ("--min-free-disk", 0)  # so that gangs run into the full disk
 
-    def test_a_disk_that_takes_no_more_files_ends_no_trial(self):
-        """Not even the folder of an attempt, as on a full disk of most kinds."""
+    def test_a_disk_without_free_inodes_ends_no_trial(self):
+        """Not even the folder of an attempt can be created, as on most full disks."""
         disk = self.folder / self.names[0]
         disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=500", "tmpfs", disk], check=True)
@@ -96,14 +96,14 @@ class Faults(Hosts):
         return self.draw.choice(self.names)
 
     def any_rank(self):
-        """A descriptor of its process, which stays its own; None: nothing runs."""
+        """Returns a pidfd of a random rank; None if no rank runs."""
         script = WORKER[-1].encode()
         ranks = [pid for name in self.names for pid, line in self.processes_on(name) if script in line.split(b"\0")]
         with contextlib.suppress(ProcessLookupError):
             return os.pidfd_open(self.draw.choice(ranks)) if ranks else None
         return None
 
-    # ---- what fails; each takes back what would not come back by itself
+    # ---- faults; each repairs the damage that would not repair itself
 
     def a_rank_is_killed(self):
         if rank := self.any_rank():
@@ -112,17 +112,17 @@ class Faults(Hosts):
             os.close(rank)
 
     def a_rank_is_stopped(self):
-        """Every other one until the last fault, or until it is found to be silent."""
+        """Stops a random rank. Every second one stays stopped until the last fault, or until it is found to be silent."""
         if rank := self.any_rank():
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(rank, signal.SIGSTOP)
             self.stopped_ranks.append(rank)
             if self.draw.random() < 0.5:
                 self.pause(leases=2)
-                self.go_on()
+                self.continue_ranks()
 
-    def go_on(self):
-        """One that was stopped before it had begun to train may be silent for half an hour."""
+    def continue_ranks(self):
+        """Continues stopped ranks. A rank that was stopped before its first step may be silent for half an hour."""
         for rank in self.stopped_ranks:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(rank, signal.SIGCONT)
@@ -160,11 +160,11 @@ class Faults(Hosts):
         self.pause(leases=1)
         filler.unlink()
 
-    # ---- the whole
+    # ---- the test
 
     def test_every_trial_ends_and_nothing_is_lost_or_left(self):
         self.begin()
-        pause = AGAIN * FAULTS * EACH_S * min(AT_ONCE, TRIALS) / (TRIALS * self.steps)
+        pause = TRAINING_SHARE * FAULTS * FAULT_S * min(CONCURRENT_GANGS, TRIALS) / (TRIALS * self.steps)
         self.create(trials=TRIALS, parameters={"pause": {"value": pause}},
                     failure={"max_restarts": 1000, "backoff": "0.1s", "stall_timeout": "5s"})
         kinds = [self.a_rank_is_killed, self.a_rank_is_stopped, self.an_executor_is_killed,
@@ -173,14 +173,14 @@ class Faults(Hosts):
         began, done = time.monotonic(), collections.Counter()
         self.until(self.processes_of_ranks, "nothing begins")
         for _ in range(FAULTS):
-            # Each kind comes once before any comes twice.
+            # Every kind of fault happens once before any happens twice.
             least = min(done[kind.__name__] for kind in kinds)
             kind = self.draw.choice([kind for kind in kinds if done[kind.__name__] == least])
             done[kind.__name__] += 1
             print(f"{time.monotonic() - began:6.1f} s {kind.__name__}", flush=True)
             kind()
-            time.sleep(self.draw.uniform(0, EACH_S / 2))
-        self.go_on()
+            time.sleep(self.draw.uniform(0, FAULT_S / 2))
+        self.continue_ranks()
         faults_s = time.monotonic() - began
         self.until(self.has_ended, "the sweep does not end", PATIENCE_S)
         print(f"{FAULTS} faults in {faults_s:.0f} s, the sweep of {TRIALS} trials in "

@@ -1,7 +1,7 @@
-"""Gangs over several executors: real ranks that meet across hosts, and what happens when one is lost.
+"""Gangs on several executors: real ranks that connect across hosts, and the loss of a rank or executor.
 
-Hosts are executors of this machine at addresses of its own (127.0.0.x), or network namespaces where
-those can be made.
+Hosts are executors of this machine with different addresses (127.0.0.x), or network namespaces if the
+machine allows them.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ SMALL = {"command": [FASHION_MNIST], "metric": {"name": "accuracy", "mode": "max
                         "samples_per_step": {"value": 1024}},
          "scheduler": {"name": "fifo", "max": 2}, "failure": {"max_restarts": 1, "backoff": "0s"}}
 CLONE_NEWNET = 0x40000000
-HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # a folder, from a program
+HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # hides a folder from a program
 
 
 def children(pid):
@@ -37,7 +37,7 @@ def children(pid):
 
 
 def ranks_of(executor):
-    """The processes of an executor's ranks: forked by a launcher, or its own where that was slow."""
+    """Returns the processes of an executor's ranks: children of a launcher, or of the executor if the launcher was slow."""
     own = children(executor.popen.pid)
     spawned = [pid for pid in own
                if b"ATTUNE_RANK=" in pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
@@ -46,7 +46,7 @@ def ranks_of(executor):
 
 class Fleet(EndToEnd):
     def begin(self, hosts, **changes):
-        """A server by `attune run`, and an executor for each of {name: (CPUs, more arguments)}."""
+        """Starts a server with `attune run`, and an executor for each of {name: (CPUs, more arguments)}."""
         self.port = free_port()
         spec = {"command": WORKER, "parameters": {"x": {"value": 1.0}},
                 "env": {"PYTHONPATH": str(ROOT / "clients/python")},
@@ -78,28 +78,28 @@ class Fleet(EndToEnd):
         return json.loads(self.run_.stdout)
 
     def ranks(self):
-        """{rank: process} of the four ranks of attempt 1. Rank 0 may report before the others have started."""
+        """Returns {rank: process} of the four ranks of attempt 1. Rank 0 may report before the others have started."""
         def started():
             found = {}
             for path in self.folder.glob("pid-*"):
-                with contextlib.suppress(ValueError):  # it is about to be written
+                with contextlib.suppress(ValueError):  # the file is not complete yet
                     attempt, rank = map(int, path.read_text().split())
                     if attempt == 1:
                         found[rank] = int(path.name[4:])
             return found if len(found) == 4 else None
         return self.until(started, "a rank has not started")
 
-    def said(self, name, attempt=1):
-        """What the ranks of this executor's have printed first, by rank."""
+    def first_lines(self, name, attempt=1):
+        """Returns the first line that each rank of this executor has printed, by rank."""
         logs = (self.folder / name).glob(f"sweeps/*/trials/0/attempts/{attempt}/rank-*.log")
         return {int(log.stem[5:]): json.loads(log.read_text().splitlines()[0]) for log in logs}
 
 
 class Processes(Fleet):
-    def test_ranks_know_their_places_and_meet_at_rank_zeros_address(self):
+    def test_ranks_know_their_numbers_and_the_address_of_rank_zero(self):
         self.two()
         self.result()
-        a, b = self.said("a"), self.said("b")
+        a, b = self.first_lines("a"), self.first_lines("b")
         self.assertEqual((sorted(a), sorted(b)), ([0, 1], [2, 3]))
         for rank, said in {**a, **b}.items():
             self.assertEqual(said["master"], "127.0.0.2")
@@ -107,7 +107,7 @@ class Processes(Fleet):
             self.assertEqual((said["local_rank"], said["local_world_size"]), (rank % 2, 2))
             self.assertEqual(said["group_rank"], str(rank // 2))
 
-    def test_hosts_whose_clocks_are_an_hour_off_run_gangs_as_others_do(self):
+    def test_hosts_with_wrong_clocks_run_gangs(self):
         self.begin({})
         shim = BUILD / "tests/e2e/libclock_off.so"
         for name, address, off in (("a", "127.0.0.2", 3600), ("b", "127.0.0.3", -3600)):
@@ -115,16 +115,16 @@ class Processes(Fleet):
                                 prefix=("env", f"LD_PRELOAD={shim}", f"CLOCK_OFF_SECONDS={off}"))
         self.result()
         hour = time.strftime("%Y-%m-%dT%H", time.gmtime(time.time() + 3600))
-        self.executors["a"].await_stderr(hour)  # as its log says
+        self.executors["a"].await_stderr(hour)  # the time in its log
         [(outcome, decided, started, ended)] = self.rows("SELECT outcome, decided, started, ended FROM attempts")
         self.assertEqual(outcome, "finished")
         soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
         self.assertEqual([decided, started, ended, soon], sorted([decided, started, ended, soon]))
 
-    def test_a_gang_on_one_of_them_stays_on_loopback(self):
+    def test_a_gang_on_one_host_uses_loopback(self):
         self.two(resources={"workers": 2, "cpus_per_worker": 1})
         self.result()
-        said = self.said("a") or self.said("b")
+        said = self.first_lines("a") or self.first_lines("b")
         self.assertEqual(sorted(said), [0, 1])
         self.assertEqual(said[0]["master"], "127.0.0.1")
         self.assertIsNone(said[0]["interface"])
@@ -145,16 +145,16 @@ class Processes(Fleet):
         (first, failure), (second, _) = self.rows("SELECT outcome, failure FROM attempts ORDER BY number")
         self.assertEqual((first, second), ("failed", "finished"))
         self.assertIn(f"on executor {executor}: rank {rank} was killed by SIGKILL", failure)
-        for said in (self.said("a", 2) | self.said("b", 2)).values():
+        for said in (self.first_lines("a", 2) | self.first_lines("b", 2)).values():
             self.assertTrue(said["from"].endswith("step-2-attempt-1"), said)
 
-    def test_a_rank_killed_beside_rank_zero_is_blamed_and_the_gang_goes_on(self):
+    def test_a_rank_killed_on_the_host_of_rank_zero_is_named_and_the_trial_resumes(self):
         self.kill_rank(1, "a")
 
-    def test_a_rank_killed_on_the_other_executor_is_blamed_and_the_gang_goes_on(self):
+    def test_a_rank_killed_on_the_other_host_is_named_and_the_trial_resumes(self):
         self.kill_rank(3, "b")
 
-    def lose(self, name):
+    def lose_executor(self, name):
         gate = self.close_gate(3)
         self.two()
         self.await_report(trial=0, step=2)
@@ -164,15 +164,15 @@ class Processes(Fleet):
             self.assertTrue(end.wait(), f"rank {rank} is left")
         gate.close()
         self.start_executor(name, 2, "--interface", {"a": "127.0.0.2", "b": "127.0.0.3"}[name])
-        self.result()  # max_restarts is 0: nobody is charged
+        self.result()  # max_restarts is 0, so the loss does not count as a failure
         outcomes = self.rows("SELECT outcome, resumed_from FROM attempts ORDER BY number")
         self.assertEqual(outcomes, [("lost", None), ("finished", 2)])
 
-    def test_an_executor_that_is_killed_costs_the_trial_nothing(self):
-        self.lose("b")
+    def test_the_loss_of_an_executor_costs_no_restart(self):
+        self.lose_executor("b")
 
-    def test_nor_does_that_of_rank_zero(self):
-        self.lose("a")
+    def test_the_loss_of_the_executor_of_rank_zero_costs_no_restart(self):
+        self.lose_executor("a")
 
 
 class Sdk(Fleet):
@@ -181,7 +181,7 @@ class Sdk(Fleet):
         return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
                 for path in folder.glob("*.safetensors")}
 
-    def test_weights_are_those_of_a_gang_on_one_host_bit_for_bit(self):
+    def test_weights_equal_those_of_a_gang_on_one_host_bit_for_bit(self):
         self.begin({"one": (4,)}, **SMALL)
         alone = self.weights()
         self.assertTrue(alone)
@@ -191,7 +191,7 @@ class Sdk(Fleet):
         ranks = json.loads(self.rows("SELECT ranks FROM attempts")[0][0])
         self.assertEqual([rank["executor"] for rank in ranks], ["a", "a", "b", "b"])
 
-    def test_weights_are_the_same_after_a_rank_was_killed(self):
+    def test_weights_are_equal_after_a_rank_was_killed(self):
         self.begin({"one": (4,)}, **SMALL)
         alone = self.weights()
         self.data = self.folder / "data-2"
@@ -210,7 +210,7 @@ class Torch(Fleet):
         super().setUp()
         self.environment.update(ENVIRONMENT)
 
-    def test_a_script_that_only_knows_torchrun_runs_as_it_is(self):
+    def test_a_script_for_torchrun_runs_unchanged(self):
         script = str(ROOT / "tests/e2e/programs/torchrun_script.py")
         self.two(command=[sys.executable, script, "${args}"], env={},
                  reports={"pattern": r"epoch (?P<step>\d+) score=(?P<score>\S+)"},
@@ -219,7 +219,7 @@ class Torch(Fleet):
 
 
 class Namespaces(Fleet):
-    """Two hosts with nothing in common but a wire; addresses are chosen, not given."""
+    """Two hosts that share only a network connection. Attune chooses their addresses."""
 
     def setUp(self):
         super().setUp()
@@ -247,8 +247,8 @@ class Namespaces(Fleet):
         with open(f"/run/netns/{a}") as namespace:
             self.assertEqual(self.libc.setns(namespace.fileno(), CLONE_NEWNET), 0)
 
-    def over_the_wire(self, **changes):
-        """A sweep of one trial; neither executor sees the other's data folder."""
+    def train_over_network(self, **changes):
+        """Runs a sweep of one trial on executors that cannot see each other's data folder."""
         self.port = free_port()
         serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-host", "10.77.0.1",
                            "--rpc-port", self.port)
@@ -272,18 +272,18 @@ class Namespaces(Fleet):
         self.assertEqual(status, 201, created)
 
     def completed(self):
-        """The first failure, once the trial has completed."""
+        """Waits until the trial has completed and returns its first failure."""
         self.await_event(lambda kind, data: kind == "sweep_changed" and data["state"] == "completed")
-        # Checkpoints are deleted meanwhile.
+        # Checkpoints may be deleted during the search.
         left = [name for _, folders, _ in os.walk(self.folder) for name in folders if "-resumed-" in name]
         self.assertFalse(left, "what was fetched is removed")
         first, second = self.get("/sweeps/s1/trials/0")["attempts"]
         self.assertGreaterEqual(second["resumed_from"], 1)
         return first["failure"]
 
-    def test_a_gang_of_python_spans_two_hosts_and_goes_on_after_the_loss_of_a_rank(self):
+    def test_a_python_gang_spans_two_hosts_and_resumes_after_the_loss_of_a_rank(self):
         gate = self.close_gate(3)
-        self.over_the_wire()
+        self.train_over_network()
         self.await_report(trial=0, step=2)
         ranks = self.ranks()
         ends = [ProcessExit(pid) for pid in ranks.values()]
@@ -294,7 +294,7 @@ class Namespaces(Fleet):
         meeting = set()
         for attempt in 1, 2:
             for name in "ab":
-                for rank, said in self.said(name, attempt).items():
+                for rank, said in self.first_lines(name, attempt).items():
                     self.assertEqual(said["interface"], "wire")
                     meeting.add(said["master"])
                     if attempt == 2:
@@ -302,8 +302,8 @@ class Namespaces(Fleet):
         self.assertEqual(len(meeting), 1)
         self.assertTrue(meeting < {"10.77.0.1", "10.77.0.2"}, meeting)
 
-    def test_a_gang_of_the_sdk_does_so_too(self):
-        self.over_the_wire(**{**SMALL, "scheduler": {"name": "fifo", "max": 3}})
+    def test_a_cpp_gang_spans_two_hosts_and_resumes_after_the_loss_of_a_rank(self):
+        self.train_over_network(**{**SMALL, "scheduler": {"name": "fifo", "max": 3}})
         self.await_report(trial=0, step=1)
         os.kill(ranks_of(self.executors["b"])[0], signal.SIGKILL)
         self.assertRegex(self.completed(), "on executor b: rank [0-3] was killed by SIGKILL")

@@ -1,4 +1,4 @@
-"""Real gangs: the Fashion-MNIST example, two DDP workers a trial."""
+"""Real gangs: the Fashion-MNIST example with two DDP workers in each trial."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ class Gang(EndToEnd):
         accuracy = float(re.search(r"accuracy\D*([0-9.]+)", evaluated.stdout).group(1))
         self.assertAlmostEqual(accuracy, best["metrics"]["accuracy"], places=6)
 
-    def test_a_killed_rank_ends_its_gang_and_the_trial_goes_on(self):
+    def test_a_killed_rank_ends_its_gang_and_the_trial_resumes(self):
         file = self.write(sweep(**SMALL, stop={"max_trials": 1},
                                 scheduler={"name": "fifo", "max": 4}))
         run = self.run_sweep(file, "-o", "json")
@@ -49,8 +49,8 @@ class Gang(EndToEnd):
         self.assertGreaterEqual(attempts[1]["resumed_from"], 1)
         self.check_histories_are_whole()
 
-    def test_promotions_and_a_pause_leave_the_weights_as_they_would_have_been(self):
-        """Bit for bit: three promotions and a pause of the sweep on the way, against none."""
+    def test_promotions_and_a_pause_do_not_change_the_weights(self):
+        """Compares the weights bit for bit: one run with three promotions and a pause, one without."""
         points = [{"lr": 0.1}] + 7 * [{"lr": 1e-6}]  # the first is the best at every rung
         spec = dict(SMALL, parameters=dict(SMALL["parameters"], lr={"min": 1e-6, "max": 0.2}))
         alone = self.write(sweep(**spec, initial_points=points[:1], stop={"max_trials": 1},
@@ -69,7 +69,7 @@ class Gang(EndToEnd):
         status, answer = self.request("/api/v1/sweeps?directory=/tmp", "POST",
                                       json.dumps(promoted).encode())
         self.assertEqual(status, 201, answer)
-        self.await_report(trial=0, step=5)  # behind its last promotion, before its end
+        self.await_report(trial=0, step=5)  # after its last promotion, before its end
         self.request("/api/v1/sweeps/s1:pause", "POST")
         _, paused = self.await_event(lambda kind, data: kind == "attempt_changed" and
                                      data["trial"] == 0 and data["attempt"] == 4 and
@@ -88,7 +88,7 @@ class Gang(EndToEnd):
 
 
 def hashes(checkpoint):
-    """Of every file but the manifest, which tells of the attempt."""
+    """Returns the hash of each file except the manifest, which names the attempt."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
             for path in pathlib.Path(checkpoint).iterdir() if path.name != "manifest.json"}
 

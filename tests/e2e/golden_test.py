@@ -1,5 +1,7 @@
-"""Decisions that were worked out by hand (tests/data/golden_traces), taken with real processes; the same files run in
-virtual time in tests/conformance/golden_traces_test.cc."""
+"""Decisions that were worked out by hand (tests/data/golden_traces), checked with real processes.
+
+tests/conformance/golden_traces_test.cc runs the same files in virtual time.
+"""
 
 import json
 import sys
@@ -8,14 +10,14 @@ import unittest
 from support import EndToEnd, ROOT
 
 TRACES = ROOT / "tests/data/golden_traces"
-# Reports what its trial's curve has; the curve's end is as far as a trial may come.
+# Reports the values of its trial's curve. No trial may train past the end of its curve.
 SCRIPT = """import json, os, attune
 curve = json.loads(os.environ["CURVES"])[int(os.environ["ATTUNE_TRIAL"])]
 for value in curve[attune.step:]:
     attune.report({os.environ["METRIC"]: value}, checkpoint=lambda folder: (folder / "state").touch())
-raise RuntimeError("the trial goes on beyond its curve")
+raise RuntimeError("the trial trained past the end of its curve")
 """
-# Verdicts and promotions as they came.
+# Verdicts and promotions, in their order.
 DECISIONS = """
 SELECT d.seq, d.trial, d.step, replace(d.verdict, 'promote', 'promoted'), d.rule, d.rank, d.peers, d.cutoff,
   c.donor, c.step, json_extract(d.config, '$.x')
@@ -25,7 +27,7 @@ ORDER BY 1"""
 
 class GoldenTraces(EndToEnd):
     def decisions(self):
-        """As the files have them."""
+        """Returns the decisions in the format of the files."""
         lines = []
         for _, trial, step, what, rule, rank, peers, cutoff, donor, donors, x in self.rows(DECISIONS):
             if donor is not None:
@@ -37,14 +39,14 @@ class GoldenTraces(EndToEnd):
         return lines
 
     def train(self, spec, curves):
-        # Ranks are forked from one launcher, once it is ready.
+        # One launcher forks the ranks as soon as it is ready.
         command = [sys.executable, "-B", "-m", "attune.launcher", "--import", "json", self.write(SCRIPT, "train.py")]
         env = {"PYTHONPATH": str(ROOT / "clients/python"), "METRIC": spec["metric"]["name"],
                "CURVES": json.dumps(curves)}
         run = self.run_sweep(self.write({**spec, "command": command, "env": env, "failure": {"max_restarts": 0}}))
         self.assertEqual(run.wait(), 0, run.stderr)
 
-    def decides_as_written(self, name):
+    def check_decisions(self, name):
         trace = json.loads((TRACES / f"{name}.json").read_text())
         self.train(trace["sweep"], trace["curves"])
         self.assertEqual(self.decisions(), [decision for decision, _ in trace["decisions"]])
@@ -57,11 +59,11 @@ class GoldenTraces(EndToEnd):
         code, out, err = self.attune("db", "check", "--decisions", "--data-dir", self.data)
         self.assertEqual(code, 0, out + err)
 
-    def test_a_round_of_hyperband_is_that_of_the_paper_with_many_trials_at_once(self):
-        # R = 9, η = 3: s_max = 2, and ⌈3·9/3⌉, ⌈3·3/2⌉ and 3 trials begin. Trials at steps:
+    def test_a_round_of_hyperband_with_concurrent_trials_matches_the_paper(self):
+        # R = 9, η = 3: s_max = 2, and ⌈3·9/3⌉, ⌈3·3/2⌉ and 3 trials start. Trials at steps:
         brackets = [[(9, 1), (3, 3), (1, 9)], [(5, 3), (1, 9)], [(3, 9)]]
         trials = sum(bracket[0][0] for bracket in brackets)
-        curves = [[(7 * trial + 5 * step) % trials / trials for step in range(1, 10)]  # each step ranks them anew
+        curves = [[(7 * trial + 5 * step) % trials / trials for step in range(1, 10)]  # each step ranks the trials differently
                   for trial in range(trials)]
         self.train({"metric": {"name": "loss", "mode": "min"}, "parameters": {"x": {"min": 0.0, "max": 1.0}},
                     "scheduler": {"name": "hyperband", "max": 9, "reduction_factor": 3},
@@ -81,7 +83,7 @@ class GoldenTraces(EndToEnd):
 
 
 for path in sorted(TRACES.glob("*.json")):
-    setattr(GoldenTraces, f"test_{path.stem}", lambda self, name=path.stem: self.decides_as_written(name))
+    setattr(GoldenTraces, f"test_{path.stem}", lambda self, name=path.stem: self.check_decisions(name))
 
 
 if __name__ == "__main__":

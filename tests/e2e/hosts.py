@@ -1,7 +1,7 @@
-"""Hosts of a fleet on this machine: a network namespace each, on a switch whose wires can fail.
+"""Hosts of a fleet on this machine: network namespaces, connected by a switch whose wires can fail.
 
-What is here and what tests start lies in namespaces of processes, mounts and networks that end with the test's
-process, however that ends; so nothing is left for anybody else to clean up.
+The hosts and everything that tests start on them run in namespaces of processes, mounts and networks. The namespaces
+end with the test's process, even if it is killed. So no test leaves anything to clean up.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/hosts_worker.py")
 SWITCH = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/switch.py")]
 INSIDE = "ATTUNE_TEST_INSIDE"
 FOLDERS = "attune-hosts-"
-# The first process of its namespace: whoever loses his parents is its child, and it waits for all.
+# The first process of its namespace. It adopts orphaned processes and waits for all of them.
 FIRST = """
 folder=$0 group=$1
 shift
@@ -43,7 +43,7 @@ NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=KI
 
 
 def missing():
-    """Why there can be no hosts here; empty: there can."""
+    """Returns why this machine cannot create hosts; empty if it can."""
     lacking = [tool for tool in ("ip", "unshare", "nsenter", "mount") if not shutil.which(tool)]
     if lacking:
         return f"{', '.join(lacking)} missing: apt-get install iproute2 util-linux"
@@ -55,7 +55,7 @@ def missing():
 
 
 def own_cgroup():
-    """The folder of this process's, version 2; None where there is none that it could add others to."""
+    """Returns the folder of this process's cgroup (version 2); None if it cannot create groups below it."""
     with open("/proc/self/cgroup") as groups, open("/proc/mounts") as mounts:
         path = next((line.rstrip("\n")[4:] for line in groups if line.startswith("0::/")), None)
         root = next((words[1] for words in map(str.split, mounts) if words[2] == "cgroup2"), None)
@@ -64,7 +64,7 @@ def own_cgroup():
 
 
 def remove_leftovers(folder):
-    """Of tests that were killed, and took everything with them but empty folders."""
+    """Removes the empty folders of tests that were killed."""
     for left in folder.glob(FOLDERS + "*"):
         if not pathlib.Path("/proc", left.name[len(FOLDERS):]).exists():
             for each in sorted(filter(pathlib.Path.is_dir, [left, *left.rglob("*")]), reverse=True):
@@ -73,11 +73,11 @@ def remove_leftovers(folder):
 
 
 def main():
-    """unittest.main() in namespaces of its own."""
+    """Runs unittest.main() in new namespaces."""
     if os.environ.get(INSIDE):
         return unittest.main()
     if why := missing():
-        print("SKIPPED:", why)  # CTest looks for it
+        print("SKIPPED:", why)  # CTest looks for this word
         return None
     folders = [pathlib.Path(tempfile.gettempdir()), own_cgroup()]
     for number, parent in enumerate(folders):
@@ -93,7 +93,7 @@ def main():
 
 
 class Hosts(EndToEnd):
-    """A server, and executors on hosts that see of each other what the switch carries, and no files."""
+    """A server, and executors on hosts that share no files and reach each other only through the switch."""
 
     names = "abc"
     cpus = 3
@@ -131,7 +131,7 @@ class Hosts(EndToEnd):
         self.assertEqual(self.switch.stdout.readline(), "\n", "the switch has ended")
 
     def wire(self, host, **how):
-        """How a host's wire is from now on: plugged, towards={…}, away={…}; without: as it should be."""
+        """Sets the state of a host's wire: plugged, towards={…}, away={…}. Without arguments: no fault."""
         if "away" in how:
             how["from"] = how.pop("away")
         self.order(wire=self.numbers[host], **how)
@@ -140,7 +140,7 @@ class Hosts(EndToEnd):
         self.order(apart=[[self.numbers[one], self.numbers[other]] for one, other in pairs])
 
     def set_all_apart(self):
-        """No executor hears another; the server hears all."""
+        """Separates the executors from each other. The server still reaches all of them."""
         self.set_apart(*itertools.combinations(self.names, 2))
 
     # ---- processes
@@ -174,7 +174,7 @@ class Hosts(EndToEnd):
             self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == name)
 
     def create(self, trials=1, workers=2, requires=None, **changes):
-        """A sweep of gangs of two, none of which may fail by itself."""
+        """Creates a sweep with gangs of two. No trial may fail."""
         resources = {"workers": workers, "cpus_per_worker": 1}
         if requires:
             resources["requires"] = {"host": list(requires)}
@@ -187,7 +187,7 @@ class Hosts(EndToEnd):
                                       {"Content-Type": "application/json"})
         self.assertEqual(status, 201, answer)
 
-    # ---- what is to be true
+    # ---- checks
 
     def await_end(self):
         _, data = self.await_event(lambda kind, data: kind == "sweep_changed" and
@@ -195,16 +195,16 @@ class Hosts(EndToEnd):
         self.assertEqual(data["state"], "completed", data)
 
     def ranks(self, trial=0, attempt=1):
-        """{rank: (host, process)} of those that have begun."""
+        """Returns {rank: (host, process)} of the ranks that have started."""
         found = {}
         for path in self.traces.glob(f"{trial}.{attempt}.*"):
-            with contextlib.suppress(ValueError):  # it is about to write it
+            with contextlib.suppress(ValueError):  # the file is not complete yet
                 said = json.loads(path.read_text())
                 found[int(path.name.split(".")[2])] = (said["host"], said["pid"])
         return found
 
     def check(self, trials):
-        """Every trial has ended well, ran once at a time, and all that it was to leave is there."""
+        """Checks that every trial has completed, never ran twice at once, and left its checkpoints."""
         twice = self.traces / "twice"
         self.assertFalse(twice.exists(), twice.exists() and twice.read_text())
         listed = self.check_histories_are_whole()
@@ -227,7 +227,7 @@ class Hosts(EndToEnd):
                 self.assertEqual(hashlib.sha256((folder / name).read_bytes()).hexdigest(), listed["sha256"])
 
     def processes_on(self, host):
-        """All of its network namespace."""
+        """Returns all processes in the host's network namespace."""
         namespace = os.stat(self.namespaces[host]).st_ino
         found = []
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
@@ -237,7 +237,7 @@ class Hosts(EndToEnd):
         return found
 
     def check_no_process_is_left(self):
-        """None of the script while executors are there, and none at all after them."""
+        """Checks that no script is left while executors run, and no process at all after their end."""
         script = WORKER[-1].encode()
         self.until(lambda: not any(script in line.split(b"\0") for host in self.names
                                    for _, line in self.processes_on(host)), "ranks are left")
@@ -254,7 +254,7 @@ class Hosts(EndToEnd):
         self.assertEqual(code, 0, out + errors)
 
     def scene(self):
-        """Who is where, for the reader of a failure."""
+        """Describes the processes on each host, for failure messages."""
         lines = []
         with contextlib.suppress(OSError, AssertionError):
             for trial in self.get("/sweeps/s1/trials")["trials"]:

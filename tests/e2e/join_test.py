@@ -1,4 +1,4 @@
-"""An executor that joins a server by TLS, with nothing but the line that the server prints."""
+"""An executor joins a server over TLS with only the line that the server prints."""
 
 import contextlib
 import pathlib
@@ -23,7 +23,7 @@ class Join(EndToEnd):
 
     @staticmethod
     def meet_a_stranger(port, identity):
-        """Returns when somebody has shaken hands there, and left at once."""
+        """Returns after a client has made a TLS handshake and closed the connection at once."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(identity)
         context.set_alpn_protocols(["h2"])
@@ -41,12 +41,12 @@ class Join(EndToEnd):
         return pathlib.Path(line[line.index("--token-file") + 1]).read_text().strip()
 
     def with_word(self, line, word):
-        """The command line with another word, in a file of its own."""
+        """Returns the command line with another join word, in a separate file."""
         changed = list(line)
         changed[line.index("--token-file") + 1] = self.write(word, "word")
         return changed
 
-    def test_the_word_may_come_from_standard_input_or_the_environment(self):
+    def test_the_join_word_may_come_from_standard_input_or_the_environment(self):
         _, line = self.serve()
         word = self.word(line)
         at = line.index("--token-file")
@@ -80,7 +80,7 @@ class Join(EndToEnd):
         self.join(line, "another")
         self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == "another")
 
-    def test_one_line_brings_a_host_that_runs_gangs(self):
+    def test_one_line_adds_a_host_that_runs_gangs(self):
         server, line = self.serve()
         self.join(line)
         file = self.write(sweep(stop={"max_trials": 2}))
@@ -91,7 +91,7 @@ class Join(EndToEnd):
         self.assertNotIn("failed", [t["state"] for t in trials])
         self.assertFalse([said for said in server.stderr if ".cc:" in said], "a library prints on its own")
 
-    def test_a_server_that_begins_again_is_the_same(self):
+    def test_a_restarted_server_keeps_its_identity(self):
         server, line = self.serve()
         port = line[line.index("--server") + 1].rsplit(":", 1)[1]
         executor = self.join(line)
@@ -102,14 +102,14 @@ class Join(EndToEnd):
         self.assertEqual(self.word(again), self.word(line))
         executor.await_stderr("connected to the server")
 
-    def test_another_certificate_later_is_a_server_that_is_away(self):
+    def test_a_different_certificate_later_counts_as_a_server_that_is_down(self):
         server, line = self.serve("--lease", 1)
         port = line[line.index("--server") + 1].rsplit(":", 1)[1]
         executor = self.join(line)
         self.await_event(lambda kind, _: kind == "executor_changed")
         server.kill()
         server, _ = self.serve("--lease", 1, "--rpc-port", port)
-        executor.await_stderr("connected to the server")  # it has been welcomed
+        executor.await_stderr("connected to the server")  # the server has accepted it
         server.kill()
         executor.await_stderr("nothing heard from the server")
         other = self.start("serve", "--data-dir", self.folder / "other", "--port", 0, "--rpc-port", 0,
@@ -120,13 +120,13 @@ class Join(EndToEnd):
         self.serve("--rpc-port", port)
         executor.await_stderr("connected to the server", times=2)
 
-    def test_a_proxy_of_the_environment_is_not_asked(self):
+    def test_proxies_from_the_environment_are_ignored(self):
         _, line = self.serve()
         self.environment["https_proxy"] = self.environment["http_proxy"] = "http://127.0.0.1:1"
         self.join(line)
         self.await_event(lambda kind, _: kind == "executor_changed")
 
-    def test_another_certificate_is_refused_before_the_token_is_told(self):
+    def test_a_different_certificate_is_refused_before_the_token_is_sent(self):
         _, line = self.serve()
         word = self.word(line)
         other = "sha256:" + "0" * 64 + ":" + word.rsplit(":", 1)[1]
@@ -137,7 +137,7 @@ class Join(EndToEnd):
         self.assertIn("DATA-DIR/join again", err)
         self.assertEqual(self.get("/executors")["executors"], [])
 
-    def test_what_was_half_copied_or_would_cross_the_network_in_the_clear(self):
+    def test_incomplete_words_and_unencrypted_connections_are_refused(self):
         _, line = self.serve()
         word = self.word(line)
         for given, told in ((word[:40], "--token-file: "),
@@ -147,7 +147,7 @@ class Join(EndToEnd):
             self.assertEqual(executor.wait(), 2)
             self.assertIn(told, "\n".join(executor.stderr))
 
-    def test_a_damaged_certificate_is_said_and_kept(self):
+    def test_a_damaged_certificate_is_reported_and_kept(self):
         self.data.mkdir()
         (self.data / "tls.pem").write_text("-----BEGIN CERTIFICATE-----\nhello\n")
         server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-host", "0.0.0.0")

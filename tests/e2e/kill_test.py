@@ -1,4 +1,4 @@
-"""A server that is killed over and over during one sweep decides as if nothing had happened.
+"""A server that is killed many times during one sweep makes the same decisions as without kills.
 
     KILLS=1000 ATTUNE_SEED=7 python3 tests/e2e/kill_test.py
 """
@@ -13,10 +13,10 @@ import unittest
 
 from support import EndToEnd, PATIENCE_S, free_port, sweep
 
-MORE_TRIALS = 20  # after the last kill
+MORE_TRIALS = 20  # trials after the last kill
 KILLS = int(os.environ.get("KILLS", 200))
 POLL_S = 0.2
-EVENTS_BETWEEN = 12  # a life of the server: from none to so many events more
+EVENTS_BETWEEN = 12  # maximum number of events between two kills
 
 
 class KilledServer(EndToEnd):
@@ -29,7 +29,7 @@ class KilledServer(EndToEnd):
         server.await_stderr(r"http://")
         return server
 
-    def test_every_decision_stands_and_nothing_acknowledged_is_missing(self):
+    def test_decisions_are_unchanged_and_acknowledged_reports_are_kept(self):
         seed = int(os.environ.get("ATTUNE_SEED") or random.randrange(1 << 32))
         print("ATTUNE_SEED", seed)
         draw = random.Random(seed)
@@ -66,7 +66,7 @@ class KilledServer(EndToEnd):
         print(out)
 
     def limit(self, created):
-        """How many trials there will be, and what ends the sweep then."""
+        """Returns the total number of trials, and the condition that ends the sweep."""
         return created + MORE_TRIALS, {"max_trials": created + MORE_TRIALS}
 
     def check_trials(self, created):
@@ -82,14 +82,14 @@ class KilledServer(EndToEnd):
                 for trial in self.get("/sweeps/s1/trials")["trials"]]
 
     def await_removals(self):
-        """Until the executors have deleted whatever was dropped; no event tells of that."""
+        """Waits until the executors have deleted all dropped checkpoints. No event reports that."""
         patience = time.monotonic() + PATIENCE_S
         while self.rows("SELECT 1 FROM checkpoints WHERE dropped IS NOT NULL AND removed IS NULL"):
             self.assertLess(time.monotonic(), patience)
             time.sleep(POLL_S)
 
     def check_checkpoints(self):
-        """On the disk lies what the log keeps, whole, and nothing else; nobody refers to another."""
+        """Checks that the disk holds exactly the checkpoints that the log keeps, and that each is complete."""
         for trial in self.trials():
             kept = {pathlib.Path(one["path"]) for one in trial["checkpoints"] if not one["dropped"]}
             folder = self.data / f"sweeps/s1/trials/{trial['number']}/checkpoints"
@@ -104,7 +104,7 @@ class KilledServer(EndToEnd):
             self.assertTrue(os.path.isfile(os.path.join(best["checkpoint"], "manifest.json")))
 
     def check_against_the_rank(self, trial):
-        """What the rank says it has reported is what the log holds, value for value."""
+        """Compares the reports that the rank has written down with the log, value by value."""
         attempts = self.data / f"sweeps/s1/trials/{trial['number']}/attempts"
         said = {int(step): float(score) for log in attempts.glob("*/rank-0.log")
                 for step, score in re.findall(r"^step (\d+) score (\S+)$", log.read_text(), re.M)}
@@ -124,11 +124,11 @@ class KilledWhileCloning(KilledServer):
     scheduler = {"name": "pbt", "max": 100_000, "perturbation_interval": 2, "population": 6}
 
     def limit(self, created):
-        """Members train on until time is up, which is so at once."""
+        """Members train until the time limit, which is reached at once."""
         return created, {"max_time": "1ms"}
 
     def check_trials(self, created):
-        """A clone walks again over steps behind its own: each attempt's steps are whole."""
+        """Checks the steps of each attempt. A clone may repeat steps that it has reported before."""
         trials = self.trials()
         self.assertGreaterEqual(len(trials), created)
         verdicts = [decision["verdict"] for trial in trials for decision in trial["decisions"]]

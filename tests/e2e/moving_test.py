@@ -1,7 +1,7 @@
-"""Checkpoints that go where there is room, and those that outlive their executor: by real processes.
+"""Checkpoints move to executors with free slots, and some are kept after the loss of their executor.
 
-Each executor has a data folder of its own, and the server is kept from seeing them where it can be, by an empty
-file system over them: what one executor has of another's has come over the wire.
+The test uses real processes. Each executor has a separate data folder. If possible, an empty file system hides the
+folders from the server. So executors get checkpoints of other executors only over the network.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from support import EndToEnd, ROOT, fill, free_port, small_disk, sweep
 
 WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
 LARGE = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/checkpoint_worker.py")]
-HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # a folder, from a program
+HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # hides a folder from a program
 MEGABYTES = 64
 
 
@@ -56,7 +56,7 @@ class Moving(EndToEnd):
         code, _, err = self.attune("sweep", "create", self.write(spec), "--data-dir", self.data)
         self.assertEqual(code, 0, err)
 
-    def verb(self, *words):
+    def run_command(self, *words):
         code, out, err = self.attune(*words, "--data-dir", self.data)
         self.assertEqual(code, 0, err)
         return out or err
@@ -67,21 +67,21 @@ class Moving(EndToEnd):
         return self.get("/sweeps/s1/trials/0")
 
     def copies(self, executor):
-        """The names of the copies of others' checkpoints that are whole."""
+        """Returns the names of complete copies of other executors' checkpoints."""
         folder = self.homes / executor / "executors" / executor / "copies"
         return [path.name for path in folder.glob("*") if not path.name.startswith(".")]
 
     def hosts(self, trial):
         return [attempt["executor"] for attempt in trial["attempts"]]
 
-    def test_drained_now_a_trial_takes_its_checkpoint_along(self):
+    def test_a_trial_takes_its_checkpoint_along_when_its_executor_is_drained(self):
         gate = self.close_gate(3)
         self.serve()
         self.start_executor("a")
         self.create(scheduler={"name": "fifo", "max": 100})
         self.await_report(trial=0, step=2)
         self.start_executor("b")
-        self.assertIn("1 trial will save a checkpoint and leave", self.verb("executor", "drain", "a", "--now"))
+        self.assertIn("1 trial will save a checkpoint and leave", self.run_command("executor", "drain", "a", "--now"))
         gate.close()
         trial = self.completed()
         self.assertEqual(self.hosts(trial), ["a", "b"])
@@ -92,7 +92,7 @@ class Moving(EndToEnd):
                                          r"executor a at 127\.0\.0\.1$")
         self.assertEqual(len(self.copies("b")), 1)
 
-    def test_an_executor_that_is_stopped_stays_until_others_have_what_it_saved(self):
+    def test_a_stopped_executor_waits_until_others_have_its_checkpoints(self):
         gate = self.close_gate(3)
         self.serve()
         self.start_executor("a", "--grace", 50)
@@ -108,40 +108,40 @@ class Moving(EndToEnd):
         left_at = [decision["step"] for decision in trial["decisions"] if decision["verdict"] == "pause"]
         self.assertEqual([trial["attempts"][1]["resumed_from"]], left_at, "no step is lost")
 
-    def test_where_its_executor_is_full_it_goes_on_on_another(self):
+    def test_a_trial_resumes_on_another_executor_if_its_own_is_full(self):
         gate = self.close_gate(3)
         self.serve()
         self.start_executor("a")
         self.create(stop={"max_trials": 2}, max_concurrent_trials=1)
         self.await_report(trial=0, step=2)
-        self.verb("sweep", "pause", "s1")
+        self.run_command("sweep", "pause", "s1")
         gate.close()
         self.await_event(lambda kind, data: kind == "attempt_changed" and data["state"] == "ended")
         held = self.close_gate(1)
         spec = json.loads((self.folder / "sweep.yaml").read_text())
-        self.verb("sweep", "create", self.write({**spec, "name": "other"}, "other.yaml"))
+        self.run_command("sweep", "create", self.write({**spec, "name": "other"}, "other.yaml"))
         self.await_event(lambda kind, data: kind == "attempt_changed" and data.get("sweep") == "s2")
         self.start_executor("b")
-        self.verb("sweep", "resume", "s1")
+        self.run_command("sweep", "resume", "s1")
         self.await_event(lambda kind, data: kind == "trial_reported" and data["sweep"] == "s1"
                          and data["step"] == 4)
         self.assertEqual(self.hosts(self.get("/sweeps/s1/trials/0")), ["a", "b"])
         held.close()
 
     def part_of(self, executor):
-        """What has come so far of a checkpoint's largest file."""
+        """Returns the part of a checkpoint's largest file that has arrived so far."""
         folder = self.homes / executor / "executors" / executor / "copies"
         with contextlib.suppress(FileNotFoundError, StopIteration):
             return next(folder.glob(".*.part-*/model.bin")).stat().st_size
         return 0
 
-    def test_killed_in_the_midst_of_it_an_executor_goes_on_at_the_byte(self):
+    def test_a_killed_executor_resumes_a_transfer_at_the_same_byte(self):
         self.serve()
         self.start_executor("a")
         self.create(command=LARGE, scheduler={"name": "fifo", "max": 1000})
         self.await_report(trial=0, step=1)
         self.start_executor("b")
-        self.verb("executor", "drain", "a", "--now")
+        self.run_command("executor", "drain", "a", "--now")
         b = self.executors["b"].popen
         while not 0 < self.part_of("b") < MEGABYTES << 20:
             self.assertEqual(self.copies("b"), [], "it was not seen in the midst")
@@ -157,26 +157,26 @@ class Moving(EndToEnd):
         self.assertEqual(attempt["executor"], "b")
         self.await_report(trial=0, step=attempt["resumed_from"] + 1)
 
-    def test_a_full_disk_costs_its_trial_nothing(self):
+    def test_a_full_disk_costs_no_restart(self):
         self.serve()
         self.start_executor("a")
         with small_disk(self.homes / "b", 6 * MEGABYTES) as disk:
             filler = fill(disk)
             self.create(command=LARGE, scheduler={"name": "fifo", "max": 6})
             self.await_report(trial=0, step=1)
-            # Its small files still have to have their place.
+            # The small files of the checkpoint must still fit.
             with open(filler, "r+b") as file:
                 file.truncate(filler.stat().st_size - (4 << 20))
-            # What is to be brought there is to find it full.
+            # The transfer must run into the full disk.
             self.start_executor("b", "--min-free-disk", 0)
-            self.verb("executor", "drain", "a", "--now")
+            self.run_command("executor", "drain", "a", "--now")
             failed = self.await_event(lambda kind, data: kind == "attempt_changed" and data["failure"])[1]
             self.assertIn("could not be brought here", failed["failure"])
             filler.unlink()
-            self.assertEqual(self.hosts(self.completed())[:2], ["a", "b"])  # with no restart to spare
+            self.assertEqual(self.hosts(self.completed())[:2], ["a", "b"])  # without any allowed restart
             self.executors["b"].kill()
 
-    def test_the_best_outlives_its_executor(self):
+    def test_the_best_checkpoint_survives_its_executor(self):
         storage = self.folder / "storage"
         self.serve("--storage-path", storage)
         self.start_executor("a")
@@ -185,18 +185,18 @@ class Moving(EndToEnd):
         stored = self.until(lambda: (storage / "s1/0/1-5/manifest.json").exists())
         self.assertTrue(stored)
         self.until(lambda: [path.name for path in (storage / "s1/0").iterdir()] == ["1-5"])
-        self.assertRegex(self.verb("checkpoint", "list", "s1"), r"s1/0/1-5 .* stored ")
+        self.assertRegex(self.run_command("checkpoint", "list", "s1"), r"s1/0/1-5 .* stored ")
         self.executors["a"].kill()
-        self.assertEqual(self.verb("checkpoint", "get", "s1", "--best", "--out", "best"), "best\n")
+        self.assertEqual(self.run_command("checkpoint", "get", "s1", "--best", "--out", "best"), "best\n")
         self.assertEqual(json.loads((self.folder / "best/state/total.json").read_text()), 15)
 
-        # Another server keeps its hands off.
+        # Another server must not touch the copies.
         code, _, err = self.attune("serve", "--data-dir", self.folder / "other", "--port", 0, "--rpc-port", 0,
                                    "--storage-path", storage)
         self.assertEqual(code, 1)
         self.assertIn("holds checkpoints of another server", err)
 
-    def test_a_deleted_sweep_leaves_nothing_behind_whoever_is_killed(self):
+    def test_a_deleted_sweep_leaves_no_files_although_processes_are_killed(self):
         storage = self.folder / "storage"
         self.serve("--storage-path", storage)
         self.start_executor("a")
@@ -207,12 +207,12 @@ class Moving(EndToEnd):
         files = [self.homes / name / "sweeps/s1" for name in ("a", "b")]
         self.assertTrue(all(folder.is_dir() for folder in files), "each has had a trial")
         self.executors["a"].kill()
-        self.verb("checkpoint", "pin", "s1/0/1-4")
+        self.run_command("checkpoint", "pin", "s1/0/1-4")
         code, _, err = self.attune("sweep", "rm", "s1", "--data-dir", self.data)
         self.assertEqual(code, 1)
         self.assertIn("let go of it with `attune checkpoint unpin s1/0/1-4`", err)
-        self.verb("checkpoint", "unpin", "s1/0/1-4")
-        self.assertEqual(self.verb("sweep", "rm", "s1"), "sweep s1: deleted; its files go from 2 data folders")
+        self.run_command("checkpoint", "unpin", "s1/0/1-4")
+        self.assertEqual(self.run_command("sweep", "rm", "s1"), "sweep s1: deleted; its files go from 2 data folders")
         self.server.kill()
 
         self.serve("--storage-path", storage)
@@ -220,7 +220,7 @@ class Moving(EndToEnd):
         self.until(lambda: not any(folder.exists() for folder in [*files, storage / "s1"]))
         code, _, err = self.attune("sweep", "get", "s1", "--data-dir", self.data)
         self.assertEqual(code, 3)
-        self.assertEqual(json.loads(self.verb("sweep", "list", "-o", "json")), {"sweeps": [], "next_page_token": ""})
+        self.assertEqual(json.loads(self.run_command("sweep", "list", "-o", "json")), {"sweeps": [], "next_page_token": ""})
         told = "SELECT payload ->> '$.executor' FROM events WHERE kind = 'sweep_removed' ORDER BY 1"
         self.until(lambda: self.rows(told) == [("a",), ("b",)])
         self.server.popen.terminate()

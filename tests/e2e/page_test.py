@@ -1,4 +1,4 @@
-"""The web page of a real server, in Chromium."""
+"""The dashboard of a real server, in Chromium."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A fleet of three hosts whose network fails: every trial ends, nothing runs twice, and who was lost is named."""
+"""The network of three hosts fails: every trial ends, nothing runs twice, and lost hosts are named."""
 
 import datetime
 import os
@@ -14,10 +14,10 @@ from support import FASHION_MNIST, ProcessExit
 
 RECOVERY_S = LEASE_S + 2
 STALL_S = 4
-BACK_S = 2 * RECOVERY_S  # it tries again after pauses that have grown meanwhile
-SLOW_PATIENCE_S = 180  # TCP doubles its waits: a connection, or the first word on it, may take a minute then
-SLOW_LEASE_S = 15  # as it is if nobody says anything; TCP can make 6 s of a fifth of all packets lost
-ONE_EACH = {"workers": 2, "cpus_per_worker": 2}  # of three CPUs: a gang is on two hosts
+BACK_S = 2 * RECOVERY_S  # the pauses between its attempts have grown
+SLOW_PATIENCE_S = 180  # TCP doubles its timeouts, so a connection or its first message may take a minute
+SLOW_LEASE_S = 15  # the default; with 20 % packet loss, TCP may need 6 s
+ONE_EACH = {"workers": 2, "cpus_per_worker": 2}  # each host has three CPUs, so a gang spans two hosts
 TRAINING = {"command": [FASHION_MNIST], "metric": {"name": "accuracy", "mode": "max"},
             "parameters": {"lr": {"value": 0.1}, "width": {"value": 8}, "samples_per_step": {"value": 1024}}}
 CUTS = {"both ways": {"plugged": False}, "towards the host": {"towards": {"loss": 1}},
@@ -25,7 +25,7 @@ CUTS = {"both ways": {"plugged": False}, "towards the host": {"towards": {"loss"
 
 
 def seconds(event):
-    """When it was, by the clock of time.time()."""
+    """Returns the time of an event in seconds, like time.time()."""
     return datetime.datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp()
 
 
@@ -35,7 +35,7 @@ class Partition(Hosts):
                                 data["attempt"] == number and data["state"] == state)[1]
 
     def why(self, ended):
-        """What the trial says when this attempt of its has ended and it waits for another."""
+        """Returns the reason that the trial shows after the end of an attempt, while it waits for the next."""
         return self.await_event(lambda kind, data: kind == "trial_changed" and data["trial"] == ended["trial"] and
                                 data["state"] == "pending", after=ended["seq"] - 1)[1]["reason"]
 
@@ -48,7 +48,7 @@ class Partition(Hosts):
 
 class Cut(Partition):
     def train(self, **changes):
-        """One gang, held before its third step."""
+        """Starts one gang, which a gate holds before its third step."""
         gate = self.close_gate(3)
         self.begin()
         self.create(**changes)
@@ -57,7 +57,7 @@ class Cut(Partition):
         return gate
 
     def cut_for_long(self, rank, how, **changes):
-        """The host of this rank is cut off until its gang runs elsewhere."""
+        """Cuts off the host of this rank until its gang runs on other hosts."""
         gate = self.train(**changes)
         victim, _ = self.ranks()[rank]
         ends = [ProcessExit(process) for _, process in self.ranks().values()]
@@ -82,22 +82,22 @@ class Cut(Partition):
         self.assertLess(recovered, RECOVERY_S)
         self.assertLess(back, BACK_S)
 
-    def test_a_host_that_is_unplugged_is_named_and_its_gang_goes_on_elsewhere(self):
+    def test_an_unplugged_host_is_named_and_its_gang_resumes_elsewhere(self):
         self.cut_for_long(0, "both ways")
 
-    def test_one_that_hears_nobody_is_named(self):
+    def test_a_host_that_receives_nothing_is_named(self):
         self.cut_for_long(0, "towards the host")
 
-    def test_one_that_nobody_hears_is_named(self):
+    def test_a_host_that_cannot_send_is_named(self):
         self.cut_for_long(0, "from the host")
 
-    def test_the_host_of_rank_zero_is_named_and_not_its_victim(self):
+    def test_the_host_of_rank_zero_is_named_and_no_other(self):
         self.cut_for_long(0, "both ways", resources=ONE_EACH)
 
-    def test_nor_is_rank_zero_where_another_host_is_cut_off(self):
+    def test_the_host_of_rank_zero_is_not_named_if_another_one_is_cut_off(self):
         self.cut_for_long(1, "both ways", resources=ONE_EACH)
 
-    def test_a_host_that_rank_zero_hears_and_that_hears_nobody_is_named(self):
+    def test_a_host_that_can_send_but_not_receive_is_named(self):
         self.cut_for_long(1, "towards the host", resources=ONE_EACH)
 
     def test_a_cut_that_heals_within_the_lease_costs_nothing(self):
@@ -113,7 +113,7 @@ class Cut(Partition):
         self.assertEqual(self.ranks(), ranks)
         self.assertFalse(self.ranks(attempt=2))
 
-    def test_a_host_that_is_back_before_it_is_given_up_has_ended_its_gang_by_itself(self):
+    def test_a_host_that_returns_after_its_lease_has_ended_its_gang(self):
         gate = self.train(resources=ONE_EACH)
         victim, process = self.ranks()[1]
         end = ProcessExit(process)
@@ -129,7 +129,7 @@ class Cut(Partition):
         self.end()
         self.assertLess(recovered, RECOVERY_S)
 
-    def test_hosts_that_hear_the_server_and_not_each_other_go_on_once_they_do(self):
+    def test_hosts_that_only_reach_the_server_resume_when_they_reach_each_other(self):
         gate = self.train(resources=ONE_EACH)
         ranks = self.ranks()
         self.set_all_apart()
@@ -140,30 +140,30 @@ class Cut(Partition):
         self.assertEqual(self.ranks(), ranks)
         self.assertFalse(self.ranks(attempt=2))
 
-    def go_on_once_they_find_each_other(self, **changes):
+    def check_they_resume_when_connected(self, **changes):
         self.begin()
         self.set_all_apart()
         self.create(resources=ONE_EACH, **changes)
-        self.until(lambda: any(map(self.looked_in_vain, self.names)), "no rank looks for another")
+        self.until(lambda: any(map(self.gave_up_resolving, self.names)), "no rank looks for another")
         self.set_apart()
         _, report = self.await_report(trial=0, step=1)
         self.assertEqual(report["attempt"], 1)
 
-    def looked_in_vain(self, name):
-        """Whether the host has given up finding another one's address, and with it the first try to connect."""
+    def gave_up_resolving(self, name):
+        """Whether the host has given up resolving the address of another one, which ends the first connection attempt."""
         said = subprocess.run(["nsenter", f"--net={self.namespaces[name]}", "ip", "neigh"], capture_output=True,
                               text=True, check=True).stdout
         return "FAILED" in said
 
-    def test_ranks_that_do_not_find_each_other_at_first_go_on_once_they_do(self):
-        self.go_on_once_they_find_each_other()
+    def test_ranks_that_cannot_connect_at_first_resume_later(self):
+        self.check_they_resume_when_connected()
         self.end()
 
-    def test_so_do_ranks_of_torch(self):
-        self.go_on_once_they_find_each_other(**TRAINING, scheduler={"name": "fifo", "max": 1})
+    def test_torch_ranks_that_cannot_connect_at_first_resume_later(self):
+        self.check_they_resume_when_connected(**TRAINING, scheduler={"name": "fifo", "max": 1})
         self.await_end()
 
-    def test_a_gang_whose_ranks_lose_each_other_alone_ends_within_the_stall_limit_and_says_so(self):
+    def test_a_gang_whose_ranks_lose_each_other_ends_at_the_stall_limit(self):
         self.begin()
         self.create(**TRAINING, scheduler={"name": "fifo", "max": 10000}, resources=ONE_EACH,
                     failure={"max_restarts": 3, "backoff": "0s", "stall_timeout": f"{STALL_S}s"})
@@ -181,7 +181,7 @@ class Cut(Partition):
         self.await_event(lambda kind, data: kind == "trial_reported", after=after["seq"])
         self.assertEqual(self.attune("sweep", "kill", "s1", "--data-dir", self.data)[0], 0)
 
-    def test_hosts_that_do_not_hear_each_other_hand_checkpoints_on_through_the_server(self):
+    def test_separated_hosts_exchange_checkpoints_through_the_server(self):
         gate = self.train()
         first, _ = self.ranks()[0]
         self.set_all_apart()
@@ -196,7 +196,7 @@ class Cut(Partition):
         self.executors[second].await_stderr(r"is here: .* came in [\d.]+ s$")
         self.end()
 
-    def test_a_server_that_is_cut_off_for_long_has_every_gang_again(self):
+    def test_a_server_that_was_cut_off_gets_all_gangs_back(self):
         self.begin()
         self.create(trials=6, parameters={"pause": {"value": 0.3}})
         for trial in range(3):
@@ -209,7 +209,7 @@ class Cut(Partition):
 
 
 class Slow(Partition):
-    """Six gangs, one of which loses a rank that is on another host than rank 0."""
+    """Six gangs. One of them loses a rank that is not on the host of rank 0."""
 
     def setUp(self):
         super().setUp()
@@ -218,7 +218,7 @@ class Slow(Partition):
         self.addCleanup(patient.stop)
 
     def sweep_over(self, how):
-        gate = self.close_gate(3)  # the first gang waits to lose its rank, however late its reports are
+        gate = self.close_gate(3)  # holds the first gang until it loses its rank, even if its reports are late
         self.begin(SLOW_LEASE_S)
         for name in self.namespaces:
             self.wire(name, away=how)
@@ -238,7 +238,7 @@ class Slow(Partition):
             self.wire(name)
         self.end(trials=6)
 
-    def test_a_host_that_is_lost_while_it_fetches_a_checkpoint_is_named_and_not_rank_zero(self):
+    def test_a_host_lost_during_a_checkpoint_transfer_is_named_and_not_rank_zero(self):
         gate = self.close_gate(3)
         self.begin()
         self.create(parameters={"ballast": {"value": 1_000_000}}, resources=ONE_EACH)
@@ -261,13 +261,13 @@ class Slow(Partition):
         self.assertRegex(self.why(lost), f"^executor {third} was lost")
         self.end()
 
-    def test_a_fifth_of_all_packets_lost(self):
+    def test_a_network_that_loses_a_fifth_of_all_packets(self):
         self.sweep_over({"loss": 0.2})
 
-    def test_ten_megabits_a_second(self):
+    def test_a_network_of_ten_megabits_per_second(self):
         self.sweep_over({"bits_per_s": 10e6})
 
-    def test_a_hundred_milliseconds_away(self):
+    def test_a_network_with_a_delay_of_100_ms(self):
         self.sweep_over({"delay_s": 0.1})
 
 

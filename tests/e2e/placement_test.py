@@ -1,4 +1,4 @@
-"""Where gangs go: labels that sweeps ask for, executors that are drained or no good; with real processes."""
+"""Placement of gangs with real processes: required labels, drained executors and failing executors."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")
 
 
 class Placement(EndToEnd):
-    """A server that stays, and executors of this machine; all share a data folder for checkpoints."""
+    """A server that outlives its sweeps, and executors of this machine that share a folder for checkpoints."""
 
     def setUp(self):
         super().setUp()
@@ -40,7 +40,7 @@ class Placement(EndToEnd):
         self.assertEqual(code, 0, err)
         return out.strip(), err
 
-    def verb(self, *words):
+    def run_command(self, *words):
         code, out, err = self.attune("executor", *words, "--data-dir", self.data)
         self.assertEqual(code, 0, err)
         return out or err
@@ -56,7 +56,7 @@ class Placement(EndToEnd):
     def hosts(self, trial):
         return [attempt["executor"] for attempt in trial["attempts"]]
 
-    def test_a_trial_waits_for_its_label_says_so_and_starts_where_it_is(self):
+    def test_a_trial_waits_for_a_host_with_its_label_and_starts_there(self):
         self.start_executor("old", "--label", "gpu=a100", "--label", "zone=a")
         sweep_id, said = self.create(resources={"workers": 1, "requires": {"gpu": ["h100", "h200"]}})
         why = "needs an executor with gpu=h100 or h200; none has that (labels seen: gpu=a100, zone=a)"
@@ -64,29 +64,29 @@ class Placement(EndToEnd):
         self.assertEqual(self.get(f"/sweeps/{sweep_id}")["waiting_reason"], why)
         self.start_executor("new", "--label", "gpu=h200")
         self.assertEqual(self.hosts(self.completed(sweep_id)), ["new"])
-        listed = self.verb("list")
+        listed = self.run_command("list")
         self.assertRegex(listed, r"(?m)^old +online +0/1 .*gpu=a100,zone=a")
 
-    def test_wrong_labels_are_refused_where_they_are_typed(self):
+    def test_invalid_labels_are_refused_by_the_command(self):
         code, _, err = self.attune("executor", "--server", "127.0.0.1:1", "--label", "gpu")
         self.assertEqual((code, err), (2, "attune: --label: `gpu` is not NAME=VALUE"))
         code, _, err = self.attune("serve", "--label", "gpu=h100", "--data-dir", self.folder / "none")
         self.assertEqual(code, 2)
         self.assertIn("--with-executor", err)
 
-    def test_a_drained_executor_finishes_and_takes_nothing_more_until_it_is_resumed(self):
+    def test_a_drained_executor_finishes_its_gangs_and_takes_no_more_until_resumed(self):
         gate = self.close_gate(3)
         self.start_executor("a")
         first, _ = self.create(stop={"max_trials": 2})
         self.await_report(trial=0, step=2)
-        self.assertIn("1 trial will finish there", self.verb("drain", "a", "--reason", "a new disk"))
+        self.assertIn("1 trial will finish there", self.run_command("drain", "a", "--reason", "a new disk"))
         self.assertEqual(self.executor("a")["state"], "draining")
-        self.assertRegex(self.verb("list"), r"(?m)^a +draining +1/1 .*" + first + "/0 rank 0")
+        self.assertRegex(self.run_command("list"), r"(?m)^a +draining +1/1 .*" + first + "/0 rank 0")
         gate.close()
         self.await_event(lambda kind, data: kind == "trial_changed" and data["trial"] == 0
                          and data["state"] == "completed")
 
-        # The server and the executor are killed and come back: the drain holds.
+        # The drain stays although the server and the executor are killed and restarted.
         self.server.kill()
         self.serve()
         self.executors["a"].kill()
@@ -101,18 +101,18 @@ class Placement(EndToEnd):
                          ("drained", "a new disk", []))
         self.assertEqual(self.get(f"/sweeps/{first}")["trials"]["running"], 0)
         self.assertIn("(drained)", self.get(f"/sweeps/{first}")["waiting_reason"])
-        self.assertRegex(self.verb("list"), r"a has been drained since .*: a new disk")
-        self.assertIn("trials start there again", self.verb("resume", "a"))
+        self.assertRegex(self.run_command("list"), r"a has been drained since .*: a new disk")
+        self.assertIn("trials start there again", self.run_command("resume", "a"))
         self.assertEqual(self.completed(first)["state"], "completed")
 
     def newest_event(self):
-        """The number of the log's newest event."""
+        """Returns the number of the newest event in the log."""
         return self.rows("SELECT max(seq) FROM events")[0][0]
 
     def on_log(self, action):
         return {"max_restarts": 0, "backoff": "0s", "on_log": [{"pattern": "uncorrectable ECC", "action": action}]}
 
-    def test_what_a_log_says_excludes_the_host_and_costs_the_trial_nothing(self):
+    def test_a_log_pattern_excludes_the_host_and_costs_no_restart(self):
         self.start_executor("a", breaks_at=3)
         self.start_executor("b")
         sweep_id, _ = self.create(failure=self.on_log("exclude_host"), stop={"max_trials": 2},
@@ -124,17 +124,17 @@ class Placement(EndToEnd):
         self.assertRegex(trial["attempts"][0]["failure"],
                          r'its log says "GPU 0: uncorrectable ECC error" \(failure.on_log: uncorrectable ECC\)')
 
-    def test_a_sweep_whose_only_host_is_excluded_says_so_and_goes_on_when_that_is_resumed(self):
+    def test_a_sweep_without_hosts_says_so_and_continues_when_its_host_is_resumed(self):
         self.start_executor("a", breaks_at=3)
         sweep_id, _ = self.create(failure=self.on_log("exclude_host"), scheduler={"name": "fifo", "max": 2 + 3})
         self.await_event(lambda kind, data: kind == "executor_excluded" and data["executor"] == "a")
         self.assertIn("failure.on_log keeps it from a until", self.get(f"/sweeps/{sweep_id}")["waiting_reason"])
-        self.assertIn("trials start there again", self.verb("resume", "a"))
+        self.assertIn("trials start there again", self.run_command("resume", "a"))
         self.executors["a"].kill()
         self.start_executor("a")
         self.assertEqual(self.completed(sweep_id)["state"], "completed")
 
-    def test_a_host_whose_gangs_keep_failing_is_quarantined_while_another_does_well(self):
+    def test_a_host_with_repeated_failures_is_quarantined_if_others_succeed(self):
         self.start_executor("a", breaks_at=2)
         self.start_executor("b")
         sweep_id, _ = self.create(stop={"max_trials": 200}, scheduler={"name": "fifo", "max": 100},
@@ -143,11 +143,11 @@ class Placement(EndToEnd):
         self.assertEqual(quarantined["executor"], "a")
         self.assertRegex(quarantined["reason"], "4 gangs of 4 trials failed there in a row, while they do well on b")
         self.assertEqual(self.executor("a")["state"], "quarantined")
-        self.assertRegex(self.verb("list"), r"(?m)^a is quarantined until .*: 4 gangs")
-        self.assertIn("trials start there again", self.verb("resume", "a"))
+        self.assertRegex(self.run_command("list"), r"(?m)^a is quarantined until .*: 4 gangs")
+        self.assertIn("trials start there again", self.run_command("resume", "a"))
         self.attune("sweep", "kill", sweep_id, "--data-dir", self.data)
 
-    def test_nothing_starts_on_a_full_disk_before_there_is_room_even_for_a_server_that_comes_back(self):
+    def test_nothing_starts_on_a_full_disk_even_after_a_restart_of_the_server(self):
         with small_disk(self.folder / "small", megabytes=64) as disk:
             self.start_executor("a", folder="small")
             filler = fill(disk)
@@ -155,20 +155,20 @@ class Placement(EndToEnd):
             self.assertRegex(said["health_problem"], r"^its disk has 0\.0 MiB left \(.*/small\), less than 1\.3 MiB")
             sweep_id, why = self.create()
             self.assertIn(said["health_problem"], why)
-            self.assertIn("a is unhealthy: " + said["health_problem"], self.verb("list"))
+            self.assertIn("a is unhealthy: " + said["health_problem"], self.run_command("list"))
             self.server.kill()
             filler.unlink()
             self.serve()
             self.assertEqual(self.hosts(self.completed(sweep_id)), ["a"])
             self.executors["a"].kill()
 
-    def test_drained_now_a_trial_goes_on_elsewhere_from_where_it_was(self):
+    def test_a_trial_resumes_elsewhere_when_its_executor_is_drained_now(self):
         gate = self.close_gate(3)
         self.start_executor("a")
         sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 200})
         self.await_report(trial=0, step=2)
         self.start_executor("b")
-        self.assertIn("1 trial will save a checkpoint and leave", self.verb("drain", "a", "--now"))
+        self.assertIn("1 trial will save a checkpoint and leave", self.run_command("drain", "a", "--now"))
         gate.close()
         trial = self.completed(sweep_id)
         self.assertEqual(self.hosts(trial), ["a", "b"])
@@ -176,10 +176,10 @@ class Placement(EndToEnd):
         self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
         self.assertGreaterEqual(second["resumed_from"], 3)
         self.assertEqual([report["step"] for report in trial["history"]], list(range(1, 201)))
-        listed = {e["name"]: e["state"] for e in json.loads(self.verb("list", "-o", "json"))["executors"]}
+        listed = {e["name"]: e["state"] for e in json.loads(self.run_command("list", "-o", "json"))["executors"]}
         self.assertEqual(listed, {"a": "drained", "b": "online"})
 
-    def test_of_an_executor_that_is_stopped_the_trial_saves_and_leaves(self):
+    def test_a_trial_saves_and_leaves_when_its_executor_is_stopped(self):
         gate = self.close_gate(3)
         self.start_executor("a")
         sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 1000})
@@ -196,7 +196,7 @@ class Placement(EndToEnd):
         self.start_executor("b")
         self.assertEqual(self.completed(sweep_id)["attempts"][1]["resumed_from"], trial["step"])
 
-    def test_what_has_not_left_within_the_grace_is_torn_down(self):
+    def test_gangs_are_torn_down_at_the_end_of_the_grace(self):
         self.close_gate(3)
         self.start_executor("a", "--grace", "0.1")
         sweep_id, _ = self.create()
@@ -225,8 +225,8 @@ class Placement(EndToEnd):
         self.completed(sweep_id)
         self.assertEqual(self.get(f"/sweeps/{sweep_id}")["trials"]["completed"], 4)
 
-    def test_an_executor_whose_time_ends_soon_is_left_in_time_and_takes_nothing_more(self):
-        self.start_executor("a", "--time-left", 62)  # the last minute is for leaving
+    def test_gangs_leave_an_executor_before_the_end_of_its_time(self):
+        self.start_executor("a", "--time-left", 62)  # the last minute is reserved for leaving
         sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 1 << 40})
         yielding = self.await_event(lambda kind, _: kind == "trial_yielding")[1]
         self.assertRegex(yielding["reason"], r"^saved and left, .* executor a ends in \d+ s, and a report takes ")

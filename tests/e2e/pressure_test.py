@@ -1,4 +1,4 @@
-"""More is reported than can be stored: nothing is lost, and memory stays bounded."""
+"""A worker reports faster than the server can store: nothing is lost, and memory stays bounded."""
 
 import os
 import resource
@@ -14,7 +14,7 @@ support.PATIENCE_S = 600
 
 
 class Flood(EndToEnd):
-    def test_a_flood_of_reports_waits_in_the_worker_and_not_in_memory(self):
+    def test_reports_wait_in_the_worker_and_not_in_memory(self):
         self.environment["FLOOD_REPORTS"] = str(REPORTS)
         flood = [sys.executable, str(ROOT / "tests/e2e/programs/flood.py")]
         file = self.write(sweep(command=flood, scheduler={"name": "fifo"}, stop={"max_trials": 1},

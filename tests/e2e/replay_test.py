@@ -1,12 +1,11 @@
-"""A sweep that has run, under another scheduler; and the schedule that a population has found, trained
-again: over REST and on the command line."""
+"""Replays a sweep under another scheduler, and trains the schedule of a clone again, over REST and the command line."""
 
 import json
 import unittest
 
 from support import EndToEnd, sweep
 
-# x is a trial's score at its end; every trial grows in the same way, so a rung ranks by x.
+# x is the final score of a trial. All trials grow alike, so every rung ranks them by x.
 POINTS = [{"x": x} for x in (0.1, 0.5, 0.3, 0.9)]
 
 
@@ -27,11 +26,11 @@ class Replay(EndToEnd):
         self.assertEqual(code, 0, err)
         return out
 
-    def test_a_whole_recording_tells_what_another_scheduler_had_stopped(self):
+    def test_a_complete_recording_shows_the_stops_of_another_scheduler(self):
         self.begin(scheduler={"name": "fifo", "max": 4})
         words = ["--scheduler", "asha", "--set", "reduction_factor=2", "--set", "min=1"]
         answer = json.loads(self.replay(*words, "--json"))
-        # One after another: 0.1 is the first, 0.5 the best of two, 0.3 the second of three.
+        # One after another: 0.1 is the first of one, 0.5 the first of two, 0.3 the second of three.
         self.assertEqual([(trial["best_case"]["state"], trial["best_case"]["step"])
                           for trial in answer["trials"]],
                          [("completed", 4), ("completed", 4), ("stopped", 1), ("completed", 4)])
@@ -52,7 +51,7 @@ class Replay(EndToEnd):
         self.assertRegex(table, r"2  completed 4  stopped 1 .*rank 2 of 3 at rung 1")
         self.assertIn("3 trials end at the recorded step", table)
 
-    def test_what_was_stopped_is_unknown_and_bounded(self):
+    def test_stopped_trials_are_unknown_and_have_bounds(self):
         self.begin(scheduler={"name": "asha", "min": 1, "max": 4, "reduction_factor": 2})
         answer = json.loads(self.replay("--scheduler", "fifo", "--json"))
         self.assertEqual([trial["unknown"] for trial in answer["trials"]],
@@ -61,7 +60,7 @@ class Replay(EndToEnd):
         self.assertIn("1 of 4 trials continue beyond their recorded reports", table)
         self.assertRegex(table, r"2  stopped 1 +completed 4 \?")
 
-    def test_a_wrong_scheduler_gets_the_errors_of_a_sweep_file(self):
+    def test_an_invalid_scheduler_gets_the_errors_of_a_sweep_file(self):
         self.begin(scheduler={"name": "fifo", "max": 4})
         for words, said in ((["--scheduler", "ashaa"], "did you mean asha?"),
                             (["--scheduler", "asha", "--set", "reduction_facter=3"],
@@ -72,7 +71,7 @@ class Replay(EndToEnd):
             self.assertEqual(code, 2, out + err)
             self.assertIn(said, err)
 
-    def test_the_schedule_of_a_clone_is_trained_again_by_one_trial(self):
+    def test_one_trial_repeats_the_schedule_of_a_clone(self):
         self.begin(scheduler={"name": "pbt", "max": 8, "perturbation_interval": 2,
                               "resample_probability": 0.0, "synchronous": True},
                    parameters={"x": {"min": 0.0, "max": 4.0}})
@@ -80,7 +79,7 @@ class Replay(EndToEnd):
         answer = max(answers, key=lambda one: len(one["schedule"]))
         schedule = {part["step"]: part["config"]["x"] for part in answer["schedule"]}
         self.assertGreaterEqual(len(schedule), 3, answers)
-        for one in answers:  # and it is what each trial was really trained with
+        for answer in answers:  # each trial was really trained with this schedule
             own = [part["step"] for part in one["schedule"] if part["trial"] == one["trial"]]
             self.check_scores(f"/sweeps/s1/trials/{one['trial']}", one["schedule"], own[-1])
 
@@ -104,7 +103,7 @@ class Replay(EndToEnd):
         self.assertEqual(code, 0, out + err)
 
     def check_scores(self, path, schedule, after=0):
-        """A worker's score at a step tells the x that it had there."""
+        """Checks that the score of each step fits the x of the schedule at that step."""
         reports = [report for report in self.get(path)["history"] if report["step"] > after]
         self.assertTrue(reports)
         for report in reports:

@@ -1,4 +1,4 @@
-"""A backup of the database is restored while executors have seen more than it has: by real processes."""
+"""A restored backup is older than the state of the executors. The test uses real processes."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class Restored(EndToEnd):
         self.assertEqual(code, 0, err)
 
     def copy_back(self):
-        """As a person may who does not know of the verb."""
+        """Copies the file back, like a user who does not know the command."""
         for suffix in ("", "-wal", "-shm"):
             (self.data / f"attune.db{suffix}").unlink(missing_ok=True)
         shutil.copy(self.backup, self.data / "attune.db")
@@ -56,7 +56,7 @@ class Restored(EndToEnd):
         return [json.loads(payload) for [payload] in
                 self.rows("SELECT payload FROM events WHERE kind = 'log_identified' ORDER BY seq")]
 
-    def check_numbers_are_used_again_without_harm(self, put_back, end):
+    def check_numbers_can_be_reused(self, put_back, end):
         server = self.serve()
         self.join()
         self.await_completed(self.create(seed=1))
@@ -80,13 +80,13 @@ class Restored(EndToEnd):
         self.assertTrue(lost.name.startswith("s2-"))
         self.assertTrue((lost / "trials/0/attempts/1/rank-0.log").exists())
 
-    def test_a_sweep_after_a_restore_meets_nothing_of_a_lost_one(self):
-        self.check_numbers_are_used_again_without_harm(self.restore, lambda server: (server.interrupt(), server.wait()))
+    def test_a_sweep_after_a_restore_ignores_the_files_of_a_lost_sweep(self):
+        self.check_numbers_can_be_reused(self.restore, lambda server: (server.interrupt(), server.wait()))
 
-    def test_nor_does_it_where_the_file_was_copied_back_under_a_killed_server(self):
-        self.check_numbers_are_used_again_without_harm(self.copy_back, lambda server: server.kill())
+    def test_a_sweep_after_a_manual_copy_ignores_the_files_of_a_lost_sweep(self):
+        self.check_numbers_can_be_reused(self.copy_back, lambda server: server.kill())
 
-    def test_a_gang_that_the_log_knows_goes_on_and_one_of_a_lost_trial_ends(self):
+    def test_known_gangs_continue_and_gangs_of_lost_trials_end(self):
         early, late = self.close_gate(3), self.close_gate(6)
         server = self.serve()
         executor = self.join()
@@ -95,7 +95,7 @@ class Restored(EndToEnd):
         self.back_up()
         early.close()
         self.await_report(trial=0, step=5)
-        self.create(seed=2, scheduler={"name": "fifo", "max": 8}, stop={"max_trials": 1})  # s2, which is lost
+        self.create(seed=2, scheduler={"name": "fifo", "max": 8}, stop={"max_trials": 1})  # s2, which the restore loses
         self.await_event(lambda kind, data: kind == "trial_reported" and data["sweep"] == "s2" and data["step"] >= 5)
         server.kill()
         self.restore()
@@ -134,14 +134,14 @@ class Restored(EndToEnd):
         for checkpoint in trial["checkpoints"]:
             self.assertEqual(os.path.exists(checkpoint["path"]), not checkpoint["dropped"], checkpoint)
 
-    def test_a_stream_that_is_ahead_of_the_log_is_refused_for_good(self):
+    def test_a_stream_position_after_the_end_of_the_log_is_refused(self):
         self.serve()
         status, problem = self.request("/api/v1/events", headers={"Last-Event-ID": "5000"})
         self.assertEqual((status, problem["type"]), (410, "urn:attune:problem:stream-ahead"))
         status, _ = self.request("/api/v1/events?after=5000")
         self.assertEqual(status, 410)
 
-    def test_a_restore_is_refused_while_the_server_runs_and_for_what_is_no_backup(self):
+    def test_a_restore_needs_a_stopped_server_and_a_backup(self):
         self.serve()
         self.back_up()
         code, _, err = self.attune("db", "restore", self.backup, "--data-dir", self.data)

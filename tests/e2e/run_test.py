@@ -22,14 +22,14 @@ class Run(EndToEnd):
         self.assertAlmostEqual(best["metrics"]["score"], best["config"]["x"] * (1 - 0.5 ** 4))
         self.assertTrue(os.path.isfile(os.path.join(best["checkpoint"], "manifest.json")))
 
-    def test_says_in_words_what_won_and_why_others_stopped(self):
+    def test_explains_the_best_trial_and_the_stops(self):
         code, out, err = self.attune("run", self.write(sweep()), "--data-dir", self.data, "--port", 0)
         self.assertEqual(code, 0, err)
         self.assertIn("x", out)
         self.assertRegex(out + err, r"stopped at step 1: score 0\.\d+ is rank \d of \d")
         self.assertRegex(out + err, r"checkpoints/step-4-attempt-1")
 
-    def test_promoted_trials_go_on_from_their_checkpoints(self):
+    def test_promoted_trials_resume_from_their_checkpoints(self):
         file = self.write(sweep(stop={"max_trials": 12}, scheduler={
             "name": "asha", "mode": "promote", "min": 1, "max": 9, "reduction_factor": 3}))
         code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0)
@@ -38,11 +38,11 @@ class Run(EndToEnd):
         self.start("serve", "--data-dir", self.data, "--port", 0).await_stderr(r"http://")
         trials = self.check_histories_are_whole()
         steps = sorted(trial["step"] for trial in trials)
-        self.assertEqual(steps[:8], [1] * 8)  # a third of twelve went on, and a third of those
+        self.assertEqual(steps[:8], [1] * 8)  # a third of the twelve trials continued, and a third of these
         self.assertEqual(steps[8:], [3, 3, 3, 9])
         self.assertEqual([trial["attempt_count"] for trial in trials if trial["step"] == 1], [1] * 8)
 
-    def test_grid_ends_when_it_has_no_more(self):
+    def test_grid_ends_after_its_last_point(self):
         file = self.write(sweep(searcher={"name": "grid"}, stop={},
                                 parameters={"x": {"values": [0.1, 0.2, 0.3]}},
                                 scheduler={"name": "fifo", "max": 2}))
@@ -52,7 +52,7 @@ class Run(EndToEnd):
         self.assertEqual(result["trials"]["completed"], 3)
         self.assertEqual(result["best"]["config"], {"x": 0.3})
 
-    def test_a_program_that_ends_itself_completes(self):
+    def test_a_program_that_ends_early_completes(self):
         file = self.write(sweep(command=["/bin/echo", "trained with", "${args}"],
                                 scheduler={"name": "fifo"}, stop={"max_trials": 1}))
         code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0, "-o", "json")
@@ -61,7 +61,7 @@ class Run(EndToEnd):
         log = self.data / "sweeps/s1/trials/0/attempts/1/rank-0.log"
         self.assertRegex(log.read_text(), r"^trained with --x=0\.\d+\n$")
 
-    def test_interrupt_says_how_to_go_on_and_the_same_command_does(self):
+    def test_an_interrupt_shows_the_command_that_resumes_the_sweep(self):
         gate = self.close_gate(3)
         file = self.write(sweep())
         first = self.run_sweep(file)
@@ -77,14 +77,14 @@ class Run(EndToEnd):
         self.assertEqual(result["sweep"], "s1")
         self.assertEqual(sum(result["trials"].values()), 8)
 
-    def test_a_file_that_changed_is_named_edited_or_run_anew(self):
+    def test_a_changed_file_is_refused_applied_as_an_edit_or_run_again(self):
         gate = self.close_gate(3)
         first = self.run_sweep(self.write(sweep()))
         first.await_stderr(r"http://")
         self.await_report(trial=0, step=2)
         first.interrupt()
         self.assertEqual(first.wait(), 130)
-        # JSON is YAML: the same in another form, with a comment.
+        # JSON is valid YAML. This is the same file in another form, with a comment.
         same = self.write("# a comment\n" + json.dumps(sweep(), indent=1))
         again = self.run_sweep(same)
         again.await_stderr("resuming sweep s1")
@@ -137,7 +137,7 @@ class Control(EndToEnd):
         self.assertEqual(result["state"], "stopped")
         self.assertEqual(result["trials"]["completed"], created)
 
-    def test_client_verbs_find_the_server_of_the_folder(self):
+    def test_client_commands_find_the_server_of_the_folder(self):
         self.begin()
         code, out, err = self.attune("sweep", "list", "--data-dir", self.data, "-o", "json")
         self.assertEqual(code, 0, err)

@@ -1,4 +1,4 @@
-"""The data folder and what `attune` prints: other users learn no secret."""
+"""Other users learn no secret from the data folder or from the output of `attune`."""
 
 import os
 import pathlib
@@ -27,7 +27,7 @@ class Secrets(EndToEnd):
         self.addCleanup(os.umask, os.umask(0o022))
 
     def readable_by_others(self):
-        """Files of the data folder whose modes let other users read them, without those of trials' programs."""
+        """Returns the files of the data folder that other users can read, without files of trials' programs."""
         return [str(path) for path in [self.data, *self.data.rglob("*")]
                 if mode(path) & 0o077 and "checkpoints" not in path.parts]
 
@@ -45,7 +45,7 @@ class Secrets(EndToEnd):
                                       capture_output=True)
                 self.assertNotEqual(read.returncode, 0, path)
 
-    def test_an_earlier_folder_becomes_private(self):
+    def test_an_old_data_folder_becomes_private(self):
         self.data.mkdir(mode=0o755)
         (self.data / "token").write_text("a-token-of-an-earlier-server\n")
         (self.data / "attune.db").touch(mode=0o644)
@@ -62,7 +62,7 @@ class Secrets(EndToEnd):
         self.assertEqual(mode(self.data / "notes.txt"), 0o644)
         self.assertEqual(mode(self.data / "attune.db"), 0o600)
 
-    def test_shared_data_follows_the_umask_and_programs_always_do(self):
+    def test_shared_data_and_programs_follow_the_umask(self):
         for flags, folder_mode in (([], 0o700), (["--shared-data"], 0o755)):
             data = self.folder / f"data{len(flags)}"
             spec = sweep(command=["sh", "-c", "umask > umask.txt"], working_directory=str(self.folder),
@@ -71,7 +71,7 @@ class Secrets(EndToEnd):
             self.assertEqual(mode(data), folder_mode)
             self.assertEqual((self.folder / "umask.txt").read_text(), "0022\n")
 
-    def test_output_names_no_secret(self):
+    def test_output_contains_no_secret(self):
         server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-host", "0.0.0.0", "--rpc-port", 0)
         server.await_stderr("^executors")
         printed = "\n".join(server.stderr)

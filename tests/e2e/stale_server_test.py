@@ -1,4 +1,4 @@
-"""A server that died, and a program that took its port: nobody sends it a token."""
+"""A program takes the port of a dead server: no client sends it a token."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ import unittest
 from support import EndToEnd, ask_server
 
 NOBODY = "65534"
-# Listens on a port of 127.0.0.1, prints it, and then what the first client sends.
+# Listens on a port of 127.0.0.1, prints the port and then the first data of the first client.
 STRANGER = """
 import socket
 listener = socket.create_server(("127.0.0.1", 0))
@@ -30,7 +30,7 @@ class StaleServer(EndToEnd):
         return server, ask_server(self.data)
 
     def take(self, address):
-        """A stranger that listens at the address."""
+        """Starts a foreign program that listens at the address."""
         listener = socket.create_server(("127.0.0.1", port_of(address)))
         self.addCleanup(listener.close)
         return listener
@@ -47,7 +47,7 @@ class StaleServer(EndToEnd):
     def await_executor(self):
         self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "online")
 
-    def test_commands_send_nothing_to_a_stranger_at_the_port(self):
+    def test_commands_send_nothing_to_a_foreign_program_at_the_port(self):
         server, where = self.serve()
         server.kill()
         stranger = self.take(where["http"])
@@ -56,7 +56,7 @@ class StaleServer(EndToEnd):
         self.assertIn("no server runs on", err)
         self.assert_nobody_connected(stranger)
 
-    def test_an_executor_sends_nothing_to_a_stranger_at_the_port(self):
+    def test_an_executor_sends_nothing_to_a_foreign_program_at_the_port(self):
         server, where = self.serve()
         executor = self.executor(where["rpc"], "--token-file", self.data / "join", "--give-up", 3)
         self.await_executor()
@@ -84,7 +84,7 @@ class StaleServer(EndToEnd):
         self.assertEqual(code, 0, err)
         self.assertIn("box", out)
 
-    def test_a_token_without_a_folder_is_for_programs_of_this_user(self):
+    def test_a_token_without_a_folder_goes_only_to_programs_of_this_user(self):
         _, where = self.serve()
         self.environment["ATTUNE_TOKEN"] = (self.data / "token").read_text().strip()
         self.executor(where["rpc"])

@@ -1,4 +1,4 @@
-"""People steer sweeps and trials while they run and after: pause, extend, retry, ask and tell."""
+"""Users control sweeps and trials during and after a run: pause, extend, retry, ask and tell."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import unittest
 
 from support import WORKER, EndToEnd, sweep
 
-FOREVER = 1_000_000  # steps; a trial that only ends when it is told to
+FOREVER = 1_000_000  # steps; the trial ends only when it is told to
 
 
 class Steering(EndToEnd):
@@ -41,7 +41,7 @@ class Steering(EndToEnd):
                                    data["state"] == state, after)
         return data["seq"]
 
-    def test_a_paused_sweep_keeps_checkpoints_and_goes_on_from_them(self):
+    def test_a_paused_sweep_resumes_from_its_checkpoints(self):
         self.begin(scheduler={"name": "fifo", "max": FOREVER}, stop={"max_trials": 1})
         self.await_report(trial=0, step=3)
         self.assertIn("save a checkpoint", self.steer("sweep", "pause", "s1"))
@@ -57,7 +57,7 @@ class Steering(EndToEnd):
         self.assertEqual(again["attempts"][1]["resumed_from"], trial["step"])
         self.check_histories_are_whole()
 
-    def test_an_extended_sweep_that_had_ended_runs_again(self):
+    def test_an_ended_sweep_runs_again_after_an_extension(self):
         self.begin(stop={"max_trials": 2})
         ended = self.await_sweep("completed")
         self.steer("sweep", "extend", "s1", "--max-trials", 5)
@@ -85,7 +85,7 @@ class Steering(EndToEnd):
         self.assertEqual(resolved[0]["working_directory"], resolved[1]["working_directory"])
         self.assertEqual(len(self.get("/sweeps/s2/trials")["trials"]), 2)
 
-    def test_a_trial_that_was_stopped_continues_further_unjudged(self):
+    def test_a_stopped_trial_can_continue_without_verdicts(self):
         self.begin()
         ended = self.await_sweep("completed")
         stopped = next(trial["number"] for trial in self.get("/sweeps/s1/trials")["trials"]
@@ -96,7 +96,7 @@ class Steering(EndToEnd):
         self.assertEqual((trial["state"], trial["step"]), ("completed", 7))
         self.check_histories_are_whole()
 
-    def test_a_trial_that_failed_for_good_is_tried_again(self):
+    def test_a_failed_trial_can_be_retried(self):
         self.begin(parameters={"x": {"value": 0.5}, "mode": {"values": ["exit", "well"]}},
                    initial_points=[{"mode": "exit"}], stop={"max_trials": 1},
                    failure={"max_restarts": 1, "backoff": "0s"})
@@ -106,7 +106,7 @@ class Steering(EndToEnd):
         self.await_sweep("failed", after=failed)
         self.assertEqual(self.get("/sweeps/s1/trials/0")["attempt_count"], 4)
 
-    def test_a_killed_trial_leaves_its_slots_to_an_enqueued_one(self):
+    def test_an_enqueued_trial_gets_the_slots_of_a_killed_one(self):
         self.begin(scheduler={"name": "fifo", "max": FOREVER}, stop={"max_trials": 1},
                    max_concurrent_trials=1)
         self.await_report(trial=0, step=1)
@@ -118,7 +118,7 @@ class Steering(EndToEnd):
         self.assertEqual(self.get("/sweeps/s1/trials/1")["config"], {"x": 0.25})
         self.assertEqual(self.get("/sweeps/s1/trials/0")["state"], "killed")
 
-    def test_a_target_ends_the_sweep_with_a_checkpoint_of_what_ran(self):
+    def test_a_target_ends_the_sweep_and_saves_running_trials(self):
         spec = sweep(scheduler={"name": "fifo", "max": FOREVER}, stop={"max_trials": 2},
                      checkpoint={"every": 0}, parameters={"x": {"value": 1.0}})
         spec["metric"]["target"] = 0.9
@@ -129,7 +129,7 @@ class Steering(EndToEnd):
         for trial in self.get("/sweeps/s1/trials")["trials"]:
             self.assertTrue(os.path.isfile(os.path.join(trial["checkpoint"], "manifest.json")))
 
-    def test_a_budget_of_time_ends_trials_that_would_never_end(self):
+    def test_a_time_budget_ends_endless_trials(self):
         self.begin(scheduler={"name": "fifo", "max": FOREVER},
                    stop={"max_trials": 2, "max_time": "300ms"})
         _, data = self.await_event(lambda kind, data: kind == "sweep_changed" and
@@ -137,7 +137,7 @@ class Steering(EndToEnd):
         self.assertIn("max_time", data["reason"])
         self.check_histories_are_whole()
 
-    def test_checkpoints_that_nothing_refers_to_leave_the_disk(self):
+    def test_unused_checkpoints_are_deleted_from_disk(self):
         self.begin(scheduler={"name": "fifo", "max": 6}, stop={"max_trials": 1},
                    checkpoint={"every": 1, "keep_last": 1, "keep_best": 1})
         self.await_sweep("completed")
@@ -149,7 +149,7 @@ class Steering(EndToEnd):
         self.assertEqual([kept["path"] for kept in listed], [str(folder / "step-6-attempt-1")])
         self.assertEqual([path.name for path in folder.iterdir()], ["step-6-attempt-1"])
 
-    def test_what_was_asked_for_is_told_over_a_killed_server(self):
+    def test_an_asked_trial_can_report_after_the_server_was_killed(self):
         server = self.serve()
         self.create({"name": "outside", "metric": {"name": "yield", "mode": "max"},
                      "parameters": {"temperature": {"min": 20.0, "max": 90.0}},

@@ -1,4 +1,4 @@
-"""Strangers without a token: they can open connections and send bytes, and nobody else notices."""
+"""Clients without a token open connections and send bytes, without an effect on other clients."""
 
 import http.client
 import json
@@ -47,7 +47,7 @@ class StrangersTest(support.EndToEnd):
         return server
 
     def call(self, method, path, body=None):
-        """(status, seconds) of a request on a new connection."""
+        """Sends a request on a new connection and returns its status and duration in seconds."""
         began = time.monotonic()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=support.PATIENCE_S)
         connection.request(method, "/api/v1" + path, body=body, headers={"Authorization": "Bearer " + self.token})
@@ -71,10 +71,10 @@ class StrangersTest(support.EndToEnd):
         self.assertEqual(stranger.stdout.readline(), "open\n")
         return stranger
 
-    def check_that_others_notice_nothing(self, server, *args):
-        """With strangers, 1,000 asks succeed, the executor keeps its lease, and memory stays."""
+    def check_others_are_unaffected(self, server, *args):
+        """Checks that 1,000 requests succeed, the executor keeps its lease, and memory does not grow."""
         self.assertEqual(self.call("POST", "/sweeps", json.dumps(SWEEP))[0], 201)
-        for _ in range(20):  # what the first requests allocate is not the strangers'
+        for _ in range(20):  # the first requests allocate memory that does not count
             self.call("POST", "/sweeps/s1/trials:ask")
         self.join()
         before = resident_mb(server.popen.pid)
@@ -100,17 +100,17 @@ class StrangersTest(support.EndToEnd):
         https_port = support.free_port()
         server = self.serve("--https-host", "127.0.0.1", "--https-port", https_port, "--tls-cert", certificate,
                             "--tls-key", key, "--lease", 5)
-        self.check_that_others_notice_nothing(server, "--https", https_port)
+        self.check_others_are_unaffected(server, "--https", https_port)
 
-    def test_five_thousand_connections_where_executors_speak_tls(self):
+    def test_five_thousand_connections_with_tls_for_executors(self):
         server = self.serve("--rpc-host", "0.0.0.0", "--lease", 5)
-        self.check_that_others_notice_nothing(server, "--rpc-tls")
+        self.check_others_are_unaffected(server, "--rpc-tls")
 
     def test_a_process_that_may_open_1024_files(self):
         server = self.serve("--lease", 5, descriptors=1024)
-        self.check_that_others_notice_nothing(server)
+        self.check_others_are_unaffected(server)
 
-    def test_unfinished_bodies_without_a_token_take_no_room(self):
+    def test_unfinished_bodies_without_a_token_use_no_memory(self):
         self.serve()
         bodies = []
         for path in ("/", "/nothing", "/%61pi/v1/sweeps", "/api/v1/sweeps", "//api/v1/sweeps") * 10:

@@ -1,4 +1,4 @@
-"""Drives the real `attune` binary, with real processes, and waits for events instead of time."""
+"""Runs the real `attune` binary and real processes. Tests wait for events instead of sleeping."""
 
 import collections
 import contextlib
@@ -26,7 +26,7 @@ BUILD = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", "build")).resolve()
 ATTUNE = str(BUILD / "attune")
 FASHION_MNIST = str(BUILD / "examples/fashion_mnist/fashion_mnist")
 WORKER = [sys.executable, str(ROOT / "tests/e2e/programs/worker.py")]
-PATIENCE_S = 60  # a wait that takes longer has failed
+PATIENCE_S = 60  # a longer wait counts as a failure
 
 
 def free_port():
@@ -36,7 +36,7 @@ def free_port():
 
 
 def sweep(**changes):
-    """A sweep file of eight trials of one worker, four steps each; changes are top-level keys."""
+    """Returns a sweep file with eight trials of one worker and four steps. Changes replace top-level keys."""
     spec = {
         "apiVersion": "attune/v1", "kind": "Sweep", "name": "e2e",
         "command": WORKER,
@@ -53,8 +53,8 @@ def sweep(**changes):
 
 
 def ask_server(data_dir):
-    """Where the server of a data folder answers: pid, http, rpc."""
-    folder = os.open(data_dir, os.O_PATH)  # stands for a path that may be too long for an address
+    """Asks the server of a data folder for its pid and its http and rpc addresses."""
+    folder = os.open(data_dir, os.O_PATH)  # the path may be too long for a socket address
     try:
         with socket.socket(socket.AF_UNIX) as asked:
             asked.connect(f"/proc/self/fd/{folder}/server.sock")
@@ -65,7 +65,7 @@ def ask_server(data_dir):
 
 
 class Process:
-    """A child whose stderr is read line by line as it comes."""
+    """A child process. A thread reads its stderr line by line."""
 
     def __init__(self, args, **options):
         self.popen = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -92,8 +92,10 @@ class Process:
         self._stdout = self.popen.stdout.read()
 
     def await_stderr(self, pattern, times=1):
-        """The first match in what was or will be written, or one later; fails when the process ends
-        without."""
+        """Waits for a match in stderr and returns it; `times`=2 waits for the second match, and so on.
+
+        Also finds earlier output. Fails if the process ends without a match.
+        """
         def match():
             matches = [m for m in (re.search(pattern, line) for line in self.stderr) if m]
             return matches[times - 1] if len(matches) >= times else None
@@ -124,7 +126,7 @@ class Process:
 
 
 class ProcessExit:
-    """Waits for the end of a process that is not our child."""
+    """Waits for the end of a process that is not a child of the test."""
 
     def __init__(self, pid):
         self.fd = os.pidfd_open(pid)
@@ -166,7 +168,7 @@ class EndToEnd(unittest.TestCase):
         return process
 
     def attune(self, *args):
-        """Runs to the end: (exit code, stdout, stderr)."""
+        """Runs a command to its end and returns its exit code, stdout and stderr."""
         process = self.start(*args)
         code = process.wait()
         return code, process.stdout, "\n".join(process.stderr)
@@ -175,7 +177,7 @@ class EndToEnd(unittest.TestCase):
         return self.start("run", file, "--data-dir", self.data, "--port", 0, *args)
 
     def close_gate(self, step):
-        """Workers stop before this step until the returned gate is closed as a file."""
+        """Holds workers before this step until the caller closes the returned file."""
         gate = open(self.gates / f"step-{step}", "w")
         fcntl.flock(gate, fcntl.LOCK_EX)
         self.addCleanup(gate.close)
@@ -184,7 +186,7 @@ class EndToEnd(unittest.TestCase):
     # ---- the server that runs on self.data --------------------------------------------------
 
     def request(self, path, method="GET", body=None, headers=None):
-        """(status, parsed answer); needs a server that has announced itself."""
+        """Sends a request and returns its status and parsed answer. The server must have printed its address."""
         server = ask_server(self.data)
         token = (self.data / "token").read_text().strip()
         request = urllib.request.Request(
@@ -203,12 +205,12 @@ class EndToEnd(unittest.TestCase):
         return answer
 
     def rows(self, query, *values):
-        """What the database answers, whether its server runs or not."""
+        """Runs a query on the database, with or without a running server."""
         with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
             return database.execute(query, values).fetchall()
 
     def await_event(self, condition, after=0):
-        """The first event (kind, data) of the log after `after` that the condition accepts."""
+        """Waits for the first event after `after` that meets the condition, and returns its kind and data."""
         server = ask_server(self.data)
         token = (self.data / "token").read_text().strip()
         request = urllib.request.Request(f"{server['http']}/api/v1/events?after={after}",
@@ -218,7 +220,7 @@ class EndToEnd(unittest.TestCase):
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as stream:
             kind = ""
             for raw in stream:
-                if time.monotonic() > deadline:  # heartbeats come for ever
+                if time.monotonic() > deadline:  # heartbeats arrive forever
                     self.fail("\n".join([f"no such event within {PATIENCE_S} s; the last ones:", *last, self.scene()]))
                 line = raw.decode().rstrip("\n")
                 if line.startswith("event:"):
@@ -234,8 +236,8 @@ class EndToEnd(unittest.TestCase):
         return self.await_event(lambda kind, data: kind == "trial_reported" and
                                 data["trial"] == trial and data["step"] >= step)
 
-    def until(self, condition, failure="it does not happen", patience_s=None):
-        """The first true value of `condition`, which is asked again and again. Use it where no event exists."""
+    def until(self, condition, failure="the condition did not become true", patience_s=None):
+        """Calls `condition` repeatedly and returns its first true value. Use it only if no event exists."""
         deadline = time.monotonic() + (patience_s or PATIENCE_S)
         while not (value := condition()):
             if time.monotonic() > deadline:
@@ -244,11 +246,11 @@ class EndToEnd(unittest.TestCase):
         return value
 
     def scene(self):
-        """What the processes last said, for the reader of a failure."""
+        """Returns the last output of each process, for failure messages."""
         return "\n".join(line for process in self.processes for line in process.stderr[-8:])
 
     def check_histories_are_whole(self, sweep_id="s1"):
-        """Every trial's steps are 1, 2, 3, … without a gap or a repetition."""
+        """Checks that the steps of every trial are 1, 2, 3, … without a gap or a repetition."""
         trials = self.get(f"/sweeps/{sweep_id}/trials")["trials"]
         self.assertEqual([t["number"] for t in trials], list(range(len(trials))))
         for trial in trials:
@@ -259,10 +261,10 @@ class EndToEnd(unittest.TestCase):
 
 
 def fill(folder):
-    """Writes a file until the file system has no block left; returns its path."""
+    """Fills the file system with one file and returns its path."""
     path = folder / "filler"
     while os.statvfs(folder).f_bavail > 0:
-        # A tmpfs may refuse while it has room: asked again, it gives it.
+        # A tmpfs may refuse a write while it has space. A second attempt succeeds.
         with contextlib.suppress(OSError), open(path, "ab", buffering=0) as out:
             out.write(b"\0" * 65536)
     return path
@@ -270,7 +272,7 @@ def fill(folder):
 
 @contextlib.contextmanager
 def small_disk(folder, megabytes):
-    """A tmpfs of this size at `folder`; skips the test where mounting is not allowed."""
+    """Mounts a tmpfs of this size at `folder`. Skips the test if mounting is not allowed."""
     folder.mkdir(parents=True, exist_ok=True)
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder],
                              capture_output=True)

@@ -1,4 +1,4 @@
-"""Secrets of sweeps: programs get the values, and nothing else shows them."""
+"""Secrets of sweeps: only programs get the values; no output or file shows them."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ import urllib.request
 from support import EndToEnd, PATIENCE_S, ask_server, sweep
 
 VALUE = "hf_0123456789-abcdef"
-# Stores its secret, prints it, and repeats it in the text of its failure.
+# Writes its secret to a file, prints it, and fails with a message that contains it.
 TELLS = ["sh", "-c", 'printf %s "$HF_TOKEN" >> got.txt; echo "key=$HF_TOKEN."; exit 1']
 
 
@@ -71,7 +71,7 @@ class SweepSecrets(EndToEnd):
         self.assertEqual(self.files_with(VALUE), ["rank-0.log", "secrets.json"])
 
     def type_secret(self, typed):
-        """Types a value at the prompt of a terminal: (exit code, what the terminal shows)."""
+        """Types a value at the prompt and returns the exit code and the text on the terminal."""
         terminal, side = pty.openpty()
         self.addCleanup(os.close, side)
         self.addCleanup(os.close, terminal)
@@ -90,13 +90,13 @@ class SweepSecrets(EndToEnd):
             shown += os.read(terminal, 1000).decode()
         return code, shown
 
-    def test_a_terminal_does_not_show_what_is_typed(self):
+    def test_the_terminal_does_not_show_the_typed_value(self):
         code, shown = self.type_secret(VALUE + "\n")
         self.assertEqual(code, 0, shown)
         self.assertNotIn(VALUE, shown)
         self.assertEqual(self.files_with(VALUE), ["secrets.json"])
 
-    def test_an_interrupted_prompt_gives_the_terminal_back(self):
+    def test_an_interrupted_prompt_restores_the_terminal(self):
         self.assertEqual(self.type_secret("\x03")[0], 130)
         self.assertFalse((self.data / "secrets.json").exists())
 
@@ -120,7 +120,7 @@ class SweepSecrets(EndToEnd):
         self.assertEqual(self.get("/sweeps/s1")["state"], "running")
         self.assertFalse((self.folder / "got.txt").exists())
 
-    def test_a_new_value_is_for_later_attempts_and_the_old_one_stays_masked(self):
+    def test_later_attempts_get_a_new_value_and_the_old_one_stays_masked(self):
         self.set_secret(VALUE)
         self.serve("--with-executor")
         self.create(secrets=["HF_TOKEN"])

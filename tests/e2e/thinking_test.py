@@ -1,4 +1,4 @@
-"""A server that is killed while its searcher thinks proposes as if nothing had happened.
+"""A server that is killed while its searcher computes makes the same proposals as without kills.
 
     KILLS=1000 ATTUNE_SEED=7 python3 tests/e2e/thinking_test.py
 """
@@ -14,10 +14,10 @@ from support import BUILD, EndToEnd, free_port, sweep
 KILLS = int(os.environ.get("KILLS", 100))
 TRIALS = 3 * KILLS
 THINK_MS = 20
-LIFE_S = 0.1  # of a server, at most: about five thoughts
+MAX_LIFETIME_S = 0.1  # maximum lifetime of a server, enough for about five proposals
 
 
-class KilledThinker(EndToEnd):
+class KilledWhileThinking(EndToEnd):
     program = str(BUILD / "tests/e2e/thinking_attune")
 
     def serve(self):
@@ -40,7 +40,7 @@ class KilledThinker(EndToEnd):
         self.assertEqual(status, 201, answer)
 
         for _ in range(KILLS):
-            time.sleep(draw.uniform(0, LIFE_S))  # an instant, not an event: that is what is tested
+            time.sleep(draw.uniform(0, MAX_LIFETIME_S))  # the test needs a random time, not an event
             server.kill()
             server = self.serve()
         self.await_event(lambda kind, data: kind == "sweep_changed" and

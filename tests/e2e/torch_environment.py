@@ -1,4 +1,4 @@
-"""The environment of tests whose gangs import torch in Python: the machine's, or the one of scripts/setup."""
+"""Finds the Python environment with torch: the one of the machine, or the one that scripts/setup installs."""
 
 import json
 import os
@@ -14,11 +14,11 @@ import python_torch  # noqa: E402
 
 
 def environment_with_torch():
-    """The environment in which this Python imports torch and the package; None if there is none."""
+    """Returns the environment variables with which this Python imports torch and the package; None if it cannot."""
     for environment in os.environ, python_torch.environment():
         path = f"{ROOT / 'clients/python'}:{environment.get('PYTHONPATH', '')}"
         environment = {**environment, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": path}
-        # Also what takes longest to compile, which then no gang has to.
+        # This also compiles the largest modules, so that no gang has to wait for it.
         if subprocess.run([sys.executable, "-c", "import torch.distributed, torch._dynamo"], env=environment,
                           capture_output=True).returncode == 0:
             return environment
@@ -31,7 +31,7 @@ needs_torch = unittest.skipUnless(ENVIRONMENT, NO_TORCH)
 
 
 def run_block(heading, prelude, folder):
-    """Runs the Python of a section of docs/reference/python.md by hand, after lines that define what it takes for granted."""
+    """Runs the Python code of a section of docs/reference/python.md without a server. `prelude` defines the names that it uses."""
     section = (ROOT / "docs/reference/python.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     [block] = re.findall(r"```python\n(.*?)```", section, re.S)
     path = f"{ROOT / 'tests/e2e/programs'}:{ENVIRONMENT['PYTHONPATH']}"
@@ -40,15 +40,17 @@ def run_block(heading, prelude, folder):
 
 
 class Trainers(EndToEnd):
-    """Scripts whose training loop is another library's."""
+    """Tests of scripts whose training loop belongs to a library."""
 
     def setUp(self):
         super().setUp()
         self.environment.update(ENVIRONMENT)
 
     def pause_and_go_on(self, modules, script, *words, metric, rates):
-        """The best report of two trials: the better comes first, pauses at step 1, and goes on when the other has
-        come there."""
+        """Runs two trials and returns the best report.
+
+        The better trial runs first. It pauses at step 1 and resumes when the other one has reached that step.
+        """
         run = self.run_sweep(self.write(sweep(
             command=[sys.executable, "-m", "attune.launcher", "--import", modules, script, *words],
             metric={"name": metric, "mode": "min"}, parameters={"lr": {"values": rates}},
@@ -61,18 +63,19 @@ class Trainers(EndToEnd):
         return json.loads(run.stdout)["best"]
 
     def check_logged_twice_an_epoch(self):
-        """Of 4 batches on each of 2 ranks, also by the attempt that went on."""
+        """Checks the logs of 4 batches on each of 2 ranks, also for the attempt that resumed."""
         self.assertEqual(self.rows("SELECT trial, step FROM logged ORDER BY trial, step"),
                          [(0, 0.5), (0, 1), (0, 1.5), (0, 2), (1, 0.5), (1, 1)])
 
 
 def main(*modules):
-    """unittest.main() of a file whose every test needs torch, and these modules.
+    """Runs unittest.main() for a file whose tests need torch and these modules.
 
-    Skips them where there is no torch. A torch without the modules is a fault: scripts/setup installs both.
+    Skips all tests if torch is missing. It is an error if only the modules are missing, because scripts/setup installs
+    both.
     """
     if not ENVIRONMENT:
-        print("SKIPPED:", NO_TORCH)  # CTest looks for it
+        print("SKIPPED:", NO_TORCH)  # CTest looks for this word
         return
     if modules:
         subprocess.run([sys.executable, "-c", f"import {','.join(modules)}"], env=ENVIRONMENT, check=True)

@@ -1,11 +1,11 @@
-"""`attune train`: one training, without a sweep file, on a server's executors or on this machine."""
+"""`attune train`: one training run without a sweep file, on the executors of a server or on this machine."""
 
 import sys
 import unittest
 
 from support import EndToEnd, WORKER
 
-# Knows torchrun's variables, and nothing of Attune.
+# Uses the variables of torchrun and nothing of Attune.
 GREETING = "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])"
 
 
@@ -18,7 +18,7 @@ class Train(EndToEnd):
         self.start("serve", "--with-executor", "--data-dir", self.data, "--port", 0,
                    "--rpc-port", 0).await_stderr("page")
 
-    def test_a_script_for_torchrun_is_a_gang(self):
+    def test_a_script_for_torchrun_runs_as_a_gang(self):
         self.serve()
         training = self.start("train", "--data-dir", self.data, "--workers", 2, "--",
                               sys.executable, "-c", GREETING)
@@ -27,7 +27,7 @@ class Train(EndToEnd):
         self.assertRegex("\n".join(training.stderr), "training s1/0 completed in ")
         self.assertEqual(len(self.get("/sweeps/s1/trials/0")["attempts"][0]["ranks"]), 2)
 
-    def test_steps_and_metrics_of_a_program_that_reports(self):
+    def test_shows_steps_and_metrics_of_reports(self):
         self.serve()
         training = self.train("--steps", 3)
         self.assertEqual(training.wait(), 0, training.stderr)
@@ -35,7 +35,7 @@ class Train(EndToEnd):
                          ["step 1 score 0.25", "step 2 score 0.375", "step 3 score 0.4375"])
         self.assertRegex("\n".join(training.stderr), r"training s1/0 completed .*\nstep +3\nscore +0.4375")
 
-    def test_a_rank_that_dies_is_a_line_and_the_training_goes_on(self):
+    def test_a_dead_rank_gives_one_line_and_the_training_resumes(self):
         self.serve()
         training = self.train("--steps", 3, "-p", "mode=die-at", "-p", "at=3",
                               "--set", "checkpoint.every=1", "--set", "failure.backoff=10ms")
@@ -44,14 +44,14 @@ class Train(EndToEnd):
         self.assertEqual(training.stdout.splitlines(),
                          ["step 1 score 0.25", "step 2 score 0.375", "step 3 score 0.4375"])
 
-    def test_one_that_fails_for_good_says_why(self):
+    def test_a_final_failure_shows_its_reason(self):
         self.serve()
         training = self.train("-p", "mode=exit", "--set", "failure.max_restarts=0")
         self.assertEqual(training.wait(), 5)
         self.assertIn("about to give up", training.stdout)
         self.assertRegex("\n".join(training.stderr), "training s1/0 failed in .*rank 0 left with exit code 1")
 
-    def test_what_waits_for_room_says_so(self):
+    def test_a_waiting_gang_shows_its_reason(self):
         self.serve()
         training = self.train("--set", "resources.cpus_per_worker=5000")
         training.await_stderr("waiting: .*5000 CPUs")
@@ -60,7 +60,7 @@ class Train(EndToEnd):
         self.assertIn("attune sweep kill s1", "\n".join(training.stderr))
         self.assertEqual(self.get("/sweeps/s1")["state"], "running")
 
-    def test_without_a_server_it_runs_here_and_the_same_command_goes_on(self):
+    def test_without_a_server_it_runs_locally_and_the_same_command_resumes(self):
         gate = self.close_gate(3)
         flags = ("--steps", 4, "--set", "checkpoint.every=1")
         training = self.train(*flags)

@@ -1,4 +1,4 @@
-"""A sweep begins with the results of an earlier one, and what it took outlives the server."""
+"""A sweep starts with the results of an earlier one and keeps them after a restart of the server."""
 
 import json
 import unittest
@@ -29,7 +29,7 @@ class WarmStart(EndToEnd):
         return json.loads(self.steer("ask", sweep, "-o", "json"))
 
     def begin_with(self, *sweeps, **changes):
-        """(exit code, stdout, stderr) of creating a sweep that is warm-started."""
+        """Creates a sweep with a warm start and returns the exit code, stdout and stderr."""
         path = self.write(file(searcher={"name": "tpe", "seed": 3}, warm_start=list(sweeps),
                                parameters={"lr": {"min": 0.0, "max": 0.6}}, **changes))
         return self.attune("sweep", "create", path, "--data-dir", self.data)
@@ -45,7 +45,7 @@ class WarmStart(EndToEnd):
                        "-m", told)
             self.steer("tell", f"s1/{asked['trial']}", "--epoch", asked["epoch"], "--completed")
 
-    def test_what_was_taken_is_said_and_outlives_the_server(self):
+    def test_the_used_results_are_reported_and_survive_a_restart(self):
         server = self.serve()
         self.earlier()
         code, out, err = self.begin_with("s1")
@@ -66,7 +66,7 @@ class WarmStart(EndToEnd):
         code, out, err = self.attune("db", "check", "--decisions", "--data-dir", self.data)
         self.assertEqual(code, 0, out + err)
 
-    def test_a_sweep_that_cannot_be_begun_with_is_named_with_its_place(self):
+    def test_a_sweep_that_cannot_be_used_is_named_with_its_line(self):
         self.serve()
         code, out, err = self.begin_with("s9")
         self.assertEqual(code, 2, out + err)

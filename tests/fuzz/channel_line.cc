@@ -9,8 +9,8 @@
 #include "channel/line_reader.h"
 #include "channel/messages.h"
 
-// A stream of lines that comes in two pieces, cut at a place that its first byte says. Every line
-// is an error that quotes it, or a message that can be stored and sent on.
+// Reads a stream of lines in two pieces; the first byte sets the position of the cut. Each line
+// must give an error that quotes it, or a message that can be stored and sent.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);

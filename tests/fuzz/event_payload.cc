@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "server/store/event_codec.h"
 
-// The first line is the row's kind, its version the byte after it; the rest is the payload. What
-// decodes must encode to something that decodes to the same.
+// The input is the kind of a row (the first line), its version (one byte) and its payload. A
+// payload that decodes must decode to the same event again after it is encoded.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view row(reinterpret_cast<const char*>(data), size);
   const size_t newline = row.find('\n');

@@ -7,8 +7,8 @@
 #include "sweepfile/codec.h"
 #include "sweepfile/sweepfile.h"
 
-// A text is refused with a place in it, or it means a sweep whose resolved form and whose JSON mean
-// the same.
+// A text must be refused with a position in it, or give a sweep. The resolved form and the JSON of
+// the sweep must give the same sweep.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const attune::sweepfile::ParseOptions options{
       .directory = "/sweeps", .algorithms = &attune::cli::AllAlgorithms(), .program_fault = {}};

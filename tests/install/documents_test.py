@@ -1,4 +1,4 @@
-"""The man pages and completions that a package brings."""
+"""The man pages and completions in a package."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ class Documents(unittest.TestCase):
     def page(self, name):
         return gzip.decompress(self.files[f"man/man1/{name}.1.gz"]).decode()
 
-    def test_each_verb_has_a_page_with_its_options(self):
+    def test_each_command_has_a_page_with_its_options(self):
         self.assertEqual(len([name for name in self.files if name.startswith("man/")]), len(self.tree["verbs"]) + 1)
         for verb in self.tree["verbs"]:
             page = self.page(f"attune-{verb['name']}").replace("\\-", "-")
@@ -47,18 +47,18 @@ class Documents(unittest.TestCase):
                     for name in option["names"]:
                         self.assertIn(f"\\fB{name}\\fR", page, verb["name"])
 
-    def test_pages_have_the_words_of_the_reference(self):
+    def test_pages_contain_the_text_of_the_reference(self):
         sections = re.findall(r"(?m)^### `attune ([a-z]+).*\n\n([A-Z]\w+(?: \w+)+)", REFERENCE.read_text())
         self.assertIn("run", dict(sections))
         for command, first_words in sections:
             self.assertIn(first_words, self.page(f"attune-{command}"))
         self.assertIn(".SH EXIT STATUS", self.page("attune"))
 
-    def test_nothing_of_markdown_is_left(self):
+    def test_pages_contain_no_markdown(self):
         for name in self.files:
             if name.startswith("man/"):
                 page = self.page(pathlib.Path(name).name.removesuffix(".1.gz"))
-                for line in re.sub(r"(?ms)^\.EX$.*?^\.EE$", "", page).split("\n"):  # without examples
+                for line in re.sub(r"(?ms)^\.EX$.*?^\.EE$", "", page).split("\n"):  # skips the examples
                     self.assertNotRegex(line, r"`|^#|^\||\]\(|\| ---", name)
 
     def test_shells_find_their_scripts(self):
@@ -66,17 +66,17 @@ class Documents(unittest.TestCase):
                      "fish/vendor_completions.d/attune.fish"):
             self.assertIn(b"__complete", self.files[name])
 
-    def test_the_same_input_gives_the_same_files(self):
+    def test_equal_input_gives_equal_files(self):
         with tempfile.TemporaryDirectory() as again:
             write_documents(again)
             self.assertEqual(files_of(pathlib.Path(again)), self.files)
 
     @unittest.skipUnless(shutil.which("man") and shutil.which("groff"), "no man")
-    def test_man_has_no_objection(self):
+    def test_man_accepts_the_pages(self):
         self.check("man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z")
 
     @unittest.skipUnless(shutil.which("mandoc"), "no mandoc")
-    def test_mandoc_has_no_objection(self):
+    def test_mandoc_accepts_the_pages(self):
         self.check("mandoc", "-T", "lint", "-W", "warning")
 
     def check(self, *command):

@@ -1,4 +1,4 @@
-"""The SDK, installed, and a project outside of this repository that finds and links it."""
+"""The installed SDK, and a project outside this repository that finds and links it."""
 
 import hashlib
 import os
@@ -46,7 +46,7 @@ class Install(unittest.TestCase):
         self.assertIn("loss", trained.stdout)
         needed = run("readelf", "-d", self.folder / "build/line").stdout
         self.assertIn("libtorch_cpu", needed)
-        self.assertNotIn("libcurl", needed)  # which takes 15 ms to load, and is for downloads
+        self.assertNotIn("libcurl", needed)  # it takes 15 ms to load and is only needed for downloads
 
     def test_an_outside_program_downloads(self):
         project = self.folder / "fetch"
@@ -67,13 +67,13 @@ class Install(unittest.TestCase):
         self.assertEqual(fetched.returncode, 0, fetched.stderr)
         self.assertEqual(target.read_text(), "hello\n")
 
-    def test_what_is_installed_names_no_file_of_the_build(self):
+    def test_installed_files_name_no_file_of_the_build(self):
         targets = "".join(file.read_text() for file in self.prefix.rglob("attune-targets*.cmake"))
         self.assertIn("attune::trainable", targets)
         self.assertNotIn(str(BUILD), targets)
         self.assertNotIn(str(ROOT / "trainable"), targets)
 
-    def test_another_libtorch_than_it_was_built_with_is_refused(self):
+    def test_a_different_libtorch_is_refused(self):
         other = self.folder / "torch"
         headers = other / "include/torch/headeronly"
         headers.mkdir(parents=True)
@@ -88,7 +88,7 @@ class Install(unittest.TestCase):
         self.assertIn("is 99.1.0, and Attune was built with", said)
         self.assertIn("-DATTUNE_TORCH_DIR=DIR", said)
 
-    def test_a_release_that_programs_are_not_compiled_for_is_not_found(self):
+    def test_an_incompatible_release_is_not_found(self):
         text = (self.project / "CMakeLists.txt").read_text()
         project = self.folder / "newer"
         project.mkdir()

@@ -1,10 +1,10 @@
-"""`make demo` on a bare Debian 12, without a network, on full disks, and interrupted in every stage.
+"""`make demo` on a bare Debian 12, without a network, on full disks, and interrupted at every stage.
 
-Takes 5 minutes on an idle machine with two CPUs, and needs root, debootstrap and the network. Run it by itself with
+Takes 5 minutes on an idle machine with two CPUs, and needs root, debootstrap and the network. Run it alone with
 `python3 tests/install/interrupted_demo_test.py`.
 
-The tests run in the order of their names, in one system: each continues where the one before was stopped, so each
-also tests that an interruption breaks nothing later.
+The tests run in one system, in the order of their names. Each continues where the previous one was interrupted, so it
+also checks that the interruption caused no later failure.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SILENCE_S = 15
 STEP_S = 3600
-# What npm needs to reach its registry; scripts/chroot copies what apt and pip need.
+# Files that npm needs to reach its registry. scripts/chroot copies the files that apt and pip need.
 NPM_FILES = ["etc/npmrc", "usr/local/etc/npmrc", "root/.npmrc"]
 HOST_VARIABLES = re.compile(r"(?i)(pip_|npm_config_|https?_proxy|no_proxy|ssl_cert|requests_ca|node_extra)")
 
@@ -53,7 +53,7 @@ def make_system(system):
 class InterruptedDemo(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background inherits SIG_IGN
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # background processes inherit SIG_IGN
         folder = tempfile.mkdtemp(prefix="attune-demo-")
         cls.addClassCleanup(call, "rm", "-rf", "--one-file-system", folder)
         cls.system = pathlib.Path(folder, "system")
@@ -64,7 +64,7 @@ class InterruptedDemo(unittest.TestCase):
 
     @contextlib.contextmanager
     def small_disk(self, folder, megabytes):
-        """A disk of that size at a folder of the system."""
+        """Mounts a disk of this size at a folder of the system."""
         place = self.system / folder
         place.mkdir(parents=True, exist_ok=True)
         call("mount", "-t", "tmpfs", "-o", f"size={megabytes}M,mode=1777", "none", place)
@@ -81,7 +81,7 @@ class InterruptedDemo(unittest.TestCase):
             env={"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", **variables})
 
     def follow(self, process, interrupt_when=None, by=signal.SIGINT):
-        """Reads until the command ends, and presses Ctrl-C once `interrupt_when(output)`. Returns status and lines."""
+        """Reads output until the command ends. Sends Ctrl-C when `interrupt_when(output)` is true. Returns status and lines."""
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         os.set_blocking(process.stdout.fileno(), False)
@@ -109,25 +109,25 @@ class InterruptedDemo(unittest.TestCase):
         self.assertEqual(interrupted, interrupt_when is not None, "it ended before it could be interrupted")
         return process.wait(), output.decode(errors="replace").splitlines()
 
-    def fails(self, remedy, network=True):
+    def check_failure(self, remedy, network=True):
         status, lines = self.follow(self.start(network=network))
         self.assertGreater(status, 0)
         last = [line for line in lines if not line.startswith("make: ")][-1]
         self.assertIn(remedy, last)
 
-    def stops(self, when):
+    def check_interrupt(self, when):
         status, lines = self.follow(self.start(), interrupt_when=when)
         self.assertIn(status, [-signal.SIGINT, 2, 130])
         self.assertIn("run the same command again", "\n".join(lines[-3:]))
 
     def has_logged(self, text, file=".deps/setup.log"):
-        """A condition: the command that is started next writes the text to a file of the clone."""
+        """Returns a condition: the next command has written the text to a file of the clone."""
         path = self.clone / file
         path.unlink(missing_ok=True)
         return lambda _: path.exists() and text in path.read_text(errors="replace")
 
-    def runs(self, program):
-        """A condition: a program runs in the system."""
+    def is_running(self, program):
+        """Returns a condition: a program is_running in the system."""
         def condition(_):
             for process in pathlib.Path("/proc").glob("[0-9]*"):
                 with contextlib.suppress(OSError):
@@ -138,43 +138,43 @@ class InterruptedDemo(unittest.TestCase):
         return condition
 
     def test_01_no_network(self):
-        self.fails("check the network", network=False)
+        self.check_failure("check the network", network=False)
 
     def test_02_packages(self):
         with self.small_disk("var/cache/apt/archives", 40):
-            self.fails("free")
+            self.check_failure("free")
         with self.small_disk("tmp", 1) as folder:
             (folder / "full").write_bytes(bytes(1 << 20))
-            self.fails("free disk space")
-        self.stops(self.has_logged("Get:1 "))
+            self.check_failure("free disk space")
+        self.check_interrupt(self.has_logged("Get:1 "))
         unpacks = self.has_logged("Unpacking gcc-12 ")
-        self.follow(self.start(), unpacks, signal.SIGKILL)  # dpkg holds out against SIGINT
-        self.stops(self.has_logged("Setting up "))
+        self.follow(self.start(), unpacks, signal.SIGKILL)  # dpkg ignores SIGINT
+        self.check_interrupt(self.has_logged("Setting up "))
 
     def test_03_wheels(self):
         with self.small_disk("src/.deps", 200):
-            self.fails("free")
-        self.stops(lambda output: "downloading LibTorch" in output)
-        self.stops(lambda _: any((self.clone / ".deps/downloads").glob("pip-target-*/*")))
+            self.check_failure("free")
+        self.check_interrupt(lambda output: "downloading LibTorch" in output)
+        self.check_interrupt(lambda _: any((self.clone / ".deps/downloads").glob("pip-target-*/*")))
         self.assertEqual(list((self.clone / ".deps").glob("*.partial")), [])
 
     def test_04_npm(self):
         with self.small_disk("src/web/node_modules", 20):
-            self.fails("free")
-        self.stops(lambda output: "npm packages" in output)
-        self.fails("check the network", network=False)
+            self.check_failure("free")
+        self.check_interrupt(lambda output: "npm packages" in output)
+        self.check_failure("check the network", network=False)
 
     def test_05_configuring(self):
         with self.small_disk("src/build", 1) as folder:
             (folder / "full").write_bytes(bytes(900 << 10))
-            self.fails("free")
-        self.stops(lambda output: "configuring" in output)
+            self.check_failure("free")
+        self.check_interrupt(lambda output: "configuring" in output)
 
     def test_06_compiling(self):
         with self.small_disk("src/build", 6):
-            self.fails("free")
-        self.stops(self.runs("cc1plus"))
-        self.stops(self.runs("ld"))
+            self.check_failure("free")
+        self.check_interrupt(self.is_running("cc1plus"))
+        self.check_interrupt(self.is_running("ld"))
 
     def test_07_sweep(self):
         status, _ = self.follow(self.start(), interrupt_when=lambda output: "accuracy" in output)
@@ -186,13 +186,13 @@ class InterruptedDemo(unittest.TestCase):
         call("mount", "--bind", self.clone, self.clone)
         call("mount", "-o", "remount,ro,bind", self.clone)
         try:
-            self.fails("make it writable")
+            self.check_failure("make it writable")
         finally:
             call("umount", "--lazy", self.clone)
 
 
 if __name__ == "__main__":
-    # In a mount namespace, whose mounts end with this process.
+    # The mounts are in a mount namespace that ends with this process.
     if not reason_to_skip() and not os.environ.get("ATTUNE_IN_NAMESPACE"):
         os.environ["ATTUNE_IN_NAMESPACE"] = "1"
         os.execvp("unshare", ["unshare", "--mount", sys.executable, __file__, *sys.argv[1:]])

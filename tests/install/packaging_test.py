@@ -1,4 +1,4 @@
-"""How packages are made: ELF headers, wheels, and the Python package where they put it. Needs no built binary."""
+"""Packaging: ELF headers, wheels and the Python package in them. The tests need no built binary."""
 
 import base64
 import csv
@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "packaging"))
 import elf  # noqa: E402
 import wheel  # noqa: E402
 
-# Imports the package as a system without these names would, and trains by hand.
+# Imports the package on a simulated system without these names, and trains without a server.
 ELSEWHERE = """
 import os, select, signal, socket, sys
 import attune.client, attune.function, attune.launcher, attune.tensorboard
@@ -47,7 +47,7 @@ print(attune.cpus, attune.by_hand)
 
 
 def program(machine, needed, interpreter=None):
-    """The smallest ELF file with these headers. Its one segment is the whole file, at an address of its own."""
+    """Returns the smallest ELF file with these headers. Its only segment is the whole file."""
     base, names = 0x400000, b"\0" + b"".join(name.encode() + b"\0" for name in needed)
     headers = 3 if interpreter else 2
     strings = 64 + 56 * headers
@@ -88,7 +88,7 @@ class Elf(Folder):
         self.assertEqual((read.machine, read.interpreter, read.needed),
                          ("aarch64", "/lib/ld-linux-aarch64.so.1", ["libm.so.6", "libc.so.6"]))
 
-    def test_finds_libraries_by_way_of_others_and_of_the_right_architecture(self):
+    def test_finds_indirect_libraries_of_the_right_architecture(self):
         binary = self.file("program", program(AARCH64, ["libone.so"], "/lib/ld-linux-aarch64.so.1"))
         self.file("a/libone.so", program(X86_64, ["libother.so"]))
         self.file("b/libone.so", program(AARCH64, ["libtwo.so", "ld-linux-aarch64.so.1"]))
@@ -101,13 +101,13 @@ class Elf(Folder):
         with self.assertRaisesRegex(elf.Error, "libnone.so for x86_64"):
             elf.libraries(binary, [self.folder])
 
-    def test_refuses_what_is_no_whole_elf_file(self):
+    def test_refuses_incomplete_elf_files(self):
         whole = program(X86_64, ["libc.so.6"], "/lib64/ld-linux-x86-64.so.2")
         for content in b"", b"#!/bin/sh\n", whole[:70], whole[:130], whole[:-20], program(3, []):
             with self.subTest(len(content)), self.assertRaises(elf.Error):
                 elf.Elf(self.file("program", content))
 
-    def test_finds_what_the_loader_of_this_machine_finds(self):
+    def test_finds_the_same_libraries_as_the_loader(self):
         tar = shutil.which("tar")
         said = subprocess.run(["ldd", tar], capture_output=True, text=True, check=True).stdout
         found = elf.libraries(tar, elf.library_folders())
@@ -141,7 +141,7 @@ class Wheel(Folder):
                     expected = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
                     self.assertEqual((digest, int(size)), (f"sha256={expected}", len(content)), name)
 
-    def test_metadata_is_that_of_pyproject(self):
+    def test_metadata_matches_pyproject(self):
         with zipfile.ZipFile(self.pure) as packed:
             read = email.message_from_bytes(packed.read(next(
                 name for name in packed.namelist() if name.endswith("/METADATA"))))
@@ -154,11 +154,11 @@ class Wheel(Folder):
         self.assertEqual(read["Description-Content-Type"], "text/markdown")
         self.assertEqual(read.get_payload(), (PACKAGE / "PYPI.md").read_text())
 
-    def test_the_version_is_that_of_the_binary(self):
+    def test_the_version_matches_the_binary(self):
         stated = re.search(r"project\(attune VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
         self.assertEqual(wheel.project()["version"], stated)
 
-    def test_the_same_files_make_the_same_wheel(self):
+    def test_equal_files_give_equal_wheels(self):
         before = self.pure.read_bytes()
         wheel.write(self.folder, [], {})
         self.assertEqual(self.pure.read_bytes(), before)
@@ -168,7 +168,7 @@ class Wheel(Folder):
         done = python(self.pure, ELSEWHERE, cwd=self.folder)
         self.assertRegex(done.stdout, r"\n[1-9]\d* True\n$", done.stderr)
 
-    def test_without_the_program_the_client_says_what_to_do(self):
+    def test_without_the_program_the_client_gives_the_next_step(self):
         cases = {("linux", "x86_64"): "attune-hpo for Linux", ("darwin", "arm64"): "attune serve"}
         for (system, machine), remedy in cases.items():
             done = python(self.pure, "import platform, types\nimport attune._serve\n"
@@ -188,18 +188,18 @@ class Pack(unittest.TestCase):
 
 
 class OtherProject(Folder):
-    """PyPI's `attune` in the folder of this package."""
+    """The package `attune` of PyPI in the folder of this package."""
 
     def setUp(self):
         super().setUp()
         shutil.copytree(PACKAGE / "attune", self.folder / "attune", ignore=shutil.ignore_patterns("__pycache__"))
         (self.folder / "attune_hpo-0.1.0.dist-info").mkdir()
 
-    def test_alone_it_is_imported(self):
+    def test_a_package_with_the_same_name_can_be_imported_alone(self):
         done = python(self.folder, "import attune, attune.client")
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_an_import_says_what_is_wrong_and_what_to_do(self):
+    def test_an_import_explains_the_conflict(self):
         for record in "attune-0.5.1.dist-info", "attune-0.4.egg-info":
             (self.folder / record).mkdir()
             done = python(self.folder, "import attune")
@@ -207,7 +207,7 @@ class OtherProject(Folder):
             self.assertIn(f"and {record.rpartition('.')[0]}.", done.stderr)
             (self.folder / record).rmdir()
 
-    def test_modules_say_so_where_the_other_one_has_replaced_the_first_file(self):
+    def test_modules_explain_the_conflict_after_files_were_replaced(self):
         (self.folder / "attune-0.5.1.dist-info").mkdir()
         (self.folder / "attune/__init__.py").write_text("")
         for name in "client", "function", "launcher", "tensorboard", "torch", "lightning", "transformers":
@@ -216,7 +216,7 @@ class OtherProject(Folder):
 
 
 def python(path, text, **options):
-    """Runs a program with the package from `path`, and no other."""
+    """Runs a program with only the package from `path`."""
     return subprocess.run([sys.executable, "-B", "-S", "-c", text], capture_output=True, text=True, timeout=PATIENCE_S,
                           env={**os.environ, "PYTHONPATH": str(path)}, **options)
 

@@ -1,4 +1,4 @@
-"""The archive and the wheel for other distributions: that they run, and by nothing of this machine's."""
+"""The archive and the wheel for other distributions run without libraries of this machine."""
 
 import os
 import pathlib
@@ -60,7 +60,7 @@ class Portable(unittest.TestCase):
         cls.wheel, = cls.folder.glob("*manylinux*.whl")
 
     def sweep(self, script):
-        """The command that runs a sweep of one trial, in a folder of the test's own."""
+        """Returns the command that runs a sweep of one trial, in a temporary folder."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.place = pathlib.Path(folder.name)
@@ -68,7 +68,7 @@ class Portable(unittest.TestCase):
         return [self.attune, "run", self.place / "sweep.yaml", "--data-dir", self.place / "data", "--port", "0",
                 "--quiet"]
 
-    def test_nothing_of_the_machine_is_loaded(self):
+    def test_loads_no_library_of_the_machine(self):
         lib = self.attune.parents[1] / "lib/attune"
         loaded = run(lib / "attune-loader", "--library-path", lib, "--list", lib / "attune").stdout
         paths = re.findall(r"=> (/\S+)", loaded)
@@ -76,13 +76,13 @@ class Portable(unittest.TestCase):
         self.assertEqual([path for path in paths if not path.startswith(f"{lib}/")], [])
         self.assertGreater(len(list((lib / "licences").iterdir())), 10)
 
-    def test_it_has_what_is_installed_below_share(self):
+    def test_contains_the_files_below_share(self):
         installed, packed = self.folder / "prefix/share", self.attune.parents[1] / "share"
         files = sorted(file.relative_to(installed) for file in installed.rglob("*") if file.is_file())
         self.assertIn(pathlib.Path("doc/attune/LICENSE"), files)
         self.assertEqual(files, sorted(file.relative_to(packed) for file in packed.rglob("*") if file.is_file()))
 
-    def test_it_runs_also_by_a_link_and_with_libraries_of_others_in_the_environment(self):
+    def test_runs_through_a_link_and_with_foreign_libraries_in_the_environment(self):
         command = self.sweep("echo epoch 1 loss=2")
         link = self.place / "attune"
         link.symlink_to(self.attune)
@@ -90,7 +90,7 @@ class Portable(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"metrics":{"loss":2.0}', done.stdout)
 
-    def test_its_guard_ends_what_it_started(self):
+    def test_its_guard_ends_its_processes(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         server = subprocess.Popen(self.sweep(f"echo $$ > {pipe}; exec sleep 1000"), stderr=subprocess.PIPE)
@@ -103,7 +103,7 @@ class Portable(unittest.TestCase):
         poll.register(worker, select.POLLIN)
         self.assertTrue(poll.poll(PATIENCE_S * 1000), "a worker outlives its executor")
 
-    def test_the_wheel_is_all_that_python_needs(self):
+    def test_the_wheel_needs_no_other_package(self):
         with tempfile.TemporaryDirectory() as name:
             prefix = pathlib.Path(name)
             installed = run(sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--ignore-installed",

@@ -1,5 +1,7 @@
-"""scripts/setup and scripts/build with fakes of apt-get, pip, npm, cmake and ninja: after an interruption, after a
-failure, and with a second run at the same time."""
+"""scripts/setup and scripts/build after an interruption, after a failure, and with two runs at the same time.
+
+The tests replace apt-get, pip, npm, cmake and ninja by stand-ins.
+"""
 
 import os
 import pathlib
@@ -13,11 +15,11 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = ["scripts/setup", "scripts/build", "scripts/common.sh", "scripts/progress.py", "web/package-lock.json",
          "CMakePresets.json", "scripts/docs_requirements.txt"]
-PATIENCE_S = 5  # less than the 10 s between two lines of progress, for which nothing may keep the output open
+PATIENCE_S = 5  # below the 10 s between two lines of progress: no process may keep the output open for the next line
 
-# Each fake notes its call. If $PAUSE names it, it writes to one named pipe and waits for another. If $FAIL names it,
-# it prints $REASON and fails.
-FAKE = r"""#!/bin/bash
+# Each stand-in records its call. The stand-in named by $PAUSE writes to one named pipe and waits for another. The one
+# named by $FAIL prints $REASON and fails.
+STAND_IN = r"""#!/bin/bash
 name=${0##*/}
 [[ $name != python3 || $1 == -m ]] || exec "$PYTHON" "$@"
 [[ $name != cmake || $1 != -DNPM* ]] || name=npm
@@ -65,7 +67,7 @@ esac
 class Scripts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background inherits SIG_IGN
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # background processes inherit SIG_IGN
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -76,9 +78,9 @@ class Scripts(unittest.TestCase):
             shutil.copy(ROOT / name, self.clone / name)
         (self.state / "bin").mkdir(parents=True)
         for name in ["apt-get", "dpkg", "dpkg-query", "sudo", "python3", "node", "npm", "cmake", "ninja"]:
-            fake = self.state / "bin" / name
-            fake.write_text(FAKE)
-            fake.chmod(0o755)
+            stand_in = self.state / "bin" / name
+            stand_in.write_text(STAND_IN)
+            stand_in.chmod(0o755)
         for name in ["paused", "continue"]:
             os.mkfifo(self.state / name)
 
@@ -106,7 +108,7 @@ class Scripts(unittest.TestCase):
         return (self.state / "calls").read_text().split().count(name)
 
     def interrupt(self, script, stage):
-        """Runs the script, and presses Ctrl-C when it is at the stage."""
+        """Runs the script and sends Ctrl-C when it has reached the stage."""
         process = self.start(script, PAUSE=stage)
         (self.state / "paused").read_text()
         os.killpg(process.pid, signal.SIGINT)
@@ -124,7 +126,7 @@ class Scripts(unittest.TestCase):
         self.assertEqual((status, errors), (0, ""))
         self.assertEqual(self.run_script("setup"), (0, "", ""))
 
-    def test_setup_says_what_to_do_after_a_failure(self):
+    def test_setup_gives_the_next_step_after_a_failure(self):
         for stage in ["apt-get-update", "apt-get-install", "python3", "npm"]:
             for reason, remedy in [("Temporary failure resolving 'deb.debian.org'", "check the network"),
                                    ("[Errno 28] No space left on device", "free 3 GB"),

@@ -1,6 +1,6 @@
-"""The server image: does what packaging/Containerfile says, in a bare Debian 12, since no registry is at hand.
+"""The server image: runs the instructions of packaging/Containerfile in a bare Debian 12, without a registry.
 
-Knows the instructions that the file uses, and fails on others.
+The test knows only the instructions that the file uses and fails on others.
 """
 
 import fcntl
@@ -25,7 +25,7 @@ _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 
 
 class Image:
-    """A Containerfile: `build` are the commands that make its root, the rest is what it declares."""
+    """A Containerfile: `build` has the commands that create its root; the other fields are its declarations."""
 
     def __init__(self, text):
         self.build, self.user, arguments = [], "root", {}
@@ -75,7 +75,7 @@ class Image:
 class Server(unittest.TestCase):
     def setUp(self):
         self.image = Image((ROOT / "packaging/Containerfile").read_text())
-        # For each line that it reads, the health check's exit status; at the end, the server's.
+        # Prints the exit status of the health check for each input line, and of the server at the end.
         script = "\n".join([
             *self.image.build, self.image.as_user([*self.image.entrypoint, "version"]),
             f"{self.image.as_user(self.image.entrypoint + self.image.command)} 2>&1 & server=$!",
@@ -88,27 +88,27 @@ class Server(unittest.TestCase):
         self.said = []
         for line in self.container.stdout:
             self.said.append(line)
-            if line.startswith("page "):  # it serves
+            if line.startswith("page "):  # the server is ready
                 break
 
     def get(self, path):
         with urllib.request.urlopen(f"http://localhost:{self.image.ports[0]}{path}", timeout=PATIENCE_S) as answer:
             return answer.status
 
-    def test_it_serves_as_a_user_and_keeps_data_in_the_volume(self):
+    def test_it_runs_as_a_user_and_keeps_data_in_the_volume(self):
         self.assertRegex(self.said[0], r"^attune \d", self.said)
-        self.assertRegex(self.image.base, r"\bdebian:12-slim$")  # which the chroot stands in for
+        self.assertRegex(self.image.base, r"\bdebian:12-slim$")  # the chroot replaces this image
         self.assertEqual(self.get("/livez"), 200)
         self.assertEqual(self.get("/"), 200)
         with socket.create_connection(("localhost", self.image.ports[1])):
-            pass  # executors find it
+            pass  # the port for executors is open
         processes = [pathlib.Path(path) for path in glob.glob("/proc/[0-9]*/cmdline")]
         server, = (path for path in processes if self.image.volume.encode() in path.read_bytes()
                    and b"attune-loader" in path.read_bytes())
         self.assertNotEqual(server.stat().st_uid, 0)
         self.assertTrue((server.parent / "root" / self.image.volume[1:] / "token").exists())
 
-    def test_its_health_check_passes_and_it_ends_when_told_to(self):
+    def test_its_health_check_passes_and_sigterm_ends_it(self):
         said, _ = self.container.communicate("check\n", timeout=PATIENCE_S)
         lines = said.splitlines()
         self.assertIn("0", lines)
@@ -116,7 +116,7 @@ class Server(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if "ATTUNE_TEST_INSIDE" not in os.environ:  # a network of the test's own, so that the ports of the image are free
+    if "ATTUNE_TEST_INSIDE" not in os.environ:  # uses a new network namespace, so that the ports of the image are free
         subprocess.run([ROOT / "scripts/chroot", "new", CHROOT, "python3-venv"], check=True)
         os.execvpe("unshare", ["unshare", "--net", sys.executable, "-B", *sys.argv], {**os.environ, "ATTUNE_TEST_INSIDE": "1"})
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:

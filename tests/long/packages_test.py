@@ -1,4 +1,4 @@
-"""What `make package` has made, on bare Debian 12 systems of this machine's architecture and of aarch64."""
+"""The packages of `make package` on bare Debian 12 systems, for this machine's architecture and for aarch64."""
 
 import email
 import hashlib
@@ -16,7 +16,7 @@ PACKAGES = pathlib.Path(os.environ["ATTUNE_PACKAGES"])
 CHROOTS = ROOT / "build-chroots"
 TO_FIRST_SWEEP_S = 60  # from `pip install FILE` to the end of the example
 MAKE_ENVIRONMENT = "python3 -m venv env\nPATH=$HOME/env/bin:$PATH\n"
-PATIENCE_S = 1800  # programs of another architecture are emulated
+PATIENCE_S = 1800  # programs for other architectures are emulated
 
 SWEEP = """
 command: [python3, -c, "import attune; attune.init(); attune.report({'loss': attune.config['x']})"]
@@ -33,7 +33,7 @@ def setUpModule():
 
 
 def examples():
-    """{file: the program of the documentation that starts a server for itself}."""
+    """Returns {file: a program of the documentation that starts a local server}."""
     found = {}
     for file in ROOT / "docs/reference/python.md", ROOT / "clients/python/PYPI.md":
         for block in re.findall(r"^```python[^\n]*\n(.*?)^```", file.read_text(), re.M | re.S):
@@ -47,10 +47,10 @@ class System(unittest.TestCase):
 
     chroot, machine, debian = "amd64", "x86_64", "amd64"
     binds = [f"{PACKAGES}:/packages"]
-    prepare = ""  # before a sweep runs
+    prepare = ""  # commands before a sweep
 
     def run_in(self, script, *binds):
-        """What a script prints in the system, which it cannot change."""
+        """Runs a script in the system, which it cannot change, and returns its output."""
         command = [ROOT / "scripts/chroot", "run"]
         for bind in (*self.binds, *binds):
             command += ["--bind", bind]
@@ -84,7 +84,7 @@ class Installed:
                            "attune run sweep.yaml --quiet -o json\n")
         self.assertIn('"metrics":{"loss":1.0}', said)
 
-    def test_the_archive_runs_where_it_is_unpacked(self):
+    def test_the_archive_runs_from_any_folder(self):
         said = self.run_in(f"tar -xzf /packages/attune-*-linux-{self.machine}.tar.gz\nattune-*/bin/attune version\n")
         self.assertRegex(said, r"^attune \d")
 
@@ -136,7 +136,7 @@ class Files(System):
         self.assertEqual(sorted(ours.items()), sorted(theirs.items()))
         self.assertEqual(ours.get_payload().strip(), theirs.get_payload().strip())
 
-    def test_sums_are_those_of_all_packages(self):
+    def test_checksums_cover_all_packages(self):
         listed = dict(reversed(line.split()) for line in (PACKAGES / "SHA256SUMS").read_text().splitlines())
         files = {file.name: file for file in PACKAGES.iterdir() if file.name != "SHA256SUMS"}
         self.assertEqual(listed, {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()})

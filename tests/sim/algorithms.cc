@@ -18,58 +18,58 @@ Entry<Scheduler> ToyEntry(std::string name) {
           }};
 }
 
-// A scheduler that a fault is put around.
-class Wrapped : public Scheduler {
+// A base class for schedulers with a fault: forwards every call to a real scheduler.
+class SchedulerWrapper : public Scheduler {
  public:
-  explicit Wrapped(std::unique_ptr<Scheduler> seeing) : seeing_(std::move(seeing)) {}
+  explicit SchedulerWrapper(std::unique_ptr<Scheduler> wrapped) : wrapped_(std::move(wrapped)) {}
 
   Verdict Judge(const TrialView& trial, const Report& report) const override {
-    return seeing_->Judge(trial, report);
+    return wrapped_->Judge(trial, report);
   }
   std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override {
-    return seeing_->NextMilestone(trial, after);
+    return wrapped_->NextMilestone(trial, after);
   }
-  NextMove Next(const SweepView& view) const override { return seeing_->Next(view); }
-  const std::set<CheckpointId>& Retained() const override { return seeing_->Retained(); }
-  void Observe(const Event& event) override { seeing_->Observe(event); }
-  void Adapt(const SweepSpec& spec) override { seeing_->Adapt(spec); }
-  void Save(ArchiveWriter& archive) const override { seeing_->Save(archive); }
-  void Load(ArchiveReader& archive) override { seeing_->Load(archive); }
-  std::vector<Step> Rungs() const override { return seeing_->Rungs(); }
+  NextMove Next(const SweepView& view) const override { return wrapped_->Next(view); }
+  const std::set<CheckpointId>& Retained() const override { return wrapped_->Retained(); }
+  void Observe(const Event& event) override { wrapped_->Observe(event); }
+  void Adapt(const SweepSpec& spec) override { wrapped_->Adapt(spec); }
+  void Save(ArchiveWriter& archive) const override { wrapped_->Save(archive); }
+  void Load(ArchiveReader& archive) override { wrapped_->Load(archive); }
+  std::vector<Step> Rungs() const override { return wrapped_->Rungs(); }
 
  private:
-  std::unique_ptr<Scheduler> seeing_;
+  std::unique_ptr<Scheduler> wrapped_;
 };
 
-// Takes every trial for two.
-class SeesDouble final : public Wrapped {
+// Observes each report for two trials.
+class DoubleRecorder final : public SchedulerWrapper {
  public:
-  using Wrapped::Wrapped;
+  using SchedulerWrapper::SchedulerWrapper;
 
   void Observe(const Event& event) override {
-    Wrapped::Observe(event);
-    Event again = event;
-    auto* reported = std::get_if<TrialReported>(&again.fact);
+    SchedulerWrapper::Observe(event);
+    Event copy = event;
+    auto* reported = std::get_if<TrialReported>(&copy.fact);
     if (reported == nullptr) return;
     reported->attempt.trial.number.value += 1'000'000;
-    Wrapped::Observe(again);
+    SchedulerWrapper::Observe(copy);
   }
 };
 
-// Promotes nobody while something runs.
-class ForgetsPaused final : public Wrapped {
+// Promotes no trial while another one runs.
+class LatePromoter final : public SchedulerWrapper {
  public:
-  using Wrapped::Wrapped;
+  using SchedulerWrapper::SchedulerWrapper;
 
   NextMove Next(const SweepView& view) const override {
-    NextMove next = Wrapped::Next(view);
-    const bool forgets = std::holds_alternative<Promote>(next) && view.running > 0;
-    return forgets ? Wait{"wrong on purpose"} : next;
+    NextMove next = SchedulerWrapper::Next(view);
+    const bool delay = std::holds_alternative<Promote>(next) && view.running > 0;
+    return delay ? Wait{"wrong on purpose"} : next;
   }
 };
 
 template <class Fault>
-Entry<Scheduler> With(Entry<Scheduler> entry) {
+Entry<Scheduler> WithFault(Entry<Scheduler> entry) {
   entry.make =
       [make = std::move(entry.make)](const SweepSpec& spec) -> Result<std::unique_ptr<Scheduler>> {
     auto made = make(spec);
@@ -79,26 +79,26 @@ Entry<Scheduler> With(Entry<Scheduler> entry) {
   return entry;
 }
 
-Algorithms Known(Variant variant) {
-  Algorithms made;
-  searchers::RegisterSearchers(made);
+Algorithms MakeAlgorithms(Variant variant) {
+  Algorithms algorithms;
+  searchers::RegisterSearchers(algorithms);
   Algorithms schedulers;
   schedulers::RegisterSchedulers(schedulers);
   for (const Entry<Scheduler>& entry : schedulers.schedulers()) {
     if (variant == Variant::kForgetsPaused) {
-      made.Add(With<ForgetsPaused>(entry));
+      algorithms.Add(WithFault<LatePromoter>(entry));
     } else {
-      const bool doubled = variant == Variant::kRecordsTwice && entry.name == "asha";
-      made.Add(doubled ? With<SeesDouble>(entry) : entry);
+      const bool records_twice = variant == Variant::kRecordsTwice && entry.name == "asha";
+      algorithms.Add(records_twice ? WithFault<DoubleRecorder>(entry) : entry);
     }
   }
-  made.Add(Entry<Searcher>{.name = std::string(kPondering), .make = [](const SweepSpec& spec) {
-                             return Result<std::unique_ptr<Searcher>>(
-                                 std::make_unique<Pondering>(spec));
-                           }});
-  made.Add(ToyEntry<Halving>("halving"));
-  made.Add(ToyEntry<Exploiting>("exploiting"));
-  return made;
+  algorithms.Add(Entry<Searcher>{
+      .name = std::string(kSlowSearcher), .make = [](const SweepSpec& spec) {
+        return Result<std::unique_ptr<Searcher>>(std::make_unique<SlowSearcher>(spec));
+      }});
+  algorithms.Add(ToyEntry<PausingHalving>("halving"));
+  algorithms.Add(ToyEntry<ExploitScheduler>("exploiting"));
+  return algorithms;
 }
 
 template <class Algorithm>
@@ -111,22 +111,22 @@ std::vector<std::string> NamesOf(const std::vector<Entry<Algorithm>>& entries) {
 }  // namespace
 
 const Algorithms& TestAlgorithms() {
-  static const Algorithms algorithms = Known(Variant::kNone);
+  static const Algorithms algorithms = MakeAlgorithms(Variant::kNone);
   return algorithms;
 }
 
 const Algorithms& AlgorithmsFor(Variant variant) {
-  static const Algorithms doubled = Known(Variant::kRecordsTwice);
-  static const Algorithms forgetful = Known(Variant::kForgetsPaused);
-  if (variant == Variant::kForgetsPaused) return forgetful;
-  return variant == Variant::kRecordsTwice ? doubled : TestAlgorithms();
+  static const Algorithms records_twice = MakeAlgorithms(Variant::kRecordsTwice);
+  static const Algorithms late_promotions = MakeAlgorithms(Variant::kForgetsPaused);
+  if (variant == Variant::kForgetsPaused) return late_promotions;
+  return variant == Variant::kRecordsTwice ? records_twice : TestAlgorithms();
 }
 
 const std::vector<std::string>& SearcherNames() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> quick = NamesOf(TestAlgorithms().searchers());
-    std::erase(quick, kPondering);
-    return quick;
+    std::vector<std::string> fast_names = NamesOf(TestAlgorithms().searchers());
+    std::erase(fast_names, kSlowSearcher);
+    return fast_names;
   }();
   return names;
 }

@@ -7,19 +7,21 @@
 
 namespace attune::sim {
 
-// Where a trial's program ends by itself and with success, before its last step: it has converged,
-// or has nothing to do. Each of its attempts ends there, one that goes on from there at once.
+// An early, successful end of a trial's program, for example because it has converged. Every
+// attempt of the trial ends at this step. An attempt that resumes from this step ends at once.
 struct Ending {
   enum class Way {
-    kSilent,  // in place of the report at that step
-    kLast,    // behind that report, which then waits for nobody, as the SDK's last one
-    kLeaves,  // the same, but where the report waits nobody waits for the answer
+    kSilent,  // ends instead of reporting this step
+    kLast,    // ends after the report, which asks for no verdict, like the last report of the SDK
+    kLeaves,  // ends after the report; the report may ask for a verdict, but the program does not
+              // wait
   };
   Step at{0};
   Way way = Way::kSilent;
 };
 
-// Of so many of the trials; nullopt: it goes on to the last step of its sweep.
+// Draws the ending of a trial. A share of 1 - `share` of all trials get nullopt and train to the
+// last step of the sweep.
 std::optional<Ending> EndingOf(const TrialId& trial, uint64_t seed, double share, Step last);
 
 }  // namespace attune::sim

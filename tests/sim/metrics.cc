@@ -8,12 +8,12 @@
 namespace attune::sim {
 
 Metrics MetricsAt(const TrialId& trial, Step step, double loss) {
-  constexpr double kNotFinite = 0.02;  // of all reports
+  constexpr double kNotFiniteShare = 0.02;
   RandomStream random(trial.sweep.value, trial.number, "sim/cost/" + std::to_string(step.value));
-  const bool finite = random.Uniform(0, 1) >= kNotFinite;
+  const bool finite = random.Uniform(0, 1) >= kNotFiniteShare;
   const double cost = finite ? random.Uniform(0, 1) : std::numeric_limits<double>::quiet_NaN();
-  const double within = random.Uniform(0, 1);  // of the unit of time
-  return {{"loss", loss}, {"cost", cost}, {kSamples, static_cast<double>(step.value) + within}};
+  const double fraction = random.Uniform(0, 1);  // samples since the last whole step
+  return {{"loss", loss}, {"cost", cost}, {kSamples, static_cast<double>(step.value) + fraction}};
 }
 
 Step NextStep(const TrialId& trial, Step step, bool measured) {

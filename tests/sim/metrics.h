@@ -5,15 +5,16 @@
 
 namespace attune::sim {
 
-// That some sweeps measure time in.
+// The metric that some sweeps use as their unit of time.
 inline constexpr char kSamples[] = "samples";
 
-// What a gang reports at a step: its loss, and a cost between 0 and 1 that has nothing to do with
-// it, for sweeps with several objectives or with constraints. At some steps it is not finite. And
-// its samples, which are the step and a part of one.
+// The metrics of a report: the loss; an independent cost between 0 and 1, for sweeps with several
+// objectives or with constraints; and the samples, which are between `step` and `step` + 1. In some
+// reports the cost is not finite.
 Metrics MetricsAt(const TrialId& trial, Step step, double loss);
 
-// The step of the report after that of `step`, `measured` in samples or counted.
+// The step of the next report after `step`. If the sweep counts samples (`measured`), steps may be
+// skipped.
 Step NextStep(const TrialId& trial, Step step, bool measured);
 
 }  // namespace attune::sim

@@ -8,8 +8,8 @@
 namespace attune::sim {
 namespace {
 
-constexpr int64_t kThinkUs = 20 * simulate::kSecondUs;  // at most
-constexpr int64_t kAskAgainUs = 5 * simulate::kSecondUs;
+constexpr int64_t kMaxThinkUs = 20 * simulate::kSecondUs;
+constexpr int64_t kRetryUs = 5 * simulate::kSecondUs;
 
 template <class Map>
 const auto& Pick(const Map& map, int64_t index) {
@@ -20,81 +20,83 @@ const auto& Pick(const Map& map, int64_t index) {
 
 }  // namespace
 
-void People::Insist(Command command, std::function<void(bool)> then) {
-  Insist(std::vector<Command>{std::move(command)}, std::move(then));
+void People::SubmitUntilAnswered(Command command, std::function<void(bool)> then) {
+  SubmitUntilAnswered(std::vector<Command>{std::move(command)}, std::move(then));
 }
 
-void People::Insist(std::vector<Command> commands, std::function<void(bool)> then) {
-  Insist(commands, then, std::make_shared<bool>(false));
+void People::SubmitUntilAnswered(std::vector<Command> commands, std::function<void(bool)> then) {
+  SubmitUntilAnswered(commands, then, std::make_shared<bool>(false));
 }
 
-// The first answer counts, whichever of the questions it is to.
-void People::Insist(const std::vector<Command>& commands, const std::function<void(bool)>& then,
-                    const std::shared_ptr<bool>& answered) {
+// The request may be sent several times. Only the first answer counts.
+void People::SubmitUntilAnswered(const std::vector<Command>& commands,
+                                 const std::function<void(bool)>& then,
+                                 const std::shared_ptr<bool>& answered) {
   server_.Submit(commands, [this, answered, then,
-                            left = commands.size()](const ServerHost::Answer& answer) mutable {
-    if (!answer.ok() && answer.error().code == ErrorCode::kStorageFull) return;  // ask again
+                            remaining = commands.size()](const ServerHost::Answer& answer) mutable {
+    if (!answer.ok() && answer.error().code == ErrorCode::kStorageFull) return;  // retry
     if (*answered) return;
     if (answer.ok()) promises_.OnAnswered(*answer);
-    if (--left > 0) return;
+    if (--remaining > 0) return;
     *answered = true;
     if (then) then(answer.ok());
   });
-  timeline_.After(kAskAgainUs, [this, answered, commands, then] {
-    if (!*answered) Insist(commands, then, answered);
+  timeline_.After(kRetryUs, [this, answered, commands, then] {
+    if (!*answered) SubmitUntilAnswered(commands, then, answered);
   });
 }
 
-void People::DoSomething() {
-  auto command = Whim();
+void People::DoRandomAction() {
+  auto command = DrawAction();
   if (!command) return;
-  // What they looked at may be out of date when they ask.
-  const int64_t after_us = Integer(0, 1) == 0 ? 0 : Integer(0, kThinkUs);
-  timeline_.After(after_us, [this, life = life_, command = std::move(*command)] {
-    if (life == life_) Ask(command);
+  // The user may act on outdated information.
+  const int64_t after_us = Integer(0, 1) == 0 ? 0 : Integer(0, kMaxThinkUs);
+  timeline_.After(after_us, [this, generation = generation_, command = std::move(*command)] {
+    if (generation == generation_) SubmitOnce(command);
   });
 }
 
-void People::Ask(Command command) {
+void People::SubmitOnce(Command command) {
   server_.Submit(std::move(command), [this](const ServerHost::Answer& answer) {
     if (answer.ok()) promises_.OnAnswered(*answer);
   });
 }
 
-void People::DrainSomething() {
+void People::DrainOrResumeRandomExecutor() {
   if (books_.executors.empty()) return;
   auto chosen = books_.executors.begin();
   std::advance(chosen, Integer(0, std::ssize(books_.executors) - 1));
   const std::string& name = chosen->first;
-  if (Integer(0, 1) == 0) return Ask(ResumeExecutor{name});
-  Ask(DrainExecutor{name, "", Integer(0, 1) == 0});
+  if (Integer(0, 1) == 0) return SubmitOnce(ResumeExecutor{name});
+  SubmitOnce(DrainExecutor{name, "", Integer(0, 1) == 0});
 }
 
-void People::Tidy() {
+void People::ResumeEverything() {
   for (const auto& [id, sweep] : books_.sweeps) {
-    if (sweep.state == SweepState::kPaused) Insist(ResumeSweep{id});
+    if (sweep.state == SweepState::kPaused) SubmitUntilAnswered(ResumeSweep{id});
   }
   for (const auto& [name, executor] : books_.executors) {
     if (executor.drained || executor.quarantined || !executor.excluded.empty())
-      Insist(ResumeExecutor{name});
+      SubmitUntilAnswered(ResumeExecutor{name});
   }
 }
 
-std::optional<Command> People::Whim() {
+std::optional<Command> People::DrawAction() {
   if (books_.sweeps.empty()) return std::nullopt;
   const SweepBook& sweep = Pick(books_.sweeps, Integer(0, std::ssize(books_.sweeps) - 1));
-  if (sweep.trials.empty() || Integer(0, 1) == 0) return WhimAbout(sweep);
-  return WhimAbout(Pick(sweep.trials, Integer(0, std::ssize(sweep.trials) - 1)));
+  if (sweep.trials.empty() || Integer(0, 1) == 0) return DrawActionOn(sweep);
+  return DrawActionOn(Pick(sweep.trials, Integer(0, std::ssize(sweep.trials) - 1)));
 }
 
-// As a person would have it who looked at the sweep just now.
-EditSweep People::Edit(const SweepBook& sweep) {
+// Draws an edit of the sweep's newest state.
+EditSweep People::DrawEdit(const SweepBook& sweep) {
   EditSweep edit{.sweep = sweep.id, .spec = sweep.spec, .seen = books_.last_seq};
   SweepSpec& spec = *edit.spec;
-  if (Integer(0, 1) == 0) spec.space = OtherRanges(spec.space);
+  if (Integer(0, 1) == 0) spec.space = DrawRanges(spec.space);
   if (Integer(0, 2) == 0) spec.priority = static_cast<int>(Integer(-1, 1));
   if (Integer(0, 2) == 0) spec.max_concurrent_trials = static_cast<int>(Integer(0, 3));
-  if (Integer(0, 2) == 0) spec.stop.max_trials = sweep.Created() + static_cast<int>(Integer(1, 3));
+  if (Integer(0, 2) == 0)
+    spec.stop.max_trials = sweep.CreatedCount() + static_cast<int>(Integer(1, 3));
   if (Integer(0, 3) == 0) spec.failure.max_restarts += static_cast<int>(Integer(1, 2));
   if (Integer(0, 3) == 0) spec.stop.targets = {Integer(0, 1) == 0 ? 0.1 : 0.9};
   const auto factor = spec.scheduler.options.find("reduction_factor");
@@ -102,15 +104,15 @@ EditSweep People::Edit(const SweepBook& sweep) {
   return edit;
 }
 
-// Each range keeps a part of itself, or grows; each choice loses its last value, where it has more.
-SearchSpace People::OtherRanges(const SearchSpace& space) {
+// Shrinks or extends some of the ranges, and removes the last value from some of the choices.
+SearchSpace People::DrawRanges(const SearchSpace& space) {
   std::vector<Parameter> parameters = space.parameters();
   for (Parameter& parameter : parameters) {
     if (Integer(0, 1) == 0) continue;
     if (auto* range = std::get_if<FloatDomain>(&parameter.domain)) {
       range->max = Integer(0, 1) == 0 ? range->max * 2 : (range->min + range->max) / 2;
-    } else if (auto* whole = std::get_if<IntDomain>(&parameter.domain)) {
-      whole->max = Integer(0, 1) == 0 ? whole->max + whole->step : whole->min;
+    } else if (auto* integers = std::get_if<IntDomain>(&parameter.domain)) {
+      integers->max = Integer(0, 1) == 0 ? integers->max + integers->step : integers->min;
     } else if (auto* choice = std::get_if<CategoricalDomain>(&parameter.domain)) {
       if (choice->values.size() > 1) choice->values.pop_back();
     }
@@ -118,8 +120,8 @@ SearchSpace People::OtherRanges(const SearchSpace& space) {
   return SearchSpace::Check(parameters).empty() ? SearchSpace(std::move(parameters)) : space;
 }
 
-std::optional<Command> People::WhimAbout(const SweepBook& sweep) {
-  if (edit_ && Integer(0, 2) == 0) return Edit(sweep);
+std::optional<Command> People::DrawActionOn(const SweepBook& sweep) {
+  if (edit_ && Integer(0, 2) == 0) return DrawEdit(sweep);
   if (Ended(sweep.state) && Integer(0, 9) == 0) return DeleteSweep{sweep.id, books_.last_seq};
   switch (Integer(0, 9)) {
     case 0:
@@ -131,7 +133,8 @@ std::optional<Command> People::WhimAbout(const SweepBook& sweep) {
     case 4:
     case 5: {
       ExtendSweep extend{.sweep = sweep.id};
-      if (Integer(0, 1) == 0) extend.max_trials = sweep.Created() + static_cast<int>(Integer(1, 3));
+      if (Integer(0, 1) == 0)
+        extend.max_trials = sweep.CreatedCount() + static_cast<int>(Integer(1, 3));
       if (Integer(0, 1) == 0) extend.max_step = Step(sweep.spec.max_step.value + Integer(1, 3));
       return extend;
     }
@@ -142,13 +145,14 @@ std::optional<Command> People::WhimAbout(const SweepBook& sweep) {
     default: {
       if (sweep.trials.empty()) return std::nullopt;
       const TrialBook& example = sweep.trials.begin()->second;
-      Insist(EnqueueTrial{sweep.id, example.config, "enqueue-" + std::to_string(++keys_)});
+      SubmitUntilAnswered(
+          EnqueueTrial{sweep.id, example.config, "enqueue-" + std::to_string(++keys_)});
       return std::nullopt;
     }
   }
 }
 
-std::optional<Command> People::WhimAbout(const TrialBook& trial) {
+std::optional<Command> People::DrawActionOn(const TrialBook& trial) {
   switch (Integer(0, 5)) {
     case 0:
       return KillTrial{trial.id};

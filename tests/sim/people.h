@@ -13,7 +13,7 @@
 
 namespace attune::sim {
 
-// People and their programs, who ask the server over and over until it answers.
+// Simulated users and their programs. They repeat a request until the server answers.
 class People {
  public:
   People(simulate::Timeline& timeline, RandomStream& random, ServerHost& server, const Books& books,
@@ -25,32 +25,34 @@ class People {
         promises_(promises),
         edit_(edit) {}
 
-  // Asked again until there is an answer, with the same key where there is one. `then` is told
-  // whether it was accepted; of several that come in one request, whether the last was.
-  void Insist(Command command, std::function<void(bool accepted)> then = {});
-  void Insist(std::vector<Command> commands, std::function<void(bool accepted)> then);
+  // Repeats a command, with the same idempotency key, until the server answers. Calls `then` with
+  // whether the server accepted it; for several commands in one request, the last one counts.
+  void SubmitUntilAnswered(Command command, std::function<void(bool accepted)> then = {});
+  void SubmitUntilAnswered(std::vector<Command> commands, std::function<void(bool accepted)> then);
 
-  // Something that a person may take into their head, of any sweep or trial. Not insisted on.
-  void DoSomething();
+  // Sends a random command about any sweep or trial, once.
+  void DoRandomAction();
 
-  // Some executor is drained or resumed. Not insisted on either.
-  void DrainSomething();
+  // Drains or resumes a random executor. Sends the command once.
+  void DrainOrResumeRandomExecutor();
 
-  // A backup was restored: what they were about to ask is about what is no more.
-  void Forget() { ++life_; }
+  // Must be called after a restore from a backup. Drops commands that wait to be sent, because
+  // their sweeps and trials may no longer exist.
+  void DropPendingActions() { ++generation_; }
 
-  // What was paused or drained goes on, so that it can come to its end.
-  void Tidy();
+  // Resumes all paused sweeps and drained executors, so that every sweep can end.
+  void ResumeEverything();
 
  private:
-  void Insist(const std::vector<Command>& commands, const std::function<void(bool accepted)>& then,
-              const std::shared_ptr<bool>& answered);
-  void Ask(Command command);  // once
-  std::optional<Command> Whim();
-  std::optional<Command> WhimAbout(const SweepBook& sweep);
-  std::optional<Command> WhimAbout(const TrialBook& trial);
-  EditSweep Edit(const SweepBook& sweep);
-  SearchSpace OtherRanges(const SearchSpace& space);
+  void SubmitUntilAnswered(const std::vector<Command>& commands,
+                           const std::function<void(bool accepted)>& then,
+                           const std::shared_ptr<bool>& answered);
+  void SubmitOnce(Command command);
+  std::optional<Command> DrawAction();
+  std::optional<Command> DrawActionOn(const SweepBook& sweep);
+  std::optional<Command> DrawActionOn(const TrialBook& trial);
+  EditSweep DrawEdit(const SweepBook& sweep);
+  SearchSpace DrawRanges(const SearchSpace& space);
   int64_t Integer(int64_t low, int64_t high) { return random_.Integer(low, high); }
 
   simulate::Timeline& timeline_;
@@ -60,7 +62,7 @@ class People {
   Promises& promises_;
   const bool edit_;
   int keys_ = 0;
-  int life_ = 0;
+  int generation_ = 0;
 };
 
 }  // namespace attune::sim

@@ -19,22 +19,23 @@ namespace {
 using simulate::kSecondUs;
 
 constexpr int64_t kGibibyte = int64_t{1} << 30;
-constexpr SweepId kEarlier(1'000'000);  // before the world began
+constexpr SweepId kEarlierSweep(1'000'000);  // a sweep that ended before the world began
 constexpr uint32_t kEarlierTrials = 12;
-constexpr uint64_t kSqliteEvery = 200;   // seeds; it is slower than memory
-constexpr int64_t kManySlotsEvery = 60;  // worlds; they are slower than others
-constexpr int64_t kOneSlotEvery = 25;    // of the others
-constexpr double kEndEarly = 0.3;        // of all sweeps
+constexpr uint64_t kSqliteEvery = 200;  // one seed in 200 uses SQLite, which is slower than memory
+constexpr int64_t kManySlotsEvery =
+    60;  // one world in 60 has many slots; these are slower than others
+constexpr int64_t kOneSlotEvery = 25;   // one of 25 other worlds has a single slot
+constexpr double kEndEarlyShare = 0.3;  // share of sweeps with programs that end early
 
 class Planner {
  public:
   explicit Planner(uint64_t seed)
       : random_(seed, TrialNumber{}, "sim/plan"),
-        stoppers_(seed, TrialNumber{}, "sim/stoppers"),
-        labels_(seed, TrialNumber{}, "sim/labels"),
-        policies_(seed, TrialNumber{}, "sim/policies"),
-        elastic_(seed, TrialNumber{}, "sim/elastic"),
-        sizes_(seed, TrialNumber{}, "sim/sizes") {
+        stopper_draws_(seed, TrialNumber{}, "sim/stoppers"),
+        label_draws_(seed, TrialNumber{}, "sim/labels"),
+        policy_draws_(seed, TrialNumber{}, "sim/policies"),
+        elastic_draws_(seed, TrialNumber{}, "sim/elastic"),
+        size_draws_(seed, TrialNumber{}, "sim/sizes") {
     plan_.seed = seed;
   }
 
@@ -54,7 +55,7 @@ class Planner {
                                                .memory_bytes = Integer(4, 16) * kGibibyte}});
     }
     const int64_t sweeps = Integer(1, 3);
-    const bool equal = sweeps > 1 && OneIn(3);  // so that their shares can be compared
+    const bool equal = sweeps > 1 && OneIn(3);  // equal sweeps allow checks of fair shares
     for (int64_t i = 0; i < sweeps; ++i) {
       if (i > 0 && equal) {
         plan_.sweeps.push_back(plan_.sweeps.front());
@@ -69,13 +70,13 @@ class Planner {
     MakeFolders();
     if (OneIn(10)) MakeSpanning();
     MakeElastic();
-    MakeGone();
+    MakeLostHost();
     MakeLabels();
-    MakeLives();
+    MakeLifetimes();
     MakeShares();
     MakeRestores();
-    if (labels_.Integer(1, 4) == 1) plan_.drains = labels_.Uniform(0.2, 3);
-    if (policies_.Integer(1, 3) == 1) plan_.faults.host_ails = policies_.Uniform(0, 3);
+    if (label_draws_.Integer(1, 4) == 1) plan_.drains = label_draws_.Uniform(0.2, 3);
+    if (policy_draws_.Integer(1, 3) == 1) plan_.faults.health_changes = policy_draws_.Uniform(0, 3);
     MakeDisks();
     return std::move(plan_);
   }
@@ -84,7 +85,7 @@ class Planner {
   int64_t Integer(int64_t low, int64_t high) { return random_.Integer(low, high); }
   bool Coin() { return OneIn(2); }
   bool OneIn(int64_t n) { return Integer(1, n) == 1; }
-  double Rate(double most) { return Coin() ? 0 : random_.Uniform(0, most); }
+  double Rate(double max) { return Coin() ? 0 : random_.Uniform(0, max); }
 
   void MakeFaults() {
     FaultRates& faults = plan_.faults;
@@ -132,46 +133,46 @@ class Planner {
       spec.scheduler = SpecOf("fifo");
     spec.searcher = SpecOf(countable && Coin() ? "grid" : PickName(SearcherNames()));
     if (!TestAlgorithms().MakeSearcher(spec).ok()) spec.searcher = SpecOf("random");
-    if (OneIn(20)) spec.searcher = SpecOf(std::string(kPondering));  // about each tenth world
+    if (OneIn(20)) spec.searcher = SpecOf(std::string(kSlowSearcher));  // in about one world of ten
     if (const auto option = spec.searcher.options.find("startup_trials");
         option != spec.searcher.options.end()) {
-      option->second = Integer(1, 3);  // so that few trials make a model
+      option->second = Integer(1, 3);  // a model after few trials
     }
     DrawOptions(spec, random_);
-    MeasureTime(spec);
+    DrawTimeUnit(spec);
     DrawGrowth(spec);
-    BeginWarm(planned);
-    EndEarly(planned);
+    DrawWarmStart(planned);
+    DrawEarlyEnds(planned);
     return planned;
   }
 
-  // From a stream of its own, so that all else is drawn as it was.
-  static void EndEarly(PlannedSweep& planned) {
+  // These functions draw from separate random streams. So a change in one of them does not change
+  // what the same seed draws elsewhere.
+  static void DrawEarlyEnds(PlannedSweep& planned) {
     if (planned.spec.External()) return;
     RandomStream random(planned.spec.seed, TrialNumber{}, "sim/endings");
-    if (random.Uniform() < kEndEarly) planned.ends_early = random.Uniform(0.1, 0.9);
+    if (random.Uniform() < kEndEarlyShare) planned.ends_early = random.Uniform(0.1, 0.9);
   }
 
-  // Few worlds have many slots, and trials that fill them; few have a single one, and brackets and
-  // populations that are larger. From a stream of their own, so that the other worlds stay as they
-  // are.
+  // A few worlds have many slots and enough trials to fill them. A few others have a single slot,
+  // and brackets and populations that are larger than that.
   void MakeSizes() {
-    if (sizes_.Integer(1, kManySlotsEvery) == 1) {
-      const int64_t slots = int64_t{1} << sizes_.Integer(3, 6);
+    if (size_draws_.Integer(1, kManySlotsEvery) == 1) {
+      const int64_t slots = int64_t{1} << size_draws_.Integer(3, 6);
       const auto hosts = std::ssize(plan_.executors);
       for (PlannedHost& host : plan_.executors)
         host.resources.cpus = static_cast<int>(slots / hosts);
       const auto sweeps = std::ssize(plan_.sweeps);
       MakeSmallGangs(slots / sweeps + 1, 2 * slots / sweeps);
-    } else if (sizes_.Integer(1, kOneSlotEvery) == 1) {
+    } else if (size_draws_.Integer(1, kOneSlotEvery) == 1) {
       plan_.executors.resize(1);
       plan_.executors.front().resources = {.cpus = 1, .memory_bytes = kGibibyte};
       MakeSmallGangs(8, 30);
     }
   }
 
-  // All sweeps have gangs of one slot, and so many trials; most have a scheduler that has more of
-  // them begin than go on.
+  // Gives all sweeps gangs of one slot and this number of trials. Most sweeps get a scheduler that
+  // starts more trials than it continues.
   void MakeSmallGangs(int64_t trials_min, int64_t trials_max) {
     static const std::vector<std::string> halving = {"asha",  "extrapolate", "halving", "hyperband",
                                                      "pasha", "pb2",         "pbt"};
@@ -181,19 +182,19 @@ class Planner {
       spec.gang = {.workers = 1, .per_worker = {.cpus = 1}, .placement = spec.gang.placement};
       spec.max_concurrent_trials = 0;
       spec.stop.max_gpu_hours = 0;
-      spec.stop.max_trials = static_cast<int>(sizes_.Integer(trials_min, trials_max));
-      if (sizes_.Integer(0, 3) == 0) continue;
-      const AlgorithmSpec before = spec.scheduler;
+      spec.stop.max_trials = static_cast<int>(size_draws_.Integer(trials_min, trials_max));
+      if (size_draws_.Integer(0, 3) == 0) continue;
+      const AlgorithmSpec original = spec.scheduler;
       spec.scheduler =
-          SpecOf(halving[static_cast<size_t>(sizes_.Integer(0, std::ssize(halving) - 1))]);
-      DrawOptions(spec, sizes_);
+          SpecOf(halving[static_cast<size_t>(size_draws_.Integer(0, std::ssize(halving) - 1))]);
+      DrawOptions(spec, size_draws_);
       if (!TestAlgorithms().MakeScheduler(spec).ok() || !TestAlgorithms().MakeSearcher(spec).ok())
-        spec.scheduler = before;
+        spec.scheduler = original;
     }
   }
 
-  // From a stream of its own, so that all else is drawn as it was.
-  static void MeasureTime(SweepSpec& spec) {
+  // Some sweeps count time in samples instead of steps.
+  static void DrawTimeUnit(SweepSpec& spec) {
     RandomStream random(spec.seed, TrialNumber{}, "sim/time");
     if (random.Uniform() < 0.2) spec.time_attr = kSamples;
   }
@@ -204,18 +205,17 @@ class Planner {
     spec.gang.grow = static_cast<GrowthPolicy>(random.Integer(0, 2));
   }
 
-  // Half of those whose searchers take results of an earlier sweep have some. From a stream of
-  // their own, so that all else is drawn as it was.
-  void BeginWarm(PlannedSweep& planned) const {
+  // Half of the sweeps whose searchers accept results of an earlier sweep get some.
+  void DrawWarmStart(PlannedSweep& planned) const {
     RandomStream random(planned.spec.seed, TrialNumber{}, "sim/warm_start");
     SweepSpec spec = planned.spec;
-    spec.warm_start = {kEarlier};
+    spec.warm_start = {kEarlierSweep};
     if (random.Uniform() < 0.5 || !TestAlgorithms().MakeSearcher(spec).ok()) return;
     std::vector<TrialResult> results;
     for (uint32_t i = 0; i < kEarlierTrials; ++i) {
       Config config;
-      for (const size_t place : spec.space.order()) {
-        const Parameter& parameter = spec.space.parameters()[place];
+      for (const size_t index : spec.space.order()) {
+        const Parameter& parameter = spec.space.parameters()[index];
         if (spec.space.Active(parameter, config))
           config.Set(parameter.name, Draw(parameter.domain, random));
       }
@@ -225,15 +225,15 @@ class Planner {
       results.push_back(
           {.config = std::move(config), .metrics = std::move(metrics), .trial = TrialNumber(i)});
     }
-    const auto start = TakeFrom(spec, kEarlier, spec, std::move(results));
-    if (!start.ok()) return;  // nothing varies
+    const auto start = TakeFrom(spec, kEarlierSweep, spec, std::move(results));
+    if (!start.ok()) return;  // no parameter varies
     planned.spec = std::move(spec);
     planned.warm_start = {*start};
   }
 
-  // So that few trials of few steps are judged in every way.
+  // Draws small values, so that a scheduler makes all kinds of decisions with few trials and steps.
   static void DrawOptions(SweepSpec& spec, RandomStream& random) {
-    const AlgorithmSpec with_fallbacks = spec.scheduler;
+    const AlgorithmSpec with_defaults = spec.scheduler;
     auto& options = spec.scheduler.options;
     const auto draw = [&](const char* name, int64_t low, int64_t high) {
       if (const auto option = options.find(name); option != options.end())
@@ -250,14 +250,15 @@ class Planner {
     draw("population", 0, 6);
     if (const auto option = options.find("synchronous"); option != options.end())
       option->second = coin();
-    if (!TestAlgorithms().MakeScheduler(spec).ok()) spec.scheduler = with_fallbacks;
+    if (!TestAlgorithms().MakeScheduler(spec).ok()) spec.scheduler = with_defaults;
   }
 
-  // As a sweep file can say it: a parameter has one condition on a parent.
+  // A random space that a sweep file can express: each parameter has at most one condition on a
+  // parent.
   SearchSpace RandomSpace(bool countable) {
-    const auto drawn =
+    const auto random_space =
         conformance::RandomSpace(static_cast<uint64_t>(Integer(0, 1 << 30)), countable);
-    std::vector<Parameter> parameters = drawn.parameters();
+    std::vector<Parameter> parameters = random_space.parameters();
     for (Parameter& parameter : parameters) {
       if (parameter.when.size() == 2 && parameter.when[0].parent == parameter.when[1].parent)
         parameter.when.pop_back();
@@ -265,7 +266,7 @@ class Planner {
     return SearchSpace(std::move(parameters));
   }
 
-  // Fits one of the executors, or the sweep would wait for ever.
+  // Draws a gang that fits on one of the executors; otherwise the sweep would wait forever.
   void MakeGang(SweepSpec& spec) {
     const Resources& host =
         plan_.executors[static_cast<size_t>(Integer(0, std::ssize(plan_.executors) - 1))].resources;
@@ -279,18 +280,20 @@ class Planner {
     if (OneIn(3)) gang.per_worker.memory_bytes = host.memory_bytes / Integer(1, 4) / gang.workers;
   }
 
-  // Every host has a data folder of its own, all share one, or none says a word about it.
+  // All hosts share a data folder, each has a different one, or none declares its folder.
   void MakeFolders() {
     const int64_t kind = Integer(0, 3);
     for (size_t i = 0; i < plan_.executors.size() && kind < 2; ++i)
       plan_.executors[i].folder = kind == 0 ? "shared" : "own-" + std::to_string(i + 1);
   }
 
-  static int Fits(const Resources& each, const Resources& room) {
-    int64_t fits = room.cpus / each.cpus;
-    if (each.gpus > 0) fits = std::min<int64_t>(fits, room.gpus / each.gpus);
-    if (each.memory_bytes > 0) fits = std::min(fits, room.memory_bytes / each.memory_bytes);
-    return static_cast<int>(fits);
+  // The number of workers that fit on one host.
+  static int WorkersOn(const Resources& host, const Resources& per_worker) {
+    int64_t workers = host.cpus / per_worker.cpus;
+    if (per_worker.gpus > 0) workers = std::min<int64_t>(workers, host.gpus / per_worker.gpus);
+    if (per_worker.memory_bytes > 0)
+      workers = std::min(workers, host.memory_bytes / per_worker.memory_bytes);
+    return static_cast<int>(workers);
   }
 
   // Some gangs need more than one host.
@@ -299,98 +302,102 @@ class Planner {
     for (PlannedSweep& planned : plan_.sweeps) {
       if (planned.spec.External() || OneIn(3)) continue;
       GangSpec& gang = planned.spec.gang;
-      int all = 0;
-      for (const PlannedHost& host : plan_.executors) all += Fits(gang.per_worker, host.resources);
-      gang.workers = static_cast<int>(Integer(std::min(gang.workers, all), all));
+      int capacity = 0;
+      for (const PlannedHost& host : plan_.executors)
+        capacity += WorkersOn(host.resources, gang.per_worker);
+      gang.workers = static_cast<int>(Integer(std::min(gang.workers, capacity), capacity));
     }
   }
 
-  // Some gangs of one worker take a share of a GPU, or a whole one, where each host has one.
+  // If each host has a GPU, some gangs of one worker use a GPU or a share of one.
   void MakeShares() {
-    RandomStream shares(plan_.seed, TrialNumber{}, "sim/shares");
+    RandomStream share_draws(plan_.seed, TrialNumber{}, "sim/shares");
     if (std::ranges::any_of(plan_.executors,
                             [](const PlannedHost& host) { return host.resources.gpus == 0; }))
       return;
     for (PlannedSweep& planned : plan_.sweeps) {
       GangSpec& gang = planned.spec.gang;
-      if (planned.spec.External() || gang.workers > 1 || shares.Integer(0, 2) == 0) continue;
+      if (planned.spec.External() || gang.workers > 1 || share_draws.Integer(0, 2) == 0) continue;
       gang.per_worker.gpus = 1;
-      if (shares.Integer(0, 3) > 0) gang.gpu_percent = static_cast<int>(shares.Integer(1, 4)) * 23;
+      if (share_draws.Integer(0, 3) > 0)
+        gang.gpu_percent = static_cast<int>(share_draws.Integer(1, 4)) * 23;
     }
   }
 
-  // Some worlds have hosts with small disks.
+  // Some worlds have hosts with small disk_draws.
   void MakeDisks() {
-    RandomStream disks(plan_.seed, TrialNumber{}, "sim/disks");
-    if (disks.Integer(1, 4) > 1) return;
-    plan_.faults.cannot_save = disks.Uniform(0, 0.3);
-    plan_.faults.fills_disk = disks.Uniform(0, 0.05);
+    RandomStream disk_draws(plan_.seed, TrialNumber{}, "sim/disks");
+    if (disk_draws.Integer(1, 4) > 1) return;
+    plan_.faults.cannot_save = disk_draws.Uniform(0, 0.3);
+    plan_.faults.fills_disk = disk_draws.Uniform(0, 0.05);
   }
 
-  // In some worlds backups are made and restored. From a stream of their own, so that the other
-  // worlds stay as they are.
+  // In some worlds, backups of the log are made and restored.
   void MakeRestores() {
-    RandomStream restores(plan_.seed, TrialNumber{}, "sim/restores");
-    if (restores.Integer(1, 8) > 1) return;
+    RandomStream restore_draws(plan_.seed, TrialNumber{}, "sim/restores");
+    if (restore_draws.Integer(1, 8) > 1) return;
     plan_.identifies = true;
-    plan_.faults.server_crashes = std::max(plan_.faults.server_crashes, restores.Uniform(0.5, 2));
-    plan_.faults.backups = restores.Uniform(0.5, 3);
-    plan_.faults.restored = restores.Uniform(0.2, 1);
+    plan_.faults.server_crashes =
+        std::max(plan_.faults.server_crashes, restore_draws.Uniform(0.5, 2));
+    plan_.faults.backups = restore_draws.Uniform(0.5, 3);
+    plan_.faults.restored = restore_draws.Uniform(0.2, 1);
   }
 
-  // Some hosts are a batch system's, whose jobs end.
-  void MakeLives() {
-    RandomStream lives(plan_.seed, TrialNumber{}, "sim/lives");
-    if (lives.Integer(1, 5) > 1) return;
+  // Some hosts belong to a batch system whose jobs have a time limit.
+  void MakeLifetimes() {
+    RandomStream lifetime_draws(plan_.seed, TrialNumber{}, "sim/lives");
+    if (lifetime_draws.Integer(1, 5) > 1) return;
     for (PlannedHost& host : plan_.executors) {
-      if (lives.Integer(0, 1) == 0) host.lives_us = lives.Integer(70, 600) * kSecondUs;
+      if (lifetime_draws.Integer(0, 1) == 0)
+        host.lifetime_us = lifetime_draws.Integer(70, 600) * kSecondUs;
     }
   }
 
-  // Hosts of two kinds, in places; some gangs want one of those, if it has room for them. From a
-  // stream of their own, so that the other worlds stay as they are.
+  // Hosts get a kind, and some get a zone. Some gangs require a kind or a zone in which they fit.
   void MakeLabels() {
-    if (labels_.Integer(1, 4) > 1) return;
+    if (label_draws_.Integer(1, 4) > 1) return;
     for (PlannedHost& host : plan_.executors) {
-      host.labels["kind"] = labels_.Integer(0, 1) == 0 ? "old" : "new";
-      if (labels_.Integer(0, 1) == 0) host.labels["zone"] = labels_.Integer(0, 1) == 0 ? "a" : "b";
+      host.labels["kind"] = label_draws_.Integer(0, 1) == 0 ? "old" : "new";
+      if (label_draws_.Integer(0, 1) == 0)
+        host.labels["zone"] = label_draws_.Integer(0, 1) == 0 ? "a" : "b";
     }
     for (PlannedSweep& planned : plan_.sweeps) {
-      if (planned.spec.External() || labels_.Integer(0, 2) == 0) continue;
+      if (planned.spec.External() || label_draws_.Integer(0, 2) == 0) continue;
       GangSpec gang = planned.spec.gang;
-      gang.required["kind"] = {labels_.Integer(0, 1) == 0 ? "old" : "new"};
-      if (labels_.Integer(0, 2) == 0) gang.required["zone"] = {"a", "b"};
-      if (HasRoom(gang)) planned.spec.gang = gang;
+      gang.required["kind"] = {label_draws_.Integer(0, 1) == 0 ? "old" : "new"};
+      if (label_draws_.Integer(0, 2) == 0) gang.required["zone"] = {"a", "b"};
+      if (CanHost(gang)) planned.spec.gang = gang;
     }
   }
 
-  // On the hosts with its labels that are never gone for good.
-  bool HasRoom(const GangSpec& gang) const {
-    int most = 0;
+  // Whether the gang fits on the hosts with the required labels that never disappear.
+  bool CanHost(const GangSpec& gang) const {
+    int on_one_host = 0;
     int together = 0;
     for (const PlannedHost& host : plan_.executors) {
       if (host.gone_at_us > 0 || !Match(gang.required, host.labels)) continue;
-      const int fits = Fits(gang.per_worker, host.resources);
-      most = std::max(most, fits);
-      if (host.spans) together += fits;
+      const int workers = WorkersOn(host.resources, gang.per_worker);
+      on_one_host = std::max(on_one_host, workers);
+      if (host.spans) together += workers;
     }
-    return std::max(most, together) >= MinWorkers(gang);
+    return std::max(on_one_host, together) >= MinWorkers(gang);
   }
 
-  // Some gangs would like to be larger, if need be than all executors together. Sweeps that are
-  // equal stay so. From a stream of their own, so that the other worlds stay as they are.
+  // Some gangs may grow, some of them to more workers than all executors can hold. Equal sweeps
+  // stay equal.
   void MakeElastic() {
     const bool equal = std::ranges::all_of(plan_.sweeps, [&](const PlannedSweep& planned) {
       return planned.spec.gang == plan_.sweeps.front().spec.gang;
     });
     for (PlannedSweep& planned : plan_.sweeps) {
       GangSpec& gang = planned.spec.gang;
-      if (planned.spec.External() || elastic_.Integer(1, 2) == 1) continue;
-      gang.min_workers = static_cast<int>(elastic_.Integer(1, gang.workers));
-      gang.workers = static_cast<int>(elastic_.Integer(gang.min_workers + 1, 2 * gang.workers + 1));
-      gang.grow_after = Seconds(static_cast<double>(elastic_.Integer(0, 20)));
-      if (elastic_.Integer(1, 2) == 1) {  // so that none waits while one is to grow
-        planned.spec.max_concurrent_trials = static_cast<int>(elastic_.Integer(1, 2));
+      if (planned.spec.External() || elastic_draws_.Integer(1, 2) == 1) continue;
+      gang.min_workers = static_cast<int>(elastic_draws_.Integer(1, gang.workers));
+      gang.workers =
+          static_cast<int>(elastic_draws_.Integer(gang.min_workers + 1, 2 * gang.workers + 1));
+      gang.grow_after = Seconds(static_cast<double>(elastic_draws_.Integer(0, 20)));
+      if (elastic_draws_.Integer(1, 2) == 1) {  // so that a gang can grow while no trial waits
+        planned.spec.max_concurrent_trials = static_cast<int>(elastic_draws_.Integer(1, 2));
         planned.spec.checkpoint.every = Step(1);
       }
       if (!equal) continue;
@@ -401,8 +408,8 @@ class Planner {
     }
   }
 
-  // One host never comes back, if the others have room for every gang.
-  void MakeGone() {
+  // One host disappears for ever, if the other hosts can hold every gang.
+  void MakeLostHost() {
     if (!OneIn(4)) return;
     auto& hosts = plan_.executors;
     PlannedHost& gone = hosts[static_cast<size_t>(Integer(0, std::ssize(hosts) - 1))];
@@ -410,14 +417,14 @@ class Planner {
       const GangSpec& gang = planned.spec.gang;
       if (planned.spec.External()) continue;
       int together = 0;
-      int most = 0;
+      int on_one_host = 0;
       for (const PlannedHost& host : hosts) {
         if (&host == &gone) continue;
-        const int fits = Fits(gang.per_worker, host.resources);
-        most = std::max(most, fits);
-        if (host.spans) together += fits;
+        const int workers = WorkersOn(host.resources, gang.per_worker);
+        on_one_host = std::max(on_one_host, workers);
+        if (host.spans) together += workers;
       }
-      if (std::max(most, together) < MinWorkers(gang)) return;
+      if (std::max(on_one_host, together) < MinWorkers(gang)) return;
     }
     gone.gone_at_us = Integer(5, plan_.quiet_at_us / kSecondUs) * kSecondUs;
   }
@@ -439,13 +446,14 @@ class Planner {
     if (OneIn(10)) stop.max_trial_time = Seconds(static_cast<double>(Integer(5, 60)));
     if (OneIn(10)) stop.trial_patience = static_cast<int>(Integer(1, 5));
     MakeTrialStoppers(stop);
-    if (spec.External()) {  // what belongs to a program
+    if (spec.External()) {  // these settings need a command
       spec.checkpoint = {};
       spec.failure.stall_timeout = FailurePolicy().stall_timeout;
       stop.max_gpu_hours = 0;
-    } else if (policies_.Integer(1, 4) == 1) {
+    } else if (policy_draws_.Integer(1, 4) == 1) {
       for (const char* pattern : {"ECC", "NCCL"})
-        spec.failure.on_log.push_back({pattern, static_cast<LogAction>(policies_.Integer(0, 2))});
+        spec.failure.on_log.push_back(
+            {pattern, static_cast<LogAction>(policy_draws_.Integer(0, 2))});
     }
     if (OneIn(10)) {
       for (const Objective& objective : spec.objectives)
@@ -453,26 +461,25 @@ class Planner {
     }
   }
 
-  // From a stream of their own, so that the other worlds stay as they are.
   void MakeTrialStoppers(StopPolicy& stop) {
-    const auto one_in = [&](int64_t n) { return stoppers_.Integer(1, n) == 1; };
+    const auto one_in = [&](int64_t n) { return stopper_draws_.Integer(1, n) == 1; };
     const auto metric = [&] { return one_in(2) ? "loss" : "cost"; };
     if (one_in(10)) {
       Plateau& plateau = stop.plateau.emplace();
       plateau = {.metric = {metric(), one_in(2) ? Mode::kMin : Mode::kMax},
-                 .patience = static_cast<int>(stoppers_.Integer(1, 4)),
-                 .grace_period = Step(stoppers_.Integer(1, 4))};
+                 .patience = static_cast<int>(stopper_draws_.Integer(1, 4)),
+                 .grace_period = Step(stopper_draws_.Integer(1, 4))};
       if (one_in(2)) {
-        plateau.std = stoppers_.Uniform(0, 0.3);
+        plateau.std = stopper_draws_.Uniform(0, 0.3);
       } else {
-        plateau.min_delta = stoppers_.Uniform(0, 0.1);
+        plateau.min_delta = stopper_draws_.Uniform(0, 0.1);
       }
     }
     if (one_in(10))
       stop.thresholds = {{.metric = metric(),
-                          .at_least = stoppers_.Uniform(0.6, 1),
-                          .at_most = stoppers_.Uniform(0, 0.3),
-                          .grace_period = Step(stoppers_.Integer(1, 4))}};
+                          .at_least = stopper_draws_.Uniform(0.6, 1),
+                          .at_most = stopper_draws_.Uniform(0, 0.3),
+                          .grace_period = Step(stopper_draws_.Integer(1, 4))}};
   }
 
   const std::string& PickName(const std::vector<std::string>& names) {
@@ -480,11 +487,11 @@ class Planner {
   }
 
   RandomStream random_;
-  RandomStream stoppers_;
-  RandomStream labels_;
-  RandomStream policies_;
-  RandomStream elastic_;
-  RandomStream sizes_;
+  RandomStream stopper_draws_;
+  RandomStream label_draws_;
+  RandomStream policy_draws_;
+  RandomStream elastic_draws_;
+  RandomStream size_draws_;
   Plan plan_;
 };
 

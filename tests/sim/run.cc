@@ -9,20 +9,20 @@
 namespace attune::sim {
 namespace {
 
-const std::vector<Event>* under_way = nullptr;
+const std::vector<Event>* current_log = nullptr;
 
 }  // namespace
 
-const std::vector<Event>* LogUnderWay() { return under_way; }
+const std::vector<Event>* CurrentLog() { return current_log; }
 
 Outcome RunSeed(uint64_t seed, Variant variant) {
   const Plan plan = MakePlan(seed);
   const std::unique_ptr<Disk> disk = plan.sqlite ? MakeSqliteDisk() : MakeMemoryDisk();
   World world(plan, *disk, variant);
-  under_way = &world.log();
+  current_log = &world.log();
   world.Run();
   if (!world.finding()) CheckReplay(world, disk->store(), variant, world.findings());
-  under_way = nullptr;
+  current_log = nullptr;
   return {.finding = world.finding(),
           .log = world.log(),
           .virtual_seconds = static_cast<double>(world.now().us) / simulate::kSecondUs};

@@ -11,15 +11,15 @@
 namespace attune::sim {
 
 struct Outcome {
-  std::optional<std::string> finding;  // what is wrong; nullopt: nothing
+  std::optional<std::string> finding;  // nullopt if no rule was broken
   std::vector<Event> log;
   double virtual_seconds = 0;
 };
 
-// The world of this seed, and what its log is worth afterwards.
+// Runs the world of this seed and checks its log afterwards.
 Outcome RunSeed(uint64_t seed, Variant variant);
 
-// Of the run that is under way, for whoever has to say where it broke off.
-const std::vector<Event>* LogUnderWay();
+// The log of the current run, for a report after an abort; null if no run is active.
+const std::vector<Event>* CurrentLog();
 
 }  // namespace attune::sim

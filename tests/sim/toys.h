@@ -15,11 +15,11 @@
 
 namespace attune::sim {
 
-// Successive halving that pauses: at every power of two a trial is paused, and whoever is in the
-// better half of those that came as far may go on.
-class Halving final : public Scheduler {
+// Successive halving with pauses: pauses each trial at every power of two, and promotes the trials
+// in the better half of those that reached the same rung.
+class PausingHalving final : public Scheduler {
  public:
-  explicit Halving(Objective objective) : objective_(std::move(objective)) {}
+  explicit PausingHalving(Objective objective) : objective_(std::move(objective)) {}
 
   Verdict Judge(const TrialView&, const Report& report) const override {
     return Verdict::Pause(Reason{.rule = "halving",
@@ -31,14 +31,15 @@ class Halving final : public Scheduler {
   std::optional<Step> NextMilestone(const TrialView&, Step after) const override {
     return Step(RungOf(after).value * 2);
   }
-  // Of the furthest first.
+  // Promotes from the highest rung first.
   NextMove Next(const SweepView& view) const override {
     for (auto rung = rungs_.rbegin(); rung != rungs_.rend(); ++rung) {
       const auto& [step, values] = *rung;
       for (const auto& [trial, value] : values) {
         if (!paused_.contains({step, trial}) || !view.paused.contains(trial)) continue;
         int64_t better = 0;
-        for (const auto& [other, others] : values) better += objective_.Better(others, value);
+        for (const auto& [other, other_value] : values)
+          better += objective_.Better(other_value, value);
         if (better >= (std::ssize(values) + 1) / 2) continue;
         return Promote{.trial = trial,
                        .reason = {.rule = "halving",
@@ -68,7 +69,7 @@ class Halving final : public Scheduler {
   void Load(ArchiveReader& archive) override { archive(rungs_, paused_); }
 
  private:
-  static Step RungOf(Step step) {  // the last power of two at or before it
+  static Step RungOf(Step step) {  // the largest power of two up to this step
     int64_t rung = 1;
     while (rung * 2 <= step.value) rung *= 2;
     return Step(rung);
@@ -86,14 +87,14 @@ class Halving final : public Scheduler {
   std::set<std::pair<Step, TrialNumber>> paused_;
 };
 
-// Population-based training without its perturbation: every second step, the worst of the trials
-// takes over the newest checkpoint and the configuration of the best, be that at its end or not. It
-// may lie behind, so each does it a few times only.
-class Exploiting final : public Scheduler {
+// Population-based training without perturbation: at every second step, the worst trial takes over
+// the newest checkpoint and the configuration of the best trial. That checkpoint may be from an
+// earlier step, so each trial does this only a few times.
+class ExploitScheduler final : public Scheduler {
  public:
-  static constexpr int kMostFollowed = 3;
+  static constexpr int kMaxCopies = 3;
 
-  explicit Exploiting(Objective objective) : objective_(std::move(objective)) {}
+  explicit ExploitScheduler(Objective objective) : objective_(std::move(objective)) {}
 
   Verdict Judge(const TrialView& trial, const Report& report) const override {
     const auto metric = report.metrics.find(objective_.metric);
@@ -102,18 +103,18 @@ class Exploiting final : public Scheduler {
                   .value = metric == report.metrics.end() ? std::numeric_limits<double>::quiet_NaN()
                                                           : metric->second,
                   .peers = std::ssize(values_),
-                  .text = "goes on"};
+                  .text = "continues"};
     bool worst = true;
     for (const auto& [other, value] : values_) {
       if (other != trial.id.number && objective_.Worse(value, reason.value)) worst = false;
     }
     const auto best = Best(trial.id.number);
-    const auto followed = followed_.find(trial.id.number);
-    const bool tired = followed != followed_.end() && followed->second == kMostFollowed;
-    const bool follows = best && worst && !tired && values_.size() > 2 &&
-                         objective_.Better(values_.at(*best), reason.value);
-    if (!follows) return Verdict::Continue(reason);
-    reason.text = "follows trial " + std::to_string(best->value);
+    const auto copies = copies_.find(trial.id.number);
+    const bool exhausted = copies != copies_.end() && copies->second == kMaxCopies;
+    const bool copy = best && worst && !exhausted && values_.size() > 2 &&
+                      objective_.Better(values_.at(*best), reason.value);
+    if (!copy) return Verdict::Continue(reason);
+    reason.text = "copies trial " + std::to_string(best->value);
     return Verdict::Exploit(newest_.at(*best), configs_.at(*best), reason);
   }
   std::optional<Step> NextMilestone(const TrialView&, Step after) const override {
@@ -134,7 +135,7 @@ class Exploiting final : public Scheduler {
       const TrialNumber trial = decided->attempt.trial.number;
       if (decided->verdict.kind == VerdictKind::kExploit) {
         configs_[trial] = decided->verdict.config;
-        ++followed_[trial];
+        ++copies_[trial];
       }
       if (decided->verdict.reason.rule == "exploiting")
         values_[trial] = decided->verdict.reason.value;
@@ -145,14 +146,14 @@ class Exploiting final : public Scheduler {
   }
   void Adapt(const SweepSpec& spec) override { objective_ = spec.objective(); }
   void Save(ArchiveWriter& archive) const override {
-    archive(values_, newest_, retained_, followed_, configs_);
+    archive(values_, newest_, retained_, copies_, configs_);
   }
   void Load(ArchiveReader& archive) override {
-    archive(values_, newest_, retained_, followed_, configs_);
+    archive(values_, newest_, retained_, copies_, configs_);
   }
 
  private:
-  // The best of the others that have a checkpoint and a finite value.
+  // The best trial with a checkpoint and a finite value, except `except`.
   std::optional<TrialNumber> Best(std::optional<TrialNumber> except) const {
     std::optional<TrialNumber> best;
     for (const auto& [trial, value] : values_) {
@@ -163,35 +164,35 @@ class Exploiting final : public Scheduler {
   }
 
   Objective objective_;
-  std::map<TrialNumber, double> values_;        // at their newest decision
-  std::map<TrialNumber, CheckpointId> newest_;  // of each trial
-  std::set<CheckpointId> retained_;             // the best trial's
-  std::map<TrialNumber, int> followed_;         // how often
+  std::map<TrialNumber, double> values_;        // value of each trial at its newest decision
+  std::map<TrialNumber, CheckpointId> newest_;  // newest checkpoint of each trial
+  std::set<CheckpointId> retained_;             // the best trial's newest checkpoint
+  std::map<TrialNumber, int> copies_;           // number of copies of each trial
   std::map<TrialNumber, Config> configs_;
 };
 
-// Thinks, and proposes another configuration of random search for each report that it has seen:
-// what it says depends on how much of the log it knows. Now and then it waits for another one.
-class Pondering final : public Searcher {
+// A searcher whose proposals take time and depend on the number of reports and ended trials that it
+// has observed. Some proposals wait for the next report.
+class SlowSearcher final : public Searcher {
  public:
-  explicit Pondering(const SweepSpec& spec) : random_(spec.space, spec.seed) {}
+  explicit SlowSearcher(const SweepSpec& spec) : random_(spec.space, spec.seed) {}
 
   bool Thinks() const override { return true; }
   Suggestion Suggest(ProposalNumber proposal) const override {
-    if ((proposal.value + seen_) % 5 == 4) return Wait{"it has seen too little"};
-    return random_.Suggest(ProposalNumber(proposal.value + 1'000 * seen_));
+    if ((proposal.value + observed_) % 5 == 4) return Wait{"waits for more reports"};
+    return random_.Suggest(ProposalNumber(proposal.value + 1'000 * observed_));
   }
   void Observe(const Event& event) override {
-    seen_ += std::holds_alternative<TrialReported>(event.fact) ||
-             std::holds_alternative<TrialEnded>(event.fact);
+    observed_ += std::holds_alternative<TrialReported>(event.fact) ||
+                 std::holds_alternative<TrialEnded>(event.fact);
   }
   void Adapt(const SweepSpec& spec) override { random_.Adapt(spec); }
-  void Save(ArchiveWriter& archive) const override { archive(seen_); }
-  void Load(ArchiveReader& archive) override { archive(seen_); }
+  void Save(ArchiveWriter& archive) const override { archive(observed_); }
+  void Load(ArchiveReader& archive) override { archive(observed_); }
 
  private:
   searchers::Random random_;
-  uint32_t seen_ = 0;
+  uint32_t observed_ = 0;
 };
 
 }  // namespace attune::sim

@@ -10,7 +10,7 @@
 #include "core/base/random.h"
 #include "simulator/curves.h"
 #include "simulator/timeline.h"
-#include "tests/sim/asker.h"
+#include "tests/sim/ask_tell_client.h"
 #include "tests/sim/checkers/checkers.h"
 #include "tests/sim/checkers/promises.h"
 #include "tests/sim/people.h"
@@ -23,13 +23,14 @@
 
 namespace attune::sim {
 
-// A whole service on one thread, from one seed: server, executors, gangs, people and what befalls
-// them, in virtual time. At first with faults, then without, until everything has come to its end.
+// Simulates a whole service on one thread, in virtual time, from one seed: server, executors,
+// gangs, users and faults. The faults stop after some time. The world then runs until every sweep
+// has ended.
 class World final : private ServerObserver {
  public:
   World(const Plan& plan, Disk& disk, Variant variant);
 
-  // To the end, or to the first finding.
+  // Runs to the end, or to the first finding.
   void Run();
 
   const std::optional<std::string>& finding() const { return findings_.first(); }
@@ -37,7 +38,7 @@ class World final : private ServerObserver {
   const std::vector<Input>& inputs() const { return inputs_; }
   const State* state() const { return server_.state(); }
   Findings& findings() { return findings_; }
-  const std::string& snapshot() const { return snapshot_; }  // of the state in the midst of the log
+  const std::string& snapshot() const { return snapshot_; }  // of a state in the middle of the log
   EventSeq snapshot_seq() const { return snapshot_seq_; }
   Time now() const { return timeline_.now(); }
 
@@ -48,22 +49,22 @@ class World final : private ServerObserver {
   bool OnRestore() override;
 
   void Populate();
-  void Create(const PlannedSweep& planned);
+  void CreateSweepOf(const PlannedSweep& planned);
   void BackUp();
   void NoteLostFiles(const Event& event);
-  void ReadBack();
+  void RereadLog();
   void ScheduleFaults();
-  void Often(double a_minute, std::function<void()> act);
-  void WithSomeExecutor(const std::function<void(Host&)>& act);
+  void RepeatAtRandom(double per_minute, std::function<void()> act);
+  void WithRandomExecutor(const std::function<void(Host&)>& act);
   bool IsGone(const Host& executor) const;
-  void ComeBack(Host& executor);
-  void Start(Host& executor);
-  void Quiet();
-  bool Over() const;
-  std::string Unfinished() const;
+  void RestartLater(Host& executor);
+  void StartProcess(Host& executor);
+  void RunQuietMinute();
+  bool IsOver() const;
+  std::string UnfinishedWork() const;
   const PlannedSweep& PlannedOf(SweepId sweep);
   double ValueOf(const TrialId& trial, const Config& config, Step step);
-  std::optional<Ending> HowEnds(const TrialId& trial);
+  std::optional<Ending> PlannedEndingOf(const TrialId& trial);
 
   const Plan& plan_;
   Disk& disk_;
@@ -78,9 +79,9 @@ class World final : private ServerObserver {
   Network network_;
   ServerHost server_;
   People people_;
-  Surroundings surroundings_;
+  Environment environment_;
   std::vector<std::unique_ptr<Host>> executors_;
-  std::vector<std::unique_ptr<Asker>> askers_;
+  std::vector<std::unique_ptr<AskTellClient>> clients_;
   std::map<SweepId, const PlannedSweep*> planned_;
   std::map<SweepId, std::unique_ptr<simulate::Curves>> curves_;
 
@@ -91,7 +92,7 @@ class World final : private ServerObserver {
   std::string snapshot_;
   EventSeq snapshot_seq_;
 
-  // How much of the two a backup has.
+  // The number of events and inputs at the time of a backup.
   struct Backup {
     size_t events = 0;
     size_t inputs = 0;

@@ -12,8 +12,8 @@
 
 namespace attune::testing {
 
-// Draws the members of a specification by the rows of core/log/sweep_keys.h: each within its range,
-// and with texts that are hard to write in YAML and JSON.
+// Draws the members of a specification from the rows of core/log/sweep_keys.h. Numbers lie in their
+// ranges. Texts contain characters that are hard to write in YAML and JSON.
 class MemberDraw {
  public:
   explicit MemberDraw(std::mt19937_64& random) : random_(random) {}

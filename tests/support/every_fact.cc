@@ -13,12 +13,12 @@
 namespace attune::testing {
 namespace {
 
-// An archive that gives every field another value, by the description of its type alone.
+// An archive that writes a different value into every field, based only on the field's type.
 class Filler {
  public:
   static constexpr bool kReads = true;
 
-  // Enumerators and what depends on them differ from round to round.
+  // Each round uses different enumerators and different alternatives.
   explicit Filler(int round) : round_(round) {}
 
   template <class T>
@@ -82,7 +82,7 @@ class Filler {
 }  // namespace
 
 std::vector<Fact> EveryFact() {
-  constexpr int kRounds = 8;  // no enumeration has more
+  constexpr int kRounds = 8;  // the size of the largest enumeration
   std::vector<Fact> facts;
   const auto add = [&]<class... T>(const std::variant<T...>*) {
     for (int round = 0; round < kRounds; ++round) {

@@ -7,10 +7,10 @@
 
 namespace attune::testing {
 
-// Facts of every kind, with every enumerator, about trial s1/2.
+// Returns facts of every kind, with every enumerator, about trial s1/2.
 std::vector<Fact> EveryFact();
 
-// A fact's bytes: the same for facts that are the same, bit for bit.
+// Serializes a fact. Facts that are equal bit for bit have equal bytes.
 std::string Bytes(const Fact& fact);
 
 }  // namespace attune::testing

@@ -100,8 +100,8 @@ class MemoryStore final : public server::EventStore {
     return {};
   }
 
-  // Deleted sweeps whose events up to `last` are to be erased, and count as erased once it has
-  // begun.
+  // Returns deleted sweeps whose events up to `last` must be erased. After the erasure has started,
+  // they count as erased.
   struct Erasure {
     EventSeq last{0};
     bool begun = false;
@@ -118,11 +118,11 @@ class MemoryStore final : public server::EventStore {
   std::map<EventSeq, std::string> snapshots;
   using Name = std::pair<SweepId, uint64_t>;
   std::map<Name, std::string> ended;
-  std::map<EventSeq, std::set<Name>> named;  // by a snapshot
-  mutable std::vector<EventSeq> read_after;  // where each Read began
+  std::map<EventSeq, std::set<Name>> named;  // parts that each snapshot refers to
+  mutable std::vector<EventSeq> read_after;  // start of each Read
   int commits = 0;
   std::optional<Error> full;
-  size_t reserve = 0;  // events that it still takes when it is full
+  size_t reserve = 0;  // number of events that it still accepts when it is full
 };
 
 }  // namespace attune::testing

@@ -36,7 +36,7 @@ class SampleLog {
   std::vector<Event> events_;
 };
 
-// Facts that end or branch a log, so kept out of the sample. Their trial is s1/2.
+// Facts about trial s1/2 that the sample lacks, because they would end or branch it.
 std::vector<Fact> OtherFacts();
 
 }  // namespace attune::server

@@ -7,8 +7,8 @@
 
 namespace attune::testing {
 
-// A folder that is gone when the test is over; in memory where the machine has that, because every
-// append waits for the disk.
+// A temporary folder that is deleted after the test. It is in memory if the machine has a memory
+// file system, because every append waits for the disk.
 class ScratchFolder {
  public:
   ScratchFolder() {

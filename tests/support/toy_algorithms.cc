@@ -33,8 +33,8 @@ class CountingSearcher final : public Searcher {
   uint32_t limit_;
 };
 
-// Proposes x = proposal number, as many as its generation has, and waits until those have ended
-// before it proposes the next generation. A generation of none waits for ever.
+// Proposes x = proposal number in generations. It waits until all trials of a generation have ended
+// before it proposes the next one. With an empty generation, it waits forever.
 class GenerationsSearcher final : public Searcher {
  public:
   explicit GenerationsSearcher(int64_t generation, bool thinks = false)
@@ -62,7 +62,8 @@ class GenerationsSearcher final : public Searcher {
   int64_t ended_ = 0;
 };
 
-// Thinks, and proposes how many reports it has seen, up to a limit of proposals.
+// Proposes the number of reports that it has observed, up to a limit of proposals. Each proposal
+// takes time.
 class ThinkingSearcher final : public Searcher {
  public:
   explicit ThinkingSearcher(uint32_t limit) : limit_(limit) {}
@@ -83,8 +84,8 @@ class ThinkingSearcher final : public Searcher {
   int64_t reports_ = 0;
 };
 
-// Judges every second step: stops below 0.5, pauses at exactly 0.5, and promotes the paused trial
-// with the smallest number.
+// Judges every second step. It stops trials below 0.5, pauses them at exactly 0.5, and promotes the
+// paused trial with the smallest number.
 class EverySecondStep final : public Scheduler {
  public:
   Verdict Judge(const TrialView&, const Report& report) const override {
@@ -106,7 +107,7 @@ class EverySecondStep final : public Scheduler {
   void Load(ArchiveReader&) override {}
 };
 
-// Whoever waits with less than 1 becomes a clone of trial 0, with x = 999.
+// A trial that reports less than 1 becomes a clone of trial 0 with x = 999.
 class Cloner final : public Scheduler {
  public:
   Verdict Judge(const TrialView& trial, const Report& report) const override {
@@ -129,7 +130,7 @@ class Cloner final : public Scheduler {
   void Load(ArchiveReader& archive) override { archive(newest_); }
 
  private:
-  std::optional<CheckpointId> newest_;  // of trial 0
+  std::optional<CheckpointId> newest_;  // newest checkpoint of trial 0
 };
 
 }  // namespace

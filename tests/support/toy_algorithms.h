@@ -4,14 +4,14 @@
 
 namespace attune::testing {
 
-// The searchers: "counting" proposes 1000 configurations, "three" three, "pairs" two at a time,
-// "idle" none ever; "thinker" and "thinking_pairs" think.
+// Returns toy algorithms. Searchers: "counting" proposes 1000 configurations, "three" proposes
+// three, "pairs" two at a time, "idle" none; proposals of "thinker" and "thinking_pairs" take time.
 //
-// The schedulers: "toy" stops and pauses at every second step, "cloner" clones trial 0; the others
-// are those of toy_schedulers.h.
+// Schedulers: "toy" stops or pauses trials at every second step, "cloner" clones trial 0. In
+// addition, the schedulers of toy_schedulers.h.
 Algorithms ToyAlgorithms();
 
-// Four trials of one worker with one CPU, six steps each.
+// Returns a sweep of four trials with one worker, one CPU and six steps.
 SweepSpec ToySpec();
 
 }  // namespace attune::testing

@@ -30,8 +30,8 @@ class PausingScheduler : public Scheduler {
   void Load(ArchiveReader&) override {}
 };
 
-// A synchronous bracket: three trials, of which the best goes on when all have come to step 2, and
-// nothing more.
+// A synchronous bracket of three trials. When all have reached step 2, it promotes the best one and
+// nothing else.
 class Bracket final : public PausingScheduler {
  public:
   static constexpr int kSize = 3;
@@ -61,7 +61,7 @@ class Bracket final : public PausingScheduler {
   bool promoted_ = false;
 };
 
-// Has two trials, and waits for a third that it never asks for.
+// Starts two trials and waits for a third one, which it never starts.
 class Stuck final : public PausingScheduler {
  public:
   NextMove Next(const SweepView& view) const override {
@@ -70,11 +70,11 @@ class Stuck final : public PausingScheduler {
   }
 };
 
-// Keeps the first checkpoint that trial 0 saves, and lets every paused trial go on from it, with
-// x = 999: once each, until `kMost` have.
+// Keeps the first checkpoint of trial 0 and promotes each paused trial from it once, with x = 999,
+// up to `kMaxClones` trials.
 class Donors final : public PausingScheduler {
  public:
-  static constexpr size_t kMost = 2;
+  static constexpr size_t kMaxClones = 2;
 
   NextMove Next(const SweepView& view) const override {
     for (const auto& [trial, step] : view.paused) {
@@ -94,7 +94,7 @@ class Donors final : public PausingScheduler {
       retained_.insert({saved->attempt.trial, saved->attempt.number, saved->checkpoint.step});
     if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact))
       promoted_.insert(promoted->trial.number);
-    if (promoted_.size() == kMost) retained_.clear();
+    if (promoted_.size() == kMaxClones) retained_.clear();
   }
   void Save(ArchiveWriter& archive) const override { archive(retained_, promoted_); }
   void Load(ArchiveReader& archive) override { archive(retained_, promoted_); }

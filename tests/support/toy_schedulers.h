@@ -4,8 +4,8 @@
 
 namespace attune::testing {
 
-// Schedulers that use what a scheduler may answer, each in the plainest way: "bracket" promotes the
-// best of three, "stuck" waits for ever, "donors" lets trials go on from another's checkpoint.
+// Adds simple schedulers that use one answer of a scheduler each: "bracket" promotes the best of
+// three trials, "stuck" waits forever, "donors" promotes trials from another trial's checkpoint.
 void AddToySchedulers(Algorithms& algorithms);
 
 }  // namespace attune::testing

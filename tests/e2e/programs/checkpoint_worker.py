@@ -1,4 +1,4 @@
-"""A script on the package `attune` whose checkpoints have MEGABYTES, in two files, one in a folder."""
+"""A script with the package `attune`. Its checkpoints have MEGABYTES in two files, one of them in a subfolder."""
 
 import itertools
 import os
@@ -7,7 +7,7 @@ import attune
 
 attune.init()
 size = int(os.environ["MEGABYTES"]) << 20
-if attune.checkpoint:  # which checks all of it
+if attune.checkpoint:  # reading it checks the whole checkpoint
     assert int((attune.checkpoint / "state" / "total.txt").read_text()) == attune.step
 
 

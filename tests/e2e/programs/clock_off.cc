@@ -1,5 +1,5 @@
-// Loaded before a program (LD_PRELOAD), it has a wall clock that is CLOCK_OFF_SECONDS ahead; all
-// others are the system's.
+// A library for LD_PRELOAD. It sets the wall clock of a program CLOCK_OFF_SECONDS ahead and leaves
+// all other clocks unchanged.
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-// A program that does things before Main(): it reads its arguments, prints, and loads until
-// somebody opens the other end of its gate.
+// A program with code before Main(): it reads its arguments, prints, and loads until the test opens
+// the other end of its gate.
 
 #include <attune/main.h>
 

@@ -1,5 +1,5 @@
-// A small regression whose ranks write down which samples they visit at which step, for gangs that
-// change their size. A gate (see support.py) holds rank 0 before a step.
+// A small regression for gangs that change their size. Each rank records the samples of each step.
+// A gate (see support.py) holds rank 0 before a step.
 
 #include <attune/attune.h>
 #include <fcntl.h>
@@ -19,7 +19,8 @@
 namespace {
 
 constexpr std::int64_t kSamples = 60;
-constexpr std::int64_t kBatch = 12;  // of the gang: the same for any number of ranks, by default
+constexpr std::int64_t kBatch =
+    12;  // samples per step of the whole gang, for any number of ranks, by default
 constexpr std::int64_t kInputs = 4;
 
 class Elastic : public attune::DistributedTrainable {
@@ -58,7 +59,7 @@ class Elastic : public attune::DistributedTrainable {
     loss.backward();
     optimizer_->step();
     attune::Metrics metrics{{"score", -loss.item<double>()}};
-    // For a sweep that measures time in it.
+    // The unit of time of some sweeps.
     if (batch_per_worker_ > 0) metrics["samples"] = static_cast<double>(context().time() + batch);
     return context().ReduceMean(metrics);
   }

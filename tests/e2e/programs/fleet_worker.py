@@ -1,4 +1,4 @@
-"""A script on the package `attune` that has state, says where it is, and passes gates; for tests of fleets."""
+"""A script with the package `attune` for tests of fleets. It has state, prints its host and passes gates."""
 
 import fcntl
 import itertools
@@ -29,7 +29,7 @@ def save(folder):
 
 
 for step in itertools.count(attune.step + 1):
-    if step == int(os.environ.get("BREAKS_AT", 0)):  # of the host's executor
+    if step == int(os.environ.get("BREAKS_AT", 0)):  # set by the host's executor
         sys.exit("GPU 0: uncorrectable ECC error")
     gate = os.path.join(os.environ["GATES"], f"step-{step}")
     if attune.rank == 0 and os.path.exists(gate):

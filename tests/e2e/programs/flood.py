@@ -1,4 +1,4 @@
-"""A worker that reports as fast as it can: FLOOD_REPORTS steps, and asks for nothing."""
+"""A worker that reports FLOOD_REPORTS steps as fast as it can, without waiting for verdicts."""
 
 import os
 import socket

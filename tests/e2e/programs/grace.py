@@ -1,9 +1,9 @@
-"""A rank that starts a child. Each notes in a file of the folder NOTES that it got SIGTERM.
+"""A rank that starts a child. Each writes a file in the folder NOTES when it receives SIGTERM.
 
-    grace.py leave    both leave then
-    grace.py stay     both stay
+    grace.py leave    both exit after SIGTERM
+    grace.py stay     both ignore SIGTERM
 
-`NOTES/ready` gets the numbers of both processes once SIGTERM would be noted.
+`NOTES/ready` gets the ids of both processes as soon as both handle SIGTERM.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""A script on the package `attune` that notices another attempt of its trial that still runs, on whatever host.
+"""A script with the package `attune` that detects another running attempt of its trial on any host.
 
-In the folder TRACES, which all hosts share, each rank holds a lock on a file of its own for as long as it lives.
-One that finds that of another attempt held says so in the file `twice`. Of two the later one sees the earlier.
+All hosts share the folder TRACES. Each rank locks a file there until it ends. A rank that finds a locked file of
+another attempt writes to the file `twice`. If two attempts overlap, the later one finds the earlier one.
 """
 
 import fcntl

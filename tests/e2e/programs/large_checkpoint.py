@@ -1,4 +1,4 @@
-"""A training script on the package `attune` whose checkpoints have CHECKPOINT_MB megabytes."""
+"""A training script with the package `attune`. Its checkpoints have CHECKPOINT_MB megabytes."""
 
 import os
 

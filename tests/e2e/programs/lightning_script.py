@@ -1,4 +1,4 @@
-"""A LightningModule that learns a product, as a rank of a gang: `lightning_script.py [train_epoch_end|validation_end]`."""
+"""One rank of a gang that trains a LightningModule: `lightning_script.py [train_epoch_end|validation_end]`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Tunes what ranks cannot import by its name: a lambda, a closure and a functools.partial, in this order.
+"""Tunes functions that ranks cannot import by name: a lambda, a closure and a functools.partial, in this order.
 
     pickled_script.py ATTUNE DATA_DIR
 """
@@ -15,7 +15,7 @@ SWEEP = {"name": "pickled", "metric": {"name": "loss", "mode": "min"}, "paramete
          "stop": {"max_trials": 1}, "failure": {"max_restarts": 0}}
 
 
-class Model:  # of this script, which ranks do not import
+class Model:  # ranks do not import this script
     def __init__(self, scale):
         self.scale = scale
 

@@ -1,4 +1,4 @@
-"""A script for torchrun with Lightning's Trainer, which knows nothing of Attune."""
+"""A script for torchrun with Lightning's Trainer. It does not use Attune."""
 
 import pytorch_lightning
 import torch

@@ -1,6 +1,7 @@
-"""What attune.torch.prepare_model and prepare_data_loader make, as one line of JSON that every rank prints.
+"""Prints the results of attune.torch.prepare_model and prepare_data_loader as one line of JSON on each rank.
 
-Started as torchrun would, with or without others. The data are the numbers 0 to 9, the rank's are seen.
+The test starts it like torchrun, with one rank or several. The data set is the numbers 0 to 9; `seen` returns the
+numbers that this rank gets.
 """
 
 import collections
@@ -60,7 +61,7 @@ facts["drawn"] = seen(prepared(sampler=WeightedRandomSampler([1] * 10, 10, repla
 fields = [{"a": Pair(torch.tensor(number), number / 2), "b": "text"} for number in NUMBERS]
 [batch] = prepared(fields, batch_size=10)
 facts["kinds"] = [type(batch).__name__, type(batch["a"]).__name__, str(batch["a"].half.device), batch["b"][0]]
-attune.torch.device = lambda: torch.device("meta")  # a device that is not the tensors' own
+attune.torch.device = lambda: torch.device("meta")  # a device that differs from the tensors' device
 [batch] = prepared(fields, batch_size=10)
 facts["moved"] = [str(batch["a"].number.device), str(batch["a"].half.device), batch["b"][0]]
 

@@ -1,4 +1,4 @@
-"""A training script on the package `attune`, for tests: what it does wrong is the parameter `mode`."""
+"""A training script with the package `attune`. The parameter `mode` selects its fault."""
 
 import itertools
 import json
@@ -10,7 +10,7 @@ import attune
 config = attune.init({"mode": "well"})
 mode, last = config["mode"], attune.rank == attune.world_size - 1
 with open(f"pid-{os.getpid()}", "w"):
-    pass  # for the test, which looks whether this process is left
+    pass  # runs until it is killed; the test checks that it is gone
 print(f"rank {attune.rank} begins, a child of {os.getppid()}", flush=True)
 
 if mode == "forget":

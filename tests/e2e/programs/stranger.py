@@ -1,7 +1,7 @@
-"""A stranger without a token who keeps thousands of connections open, of every kind.
+"""A client without a token that keeps thousands of connections of every kind open.
 
-Opens connections from an address that nobody else uses, and opens each again that the server closes.
-Prints `open` once it has opened as many as it keeps, and ends at the end of its standard input.
+It uses a separate source address and reopens each connection that the server closes.
+It prints `open` when all connections are open, and exits at the end of its standard input.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 import time
 
 ADDRESS = "127.0.0.2"
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # and empty SETTINGS
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # the preface and an empty SETTINGS frame
 STREAMS = 4
 MESSAGE_BYTES = (16 << 20) - 16
 
@@ -25,7 +25,7 @@ def frame(kind, flags, stream, payload):
 
 
 def literal(name, value):
-    """A header field of HPACK, neither indexed nor packed."""
+    """Returns an HPACK header field without indexing and compression."""
     return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
@@ -35,7 +35,7 @@ HEADERS = b"".join(literal(name, value) for name, value in (
 
 
 def streams():
-    """Streams with the beginning of a message of 16 MiB each, as far as flow control allows."""
+    """Returns streams that each start a message of 16 MiB, as far as flow control allows."""
     said = PREFACE
     for number in range(STREAMS):
         stream = 2 * number + 1
@@ -45,7 +45,7 @@ def streams():
 
 
 def kinds(arguments):
-    """(port, speaks TLS, what is said) of each kind."""
+    """Returns (port, whether it uses TLS, data to send) for each kind of connection."""
     hello = b" HTTP/1.1\r\nHost: localhost\r\n"
     chunked = hello + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab"
     yield arguments.http, False, b""
@@ -73,7 +73,7 @@ class Connection:
         self.shaken = not self.tls
 
     def step(self):
-        """Says and hears what it can; False at the end."""
+        """Sends and receives as much as possible. Returns False if the connection is closed."""
         try:
             if self.tls and not isinstance(self.socket, ssl.SSLSocket):
                 self.socket = self.context.wrap_socket(self.socket, do_handshake_on_connect=False)

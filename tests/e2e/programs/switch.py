@@ -1,14 +1,14 @@
-"""A switch between hosts that are network namespaces, whose wires can be cut, lossy, slow and long.
+"""A switch between network namespaces. Its wires can be cut, lossy, slow or long.
 
     switch.py ADDRESS...
 
-The first host is the namespace in which it is started; it makes one for each of the others. All have an
-interface `wire` with their address. It says in a line of JSON by which paths the namespaces are entered, and then
-does what lines of JSON ask for, each answered by an empty line. When stdin ends, or this process, all of it is gone.
-It forwards the frames of TAP devices by itself, since few kernels have netem.
+The first host is the namespace in which the switch starts. The switch creates one more namespace for each other
+address. Each host has its address on an interface `wire`. The switch prints the paths of the namespaces as one line of
+JSON. Then it reads orders, one line of JSON each, and answers each with an empty line. Everything ends with stdin or
+with this process. The switch forwards the frames of TAP devices itself, because few kernels have netem.
 
-    {"wire": 1, "towards": {...}, "from": {...}, "plugged": true}   as Way and Port have it; what is missing is as new
-    {"apart": [[1, 2]]}                                       pairs of hosts that do not hear each other
+    {"wire": 1, "towards": {...}, "from": {...}, "plugged": true}   fields of Way and Port; missing fields are reset
+    {"apart": [[1, 2]]}                                       pairs of hosts that cannot reach each other
 """
 
 import ctypes
@@ -28,21 +28,21 @@ CLONE_NEWNET = 0x40000000
 TUNSETIFF, TUNSETCARRIER = 0x400454CA, 0x400454E2
 IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
 FRAME_BYTES_MAX = 1 << 16
-FRAMES_AT_ONCE = 64   # of one host, before another's turn
-BACKLOG_S_MAX = 0.5   # what waits longer for a slow wire is dropped
+FRAMES_AT_ONCE = 64   # of one host, before the next host's turn
+BACKLOG_S_MAX = 0.5   # frames that would wait longer are dropped
 INTERFACE = "wire"
 
 
 @dataclasses.dataclass
 class Way:
     """One direction of a host's wire."""
-    loss: float = 0.0         # of each frame, 0 to 1
+    loss: float = 0.0         # probability of losing a frame
     delay_s: float = 0.0
-    bits_per_s: float = 0.0   # 0: as fast as can be
-    free_at: float = 0.0      # when the frames before have left
+    bits_per_s: float = 0.0   # 0: unlimited
+    free_at: float = 0.0      # time at which the wire is free again
 
     def due(self, now, size, draw):
-        """When a frame arrives that is sent now; None: never."""
+        """Returns the arrival time of a frame that is sent now; None if it is lost."""
         if self.loss and draw.random() < self.loss:
             return None
         left = now
@@ -59,7 +59,7 @@ class Port:
         self.towards, self.away, self.plugged = Way(), Way(), True
 
     def plug(self, plugged):
-        """As a cable: the host sees that there is none."""
+        """Plugs or unplugs the cable. The host sees the state of its link."""
         if plugged != self.plugged:
             fcntl.ioctl(self.tap, TUNSETCARRIER, struct.pack("i", plugged))
             self.plugged = plugged
@@ -74,8 +74,8 @@ def hardware(number):
 
 
 def make_host(number, address):
-    """Of the present namespace."""
-    with open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w") as off:  # its neighbours' chatter
+    """Sets up the network of the current namespace."""
+    with open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w") as off:  # avoids IPv6 neighbour discovery
         off.write("1")
     tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", INTERFACE.encode(), IFF_TAP | IFF_NO_PI))
@@ -159,7 +159,7 @@ class Switch:
                 try:
                     os.write(self.ports[number].tap, frame)
                 except OSError:
-                    pass  # full, as a real one may be
+                    pass  # the receiver's queue is full, so the frame is lost
 
     def change(self, words):
         if "apart" in words:

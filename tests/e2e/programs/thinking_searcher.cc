@@ -1,5 +1,5 @@
-// The searchers of `thinking_attune`: the shipped ones, and one that thinks. The linker takes this
-// definition and leaves searchers/register.cc in its library.
+// Registers the searchers of `thinking_attune`: the normal ones, and one whose proposals take time.
+// The linker uses this definition instead of searchers/register.cc in the library.
 #include "searchers/register.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace attune::searchers {
 namespace {
 
-// Takes `think_ms`, and proposes the better the more reports it has seen: what it says depends on
-// how much of the log it knows.
+// Each proposal takes `think_ms`. Proposals improve with the number of observed reports, so they
+// depend on how much of the log the searcher has read.
 class Thinker final : public Searcher {
  public:
   explicit Thinker(const SweepSpec& spec) { Adapt(spec); }

@@ -1,4 +1,4 @@
-"""A training script that knows torchrun and nothing else, for tests."""
+"""A training script for torchrun that does not use Attune."""
 
 import sys
 

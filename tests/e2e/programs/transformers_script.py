@@ -1,4 +1,4 @@
-"""A tiny transformer that learns whether its first token is high, as a rank of a gang."""
+"""One rank of a gang that trains a tiny transformer: it learns whether the first token is high."""
 
 import torch
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments

@@ -1,4 +1,4 @@
-"""A script that is both sides: what tunes, and the function that is tuned.
+"""A script that both starts a sweep and contains the tuned function.
 
     [UNGUARDED=1] tuned_script.py ATTUNE DATA_DIR
 """
@@ -41,7 +41,7 @@ def replaced(config):
     return 1
 
 
-replaced.__qualname__ = "metrics"  # as of one whose name another has now
+replaced.__qualname__ = "metrics"  # like a function whose name was assigned again
 
 
 class Base:

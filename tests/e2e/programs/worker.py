@@ -1,7 +1,7 @@
-"""A worker in Python that speaks the worker channel (docs/reference/worker-channel.md).
+"""A worker in Python that uses the worker channel directly (docs/reference/worker-channel.md).
 
-The trial's configuration decides what it does; see `Plan`. Between steps it passes gates: a test
-that holds an exclusive lock on the file `step-N` of the folder GATES keeps the worker before step N.
+The trial's configuration controls its behaviour; see `Plan`. Between steps, the worker passes gates: it waits before
+step N while a test holds an exclusive lock on the file `step-N` in the folder GATES.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ class Channel:
         while b"\n" not in self.pending:
             data = self.socket.recv(65536)
             if not data:
-                sys.exit(3)  # the executor is gone
+                sys.exit(3)  # the executor has ended
             self.pending += data
         line, self.pending = self.pending.split(b"\n", 1)
         return json.loads(line)
@@ -51,7 +51,7 @@ def pass_gate(step):
 
 
 def save_checkpoint(start, step):
-    """A folder with a manifest, renamed into place; returns (path, digest, bytes)."""
+    """Writes a folder with a manifest, renames it into place, and returns (path, digest, bytes)."""
     name = f"step-{step}-attempt-{start['attempt']}"
     final = os.path.join(start["checkpoint_dir"], name)
     partial = os.path.join(start["checkpoint_dir"], "." + name)
@@ -102,7 +102,7 @@ def main():
     began = time.monotonic()
     channel.send(type="progress", step=0)
     if start["rank"] > 0:
-        signal.pause()  # rank 0 does the work; its end ends the gang
+        signal.pause()  # rank 0 trains; its end ends the gang
     while not last or step < last:
         step += 1
         pass_gate(step)

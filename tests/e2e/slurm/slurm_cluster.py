@@ -24,7 +24,7 @@ NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "sinfo
 
 
 def missing():
-    """Why there can be no cluster here; empty: there can."""
+    """Returns why this machine cannot run a cluster; empty if it can."""
     if os.geteuid() != 0:
         return "only root can make the cluster's namespaces"
     lacking = [tool for tool in NEEDED if not shutil.which(tool)]
@@ -50,10 +50,10 @@ class Cluster:
         self.libc = ctypes.CDLL(None, use_errno=True)
 
     def enter(self):
-        """This thread, and what it starts, is on the login node from now on."""
+        """Moves this thread, and the processes that it starts, to the login node."""
         deadline = time.monotonic() + PATIENCE_S
         pid = self.process.pid
-        while True:  # nothing tells that a namespace has its bridge, or a node its slurmd
+        while True:  # no event tells when a namespace has its bridge or a node its slurmd
             with contextlib.suppress(OSError, IndexError):
                 child = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
                 with open(f"/proc/{child}/ns/net") as namespace:
@@ -71,7 +71,7 @@ class Cluster:
         return done.stdout.strip()
 
     def kill_controller(self):
-        """Another one is started half a second later."""
+        """Kills the controller. Another one starts half a second later."""
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 ours = f"SLURM_CONF={self.environment['SLURM_CONF']}".encode()
@@ -89,7 +89,7 @@ class Cluster:
 
 def setUpModule():
     if why := missing():
-        print("SKIPPED:", why)  # CTest looks for it
+        print("SKIPPED:", why)  # CTest looks for this word
         raise unittest.SkipTest(why)
     global cluster
     cluster = Cluster()
@@ -107,13 +107,13 @@ class Pilots(EndToEnd):
         self.addCleanup(self._end_jobs)
 
     def _end_jobs(self):
-        for process in self.processes:  # a manager would submit again
+        for process in self.processes:  # a running manager would submit new jobs
             process.kill()
         cluster.run("scancel", "-u", "root")
         self.until(lambda: not self.jobs(), "jobs are left")
 
     def until(self, condition, what, patience_s=PATIENCE_S):
-        """Slurm and a manager tell nobody what they do: they are asked."""
+        """Polls a condition, because Slurm and the manager send no events."""
         deadline = time.monotonic() + patience_s
         while not (value := condition()):
             if time.monotonic() > deadline:
@@ -123,7 +123,7 @@ class Pilots(EndToEnd):
         return value
 
     def jobs(self, states="PD,CF,R,CG"):
-        """{name: (job, state, node)} of what has not ended."""
+        """Returns {name: (job, state, node)} of the jobs that have not ended."""
         lines = cluster.run("squeue", "-h", "-t", states, "-o", "%i|%j|%T|%N").splitlines()
         jobs = {}
         for line in lines:
@@ -132,8 +132,8 @@ class Pilots(EndToEnd):
             jobs[name] = (job, state, node)
         return jobs
 
-    def ever(self):
-        """The state of every pilot there was, by name; Slurm remembers for five minutes."""
+    def all_pilots(self):
+        """Returns the state of every pilot by name. Slurm forgets ended jobs after five minutes."""
         fleet = json.loads((self.data / "slurm/fleet.json").read_text())["id"]
         return {name: state for name, (_, state, _) in self.jobs("all").items() if fleet in name}
 

@@ -1,4 +1,4 @@
-"""`attune slurm` on a real Slurm: its manager, what it says, and what it refuses."""
+"""`attune slurm` on a real Slurm: its manager, its output, and the input that it refuses."""
 
 import contextlib
 import ctypes
@@ -17,7 +17,7 @@ from slurm_cluster import LOGIN, Pilots, setUpModule, WORKER  # noqa: E402, F401
 from support import ATTUNE, ROOT, ask_server, free_port, sweep  # noqa: E402
 
 
-# On a node's loopback it takes connections for the server, and ends with the executor that its process becomes.
+# Forwards connections from a node's loopback to the server. It ends with its parent, which becomes the executor.
 RELAY = """
 import ctypes, os, socket, sys, threading
 ctypes.CDLL(None).prctl(1, 9)
@@ -36,7 +36,7 @@ while True:
 
 
 class Tunnel(Pilots):
-    def test_pilots_reach_the_server_by_a_program_of_ones_own(self):
+    def test_pilots_reach_the_server_through_a_user_program(self):
         self.serve()
         port = ask_server(self.data)["rpc"].rsplit(":", 1)[1]
         relay = self.write(RELAY, "relay.py")
@@ -55,14 +55,14 @@ class Tunnel(Pilots):
         self.assertIn("reached at 10.78.0.", log)
 
 
-class Eyes(Pilots):
-    """What people are told of pilots: by the server, by what waits, by `attune slurm status`."""
+class Reports(Pilots):
+    """Information about pilots: from the server, from waiting trials and from `attune slurm status`."""
 
     def fleet(self):
         (fleet,) = self.get("/pilots")["fleets"]
         return fleet
 
-    def test_what_waits_says_slurms_own_words(self):
+    def test_waiting_trials_show_the_reason_of_slurm(self):
         up = self.up("--", "--begin=now+1hour")
         self.create(workers=1, trials=1)
         up.await_stderr("^submitted ")
@@ -70,7 +70,7 @@ class Eyes(Pilots):
                                           None), "the sweep does not say why its pilot waits")
         self.assertRegex(waiting, r"^no executor is connected; Slurm: 1 pilot is PENDING \(BeginTime\)$")
         code, answer = self.request("/api/v1/sweeps/s1/trials", "POST", b'{"config": {"x": 1.0}}')
-        self.assertEqual(code, 201, answer)  # one that is there and waits
+        self.assertEqual(code, 201, answer)  # a gang that waits
         self.assertEqual(self.get("/sweeps/s1/trials/0")["waiting_reason"], waiting)
         self.assertEqual(self.get("/sweeps/s1/trials")["trials"][0]["waiting_reason"], waiting)
         (pilot,) = self.fleet()["pilots"]
@@ -80,8 +80,8 @@ class Eyes(Pilots):
         self.assertIn("BeginTime", out)
         self.assertIn("1 pilot is PENDING (BeginTime)", err)
 
-    def test_a_refusal_is_said_where_it_is_waited_for(self):
-        # The partition takes no more jobs once the manager runs.
+    def test_waiting_trials_show_a_refused_job(self):
+        # The partition refuses jobs after the manager has started.
         up = self.up()
         self.addCleanup(slurm_cluster.cluster.run, "scontrol", "update", "partition=main", "state=up")
         slurm_cluster.cluster.run("scontrol", "update", "partition=main", "state=drain")
@@ -94,7 +94,7 @@ class Eyes(Pilots):
         _, _, err = self.attune("slurm", "status", "--data-dir", self.data)
         self.assertIn(words, err)
 
-    def test_hours_are_those_that_pilots_ran_over_a_managers_death_too(self):
+    def test_hours_are_counted_across_a_restart_of_the_manager(self):
         self.serve()
         gate = self.close_gate(2)
         arguments = ["slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "2..3", "--time", 10,
@@ -103,7 +103,7 @@ class Eyes(Pilots):
         self.until(lambda: len(self.online()) == 2, "two pilots")
         self.create(workers=1, trials=1)
         self.await_report(trial=0, step=1)
-        # One of two is at work: what is idle grows, and what is in use.
+        # One of two pilots is busy, so both idle hours and used hours grow.
         self.until(lambda: self.status("hours")["in_use"]["cpus"] > 0, "nothing is in use")
         up.kill()
         up = self.start(*arguments)
@@ -127,7 +127,7 @@ class Eyes(Pilots):
         self.assertRegex(out, r"GPU-hours allocated 0\.\d\d: 0\.00 in use, ")
         gate.close()
 
-    def test_a_manager_that_is_gone_is_said_to_be(self):
+    def test_a_dead_manager_is_reported(self):
         self.serve()
         up = self.start("slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "1..1", "--poll",
                         "100ms")
@@ -142,7 +142,7 @@ class Eyes(Pilots):
 
 class Allocation(Pilots):
     def submit(self, *options, steps=2, trials=2):
-        """A job that runs a sweep of gangs over its two nodes."""
+        """Submits a job that runs a sweep of gangs on its two nodes."""
         file = self.write(sweep(command=WORKER, parameters={"x": {"value": 1.0}},
                                 working_directory=str(self.folder),
                                 env={"PYTHONPATH": str(ROOT / "clients/python"), "GATES": str(self.gates)},
@@ -170,7 +170,7 @@ class Allocation(Pilots):
         if not (self.data / "attune.db").exists():
             return []
         with contextlib.closing(sqlite3.connect(self.data / "attune.db", timeout=10)) as database:
-            with contextlib.suppress(sqlite3.OperationalError):  # no tables yet
+            with contextlib.suppress(sqlite3.OperationalError):  # the tables do not exist yet
                 return database.execute(query).fetchall()
         return []
 
@@ -184,14 +184,14 @@ class Allocation(Pilots):
             log = (self.data / f"slurm/logs/job-{job}-{node}.log").read_text()
             self.assertIn(f"pilot job-{job}-{node}: job {job} on n{node + 1}", log)
 
-    def test_a_job_that_is_requeued_goes_on_with_its_sweep(self):
+    def test_a_requeued_job_resumes_its_sweep(self):
         gate = self.close_gate(3)
         job = self.submit("--requeue", steps=4, trials=1)
         self.until(lambda: self.rows("SELECT 1 FROM checkpoints WHERE step = 2"), "no checkpoint")
         slurm_cluster.cluster.run("scontrol", "requeue", job)
         self.until(lambda: self.state(job) == "PENDING", "the job is not back in the queue")
         gate.close()
-        # Slurm lets it wait for two minutes; nodes refuse a job for the second in which they killed it.
+        # Slurm delays a requeued job by two minutes. For a second after a kill, nodes refuse it.
         slurm_cluster.cluster.run("scontrol", "update", f"jobid={job}", "starttime=now+2")
         self.await_completed(job)
         self.assertIn("resuming sweep s1", self.err.read_text())
@@ -200,7 +200,7 @@ class Allocation(Pilots):
         self.assertNotEqual(first[1], "finished")
         self.assertEqual(second[1:], ("finished", 2))
 
-    def test_outside_of_one_it_says_how_to_get_one(self):
+    def test_outside_an_allocation_it_says_how_to_get_one(self):
         code, _, err = self.attune("run", self.write(sweep()), "--slurm", "--data-dir", self.data)
         self.assertEqual(code, 2)
         self.assertIn("salloc", err)
@@ -208,7 +208,7 @@ class Allocation(Pilots):
 
 
 class Manager(Pilots):
-    def test_killed_at_any_moment_it_submits_nothing_twice(self):
+    def test_a_killed_manager_submits_no_job_twice(self):
         seed = int(os.environ.get("ATTUNE_SEED", time.time_ns()))
         print(f"ATTUNE_SEED={seed}")
         moments = random.Random(seed)
@@ -223,7 +223,7 @@ class Manager(Pilots):
             up.kill()
             self.assertLessEqual(len(self.jobs()), 3)
             up = self.start(*arguments)
-            # What it cannot know to be submitted it believes for half a minute.
+            # After a kill, it waits half a minute for jobs that it may have submitted.
             self.until(lambda: len(self.online() & set(self.jobs())) == 3, "three pilots")
             self.assertEqual(len(self.jobs()), 3)
             up.kill()
@@ -248,7 +248,7 @@ class Manager(Pilots):
         code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
         self.assertEqual((code, err), (0, "no pilots to end"))
 
-    def test_it_serves_a_server_that_is_named(self):
+    def test_it_works_for_a_named_server(self):
         self.serve()
         url = ask_server(self.data)["http"]
         self.up("--server", url, "--cpus", 4, "--mem", 1000, own=False, nodes="2..2")
@@ -256,7 +256,7 @@ class Manager(Pilots):
         self.assertEqual({e["cpus"] for e in self.get("/executors")["executors"]}, {4})
         self.assertEqual({e["memory_bytes"] for e in self.get("/executors")["executors"]}, {1000 << 20})
 
-    def test_a_second_one_is_refused(self):
+    def test_a_second_manager_is_refused(self):
         self.up()
         code, _, err = self.attune("slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "3")
         self.assertEqual(code, 1)
@@ -274,7 +274,7 @@ class BadInput(Pilots):
         self.assertFalse((self.data / "slurm").exists(), "nothing has begun")
         return err
 
-    def test_what_slurm_would_refuse_or_let_wait_for_ever(self):
+    def test_options_that_slurm_would_refuse_or_delay_for_ever(self):
         self.assertIn("no partition `gpu`; `sinfo` shows main, short, urgent", self.refused(partition="gpu"))
         self.assertIn("60 s before its time is over", self.refused("--time", "0:30"))
         self.assertIn("PartitionTimeLimit", self.refused("--time", "1:00:00", partition="short"))
@@ -290,7 +290,7 @@ class BadInput(Pilots):
         self.environment["PATH"] = str(self.folder)
         self.assertIn("login node", self.refused())
 
-    def test_a_controller_that_is_away(self):
+    def test_a_controller_that_is_down(self):
         self.environment["SLURM_CONF"] = self.write("ClusterName=x\nSlurmctldHost=nowhere(10.78.0.99)\n", "x.conf")
         self.refused()
 

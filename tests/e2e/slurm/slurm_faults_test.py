@@ -1,4 +1,4 @@
-"""One sweep of two-worker trials on pilots of a real Slurm, while one thing after another fails.
+"""One sweep of two-worker trials on pilots of a real Slurm, with one fault after another.
 
     FAULTS=50 TRIALS=40 ATTUNE_SEED=7 python3 tests/e2e/slurm/slurm_faults_test.py
 """
@@ -19,12 +19,12 @@ from support import ROOT, free_port  # noqa: E402
 FAULTS = int(os.environ.get("FAULTS", 7))
 TRIALS = int(os.environ.get("TRIALS", 6))
 STEPS = 10
-AT_ONCE = 6   # gangs of two that three nodes have room for
-EACH_S = 3.5  # a fault and its repair take about so long
+CONCURRENT_GANGS = 6   # gangs of two that fit on three nodes
+FAULT_S = 3.5  # approximate duration of a fault and its repair
 LEASE_S = 3
 PATIENCE_S = 600
 
-# Two ranks that report as one; so long a step that there are trials for all faults.
+# Two ranks report as one. The steps are long enough that trials run during all faults.
 SCRIPT = """import time, attune
 attune.init()
 for step in range(attune.step + 1, 1 << 30):
@@ -47,9 +47,9 @@ class Faults(Pilots):
         self.server.await_stderr(r"^executors ")
 
     def keep(self):
-        """As a service manager would, again where Slurm refuses: its controller may have just begun."""
+        """Starts the manager like a service manager. Retries if Slurm refuses, because its controller may be starting."""
         def comes_up():
-            self.look_after_nodes()
+            self.repair_nodes()
             try:
                 self.manager = self.up("--server", f"http://127.0.0.1:{self.ports[0]}", own=False)
                 return True
@@ -57,10 +57,10 @@ class Faults(Pilots):
                 return False
         self.until(comes_up, "no manager")
 
-    # ---- what fails; each takes back what would not come back by itself
+    # ---- faults; each repairs the damage that would not repair itself
 
     def any_pilot(self):
-        """(job, node) of one that runs."""
+        """Returns (job, node) of a random running pilot."""
         running = [(job, node) for name, (job, _, node) in self.jobs("R").items() if name.startswith("attune-")]
         return self.draw.choice(running) if running else None
 
@@ -77,7 +77,7 @@ class Faults(Pilots):
             slurm_cluster.cluster.run("scontrol", "update", f"job={pilot[0]}", "timelimit=1")
 
     def a_pilot_is_preempted(self):
-        """By a job of a partition of higher priority, which wants its whole node for a moment."""
+        """A job in a partition with higher priority takes the whole node for a moment."""
         if pilot := self.any_pilot():
             slurm_cluster.cluster.run("sbatch", "--partition=urgent", "--exclusive", "--time=1", "--output=/dev/null",
                                    f"--nodelist={pilot[1]}", f"--job-name=urgent-{time.monotonic_ns()}",
@@ -91,10 +91,10 @@ class Faults(Pilots):
         node = f"node=n{self.draw.randint(1, 3)}"
         slurm_cluster.cluster.run("scontrol", "update", node, "state=down", "reason=test")
         time.sleep(self.draw.uniform(0, 2))
-        self.look_after_nodes()
+        self.repair_nodes()
 
-    def look_after_nodes(self):
-        """A controller that is killed forgets what it was told last, and a node may be down again."""
+    def repair_nodes(self):
+        """Repairs nodes. A killed controller forgets its last orders, so a node may be down again."""
         for node in slurm_cluster.cluster.run("sinfo", "-h", "-N", "-t", "down", "-p", "main", "-o", "%N").split():
             slurm_cluster.cluster.run("scontrol", "update", f"node={node}", "state=resume")
 
@@ -117,13 +117,13 @@ class Faults(Pilots):
         time.sleep(self.draw.uniform(0, 2))
         self.keep()
 
-    # ---- the whole
+    # ---- the test
 
-    def test_every_trial_ends_and_none_is_charged(self):
+    def test_every_trial_ends_without_a_restart(self):
         self.serve_and_keep()
         self.keep()
         script = self.write(SCRIPT, "train.py")
-        pause = max(0.02, FAULTS * EACH_S * min(AT_ONCE, TRIALS) / (TRIALS * STEPS))
+        pause = max(0.02, FAULTS * FAULT_S * min(CONCURRENT_GANGS, TRIALS) / (TRIALS * STEPS))
         self.create(workers=2, trials=TRIALS, cpus=4, command=[sys.executable, "-B", script],
                     parameters={"pause": {"value": pause}}, scheduler={"name": "fifo", "max": STEPS})
         self.until(lambda: self.any_pilot(), "no pilot")
@@ -134,15 +134,15 @@ class Faults(Pilots):
                  self.the_server_is_killed, self.the_manager_is_killed]
         began, done = time.monotonic(), collections.Counter()
         for fault in range(FAULTS):
-            # Each kind comes once before any comes twice.
+            # Every kind of fault happens once before any happens twice.
             kind = self.draw.choice([k for k in kinds if done[k.__name__] == min(done[k.__name__] for k in kinds)])
             done[kind.__name__] += 1
             kind()
-            time.sleep(self.draw.uniform(0, EACH_S / 2))
+            time.sleep(self.draw.uniform(0, FAULT_S / 2))
         faults_s = time.monotonic() - began
         deadline = time.monotonic() + PATIENCE_S
         while self.get("/sweeps/s1")["state"] == "running" and time.monotonic() < deadline:
-            self.look_after_nodes()
+            self.repair_nodes()
             time.sleep(1)
         if time.monotonic() > deadline:
             self.fail("the sweep does not end:\n" + self.scene())
@@ -156,7 +156,7 @@ class Faults(Pilots):
         self.until(lambda: not self.processes_of(script), "ranks are left")
 
     def scene(self):
-        """Who is where, for the reader of a failure."""
+        """Describes the pilots and processes, for failure messages."""
         lines = [f"manager {self.manager.popen.poll()}, server {self.server.popen.poll()}"]
         for trial in self.get("/sweeps/s1/trials")["trials"]:
             if trial["state"] != "completed":
@@ -182,14 +182,14 @@ class Faults(Pilots):
         print(f"{attempts} attempts; max_restarts is 0, so that none was charged to a trial")
 
     def processes_of(self, script):
-        """Those that have it in their command line."""
+        """Returns the processes with `script` in their command line."""
         found = []
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if script.encode() in (folder / "cmdline").read_bytes().split(b"\0"):
                     found.append(int(folder.name))
             except OSError:
-                pass  # it has ended meanwhile
+                pass  # the process has ended
         return found
 
 

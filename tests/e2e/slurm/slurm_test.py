@@ -1,4 +1,4 @@
-"""Pilots on a real Slurm: their life, and what ends it."""
+"""Pilots on a real Slurm: their start, their work and the ways in which they end."""
 
 import datetime
 import pathlib
@@ -14,7 +14,7 @@ from support import PATIENCE_S, sweep  # noqa: E402
 
 
 class Life(Pilots):
-    def test_a_gang_of_two_over_two_nodes(self):
+    def test_a_gang_of_two_on_two_nodes(self):
         self.up()
         began = time.monotonic()
         self.create(workers=2, trials=1)
@@ -30,7 +30,7 @@ class Life(Pilots):
         (attempt,) = self.attempts()
         self.assertEqual(attempt["outcome"], "finished")
         self.assertEqual(len({rank["executor"] for rank in attempt["ranks"]}), 2)
-        self.assertEqual(len(self.ever()), 2, "as many as it needed, and the second no more")
+        self.assertEqual(len(self.all_pilots()), 2, "as many as it needed, and the second no more")
         name = attempt["ranks"][0]["executor"]
         self.assertRegex(name, r"^attune-[0-9a-f]{8}-[12]$")
         code, out, err = self.attune("slurm", "logs", name.rsplit("-", 1)[1], "--data-dir", self.data)
@@ -54,12 +54,12 @@ class Life(Pilots):
         ended = time.monotonic()
         self.until(lambda: not self.jobs(), "pilots are left")
         print(f"from the sweep's end to no job, --idle 2s: {time.monotonic() - ended:.2f} s")
-        self.assertEqual(list(self.ever().values()), ["COMPLETED"] * 3, "and nothing was submitted in between")
+        self.assertEqual(list(self.all_pilots().values()), ["COMPLETED"] * 3, "and nothing was submitted in between")
         for _ in range(3):
             up.await_stderr("as nobody needed it")
 
-    def interrupted(self, end, minutes=10, patience_s=PATIENCE_S, outcome="failed", why="its executor was stopped"):
-        """A trial whose pilot `end(job, node)` ends goes on with another one, at no cost."""
+    def check_interruption(self, end, minutes=10, patience_s=PATIENCE_S, outcome="failed", why="its executor was stopped"):
+        """Checks that a trial resumes on another pilot, without a restart, after `end(job, node)` ends its pilot."""
         gate = self.close_gate(3)
         self.up(minutes=minutes)
         self.create(workers=1, trials=1)
@@ -73,30 +73,30 @@ class Life(Pilots):
         self.completed()
         first, second = self.attempts()
         self.assertEqual(first["outcome"], outcome)
-        self.assertIn(why, first["failure"])  # max_restarts is 0: nobody is charged
+        self.assertIn(why, first["failure"])  # max_restarts is 0, so the loss does not count as a failure
         self.assertEqual(second["outcome"], "finished")
         self.assertEqual(second["resumed_from"], 2)
         self.assertNotEqual(second["executor"], name)
-        return self.ever()[name]
+        return self.all_pilots()[name]
 
-    def test_a_pilot_that_somebody_cancels_costs_its_trial_nothing(self):
-        self.interrupted(lambda job, node: slurm_cluster.cluster.run("scancel", job))
+    def test_a_cancelled_pilot_costs_no_restart(self):
+        self.check_interruption(lambda job, node: slurm_cluster.cluster.run("scancel", job))
 
-    def test_nor_does_a_node_that_goes_down(self):
+    def test_a_node_that_goes_down_costs_no_restart(self):
         def set_down(job, node):
             slurm_cluster.cluster.run("scontrol", "update", f"node={node}", "state=down", "reason=test")
             self.addCleanup(slurm_cluster.cluster.run, "scontrol", "update", f"node={node}", "state=resume")
-        self.interrupted(set_down)
+        self.check_interruption(set_down)
 
-    def test_nor_does_a_node_whose_link_is_cut(self):
+    def test_a_node_whose_link_is_cut_costs_no_restart(self):
         def cut(job, node):
             self.addCleanup(self.until, slurm_cluster.cluster.is_idle, "the node is not back")
             self.addCleanup(slurm_cluster.cluster.run, "ip", "link", "set", f"node{node[1:]}", "up")
             slurm_cluster.cluster.run("ip", "link", "set", f"node{node[1:]}", "down")
-        self.assertEqual(self.interrupted(cut, patience_s=120, outcome="lost", why=""), "NODE_FAIL")
+        self.assertEqual(self.check_interruption(cut, patience_s=120, outcome="lost", why=""), "NODE_FAIL")
 
-    def test_before_the_end_of_its_time_a_trial_saves_and_goes_on_with_one_that_is_there(self):
-        self.up(minutes=2)  # less the one to leave in
+    def test_a_trial_saves_before_the_end_of_its_pilot_and_resumes_on_another(self):
+        self.up(minutes=2)  # one of them is reserved for leaving
         script = self.write("import time, attune\nattune.init()\n"
                             "for step in range(attune.step + 1, 1 << 30):\n"
                             "    time.sleep(0.1)\n"
@@ -116,7 +116,7 @@ class Life(Pilots):
         print(f"  another pilot runs it after {(decided - ended).total_seconds():.2f} s")
         self.assertLess((decided - ended).total_seconds(), 2, "the other was there before")
 
-    def test_a_pilot_without_a_server_ends_by_itself(self):
+    def test_a_pilot_without_a_server_ends(self):
         self.data.mkdir()
         up = self.up("--give-up", "2s", nodes="1..1")
         self.until(lambda: len(self.online()) == 1, "a pilot")
@@ -127,17 +127,17 @@ class Life(Pilots):
 
 
 class SeveralNodes(Pilots):
-    """Pilots of two nodes each, and gangs over both."""
+    """Pilots with two nodes, and gangs that span both."""
 
     def up(self, *more, **options):
         return super().up("--nodes-per-pilot", 2, *more, **options)
 
     def gang(self, trial=0):
-        """The executors of a trial's newest attempt that has ranks."""
+        """Returns the executors of a trial's newest attempt with ranks."""
         return [rank["executor"] for rank in self.attempts(trial)[-1]["ranks"]]
 
     def running(self, steps=4):
-        """A gang of two that runs on a pilot: its name, and its job."""
+        """Starts a gang of two on a pilot and returns the name and the job of the pilot."""
         self.create(workers=2, trials=1, scheduler={"name": "fifo", "max": steps})
         self.await_report(trial=0, step=2)
         ((name, (job, state, nodes)),) = self.jobs().items()
@@ -145,8 +145,8 @@ class SeveralNodes(Pilots):
         self.assertEqual(self.gang(), [f"{name}.0", f"{name}.1"])
         return name, job
 
-    def goes_on(self, end, why="its executor was stopped", steps=4):
-        """What `end(name, job)` does to its pilot costs the trial nothing."""
+    def check_resumes(self, end, why="its executor was stopped", steps=4):
+        """Checks that the trial resumes without a restart after `end(name, job)` ends its pilot."""
         gate = self.gate = self.close_gate(3)
         up = self.up()
         name, job = self.running(steps)
@@ -159,13 +159,13 @@ class SeveralNodes(Pilots):
         gate.close()
         self.completed()
         first, second = self.attempts()
-        self.assertIn(why, first["failure"])  # max_restarts is 0: nobody is charged
+        self.assertIn(why, first["failure"])  # max_restarts is 0, so the loss does not count as a failure
         self.assertEqual((second["outcome"], second["resumed_from"]), ("finished", saved))
         self.assertEqual([rank["executor"].rsplit(".", 1)[0] for rank in second["ranks"]],
                          [name.removesuffix("-1") + "-2"] * 2)
         return up
 
-    def test_a_gang_over_both_starts_in_one_job_and_is_let_go_whole(self):
+    def test_a_gang_on_two_nodes_uses_one_job_which_ends_as_a_whole(self):
         self.environment["GATES"] = str(self.gates)
         gate = self.close_gate(3)
         up = self.up()
@@ -177,61 +177,61 @@ class SeveralNodes(Pilots):
         ended = time.monotonic()
         self.until(lambda: not self.jobs(), "a pilot is left")
         print(f"from the sweep's end to no job, --idle 2s: {time.monotonic() - ended:.2f} s")
-        self.assertEqual(self.ever(), {name: "COMPLETED"}, "its executors were asked, and all left")
+        self.assertEqual(self.all_pilots(), {name: "COMPLETED"}, "its executors were asked, and all left")
         up.await_stderr("as nobody needed it")
         code, out, err = self.attune("slurm", "logs", 1, "--data-dir", self.data)
         self.assertEqual(code, 0, err)
         for node in (0, 1):
             self.assertIn(f"pilot {name}.{node}: job {job} on n{node + 1}", out)
-        # No executor was told twice, which lets it take no leave.
+        # No executor received two signals; a second one would end it at once.
         self.assertEqual([e["state"] for e in self.get("/executors")["executors"]], ["lost", "lost"])
 
-    def test_never_above_the_limit_and_the_largest_gang_first(self):
+    def test_pilots_stay_below_the_limit_and_serve_the_largest_gang_first(self):
         up = self.up(nodes="0..3")
         self.create(workers=1, trials=4)
         self.until(lambda: len(self.online()) == 2, "a pilot")
         self.completed()
-        self.assertEqual(len(self.ever()), 1, "a second one would be four nodes")
+        self.assertEqual(len(self.all_pilots()), 1, "a second one would be four nodes")
         self.create(workers=3, trials=1)
         up.await_stderr(r"needs 2 pilots of 2 nodes with .*; there can be 1")
 
-    def test_of_parts_of_nodes(self):
+    def test_pilots_may_use_parts_of_nodes(self):
         self.data.mkdir()
         self.up("--cpus", 4, "--mem", 1000, "--gres", "gpu:1", nodes="4..4")
         self.until(lambda: len(self.online()) == 4, "two pilots")
         self.assertEqual({(e["cpus"], e["gpus"], e["memory_bytes"]) for e in self.get("/executors")["executors"]},
                          {(4, 1, 1000 << 20)})
 
-    def test_one_that_somebody_cancels(self):
-        self.goes_on(lambda name, job: slurm_cluster.cluster.run("scancel", job))
+    def test_a_cancelled_pilot_of_two_nodes_costs_no_restart(self):
+        self.check_resumes(lambda name, job: slurm_cluster.cluster.run("scancel", job))
 
-    def test_one_whose_time_is_over(self):
-        # What Slurm does a minute before the end, without the two minutes until then.
+    def test_the_end_of_time_of_a_pilot_of_two_nodes_costs_no_restart(self):
+        # Sends the signal that Slurm sends a minute before the end, without the wait of two minutes.
         def tell(name, job):
             slurm_cluster.cluster.run("scancel", "--batch", "--signal=TERM", job)
             self.await_event(lambda kind, data: kind == "trial_yielding")
             self.gate.close()
-        self.goes_on(tell, why="", steps=1000)
-        self.assertEqual(sorted(self.ever().items())[0][1], "COMPLETED", "it has left by itself")
+        self.check_resumes(tell, why="", steps=1000)
+        self.assertEqual(sorted(self.all_pilots().items())[0][1], "COMPLETED", "it has left by itself")
 
-    def test_one_that_loses_a_node_ends_as_a_whole(self):
-        # The gangs that it is there for cannot run on the rest.
+    def test_a_pilot_that_loses_a_node_ends_as_a_whole(self):
+        # The gangs of the pilot cannot run on its other node.
         def set_down(name, job):
             slurm_cluster.cluster.run("scontrol", "update", "node=n2", "state=down", "reason=test")
-            self.until(lambda: self.ever()[name] == "NODE_FAIL", "the job goes on")
+            self.until(lambda: self.all_pilots()[name] == "NODE_FAIL", "the job goes on")
             slurm_cluster.cluster.run("scontrol", "update", "node=n2", "state=resume")
         self.addCleanup(self.until, slurm_cluster.cluster.is_idle, "the node is not back")
-        self.goes_on(set_down)
+        self.check_resumes(set_down)
 
-    def test_one_that_loses_the_link_of_a_node(self):
+    def test_a_pilot_that_loses_the_link_of_a_node_costs_no_restart(self):
         def cut(name, job):
             self.addCleanup(self.until, slurm_cluster.cluster.is_idle, "the node is not back")
             self.addCleanup(slurm_cluster.cluster.run, "ip", "link", "set", "node2", "up")
             slurm_cluster.cluster.run("ip", "link", "set", "node2", "down")
-        self.goes_on(cut, why="")
-        self.assertEqual(sorted(self.ever().items())[0][1], "NODE_FAIL")
+        self.check_resumes(cut, why="")
+        self.assertEqual(sorted(self.all_pilots().items())[0][1], "NODE_FAIL")
 
-    def test_a_manager_that_comes_after_finds_it_and_down_ends_it(self):
+    def test_a_new_manager_finds_old_pilots_and_down_ends_them(self):
         self.serve()
         arguments = ["slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "2..3",
                      "--nodes-per-pilot", 2, "--time", 10, "--poll", "100ms", "--idle", "1s"]
@@ -241,10 +241,10 @@ class SeveralNodes(Pilots):
         up = self.start(*arguments)
         up.await_stderr("^pilots ")
         up.await_stderr("has joined from n")
-        self.assertEqual(len(self.ever()), 1)
+        self.assertEqual(len(self.all_pilots()), 1)
         code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
         self.assertEqual((code, err), (0, "1 pilot has ended"))
-        self.assertEqual(list(self.ever().values()), ["COMPLETED"])
+        self.assertEqual(list(self.all_pilots().values()), ["COMPLETED"])
 
 
 if __name__ == "__main__":

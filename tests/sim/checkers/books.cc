@@ -7,8 +7,9 @@
 namespace attune::sim {
 namespace {
 
-// What the objectives have in a report that has each of them and violates no constraint.
-std::vector<double> Counted(const SweepSpec& spec, const Metrics& metrics) {
+// The values of the objectives in a report; empty if a value is missing or a constraint is
+// violated.
+std::vector<double> CountingValues(const SweepSpec& spec, const Metrics& metrics) {
   std::vector<double> values;
   for (const Constraint& bound : spec.constraints) {
     const double value = metrics.contains(bound.metric) ? metrics.at(bound.metric) : NAN;
@@ -24,13 +25,13 @@ std::vector<double> Counted(const SweepSpec& spec, const Metrics& metrics) {
   return values;
 }
 
-void Offer(SweepBook& sweep, BestBook report) {
-  const auto as_good = [&](const BestBook& known) {
-    return sweep.AsGood(known.values, report.values);
+void AddToFront(SweepBook& sweep, BestBook report) {
+  const auto dominates = [&](const BestBook& known) {
+    return sweep.IsAsGood(known.values, report.values);
   };
-  if (std::ranges::any_of(sweep.front, as_good)) return;
+  if (std::ranges::any_of(sweep.front, dominates)) return;
   std::erase_if(sweep.front,
-                [&](const BestBook& known) { return sweep.AsGood(report.values, known.values); });
+                [&](const BestBook& known) { return sweep.IsAsGood(report.values, known.values); });
   sweep.front.push_back(std::move(report));
 }
 
@@ -46,10 +47,10 @@ class Recorder {
     sweep.owner = fact.owner;
     sweep.running_since = now_;
   }
-  void operator()(const SweepPaused& fact) { Rest(Of(fact.sweep), SweepState::kPaused); }
-  void operator()(const SweepResumed& fact) { Run(Of(fact.sweep)); }
+  void operator()(const SweepPaused& fact) { StopClock(BookOf(fact.sweep), SweepState::kPaused); }
+  void operator()(const SweepResumed& fact) { StartClock(BookOf(fact.sweep)); }
   void operator()(const SweepEdited& fact) {
-    SweepBook& sweep = Of(fact.sweep);
+    SweepBook& sweep = BookOf(fact.sweep);
     sweep.spec = *fact.spec;
     sweep.stopping.reset();
     sweep.exhausted = false;
@@ -57,36 +58,36 @@ class Recorder {
     ++sweep.edited;
   }
   void operator()(const SweepReopened& fact) {
-    SweepBook& sweep = Of(fact.sweep);
+    SweepBook& sweep = BookOf(fact.sweep);
     ++sweep.reopened;
     for (auto& [name, executor] : books_.executors) executor.excluded.erase(fact.sweep);
     if (sweep.stopping == SweepState::kFailed) sweep.stopping.reset();
-    Run(sweep);
+    StartClock(sweep);
   }
   void operator()(const SweepStopping& fact) {
-    Of(fact.sweep).stopping = fact.outcome;
-    Of(fact.sweep).thinks.reset();
+    BookOf(fact.sweep).stopping = fact.outcome;
+    BookOf(fact.sweep).thinks.reset();
   }
-  void operator()(const SweepEnded& fact) { Rest(Of(fact.sweep), fact.state); }
-  void operator()(const SweepDeleted& fact) { Of(fact.sweep).deleted = true; }
+  void operator()(const SweepEnded& fact) { StopClock(BookOf(fact.sweep), fact.state); }
+  void operator()(const SweepDeleted& fact) { BookOf(fact.sweep).deleted = true; }
   void operator()(const SweepRemoved&) {}
   void operator()(const SearchExhausted& fact) {
-    Of(fact.sweep).exhausted = true;
-    Of(fact.sweep).thinks.reset();
+    BookOf(fact.sweep).exhausted = true;
+    BookOf(fact.sweep).thinks.reset();
   }
-  void operator()(const ProposalBegun& fact) { Of(fact.sweep).thinks = fact.proposal; }
-  void operator()(const SearchWaits& fact) { Of(fact.sweep).thinks.reset(); }
+  void operator()(const ProposalBegun& fact) { BookOf(fact.sweep).thinks = fact.proposal; }
+  void operator()(const SearchWaits& fact) { BookOf(fact.sweep).thinks.reset(); }
 
   void operator()(const TrialCreated& fact) {
-    TrialBook& trial = Of(fact.trial.sweep).trials[fact.trial.number];
+    TrialBook& trial = BookOf(fact.trial.sweep).trials[fact.trial.number];
     trial.id = fact.trial;
     trial.config = fact.config;
     trial.origin = fact.origin;
-    if (fact.thought) Of(fact.trial.sweep).thinks.reset();
+    if (fact.thought) BookOf(fact.trial.sweep).thinks.reset();
     trial.requested = fact.origin == kEnqueued;
   }
   void operator()(const TrialReopened& fact) {
-    TrialBook& trial = Of(fact.record.id);
+    TrialBook& trial = BookOf(fact.record.id);
     trial.state = TrialState::kPending;
     trial.failures = 0;
     trial.filled_disk = false;
@@ -100,7 +101,7 @@ class Recorder {
     trial.earlier_attempts = trial.attempts;
   }
   void operator()(const AttemptAssigned& fact) {
-    TrialBook& trial = Of(fact.attempt.trial);
+    TrialBook& trial = BookOf(fact.attempt.trial);
     trial.state = TrialState::kRunning;
     trial.attempts = fact.attempt.number;
     trial.live = AttemptBook{
@@ -122,13 +123,13 @@ class Recorder {
   void operator()(const RendezvousOpened&) {}
   void operator()(const MetricsLogged&) {}
 
-  static void LetGoOfDonor(TrialBook& trial) {
+  static void ClearDonor(TrialBook& trial) {
     trial.donor.reset();
     trial.cloned.reset();
   }
   void operator()(const TrialReported& fact) {
-    SweepBook& sweep = Of(fact.attempt.trial.sweep);
-    TrialBook& trial = Of(fact.attempt.trial);
+    SweepBook& sweep = BookOf(fact.attempt.trial.sweep);
+    TrialBook& trial = BookOf(fact.attempt.trial);
     trial.last_step = fact.report.step;
     if (trial.live) {
       trial.live->last_reported = fact.report.step;
@@ -139,19 +140,19 @@ class Recorder {
           checkpoint.ref.step > fact.report.step)
         continue;
       checkpoint.unreported = false;
-      LetGoOfDonor(trial);
+      ClearDonor(trial);
     }
-    const std::vector<double> values = Counted(sweep.spec, fact.report.metrics);
+    const std::vector<double> values = CountingValues(sweep.spec, fact.report.metrics);
     if (values.empty()) return;
     for (CheckpointBook& checkpoint : trial.checkpoints) {
       if (checkpoint.attempt == fact.attempt.number && checkpoint.ref.step == fact.report.step)
         checkpoint.values = values;
     }
-    Offer(sweep, {{trial.id, fact.attempt.number, fact.report.step}, values});
+    AddToFront(sweep, {{trial.id, fact.attempt.number, fact.report.step}, values});
   }
   void operator()(const TrialYielding&) {}
   void operator()(const TrialDecided& fact) {
-    TrialBook& trial = Of(fact.attempt.trial);
+    TrialBook& trial = BookOf(fact.attempt.trial);
     if (trial.live) trial.live->left = fact.verdict.kind != VerdictKind::kContinue;
     if (fact.verdict.kind == VerdictKind::kPause) {
       trial.state = TrialState::kPaused;
@@ -165,7 +166,7 @@ class Recorder {
     trial.last_step = trial.cloned->ref.step;
   }
   void operator()(const TrialPromoted& fact) {
-    TrialBook& trial = Of(fact.trial);
+    TrialBook& trial = BookOf(fact.trial);
     trial.state = TrialState::kPending;
     trial.not_before = now_;
     if (fact.config) trial.config = *fact.config;
@@ -175,8 +176,8 @@ class Recorder {
     trial.last_step = trial.cloned->ref.step;
   }
   void operator()(const AttemptPartEnded& fact) {
-    SweepBook& sweep = Of(fact.attempt.trial.sweep);
-    TrialBook& trial = Of(fact.attempt.trial);
+    SweepBook& sweep = BookOf(fact.attempt.trial.sweep);
+    TrialBook& trial = BookOf(fact.attempt.trial);
     if (!trial.live) return;
     for (const RankSlot& slot : trial.live->ranks) {
       if (slot.executor != fact.executor) continue;
@@ -189,8 +190,8 @@ class Recorder {
     trial.live->fallen |= fact.outcome != Outcome::kFinished;
   }
   void operator()(const AttemptEnded& fact) {
-    SweepBook& sweep = Of(fact.attempt.trial.sweep);
-    TrialBook& trial = Of(fact.attempt.trial);
+    SweepBook& sweep = BookOf(fact.attempt.trial.sweep);
+    TrialBook& trial = BookOf(fact.attempt.trial);
     if (!trial.live) return;
     for (const RankSlot& slot : trial.live->ranks)
       sweep.gpu_seconds +=
@@ -205,25 +206,25 @@ class Recorder {
     trial.filled_disk |= forgiven;
     if (trial.state == TrialState::kRunning && fact.outcome == Outcome::kFailed &&
         fact.failure.kind != FailureKind::kLease && fact.failure.kind != FailureKind::kHost &&
-        !forgiven && !GoesOnElsewhere(sweep, trial, fact.failure))
+        !forgiven && !RetriesElsewhere(sweep, trial, fact.failure))
       ++trial.failures;
   }
   void operator()(const TrialRequeued& fact) {
-    TrialBook& trial = Of(fact.trial);
+    TrialBook& trial = BookOf(fact.trial);
     trial.state = TrialState::kPending;
     trial.not_before = fact.not_before;
     trial.held = false;
     if (!fact.avoided.empty()) trial.avoided.insert(fact.avoided);
   }
   void operator()(const TrialEnded& fact) {
-    TrialBook& trial = Of(fact.trial);
+    TrialBook& trial = BookOf(fact.trial);
     trial.state = fact.state;
     trial.donor.reset();
     trial.cloned.reset();
   }
 
   void operator()(const CheckpointSaved& fact) {
-    TrialBook& trial = Of(fact.attempt.trial);
+    TrialBook& trial = BookOf(fact.attempt.trial);
     CheckpointBook checkpoint{.attempt = fact.attempt.number,
                               .ref = fact.checkpoint,
                               .unreported = fact.checkpoint.step > trial.last_step};
@@ -231,26 +232,26 @@ class Recorder {
       trial.live->saved = true;
       if (!trial.live->ranks.empty()) checkpoint.executor = trial.live->first;
     }
-    if (!checkpoint.unreported) LetGoOfDonor(trial);
+    if (!checkpoint.unreported) ClearDonor(trial);
     trial.checkpoints.push_back(std::move(checkpoint));
   }
   void operator()(const CheckpointPinned& fact) {
-    if (CheckpointBook* book = At(fact.checkpoint)) book->pinned = fact.pinned;
+    if (CheckpointBook* book = CheckpointOf(fact.checkpoint)) book->pinned = fact.pinned;
   }
   void operator()(const CheckpointDropped& fact) {
-    if (CheckpointBook* book = At(fact.checkpoint)) book->dropped = true;
+    if (CheckpointBook* book = CheckpointOf(fact.checkpoint)) book->dropped = true;
   }
   void operator()(const CheckpointRemoved& fact) {
-    if (CheckpointBook* book = At(fact.checkpoint)) book->removed = true;
+    if (CheckpointBook* book = CheckpointOf(fact.checkpoint)) book->removed = true;
   }
 
   void operator()(const SlotsReserved& fact) {
     ReservationBook reservation{.sweep = fact.sweep};
     for (const GangPart& part : fact.parts) reservation.workers[part.executor] = part.workers;
-    const GangSpec& gang = Of(fact.sweep).spec.gang;
+    const GangSpec& gang = BookOf(fact.sweep).spec.gang;
     if (fact.parts.empty())
       reservation.workers[fact.executor] = gang.min_workers > 0 ? gang.min_workers : gang.workers;
-    for (const AttemptBook* attempt : books_.Live()) {
+    for (const AttemptBook* attempt : books_.LiveAttempts()) {
       for (const RankSlot& slot : attempt->ranks) {
         if (reservation.workers.contains(slot.executor))
           reservation.ahead.insert({slot.executor, attempt->epoch});
@@ -301,26 +302,26 @@ class Recorder {
   void operator()(const ExecutorForgotten& fact) { books_.executors.erase(fact.name); }
 
  private:
-  // For the first time from this host.
-  static bool GoesOnElsewhere(const SweepBook& sweep, const TrialBook& trial,
-                              const Failure& failure) {
+  // Whether failure.on_log moves the trial away from this executor for the first time.
+  static bool RetriesElsewhere(const SweepBook& sweep, const TrialBook& trial,
+                               const Failure& failure) {
     for (const LogPolicy& policy : sweep.spec.failure.on_log) {
       if (policy.pattern == failure.pattern)
         return policy.action != LogAction::kFail && !trial.avoided.contains(failure.executor);
     }
     return false;
   }
-  SweepBook& Of(SweepId id) { return books_.sweeps[id]; }
-  TrialBook& Of(const TrialId& id) { return books_.sweeps[id.sweep].trials[id.number]; }
-  CheckpointBook* At(const CheckpointId& id) {
-    return const_cast<CheckpointBook*>(books_.Find(id));  // NOLINT: of our own books
+  SweepBook& BookOf(SweepId id) { return books_.sweeps[id]; }
+  TrialBook& BookOf(const TrialId& id) { return books_.sweeps[id.sweep].trials[id.number]; }
+  CheckpointBook* CheckpointOf(const CheckpointId& id) {
+    return const_cast<CheckpointBook*>(books_.Find(id));  // NOLINT: the books are not const
   }
 
-  void Run(SweepBook& sweep) {
+  void StartClock(SweepBook& sweep) {
     sweep.state = SweepState::kRunning;
     sweep.running_since = now_;
   }
-  void Rest(SweepBook& sweep, SweepState state) {
+  void StopClock(SweepBook& sweep, SweepState state) {
     if (sweep.state == SweepState::kRunning) sweep.ran_us += now_.us - sweep.running_since.us;
     sweep.state = state;
   }
@@ -350,7 +351,7 @@ TrialRecord TrialBook::Record(EventSeq seen) const {
   return record;
 }
 
-bool SweepBook::AsGood(const std::vector<double>& a, const std::vector<double>& b) const {
+bool SweepBook::IsAsGood(const std::vector<double>& a, const std::vector<double>& b) const {
   // By numbers that are turned so that more is better.
   for (size_t i = 0; i < a.size(); ++i) {
     const double sign = spec.objectives[i].mode == Mode::kMax ? 1 : -1;
@@ -359,7 +360,7 @@ bool SweepBook::AsGood(const std::vector<double>& a, const std::vector<double>& 
   return true;
 }
 
-bool SweepBook::OnFront(const CheckpointId& checkpoint) const {
+bool SweepBook::IsOnFront(const CheckpointId& checkpoint) const {
   return std::ranges::find(front, checkpoint, &BestBook::at) != front.end();
 }
 
@@ -373,7 +374,7 @@ bool SweepBook::TargetReached() const {
   });
 }
 
-int SweepBook::Live() const {
+int SweepBook::LiveCount() const {
   return static_cast<int>(std::ranges::count_if(
       trials, [](const auto& entry) { return entry.second.live.has_value(); }));
 }
@@ -405,7 +406,7 @@ const CheckpointBook* Books::Find(const CheckpointId& id) const {
   return found == trial->checkpoints.end() ? nullptr : &*found;
 }
 
-std::vector<const AttemptBook*> Books::Live() const {
+std::vector<const AttemptBook*> Books::LiveAttempts() const {
   std::vector<const AttemptBook*> live;
   for (const auto& [id, sweep] : sweeps) {
     for (const auto& [number, trial] : sweep.trials) {

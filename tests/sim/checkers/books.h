@@ -11,21 +11,21 @@
 
 namespace attune::sim {
 
-// What the log says happened, kept by a reader of its own: core's state has no part in it.
+// The state according to the log. An independent reader of events keeps it, without core's state.
 struct AttemptBook {
   AttemptId id;
   Epoch epoch;
-  std::vector<RankSlot> ranks;  // that hold slots: those of parts that have not ended
+  std::vector<RankSlot> ranks;  // ranks that hold slots; ranks of ended parts do not
   std::string first;            // executor of rank 0
-  bool spans = false;           // over several executors
-  bool fallen = false;          // a part has ended, and had not finished
+  bool spans = false;           // on several executors
+  bool fallen = false;          // a part has ended without success
   std::optional<CheckpointRef> resume;
   Time assigned;
-  std::string key;  // of the request that asked for it
+  std::string key;  // idempotency key of the request for it
   Step last_reported{0};
   Seconds seconds{0};
-  bool saved = false;  // a checkpoint of its own
-  bool left = false;   // as a verdict has told it to
+  bool saved = false;  // it has saved a checkpoint
+  bool left = false;   // a verdict has told it to leave
 };
 
 struct CheckpointBook {
@@ -34,7 +34,7 @@ struct CheckpointBook {
   std::string executor;
   std::vector<double> values;
   bool pinned = false;
-  bool unreported = false;  // the report of its step has not come
+  bool unreported = false;  // the report of its step has not arrived
   bool dropped = false;
   bool removed = false;
 };
@@ -45,25 +45,25 @@ struct TrialBook {
   TrialState state = TrialState::kPending;
   std::string origin;
   uint32_t attempts = 0;
-  uint32_t earlier_attempts = 0;  // of those, before it began anew
-  int failures = 0;               // of its own since it was created or opened again
-  bool filled_disk = false;       // since then
-  std::set<std::string> avoided;  // executors that failure.on_log has kept it from
+  uint32_t earlier_attempts = 0;  // attempts before it restarted from scratch
+  int failures = 0;               // failures of the trial itself since it was created or reopened
+  bool filled_disk = false;       // since it was created or reopened
+  std::set<std::string> avoided;  // executors that it must not use again, by failure.on_log
   Step last_step{0};
   Step until{0};
   bool requested = false;
-  bool held = false;  // paused by an order, not by the scheduler
+  bool held = false;  // paused by a user, not by the scheduler
   Time not_before;
-  Seconds seconds{0};                // of attempts that have ended
-  std::optional<TrialNumber> donor;  // until it has saved a checkpoint of its own
+  Seconds seconds{0};                // of ended attempts
+  std::optional<TrialNumber> donor;  // until it has saved a checkpoint itself
   std::optional<KeptCheckpoint> cloned;
   std::optional<AttemptBook> live;
   std::vector<CheckpointBook> checkpoints;
 
-  TrialRecord Record(EventSeq seen) const;  // as a server makes it from its tables
+  TrialRecord Record(EventSeq seen) const;  // the record that a server would build from its tables
 };
 
-// A report that counts and than which none is better in everything.
+// A report on the Pareto front: no other report is at least as good in every objective.
 struct BestBook {
   CheckpointId at;
   std::vector<double> values;
@@ -71,27 +71,28 @@ struct BestBook {
 
 struct SweepBook {
   SweepId id;
-  SweepSpec spec;  // with its limits as they are now
+  SweepSpec spec;  // with the current limits
   std::string key;
   std::string owner;
   SweepState state = SweepState::kRunning;
   std::optional<SweepState> stopping;
   bool exhausted = false;
-  std::optional<ProposalNumber> thinks;  // of it
+  std::optional<ProposalNumber> thinks;  // the proposal that its searcher computes
   bool deleted = false;
   int reopened = 0;
   int edited = 0;
   std::map<TrialNumber, TrialBook> trials;
   Time running_since;
   int64_t ran_us = 0;
-  double gpu_seconds = 0;  // of attempts that have ended
+  double gpu_seconds = 0;  // of ended attempts
   std::vector<BestBook> front;
 
-  bool AsGood(const std::vector<double>& a, const std::vector<double>& b) const;  // in everything
-  bool OnFront(const CheckpointId& checkpoint) const;
-  bool TargetReached() const;  // by a report of the front
-  int Live() const;
-  int Created() const { return static_cast<int>(trials.size()); }
+  // Whether `a` is at least as good as `b` in every objective.
+  bool IsAsGood(const std::vector<double>& a, const std::vector<double>& b) const;
+  bool IsOnFront(const CheckpointId& checkpoint) const;
+  bool TargetReached() const;  // by a report on the front
+  int LiveCount() const;
+  int CreatedCount() const { return static_cast<int>(trials.size()); }
 };
 
 struct ExecutorBook {
@@ -105,26 +106,27 @@ struct ExecutorBook {
   bool drained = false;
   bool unhealthy = false;
   bool quarantined = false;
-  std::set<SweepId> excluded;  // from these
-  bool ends = false;           // it has only so much time, and may have too little for a gang
+  std::set<SweepId> excluded;  // sweeps that must not use it
+  bool ends = false;           // its lifetime is limited and may be too short for a gang
 };
 
 struct ReservationBook {
   SweepId sweep;
-  std::map<std::string, int> workers;             // for how many ranks, by executor
-  std::set<std::pair<std::string, Epoch>> ahead;  // attempts that held slots there when it was made
+  std::map<std::string, int> workers;  // number of ranks on each executor
+  std::set<std::pair<std::string, Epoch>>
+      ahead;  // attempts that held slots there when it was created
 };
 
 class Books {
  public:
   void Record(const Event& event);
 
-  // Null when the log has none.
+  // Return null if the log has no such object.
   const TrialBook* Find(const TrialId& id) const;
   const SweepBook* Find(SweepId id) const;
   const CheckpointBook* Find(const CheckpointId& id) const;
-  // Of all attempts that hold slots.
-  std::vector<const AttemptBook*> Live() const;
+  // All live attempts.
+  std::vector<const AttemptBook*> LiveAttempts() const;
 
   std::map<SweepId, SweepBook> sweeps;
   std::map<std::string, ExecutorBook> executors;

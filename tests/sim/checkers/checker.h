@@ -10,32 +10,32 @@
 
 namespace attune::sim {
 
-// What checkers judge by.
+// The data that checkers use.
 struct Evidence {
   const Books& books;
   const Reality& reality;
   Findings& findings;
 };
 
-// One rule that must hold in every world, judged by the log and by what really runs; core's state
-// has no part in it.
+// One rule that must hold in every world. A checker uses the log and the running gangs, never
+// core's state.
 class Checker {
  public:
   explicit Checker(const Evidence& evidence)
       : books_(evidence.books), reality_(evidence.reality), findings_(evidence.findings) {}
   virtual ~Checker() = default;
 
-  // Every durable event, before the books have it.
+  // Called with every durable event, before the books record it.
   virtual void OnEvent(const Event&) {}
-  // After the last event of a batch: nothing more follows from it.
+  // Called after the last event of a batch, when the server has nothing more to decide.
   virtual void OnBatch() {}
-  // Nothing has gone wrong for a minute or more.
+  // Called once a minute after the faults have stopped.
   virtual void OnQuietMinute(Time) {}
-  // Once faults have ceased and everything has come to its end.
+  // Called at the end of the world, when every sweep has ended.
   virtual void AtEnd() {}
 
  protected:
-  void Find(std::string what) { findings_.Report(std::move(what)); }
+  void Report(std::string finding) { findings_.Report(std::move(finding)); }
 
   const Books& books_;
   const Reality& reality_;

@@ -5,144 +5,149 @@
 namespace attune::sim {
 namespace {
 
-// No checkpoint is dropped while something refers to it, none is left that nothing refers to; every
-// one that is dropped is deleted, and no other.
+// A checkpoint is kept while something refers to it and dropped otherwise. Exactly the dropped
+// checkpoints are deleted.
 class Checkpoints final : public Checker {
  public:
   using Checker::Checker;
 
   void OnEvent(const Event& event) override {
-    if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact)) Dropped(*dropped);
-    if (const auto* removed = std::get_if<CheckpointRemoved>(&event.fact)) Removed(*removed);
-    if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) Resumed(*assigned);
-    if (const auto* ended = std::get_if<SweepEnded>(&event.fact)) Over(*books_.Find(ended->sweep));
+    if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact)) CheckDropped(*dropped);
+    if (const auto* removed = std::get_if<CheckpointRemoved>(&event.fact)) CheckRemoved(*removed);
+    if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) CheckResume(*assigned);
+    if (const auto* ended = std::get_if<SweepEnded>(&event.fact))
+      CheckEnded(*books_.Find(ended->sweep));
   }
 
   void AtEnd() override {
     for (const auto& [id, sweep] : books_.sweeps) {
       if (sweep.deleted) {
-        Gone(sweep);
+        CheckDeleted(sweep);
         continue;
       }
-      Over(sweep);
+      CheckEnded(sweep);
       for (const auto& [number, trial] : sweep.trials) {
-        for (const CheckpointBook& checkpoint : trial.checkpoints) Settled(checkpoint);
+        for (const CheckpointBook& checkpoint : trial.checkpoints) CheckFile(checkpoint);
       }
     }
   }
 
  private:
-  // Those that the trial goes on from, and the sweep file speaks of, as they were saved.
-  static std::vector<const CheckpointBook*> OfItsPresentLife(const TrialBook& trial) {
-    std::vector<const CheckpointBook*> present;
+  // The checkpoints since the trial's last restart from scratch, oldest first. The trial resumes
+  // from the newest one, and the checkpoint policy of the sweep file applies to them.
+  static std::vector<const CheckpointBook*> CurrentCheckpoints(const TrialBook& trial) {
+    std::vector<const CheckpointBook*> current;
     for (const CheckpointBook& book : trial.checkpoints) {
       if (!book.dropped && !book.unreported && book.attempt > trial.earlier_attempts)
-        present.push_back(&book);
+        current.push_back(&book);
     }
-    return present;
+    return current;
   }
 
-  void Dropped(const CheckpointDropped& fact) {
+  void CheckDropped(const CheckpointDropped& fact) {
     const CheckpointBook* book = books_.Find(fact.checkpoint);
-    if (book == nullptr) return Find(fact.path + " is dropped, and was never saved");
-    if (book->dropped) Find(fact.path + " is dropped twice");
+    if (book == nullptr) return Report(fact.path + " is dropped but was never saved");
+    if (book->dropped) Report(fact.path + " is dropped twice");
     if (book->ref.path != fact.path || book->executor != fact.executor)
-      Find(fact.path + " is dropped on " + fact.executor + ", and lies elsewhere");
-    if (!reality_.HasFile(fact.path)) return;  // a lost part of the log had dropped it
-    if (book->pinned) Find(fact.path + " is dropped, and a person has pinned it");
+      Report(fact.path + " is dropped on " + fact.executor + " but is stored elsewhere");
+    if (!reality_.HasFile(fact.path)) return;  // the lost part of the log had dropped it
+    if (book->pinned) Report(fact.path + " is dropped although a user has pinned it");
 
     const SweepBook& sweep = *books_.Find(fact.checkpoint.trial.sweep);
     const TrialBook& trial = *books_.Find(fact.checkpoint.trial);
-    const auto present = OfItsPresentLife(trial);
-    if (!present.empty() && present.back() == book && !Ended(trial.state))
-      Find(fact.path + " is dropped, and its trial would go on from it");
-    if (sweep.OnFront(fact.checkpoint))
-      Find(fact.path + " is dropped, and is one of the sweep's best");
+    const auto current = CurrentCheckpoints(trial);
+    if (!current.empty() && current.back() == book && !Ended(trial.state))
+      Report(fact.path + " is dropped although its trial would resume from it");
+    if (sweep.IsOnFront(fact.checkpoint))
+      Report(fact.path + " is dropped although it is one of the sweep's best");
     for (const auto& [number, other] : sweep.trials) {
       if (other.cloned && other.cloned->ref == book->ref)
-        Find(fact.path + " is dropped, and trial " + ToString(other.id) + " is its clone");
+        Report(fact.path + " is dropped although trial " + ToString(other.id) +
+               " still needs it as its clone");
       if (other.live && !Ended(other.state) && other.live->resume == book->ref &&
           !other.live->saved)
-        Find(fact.path + " is dropped, and " + ToString(other.live->id) + " goes on from it");
+        Report(fact.path + " is dropped although " + ToString(other.live->id) + " resumes from it");
     }
   }
 
-  void Removed(const CheckpointRemoved& fact) {
+  void CheckRemoved(const CheckpointRemoved& fact) {
     const CheckpointBook* book = books_.Find(fact.checkpoint);
     if (book == nullptr || !book->dropped || book->removed)
-      return Find("a checkpoint of " + ToString(fact.checkpoint.trial) +
-                  " is removed that was not to be");
-    if (reality_.HasFile(book->ref.path)) Find(book->ref.path + " is said to be gone, and is not");
+      return Report("a checkpoint of " + ToString(fact.checkpoint.trial) +
+                    " is removed without an order");
+    if (reality_.HasFile(book->ref.path))
+      Report(book->ref.path + " was reported as removed but exists");
   }
 
-  void Resumed(const AttemptAssigned& fact) {
+  void CheckResume(const AttemptAssigned& fact) {
     if (!fact.resume) return;
     for (const auto& [number, trial] : books_.Find(fact.attempt.trial.sweep)->trials) {
       for (const CheckpointBook& book : trial.checkpoints) {
         if (book.ref == *fact.resume && book.dropped)
-          Find(ToString(fact.attempt) + " is to go on from " + book.ref.path +
-               ", which was dropped");
+          Report(ToString(fact.attempt) + " must resume from " + book.ref.path +
+                 ", which was dropped");
         if (book.ref == *fact.resume && book.unreported)
-          Find(ToString(fact.attempt) + " is to go on from " + book.ref.path +
-               ", whose report has not come");
+          Report(ToString(fact.attempt) + " must resume from " + book.ref.path +
+                 ", whose report has not arrived");
       }
     }
   }
 
-  void Settled(const CheckpointBook& checkpoint) {
-    if (books_.executors.at(checkpoint.executor).lost) return;  // it holds what it holds
+  void CheckFile(const CheckpointBook& checkpoint) {
+    if (books_.executors.at(checkpoint.executor).lost)
+      return;  // a lost executor cannot delete its files
     if (checkpoint.dropped && !checkpoint.removed)
-      Find(checkpoint.ref.path + " was dropped and is never deleted");
+      Report(checkpoint.ref.path + " was dropped but never deleted");
     if (checkpoint.dropped == reality_.HasFile(checkpoint.ref.path) &&
         !reality_.IsLost(checkpoint.ref.path))
-      Find(checkpoint.ref.path +
-           (checkpoint.dropped ? " was dropped, and is there" : " is kept, and is gone"));
+      Report(checkpoint.ref.path +
+             (checkpoint.dropped ? " was dropped but exists" : " is kept but missing"));
   }
 
-  void Gone(const SweepBook& sweep) {
+  void CheckDeleted(const SweepBook& sweep) {
     for (const auto& [number, trial] : sweep.trials) {
       for (const CheckpointBook& checkpoint : trial.checkpoints) {
         if (!books_.executors.at(checkpoint.executor).lost && reality_.HasFile(checkpoint.ref.path))
-          Find(checkpoint.ref.path + " is there, and its sweep was deleted");
+          Report(checkpoint.ref.path + " exists although its sweep was deleted");
       }
     }
   }
 
-  // Nothing of the sweep runs or waits: what is left is of its best results, pinned, or what the
-  // sweep file keeps.
-  void Over(const SweepBook& sweep) {
+  // After the end of a sweep, each kept checkpoint belongs to a best result, is pinned, or is kept
+  // by the policy of the sweep file.
+  void CheckEnded(const SweepBook& sweep) {
     for (const auto& [number, trial] : sweep.trials) {
-      const auto present = OfItsPresentLife(trial);
+      const auto current = CurrentCheckpoints(trial);
       int by_policy = 0;
       for (const CheckpointBook& book : trial.checkpoints) {
-        if (book.dropped || book.pinned || sweep.OnFront({trial.id, book.attempt, book.ref.step}))
+        if (book.dropped || book.pinned || sweep.IsOnFront({trial.id, book.attempt, book.ref.step}))
           continue;
         ++by_policy;
-        if (!IsNewest(sweep, present, book) && !IsBest(sweep, present, book))
-          Find(book.ref.path + " is kept, and nothing refers to it");
+        if (!IsNewest(sweep, current, book) && !IsBest(sweep, current, book))
+          Report(book.ref.path + " is kept although nothing refers to it");
       }
       const CheckpointPolicy& policy = sweep.spec.checkpoint;
       if (by_policy > policy.keep_last + policy.keep_best)
-        Find("trial " + ToString(trial.id) + " keeps " + std::to_string(by_policy) +
-             " checkpoints");
+        Report("trial " + ToString(trial.id) + " keeps " + std::to_string(by_policy) +
+               " checkpoints");
     }
   }
 
-  static bool IsNewest(const SweepBook& sweep, const std::vector<const CheckpointBook*>& present,
+  static bool IsNewest(const SweepBook& sweep, const std::vector<const CheckpointBook*>& current,
                        const CheckpointBook& book) {
-    const auto place = std::ranges::find(present, &book);
-    return place != present.end() && present.end() - place <= sweep.spec.checkpoint.keep_last;
+    const auto position = std::ranges::find(current, &book);
+    return position != current.end() && current.end() - position <= sweep.spec.checkpoint.keep_last;
   }
 
-  // Of equals each may be it.
-  static bool IsBest(const SweepBook& sweep, const std::vector<const CheckpointBook*>& present,
+  // Among equal checkpoints, the server may keep any.
+  static bool IsBest(const SweepBook& sweep, const std::vector<const CheckpointBook*>& current,
                      const CheckpointBook& book) {
     const auto better = [&](const CheckpointBook* other) {
-      return !other->values.empty() && sweep.AsGood(other->values, book.values) &&
-             !sweep.AsGood(book.values, other->values);
+      return !other->values.empty() && sweep.IsAsGood(other->values, book.values) &&
+             !sweep.IsAsGood(book.values, other->values);
     };
-    return std::ranges::find(present, &book) != present.end() && !book.values.empty() &&
-           std::ranges::count_if(present, better) < sweep.spec.checkpoint.keep_best;
+    return std::ranges::find(current, &book) != current.end() && !book.values.empty() &&
+           std::ranges::count_if(current, better) < sweep.spec.checkpoint.keep_best;
   }
 };
 

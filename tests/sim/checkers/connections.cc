@@ -5,7 +5,7 @@ namespace {
 
 constexpr int64_t kMinuteUs = 60'000'000;
 
-// Whoever is connected is not lost, once everything had the time to be said.
+// An executor that has been connected for a minute is not lost.
 class Connections final : public Checker {
  public:
   using Checker::Checker;
@@ -14,7 +14,8 @@ class Connections final : public Checker {
     for (const auto& [name, executor] : books_.executors) {
       const Time* since = reality_.ConnectedSince(name);
       if (executor.lost && since != nullptr && now.us - since->us > kMinuteUs)
-        Find("executor " + name + " is connected for more than a minute, and lost");
+        Report("executor " + name +
+               " has been connected for more than a minute but counts as lost");
     }
   }
 };

@@ -3,7 +3,7 @@
 namespace attune::sim {
 namespace {
 
-// A full disk is the failure of a host, and a trial that fills a disk is known as one that does.
+// A full disk counts as a failure of the host. A trial that fills a disk is recorded as the cause.
 class Disks final : public Checker {
  public:
   using Checker::Checker;
@@ -13,14 +13,14 @@ class Disks final : public Checker {
     if (ended == nullptr || ended->outcome != Outcome::kFailed) return;
     const TrialBook* trial = books_.Find(ended->attempt.trial);
     if (trial == nullptr || !trial->live || trial->live->spans) return;
-    // The lease may have been lost before anybody was told.
+    // The lease may have ended before the failure was reported.
     const FailureKind kind = ended->failure.kind;
     if (kind == FailureKind::kLease) return;
     const Epoch epoch = trial->live->epoch;
     if (reality_.FoundDiskFull(epoch) && kind != FailureKind::kHost)
-      Find(ToString(ended->attempt) + " could not save on a full disk, and is blamed for it");
+      Report(ToString(ended->attempt) + " could not save on a full disk and is blamed for it");
     if (reality_.FilledDisk(epoch) && kind != FailureKind::kDisk)
-      Find(ToString(ended->attempt) + " filled a disk, and that is not known of it");
+      Report(ToString(ended->attempt) + " filled a disk but is not recorded as the cause");
   }
 };
 

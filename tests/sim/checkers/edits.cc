@@ -3,7 +3,7 @@
 namespace attune::sim {
 namespace {
 
-// Whatever is tried lies inside the space as the sweep has it when it is proposed.
+// Each new trial lies in the search space that the sweep has at that time.
 class Edits final : public Checker {
  public:
   using Checker::Checker;
@@ -14,8 +14,8 @@ class Edits final : public Checker {
     const SweepBook* sweep = books_.Find(created->trial.sweep);
     if (sweep == nullptr) return;
     if (const auto resolved = sweep->spec.space.Resolve(created->config); !resolved.ok())
-      Find("trial " + ToString(created->trial) + " lies outside of the space, after " +
-           std::to_string(sweep->edited) + " edits: " + resolved.error().message);
+      Report("trial " + ToString(created->trial) + " lies outside the search space, after " +
+             std::to_string(sweep->edited) + " edits: " + resolved.error().message);
   }
 };
 

@@ -6,11 +6,11 @@
 
 namespace attune::sim {
 
-// What is wrong with a world: the first thing that a checker found.
+// Keeps the first finding in a world: a broken rule.
 class Findings {
  public:
-  void Report(std::string what) {
-    if (!first_ && !muted_) first_ = std::move(what);
+  void Report(std::string finding) {
+    if (!first_ && !muted_) first_ = std::move(finding);
   }
   void Mute(bool muted) { muted_ = muted; }
   const std::optional<std::string>& first() const { return first_; }

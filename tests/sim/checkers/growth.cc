@@ -7,66 +7,66 @@
 namespace attune::sim {
 namespace {
 
-// A gang leaves to go on with more workers only where it has fewer than it would like to have, is
-// old enough and loses nothing; one at a time; not while a trial of its sweep waits for room; and
-// it gets a gang again.
+// A gang grows only if
+// - it has fewer workers than its sweep wants, is old enough and has saved a checkpoint;
+// - no other gang grows, and no trial of its sweep waits for slots.
 class Growth final : public Checker {
  public:
   using Checker::Checker;
 
   void OnEvent(const Event& event) override {
     if (const auto* yielding = std::get_if<TrialYielding>(&event.fact))
-      Asked(*yielding, event.time);
-    if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) Decided(*decided);
+      CheckYield(*yielding, event.time);
+    if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) CheckDecision(*decided);
     if (const auto* stopping = std::get_if<SweepStopping>(&event.fact);
-        stopping != nullptr && asked_ && asked_->trial.sweep == stopping->sweep)
-      asked_.reset();
+        stopping != nullptr && growing_ && growing_->trial.sweep == stopping->sweep)
+      growing_.reset();
     const auto trial = TrialOf(event.fact);
-    const bool over = std::holds_alternative<AttemptEnded>(event.fact) ||
-                      std::holds_alternative<TrialEnded>(event.fact);
-    if (over && asked_ && asked_->trial == trial) asked_.reset();
+    const bool ended = std::holds_alternative<AttemptEnded>(event.fact) ||
+                       std::holds_alternative<TrialEnded>(event.fact);
+    if (ended && growing_ && growing_->trial == trial) growing_.reset();
   }
 
  private:
-  void Decided(const TrialDecided& fact) {
+  void CheckDecision(const TrialDecided& fact) {
     const VerdictKind verdict = fact.verdict.kind;
-    if (verdict == VerdictKind::kResize && asked_ != fact.attempt)
-      Find(ToString(fact.attempt) + " leaves to grow, and was not asked to");
+    if (verdict == VerdictKind::kResize && growing_ != fact.attempt)
+      Report(ToString(fact.attempt) + " leaves to grow without an order");
     if (verdict != VerdictKind::kResize && verdict != VerdictKind::kContinue &&
-        asked_ == fact.attempt)
-      asked_.reset();
+        growing_ == fact.attempt)
+      growing_.reset();
   }
 
-  void Asked(const TrialYielding& fact, Time now) {
+  void CheckYield(const TrialYielding& fact, Time now) {
     const SweepBook& sweep = *books_.Find(fact.trial.sweep);
     const TrialBook& trial = sweep.trials.at(fact.trial.number);
     if (!trial.live) return;
     if (fact.verdict.kind != VerdictKind::kResize) {
-      if (asked_ == trial.live->id) asked_.reset();
+      if (growing_ == trial.live->id) growing_.reset();
       return;
     }
     const AttemptBook& attempt = *trial.live;
-    const std::string who = ToString(attempt.id) + " is to grow, and ";
-    if (sweep.spec.gang.min_workers == 0) Find(who + "is of a fixed size");
-    if (std::ssize(attempt.ranks) >= sweep.spec.gang.workers) Find(who + "has all its workers");
-    if (!attempt.saved) Find(who + "has saved nothing");
-    if (attempt.left || attempt.fallen) Find(who + "leaves already");
+    const std::string who = ToString(attempt.id) + " must grow but ";
+    if (sweep.spec.gang.min_workers == 0) Report(who + "has a fixed size");
+    if (std::ssize(attempt.ranks) >= sweep.spec.gang.workers) Report(who + "has all its workers");
+    if (!attempt.saved) Report(who + "has saved no checkpoint");
+    if (attempt.left || attempt.fallen) Report(who + "is already leaving");
     const double age = 1e-6 * static_cast<double>(now.us - attempt.assigned.us);
-    if (age < sweep.spec.gang.grow_after.value) Find(who + "is too young");
+    if (age < sweep.spec.gang.grow_after.value) Report(who + "is too young");
     if (sweep.state != SweepState::kRunning || sweep.stopping)
-      Find(who + "its sweep does not go on");
-    if (asked_) Find(who + ToString(*asked_) + " does");
-    asked_ = attempt.id;
-    if (Waits(sweep)) Find(who + "a trial of its sweep waits");
+      Report(who + "its sweep is not running");
+    if (growing_) Report(who + ToString(*growing_) + " is growing");
+    growing_ = attempt.id;
+    if (HasWaitingTrial(sweep)) Report(who + "a trial of its sweep waits for slots");
   }
 
-  // For room: any executor would do for it.
-  bool Waits(const SweepBook& sweep) const {
-    const int most = sweep.spec.max_concurrent_trials;
-    if (most > 0 && sweep.Live() >= most) return false;
+  // Whether a trial of the sweep waits for slots. Returns false if it may wait for another reason.
+  bool HasWaitingTrial(const SweepBook& sweep) const {
+    const int max_live = sweep.spec.max_concurrent_trials;
+    if (max_live > 0 && sweep.LiveCount() >= max_live) return false;
     if (std::ranges::any_of(books_.executors, [&](const auto& entry) {
           const ExecutorBook& executor = entry.second;
-          return executor.lost || !executor.folder.empty() || !reality_.IsSeen(entry.first);
+          return executor.lost || !executor.folder.empty() || !reality_.IsReachable(entry.first);
         }))
       return false;
     return std::ranges::any_of(sweep.trials, [](const auto& entry) {
@@ -74,7 +74,7 @@ class Growth final : public Checker {
     });
   }
 
-  std::optional<AttemptId> asked_;  // and still there
+  std::optional<AttemptId> growing_;  // the attempt that was told to grow
 };
 
 }  // namespace

@@ -6,15 +6,16 @@
 namespace attune::sim {
 namespace {
 
-// max_trials, max_restarts, max_failed_trials, max_concurrent_trials, the budgets and the target.
+// Checks max_trials, max_restarts, max_failed_trials, max_concurrent_trials, the budgets and the
+// target.
 class Limits final : public Checker {
  public:
   using Checker::Checker;
 
   void OnEvent(const Event& event) override {
-    if (const auto* created = std::get_if<TrialCreated>(&event.fact)) Created(*created);
+    if (const auto* created = std::get_if<TrialCreated>(&event.fact)) CheckCreated(*created);
     if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact))
-      Assigned(*assigned, event.time);
+      CheckAssigned(*assigned, event.time);
     if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
       if (ended->state == TrialState::kFailed) failed_.insert(ended->trial.sweep);
     }
@@ -31,38 +32,39 @@ class Limits final : public Checker {
         return entry.second.state == TrialState::kFailed;
       });
       if (failed > sweep.spec.failure.max_failed_trials && !sweep.stopping && !Ended(sweep.state))
-        Find("sweep " + ToString(id) + " goes on with " + std::to_string(failed) +
-             " failed trials");
+        Report("sweep " + ToString(id) + " continues with " + std::to_string(failed) +
+               " failed trials");
     }
     failed_.clear();
   }
 
  private:
-  void Created(const TrialCreated& fact) {
+  void CheckCreated(const TrialCreated& fact) {
     const SweepBook* sweep = books_.Find(fact.trial.sweep);
     if (sweep == nullptr || fact.origin == kEnqueued) return;
-    const int most = sweep->spec.stop.max_trials;
-    if (most > 0 && sweep->Created() >= most)
-      Find("trial " + ToString(fact.trial) + " is beyond max_trials");
+    const int max_trials = sweep->spec.stop.max_trials;
+    if (max_trials > 0 && sweep->CreatedCount() >= max_trials)
+      Report("trial " + ToString(fact.trial) + " exceeds max_trials");
   }
 
-  void Assigned(const AttemptAssigned& fact, Time now) {
+  void CheckAssigned(const AttemptAssigned& fact, Time now) {
     const SweepBook* sweep = books_.Find(fact.attempt.trial.sweep);
     const TrialBook* trial = books_.Find(fact.attempt.trial);
     if (sweep == nullptr || trial == nullptr) return;
     const std::string who = ToString(fact.attempt);
-    if (trial->failures > sweep->spec.failure.max_restarts) Find(who + " is beyond max_restarts");
-    const int most = sweep->spec.max_concurrent_trials;
-    if (most > 0 && sweep->Live() >= most) Find(who + " is beyond max_concurrent_trials");
-    // Whoever asks from outside may come just before the limit is noticed.
+    if (trial->failures > sweep->spec.failure.max_restarts) Report(who + " exceeds max_restarts");
+    const int max_live = sweep->spec.max_concurrent_trials;
+    if (max_live > 0 && sweep->LiveCount() >= max_live)
+      Report(who + " exceeds max_concurrent_trials");
+    // A request over the ask/tell API may come just before the server notices the limit.
     if (sweep->stopping || sweep->spec.External()) return;
 
     const StopPolicy& stop = sweep->spec.stop;
     const double ran = 1e-6 * static_cast<double>(sweep->ran_us + now.us - sweep->running_since.us);
-    if (stop.max_time.value > 0 && ran >= stop.max_time.value) Find(who + " is beyond max_time");
+    if (stop.max_time.value > 0 && ran >= stop.max_time.value) Report(who + " exceeds max_time");
     if (stop.max_gpu_hours > 0 && GpuSeconds(*sweep, now) > 3600 * stop.max_gpu_hours + 1e-3)
-      Find(who + " is beyond max_gpu_hours");
-    if (sweep->TargetReached()) Find(who + " starts after the target was reached");
+      Report(who + " exceeds max_gpu_hours");
+    if (sweep->TargetReached()) Report(who + " starts after the target was reached");
   }
 
   static double GpuSeconds(const SweepBook& sweep, Time now) {
@@ -75,7 +77,7 @@ class Limits final : public Checker {
     return seconds;
   }
 
-  std::set<SweepId> failed_;  // with a trial that failed in this batch
+  std::set<SweepId> failed_;  // sweeps with a trial that failed in this batch
 };
 
 }  // namespace

@@ -10,19 +10,19 @@
 #include "core/log/event.h"
 #include "tests/sim/checkers/books.h"
 #include "tests/sim/checkers/findings.h"
-#include "tests/sim/service/surroundings.h"
+#include "tests/sim/service/environment.h"
 
 namespace attune::sim {
 
-// What anybody was told must be in the log, then and at the end: answers to people, what executors
-// are told to run, and the facts of theirs that were acknowledged.
+// Checks that everything the server tells is in the log, at once and at the end: answers to users,
+// assignments to executors, and acknowledged facts of executors.
 class Promises final : public Witness {
  public:
   Promises(const Books& books, Findings& findings) : books_(books), findings_(findings) {}
 
   void OnDurable(const Event& event);
-  // The log ends with this event again: what was told of later ones is no promise any more. The log
-  // up to there follows, as OnDurable.
+  // Must be called after a restore. Answers about events after `last` no longer count. The caller
+  // then passes all events of the restored log to OnDurable.
   void OnRestored(EventSeq last);
   void OnAnswered(std::span<const Event> events);
   void OnAcknowledged(const std::string& executor, const v1::Fact& fact) override;
@@ -30,14 +30,15 @@ class Promises final : public Witness {
   void AtEnd(std::span<const Event> log);
 
  private:
-  void Reported(const AttemptId& attempt, Step step);
+  void CheckAcknowledgedReport(const AttemptId& attempt, Step step);
 
   const Books& books_;
   Findings& findings_;
   std::map<EventSeq, std::string> answered_;
   std::map<Epoch, AttemptId> epochs_;
-  std::set<std::pair<Epoch, AttemptId>> on_their_way_;  // perhaps, from a log before a restore
-  std::set<Epoch> told_;                                // those that executors were told to run
+  std::set<std::pair<Epoch, AttemptId>>
+      in_flight_;         // assignments from before a restore that may still arrive
+  std::set<Epoch> told_;  // epochs that executors were told to run
   std::set<std::pair<AttemptId, Step>> reports_;
 };
 

@@ -14,14 +14,14 @@ constexpr int64_t kUndisturbedUs = 40'000'000;
 
 }  // namespace
 
-bool Reality::Reads(const std::string& executor, const std::string& path) const {
+bool Reality::CanRead(const std::string& executor, const std::string& path) const {
   const auto file = files_.find(path);
   return file != files_.end() && file->second == folders_.at(executor);
 }
 
-bool Reality::IsSent(const std::string& path) const {
+bool Reality::CanBeFetched(const std::string& path) const {
   return std::ranges::any_of(connected_,
-                             [&](const auto& entry) { return Reads(entry.first, path); });
+                             [&](const auto& entry) { return CanRead(entry.first, path); });
 }
 
 void Reality::SweepDeleted(const std::string& path, const std::string& executor) {
@@ -30,14 +30,14 @@ void Reality::SweepDeleted(const std::string& path, const std::string& executor)
   });
 }
 
-void Reality::FileSaved(const std::string& path, const std::string& executor) {
-  const auto there = files_.find(path);
-  if (there != files_.end() && there->second == folders_.at(executor))
-    findings_.Report(path + " is saved on " + executor + ", and is there already");
+void Reality::OnFileSaved(const std::string& path, const std::string& executor) {
+  const auto existing = files_.find(path);
+  if (existing != files_.end() && existing->second == folders_.at(executor))
+    findings_.Report(path + " is saved on " + executor + " but exists already");
   files_[path] = folders_.at(executor);
 }
 
-void Reality::FoldersClaimed(const std::string& executor, const gang::GangSpec& spec) {
+void Reality::OnFoldersClaimed(const std::string& executor, const gang::GangSpec& spec) {
   const std::string& folder = folders_.at(executor);
   const auto erase = [&](const std::filesystem::path& below, const auto& is_unknown) {
     std::erase_if(files_, [&](const auto& file) {
@@ -54,7 +54,7 @@ void Reality::FoldersClaimed(const std::string& executor, const gang::GangSpec& 
   });
 }
 
-void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec) {
+void Reality::OnGangStarted(const std::string& executor, const gang::GangSpec& spec) {
   Gang gang{.attempt = IdOf(spec.attempt), .executor = executor};
   for (const gang::RankSlot& slot : spec.ranks) {
     gang.ranks.push_back(slot.rank);
@@ -63,7 +63,7 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
   const std::string who = "attempt " + ToString(gang.attempt) + " on " + executor;
 
   for (const auto& [part, other] : gangs_) {
-    if (!Moves(other)) continue;
+    if (!CanTrain(other)) continue;
     const bool other_part = part.first == Epoch(spec.attempt.epoch) &&
                             std::ranges::find_first_of(gang.ranks, other.ranks) == gang.ranks.end();
     if (other.attempt.trial == gang.attempt.trial && !other_part)
@@ -75,7 +75,7 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
     std::string holders;
     for (const auto& [part, other] : gangs_) {
       const auto found = other.gpus.find(gpu);
-      if (!Moves(other) || other.executor != executor || found == other.gpus.end()) continue;
+      if (!CanTrain(other) || other.executor != executor || found == other.gpus.end()) continue;
       held += found->second;
       holders += " " + ToString(other.attempt);
     }
@@ -83,48 +83,51 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
       findings_.Report(who + " starts on GPU " + std::to_string(gpu) + ", which is held by" +
                        holders);
   }
-  // Rank 0 alone reads it, and others get it from there. Here it trains without waiting for them,
-  // so that they may start when it has ended and what it went on from is gone.
+  // Only rank 0 reads the checkpoint; the other ranks get the weights from it. In the simulation,
+  // rank 0 does not wait for other parts. They may start after its end, when the checkpoint is
+  // deleted.
   const bool reads =
       spec.resume && spec.HasRankZero() && (!restored_ || HasFile(spec.resume->path));
   if (reads && !HasFile(spec.resume->path))
-    findings_.Report(who + " is to go on from " + spec.resume->path.string() + ", which is gone");
-  if (reads && spec.fetch.has_value() == Reads(executor, spec.resume->path))
-    findings_.Report(who + " is to go on from " + spec.resume->path.string() +
-                     (spec.fetch ? ", and to fetch it, which it has" : ", which it cannot read"));
+    findings_.Report(who + " must resume from " + spec.resume->path.string() +
+                     ", which does not exist");
+  if (reads && spec.fetch.has_value() == CanRead(executor, spec.resume->path))
+    findings_.Report(who + " must resume from " + spec.resume->path.string() +
+                     (spec.fetch ? " and fetch it, although it has it" : ", which it cannot read"));
   gangs_.emplace(std::pair(Epoch(spec.attempt.epoch), executor), std::move(gang));
 }
 
-void Reality::MeetsAmiss(const AttemptId& attempt) {
-  findings_.Report("attempt " + ToString(attempt) + " is to meet where its rank 0 is not");
+void Reality::OnWrongRendezvous(const AttemptId& attempt) {
+  findings_.Report("attempt " + ToString(attempt) + " got a wrong address of its rank 0");
 }
 
-void Reality::GangGone(Epoch epoch, const std::string& executor) {
+void Reality::OnGangEnded(Epoch epoch, const std::string& executor) {
   gangs_.erase({epoch, executor});
 }
 
-void Reality::GangDoomed(Epoch epoch, const std::string& executor) {
+void Reality::MarkDoomed(Epoch epoch, const std::string& executor) {
   const auto found = gangs_.find({epoch, executor});
   if (found != gangs_.end()) found->second.doomed = true;
 }
 
-void Reality::HostStandsStill(const std::string& executor, bool still) {
-  if (still) {
-    still_.insert(executor);
+void Reality::SetFrozen(const std::string& executor, bool frozen) {
+  if (frozen) {
+    frozen_.insert(executor);
   } else {
-    still_.erase(executor);
+    frozen_.erase(executor);
   }
 }
 
-void Reality::LosesLease(const std::string& executor, Time now) {
+void Reality::OnLeaseLost(const std::string& executor, Time now) {
   const auto calm = [now](Time since) { return now.us - since.us > kUndisturbedUs; };
-  if (listens_since_ && calm(*listens_since_) && calm(disturbed_[executor]))
+  if (server_up_since_ && calm(*server_up_since_) && calm(disturbed_[executor]))
     findings_.Report("the gangs of " + executor +
-                     " are torn down for their lease, and the server was there all the time");
+                     " lose their lease although the server was up all the time");
 }
 
-void Reality::IsSuperseded(const std::string& executor) {
-  findings_.Report("the only process of " + executor + " is told that another has its name");
+void Reality::OnSuperseded(const std::string& executor) {
+  findings_.Report("the only process of " + executor +
+                   " was told that another process has its name");
 }
 
 const Time* Reality::ConnectedSince(const std::string& executor) const {
@@ -132,14 +135,15 @@ const Time* Reality::ConnectedSince(const std::string& executor) const {
   return found == connected_.end() ? nullptr : &found->second;
 }
 
-bool Reality::Runs(Epoch epoch) const {
-  return std::ranges::any_of(
-      gangs_, [&](const auto& entry) { return entry.first.first == epoch && Moves(entry.second); });
+bool Reality::IsRunning(Epoch epoch) const {
+  return std::ranges::any_of(gangs_, [&](const auto& entry) {
+    return entry.first.first == epoch && CanTrain(entry.second);
+  });
 }
 
-bool Reality::Runs(Epoch epoch, const std::string& executor) const {
+bool Reality::IsRunning(Epoch epoch, const std::string& executor) const {
   const auto found = gangs_.find({epoch, executor});
-  return found != gangs_.end() && Moves(found->second);
+  return found != gangs_.end() && CanTrain(found->second);
 }
 
 }  // namespace attune::sim

@@ -15,82 +15,82 @@
 
 namespace attune::sim {
 
-// What the hosts really run and hold, whatever the server believes. It finds a trial that
-// runs twice, a GPU with two gangs, and a gang whose checkpoint is gone.
+// The gangs and files that the hosts really have, independent of the server's state. It reports a
+// trial that runs twice, an overused GPU, and a gang whose checkpoint is missing.
 class Reality {
  public:
   explicit Reality(Findings& findings) : findings_(findings) {}
 
-  // `folder`: of that host (Hello.folder).
-  void HostStarts(const std::string& executor, const std::string& folder) {
+  // `folder` is Hello.folder of the host.
+  void OnHostStarted(const std::string& executor, const std::string& folder) {
     folders_[executor] = folder;
   }
-  // A part of a gang, whose rank 0 reads its checkpoint there or has it fetched.
-  void GangStarts(const std::string& executor, const gang::GangSpec& spec);
-  // Whether a host that has the file is connected, and can send it.
-  bool IsSent(const std::string& path) const;
+  // A part of a gang starts. Its rank 0 reads the checkpoint from the host's folder or fetches it.
+  void OnGangStarted(const std::string& executor, const gang::GangSpec& spec);
+  // Whether a connected host has the file and can send it.
+  bool CanBeFetched(const std::string& path) const;
   // Whether the host has the file in its own folder.
-  bool Reads(const std::string& executor, const std::string& path) const;
-  void GangGone(Epoch epoch, const std::string& executor);
-  void MeetsAmiss(const AttemptId& attempt);  // a part was told to meet where rank 0 is not
-  // The host of this gang stood still for longer than its lease: it is torn down before it trains
-  // another step, and nobody else has to wait for that.
-  void GangDoomed(Epoch epoch, const std::string& executor);
-  // Nothing moves on this host, or does again.
-  void HostStandsStill(const std::string& executor, bool still);
-  // Whether its processes are there and move.
-  bool Runs(Epoch epoch) const;  // any part of it
-  bool Runs(Epoch epoch, const std::string& executor) const;
+  bool CanRead(const std::string& executor, const std::string& path) const;
+  void OnGangEnded(Epoch epoch, const std::string& executor);
+  void OnWrongRendezvous(const AttemptId& attempt);  // a part got a wrong address of rank 0
+  // The host of this gang was frozen for longer than its lease. The gang will be torn down before
+  // it trains another step, so other attempts need not wait for its end.
+  void MarkDoomed(Epoch epoch, const std::string& executor);
+  // Freezes or thaws a host.
+  void SetFrozen(const std::string& executor, bool frozen);
+  // Whether the gang, or its part on one executor, has processes that can train.
+  bool IsRunning(Epoch epoch) const;
+  bool IsRunning(Epoch epoch, const std::string& executor) const;
 
-  // What the other parts of a gang over several hosts see of rank 0.
-  void RankZeroLeft(Epoch epoch) { left_.insert(epoch); }
+  // In a gang on several hosts, the other parts see whether rank 0 has left.
+  void OnRankZeroLeft(Epoch epoch) { left_.insert(epoch); }
   bool HasRankZeroLeft(Epoch epoch) const { return left_.contains(epoch); }
 
-  // The server's process listens from now on, or is gone; something befalls a host, or its
-  // connection.
-  void ServerListens(Time now) { listens_since_ = now; }
-  void ServerDies() { listens_since_.reset(); }
-  void Disturbed(const std::string& executor, Time until) {
+  // The server started or crashed, or a fault hit a host or its connection.
+  void OnServerStarted(Time now) { server_up_since_ = now; }
+  void OnServerCrashed() { server_up_since_.reset(); }
+  void OnDisturbance(const std::string& executor, Time until) {
     disturbed_[executor] = std::max(disturbed_[executor], until);
   }
-  // Its gangs are torn down, because nobody has answered it for a lease.
-  void LosesLease(const std::string& executor, Time now);
+  // The executor tears down its gangs, because the server has not answered for the time of a lease.
+  void OnLeaseLost(const std::string& executor, Time now);
 
-  // A process, of which there is one a host at a time, is told that there is a newer one.
-  void IsSuperseded(const std::string& executor);
+  // The server told a process that a newer one has its name. That is wrong, because each host runs
+  // only one process at a time.
+  void OnSuperseded(const std::string& executor);
 
-  void Connects(const std::string& executor, Time now) { connected_[executor] = now; }
-  void Disconnects(const std::string& executor) { connected_.erase(executor); }
-  // Since when its connection stands; null: it has none.
+  void OnConnected(const std::string& executor, Time now) { connected_[executor] = now; }
+  void OnDisconnected(const std::string& executor) { connected_.erase(executor); }
+  // The time at which the executor connected; null if it is not connected.
   const Time* ConnectedSince(const std::string& executor) const;
 
-  // Which executors the server could reach when it decided last.
-  void ServerSees(std::set<std::string> executors) { seen_ = std::move(executors); }
-  bool IsSeen(const std::string& executor) const { return seen_.contains(executor); }
+  // The executors that the server could reach at its last decision.
+  void SetReachable(std::set<std::string> executors) { reachable_ = std::move(executors); }
+  bool IsReachable(const std::string& executor) const { return reachable_.contains(executor); }
 
-  // A gang found the disk of its host full when it saved; it was ended because it filled one.
-  void FindsDiskFull(Epoch epoch) { found_disk_full_.insert(epoch); }
+  // A gang could not save because the disk was full, or was ended because it filled the disk.
+  void OnDiskFull(Epoch epoch) { found_disk_full_.insert(epoch); }
   bool FoundDiskFull(Epoch epoch) const { return found_disk_full_.contains(epoch); }
-  void FillsDisk(Epoch epoch) { filled_disk_.insert(epoch); }
+  void OnDiskFilled(Epoch epoch) { filled_disk_.insert(epoch); }
   bool FilledDisk(Epoch epoch) const { return filled_disk_.contains(epoch); }
 
-  void Reported(Epoch epoch, Step step) { reports_.emplace(epoch, step); }
+  void OnReported(Epoch epoch, Step step) { reports_.emplace(epoch, step); }
   bool HasReported(Epoch epoch, Step step) const { return reports_.contains({epoch, step}); }
 
-  // No attempt saves a checkpoint where another one has left its own.
-  void FileSaved(const std::string& path, const std::string& executor);
-  // As gang/set_aside.h: what the folder holds of another log's sweep of this number goes, and what
-  // the log does not know of this trial.
-  void FoldersClaimed(const std::string& executor, const gang::GangSpec& spec);
-  // A backup was restored, whose sweep has ended with this checkpoint. Its file is gone, and nobody
-  // is asked about it.
-  void FileLost(const std::string& path) { lost_files_.insert(path); }
+  // An attempt saved a file. Two attempts must never use the same path.
+  void OnFileSaved(const std::string& path, const std::string& executor);
+  // Deletes old files before a gang starts, like gang/set_aside.h: files of another log's sweep
+  // with the same number, and checkpoints of this trial that the log does not know.
+  void OnFoldersClaimed(const std::string& executor, const gang::GangSpec& spec);
+  // After a restore, the log lists this checkpoint but its file is missing. No executor reports
+  // that.
+  void OnFileLost(const std::string& path) { lost_files_.insert(path); }
   bool IsLost(const std::string& path) const { return lost_files_.contains(path); }
-  // So may be, from now on, any checkpoint to resume from.
-  void LogRestored() { restored_ = true; }
+  // After a restore, the file of any checkpoint to resume from may be missing.
+  void OnLogRestored() { restored_ = true; }
   bool WasLogRestored() const { return restored_; }
-  void FileDeleted(const std::string& path) { files_.erase(path); }
-  // Whatever lies below this path in the folder that the executor sees.
+  void OnFileDeleted(const std::string& path) { files_.erase(path); }
+  // The executor deleted all files below this path in its folder.
   void SweepDeleted(const std::string& path, const std::string& executor);
   bool HasFile(const std::string& path) const { return files_.contains(path); }
 
@@ -99,27 +99,27 @@ class Reality {
     AttemptId attempt;
     std::string executor;
     std::vector<int> ranks;
-    std::map<int, int> gpus;  // and what it has of each, in percent
+    std::map<int, int> gpus;  // GPU to percent
     bool doomed = false;
   };
 
-  bool Moves(const Gang& gang) const { return !gang.doomed && !still_.contains(gang.executor); }
+  bool CanTrain(const Gang& gang) const { return !gang.doomed && !frozen_.contains(gang.executor); }
 
   Findings& findings_;
-  std::map<std::pair<Epoch, std::string>, Gang> gangs_;  // each part
+  std::map<std::pair<Epoch, std::string>, Gang> gangs_;  // all parts
   std::set<Epoch> left_;
-  std::set<std::string> still_;
-  std::set<std::string> seen_;
-  std::optional<Time> listens_since_;
+  std::set<std::string> frozen_;
+  std::set<std::string> reachable_;
+  std::optional<Time> server_up_since_;
   std::map<std::string, Time> disturbed_;
   std::map<std::string, Time> connected_;
   std::set<std::pair<Epoch, Step>> reports_;
   std::set<Epoch> found_disk_full_;
   std::set<Epoch> filled_disk_;
-  std::map<std::string, std::string> folders_;                  // of hosts
-  std::map<std::string, std::string> files_;                    // and the folder they are in
-  std::map<std::pair<std::string, uint64_t>, uint64_t> marks_;  // identities, by folder and sweep
-  std::set<std::pair<std::string, uint64_t>> claims_;           // folders and epochs of attempts
+  std::map<std::string, std::string> folders_;                  // by host
+  std::map<std::string, std::string> files_;                    // path to folder
+  std::map<std::pair<std::string, uint64_t>, uint64_t> marks_;  // log identity, by folder and sweep
+  std::set<std::pair<std::string, uint64_t>> claims_;           // folder and epoch of each attempt
   std::set<std::string> lost_files_;
   bool restored_ = false;
 };

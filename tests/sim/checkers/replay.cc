@@ -8,13 +8,13 @@
 #include "core/brain/audit.h"
 #include "core/state/snapshot.h"
 #include "tests/sim/algorithms.h"
-#include "tests/sim/checkers/words.h"
+#include "tests/sim/checkers/describe.h"
 #include "tests/sim/service/mind.h"
 
 namespace attune::sim {
 namespace {
 
-Reachable Nobody() {
+Reachable ReachesNobody() {
   return [](const std::string&) { return false; };
 }
 
@@ -27,13 +27,13 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
                  Findings& findings) {
   const Algorithms& algorithms = AlgorithmsFor(variant);
   const std::string live = SaveState(*world.state());
-  Brain stored(algorithms, Nobody());
+  Brain stored(algorithms, ReachesNobody());
   const Status read = store.Read(EventSeq{0}, [&](const Event& event) { stored.Replay(event); });
   if (!read.ok()) findings.Report("the log cannot be read: " + read.error().message);
   if (SaveState(stored.state()) != live)
-    findings.Report("the log, replayed, gives another state than the server's");
-  Brain replayed(algorithms, Nobody());
-  std::map<std::pair<SweepId, uint64_t>, EndedPart> ended;  // all that there ever were
+    findings.Report("the replayed log gives a state that differs from the server's");
+  Brain replayed(algorithms, ReachesNobody());
+  std::map<std::pair<SweepId, uint64_t>, EndedPart> ended;  // parts of all sweeps that ever ended
   for (const Event& event : world.log()) {
     replayed.Replay(event);
     if (!std::holds_alternative<SweepEnded>(event.fact)) continue;
@@ -41,23 +41,24 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
       ended.insert({{part.sweep, part.mark}, std::move(part)});
   }
   if (SaveState(replayed.state()) != live)
-    findings.Report("the log with what was erased, replayed, gives another state");
+    findings.Report("the replayed log with erased events gives a different state");
   if (world.snapshot().empty()) return;
 
-  Brain restored(algorithms, Nobody());
+  Brain restored(algorithms, ReachesNobody());
   if (const Status loaded = restored.Load(world.snapshot()); !loaded.ok())
     return findings.Report("a snapshot cannot be read: " + loaded.error().message);
   for (size_t i = world.snapshot_seq().value; i < world.log().size(); ++i) {
-    if (const auto lacking = Lacks(restored.state(), world.log()[i])) {
-      const auto part = ended.find({lacking->sweep, lacking->mark});
+    if (const auto missing = Lacks(restored.state(), world.log()[i])) {
+      const auto part = ended.find({missing->sweep, missing->mark});
       if (part == ended.end() || !restored.BringBack(part->second).ok())
-        return findings.Report("what a snapshot names of " + ToString(lacking->sweep) +
-                               " is not what the log gives");
+        return findings.Report("a part that a snapshot refers to, of sweep " +
+                               ToString(missing->sweep) + ", does not match the log");
     }
     restored.Replay(world.log()[i]);
   }
   if (SaveState(restored.state()) != live)
-    findings.Report("a snapshot and the events after it give another state than the server's");
+    findings.Report(
+        "a snapshot and the events after it give a state that differs from the server's");
 }
 
 void CheckDecisions(const World& world, Variant variant, Findings& findings) {
@@ -74,31 +75,31 @@ void CheckDecisions(const World& world, Variant variant, Findings& findings) {
     if (input.command) {
       auto decided = mind->Execute(*input.command, input.now, "");
       if (!decided.ok())
-        return findings.Report("a brain that never crashed refuses: " + decided.error().message);
+        return findings.Report("a brain that never crashed refuses a command: " +
+                               decided.error().message);
       events = std::move(*decided);
     } else {
       events = mind->Advance(input.now).events;
       const State& state = mind->brain().state();
       if (variant == Variant::kNone &&
           !attune::Advance(state, reachable, std::max(input.now, state.last_time)).empty())
-        return findings.Report("a brain that looks at everything starts more after event " +
+        return findings.Report("a brain that checks everything starts more after event " +
                                std::to_string(state.last_seq.value));
     }
     for (const Event& event : events) {
-      const std::string again = Describe(event);
-      const std::string before =
+      const std::string derived = Describe(event);
+      const std::string logged =
           next < world.log().size() ? Describe(world.log()[next]) : "nothing";
-      if (again != before)
-        return findings.Report("a brain that never crashed decides otherwise:\n  " + again +
-                               "\n  instead of\n  " + before);
+      if (derived != logged)
+        return findings.Report("a brain that never crashed decides differently:\n  " + derived +
+                               "\n  instead of\n  " + logged);
       ++next;
     }
   }
-  if (next != world.log().size())
-    findings.Report("a brain that never crashed decides less than there is");
+  if (next != world.log().size()) findings.Report("a brain that never crashed makes fewer events");
 }
 
-// Audits the whole log, and what is stored of it.
+// Audits the whole log, and the stored log, which lacks erased events.
 void CheckAudit(const World& world, const server::EventStore& store, Variant variant,
                 Findings& findings) {
   Auditor auditor(AlgorithmsFor(variant));
@@ -106,10 +107,10 @@ void CheckAudit(const World& world, const server::EventStore& store, Variant var
     if (auto fault = auditor.Next(event)) return findings.Report("the auditor: " + *fault);
   }
   if (!HasDeletedSweep(world.log())) return;
-  Auditor of_stored(AlgorithmsFor(variant));
+  Auditor stored_auditor(AlgorithmsFor(variant));
   std::optional<std::string> fault;
   static_cast<void>(store.Read(EventSeq{0}, [&](const Event& event) {
-    if (!fault) fault = of_stored.Next(event);
+    if (!fault) fault = stored_auditor.Next(event);
   }));
   if (fault) findings.Report("the auditor, without erased events: " + *fault);
 }

@@ -5,9 +5,10 @@
 
 namespace attune::sim {
 
-// What the log of a world that has come to its end must be worth: replayed, wholly or from a
-// snapshot, it gives the state that the server has; the same commands give the same events in a
-// brain that never crashed; and the auditor derives every decision again.
+// Checks the log of a finished world:
+// - a replay, from the start or from a snapshot, gives the state of the server;
+// - a brain that never crashed makes the same events from the same commands;
+// - the auditor derives every decision again.
 void CheckReplay(const World& world, const server::EventStore& store, Variant variant,
                  Findings& findings);
 

@@ -9,12 +9,12 @@
 namespace attune::sim {
 namespace {
 
-// Those that judge a trial among the others that have come as far.
+// Rules that compare a trial with the others at the same rung.
 const std::set<std::string, std::less<>> kRules = {"asha",   "extrapolate", "hyperband",
                                                    "median", "pasha",       "percentile"};
 
-// A trial is judged once at a rung, among no more trials than have come as far; and a verdict's
-// numbers agree with it.
+// A trial is judged once at a rung and compared only with trials that reached the rung. The numbers
+// of a verdict are consistent.
 class Verdicts final : public Checker {
  public:
   using Checker::Checker;
@@ -26,30 +26,30 @@ class Verdicts final : public Checker {
     }
     if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
       const std::string& rule = decided->verdict.reason.rule;
-      if (kRules.contains(rule.substr(0, rule.find(',')))) Judged(*decided);
+      if (kRules.contains(rule.substr(0, rule.find(',')))) CheckVerdict(*decided);
     }
   }
 
  private:
-  void Judged(const TrialDecided& fact) {
+  void CheckVerdict(const TrialDecided& fact) {
     const Reason& reason = fact.verdict.reason;
     if (reason.rung.value == 0) return;
     const TrialId& trial = fact.attempt.trial;
     const std::string who =
         "trial " + ToString(trial) + " at rung " + std::to_string(reason.rung.value);
-    if (!judged_.insert({trial, reason.rung}).second) Find(who + " is judged twice");
-    const auto there = std::ranges::count_if(furthest_, [&](const auto& entry) {
+    if (!judged_.insert({trial, reason.rung}).second) Report(who + " is judged twice");
+    const auto reached = std::ranges::count_if(furthest_, [&](const auto& entry) {
       return entry.first.sweep == trial.sweep && entry.second >= reason.rung;
     });
-    if (reason.peers > there)
-      Find(who + " is compared with " + std::to_string(reason.peers) + " trials, and " +
-           std::to_string(there) + " have come as far");
+    if (reason.peers > reached)
+      Report(who + " is compared with " + std::to_string(reason.peers) + " trials, but only " +
+             std::to_string(reached) + " have reached it");
     if (reason.rank < 1 || reason.rank > reason.peers)
-      Find(who + " has rank " + std::to_string(reason.rank) + " of " +
-           std::to_string(reason.peers));
+      Report(who + " has rank " + std::to_string(reason.rank) + " of " +
+             std::to_string(reason.peers));
     const Objective& objective = books_.Find(trial.sweep)->spec.objective();
     if (fact.verdict.kind == VerdictKind::kStop && objective.Better(reason.value, reason.cutoff))
-      Find(who + " is stopped, and is better than the cutoff");
+      Report(who + " is stopped although it is better than the cutoff");
   }
 
   std::map<TrialId, Step> furthest_;

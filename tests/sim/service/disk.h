@@ -7,18 +7,18 @@
 
 namespace attune::sim {
 
-// Where the log lies, on a disk that can be full.
+// The disk with the log. It can be full.
 class Disk {
  public:
   virtual ~Disk() = default;
   virtual server::EventStore& store() = 0;
   virtual void SetFull(bool full) = 0;
-  // Replaces the log by a backup that has these events, also those of sweeps that were deleted and
-  // erased since.
+  // Replaces the log by a backup with these events. The backup has all events of sweeps that were
+  // deleted after it was made.
   virtual void Restore(std::span<const Event> log) = 0;
 };
 
 std::unique_ptr<Disk> MakeMemoryDisk();
-std::unique_ptr<Disk> MakeSqliteDisk();  // in a folder of its own, which goes with it
+std::unique_ptr<Disk> MakeSqliteDisk();  // in a temporary folder
 
 }  // namespace attune::sim

@@ -12,9 +12,9 @@ namespace {
 
 using simulate::kSecondUs;
 
-constexpr int64_t kStartUs = kSecondUs;         // at most, from the assignment to the first process
-constexpr int64_t kFetchUs = 4 * kSecondUs;     // at most, until a checkpoint has come
-constexpr int64_t kTeardownUs = kSecondUs / 2;  // at most
+constexpr int64_t kMaxStartUs = kSecondUs;      // from the assignment to the first process
+constexpr int64_t kMaxFetchUs = 4 * kSecondUs;  // duration of a checkpoint's transfer
+constexpr int64_t kMaxTeardownUs = kSecondUs / 2;
 constexpr char kDigest[] =
     "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -40,7 +40,7 @@ VerdictKind KindOf(gang::Action action) {
 
 bool HasRankZero(const gang::GangSpec& spec) { return spec.HasRankZero(); }
 
-// Where rank 0 of this attempt listens.
+// The port on which rank 0 of this attempt listens.
 int PortOf(const gang::AttemptId& attempt) {
   return 1024 + static_cast<int>(attempt.epoch % 60000);
 }
@@ -58,7 +58,8 @@ TrialId TrialOf(const gang::AttemptId& attempt) {
 AttemptId IdOf(const gang::AttemptId& attempt) { return {TrialOf(attempt), attempt.attempt}; }
 
 TrainingGangs::~TrainingGangs() {
-  for (const auto& [attempt, gang] : gangs_) around_.reality.GangGone(Epoch(attempt.epoch), host_);
+  for (const auto& [attempt, gang] : gangs_)
+    environment_.reality.OnGangEnded(Epoch(attempt.epoch), host_);
 }
 
 void TrainingGangs::ForGang(const Gang& gang, int64_t us, std::function<void(Gang&)> act) {
@@ -68,15 +69,16 @@ void TrainingGangs::ForGang(const Gang& gang, int64_t us, std::function<void(Gan
   });
 }
 
-// ---- what the executor asks for ---------------------------------------------------------------
+// ---- orders of the executor -----------------------------------------------------------------
 
 void TrainingGangs::Run(gang::GangSpec spec) {
   const gang::AttemptId attempt = spec.attempt;
   if (gangs_.contains(attempt)) return;
-  const bool is_gone = spec.resume && !spec.fetch && HasRankZero(spec) &&
-                       !around_.reality.Reads(host_, spec.resume->path);
-  around_.reality.GangStarts(host_, spec);
-  if (around_.variant != Variant::kKeepsLostFiles) around_.reality.FoldersClaimed(host_, spec);
+  const bool is_missing = spec.resume && !spec.fetch && HasRankZero(spec) &&
+                          !environment_.reality.CanRead(host_, spec.resume->path);
+  environment_.reality.OnGangStarted(host_, spec);
+  if (environment_.variant != Variant::kKeepsLostFiles)
+    environment_.reality.OnFoldersClaimed(host_, spec);
   Gang& gang = gangs_[attempt];
   gang.config = ConfigOf(spec);
   gang.orders = {.milestone = Step(spec.milestone),
@@ -84,25 +86,26 @@ void TrainingGangs::Run(gang::GangSpec spec) {
                  .every = Step(spec.checkpoint_every)};
   if (spec.resume) gang.worker = simulate::Worker(Step(spec.resume->step));
   gang.spec = std::move(spec);
-  gang.ending = around_.ending(TrialOf(attempt));
-  if (is_gone) {
-    gang::Failure failure{.kind = gang::FailureKind::kHost,
-                          .message = "its checkpoint is gone"};
-    if (around_.variant != Variant::kForgetsInventory)
+  gang.ending = environment_.ending(TrialOf(attempt));
+  if (is_missing) {
+    gang::Failure failure{.kind = gang::FailureKind::kHost, .message = "its checkpoint is missing"};
+    if (environment_.variant != Variant::kForgetsInventory)
       failure.gone = gang::CheckpointAt(gang.spec.resume->path);
     return End(gang, {gang::Outcome::kFailed, std::move(failure)});
   }
   if (gang.spec.fetch && HasRankZero(gang.spec)) {
-    ForGang(gang, around_.random.Integer(1, kFetchUs), [this](Gang& come) { Fetched(come); });
+    ForGang(gang, environment_.random.Integer(1, kMaxFetchUs),
+            [this](Gang& fetched) { FinishFetch(fetched); });
   } else {
     Launch(gang);
   }
 }
 
-void TrainingGangs::Fetched(Gang& gang) {
+void TrainingGangs::FinishFetch(Gang& gang) {
   const std::string path = gang.spec.resume->path;
-  if (around_.Happens(around_.faults.cannot_fetch) || !around_.reality.IsSent(path))
-    return Fail(gang, gang::FailureKind::kHost, -1, "its checkpoint could not be brought here");
+  if (environment_.Happens(environment_.faults.cannot_fetch) ||
+      !environment_.reality.CanBeFetched(path))
+    return Fail(gang, gang::FailureKind::kHost, -1, "its checkpoint could not be fetched");
   Launch(gang);
 }
 
@@ -114,17 +117,18 @@ void TrainingGangs::Launch(Gang& gang) {
     });
   } else if (!HasRankZero(gang.spec)) {
     if (!gang.spec.rendezvous || gang.spec.rendezvous->master_port != PortOf(attempt))
-      around_.reality.MeetsAmiss(IdOf(attempt));
+      environment_.reality.OnWrongRendezvous(IdOf(attempt));
     gang.met = gang.spec.rendezvous && gang.spec.rendezvous->rank_zero;
   }
-  if (around_.Happens(around_.faults.cannot_start)) {
-    Fail(gang, gang::FailureKind::kStart, -1, "there is no program");
-  } else if (around_.Happens(around_.faults.never_starts)) {
+  if (environment_.Happens(environment_.faults.cannot_start)) {
+    Fail(gang, gang::FailureKind::kStart, -1, "the program does not exist");
+  } else if (environment_.Happens(environment_.faults.never_starts)) {
     ForGang(gang, Microseconds(gang.spec.stall_timeout), [this](Gang& silent) {
-      Fail(silent, gang::FailureKind::kStall, 0, "rank 0 has never said a word");
+      Fail(silent, gang::FailureKind::kStall, 0, "rank 0 never reported");
     });
   } else {
-    ForGang(gang, around_.random.Integer(1, kStartUs), [this](Gang& ready) { Launched(ready); });
+    ForGang(gang, environment_.random.Integer(1, kMaxStartUs),
+            [this](Gang& ready) { FinishLaunch(ready); });
   }
 }
 
@@ -135,15 +139,15 @@ void TrainingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason re
     return End(found->second, {gang::Outcome::kCancelled, {}});
   if (reason == gang::CancelReason::kLeaving)
     return Fail(found->second, gang::FailureKind::kLease, -1, "its executor was stopped");
-  around_.reality.LosesLease(host_, around_.timeline.now());
-  Fail(found->second, gang::FailureKind::kLease, -1, "torn down, for the lease was over");
+  environment_.reality.OnLeaseLost(host_, environment_.timeline.now());
+  Fail(found->second, gang::FailureKind::kLease, -1, "torn down, because the lease ended");
 }
 
 void TrainingGangs::Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) {
   const auto found = gangs_.find(attempt);
   if (found == gangs_.end() || Step(verdict.step) <= found->second.orders.verdict_step) return;
   found->second.verdict = verdict;
-  Deliver(found->second);
+  DeliverVerdict(found->second);
 }
 
 void TrainingGangs::Yield(const gang::AttemptId& attempt) {
@@ -154,22 +158,22 @@ void TrainingGangs::Yield(const gang::AttemptId& attempt) {
 void TrainingGangs::Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) {
   const auto found = gangs_.find(attempt);
   if (found == gangs_.end() || std::exchange(found->second.met, true)) return;
-  if (rank_zero.port != PortOf(attempt)) around_.reality.MeetsAmiss(IdOf(attempt));
+  if (rank_zero.port != PortOf(attempt)) environment_.reality.OnWrongRendezvous(IdOf(attempt));
   if (found->second.phase == Phase::kRunning) Train(found->second);
 }
 
-void TrainingGangs::MoveOnceMore() {
+void TrainingGangs::TrainOneMoreStep() {
   for (auto& [attempt, gang] : gangs_) {
-    around_.reality.GangDoomed(Epoch(attempt.epoch), host_);
+    environment_.reality.MarkDoomed(Epoch(attempt.epoch), host_);
     if (gang.phase == Phase::kRunning && HasRankZero(gang.spec) && !gang.worker.waits() &&
-        !IsOver(gang) && around_.Happens(0.5))
-      Say(gang);
+        !IsComplete(gang) && environment_.Happens(0.5))
+      ReportStep(gang);
   }
 }
 
-// ---- what they do -----------------------------------------------------------------------------
+// ---- training -----------------------------------------------------------------------------------
 
-void TrainingGangs::Launched(Gang& gang) {
+void TrainingGangs::FinishLaunch(Gang& gang) {
   gang.phase = Phase::kRunning;
   gang::Started started;
   for (size_t rank = 0; rank < gang.spec.ranks.size(); ++rank)
@@ -181,111 +185,115 @@ void TrainingGangs::Launched(Gang& gang) {
   if (HasRankZero(gang.spec) || gang.met) Train(gang);
 }
 
-// The next step, when it is done; or why it never will be.
+// Trains the next step. It may fail or hang.
 void TrainingGangs::Train(Gang& gang) {
-  const auto rank = static_cast<int>(around_.random.Integer(0, std::ssize(gang.spec.ranks) - 1));
-  if (around_.Happens(around_.faults.rank_hangs)) {
+  const auto rank =
+      static_cast<int>(environment_.random.Integer(0, std::ssize(gang.spec.ranks) - 1));
+  if (environment_.Happens(environment_.faults.rank_hangs)) {
     return ForGang(gang, Microseconds(gang.spec.stall_timeout), [this, rank](Gang& silent) {
       Fail(silent, gang::FailureKind::kStall, rank, "a rank makes no progress");
     });
   }
-  const int64_t us = around_.random.Integer(around_.step_us / 2, around_.step_us * 3 / 2);
-  const bool fails = around_.Happens(around_.faults.rank_fails);
-  const bool fills_disk = around_.Happens(around_.faults.fills_disk);
+  const int64_t us =
+      environment_.random.Integer(environment_.step_us / 2, environment_.step_us * 3 / 2);
+  const bool fails = environment_.Happens(environment_.faults.rank_fails);
+  const bool fills_disk = environment_.Happens(environment_.faults.fills_disk);
   ForGang(gang, us, [this, us, rank, fails, fills_disk](Gang& trained) {
-    if (trained.worker.waits()) return;  // it has moved once more meanwhile
+    if (trained.worker.waits()) return;  // TrainOneMoreStep has trained this step
     if (fills_disk) return FillDisk(trained);
-    if (!fails && !HasRankZero(trained.spec)) return Follow(trained);
+    if (!fails && !HasRankZero(trained.spec)) return FollowRankZero(trained);
     if (fails) return Fail(trained, gang::FailureKind::kExit, rank, "a rank fails");
-    if (IsOver(trained)) return End(trained, {gang::Outcome::kFinished, {}});
+    if (IsComplete(trained)) return End(trained, {gang::Outcome::kFinished, {}});
     trained.seconds += static_cast<double>(us) / kSecondUs;
-    Say(trained);
-    if (SaysTheLast(trained)) return End(trained, {gang::Outcome::kFinished, {}});
+    ReportStep(trained);
+    if (HasSentLastReport(trained)) return End(trained, {gang::Outcome::kFinished, {}});
     if (trained.phase != Phase::kRunning) return;
     if (trained.worker.waits()) {
-      Deliver(trained);
+      DeliverVerdict(trained);
     } else {
       Train(trained);
     }
   });
 }
 
-// A part without rank 0 leaves once that one has left.
-void TrainingGangs::Follow(Gang& gang) {
-  if (around_.reality.HasRankZeroLeft(Epoch(gang.spec.attempt.epoch)))
+// A part without rank 0 leaves after rank 0 has left.
+void TrainingGangs::FollowRankZero(Gang& gang) {
+  if (environment_.reality.HasRankZeroLeft(Epoch(gang.spec.attempt.epoch)))
     return End(gang, {gang::Outcome::kFinished, {}});
   Train(gang);
 }
 
-// The step of its next report.
-Step TrainingGangs::Ahead(const Gang& gang) {
+// The step of the gang's next report.
+Step TrainingGangs::NextReportStep(const Gang& gang) {
   return NextStep(TrialOf(gang.spec.attempt), gang.worker.step(), !gang.spec.time_attr.empty());
 }
 
-// Whether its program has nothing more to say.
-bool TrainingGangs::IsOver(const Gang& gang) {
+// Whether its program ends without another report.
+bool TrainingGangs::IsComplete(const Gang& gang) {
   if (!gang.ending) return false;
-  const Step step = gang.ending->way == Ending::Way::kSilent ? Ahead(gang) : gang.worker.step();
+  const Step step =
+      gang.ending->way == Ending::Way::kSilent ? NextReportStep(gang) : gang.worker.step();
   return step >= gang.ending->at;
 }
 
-// Whether it has just said the last.
-bool TrainingGangs::SaysTheLast(const Gang& gang) {
+// Whether its newest report was the last one.
+bool TrainingGangs::HasSentLastReport(const Gang& gang) {
   return gang.ending && gang.ending->way != Ending::Way::kSilent &&
          gang.worker.step() >= gang.ending->at;
 }
 
-// What rank 0 has to say after one more step.
-void TrainingGangs::Say(Gang& gang) {
+// Rank 0 trains one more step and reports it.
+void TrainingGangs::ReportStep(Gang& gang) {
   const gang::AttemptId& attempt = gang.spec.attempt;
-  auto said = gang.worker.Train(gang.orders, Ahead(gang));
-  if (SaysTheLast(gang) && gang.ending->way == Ending::Way::kLast)
-    said = {.step = said.step, .checkpoint = true, .waits = false};
-  if (said.checkpoint && around_.Happens(around_.faults.cannot_save)) return FindDiskFull(gang);
-  if (said.checkpoint) {
+  auto reported = gang.worker.Train(gang.orders, NextReportStep(gang));
+  if (HasSentLastReport(gang) && gang.ending->way == Ending::Way::kLast)
+    reported = {.step = reported.step, .checkpoint = true, .waits = false};
+  if (reported.checkpoint && environment_.Happens(environment_.faults.cannot_save))
+    return FailOnFullDisk(gang);
+  if (reported.checkpoint) {
     const std::string path =
-        gang.spec.checkpoint_dir /
-        ("step-" + std::to_string(said.step.value) + "-attempt-" + std::to_string(attempt.attempt));
-    around_.reality.FileSaved(path, host_);
+        gang.spec.checkpoint_dir / ("step-" + std::to_string(reported.step.value) + "-attempt-" +
+                                    std::to_string(attempt.attempt));
+    environment_.reality.OnFileSaved(path, host_);
     Emit(gang, gang::CheckpointSaved{
-                   .step = said.step.value, .path = path, .digest = kDigest, .bytes = 1});
+                   .step = reported.step.value, .path = path, .digest = kDigest, .bytes = 1});
   }
   if (!std::exchange(gang.stepped, true)) Emit(gang, gang::FirstStep{});
   const TrialId trial = TrialOf(attempt);
-  const double loss = gang.lost ? 0.5 : around_.value(trial, gang.config, said.step);
-  const Metrics metrics = MetricsAt(trial, said.step, loss);
-  const double halfway = static_cast<double>(said.step.value) - 0.5;
-  if (said.step.value % 2 == 0)
+  const double loss = gang.lost ? 0.5 : environment_.value(trial, gang.config, reported.step);
+  const Metrics metrics = MetricsAt(trial, reported.step, loss);
+  const double halfway = static_cast<double>(reported.step.value) - 0.5;
+  if (reported.step.value % 2 == 0)
     Emit(gang,
          gang::NumberedLog{++gang.logged, {.step = halfway, .metrics = {{"batch_loss", loss}}}});
-  around_.reality.Reported(Epoch(attempt.epoch), said.step);
-  Emit(gang, gang::Report{.step = said.step.value,
+  environment_.reality.OnReported(Epoch(attempt.epoch), reported.step);
+  Emit(gang, gang::Report{.step = reported.step.value,
                           .metrics = {metrics.begin(), metrics.end()},
                           .seconds = gang.seconds,
-                          .waits = said.waits});
+                          .waits = reported.waits});
 }
 
-void TrainingGangs::FindDiskFull(Gang& gang) {
-  around_.reality.FindsDiskFull(Epoch(gang.spec.attempt.epoch));
-  const bool blames = around_.variant == Variant::kBlamesTrialsForDisks;
+void TrainingGangs::FailOnFullDisk(Gang& gang) {
+  environment_.reality.OnDiskFull(Epoch(gang.spec.attempt.epoch));
+  const bool as_exit = environment_.variant == Variant::kBlamesTrialsForDisks;
   End(gang, {gang::Outcome::kFailed,
-             gang::Failure{.kind = blames ? gang::FailureKind::kExit : gang::FailureKind::kHost,
+             gang::Failure{.kind = as_exit ? gang::FailureKind::kExit : gang::FailureKind::kHost,
                            .rank = 0,
                            .exit_code = 1,
                            .message = "no space left on the device",
                            .disk_full = true}});
 }
 
-// The executor ends it.
+// The executor ends the gang, because its files fill the disk.
 void TrainingGangs::FillDisk(Gang& gang) {
-  around_.reality.FillsDisk(Epoch(gang.spec.attempt.epoch));
-  const bool forgives = around_.variant == Variant::kForgivesFillers;
-  Fail(gang, forgives ? gang::FailureKind::kHost : gang::FailureKind::kDisk, -1,
+  environment_.reality.OnDiskFilled(Epoch(gang.spec.attempt.epoch));
+  const bool as_host = environment_.variant == Variant::kForgivesFillers;
+  Fail(gang, as_host ? gang::FailureKind::kHost : gang::FailureKind::kDisk, -1,
        "its files fill the disk");
 }
 
-// As gang::Gang: a verdict reaches rank 0 once it waits at that step.
-void TrainingGangs::Deliver(Gang& gang) {
+// Delivers a verdict when rank 0 waits for it at that step, like gang::Gang.
+void TrainingGangs::DeliverVerdict(Gang& gang) {
   if (gang.phase != Phase::kRunning || !gang.verdict || !gang.worker.waits()) return;
   const bool is_late = gang.verdict->action != gang::Action::kContinue &&
                        Step(gang.verdict->step) < gang.worker.step();
@@ -295,7 +303,7 @@ void TrainingGangs::Deliver(Gang& gang) {
   gang.orders.milestone = Step(gang.verdict->milestone);
   gang.orders.yields = false;
   gang.verdict.reset();
-  if (gang.worker.Obey(gang.orders)) return Train(gang);
+  if (gang.worker.FollowOrders(gang.orders)) return Train(gang);
   End(gang, {gang::Outcome::kFinished, {}});
 }
 
@@ -305,31 +313,33 @@ void TrainingGangs::Fail(Gang& gang, gang::FailureKind kind, int rank, std::stri
                         .exit_code = kind == gang::FailureKind::kExit,
                         .message = std::move(message)};
   const std::vector<std::string>& patterns = gang.spec.program.log_patterns;
-  if (!patterns.empty() && kind != gang::FailureKind::kLease && around_.Happens(0.5))
+  if (!patterns.empty() && kind != gang::FailureKind::kLease && environment_.Happens(0.5))
     failure.match.pattern =
-        patterns[static_cast<size_t>(around_.random.Integer(0, std::ssize(patterns) - 1))];
+        patterns[static_cast<size_t>(environment_.random.Integer(0, std::ssize(patterns) - 1))];
   End(gang, {gang::Outcome::kFailed, std::move(failure)});
 }
 
-// The gang is torn down, or has left by itself; its end is told when nothing of it is left.
+// Ends the gang, which was torn down or has left. Its end is reported when the last process is
+// gone.
 void TrainingGangs::End(Gang& gang, gang::Ended ended) {
   if (gang.phase == Phase::kEnding) return;
   gang.phase = Phase::kEnding;
-  ForGang(gang, around_.random.Integer(1, kTeardownUs),
-          [this, ended = std::move(ended)](Gang& gone) {
-            const gang::AttemptId attempt = gone.spec.attempt;
-            around_.reality.GangGone(Epoch(attempt.epoch), host_);
-            if (HasRankZero(gone.spec) && ended.outcome == gang::Outcome::kFinished)
-              around_.reality.RankZeroLeft(Epoch(attempt.epoch));
-            const bool by_itself = ended.outcome == gang::Outcome::kFinished && IsOver(gone);
+  ForGang(gang, environment_.random.Integer(1, kMaxTeardownUs),
+          [this, ended = std::move(ended)](Gang& ended_gang) {
+            const gang::AttemptId attempt = ended_gang.spec.attempt;
+            environment_.reality.OnGangEnded(Epoch(attempt.epoch), host_);
+            if (HasRankZero(ended_gang.spec) && ended.outcome == gang::Outcome::kFinished)
+              environment_.reality.OnRankZeroLeft(Epoch(attempt.epoch));
+            const bool ended_early =
+                ended.outcome == gang::Outcome::kFinished && IsComplete(ended_gang);
             gangs_.erase(attempt);
-            if (by_itself && around_.variant == Variant::kForgetsEnds) return;
-            facts_({attempt, around_.timeline.now().us, ended});
+            if (ended_early && environment_.variant == Variant::kForgetsEnds) return;
+            facts_({attempt, environment_.timeline.now().us, ended});
           });
 }
 
 void TrainingGangs::Emit(const Gang& gang, decltype(gang::Fact::what) what) {
-  facts_({gang.spec.attempt, around_.timeline.now().us, std::move(what)});
+  facts_({gang.spec.attempt, environment_.timeline.now().us, std::move(what)});
 }
 
 }  // namespace attune::sim

@@ -8,45 +8,46 @@
 
 #include "executor/agent/machine.h"
 #include "simulator/worker.h"
-#include "tests/sim/service/surroundings.h"
+#include "tests/sim/service/environment.h"
 
 namespace attune::sim {
 
-// Between the words of executor/gang and those of core.
+// Convert the ids of executor/gang into those of core.
 AttemptId IdOf(const gang::AttemptId& attempt);
 TrialId TrialOf(const gang::AttemptId& attempt);
 
-// The gangs of one host: what executor/gang does, without processes. They train by a curve, fail,
-// hang, and take their time to start and to go.
+// The gangs of one host: a double of executor/gang without processes. The gangs train along a
+// curve, fail or hang. Their starts and ends take time.
 class TrainingGangs final : public agent::Gangs {
  public:
   using After = std::function<void(int64_t us, simulate::Timeline::Action action)>;
 
-  // `after` runs something later, unless this process of the executor is gone by then; `facts` is
-  // told what happens, never from within a call of these gangs.
-  TrainingGangs(Surroundings& surroundings, std::string host, After after, gang::FactSink facts)
-      : around_(surroundings),
+  // `after` runs an action later, unless the executor's process has ended by then. `facts` receives
+  // what happens, but never during a call of a method.
+  TrainingGangs(Environment& environment, std::string host, After after, gang::FactSink facts)
+      : environment_(environment),
         host_(std::move(host)),
         after_(std::move(after)),
         facts_(std::move(facts)) {}
-  ~TrainingGangs() override;  // they are gone, and nobody is told
+  ~TrainingGangs() override;  // ends all gangs without reporting it
 
   void Run(gang::GangSpec spec) override;
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override;
   void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) override;
   void Yield(const gang::AttemptId& attempt) override;
   void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override;
-  void Finish(const gang::AttemptId&) override {}            // none is a laggard here
-  void SetDeadline(gang::BootClock::time_point) override {}  // nothing stops but whole hosts
+  void Finish(const gang::AttemptId&) override {}            // no gang needs this order
+  void SetDeadline(gang::BootClock::time_point) override {}  // only whole hosts freeze
 
-  // A backup was restored. Those that its log does not know train for nobody until they are told.
+  // Must be called after a restore from a backup. Gangs that the restored log does not know train
+  // for nothing until the server cancels them.
   void MarkLost(const std::function<bool(const gang::AttemptId&)>& is_known) {
     for (auto& [attempt, gang] : gangs_) gang.lost = gang.lost || !is_known(attempt);
   }
 
-  // The host stood still for longer than its lease and moves again: the gangs are about to be torn
-  // down, but some take a step before.
-  void MoveOnceMore();
+  // Must be called if the host was frozen for longer than its lease. All gangs will be torn down,
+  // but some train one more step before.
+  void TrainOneMoreStep();
 
  private:
   enum class Phase { kStarting, kRunning, kEnding };
@@ -55,35 +56,35 @@ class TrainingGangs final : public agent::Gangs {
     Config config;
     simulate::Orders orders;
     simulate::Worker worker;
-    std::optional<Ending> ending;          // by itself
+    std::optional<Ending> ending;          // the early end of its program
     std::optional<gang::Verdict> verdict;  // not delivered yet
     Phase phase = Phase::kStarting;
-    bool met = false;  // a part without rank 0: it knows where that listens
+    bool met = false;  // a part without rank 0: it knows the address of rank 0
     bool stepped = false;
     int64_t logged = 0;
     double seconds = 0;
-    bool lost = false;  // the log knows nothing of it any more
+    bool lost = false;  // the restored log does not know it
   };
 
-  // Runs if the gang is there by then and still in the phase that it is in now.
+  // Runs `act` after `us`, if the gang still exists and is still in its current phase.
   void ForGang(const Gang& gang, int64_t us, std::function<void(Gang&)> act);
   void Launch(Gang& gang);
-  void Fetched(Gang& gang);
-  void Launched(Gang& gang);
+  void FinishFetch(Gang& gang);
+  void FinishLaunch(Gang& gang);
   void Train(Gang& gang);
-  void Follow(Gang& gang);
-  static Step Ahead(const Gang& gang);
-  static bool IsOver(const Gang& gang);
-  static bool SaysTheLast(const Gang& gang);
-  void Say(Gang& gang);
-  void Deliver(Gang& gang);
-  void FindDiskFull(Gang& gang);
+  void FollowRankZero(Gang& gang);
+  static Step NextReportStep(const Gang& gang);
+  static bool IsComplete(const Gang& gang);
+  static bool HasSentLastReport(const Gang& gang);
+  void ReportStep(Gang& gang);
+  void DeliverVerdict(Gang& gang);
+  void FailOnFullDisk(Gang& gang);
   void FillDisk(Gang& gang);
   void Fail(Gang& gang, gang::FailureKind kind, int rank, std::string message);
   void End(Gang& gang, gang::Ended ended);
   void Emit(const Gang& gang, decltype(gang::Fact::what) what);
 
-  Surroundings& around_;
+  Environment& environment_;
   const std::string host_;
   const After after_;
   const gang::FactSink facts_;

@@ -9,24 +9,24 @@
 namespace attune::sim {
 namespace {
 
-constexpr int64_t kStepUs = 2'000;   // at most, until facts are handed to the machine
-constexpr int64_t kWriteUs = 2'000;  // at most
-constexpr int64_t kDeleteUs = 100'000;
-constexpr int64_t kDiskShortUs = 60'000'000;  // at most, until somebody has made room
-constexpr int64_t kBootUs = 1'000'000;        // boot time at the beginning of the world
-// One folder that all hosts share.
+constexpr int64_t kMaxStepUs = 2'000;  // until the machine gets new facts
+constexpr int64_t kMaxWriteUs = 2'000;
+constexpr int64_t kMaxDeleteUs = 100'000;
+constexpr int64_t kMaxDiskFullUs = 60'000'000;  // until the disk has space again
+constexpr int64_t kBootUs = 1'000'000;          // boot clock at the start of the world
+// The data folder; all hosts use the same path.
 constexpr char kDataDir[] = "/data";
 
 }  // namespace
 
 agent::Now Host::Now() const {
-  const int64_t now_us = around_.timeline.now().us - slept_us_;
+  const int64_t now_us = environment_.timeline.now().us - slept_us_;
   return {.boot = gang::BootClock::time_point(gang::BootClock::duration(kBootUs + now_us)),
           .wall_us = now_us};
 }
 
 void Host::After(int64_t us, simulate::Timeline::Action action) {
-  around_.timeline.After(us, [this, process = process_, action = std::move(action)]() mutable {
+  environment_.timeline.After(us, [this, process = process_, action = std::move(action)]() mutable {
     if (process != process_) return;
     if (frozen_) {
       deferred_.push_back(std::move(action));
@@ -38,15 +38,15 @@ void Host::After(int64_t us, simulate::Timeline::Action action) {
 
 // ---- the process ----------------------------------------------------------------------------
 
-void Host::Start(int64_t lives_us) {
+void Host::Start(int64_t lifetime_us) {
   ++process_;
-  const int64_t clock_us =
-      around_.random.Integer(-around_.faults.clock_jump_us, around_.faults.clock_jump_us);
+  const int64_t clock_us = environment_.random.Integer(-environment_.faults.clock_jump_us,
+                                                       environment_.faults.clock_jump_us);
   started_us_ = agent::StartAfter(started_us_, Now().wall_us + clock_us);
-  around_.reality.Disturbed(name_, around_.timeline.now());
-  around_.reality.HostStarts(name_, planned_.folder);
+  environment_.reality.OnDisturbance(name_, environment_.timeline.now());
+  environment_.reality.OnHostStarted(name_, planned_.folder);
   gangs_ = std::make_unique<TrainingGangs>(
-      around_, name_,
+      environment_, name_,
       [this](int64_t us, simulate::Timeline::Action action) { After(us, std::move(action)); },
       [this](gang::Fact fact) {
         facts_.push_back(std::move(fact));
@@ -55,9 +55,10 @@ void Host::Start(int64_t lives_us) {
   agent::ServerLink& link = *this;
   agent::Files& files = *this;
   machine_ = std::make_unique<agent::Machine>(
-      Hello(), gang::Folders(kDataDir), around_.random.Bits(), link, *gangs_, files,
+      Hello(), gang::Folders(kDataDir), environment_.random.Bits(), link, *gangs_, files,
       std::chrono::milliseconds(0),
-      lives_us > 0 ? Now().boot + std::chrono::microseconds(lives_us) : agent::Machine::kNever);
+      lifetime_us > 0 ? Now().boot + std::chrono::microseconds(lifetime_us)
+                      : agent::Machine::kNever);
   Step();
 }
 
@@ -78,8 +79,8 @@ v1::Hello Host::Hello() const {
 }
 
 void Host::Crash() {
-  if (stream_) around_.network.Break(*stream_);
-  if (stream_) around_.network.ForgetExecutor(*stream_);
+  if (stream_) environment_.network.Break(*stream_);
+  if (stream_) environment_.network.ForgetExecutor(*stream_);
   Exit();
 }
 
@@ -93,12 +94,12 @@ void Host::Exit() {
   step_at_ = agent::Machine::kNever;
   removals_.clear();
   sweep_removals_.clear();
-  said_.clear();
-  said_seq_ = 0;
+  unacknowledged_.clear();
+  last_sent_seq_ = 0;
   deferred_.clear();
   stream_.reset();
-  around_.reality.Disconnects(name_);
-  around_.reality.HostStandsStill(name_, false);
+  environment_.reality.OnDisconnected(name_);
+  environment_.reality.SetFrozen(name_, false);
 }
 
 void Host::Leave(std::chrono::milliseconds grace) {
@@ -109,18 +110,18 @@ void Host::Leave(std::chrono::milliseconds grace) {
 
 void Host::Freeze() {
   frozen_ = true;
-  frozen_at_ = around_.timeline.now();
-  around_.reality.HostStandsStill(name_, true);
+  frozen_at_ = environment_.timeline.now();
+  environment_.reality.SetFrozen(name_, true);
 }
 
-// Processes move again before the executor's does, or after it.
+// Some gangs move again before the executor's process, others after it.
 void Host::Thaw() {
   frozen_ = false;
-  if (around_.variant == Variant::kSleepsThroughLease)
-    slept_us_ += around_.timeline.now().us - frozen_at_.us;
-  if (Now().boot >= machine_->lease_until()) gangs_->MoveOnceMore();
-  around_.reality.HostStandsStill(name_, false);
-  around_.reality.Disturbed(name_, around_.timeline.now());
+  if (environment_.variant == Variant::kSleepsThroughLease)
+    slept_us_ += environment_.timeline.now().us - frozen_at_.us;
+  if (Now().boot >= machine_->lease_until()) gangs_->TrainOneMoreStep();
+  environment_.reality.SetFrozen(name_, false);
+  environment_.reality.OnDisturbance(name_, environment_.timeline.now());
   const uint64_t process = process_;
   for (auto& action : std::exchange(deferred_, {})) {
     if (process == process_) action();
@@ -130,25 +131,25 @@ void Host::Thaw() {
 
 void Host::SetUnhealthy(bool unhealthy) {
   unhealthy_ = unhealthy;
-  TellHealth();
+  SendHealth();
   Step();
 }
 
-void Host::TellHealth() {
-  const std::string disk = disk_shortages_ > 0 ? "its disk is full" : "";
-  machine_->OnHealth({.problem = unhealthy_ ? "a GPU is lost" : disk});
+void Host::SendHealth() {
+  const std::string disk_problem = disk_shortages_ > 0 ? "its disk is full" : "";
+  machine_->OnHealth({.problem = unhealthy_ ? "a GPU is lost" : disk_problem});
 }
 
-// As agent::Agent: the server hears of the disk before it hears of the gang.
-void Host::NoteDisk(const gang::Fact& fact) {
+// Reports the full disk before the end of the gang, like agent::Agent.
+void Host::ReportFullDisk(const gang::Fact& fact) {
   const auto* ended = std::get_if<gang::Ended>(&fact.what);
   if (ended == nullptr || !ended->failure) return;
   if (!ended->failure->disk_full && ended->failure->kind != gang::FailureKind::kDisk) return;
   ++disk_shortages_;
-  TellHealth();
-  After(around_.random.Integer(0, kDiskShortUs), [this] {
+  SendHealth();
+  After(environment_.random.Integer(0, kMaxDiskFullUs), [this] {
     --disk_shortages_;
-    TellHealth();
+    SendHealth();
     StepSoon();
   });
 }
@@ -157,21 +158,21 @@ void Host::NoteDisk(const gang::Fact& fact) {
 
 void Host::StepSoon() {
   if (std::exchange(step_soon_, true)) return;
-  After(around_.random.Integer(0, kStepUs), [this] {
+  After(environment_.random.Integer(0, kMaxStepUs), [this] {
     step_soon_ = false;
     Step();
   });
 }
 
-void Host::HandInFacts() {
+void Host::PassFacts() {
   for (gang::Fact& fact : std::exchange(facts_, {})) {
-    NoteDisk(fact);
+    ReportFullDisk(fact);
     machine_->OnFact(fact, Now());
   }
 }
 
 void Host::Step() {
-  HandInFacts();
+  PassFacts();
   const auto next = machine_->Step(Now());
   if (machine_->done()) return Exit();
   if (next >= step_at_) return;
@@ -186,11 +187,12 @@ void Host::Step() {
 void Host::OnMessage(StreamId stream, v1::ToExecutor message) {
   After(0, [this, stream, message = std::move(message)]() mutable {
     if (stream_ != stream) return;
-    if (message.has_ack()) Acknowledged(message.ack().seq());
-    if (message.refusal().code() == v1::Refusal::SUPERSEDED) around_.reality.IsSuperseded(name_);
+    if (message.has_ack()) HandleAck(message.ack().seq());
+    if (message.refusal().code() == v1::Refusal::SUPERSEDED)
+      environment_.reality.OnSuperseded(name_);
     for (const v1::Assignment& assignment : message.desired().assignments())
-      around_.witness.OnAssigned(assignment);
-    HandInFacts();
+      environment_.witness.OnAssigned(assignment);
+    PassFacts();
     machine_->OnMessage(std::move(message), Now());
     Step();
   });
@@ -206,14 +208,14 @@ void Host::OnClosed(StreamId stream) {
 }
 
 void Host::Connect() {
-  stream_ = around_.network.Connect(*this);
-  around_.reality.Connects(name_, around_.timeline.now());
+  stream_ = environment_.network.Connect(*this);
+  environment_.reality.OnConnected(name_, environment_.timeline.now());
 }
 
 void Host::Write(v1::FromExecutor message) {
   if (message.has_facts()) KeepFacts(*message.mutable_facts());
-  around_.network.Send(*stream_, std::move(message));
-  After(around_.random.Integer(0, kWriteUs), [this, stream = stream_] {
+  environment_.network.Send(*stream_, std::move(message));
+  After(environment_.random.Integer(0, kMaxWriteUs), [this, stream = stream_] {
     if (stream_ != stream) return;
     machine_->OnWritten();
     Step();
@@ -223,33 +225,33 @@ void Host::Write(v1::FromExecutor message) {
 void Host::Close() {
   const StreamId stream = *stream_;
   stream_.reset();
-  around_.reality.Disconnects(name_);
-  around_.network.CloseByExecutor(stream);
+  environment_.reality.OnDisconnected(name_);
+  environment_.network.CloseByExecutor(stream);
   After(0, [this] {
     machine_->OnClosed("", Now());
     Step();
   });
 }
 
-// What was said stays here until it is acknowledged, to be held against the log then.
+// Keeps sent facts until they are acknowledged. Then the witness checks them against the log.
 void Host::KeepFacts(v1::Facts& facts) {
-  if (around_.variant == Variant::kNeverResends) {
-    const auto again = std::ranges::find_if(
-        facts.facts(), [this](const v1::Fact& fact) { return fact.seq() > said_seq_; });
-    const auto count = static_cast<int>(again - facts.facts().begin());
+  if (environment_.variant == Variant::kNeverResends) {
+    const auto first_new = std::ranges::find_if(
+        facts.facts(), [this](const v1::Fact& fact) { return fact.seq() > last_sent_seq_; });
+    const auto count = static_cast<int>(first_new - facts.facts().begin());
     facts.mutable_facts()->DeleteSubrange(0, count);
   }
   for (const v1::Fact& fact : facts.facts()) {
-    if (fact.seq() <= said_seq_) continue;
-    said_seq_ = fact.seq();
-    said_.push_back(fact);
+    if (fact.seq() <= last_sent_seq_) continue;
+    last_sent_seq_ = fact.seq();
+    unacknowledged_.push_back(fact);
   }
 }
 
-void Host::Acknowledged(uint64_t seq) {
-  while (!said_.empty() && said_.front().seq() <= seq) {
-    around_.witness.OnAcknowledged(name_, said_.front());
-    said_.pop_front();
+void Host::HandleAck(uint64_t seq) {
+  while (!unacknowledged_.empty() && unacknowledged_.front().seq() <= seq) {
+    environment_.witness.OnAcknowledged(name_, unacknowledged_.front());
+    unacknowledged_.pop_front();
   }
 }
 
@@ -262,9 +264,9 @@ void Host::Remove(const agent::Removals& removals) {
   });
   for (const v1::CheckpointRemoval& removal : removals.checkpoints) {
     if (!removals_.insert(removal.path()).second) continue;
-    After(around_.random.Integer(0, kDeleteUs), [this, removal, wanted = removals_wanted_] {
-      if (wanted != removals_wanted_) return;
-      around_.reality.FileDeleted(removal.path());
+    After(environment_.random.Integer(0, kMaxDeleteUs), [this, removal, round = removal_round_] {
+      if (round != removal_round_) return;
+      environment_.reality.OnFileDeleted(removal.path());
       machine_->OnRemoved(removal, Now());
       StepSoon();
     });
@@ -275,26 +277,27 @@ void Host::Remove(const agent::Removals& removals) {
   });
   for (const auto& [sweep, identity] : removals.sweeps) {
     if (!sweep_removals_.insert(sweep).second) continue;
-    After(around_.random.Integer(0, kDeleteUs), [this, sweep = sweep, wanted = removals_wanted_] {
-      if (wanted != removals_wanted_) return;
-      around_.reality.SweepDeleted(gang::Folders(kDataDir).Sweep(sweep), name_);
-      machine_->OnSweepRemoved(sweep, Now());
-      StepSoon();
-    });
+    After(environment_.random.Integer(0, kMaxDeleteUs),
+          [this, sweep = sweep, round = removal_round_] {
+            if (round != removal_round_) return;
+            environment_.reality.SweepDeleted(gang::Folders(kDataDir).Sweep(sweep), name_);
+            machine_->OnSweepRemoved(sweep, Now());
+            StepSoon();
+          });
   }
 }
 
 void Host::LookFor(const v1::Inventory& inventory) {
-  ++removals_wanted_;
+  ++removal_round_;
   removals_.clear();
   sweep_removals_.clear();
-  if (around_.variant == Variant::kForgetsInventory) return;
-  After(around_.random.Integer(0, kDeleteUs), [this, inventory] {
+  if (environment_.variant == Variant::kForgetsInventory) return;
+  After(environment_.random.Integer(0, kMaxDeleteUs), [this, inventory] {
     for (const v1::CheckpointName& checkpoint : inventory.checkpoints()) {
       const std::string path = gang::Folders(kDataDir).Checkpoints(
                                    {.sweep = checkpoint.sweep(), .trial = checkpoint.trial()}) /
                                gang::CheckpointFolder(checkpoint.step(), checkpoint.attempt());
-      if (!around_.reality.Reads(name_, path)) machine_->OnGone(checkpoint, Now());
+      if (!environment_.reality.CanRead(name_, path)) machine_->OnGone(checkpoint, Now());
     }
     StepSoon();
   });

@@ -9,31 +9,31 @@
 #include <vector>
 
 #include "executor/agent/machine.h"
+#include "tests/sim/service/environment.h"
 #include "tests/sim/service/gangs.h"
-#include "tests/sim/service/surroundings.h"
 
 namespace attune::sim {
 
-// A host with its executor: the agent's machine, as it is, between a network, a clock and gangs
-// that are made up.
+// A host with its executor: the real state machine of the agent, with a simulated network, clock
+// and gangs.
 class Host final : public ExecutorEnd, private agent::ServerLink, private agent::Files {
  public:
-  Host(Surroundings& surroundings, std::string name, PlannedHost planned)
-      : around_(surroundings), name_(std::move(name)), planned_(std::move(planned)) {}
+  Host(Environment& environment, std::string name, PlannedHost planned)
+      : environment_(environment), name_(std::move(name)), planned_(std::move(planned)) {}
 
-  // A new process, which has so long; 0: as long as nothing befalls it. REQUIRES: none is there.
-  void Start(int64_t lives_us);
-  void Crash();  // the process and its gangs are gone
-  // Says goodbye and exits: its gangs have so long to save and leave, then they are torn down.
+  // Starts a process with this lifetime; 0: unlimited. REQUIRES: no process is running.
+  void Start(int64_t lifetime_us);
+  void Crash();  // ends the process and its gangs
+  // Says goodbye and exits. The gangs have `grace` to save and leave; then they are torn down.
   void Leave(std::chrono::milliseconds grace);
-  void Freeze();  // nothing on this host moves until Thaw
+  void Freeze();  // stops everything on this host until Thaw
   void Thaw();
-  void SetUnhealthy(bool unhealthy);  // whether it says that it has a problem
+  void SetUnhealthy(bool unhealthy);  // reports a problem, or its end
 
-  // As TrainingGangs has it. What was said before is no promise: an acknowledgement of the process
-  // before may still be on its way.
+  // See TrainingGangs::MarkLost. Facts from before the restore are not checked any more, because an
+  // acknowledgement of the old server process may still arrive.
   void MarkLost(const std::function<bool(const gang::AttemptId&)>& is_known) {
-    said_.clear();
+    unacknowledged_.clear();
     if (gangs_ != nullptr) gangs_->MarkLost(is_known);
   }
 
@@ -41,7 +41,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   bool frozen() const { return frozen_; }
   bool leaving() const { return leaving_; }
   bool unhealthy() const { return unhealthy_; }
-  uint64_t process() const { return process_; }  // counts them
+  uint64_t process() const { return process_; }  // number of the current one
   std::optional<StreamId> stream() const { return stream_; }
   const std::string& name() const { return name_; }
   const PlannedHost& planned() const { return planned_; }
@@ -60,42 +60,42 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
 
   v1::Hello Hello() const;
   agent::Now Now() const;
-  // Runs unless this process is gone by then; once the host moves again, if it stands still.
+  // Runs `action` later, unless the process has ended by then. While the host is frozen, it waits.
   void After(int64_t us, simulate::Timeline::Action action);
   void StepSoon();
   void Step();
-  void HandInFacts();
-  void NoteDisk(const gang::Fact& fact);
-  void TellHealth();
+  void PassFacts();
+  void ReportFullDisk(const gang::Fact& fact);
+  void SendHealth();
   void Exit();
   void KeepFacts(v1::Facts& facts);
-  void Acknowledged(uint64_t seq);
+  void HandleAck(uint64_t seq);
 
-  Surroundings& around_;
+  Environment& environment_;
   const std::string name_;
   const PlannedHost planned_;
 
-  // Of the process that is there.
+  // State of the current process.
   uint64_t process_ = 0;
   int64_t started_us_ = 0;
   std::unique_ptr<TrainingGangs> gangs_;
   std::unique_ptr<agent::Machine> machine_;
-  std::vector<gang::Fact> facts_;  // that the machine has not been told yet
+  std::vector<gang::Fact> facts_;  // facts that the machine does not know yet
   bool step_soon_ = false;
   gang::BootClock::time_point step_at_ = agent::Machine::kNever;
-  std::set<std::string> removals_;  // under way or done, by path
+  std::set<std::string> removals_;  // paths of checkpoints whose removal has started or finished
   std::set<uint64_t> sweep_removals_;
-  uint64_t removals_wanted_ = 0;  // counts how often all of them were forgotten
-  std::deque<v1::Fact> said_;     // and not acknowledged
-  uint64_t said_seq_ = 0;
+  uint64_t removal_round_ = 0;           // number of times that all removals were dropped
+  std::deque<v1::Fact> unacknowledged_;  // facts that were sent
+  uint64_t last_sent_seq_ = 0;
 
   bool leaving_ = false;
   bool unhealthy_ = false;
-  int disk_shortages_ = 0;  // that have not passed
+  int disk_shortages_ = 0;  // current number
   bool frozen_ = false;
   Time frozen_at_;
-  int64_t slept_us_ = 0;                              // that its clock has missed
-  std::vector<simulate::Timeline::Action> deferred_;  // while it stands still
+  int64_t slept_us_ = 0;                              // time that its clock has missed
+  std::vector<simulate::Timeline::Action> deferred_;  // while it is frozen
   std::optional<StreamId> stream_;
 };
 

@@ -13,16 +13,16 @@
 namespace attune::sim {
 namespace {
 
-// The brain, with a fault around it.
-class BrokenMind final : public server::Mind {
+// A brain with the fault of a variant.
+class FaultyMind final : public server::Mind {
  public:
-  BrokenMind(Variant variant, Reachable reachable)
+  FaultyMind(Variant variant, Reachable reachable)
       : variant_(variant), brain_(AlgorithmsFor(variant), reachable), reachable_(reachable) {}
 
-  Result<std::vector<Event>> Execute(const Command& given, Time now,
+  Result<std::vector<Event>> Execute(const Command& original, Time now,
                                      std::string_view actor) override {
-    Command command = given;
-    if (variant_ == Variant::kForgetsEpoch) TakeForPresent(command);
+    Command command = original;
+    if (variant_ == Variant::kForgetsEpoch) AssignToLiveAttempt(command);
     auto* join = std::get_if<JoinExecutor>(&command);
     if (join != nullptr && variant_ == Variant::kForgetsFolders) join->folder.clear();
     auto* reopen = std::get_if<ReopenTrial>(&command);
@@ -38,9 +38,9 @@ class BrokenMind final : public server::Mind {
     if (events.ok() && join != nullptr && variant_ == Variant::kForgetsDrains)
       const_cast<State&>(state()).executors.at(join->name).drain.reset();
     if (events.ok() && variant_ == Variant::kForgetsErasedEpochs) ForgetEpochs(*events);
-    if (events.ok()) Forget(command);
+    if (events.ok()) ForgetClosures(command);
     if (events.ok() && variant_ == Variant::kWastesSlots)
-      blind_ |= std::ranges::any_of(*events, [](const Event& event) {
+      skip_starts_ |= std::ranges::any_of(*events, [](const Event& event) {
         const auto* ended = std::get_if<AttemptEnded>(&event.fact);
         return ended != nullptr && ended->outcome == Outcome::kFinished;
       });
@@ -52,17 +52,17 @@ class BrokenMind final : public server::Mind {
     std::vector<Event> events;
     if (variant_ == Variant::kGrowsBlindly) Grow(now, events);
     for (;;) {
-      // What runs in the reserved gang's shade is forgotten, so that ever more of it starts.
+      // Gangs that started since the reservation are ignored, so more and more of them start.
       if (variant_ == Variant::kIgnoresReservation && state().reservation)
         const_cast<State&>(state()).reservation->since = state().last_epoch;
       if (variant_ == Variant::kReleasesWhenAway && state().reservation &&
           !reachable_(state().reservation->workers.begin()->first).takes)
-        Commit({ReservationReleased{state().reservation->sweep, "wrong on purpose"}}, now, events);
-      if (variant_ == Variant::kOverlooksDepartures) blind_ |= SomeExecutorLeft();
+        Commit({ReservationReleased{state().reservation->sweep, "deliberate fault"}}, now, events);
+      if (variant_ == Variant::kOverlooksDepartures) skip_starts_ |= SomeExecutorLeft();
       std::vector<Fact> facts = NextFacts(now);
-      if (Starts(facts) && blind_) facts.clear();
+      if (StartsSomething(facts) && skip_starts_) facts.clear();
       if (facts.empty()) {
-        blind_ = false;
+        skip_starts_ = false;
         return {std::move(events), false};
       }
       Commit(std::move(facts), now, events);
@@ -74,7 +74,7 @@ class BrokenMind final : public server::Mind {
  private:
   const State& state() const { return brain_.state(); }
 
-  static bool Starts(const std::vector<Fact>& facts) {
+  static bool StartsSomething(const std::vector<Fact>& facts) {
     return !facts.empty() && (std::holds_alternative<AttemptAssigned>(facts[0]) ||
                               std::holds_alternative<TrialCreated>(facts[0]) ||
                               std::holds_alternative<TrialPromoted>(facts[0]));
@@ -91,7 +91,7 @@ class BrokenMind final : public server::Mind {
     return facts;
   }
 
-  // Decides as if gangs with a share of a GPU that began since the reservation had begun before it.
+  // Decides as if gangs with a share of a GPU had started before the reservation.
   std::vector<Fact> AdvanceWithoutShares(Time now) {
     Reservation& reservation = *const_cast<State&>(state()).reservation;
     const Epoch since = reservation.since;
@@ -107,27 +107,27 @@ class BrokenMind final : public server::Mind {
     return facts;
   }
 
-  // Whether an executor that took gangs at the last call takes none now.
+  // Whether an executor that accepted gangs at the last call no longer does.
   bool SomeExecutorLeft() {
-    std::set<std::string> taking;
+    std::set<std::string> accepting;
     for (const auto& [name, executor] : state().executors) {
-      if (reachable_(name).takes) taking.insert(name);
+      if (reachable_(name).takes) accepting.insert(name);
     }
-    const bool left = !std::ranges::includes(taking, taking_);
-    taking_ = std::move(taking);
+    const bool left = !std::ranges::includes(accepting, accepting_);
+    accepting_ = std::move(accepting);
     return left;
   }
 
-  // Whatever has closed an executor.
-  void Forget(const Command& command) {
-    auto& present = const_cast<State&>(state());
+  // Drops the reasons that keep gangs off an executor.
+  void ForgetClosures(const Command& command) {
+    auto& mutable_state = const_cast<State&>(state());
     const auto* health = std::get_if<SayHealth>(&command);
-    const auto executor =
-        health == nullptr ? present.executors.end() : present.executors.find(health->name);
-    if (variant_ == Variant::kForgetsProblems && executor != present.executors.end())
+    const auto executor = health == nullptr ? mutable_state.executors.end()
+                                            : mutable_state.executors.find(health->name);
+    if (variant_ == Variant::kForgetsProblems && executor != mutable_state.executors.end())
       executor->second.problem.clear();
     if (variant_ != Variant::kForgetsExclusions) return;
-    for (auto& [id, sweep] : present.sweeps) sweep.excluded.clear();
+    for (auto& [id, sweep] : mutable_state.sweeps) sweep.excluded.clear();
   }
 
   static void ForgetEpochs(std::vector<Event>& events) {
@@ -145,37 +145,37 @@ class BrokenMind final : public server::Mind {
   }
 
   void Grow(Time now, std::vector<Event>& events) {
-    std::vector<Fact> asked;
+    std::vector<Fact> facts;
     for (const auto& [id, sweep] : state().sweeps) {
       for (const auto& [time, number] : sweep.small) {
         const Trial& trial = *sweep.Find(number);
         if (trial.state == TrialState::kRunning && !trial.yield)
-          asked.push_back(TrialYielding{
-              trial.id, Verdict::Resize({.rule = "resize", .text = "wrong on purpose"})});
+          facts.push_back(TrialYielding{
+              trial.id, Verdict::Resize({.rule = "resize", .text = "deliberate fault"})});
       }
     }
-    Commit(std::move(asked), now, events);
+    Commit(std::move(facts), now, events);
   }
 
-  // The searcher goes on in the space that the sweep had before.
+  // Makes the searcher use the old search space again.
   void ForgetEdit(SweepId id, const SweepSpec& before) {
     auto& sweeps = const_cast<State&>(state()).sweeps;
     if (const auto sweep = sweeps.find(id); sweep != sweeps.end())
       sweep->second.searcher->Adapt(before);
   }
 
-  // As if no gang asked for any; the state is as before.
+  // Decides as if no gang required labels. The state is unchanged afterwards.
   std::vector<Fact> AdvanceWithoutLabels(Time now) {
     auto& sweeps = const_cast<State&>(state()).sweeps;
-    std::map<SweepId, Requirements> asked;
-    for (auto& [id, sweep] : sweeps) asked[id] = std::exchange(sweep.spec.gang.required, {});
+    std::map<SweepId, Requirements> required;
+    for (auto& [id, sweep] : sweeps) required[id] = std::exchange(sweep.spec.gang.required, {});
     std::vector<Fact> facts = attune::Advance(state(), reachable_, now);
-    for (auto& [id, sweep] : sweeps) sweep.spec.gang.required = std::move(asked[id]);
+    for (auto& [id, sweep] : sweeps) sweep.spec.gang.required = std::move(required[id]);
     return facts;
   }
 
-  // A fact of any attempt of the trial counts as the live one's.
-  void TakeForPresent(Command& command) const {
+  // Records a fact of any attempt of a trial for the live attempt.
+  void AssignToLiveAttempt(Command& command) const {
     auto* record = std::get_if<RecordFact>(&command);
     if (record == nullptr) return;
     std::visit(
@@ -196,7 +196,7 @@ class BrokenMind final : public server::Mind {
       dropped.push_back(CheckpointDropped{.checkpoint = decided->verdict.donor,
                                           .executor = (*decided->cloned)->executor,
                                           .path = (*decided->cloned)->ref.path,
-                                          .reason = "wrong on purpose"});
+                                          .reason = "deliberate fault"});
     }
     if (!events.empty()) Commit(std::move(dropped), events.back().time, events);
   }
@@ -204,8 +204,8 @@ class BrokenMind final : public server::Mind {
   Variant variant_;
   Brain brain_;
   Reachable reachable_;
-  bool blind_ = false;            // to what could start now
-  std::set<std::string> taking_;  // executors that took gangs at the last call
+  bool skip_starts_ = false;         // until nothing else happens
+  std::set<std::string> accepting_;  // executors that accepted gangs at the last call
 };
 
 }  // namespace
@@ -229,30 +229,30 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kKeepsReservation:
     case Variant::kOverlooksDepartures:
     case Variant::kWastesSlots:
-      return std::make_unique<BrokenMind>(variant, std::move(reachable));
+      return std::make_unique<FaultyMind>(variant, std::move(reachable));
     default:
       return server::MakeBrainMind(AlgorithmsFor(variant), std::move(reachable));
   }
 }
 
-std::map<std::string, Reach> Scribe::Reached() {
+std::map<std::string, Reach> RecordingMind::CurrentReach() {
   std::map<std::string, Reach> reached;
   for (const auto& [name, executor] : brain().state().executors)
     reached.emplace(name, reachable_(name));
   return reached;
 }
 
-Result<std::vector<Event>> Scribe::Execute(const Command& command, Time now,
-                                           std::string_view actor) {
+Result<std::vector<Event>> RecordingMind::Execute(const Command& command, Time now,
+                                                  std::string_view actor) {
   auto events = mind_->Execute(command, now, actor);
-  if (events.ok() && !events->empty()) inputs_.push_back({command, now, Reached()});
+  if (events.ok() && !events->empty()) inputs_.push_back({command, now, CurrentReach()});
   return events;
 }
 
-Brain::Portion Scribe::Advance(Time now) {
+Brain::Portion RecordingMind::Advance(Time now) {
   auto portion = mind_->Advance(now);
   if (!portion.events.empty() || !inputs_.empty())
-    inputs_.push_back({std::nullopt, now, Reached()});
+    inputs_.push_back({std::nullopt, now, CurrentReach()});
   return portion;
 }
 

@@ -13,22 +13,21 @@
 
 namespace attune::sim {
 
-// The brain as the server in this world has it: the real one, or one that is wrong on purpose.
+// Makes the brain of the simulated server: the real one, or one with a deliberate fault.
 std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable);
 
-// One thing the brain was asked, as it went into a batch that became durable: a command, or to
-// advance.
+// One call of the brain in a batch that became durable: a command, or a call of Advance.
 struct Input {
-  std::optional<Command> command;
+  std::optional<Command> command;  // nullopt: a call of Advance
   Time now;
-  std::map<std::string, Reach> reach;  // of the executors that were there
+  std::map<std::string, Reach> reach;  // of the executors known at that time
 };
 
-// Writes down what a mind is asked, where that led to something.
-class Scribe final : public server::Mind {
+// Records the calls of a mind that produced events.
+class RecordingMind final : public server::Mind {
  public:
-  // `inputs` is added to, and outlives the scribe.
-  Scribe(std::unique_ptr<server::Mind> mind, Reachable reachable, std::vector<Input>& inputs)
+  // Appends to `inputs`, which must outlive this object.
+  RecordingMind(std::unique_ptr<server::Mind> mind, Reachable reachable, std::vector<Input>& inputs)
       : mind_(std::move(mind)), reachable_(std::move(reachable)), inputs_(inputs) {}
 
   Result<std::vector<Event>> Execute(const Command& command, Time now,
@@ -37,7 +36,7 @@ class Scribe final : public server::Mind {
   Brain& brain() override { return mind_->brain(); }
 
  private:
-  std::map<std::string, Reach> Reached();
+  std::map<std::string, Reach> CurrentReach();
 
   std::unique_ptr<server::Mind> mind_;
   Reachable reachable_;

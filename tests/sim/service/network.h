@@ -11,13 +11,14 @@ namespace attune::sim {
 
 using StreamId = size_t;
 
-// One end of all connections: the server's, or an executor's.
+// The server's end of all connections.
 class ServerEnd {
  public:
   virtual ~ServerEnd() = default;
   virtual void OnMessage(StreamId stream, v1::FromExecutor message) = 0;
   virtual void OnClosed(StreamId stream) = 0;
 };
+// An executor's end of its connections.
 class ExecutorEnd {
  public:
   virtual ~ExecutorEnd() = default;
@@ -25,22 +26,25 @@ class ExecutorEnd {
   virtual void OnClosed(StreamId stream) = 0;
 };
 
-// Connections with an order and without a promise: a message is late by a random time, and when a
-// connection breaks, what was on its way to the executor is lost, and of what was on its way to
-// the server a beginning still arrives, perhaps after a later connection was made. A Hello may lie
-// unread for long. Either end learns of the break some time later, or at once if it closed the
-// connection itself.
+// Connections that keep the order of messages but may lose them.
+//
+// - Each message has a random delay. The server may read a Hello very late.
+// - When a connection breaks, all messages on their way to the executor are lost. Some of the
+// messages
+//   to the server still arrive, in order, perhaps after a newer connection was made.
+// - An end learns of the break after some time, or at once if it closed the connection.
 class Network {
  public:
   Network(simulate::Timeline& timeline, RandomStream& random, ServerEnd& server)
       : timeline_(timeline), random_(random), server_(server) {}
 
-  void SetDelay(int64_t most_us) { delay_us_ = most_us; }
-  // This share of all Hellos is read late; `told` whose, and until when the others behind it wait.
+  void SetMaxDelay(int64_t max_us) { max_delay_us_ = max_us; }
+  // The server reads this share of all Hellos late. Calls `on_slow_hello` with the executor and the
+  // time at which its messages arrive.
   using SlowHello = std::function<void(const std::string& executor, Time until)>;
-  void SetSlowHellos(double share, SlowHello told) {
+  void SetSlowHellos(double share, SlowHello on_slow_hello) {
     slow_hellos_ = share;
-    slow_hello_ = std::move(told);
+    slow_hello_ = std::move(on_slow_hello);
   }
 
   StreamId Connect(ExecutorEnd& executor);
@@ -49,26 +53,28 @@ class Network {
   void Break(StreamId stream);
   void CloseByServer(StreamId stream);
   void CloseByExecutor(StreamId stream);
-  void ForgetExecutor(StreamId stream) { streams_[stream].executor = nullptr; }  // its process died
-  void ServerDied();  // every connection of the old process
+  void ForgetExecutor(StreamId stream) {
+    streams_[stream].executor = nullptr;
+  }                 // its process crashed
+  void BreakAll();  // breaks every connection of a crashed server process
 
  private:
   struct Stream {
-    ExecutorEnd* executor = nullptr;  // null: hears nothing any more
-    bool server_hears = true;
+    ExecutorEnd* executor = nullptr;  // null: gets no more messages
+    bool server_receives = true;
     bool broken = false;
-    Time late_until;              // of messages to the server, once broken
-    Time to_server, to_executor;  // when the last message arrives
+    Time late_until;              // after a break, later messages to the server are lost
+    Time to_server, to_executor;  // arrival of the last message
   };
 
-  Time Arrival(Time& last);
-  void TellExecutor(StreamId stream, int64_t after_us);
-  void TellServer(StreamId stream, int64_t after_us);
+  Time ArrivalTime(Time& last);
+  void NotifyExecutor(StreamId stream, int64_t after_us);
+  void NotifyServer(StreamId stream, int64_t after_us);
 
   simulate::Timeline& timeline_;
   RandomStream& random_;
   ServerEnd& server_;
-  int64_t delay_us_ = 1000;
+  int64_t max_delay_us_ = 1000;
   double slow_hellos_ = 0;
   SlowHello slow_hello_;
   std::vector<Stream> streams_;

@@ -11,24 +11,24 @@ namespace {
 
 using simulate::kSecondUs;
 
-constexpr int64_t kThinkUs = 9 * kSecondUs;  // that a proposal takes at most
-constexpr int64_t kBatchUs = 3'000;  // until the conductor looks at its queue, on a good day
-constexpr int64_t kLookAgainUs = 1'000;
-constexpr int64_t kDownUs = 40 * kSecondUs;  // at most, from a crash to the next start
-constexpr uint64_t kSnapshotEvery = 40;      // events
+constexpr int64_t kMaxThinkUs = 9 * kSecondUs;  // duration of a proposal
+constexpr int64_t kBatchUs = 3'000;             // usual time until the conductor reads its queue
+constexpr int64_t kMinWaitUs = 1'000;
+constexpr int64_t kMaxDownUs = 40 * kSecondUs;  // from a crash to the next start
+constexpr uint64_t kSnapshotEvery = 40;         // events
 
 }  // namespace
 
-ServerHost::ServerHost(Stage stage)
-    : stage_(stage),
-      identities_(stage.seed, TrialNumber{}, "sim/identities"),
-      store_(stage.store, stage.variant, [this](std::span<const Event> events) {
-        stage_.observer.OnInputs(std::exchange(inputs_, {}));
-        stage_.observer.OnDurable(events);
+ServerHost::ServerHost(Context context)
+    : context_(context),
+      restore_draws_(context.seed, TrialNumber{}, "sim/identities"),
+      store_(context.store, context.variant, [this](std::span<const Event> events) {
+        context_.observer.OnInputs(std::exchange(inputs_, {}));
+        context_.observer.OnDurable(events);
       }) {}
 
 void ServerHost::After(int64_t us, simulate::Timeline::Action action) {
-  stage_.timeline.After(us, [this, process = processes_, action = std::move(action)] {
+  context_.timeline.After(us, [this, process = processes_, action = std::move(action)] {
     if (process == processes_) action();
   });
 }
@@ -36,75 +36,76 @@ void ServerHost::After(int64_t us, simulate::Timeline::Action action) {
 // ---- the process ----------------------------------------------------------------------------
 
 void ServerHost::Start() {
-  const FaultRates& faults = stage_.faults;
+  const FaultRates& faults = context_.faults;
   ++processes_;
   awake_ = false;
-  due_.reset();
-  dies_at_.reset();
-  store_.Open(stage_.random.Uniform() < faults.snapshot_used);
-  process_ = std::make_unique<ServerProcess>(ServerProcess::Stage{
-      .timeline = stage_.timeline,
-      .network = stage_.network,
+  next_step_.reset();
+  crash_point_.reset();
+  store_.Open(context_.random.Uniform() < faults.snapshot_used);
+  process_ = std::make_unique<ServerProcess>(ServerProcess::Context{
+      .timeline = context_.timeline,
+      .network = context_.network,
       .store = store_,
       .inputs = inputs_,
-      .variant = stage_.variant,
+      .variant = context_.variant,
       .snapshot_events =
           faults.snapshot_used > 0 ? kSnapshotEvery : std::numeric_limits<uint64_t>::max(),
-      .dies_at = dies_at_,
+      .crash_point = crash_point_,
       .wake = [this] { WakeSoon(); },
       .think =
           [this](std::function<void()> job) {
-            After(stage_.random.Integer(1, kThinkUs), std::move(job));
+            After(context_.random.Integer(1, kMaxThinkUs), std::move(job));
           },
-      .marks = stage_.identifies ? &marks_ : nullptr,
+      .marks = context_.identifies ? &marks_ : nullptr,
       .new_identity =
           [this] {
-            return LogIdentity(static_cast<uint64_t>(identities_.Integer(1, int64_t{1} << 52)));
+            return LogIdentity(static_cast<uint64_t>(restore_draws_.Integer(1, int64_t{1} << 52)));
           },
       .run = processes_});
-  stage_.reality.ServerListens(stage_.timeline.now());
-  After(stage_.random.Integer(0, faults.replay_us), [this] { ReadLog(); });
+  context_.reality.OnServerStarted(context_.timeline.now());
+  After(context_.random.Integer(0, faults.replay_us), [this] { ReadLog(); });
 }
 
 void ServerHost::ReadLog() {
   process_->Start(WallClock());
-  if (!before_.empty()) stage_.observer.OnRecovered(before_, SaveState(*state()));
+  if (!state_at_crash_.empty()) context_.observer.OnRecovered(state_at_crash_, SaveState(*state()));
   Wake(0);
   After(kLeaseUs / 3, [this] { CheckLeases(); });
 }
 
 void ServerHost::CrashSoon() {
   if (state() == nullptr) return;
-  dies_at_ = static_cast<DeathPoint>(stage_.random.Integer(0, 3));
-  store_.DieAt(dies_at_);
+  crash_point_ = static_cast<CrashPoint>(context_.random.Integer(0, 3));
+  store_.CrashAt(crash_point_);
 }
 
-void ServerHost::Die() {
-  const bool durable = state()->last_seq == stage_.store.LastSeq();
-  before_ = durable ? SaveState(*state()) : "";
+void ServerHost::Crash() {
+  const bool durable = state()->last_seq == context_.store.LastSeq();
+  state_at_crash_ = durable ? SaveState(*state()) : "";
   process_.reset();
   ++processes_;
-  stage_.network.ServerDied();
-  stage_.reality.ServerDies();
-  const int64_t jump = stage_.faults.clock_jump_us;
-  stage_.timeline.After(stage_.random.Integer(0, kDownUs), [this, jump] {
-    clock_offset_us_ += stage_.random.Integer(-jump, jump);
+  context_.network.BreakAll();
+  context_.reality.OnServerCrashed();
+  const int64_t jump = context_.faults.clock_jump_us;
+  context_.timeline.After(context_.random.Integer(0, kMaxDownUs), [this, jump] {
+    clock_offset_us_ += context_.random.Integer(-jump, jump);
     RestoreBackup();
     Start();
   });
 }
 
 void ServerHost::RestoreBackup() {
-  const double restored = stage_.faults.restored;
-  if (restored <= 0 || identities_.Uniform() >= restored || !stage_.observer.OnRestore()) return;
-  before_.clear();
-  // Someone who moves to another folder leaves the mark behind.
-  if (identities_.Integer(1, 3) == 1) marks_.mark.reset();
-  if (stage_.variant == Variant::kIgnoresRestore && marks_.mark)
-    marks_.mark->seq = stage_.store.LastSeq();
+  const double restored = context_.faults.restored;
+  if (restored <= 0 || restore_draws_.Uniform() >= restored || !context_.observer.OnRestore())
+    return;
+  state_at_crash_.clear();
+  // The mark is lost if a user restores the backup into another folder.
+  if (restore_draws_.Integer(1, 3) == 1) marks_.mark.reset();
+  if (context_.variant == Variant::kIgnoresRestore && marks_.mark)
+    marks_.mark->seq = context_.store.LastSeq();
 }
 
-// ---- its moves ------------------------------------------------------------------------------
+// ---- its steps ------------------------------------------------------------------------------
 
 void ServerHost::Submit(Command command, Done done) {
   if (state() != nullptr) process_->Submit(std::move(command), std::move(done));
@@ -123,28 +124,28 @@ void ServerHost::Wake(int64_t after_us) {
 }
 
 void ServerHost::WakeSoon() {
-  Wake(stage_.random.Integer(0, std::max(kBatchUs, stage_.faults.batch_us)));
+  Wake(context_.random.Integer(0, std::max(kBatchUs, context_.faults.batch_us)));
 }
 
 void ServerHost::Step() {
   try {
     process_->Step(WallClock());
-  } catch (const Death&) {
-    return Die();
+  } catch (const ProcessCrash&) {
+    return Crash();
   }
-  if (process_->waits()) WakeSoon();
+  if (process_->has_work()) WakeSoon();
   StepWhenDue();
 }
 
-// Time alone may make something follow.
+// The process may have to act at a certain time, even if nothing else happens.
 void ServerHost::StepWhenDue() {
-  if (stage_.variant == Variant::kOversleeps) return;
-  const auto due = process_->NextStep(WallClock());
-  if (!due || due == due_) return;
-  due_ = due;
-  After(std::max<int64_t>(kLookAgainUs, due->us - WallClock().us), [this, due] {
-    if (due_ != due) return;
-    due_.reset();
+  if (context_.variant == Variant::kOversleeps) return;
+  const auto next_step = process_->NextStep(WallClock());
+  if (!next_step || next_step == next_step_) return;
+  next_step_ = next_step;
+  After(std::max<int64_t>(kMinWaitUs, next_step->us - WallClock().us), [this, next_step] {
+    if (next_step_ != next_step) return;
+    next_step_.reset();
     Wake(0);
   });
 }

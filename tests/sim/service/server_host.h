@@ -14,33 +14,33 @@
 #include "simulator/timeline.h"
 #include "tests/sim/checkers/reality.h"
 #include "tests/sim/plan.h"
-#include "tests/sim/service/frail_store.h"
+#include "tests/sim/service/crashing_store.h"
 #include "tests/sim/service/network.h"
 #include "tests/sim/service/server_process.h"
 
 namespace attune::sim {
 
-// Told what the server does, to check it and to keep it.
+// Observes the server, to check it and to keep its log.
 class ServerObserver {
  public:
   virtual ~ServerObserver() = default;
-  virtual void OnDurable(std::span<const Event> events) = 0;  // in the store
-  virtual void OnInputs(std::vector<Input> inputs) = 0;       // of those events
-  // What lay in memory when a process died with all of it durable, and what the next one made of
-  // the log: the same state, as bytes.
+  virtual void OnDurable(std::span<const Event> events) = 0;  // after they were stored
+  virtual void OnInputs(std::vector<Input> inputs) = 0;  // the calls that produced these events
+  // Compares serialized states: the state in memory at a crash, if all of it was durable, and the
+  // state that the next process read from the log. They must be equal.
   virtual void OnRecovered(const std::string& before, const std::string& after) = 0;
-  // While no process is there, the log is replaced by the backup, if there is one. Returns whether.
+  // Replaces the log by the newest backup while no process runs. Returns false if there is none.
   virtual bool OnRestore() = 0;
 };
 
-// The server's host: its processes, which die between any two of their moves and come back, and the
-// time that they live in.
+// The server's host: its processes, which may crash between any two steps and restart, and its wall
+// clock.
 class ServerHost final : public ServerEnd {
  public:
   using Answer = Result<std::span<const Event>>;
-  using Done = server::Done;  // never called if the server dies before
+  using Done = server::Done;  // never called if the server crashes before
 
-  struct Stage {
+  struct Context {
     simulate::Timeline& timeline;
     RandomStream& random;
     Network& network;
@@ -52,24 +52,24 @@ class ServerHost final : public ServerEnd {
     bool identifies = false;  // Plan::identifies
     uint64_t seed = 0;
   };
-  explicit ServerHost(Stage stage);
+  explicit ServerHost(Context context);
 
-  void Start();  // a new process, which then reads its log
-  // Dies at one of the next moves that it makes; comes back later.
+  void Start();  // starts a new process, which then reads the log
+  // Crashes in one of the next steps and restarts later.
   void CrashSoon();
 
-  // Not answered when the server is away.
+  // Submit a command. No answer comes while the server is down.
   void Submit(Command command, Done done);
   void Submit(std::vector<Command> commands, Done done);  // in one request
-  // The state that is durable; null when the server is away.
+  // The durable state; null while the server is down.
   const State* state() const { return process_ == nullptr ? nullptr : process_->state(); }
-  Time WallClock() const { return Time{kEpochUs + stage_.timeline.now().us + clock_offset_us_}; }
+  Time WallClock() const { return Time{kEpochUs + context_.timeline.now().us + clock_offset_us_}; }
 
   void OnMessage(StreamId stream, v1::FromExecutor message) override;
   void OnClosed(StreamId stream) override;
 
  private:
-  // What lies beside the log, and outlives a restored one.
+  // A file next to the log, which a restore of the log does not change.
   struct Marks final : server::LogMarks {
     std::optional<server::LogMark> Read() override { return mark; }
     void Write(const server::LogMark& written) override { mark = written; }
@@ -84,23 +84,23 @@ class ServerHost final : public ServerEnd {
   void WakeSoon();
   void Step();
   void StepWhenDue();
-  void Die();
+  void Crash();
   void RestoreBackup();
-  // Unless this process is gone by then.
+  // Runs `action` later, unless the process has ended by then.
   void After(int64_t us, simulate::Timeline::Action action);
 
-  const Stage stage_;
-  RandomStream identities_;  // and when backups are restored
+  const Context context_;
+  RandomStream restore_draws_;  // identities of logs, and restores of backups
   Marks marks_;
-  FrailStore store_;
+  CrashingStore store_;
   std::vector<Input> inputs_;  // of the batch being decided
-  std::optional<DeathPoint> dies_at_;
-  std::unique_ptr<ServerProcess> process_;  // null: it is away
+  std::optional<CrashPoint> crash_point_;
+  std::unique_ptr<ServerProcess> process_;  // null: the server is down
   uint64_t processes_ = 0;
   int64_t clock_offset_us_ = 0;
-  bool awake_ = false;       // a batch is about to be handled
-  std::optional<Time> due_;  // when it will look again by itself
-  std::string before_;       // the state at the last death, if all of it was durable
+  bool awake_ = false;             // a step is scheduled
+  std::optional<Time> next_step_;  // time at which the process asked for a step
+  std::string state_at_crash_;     // empty if not all of it was durable
 };
 
 }  // namespace attune::sim

@@ -13,13 +13,13 @@ class ServerProcess::Link final : public server::ExecutorLink {
   Link(ServerProcess& process, StreamId stream)
       : process_(process),
         stream_(stream),
-        id_(process.sessions_.OnOpened(*this, process.stage_.timeline.now())) {}
+        id_(process.sessions_.OnOpened(*this, process.context_.timeline.now())) {}
 
   void Send(v1::ToExecutor message) override {
-    if (message.has_desired()) Tamper(*message.mutable_desired());
-    process_.stage_.network.Send(stream_, std::move(message));
+    if (message.has_desired()) ApplyVariant(*message.mutable_desired());
+    process_.context_.network.Send(stream_, std::move(message));
   }
-  void Close() override { process_.stage_.network.CloseByServer(stream_); }
+  void Close() override { process_.context_.network.CloseByServer(stream_); }
   void ReadOn() override {}
 
   void Refuse() {
@@ -38,24 +38,24 @@ class ServerProcess::Link final : public server::ExecutorLink {
   std::string executor;
 
  private:
-  void Tamper(v1::Desired& desired) const {
-    if (process_.stage_.variant == Variant::kForgetsRemovals) desired.clear_removals();
-    if (process_.stage_.variant == Variant::kForgetsDeletedSweeps) desired.clear_deleted_sweeps();
-    if (process_.stage_.variant == Variant::kResumesTwice) AddThoseResumedElsewhere(desired);
+  void ApplyVariant(v1::Desired& desired) const {
+    if (process_.context_.variant == Variant::kForgetsRemovals) desired.clear_removals();
+    if (process_.context_.variant == Variant::kForgetsDeletedSweeps) desired.clear_deleted_sweeps();
+    if (process_.context_.variant == Variant::kResumesTwice) AddAttemptsOfOtherExecutors(desired);
   }
 
-  void AddThoseResumedElsewhere(v1::Desired& desired) const {
+  void AddAttemptsOfOtherExecutors(v1::Desired& desired) const {
     const State& state = *process_.state();
     for (const auto& [id, sweep] : state.sweeps) {
       for (const TrialNumber number : sweep.live) {
         const Trial* trial = sweep.Find(number);
         if (!trial->live->resume || trial->checkpoints.empty() || !Wanted(*trial)) continue;
-        const std::string& present = trial->live->ranks.front().executor;
-        if (trial->checkpoints.back().executor != executor || present == executor) continue;
-        const v1::Desired rightful = server::ToDesired(state, present);
-        for (const v1::Assignment& theirs : rightful.assignments()) {
-          if (theirs.attempt().epoch() == trial->live->epoch.value)
-            *desired.add_assignments() = theirs;
+        const std::string& current = trial->live->ranks.front().executor;
+        if (trial->checkpoints.back().executor != executor || current == executor) continue;
+        const v1::Desired orders = server::ToDesired(state, current);
+        for (const v1::Assignment& assignment : orders.assignments()) {
+          if (assignment.attempt().epoch() == trial->live->epoch.value)
+            *desired.add_assignments() = assignment;
         }
       }
     }
@@ -66,28 +66,28 @@ class ServerProcess::Link final : public server::ExecutorLink {
   const server::SessionId id_;
 };
 
-ServerProcess::ServerProcess(Stage stage)
-    : stage_(std::move(stage)),
-      sessions_(
-          *this,
-          {.may_join = [](const std::string&) { return true; },
-           .new_identity = stage_.new_identity,
-           .awaits_identity = [this] { return log_keeper_ && log_keeper_->AwaitsIdentity(); },
-           .run = stage_.run,
-           .lease_ttl_us = kLeaseUs,
-           .patience_us = stage_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2 : kPatienceUs}),
-      thinker_(*this, stage_.think),
+ServerProcess::ServerProcess(Context context)
+    : context_(std::move(context)),
+      sessions_(*this,
+                {.may_join = [](const std::string&) { return true; },
+                 .new_identity = context_.new_identity,
+                 .awaits_identity = [this] { return log_keeper_ && log_keeper_->AwaitsIdentity(); },
+                 .run = context_.run,
+                 .lease_ttl_us = kLeaseUs,
+                 .patience_us =
+                     context_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2 : kPatienceUs}),
+      thinker_(*this, context_.think),
       machine_({.make_mind = [this]() -> std::unique_ptr<server::Mind> {
-                  stage_.inputs.clear();  // those of a mind that was dropped led to nothing
+                  context_.inputs.clear();  // the calls of a dropped mind had no effect
                   const auto reaches = [this](const std::string& name) { return Reaches(name); };
-                  return std::make_unique<Scribe>(MakeMind(stage_.variant, reaches), reaches,
-                                                  stage_.inputs);
+                  return std::make_unique<RecordingMind>(MakeMind(context_.variant, reaches),
+                                                         reaches, context_.inputs);
                 },
-                .store = &stage_.store,
-                .snapshot_events = stage_.snapshot_events}) {
-  if (stage_.marks != nullptr) {
+                .store = &context_.store,
+                .snapshot_events = context_.snapshot_events}) {
+  if (context_.marks != nullptr) {
     server::Submissions& submissions = *this;
-    log_keeper_.emplace(submissions, *stage_.marks, stage_.new_identity);
+    log_keeper_.emplace(submissions, *context_.marks, context_.new_identity);
     machine_.Subscribe(&*log_keeper_);
   }
   machine_.Subscribe(this);
@@ -102,28 +102,28 @@ void ServerProcess::Start(Time clock) {
 }
 
 void ServerProcess::Step(Time clock) {
-  stage_.inputs.clear();
+  context_.inputs.clear();
   const Status stepped = machine_.Step(queue_.TakeBatch(), clock);
   ATTUNE_CHECK(stepped.ok());
-  stage_.store.Flush();
+  context_.store.Flush();
   machine_.Tidy();
-  if (stage_.dies_at == DeathPoint::kBetweenBatches) throw Death{};
+  if (context_.crash_point == CrashPoint::kBetweenBatches) throw ProcessCrash{};
 }
 
 Reach ServerProcess::Reaches(const std::string& executor) const {
   return sessions_.ReachOf(executor);
 }
 
-// ---- what the sessions and people ask --------------------------------------------------------
+// ---- commands of sessions and users ----------------------------------------------------------
 
 void ServerProcess::Push(server::Submission submission) {
   queue_.Push(std::move(submission));
-  stage_.wake();
+  context_.wake();
 }
 
 void ServerProcess::Submit(Command command, server::Done done) {
   if (const auto* join = std::get_if<JoinExecutor>(&command);
-      join != nullptr && stage_.variant == Variant::kKeepsZombies && IsKnown(*join))
+      join != nullptr && context_.variant == Variant::kKeepsZombies && IsKnown(*join))
     return done(std::span<const Event>());
   Submit(std::vector<Command>{std::move(command)}, std::move(done));
 }
@@ -140,33 +140,33 @@ void ServerProcess::RecordEnds(std::vector<Command> facts) {
   Push({.commands = std::move(facts), .ends_only = true});
 }
 
-// As the state has it, which may be about to lose it.
+// Whether the state has this process of the executor and has not marked it as lost.
 bool ServerProcess::IsKnown(const JoinExecutor& join) const {
   const auto known = state()->executors.find(join.name);
   return known != state()->executors.end() && !known->second.lost &&
          known->second.instance == join.instance;
 }
 
-// ---- what happened ---------------------------------------------------------------------------
+// ---- events ---------------------------------------------------------------------------------
 
 void ServerProcess::OnStarted(const Brain& brain) {
   started_ = true;
-  sessions_.OnStarted(brain, stage_.timeline.now());
+  sessions_.OnStarted(brain, context_.timeline.now());
 }
 
 void ServerProcess::OnState(EventSeq, const Status& writable) {
-  refuses_ = !writable.ok();
+  store_is_full_ = !writable.ok();
   sessions_.OnState(writable);
 }
 
 void ServerProcess::OnDurable(std::span<const Event> events, const Brain& brain) {
-  if (stage_.dies_at == DeathPoint::kAfterAnswers) throw Death{};
-  if (stage_.variant != Variant::kKeepsZombies) return sessions_.OnDurable(events, brain);
-  std::vector<Event> heard;
+  if (context_.crash_point == CrashPoint::kAfterAnswers) throw ProcessCrash{};
+  if (context_.variant != Variant::kKeepsZombies) return sessions_.OnDurable(events, brain);
+  std::vector<Event> visible;
   for (const Event& event : events) {
-    if (!std::holds_alternative<ExecutorLost>(event.fact)) heard.push_back(event);
+    if (!std::holds_alternative<ExecutorLost>(event.fact)) visible.push_back(event);
   }
-  sessions_.OnDurable(heard, brain);
+  sessions_.OnDurable(visible, brain);
 }
 
 // ---- connections -----------------------------------------------------------------------------
@@ -179,15 +179,15 @@ ServerProcess::Link& ServerProcess::LinkOf(StreamId stream) {
 
 void ServerProcess::OnMessage(StreamId stream, v1::FromExecutor message) {
   Link& link = LinkOf(stream);
-  if (TurnsAway(link, message)) return;
-  const Time now = stage_.timeline.now();
+  if (RefusesMessage(link, message)) return;
+  const Time now = context_.timeline.now();
   if (message.has_hello()) {
     link.executor = message.hello().name();
-    if (stage_.variant == Variant::kTakesDeadHellos) message.mutable_hello()->clear_started_us();
+    if (context_.variant == Variant::kTakesDeadHellos) message.mutable_hello()->clear_started_us();
     sessions_.OnHello(link.id(), message.hello(), now);
   }
   if (message.has_facts() && !message.facts().facts().empty()) {
-    if (stage_.variant == Variant::kAcksBeforeDurable)
+    if (context_.variant == Variant::kAcksBeforeDurable)
       link.Acknowledge(message.facts().facts().rbegin()->seq());
     sessions_.OnFacts(link.id(), server::FromProto(*message.mutable_facts()), now);
   }
@@ -196,9 +196,9 @@ void ServerProcess::OnMessage(StreamId stream, v1::FromExecutor message) {
   if (message.has_health()) sessions_.OnHealth(link.id(), message.health());
 }
 
-// In kLeasesInLog nothing is heard of executors that the store has no room for.
-bool ServerProcess::TurnsAway(Link& link, const v1::FromExecutor& message) {
-  if (stage_.variant != Variant::kLeasesInLog || !refuses_) return false;
+// In kLeasesInLog, the server ignores all executors while the disk is full.
+bool ServerProcess::RefusesMessage(Link& link, const v1::FromExecutor& message) {
+  if (context_.variant != Variant::kLeasesInLog || !store_is_full_) return false;
   if (message.has_hello() || message.has_facts()) link.Refuse();
   return message.has_hello() || message.has_facts() || message.has_heartbeat();
 }

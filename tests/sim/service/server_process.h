@@ -15,54 +15,55 @@
 #include "server/conductor/thinker.h"
 #include "server/rpc/sessions.h"
 #include "simulator/timeline.h"
-#include "tests/sim/service/frail_store.h"
+#include "tests/sim/service/crashing_store.h"
 #include "tests/sim/service/mind.h"
 #include "tests/sim/service/network.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {
 
-// From when the newest answered heartbeat was sent.
+// The duration of a lease, which starts when the newest answered heartbeat was sent.
 inline constexpr int64_t kLeaseUs = 20'000'000;
-inline constexpr int64_t kPatienceUs = kLeaseUs * 3 / 2;  // of the server
+inline constexpr int64_t kPatienceUs =
+    kLeaseUs * 3 / 2;  // the server waits this long before an executor is lost
 
-// One process of the server: the conductor's machine and the executors' sessions, as they are, on
-// one thread. Deaths come out of Step as exceptions; the object is then to be destroyed.
+// One process of the server: the real conductor and the real sessions of executors, on one thread.
+// A crash leaves Step as a ProcessCrash; then the object must be destroyed.
 class ServerProcess final : private server::Submissions, private server::Listener {
  public:
-  struct Stage {
+  struct Context {
     simulate::Timeline& timeline;
     Network& network;
-    FrailStore& store;
+    CrashingStore& store;
     std::vector<Input>& inputs;
     Variant variant;
     uint64_t snapshot_events;
-    std::optional<DeathPoint>& dies_at;
-    std::function<void()> wake;  // something was submitted
+    std::optional<CrashPoint>& crash_point;
+    std::function<void()> wake;  // called when something was submitted
     server::Thinker::Run think;
     server::LogMarks* marks = nullptr;  // null: the log gets no identity
     std::function<LogIdentity()> new_identity;
-    uint64_t run = 0;  // of this process, counted
+    uint64_t run = 0;  // number of this process
   };
-  explicit ServerProcess(Stage stage);
+  explicit ServerProcess(Context context);
   ~ServerProcess() override;
 
-  void Start(Time clock);  // the log is read, at this instant
+  void Start(Time clock);  // reads the whole log
   void Step(Time clock);
   std::optional<Time> NextStep(Time clock) const { return machine_.NextStep(clock); }
-  bool waits() const { return !queue_.empty(); }
+  bool has_work() const { return !queue_.empty(); }
 
   void OnMessage(StreamId stream, v1::FromExecutor message);
   void OnClosed(StreamId stream);
-  void CheckLeases() { sessions_.OnTime(stage_.timeline.now()); }
+  void CheckLeases() { sessions_.OnTime(context_.timeline.now()); }
 
   void Submit(Command command, server::Done done) override;
-  // As one request brings them: `done` is told of each (server::Submission).
+  // Submits the commands of one request. Calls `done` for each (server::Submission).
   void Submit(std::vector<Command> commands, server::Done done);
   const State* state() const { return started_ ? &machine_.brain().state() : nullptr; }
 
  private:
-  // A connection, or one that is tampered with.
+  // A connection. Some variants change its messages.
   class Link;
 
   void Record(std::vector<Command> facts, server::Stored stored) override;
@@ -76,11 +77,11 @@ class ServerProcess final : private server::Submissions, private server::Listene
   void OnDurable(std::span<const Event> events, const Brain& brain) override;
 
   Link& LinkOf(StreamId stream);
-  bool TurnsAway(Link& link, const v1::FromExecutor& message);
+  bool RefusesMessage(Link& link, const v1::FromExecutor& message);
   bool IsKnown(const JoinExecutor& join) const;
   Reach Reaches(const std::string& executor) const;
 
-  const Stage stage_;
+  const Context context_;
   server::Queue queue_;
   std::map<StreamId, std::unique_ptr<Link>> links_;
   std::optional<server::LogKeeper> log_keeper_;
@@ -88,7 +89,7 @@ class ServerProcess final : private server::Submissions, private server::Listene
   server::Thinker thinker_;
   server::ConductorMachine machine_;
   bool started_ = false;
-  bool refuses_ = false;  // the store does
+  bool store_is_full_ = false;
 };
 
 }  // namespace attune::sim

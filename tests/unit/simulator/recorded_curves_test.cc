@@ -11,6 +11,7 @@
 namespace attune::simulate {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -32,7 +33,7 @@ std::string FaultOf(const std::string& csv) {
   return curves.ok() ? "none" : curves.error().message;
 }
 
-TEST(Csv, QuotedCellsHoldCommasQuotesAndLines) {
+TEST(Csv, QuotedCellsMayContainCommasQuotesAndLines) {
   CsvReader reader("a,b\r\n\"1,\"\"2\"\"\",\"x\ny\"\n\n,\n");
   std::vector<std::string> cells;
   ASSERT_TRUE(reader.Next(cells));
@@ -46,7 +47,7 @@ TEST(Csv, QuotedCellsHoldCommasQuotesAndLines) {
   EXPECT_FALSE(reader.Next(cells));
 }
 
-TEST(RecordedCurves, ReadsWhatExportPrints) {
+TEST(RecordedCurves, ReadsTheOutputOfTheExport) {
   const auto curves = Read(
       "sweep,trial,attempt,step,time,seconds,metrics.accuracy,metrics.loss\n"
       "1,0,1,1,2026-11-21T10:00:00.000000Z,2.0,0.1,0.9\n"
@@ -58,17 +59,17 @@ TEST(RecordedCurves, ReadsWhatExportPrints) {
   EXPECT_TRUE(std::isnan(ValueAt(*curves, 1, 1)));
   EXPECT_EQ(SecondsOf(*curves, 0, 1), 2.0);
   EXPECT_EQ(SecondsOf(*curves, 0, 2), 0.5);
-  EXPECT_EQ(curves->End(TrialNumber(0)), Step(2));
+  EXPECT_EQ(curves->LastStep(TrialNumber(0)), Step(2));
 }
 
-TEST(RecordedCurves, MoreTrialsThanCurvesBeginAgainWithTheFirst) {
+TEST(RecordedCurves, ReuseTheCurvesForMoreTrialsThanCurves) {
   const auto curves = Read("trial,step,metrics.loss\n7,1,0.7\n9,1,0.9\n").value();
   EXPECT_EQ(ValueAt(curves, 0, 1), 0.7);
   EXPECT_EQ(ValueAt(curves, 1, 1), 0.9);
   EXPECT_EQ(ValueAt(curves, 2, 1), 0.7);
 }
 
-TEST(RecordedCurves, StayAtTheRecordBeforeAndBeyondTheLast) {
+TEST(RecordedCurves, KeepTheLastValueBetweenAndAfterRecords) {
   const auto curves = Read("trial,step,metrics.loss\n0,10,0.9\n0,20,0.5\n").value();
   EXPECT_EQ(ValueAt(curves, 0, 1), 0.9);
   EXPECT_EQ(ValueAt(curves, 0, 19), 0.9);
@@ -76,7 +77,7 @@ TEST(RecordedCurves, StayAtTheRecordBeforeAndBeyondTheLast) {
   EXPECT_EQ(ValueAt(curves, 0, 99), 0.5);
 }
 
-TEST(RecordedCurves, SpreadTheTimeBetweenRecordsOverItsSteps) {
+TEST(RecordedCurves, SpreadTheTimeBetweenTwoRecordsOverTheSteps) {
   const auto curves =
       Read("trial,attempt,step,seconds,metrics.loss\n0,1,10,20,0.9\n0,1,20,70,0.5\n").value();
   EXPECT_EQ(SecondsOf(curves, 0, 3), 2);
@@ -84,7 +85,7 @@ TEST(RecordedCurves, SpreadTheTimeBetweenRecordsOverItsSteps) {
   EXPECT_EQ(SecondsOf(curves, 0, 99), 5);
 }
 
-TEST(RecordedCurves, CountTheTimeOfEachAttemptFromItsBeginning) {
+TEST(RecordedCurves, CountTheTimeOfEachAttemptFromItsStart) {
   const auto curves = Read(
                           "trial,attempt,step,seconds,metrics.loss\n"
                           "0,1,1,100,0.9\n0,2,2,4,0.8\n0,2,3,7,0.7\n")
@@ -94,17 +95,17 @@ TEST(RecordedCurves, CountTheTimeOfEachAttemptFromItsBeginning) {
   EXPECT_EQ(SecondsOf(curves, 0, 3), 3);
 }
 
-TEST(RecordedCurves, WithoutSecondsSayNothingOfTime) {
+TEST(RecordedCurves, HaveNoTimesWithoutSeconds) {
   const auto curves = Read("trial,step,metrics.loss\n0,1,0.9\n").value();
   EXPECT_EQ(curves.SecondsOf(TrialNumber(0), Step(1)), std::nullopt);
 }
 
-TEST(RecordedCurves, LeaveReportsOfOtherMetricsAlone) {
+TEST(RecordedCurves, IgnoreReportsWithoutTheMetric) {
   const auto curves = Read("trial,step,metrics.loss,metrics.lr\n0,1,0.9,\n0,2,,0.1\n").value();
-  EXPECT_EQ(curves.End(TrialNumber(0)), Step(1));
+  EXPECT_EQ(curves.LastStep(TrialNumber(0)), Step(1));
 }
 
-TEST(RecordedCurves, FaultsNameFileAndLine) {
+TEST(RecordedCurves, ErrorsNameFileAndLine) {
   const std::string header = "sweep,trial,attempt,step,seconds,metrics.loss\n1,0,1,2,3,0.5\n";
   EXPECT_THAT(FaultOf(header + "1,x,1,2,3,0.5\n"), StartsWith("curves.csv:3: trial `x` "));
   EXPECT_THAT(FaultOf(header + "1,0,2,0,3,0.5\n"), StartsWith("curves.csv:3: step `0` "));
@@ -113,23 +114,22 @@ TEST(RecordedCurves, FaultsNameFileAndLine) {
   EXPECT_THAT(FaultOf(header + "1,0,1,3,2,0.5\n"), StartsWith("curves.csv:3: seconds `2` "));
   EXPECT_THAT(FaultOf(header + "1,0,1,2,4,0.5\n"),
               StartsWith("curves.csv:3: step 2 comes after step 2 "));
-  EXPECT_EQ(FaultOf(header + "1,0\n"), "curves.csv:3: there are 2 cells under 6 columns");
+  EXPECT_THAT(FaultOf(header + "1,0\n"), StartsWith("curves.csv:3: the row has 2 cells"));
 }
 
-TEST(RecordedCurves, WithoutTheMetricsColumnSayWhereSuchAFileComesFrom) {
+TEST(RecordedCurves, RefuseAFileWithoutTheMetric) {
   EXPECT_THAT(FaultOf("trial,step,metrics.accuracy\n0,1,0.5\n"),
-              StartsWith("curves.csv:1: there is no column `metrics.loss`; such a file comes from "
-                         "`attune db export --what reports"));
+              StartsWith("curves.csv:1: there is no column `metrics.loss`; "));
   EXPECT_THAT(FaultOf(""), HasSubstr("no column `trial`"));
 }
 
-TEST(RecordedCurves, WithoutARowAreRefused) {
+TEST(RecordedCurves, RefuseAFileWithoutRows) {
   EXPECT_THAT(FaultOf("trial,step,metrics.loss\n"), HasSubstr("no row has a value"));
 }
 
-TEST(RecordedCurves, OfTwoSweepsAreRefused) {
-  EXPECT_EQ(FaultOf("sweep,trial,step,metrics.loss\n1,0,1,0.9\n2,0,1,0.9\n"),
-            "curves.csv:3: there are reports of the sweeps 1 and 2; export one with --sweep");
+TEST(RecordedCurves, RefuseAFileOfTwoSweeps) {
+  EXPECT_THAT(FaultOf("sweep,trial,step,metrics.loss\n1,0,1,0.9\n2,0,1,0.9\n"),
+              AllOf(StartsWith("curves.csv:3: "), HasSubstr("sweeps 1 and 2")));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Trial n reports n, at every step.
+// Trial n reports the value n at every step.
 class Numbers : public Curves {
  public:
   double ValueAt(TrialNumber trial, const Config&, Step) const override { return trial.value; }
@@ -21,11 +21,11 @@ class Numbers : public Curves {
 
 class NumbersThatEnd final : public Numbers {
  public:
-  Step End(TrialNumber trial) const override { return Step(trial.value + 1); }
+  Step LastStep(TrialNumber trial) const override { return Step(trial.value + 1); }
   std::optional<Seconds> SecondsOf(TrialNumber, Step) const override { return Seconds(10); }
 };
 
-// The larger the number, the slower.
+// Trials with larger numbers take longer.
 class SlowNumbers final : public Numbers {
  public:
   std::optional<Seconds> SecondsOf(TrialNumber trial, Step) const override {
@@ -70,7 +70,7 @@ TEST(Simulation, TrialsTakeTurnsOnTheSlots) {
   EXPECT_EQ(summary.steps_in_full, 50);
 }
 
-TEST(Simulation, AGangOccupiesASlotARank) {
+TEST(Simulation, AGangOccupiesOneSlotPerRank) {
   SweepSpec spec = Spec(2, 1);
   spec.gang.workers = 3;
   const Summary summary = Simulated(spec, {.slots = 5}).value();
@@ -86,19 +86,19 @@ TEST(Simulation, AGangRunsOnOneExecutor) {
               HasSubstr("a trial has 3 workers, and an executor has 2 slots"));
 }
 
-TEST(Simulation, ARankThatAsksForNothingTakesASlot) {
+TEST(Simulation, ARankWithoutResourcesOccupiesASlot) {
   SweepSpec spec = Spec(4, 1);
   spec.gang.per_worker = {};
   EXPECT_EQ(Simulated(spec, {.slots = 2}).value().peak_slots, 2);
 }
 
-TEST(Simulation, SlotsAreOnExecutorsWithTheLabelsThatTheSweepAsksFor) {
+TEST(Simulation, ExecutorsHaveTheRequiredLabels) {
   SweepSpec spec = Spec(2, 1);
   spec.gang.required = {{"gpu", {"h100"}}};
   EXPECT_EQ(Simulated(spec, {.slots = 2}).value().Count(TrialState::kCompleted), 2);
 }
 
-TEST(Simulation, TheBestIsTheFirstOfItsValue) {
+TEST(Simulation, TheFirstOfEqualReportsIsTheBest) {
   const Summary summary = Simulated(Spec(4, 2), {.slots = 1}).value();
   ASSERT_TRUE(summary.best);
   EXPECT_EQ(summary.best->trial, TrialNumber(0));
@@ -127,13 +127,13 @@ TEST(Simulation, ALimitEndsTheSweep) {
   SweepSpec spec = Spec(0, 10);
   spec.stop.max_time = Seconds(25.5);
   const Summary summary = Simulated(spec, {.slots = 4}).value();
-  EXPECT_EQ(summary.wall.value, 26);  // running trials leave at their next report
+  EXPECT_EQ(summary.wall.value, 26);  // running trials stop at their next report
   EXPECT_EQ(summary.Count(TrialState::kCompleted), 8);
   EXPECT_EQ(summary.Count(TrialState::kStopped), 4);
   EXPECT_THAT(summary.reason, HasSubstr("max_time"));
 }
 
-TEST(Simulation, GpuHoursAreThoseOfTheSlots) {
+TEST(Simulation, CountsTheGpuHoursOfOccupiedSlots) {
   SweepSpec spec = Spec(0, 100);
   spec.gang.per_worker.gpus = 2;
   spec.stop.max_gpu_hours = 2;
@@ -154,20 +154,20 @@ Summary SimulatedWithToy(SweepSpec spec, int slots, const Curves& curves) {
   return Simulate(spec, algorithms, curves, {.slots = slots}).value();
 }
 
-TEST(Simulation, APausedTrialGoesOnWhereItWas) {
-  const Summary summary = SimulatedWithToy<sim::Halving>(Spec(8, 4), 2, Numbers());
+TEST(Simulation, APausedTrialResumesFromItsLastStep) {
+  const Summary summary = SimulatedWithToy<sim::PausingHalving>(Spec(8, 4), 2, Numbers());
   EXPECT_EQ(summary.Count(TrialState::kCompleted), 4);
   EXPECT_EQ(summary.Count(TrialState::kStopped), 4);
-  EXPECT_EQ(summary.slot_seconds, summary.steps);  // none was trained twice
+  EXPECT_EQ(summary.slot_seconds, summary.steps);  // no step was trained twice
 }
 
-TEST(Simulation, ATrialThatTakesOverAnothersCheckpointGoesOnFromIt) {
-  const Summary summary = SimulatedWithToy<sim::Exploiting>(Spec(4, 16), 4, SlowNumbers());
+TEST(Simulation, AClonedTrialResumesFromTheDonorsCheckpoint) {
+  const Summary summary = SimulatedWithToy<sim::ExploitScheduler>(Spec(4, 16), 4, SlowNumbers());
   EXPECT_EQ(summary.Count(TrialState::kCompleted), 4);
   EXPECT_LT(summary.steps, summary.steps_in_full);
 }
 
-TEST(Simulation, CurvesSayWhenAProgramEndsByItselfAndHowLongItsStepsTake) {
+TEST(Simulation, CurvesDecideTheLastStepAndTheDuration) {
   const Summary summary = Simulated(Spec(3, 0), {.slots = 1}, NumbersThatEnd()).value();
   EXPECT_EQ(summary.Count(TrialState::kCompleted), 3);
   EXPECT_EQ(summary.steps, 1 + 2 + 3);
@@ -175,7 +175,7 @@ TEST(Simulation, CurvesSayWhenAProgramEndsByItselfAndHowLongItsStepsTake) {
   EXPECT_EQ(summary.wall.value, 60);
 }
 
-TEST(Simulation, IsTheSameForTheSameSeed) {
+TEST(Simulation, EqualSeedsGiveEqualSummaries) {
   SweepSpec spec = Asha(50, 27);
   const auto run = [&](uint64_t seed) {
     spec.seed = seed;
@@ -190,26 +190,26 @@ TEST(Simulation, IsTheSameForTheSameSeed) {
   EXPECT_NE(one.best->value, run(2).best->value);
 }
 
-TEST(Simulation, WithoutAProgramThereIsNothingToSimulate) {
+TEST(Simulation, RefusesASweepWithoutACommand) {
   SweepSpec spec = Spec(1, 1);
   spec.program = {};
   EXPECT_THAT(Simulated(spec, {}).error().message, HasSubstr("has no `command`"));
 }
 
-TEST(Simulation, MoreGpusThanAnybodyHasAreRefused) {
+TEST(Simulation, RefusesTooManyGpus) {
   SweepSpec spec = Spec(1, 1);
   spec.gang.per_worker.gpus = 1'000'000'000;
   EXPECT_THAT(Simulated(spec, {}).error().message, HasSubstr("8000000000 GPUs"));
 }
 
-TEST(Simulation, MadeUpCurvesNeedALastStep) {
+TEST(Simulation, RefusesModelCurvesWithoutALastStep) {
   EXPECT_THAT(Simulated(Spec(1, 0), {}).error().message, HasSubstr("set scheduler.max"));
 }
 
-TEST(Simulation, ASweepThatDoesNotEndIsGivenUp) {
+TEST(Simulation, RefusesAnEndlessSweep) {
   SweepSpec spec = Spec(0, 1);
   spec.stop.targets = {-1};
-  EXPECT_THAT(Simulated(spec, {.trials_endless = 100}).error().message,
+  EXPECT_THAT(Simulated(spec, {.endless_trials = 100}).error().message,
               HasSubstr("set stop.max_trials"));
 }
 

@@ -5,7 +5,7 @@
 namespace attune::simulate {
 namespace {
 
-TEST(Tally, TimeIsThatInWhichTheSweepRan) {
+TEST(Tally, CountsOnlyTheTimeInWhichTheSweepRan) {
   Tally tally(SweepSpec{.objectives = {Minimise("loss")}}, {});
   const auto at = [&](int64_t second, Fact fact) {
     tally.Observe({.time = Time{second * 1'000'000}, .fact = std::move(fact)});

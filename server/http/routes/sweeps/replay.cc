@@ -91,7 +91,7 @@ std::vector<rest::ReplayedTrial> RenderTrials(const Replay& replay, const Record
     const Recording::Trial& trial = recording.trials()[i];
     const Step last = trial.curve.empty() ? Step(0) : trial.curve.rbegin()->first;
     list.push_back({.number = static_cast<int64_t>(i),
-                    .unknown = replay.Unknown(TrialNumber(static_cast<uint32_t>(i))),
+                    .unknown = replay.IsUnknown(TrialNumber(static_cast<uint32_t>(i))),
                     .recorded = {.state = std::string(Name(trial.state)), .step = last.value},
                     .worst_case = RenderEnd(replay.if_worst.trials[i]),
                     .best_case = RenderEnd(replay.if_best.trials[i])});
@@ -108,7 +108,7 @@ rest::Replay RenderReplay(SweepId sweep, const Recording& recording, const Repla
                         .scheduler = file.at("scheduler"),
                         .stop = file.at("stop"),
                         .recorded_scheduler = sweepfile::ToJson(recording.spec()).at("scheduler"),
-                        .start_seconds = recording.Start().value,
+                        .start_seconds = recording.StartupTime().value,
                         .recorded = RenderOutcome(
                             recording.summary(), CountStates(recording.trials()), recording.spec()),
                         .worst_case = RenderOutcome(replay.if_worst, recording),

@@ -12,25 +12,25 @@
 
 namespace attune::sim {
 
-// The process is dead from here on: thrown through whatever it was in the midst of.
-struct Death {};
+// The exception that stands for the crash of a process. It unwinds the current step of the process.
+struct ProcessCrash {};
 
-// At which of its moves a process dies.
-enum class DeathPoint { kBeforeAppend, kAfterAppend, kAfterAnswers, kBetweenBatches };
+// The points in a step at which a process may crash.
+enum class CrashPoint { kBeforeAppend, kAfterAppend, kAfterAnswers, kBetweenBatches };
 
-// A process's way to its log: it may die there.
-class FrailStore final : public server::EventStore {
+// A process's access to its log. The process may crash in a call.
+class CrashingStore final : public server::EventStore {
  public:
-  // `appended` is told of what has become durable. The store outlives the object.
+  // Calls `appended` with the events that have become durable. The store must outlive this object.
   using Appended = std::function<void(std::span<const Event>)>;
-  FrailStore(server::EventStore& store, Variant variant, Appended appended)
+  CrashingStore(server::EventStore& store, Variant variant, Appended appended)
       : store_(store), variant_(variant), appended_(std::move(appended)) {}
 
-  void DieAt(std::optional<DeathPoint> point) { dies_at_ = point; }
-  // For a new process.
+  void CrashAt(std::optional<CrashPoint> point) { crash_point_ = point; }
+  // Must be called for each new process.
   void Open(bool use_snapshots);
 
-  // In kActsBeforeAppend: what the process thinks it has appended.
+  // In kActsBeforeAppend: writes the batch that Append only remembered.
   void Flush();
 
   Status Append(std::span<const Event> batch) override;
@@ -52,7 +52,7 @@ class FrailStore final : public server::EventStore {
   server::EventStore& store_;
   const Variant variant_;
   const Appended appended_;
-  std::optional<DeathPoint> dies_at_;
+  std::optional<CrashPoint> crash_point_;
   bool use_snapshots_ = false;
   std::vector<Event> unwritten_;
 };

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that a new kind of event or a new key cannot be half added: whatever is left out does not compile.
+"""Checks that nobody can add an event or a key of the sweep file only in part: the incomplete code does not compile.
 
     omissions_test.py COMPILER [FLAG...]
 
-Each case is a copy of a few headers with one more event, in a folder that the compiler searches first. The
-sources that follow the log are then checked with -fsyntax-only.
+Each case copies a few headers, with one event more, into a folder that the compiler searches first. It then
+compiles the sources that handle events with -fsyntax-only.
 """
 
 import concurrent.futures
@@ -22,7 +22,7 @@ EVENTS = "core/log/executor_events.h"
 LIST = "core/log/event.h"
 APPLIER = "core/state/applier.h"
 
-# What has code for some or all events, by the name of the consumer in a row.
+# The sources that handle events, by the name of the consumer in an event's row.
 CONSUMERS = {
     "kStream": "server/http/answers/event_stream.cc",
     "kTables": "server/store/tables/projection.cc",
@@ -30,13 +30,13 @@ CONSUMERS = {
     "kCurves": "simulator/recording.cc",
     "kAudit": "core/brain/audit.cc",
 }
-EVERYWHERE = ["core/log/event.cc", "core/state/apply.cc", "server/store/event_codec.cc",
+ALL_SOURCES = ["core/log/event.cc", "core/state/apply.cc", "server/store/event_codec.cc",
               "server/rpc/touched.cc", *CONSUMERS.values()]
 
 SPEC = "core/log/sweep_spec.h"
 KEYS = "core/log/sweep_keys.h"
-# What derives from the rows of the keys.
-EVERY_READER_OF_KEYS = ["core/log/sweep_keys.cc", "core/brain/edit.cc", "sweepfile/keys.cc", "sweepfile/spec_reader.cc",
+# The sources that use the table of keys.
+KEY_SOURCES = ["core/log/sweep_keys.cc", "core/brain/edit.cc", "sweepfile/keys.cc", "sweepfile/spec_reader.cc",
                         "sweepfile/codec.cc"]
 
 IGNORED = "Handled(kNoConsumer), Ignored(kEveryConsumer)"
@@ -61,7 +61,7 @@ def replace(text, old, new):
 
 
 def headers(event, applied=True):
-    """{path: text} of a tree that has the event."""
+    """Returns {path: text} for the headers that change when `event` is added."""
     end = "}  // namespace attune\n"
     changed = {
         EVENTS: replace(read(EVENTS), end, event + end),
@@ -72,7 +72,7 @@ def headers(event, applied=True):
     return changed
 
 
-def compiles(changed, source):
+def syntax_check(changed, source):
     with tempfile.TemporaryDirectory() as folder:
         for path, text in changed.items():
             file = pathlib.Path(folder, path)
@@ -84,9 +84,9 @@ def compiles(changed, source):
 
 class Omissions(unittest.TestCase):
     def check(self, cases):
-        """cases: (headers, source, part of the error or None if it compiles)."""
+        """Each case is (headers, source, regex of the expected error; None if it must compile)."""
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            runs = pool.map(lambda case: compiles(case[0], case[1]), cases)
+            runs = pool.map(lambda case: syntax_check(case[0], case[1]), cases)
         for (_, source, error), run in zip(cases, runs):
             with self.subTest(source=source):
                 if error is None:
@@ -95,12 +95,12 @@ class Omissions(unittest.TestCase):
                     self.assertNotEqual(run.returncode, 0)
                     self.assertRegex(run.stderr, error)
 
-    def test_an_event_that_everyone_ignores_takes_three_files(self):
+    def test_an_event_that_all_consumers_ignore_changes_three_files(self):
         complete = headers(toy())
         self.assertEqual(len(complete), 3)
-        self.check([(complete, source, None) for source in EVERYWHERE])
+        self.check([(complete, source, None) for source in ALL_SOURCES])
 
-    def test_a_part_that_is_left_out_does_not_compile(self):
+    def test_an_incomplete_event_does_not_compile(self):
         self.check([
             (headers(toy(row=False)), "core/log/event.cc", "kRow"),
             (headers(toy(fields="")), "core/log/event.cc", "a member that its row does not name"),
@@ -108,25 +108,25 @@ class Omissions(unittest.TestCase):
             (headers(toy(), applied=False), "core/state/apply.cc", "ToyHappened"),
         ])
 
-    def test_a_consumer_that_is_not_decided_about_does_not_compile(self):
-        everyone = list(CONSUMERS)
+    def test_a_consumer_that_neither_handles_nor_ignores_does_not_compile(self):
+        consumers = list(CONSUMERS)
         self.check([
             (headers(toy(handling="Handled(kNoConsumer), Ignored(" +
-                         " | ".join(name for name in everyone if name != left_out) + ")")),
-             "core/log/event.cc", "neither handles nor ignores") for left_out in everyone
+                         " | ".join(name for name in consumers if name != left_out) + ")")),
+             "core/log/event.cc", "neither handles nor ignores") for left_out in consumers
         ])
 
-    def test_a_consumer_without_code_for_an_event_it_handles_does_not_compile(self):
-        everyone = list(CONSUMERS)
+    def test_a_consumer_without_code_for_a_handled_event_does_not_compile(self):
+        consumers = list(CONSUMERS)
         self.check([
             (headers(toy(handling=f"Handled({name}), Ignored(" +
-                         " | ".join(other for other in everyone if other != name) + ")")),
+                         " | ".join(other for other in consumers if other != name) + ")")),
              source, "ToyHappened") for name, source in CONSUMERS.items()
         ])
 
-    def test_a_consumer_with_code_for_an_event_it_ignores_does_not_compile(self):
+    def test_a_consumer_with_code_for_an_ignored_event_does_not_compile(self):
         path = "core/log/trial_events.h"
-        row = re.search(r'"trial_created".*?\}', read(path), re.S).group(0)  # everyone handles it
+        row = re.search(r'"trial_created".*?\}', read(path), re.S).group(0)  # an event that all consumers handle
         self.assertIn("Ignored(kNoConsumer)", row)
         cases = []
         for name, source in CONSUMERS.items():
@@ -135,13 +135,13 @@ class Omissions(unittest.TestCase):
             cases.append(({path: replace(read(path), row, ignored)}, source, "there is code for the event"))
         self.check(cases)
 
-    def test_a_key_is_a_field_and_a_row(self):
+    def test_a_key_needs_a_field_and_a_row(self):
         field = {SPEC: replace(read(SPEC), "struct StopPolicy {\n", "struct StopPolicy {\n  int toys = 3;\n")}
         above = "      KeyRow<&SweepSpec::stop, &StopPolicy::max_time>("
         row = '      KeyRow<&SweepSpec::stop, &StopPolicy::toys>({.name = "stop.toys", .help = "Toys"}),\n'
         complete = {**field, KEYS: replace(read(KEYS), above, row + above)}
         self.check([(field, "core/log/sweep_keys.cc", "a field of StopPolicy has no row")] +
-                   [(complete, source, None) for source in EVERY_READER_OF_KEYS])
+                   [(complete, source, None) for source in KEY_SOURCES])
 
 
 if __name__ == "__main__":

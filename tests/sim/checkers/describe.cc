@@ -1,4 +1,4 @@
-#include "tests/sim/checkers/words.h"
+#include "tests/sim/checkers/describe.h"
 
 #include <cstdio>
 
@@ -18,24 +18,26 @@ std::string Text(const Config& config) {
   return text;
 }
 
-// A sentence in brackets, where there is one.
-std::string Why(const std::string& reason) { return reason.empty() ? "" : " (" + reason + ")"; }
+// The text in parentheses; empty if there is none.
+std::string InParentheses(const std::string& reason) {
+  return reason.empty() ? "" : " (" + reason + ")";
+}
 
 std::string Text(const Verdict& verdict) {
   std::string text(Name(verdict.kind));
   if (verdict.kind == VerdictKind::kExploit)
     text += " of trial " + std::to_string(verdict.donor.trial.number.value) + Text(verdict.config);
-  return text + Why(verdict.reason.rule + ": " + verdict.reason.text);
+  return text + InParentheses(verdict.reason.rule + ": " + verdict.reason.text);
 }
 
-struct Teller {
+struct Describer {
   std::string operator()(const SweepCreated& f) const {
     return ToString(f.sweep) + " created: " + f.spec->name + ", " + f.spec->searcher.name + ", " +
            f.spec->scheduler.name + ", " + Text(f.spec->gang.workers) + " ranks" +
-           (f.spec->External() ? ", external" : "") + Why(f.idempotency_key);
+           (f.spec->External() ? ", external" : "") + InParentheses(f.idempotency_key);
   }
   std::string operator()(const SweepPaused& f) const {
-    return ToString(f.sweep) + " paused" + Why(f.reason);
+    return ToString(f.sweep) + " paused" + InParentheses(f.reason);
   }
   std::string operator()(const SweepResumed& f) const { return ToString(f.sweep) + " resumed"; }
   std::string operator()(const SweepEdited& f) const {
@@ -44,13 +46,14 @@ struct Teller {
     return ToString(f.sweep) + " edited: " + text;
   }
   std::string operator()(const SweepReopened& f) const {
-    return ToString(f.sweep) + " reopened" + Why(f.reason);
+    return ToString(f.sweep) + " reopened" + InParentheses(f.reason);
   }
   std::string operator()(const SweepStopping& f) const {
-    return ToString(f.sweep) + " stopping as " + std::string(Name(f.outcome)) + Why(f.reason);
+    return ToString(f.sweep) + " stopping as " + std::string(Name(f.outcome)) +
+           InParentheses(f.reason);
   }
   std::string operator()(const SweepEnded& f) const {
-    return ToString(f.sweep) + " ended: " + std::string(Name(f.state)) + Why(f.reason);
+    return ToString(f.sweep) + " ended: " + std::string(Name(f.state)) + InParentheses(f.reason);
   }
   std::string operator()(const SweepDeleted& f) const { return ToString(f.sweep) + " deleted"; }
   std::string operator()(const SweepRemoved& f) const {
@@ -63,16 +66,16 @@ struct Teller {
     return ToString(f.sweep) + " thinks of proposal " + Text(int64_t{f.proposal.value});
   }
   std::string operator()(const SearchWaits& f) const {
-    return ToString(f.sweep) + " has thought, and waits" + Why(f.reason);
+    return ToString(f.sweep) + " has thought, and waits" + InParentheses(f.reason);
   }
   std::string operator()(const TrialCreated& f) const {
     return ToString(f.trial) + " created by " + f.origin + ":" + Text(f.config) +
-           Why(f.idempotency_key);
+           InParentheses(f.idempotency_key);
   }
   std::string operator()(const TrialReopened& f) const {
     return ToString(f.record.id) + " reopened until " + Text(f.until) +
            (f.from_start ? " from the start" : "") + ", " + Text(std::ssize(f.record.checkpoints)) +
-           " checkpoints" + Why(f.reason);
+           " checkpoints" + InParentheses(f.reason);
   }
   std::string operator()(const AttemptAssigned& f) const {
     std::string text = ToString(f.attempt) + " assigned, epoch " + std::to_string(f.epoch.value) +
@@ -83,7 +86,7 @@ struct Teller {
       if (slot.gpu_percent < 100) text += " (" + Text(slot.gpu_percent) + " %)";
     }
     if (f.resume) text += ", from " + f.resume->path;
-    return text + Why(f.idempotency_key) + Why(f.reason);
+    return text + InParentheses(f.idempotency_key) + InParentheses(f.reason);
   }
   std::string operator()(const AttemptRenewed& f) const { return ToString(f.attempt) + " renewed"; }
   std::string operator()(const AttemptStarted& f) const { return ToString(f.attempt) + " started"; }
@@ -114,7 +117,7 @@ struct Teller {
   std::string operator()(const TrialPromoted& f) const {
     return ToString(f.trial) + " promoted" + (f.config ? " with" + Text(*f.config) : "") +
            (f.cloned ? ", from " + (*f.cloned)->ref.path : "") +
-           Why(f.reason.rule + ": " + f.reason.text);
+           InParentheses(f.reason.rule + ": " + f.reason.text);
   }
   std::string operator()(const CheckpointSaved& f) const {
     return ToString(f.attempt) + " saved " + f.checkpoint.path;
@@ -123,74 +126,79 @@ struct Teller {
     return Text(f.checkpoint) + (f.pinned ? " pinned" : " unpinned");
   }
   std::string operator()(const CheckpointDropped& f) const {
-    return Text(f.checkpoint) + " dropped on " + f.executor + Why(f.reason);
+    return Text(f.checkpoint) + " dropped on " + f.executor + InParentheses(f.reason);
   }
   std::string operator()(const CheckpointRemoved& f) const {
     return Text(f.checkpoint) + " removed";
   }
   std::string operator()(const AttemptPartEnded& f) const {
     return ToString(f.attempt) + " ended on " + f.executor + ": " + std::string(Name(f.outcome)) +
-           Why(f.failure.message);
+           InParentheses(f.failure.message);
   }
   std::string operator()(const AttemptEnded& f) const {
-    return ToString(f.attempt) + " ended: " + std::string(Name(f.outcome)) + Why(f.failure.message);
+    return ToString(f.attempt) + " ended: " + std::string(Name(f.outcome)) +
+           InParentheses(f.failure.message);
   }
   std::string operator()(const TrialRequeued& f) const {
-    return ToString(f.trial) + " requeued" + Why(f.reason) + " not before " + Text(f.not_before.us);
+    return ToString(f.trial) + " requeued" + InParentheses(f.reason) + " not before " +
+           Text(f.not_before.us);
   }
   std::string operator()(const TrialEnded& f) const {
-    return ToString(f.trial) + " ended: " + std::string(Name(f.state)) + Why(f.reason);
+    return ToString(f.trial) + " ended: " + std::string(Name(f.state)) + InParentheses(f.reason);
   }
   std::string operator()(const SlotsReserved& f) const {
     std::string text = f.executor + " reserved for " + ToString(f.sweep);
     for (const GangPart& part : f.parts) text += ", " + part.executor + ":" + Text(part.workers);
-    return text + Why(f.reason);
+    return text + InParentheses(f.reason);
   }
   std::string operator()(const ReservationReleased& f) const {
-    return ToString(f.sweep) + " lets its reservation go" + Why(f.reason);
+    return ToString(f.sweep) + " lets its reservation go" + InParentheses(f.reason);
   }
   std::string operator()(const ExecutorJoined& f) const {
     return f.name + " joined as " + f.instance + ", incarnation " +
            std::to_string(f.incarnation.value) + ": " + Text(f.resources.cpus) + " CPUs, " +
            Text(f.resources.gpus) + " GPUs";
   }
-  std::string operator()(const ExecutorLost& f) const { return f.name + " lost" + Why(f.reason); }
+  std::string operator()(const ExecutorLost& f) const {
+    return f.name + " lost" + InParentheses(f.reason);
+  }
   std::string operator()(const ExecutorDrained& f) const {
-    return f.name + " drained" + (f.now ? " now" : "") + Why(f.reason);
+    return f.name + " drained" + (f.now ? " now" : "") + InParentheses(f.reason);
   }
   std::string operator()(const ExecutorResumed& f) const { return f.name + " resumed"; }
   std::string operator()(const ExecutorHealth& f) const {
-    return f.name + (f.problem.empty() ? " is healthy" : " is unhealthy" + Why(f.problem));
+    return f.name +
+           (f.problem.empty() ? " is healthy" : " is unhealthy" + InParentheses(f.problem));
   }
   std::string operator()(const ExecutorQuarantined& f) const {
-    return f.name + " quarantined" + Why(f.reason);
+    return f.name + " quarantined" + InParentheses(f.reason);
   }
   std::string operator()(const ExecutorQuarantineEnded& f) const {
-    return f.name + " readmitted" + Why(f.reason);
+    return f.name + " readmitted" + InParentheses(f.reason);
   }
   std::string operator()(const ExecutorExcluded& f) const {
-    return f.name + " excluded from " + ToString(f.sweep) + Why(f.reason);
+    return f.name + " excluded from " + ToString(f.sweep) + InParentheses(f.reason);
   }
   std::string operator()(const ExecutorForgotten& f) const {
-    return f.name + " forgotten" + Why(f.reason);
+    return f.name + " forgotten" + InParentheses(f.reason);
   }
   std::string operator()(const LogIdentified& f) const {
-    return "the log is " + std::to_string(f.identity.value) + Why(f.reason);
+    return "the log is " + std::to_string(f.identity.value) + InParentheses(f.reason);
   }
   std::string operator()(const ClockAdjusted& f) const {
-    return "the clock is off by " + std::to_string(f.offset_us) + " us" + Why(f.reason);
+    return "the clock is off by " + std::to_string(f.offset_us) + " us" + InParentheses(f.reason);
   }
 };
 
 }  // namespace
 
 std::string Describe(const Event& event) {
-  constexpr int64_t kBeginUs = 1'700'000'000'000'000;  // of virtual time
+  constexpr int64_t kBeginUs = 1'700'000'000'000'000;  // start of virtual time
   char when[48];
   std::snprintf(when, sizeof(when), "%5llu %9.3f s  ",
                 static_cast<unsigned long long>(event.seq.value),
                 static_cast<double>(event.time.us - kBeginUs) * 1e-6);
-  return when + std::visit(Teller{}, event.fact);
+  return when + std::visit(Describer{}, event.fact);
 }
 
 }  // namespace attune::sim

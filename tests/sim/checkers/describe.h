@@ -7,7 +7,8 @@
 
 namespace attune::sim {
 
-// One line: its place, its time and what happened, with all that tells two events apart.
+// Describes an event in one line: its number, its time and its content. Different events have
+// different descriptions.
 std::string Describe(const Event& event);
 
 }  // namespace attune::sim

@@ -16,7 +16,7 @@
 
 namespace attune::sim {
 
-// Told when an executor takes something for settled, to check that it may.
+// Observes when an executor relies on an answer of the server, to check the answer.
 class Witness {
  public:
   virtual ~Witness() = default;
@@ -24,8 +24,8 @@ class Witness {
   virtual void OnAssigned(const v1::Assignment& assignment) = 0;
 };
 
-// What a host stands in.
-struct Surroundings {
+// The parts of the world that a host uses.
+struct Environment {
   simulate::Timeline& timeline;
   RandomStream& random;
   Network& network;
@@ -37,7 +37,9 @@ struct Surroundings {
   std::function<std::optional<Ending>(const TrialId&)> ending;
   Variant variant;
 
-  bool Happens(double rate) const { return rate > 0 && random.Uniform() < rate; }
+  bool Happens(double probability) const {
+    return probability > 0 && random.Uniform() < probability;
+  }
 };
 
 }  // namespace attune::sim

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Small trees, each with one fault or none, that arrows.py must judge rightly."""
+"""Runs the checks of dependencies.py on small source trees, each with one fault or none."""
 
 import json
 import tempfile
 import unittest
 from pathlib import Path
 
-import arrows
+import dependencies
 
 
 def faults_in(files: dict[str, str], rule) -> list[str]:
-    """What `rule` finds in a repository of these files."""
+    """Returns the faults that `rule` finds in a repository of these files."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             path = Path(folder) / name
@@ -21,13 +21,13 @@ def faults_in(files: dict[str, str], rule) -> list[str]:
 
 class Includes(unittest.TestCase):
     def fault(self, file: str, include: str) -> str:
-        """The one fault of a file that includes this, or "" for none."""
+        """Returns the only fault of `file` if it includes `include`, or "" if there is none."""
         text = f"#pragma once\n\n#include {include}\n"
-        faults = faults_in({file: text}, arrows.include_faults)
+        faults = faults_in({file: text}, dependencies.include_faults)
         self.assertLessEqual(len(faults), 1)
         return faults[0] if faults else ""
 
-    def test_allowed_arrows_pass(self):
+    def test_allowed_dependencies_pass(self):
         for file, include in (
             ("core/a.h", '"core/b.h"'),
             ("core/a.h", "<string>"),
@@ -48,7 +48,7 @@ class Includes(unittest.TestCase):
             with self.subTest(file=file, include=include):
                 self.assertEqual(self.fault(file, include), "")
 
-    def test_forbidden_arrows_are_faults(self):
+    def test_forbidden_dependencies_are_faults(self):
         for file, include in (
             ("core/a.h", '"searchers/random.h"'),
             ("base/a.h", '"core/base/ids.h"'),
@@ -93,69 +93,69 @@ class Includes(unittest.TestCase):
             with self.subTest(file=file, include=include):
                 self.assertNotEqual(self.fault(file, include), "")
 
-    def test_pure_rooms_see_no_clock_disk_thread_or_system(self):
+    def test_pure_modules_may_not_use_clock_disk_thread_or_system(self):
         for include in ("<chrono>", "<fstream>", "<mutex>", "<random>", "<unistd.h>", "<sys/stat.h>"):
-            for room in ("core/base", "core/brain", "searchers", "schedulers"):
-                with self.subTest(room=room, include=include):
-                    self.assertIn("pure", self.fault(f"{room}/a.cc", include))
+            for module in ("core/base", "core/brain", "searchers", "schedulers"):
+                with self.subTest(module=module, include=include):
+                    self.assertIn("pure", self.fault(f"{module}/a.cc", include))
 
-    def test_all_of_libtorch_stays_out_of_headers(self):
+    def test_headers_may_not_include_all_of_libtorch(self):
         self.assertIn("in a header", self.fault("trainable/distributed/a.h", "<torch/torch.h>"))
 
-    def test_unknown_rooms_and_libraries_are_faults(self):
+    def test_unknown_modules_and_libraries_are_faults(self):
         self.assertIn("unknown", self.fault("cli/a.cc", '"attic/a.h"'))
         self.assertIn("unknown", self.fault("cli/a.cc", "<boost/asio.hpp>"))
-        self.assertIn("no room", self.fault("attic/a.cc", "<string>"))
+        self.assertIn("no known module", self.fault("attic/a.cc", "<string>"))
 
-    def test_names_are_relative_to_the_root(self):
+    def test_includes_must_start_at_the_root(self):
         self.assertIn("root", self.fault("core/a.cc", '"a.h"'))
 
     def test_a_fault_names_both_files_and_the_line(self):
         fault = self.fault("core/a.h", '"server/server.h"')
         self.assertTrue(fault.startswith("core/a.h:3: includes server/server.h"), fault)
 
-    def test_build_folders_and_dependencies_are_not_read(self):
+    def test_ignores_build_folders_and_installed_dependencies(self):
         ignored = ("build", "build-asan", ".deps", "web/node_modules")
         files = {f"{folder}/a.cc": '#include "core/a.h"\n' for folder in ignored}
-        self.assertEqual(faults_in(files, arrows.include_faults), [])
+        self.assertEqual(faults_in(files, dependencies.include_faults), [])
 
 
 class Readmes(unittest.TestCase):
-    def test_a_folder_of_sources_needs_one(self):
+    def test_each_folder_of_sources_needs_a_readme(self):
         files = {"core/README.md": "# core\n", "core/a.h": "", "server/http/a.h": ""}
-        faults = faults_in(files, arrows.readme_faults)
+        faults = faults_in(files, dependencies.readme_faults)
         self.assertEqual([fault.split(":")[0] for fault in faults],
                          ["server/README.md", "server/http/README.md"])
 
-    def test_an_empty_folder_and_parts_described_above_need_none(self):
+    def test_empty_folders_and_subfolders_described_above_need_no_readme(self):
         files = {"tests/README.md": "# tests\n", "tests/unit/core/a_test.cc": ""}
-        self.assertEqual(faults_in(files, arrows.readme_faults), [])
+        self.assertEqual(faults_in(files, dependencies.readme_faults), [])
 
-    def test_the_longest_that_is_allowed_passes_and_one_line_more_does_not(self):
-        longest = "line\n" * arrows.README_LINES_MAX
-        self.assertEqual(faults_in({"core/README.md": longest}, arrows.readme_faults), [])
+    def test_the_longest_allowed_readme_passes_and_one_line_more_fails(self):
+        longest = "line\n" * dependencies.README_LINES_MAX
+        self.assertEqual(faults_in({"core/README.md": longest}, dependencies.readme_faults), [])
         too_long = {"core/README.md": longest + "one more\n"}
-        self.assertEqual(len(faults_in(too_long, arrows.readme_faults)), 1)
+        self.assertEqual(len(faults_in(too_long, dependencies.readme_faults)), 1)
 
 
 class Presets(unittest.TestCase):
     def faults(self, only: str) -> list[str]:
-        some = {"name": "some", "cacheVariables": {"ATTUNE_ONLY": only}}
+        partial = {"name": "partial", "cacheVariables": {"ATTUNE_ONLY": only}}
         return faults_in(
             {
-                "CMakePresets.json": json.dumps({"configurePresets": [some, {"name": "all"}]}),
+                "CMakePresets.json": json.dumps({"configurePresets": [partial, {"name": "all"}]}),
                 "server/server.cc": '#include "tls/join.h"\n#include "web/page.h"\n',
                 "tls/join.h": "#include <string>\n",
                 "tests/unit/cli/a_test.cc": '#include "cli/a.h"\n',
             },
-            arrows.preset_faults,
+            dependencies.preset_faults,
         )
 
-    def test_what_includes_what_is_not_built_is_a_fault(self):
+    def test_a_preset_without_an_included_module_is_a_fault(self):
         (fault,) = self.faults("server;tests")
-        self.assertIn("some builds server and not tls", fault)
+        self.assertIn("partial builds server and not tls", fault)
 
-    def test_rooms_with_all_that_they_include_pass(self):
+    def test_a_preset_with_all_included_modules_passes(self):
         self.assertEqual(self.faults("server;tls;tests"), [])
 
 
