@@ -79,7 +79,7 @@ class Checkpoints(EndToEnd):
         return self.train()
 
     def partial_file(self):
-        return next(iter(self.folder.glob(".out.partial_file-*")), None)
+        return next(iter(self.folder.glob(".out.part-*")), None)
 
     def interrupted_download(self):
         """Starts a download that stops in the middle of its largest file."""
