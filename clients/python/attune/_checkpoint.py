@@ -81,7 +81,7 @@ def saver(checkpoint: Save | str | os.PathLike[str] | None, trials: str | None) 
 
 
 def _held_by(source: pathlib.Path, trials: str | None) -> str:
-    """Names what `source` is or contains and what is no checkpoint; or is empty."""
+    """Names a folder that `source` is or contains, although it belongs to no checkpoint. Empty: there is none."""
     places = {"the folder of the trial's checkpoints": trials}
     with contextlib.suppress(FileNotFoundError):  # the folder has been deleted
         places["the working directory"] = os.getcwd()
