@@ -165,6 +165,8 @@ class Recorder {
   void operator()(const AttemptEnded& fact) { End(fact, false); }
 
   void End(AttemptEnded ended, bool over) {
+    const std::string silence =
+        ended.outcome == Outcome::kFinished ? std::exchange(ended.failure, {}).message : "";
     if (ended.outcome == Outcome::kFailed) {
       ended.failure.executor = executor_;
       if (PolicyOn(sweep_.spec.failure, ended.failure) != nullptr)
@@ -207,7 +209,7 @@ class Recorder {
 
     switch (ended.outcome) {
       case Outcome::kFinished:
-        EndTrial(trial_, TrialState::kCompleted, ReasonToComplete(), facts_);
+        EndTrial(trial_, TrialState::kCompleted, ReasonToComplete(silence), facts_);
         return;
       case Outcome::kPaused:
         Requeue(sweep_, trial_,
@@ -237,7 +239,7 @@ class Recorder {
   }
 
   // Of one that has not reached its last step.
-  std::string ReasonToComplete() const {
+  std::string ReasonToComplete(const std::string& silence) const {
     const bool external = sweep_.spec.External();
     if (trial_.last_step.value > 0)
       return (external ? "its asker said that it is complete after step "
@@ -245,7 +247,7 @@ class Recorder {
              Text(trial_.last_step);
     return (external ? "its asker said that it is complete without reporting "
                      : "the program ended without reporting ") +
-           sweep_.spec.objective().metric;
+           sweep_.spec.objective().metric + (silence.empty() ? "" : ": " + silence);
   }
 
   void Complete(const TrialReported& fact, Step last) {

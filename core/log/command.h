@@ -182,7 +182,8 @@ struct LoseExecutor {
 // of an attempt that has ended, or said before changes nothing.
 //
 // Of a gang over several executors the one with rank 0 speaks for all; the others say only how
-// their part has ended.
+// their part has ended. An attempt that finished has in `failure.message` why it may have reported
+// nothing.
 struct RecordFact {
   Epoch epoch;
   std::variant<AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,

@@ -136,6 +136,7 @@ struct Fill {
   void operator()(const gang::Ended& ended) const {
     v1::Ended& message = *out.mutable_ended();
     message.set_outcome(ToProto(ended.outcome));
+    message.set_silence(ended.silence);
     if (!ended.failure) return;
     v1::Failure& failure = *message.mutable_failure();
     failure.set_kind(ToProto(ended.failure->kind));

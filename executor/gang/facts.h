@@ -46,6 +46,7 @@ enum class Outcome { kFinished, kFailed, kCancelled };
 struct Ended {
   Outcome outcome = Outcome::kFinished;
   std::optional<Failure> failure;  // with kFailed
+  std::string silence;             // with kFinished: why rank 0 may have reported nothing
 };
 
 // What rank 0 has logged, numbered from 1 within the attempt.

@@ -110,6 +110,7 @@ void Gang::Take(Report report) {
   const bool is_late = verdict_ && verdict_->action != Action::kContinue && step > verdict_->step;
   if (leaves_ || (is_late && !waits)) return EndWithGrace(Outcome::kFinished, {});
   last_step_ = step;
+  reported_ = true;
   report.waits = waits;
   Emit(std::move(report));
   if (!waits) return;
@@ -217,6 +218,7 @@ void Gang::FinishIfAllLeft() {
                 "rank 0 has finished and printed no line in which reports.pattern is found: " +
                     channel::Quote(spec_.program.report_pattern));
   }
+  ExplainSilence();
   End(Outcome::kFinished, {});
 }
 

@@ -169,6 +169,7 @@ class Gang final : private Rank::Owner {
   // Failing and ending (gang_end.cc).
   Symptom& SymptomOf(const Rank& rank);
   void Weigh();
+  void ExplainSilence();
   void EndUnlessLeaving(std::optional<Failure> failure);
   void Fail(FailureKind kind, int rank, std::string message);
   void FailToStart(FailureKind kind, int rank, const Error& error);
@@ -229,6 +230,7 @@ class Gang final : private Rank::Owner {
   std::optional<channel::Rendezvous> rendezvous_;
   std::vector<int> stepped_;  // ranks that have finished their first step
   int64_t last_step_;
+  bool reported_ = false;
   int64_t logged_ = 0;  // how often rank 0 has logged something
   int64_t milestone_;
   std::optional<int64_t> waiting_at_;  // rank 0 waits for the verdict on this step
@@ -245,6 +247,7 @@ class Gang final : private Rank::Owner {
   std::vector<Symptom> symptoms_;
   Outcome outcome_ = Outcome::kFinished;
   std::optional<Failure> failure_;  // known when the end began; otherwise told by symptoms_
+  std::string silence_;             // why nothing may have been reported
   // While it runs: until it ends because of its symptoms. While it ends: until SIGKILL.
   Loop::Subscription grace_;
   bool grace_is_for_victims_ = false;

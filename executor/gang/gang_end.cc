@@ -18,6 +18,13 @@ uint64_t FreeBytes(const std::filesystem::path& folder) {
   return failed ? 0 : space.available;
 }
 
+// Of processes that the ranks left in the background.
+std::string Killed(size_t count) {
+  return (count == 1 ? "1 process" : std::to_string(count) + " processes") +
+         " still ran when the command had ended, and Attune killed what was left; let the command "
+         "wait for the processes that it starts";
+}
+
 }  // namespace
 
 // A launcher may report ends in another order than that in which the ranks ended. All have been
@@ -54,6 +61,25 @@ void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
   grace_ = services_.loop.After(services_.timing.leave_grace, [this, failure = std::move(failure)] {
     End(Outcome::kFailed, failure);
   });
+}
+
+// If nothing was reported since the attempt began, notes what was seen of the processes. A program
+// without its variables only prints its reports, and one in the background is killed here.
+void Gang::ExplainSilence() {
+  if (reported_ || spec_.Spans()) return;
+  const bool any_spoke = std::ranges::any_of(ranks_, &Rank::has_spoken);
+  const size_t background = leftovers_.Find(group_, cgroup_.get()).size();
+  if (background > 0) {
+    silence_ = Killed(background);
+    if (const auto log = OpenLog(RankLog(spec_.attempt_dir, 0)); log.ok())
+      WriteAt(log.value().get(), "\n[attune: " + silence_ + "]\n", 0);
+  }
+  if (any_spoke) return;
+  silence_ = "none of its processes has sent Attune anything" +
+             (silence_.empty() ? "" : "; " + silence_) +
+             "; check that it calls attune.report and keeps its ATTUNE_* variables, which "
+             "`env -i` clears";
+  if (background == 0) silence_ += ", and that its command waits for the processes that it starts";
 }
 
 bool Gang::AnyRuns() const {
@@ -174,7 +200,7 @@ void Gang::Conclude() {
     ReapGroup(group_);
     services_.guard.Remove(group_);
   }
-  Ended ended{.outcome = outcome_};
+  Ended ended{.outcome = outcome_, .failure = std::nullopt, .silence = std::move(silence_)};
   if (outcome_ == Outcome::kFailed) {
     ended.failure = failure_ ? std::move(*failure_) : Describe(Culprit(symptoms_));
     if (ended.failure->rank >= 0) {

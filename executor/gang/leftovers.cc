@@ -45,14 +45,18 @@ bool Leftovers::End(pid_t group, Cgroup* cgroup) {
   return dying_.empty() && !second_look_;
 }
 
-bool Leftovers::HaveLeft(pid_t group, const Cgroup* cgroup) {
-  if (!dying_.empty()) return false;
+std::set<pid_t> Leftovers::Find(pid_t group, const Cgroup* cgroup) {
   ReapGroup(group);
   std::set<pid_t> left;
   if (cgroup) left = cgroup->Processes();
   for (const pid_t orphan : FindOrphansOfAttempt()) left.insert(orphan);
   for (const pid_t member : LiveMembers(group)) left.insert(member);
-  for (const pid_t pid : left) {
+  return left;
+}
+
+bool Leftovers::HaveLeft(pid_t group, const Cgroup* cgroup) {
+  if (!dying_.empty()) return false;
+  for (const pid_t pid : Find(group, cgroup)) {
     if (UniqueFd pidfd = OpenPidfd(pid)) Await(std::move(pidfd));
   }
   return dying_.empty() && !second_look_;

@@ -40,6 +40,9 @@ class Leftovers {
   // still runs get none: it may need them, or end them by itself. REQUIRES: group > 1.
   void Terminate(pid_t group, const Cgroup* cgroup);
 
+  // What is left and runs. REQUIRES: group > 1.
+  std::set<pid_t> Find(pid_t group, const Cgroup* cgroup);
+
   // Whether nothing is left; otherwise `again` follows when a process has ended. As End(), but
   // kills nothing.
   bool HaveLeft(pid_t group, const Cgroup* cgroup);

@@ -144,7 +144,10 @@ MetricsLogged FromProto(const AttemptId& attempt, const v1::Logged& logged) {
 
 AttemptEnded FromProto(const AttemptId& attempt, const v1::Ended& ended) {
   AttemptEnded fact{.attempt = attempt, .outcome = Outcome::kKilled};
-  if (ended.outcome() == v1::Ended::FINISHED) fact.outcome = Outcome::kFinished;
+  if (ended.outcome() == v1::Ended::FINISHED) {
+    fact.outcome = Outcome::kFinished;
+    fact.failure.message = CutEnd(ended.silence(), kErrorTextBytesMax);
+  }
   if (ended.outcome() == v1::Ended::FAILED) {
     const v1::Failure& failure = ended.failure();
     fact.outcome = Outcome::kFailed;

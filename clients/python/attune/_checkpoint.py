@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import hashlib
@@ -40,7 +41,10 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.abspath(os.fsdecode(path))
+        name = os.fsdecode(path)
+        if not name:
+            raise ValueError("the path of the checkpoint is empty; give the folder that has its files")
+        self.path = os.path.abspath(name)
 
     @classmethod
     def from_directory(cls, path: str | os.PathLike[str]) -> Checkpoint:
@@ -54,10 +58,11 @@ class Checkpoint:
         return f"Checkpoint(path={self.path!r})"
 
 
-def saver(checkpoint: Save | str | os.PathLike[str] | None) -> Save | None:
+def saver(checkpoint: Save | str | os.PathLike[str] | None, trials: str | None) -> Save | None:
     """Returns the function that writes a checkpoint into a folder, or None without a checkpoint.
 
-    Raises ValueError if `checkpoint` is neither a function nor a folder.
+    `trials` is the folder of the trial's checkpoints, if it has one. Raises ValueError if `checkpoint` is neither a
+    function nor a folder, or is a folder that contains more than the checkpoint.
     """
     if checkpoint is None or callable(checkpoint):
         return checkpoint
@@ -69,7 +74,21 @@ def saver(checkpoint: Save | str | os.PathLike[str] | None) -> Save | None:
     if not source.is_dir():
         problem = "is a file; give the folder that contains it" if source.exists() else "does not exist"
         raise ValueError(f"checkpoint is {os.fspath(checkpoint)!r}, which {problem}")
+    if held := _held_by(source.resolve(), trials):
+        raise ValueError(f"checkpoint is {os.fspath(checkpoint)!r}, which is or contains {held}; write the files of the "
+                         "checkpoint into a new folder, as tempfile.TemporaryDirectory() makes it, and give that")
     return functools.partial(_copy, source)
+
+
+def _held_by(source: pathlib.Path, trials: str | None) -> str:
+    """Names a folder that `source` is or contains, although it belongs to no checkpoint. Empty: there is none."""
+    places = {"the folder of the trial's checkpoints": trials}
+    with contextlib.suppress(FileNotFoundError):  # the folder has been deleted
+        places["the working directory"] = os.getcwd()
+    for name, place in places.items():
+        if place and source in (folder := pathlib.Path(place).resolve(), *folder.parents):
+            return name
+    return ""
 
 
 def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
@@ -77,9 +96,6 @@ def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
 
     Links to files become files.
     """
-    if source.resolve() in target.resolve().parents:
-        raise CheckpointError(f"{source}: contains the folder of the trial's checkpoints; give a folder that has "
-                              "only the files of the checkpoint")
     added = (MANIFEST, _CONFIG) if _is_complete(source) else ()
     for folder, folders, names in os.walk(source, onerror=_raise):
         place = target / os.path.relpath(folder, source)

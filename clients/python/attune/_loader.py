@@ -243,8 +243,20 @@ def _moved(batch: typing.Any, device: torch.device, is_pinned: bool) -> typing.A
     if hasattr(batch, "to"):
         return batch.to(device)
     if hasattr(batch, "items"):
-        return {name: _moved(part, device, is_pinned) for name, part in batch.items()}
+        return _like(batch, {name: _moved(part, device, is_pinned) for name, part in batch.items()})
     if isinstance(batch, (list, tuple)):
-        parts = [_moved(part, device, is_pinned) for part in batch]
-        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+        return _like(batch, [_moved(part, device, is_pinned) for part in batch])
     return batch
+
+
+def _like(batch: typing.Any, parts: dict[typing.Any, typing.Any] | list[typing.Any]) -> typing.Any:
+    """A container of the batch's type with these parts, as torch makes it; or a plain one if the type refuses."""
+    try:
+        if isinstance(batch, tuple):
+            return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+        clone = copy.copy(batch)  # its constructor may have other arguments, and it may have attributes
+        for place, part in parts.items() if isinstance(parts, dict) else enumerate(parts):
+            clone[place] = part
+        return clone
+    except TypeError:
+        return tuple(parts) if isinstance(batch, tuple) else parts

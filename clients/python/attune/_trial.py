@@ -218,7 +218,7 @@ class Trial:
                checkpoint: _checkpoint.Save | str | os.PathLike[str] | None, every_rank: bool) -> None:
         step = self.step + 1 if step is None else _metrics.whole_step(step, self.step)
         values = _metrics.numbers(metrics)
-        save = _checkpoint.saver(checkpoint)
+        save = _checkpoint.saver(checkpoint, self.checkpoint_dir)
         if self.by_hand:
             if self.rank == 0:
                 print(f"step {step}  {_metrics.text(values)}", flush=True)

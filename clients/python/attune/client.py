@@ -20,6 +20,7 @@ from __future__ import annotations
 import attune._distribution  # first: it may refuse
 
 import concurrent.futures
+import contextlib
 import functools
 import json
 import math
@@ -341,16 +342,25 @@ class Sweep:
         step. It returns None if it has reported by itself. If it raises, the trial fails. `workers` trials run at the
         same time, each on a thread; a single worker uses the caller's thread. `lease` is that of ask().
 
+        KeyboardInterrupt (Ctrl-C) and SystemExit give the running trials back, which are offered again at once. With
+        several workers, each leaves when its objective reports or returns.
+
         Raises the errors of wait().
         """
         over = threading.Event()
+        running: set[Trial] = set()
         if workers == 1:
-            self._work(objective, lease, over)
+            self._work(objective, lease, over, running)
         else:
             with concurrent.futures.ThreadPoolExecutor(workers) as pool:
                 try:
-                    for work in [pool.submit(self._work, objective, lease, over) for _ in range(workers)]:
+                    for work in [pool.submit(self._work, objective, lease, over, running) for _ in range(workers)]:
                         work.result()
+                except (KeyboardInterrupt, SystemExit):
+                    over.set()
+                    for trial in list(running):
+                        _give_back(trial)
+                    raise
                 finally:
                     over.set()
         self.wait(progress=False)
@@ -365,22 +375,42 @@ class Sweep:
                 return None
         return None
 
-    def _work(self, objective: typing.Callable[[Trial], typing.Any], lease: str | None, over: threading.Event) -> None:
+    def _work(self, objective: typing.Callable[[Trial], typing.Any], lease: str | None, over: threading.Event,
+              running: set[Trial]) -> None:
         try:
             while not over.is_set() and (trial := self._ask(lease, over.is_set)):
+                running.add(trial)
                 try:
-                    result = objective(trial)
-                    if result is not None:
-                        metrics = result if hasattr(result, "items") else {self.metric: result}
-                        trial.report(None if self._time_attr else trial.step + 1, metrics)
-                except Error:
+                    if over.is_set():
+                        trial.release()
+                    else:
+                        self._carry_out(objective, trial)
+                except (KeyboardInterrupt, SystemExit):
+                    _give_back(trial)
                     raise
-                except Exception as error:
-                    trial.fail(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
-                else:
-                    trial.complete()
+                finally:
+                    running.remove(trial)
         finally:
             over.set()  # for the others: the sweep has ended, or something is wrong with all of them
+
+    def _carry_out(self, objective: typing.Callable[[Trial], typing.Any], trial: Trial) -> None:
+        try:
+            result = objective(trial)
+            if result is not None:
+                metrics = result if hasattr(result, "items") else {self.metric: result}
+                trial.report(None if self._time_attr else trial.step + 1, metrics)
+        except Error:
+            raise
+        except Exception as error:
+            trial.fail(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+        else:
+            trial.complete()
+
+
+def _give_back(trial: Trial) -> None:
+    """Releases a trial of a program that ends. If the server does not answer, the trial's lease runs out instead."""
+    with contextlib.suppress(Error):
+        trial.release()
 
 
 def _of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],

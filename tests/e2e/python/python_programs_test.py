@@ -156,6 +156,12 @@ class Edges(Programs):
         for process in processes:
             self.assertIn(f"process {process} ", failure)
 
+    def test_a_program_without_its_variables_is_told_why_nothing_was_reported(self):
+        paths = [f"{name}={value}" for name, value in ENVIRONMENT.items() if name.endswith("PATH")]
+        self.end(self.sweep_of(["env", "-i", *paths, sys.executable, program("lone_reporter.py"), "0"], 1))
+        [(reason,)] = self.rows("SELECT reason FROM trials")
+        self.assertIn("env -i", reason)
+
     def test_rank_0_alone_reports(self):
         self.end(self.sweep_of([sys.executable, program("lone_reporter.py"), "0"], 2))
         self.assertEqual(self.rows("SELECT max(step) FROM reports"), [(2,)])

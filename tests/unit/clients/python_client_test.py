@@ -223,13 +223,23 @@ class Checkpoints(Client):
             self.assertIn(message, self.rank(script, max_step=9).receive("error")["message"])
             self.assertIn(message, self.by_hand(script).stderr)
 
-    def test_that_is_a_folder_has_no_links_to_folders_and_not_the_trials_checkpoints(self):
+    def test_that_is_a_folder_with_more_than_its_files_is_refused(self):
+        checkpoints, work = self.folder / "trial/checkpoints", self.folder / "data/work"
+        checkpoints.mkdir(parents=True), work.mkdir(parents=True)
+        for value, message in (("''", "is empty"), ("b''", "is empty"), ("attune.Checkpoint('')", "is empty"),
+                               ("'.'", "the working directory"), ("'..'", "the working directory"),
+                               (repr(str(checkpoints)), "the folder of the trial's checkpoints"),
+                               (repr(str(checkpoints.parent)), "the folder of the trial's checkpoints")):
+            script = f"import os; os.chdir({str(work)!r}); attune.report({{'a': 1}}, checkpoint={value})"
+            rank = self.rank(script, checkpoint_dir=str(checkpoints), checkpoint_every=1)
+            self.assertRegex(rank.end()[2], f"ValueError: .*{message}", value)
+        self.assertEqual(list(checkpoints.iterdir()), [])
+
+    def test_that_is_a_folder_has_no_links_to_folders(self):
         source = self.folder / "source"
-        (source / "checkpoints").mkdir(parents=True)
+        (source / "deep").mkdir(parents=True)
         script = f"attune.report({{'a': 1}}, checkpoint={str(source)!r})"
-        rank = self.rank(script, checkpoint_dir=str(source / "checkpoints"), checkpoint_every=1)
-        self.assertIn("contains the folder of the trial's checkpoints", rank.receive("error")["message"])
-        (source / "link").symlink_to("checkpoints")
+        (source / "link").symlink_to("deep")
         rank = self.rank(script, checkpoint_dir=str(self.folder), checkpoint_every=1)
         self.assertIn("link: is a link to a folder", rank.receive("error")["message"])
         rank.end()

@@ -5,6 +5,7 @@
 Skipped where this Python has no torch.
 """
 
+import collections
 import contextlib
 import io
 import pathlib
@@ -233,6 +234,46 @@ class Order(unittest.TestCase):
         [[first, second]] = ranks(1, use)
         self.assertEqual(ranks(1, lambda make: numbers(make(shuffle=True))), [first])
         self.assertEqual(ranks(1, lambda make: numbers(make(shuffle=True)), step=1), [second])
+
+
+class Moving(unittest.TestCase):
+    def moved(self, batch):
+        return _loader._moved(batch, torch.device("meta"), False)
+
+    def test_keeps_the_types_of_containers_and_their_attributes(self):
+        class Named(dict):
+            def __init__(self, name):
+                self.name = name
+
+        class Sized(list):
+            def __init__(self, size, parts):
+                super().__init__(parts)
+                self.size = size
+
+        pair = collections.namedtuple("pair", "first second")
+        named, sized = Named("a batch"), Sized(2, [torch.ones(1), 5])
+        named["x"], named["deep"] = torch.ones(1), sized
+        counted = collections.defaultdict(int, x=torch.ones(1))
+        moved = self.moved(pair(named, counted))
+        self.assertEqual((type(moved), type(moved.first), moved.first.name), (pair, Named, "a batch"))
+        deep = moved.first["deep"]
+        self.assertEqual((type(deep), deep.size, deep[1]), (Sized, 2, 5))
+        for tensor in moved.first["x"], deep[0], moved.second["x"]:
+            self.assertEqual(tensor.device.type, "meta")
+        self.assertEqual(moved.second["new"], 0)
+        self.assertEqual((named["x"].device.type, sized[0].device.type), ("cpu", "cpu"), "the batch is left alone")
+
+    def test_gives_plain_containers_for_types_that_refuse_parts(self):
+        class Fixed(dict):
+            def __setitem__(self, name, part):
+                raise TypeError("is fixed")
+
+        class Two(tuple):
+            def __new__(cls, first, second):
+                return super().__new__(cls, (first, second))
+
+        for batch, plain in (Fixed(x=torch.ones(1)), dict), (Two(torch.ones(1), 5), tuple):
+            self.assertIs(type(self.moved(batch)), plain)
 
 
 class Resuming(unittest.TestCase):

@@ -4,8 +4,10 @@ import json
 import math
 import os
 import pathlib
+import signal
 import threading
 import unittest
+from unittest import mock
 
 from fake_server import OFFER, PATIENCE_S, SWEEP, Client, FakeServer, problem
 
@@ -369,6 +371,41 @@ class Run(Client):
         told = self.told()[1]
         self.assertEqual(told["state"], "failed")
         self.assertRegex(told["message"], r"(?s)^KeyError: 'no such'\nTraceback.*no such")
+
+    def test_an_objective_that_ends_the_program_gives_its_trial_back(self):
+        for end in (KeyboardInterrupt, SystemExit):
+            sweep = self.sweep(OFFER, (204, b""))
+            with self.assertRaises(end):
+                sweep.run(mock.Mock(side_effect=end))
+            self.assertEqual(self.told()[1:], [{"epoch": 7, "state": "released"}])
+
+    def test_a_program_ends_also_if_its_trial_cannot_be_given_back(self):
+        sweep = self.sweep(OFFER, problem(403, "this token may only read"))
+        with self.assertRaises(KeyboardInterrupt):
+            sweep.run(mock.Mock(side_effect=KeyboardInterrupt))
+
+    def test_an_interrupted_program_gives_the_trials_of_all_workers_back(self):
+        offers, all_told = [OFFER, {**OFFER, "trial": 1}], threading.Event()
+        all_run = threading.Barrier(2, timeout=PATIENCE_S)
+
+        def answer(path):
+            if path.endswith("ask"):
+                return offers.pop() if offers else NONE_NOW
+            if sum("tell" in each for each in self.asked()) == 2:
+                all_told.set()
+            return 204, b""
+
+        def objective(trial):
+            if all_run.wait() == 0:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            all_told.wait(PATIENCE_S)
+
+        sweep = self.sweep()
+        self.fake.answers = answer
+        with self.assertRaises(KeyboardInterrupt):
+            sweep.run(objective, workers=2)
+        released = [each.path for each in self.fake.asked if b"released" in each.body]
+        self.assertEqual(sorted(released), [f"/api/v1/sweeps/s1/trials/{number}:tell" for number in (0, 1)])
 
     def test_workers_are_at_it_at_once(self):
         both = threading.Barrier(2, timeout=PATIENCE_S)

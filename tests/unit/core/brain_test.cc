@@ -4,8 +4,10 @@
 namespace attune {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 TEST_F(BrainTest, AsManyGangsStartAsFit) {
@@ -84,6 +86,18 @@ TEST_F(BrainTest, TheLastStepCompletesATrialWhateverTheSchedulerSays) {
   EXPECT_EQ(Find<TrialEnded>(events)->state, TrialState::kCompleted);
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.reason.rule, "max_step");
   EXPECT_EQ(Find<AttemptEnded>(Finish(0))->outcome, Outcome::kFinished);
+}
+
+TEST_F(BrainTest, ATrialWithoutAReportSaysWhatItsExecutorSaw) {
+  Create(testing::ToySpec());
+  const auto events =
+      Tell(0, AttemptEnded{.outcome = Outcome::kFinished, .failure = {.message = "what it saw"}});
+  EXPECT_EQ(Find<AttemptEnded>(events)->failure, Failure()) << "it has not failed";
+  EXPECT_THAT(Find<TrialEnded>(events)->reason, EndsWith(": what it saw"));
+  Report(1, 1, 0.9);
+  const auto others =
+      Tell(1, AttemptEnded{.outcome = Outcome::kFinished, .failure = {.message = "what it saw"}});
+  EXPECT_THAT(Find<TrialEnded>(others)->reason, Not(HasSubstr("what it saw")));
 }
 
 TEST_F(BrainTest, AReportTwiceCountsOnce) {

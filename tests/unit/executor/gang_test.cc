@@ -13,6 +13,7 @@
 namespace attune::gang {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -441,6 +442,24 @@ TEST_F(GangTest, FinishedGangLeavesNoGrandchildBehind) {
   const GangSpec spec = PlainWorker({"grandchild"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_NE(kill(NumberAfter(Log(spec), "grandchild"), 0), 0);
+}
+
+TEST_F(GangTest, AProgramThatNeverSpokeIsToldWhyNothingWasReported) {
+  EXPECT_THAT(Run(Script("exit 0")).silence, HasSubstr("env -i"));
+  EXPECT_EQ(Run(PlainWorker({"progress:1"})).silence, "") << "it spoke";
+  EXPECT_EQ(Run(PlainWorker({"report:1"})).silence, "");
+}
+
+TEST_F(GangTest, AProgramThatReportsFromTheBackgroundIsToldThatItWasKilled) {
+  const GangSpec silent = Script("sleep 1000 & sleep 1000 &");
+  EXPECT_THAT(Run(silent).silence, AllOf(HasSubstr("2 processes"), HasSubstr("env -i")));
+  EXPECT_THAT(Log(silent), HasSubstr("[attune: 2 processes still ran"));
+
+  const GangSpec spoke = PlainWorker({"progress:1", "grandchild"});
+  EXPECT_THAT(Run(spoke).silence, AllOf(HasSubstr("1 process"), Not(HasSubstr("env -i"))));
+  const GangSpec reported = PlainWorker({"report:1", "grandchild"});
+  EXPECT_EQ(Run(reported).silence, "");
+  EXPECT_THAT(Log(reported), Not(HasSubstr("[attune")));
 }
 
 TEST_F(GangTest, LostLeaseIsAFailureOfItsOwnKind) {

@@ -74,5 +74,12 @@ TEST(Messages, FailureTravelsWhole) {
   EXPECT_EQ(fact.ended().failure().log_tail(), "last \ufffd words");
 }
 
+TEST(Messages, WhyNothingWasReportedIsToldOfAFinishedGang) {
+  const gang::Ended ended{.silence = "none of its processes spoke"};
+  const v1::Fact fact = ToProto(gang::Fact{{.trial = 1}, 42, ended});
+  EXPECT_EQ(fact.ended().outcome(), v1::Ended::FINISHED);
+  EXPECT_EQ(fact.ended().silence(), "none of its processes spoke");
+}
+
 }  // namespace
 }  // namespace attune::agent

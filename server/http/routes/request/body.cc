@@ -123,7 +123,7 @@ const Section& TellKeys() {
           {.name = "step", .type = KeyType::kInteger, .min = 1, .max = kMaxExact},
           {.name = "metrics", .type = KeyType::kMap},
           {.name = "seconds", .type = KeyType::kReal, .fallback = Value(0.0), .min = 0, .max = 1e9},
-          {.name = "state", .one_of = {"completed", "failed", "running"}},
+          {.name = "state", .one_of = {"completed", "failed", "released", "running"}},
           {.name = "message", .fallback = Value(std::string())},
           {.name = "ask", .type = KeyType::kBoolean, .fallback = Value(false)},
           LeaseKey(),
@@ -263,8 +263,10 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
     body.faults().AtValue(fields.spot("lease"), "is that of the next trial: say ask as well");
   }
   if (fields.Given("state")) {
-    if (fields.Get<std::string>("state") == "failed") tell.outcome = Outcome::kFailed;
-    tell.running = fields.Get<std::string>("state") == "running";
+    const auto state = fields.Get<std::string>("state");
+    if (state == "failed") tell.outcome = Outcome::kFailed;
+    if (state == "released") tell.outcome = Outcome::kLost;
+    tell.running = state == "running";
     if (fields.Given("step") || fields.Given("metrics"))
       body.faults().AtValue(fields.spot("state"), "stands alone; tell the last step before it");
     return body.Finish(std::move(tell));

@@ -38,6 +38,7 @@ Body<Seconds> ReadAsk(std::string_view text);  // {"lease": "10m"}; 0 where it s
 // {"epoch": 12, "step": 3, "metrics": {"loss": 0.5}, "seconds": 8.5}
 // {"epoch": 12, "step": 9, "metrics": {"loss": 0.5}, "ask": true, "lease": "10m"}
 // {"epoch": 12, "state": "failed", "message": "out of memory"}
+// {"epoch": 12, "state": "released"}
 // {"epoch": 12, "state": "running"}
 struct TellBody {
   Epoch epoch;

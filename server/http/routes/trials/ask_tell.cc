@@ -76,6 +76,8 @@ RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
     ended.failure = {
         .kind = FailureKind::kExit,
         .message = tell.message.empty() ? "its asker said that it failed" : tell.message};
+  if (tell.outcome == Outcome::kLost)
+    ended.failure.message = "its asker gave attempt " + std::to_string(attempt.number) + " back";
   return {tell.epoch, std::move(ended)};
 }
 
@@ -318,8 +320,9 @@ Result<AskTell::Reply> AskTell::ToldBefore(const TrialId& trial, const TellBody&
   const auto attempt = std::ranges::find(detail->attempts, tell.epoch.value, &AttemptRow::epoch);
   if (attempt == detail->attempts.end()) return Superseded(trial, tell.epoch);
   const auto over = [&]() -> Error {
-    return attempt->outcome == Name(Outcome::kLost) ? RanOut(trial, tell.epoch)
-                                                    : Superseded(trial, tell.epoch);
+    // A released attempt has a message, and one whose lease has run out has none.
+    const bool ran_out = attempt->outcome == Name(Outcome::kLost) && attempt->failure.empty();
+    return ran_out ? RanOut(trial, tell.epoch) : Superseded(trial, tell.epoch);
   };
   if (tell.running) return over();
   if (!tell.report) return attempt->outcome == Name(tell.outcome) ? Result<Reply>(Reply()) : over();

@@ -171,6 +171,15 @@ TEST(Facts, LongTextsOfAFailureAreCut) {
   EXPECT_EQ(said.line.size(), kMatchedLineBytesMax);
 }
 
+TEST(Facts, AnAttemptThatFinishedSaysWhyItMayHaveReportedNothing) {
+  v1::Fact fact = MakeFact();
+  fact.mutable_ended()->set_outcome(v1::Ended::FINISHED);
+  fact.mutable_ended()->set_silence(std::string(14'000'000, 'M'));
+  const auto ended = std::get<AttemptEnded>(Said(std::move(fact)).fact);
+  EXPECT_EQ(ended.outcome, Outcome::kFinished);
+  EXPECT_EQ(ended.failure.message.size(), kErrorTextBytesMax);
+}
+
 TEST(Facts, TextsOfAFailureAreMasked) {
   v1::Facts facts;
   v1::Failure& failure = *facts.add_facts()->mutable_ended()->mutable_failure();

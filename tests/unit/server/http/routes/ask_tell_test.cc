@@ -178,6 +178,19 @@ TEST_F(AskTellTest, ATellAfterItsLeaseIsRefusedWithWords) {
   EXPECT_EQ(again.at("lease"), 3600.0);
 }
 
+TEST_F(AskTellTest, AReleasedTrialIsOfferedAgainAtOnce) {
+  const std::string epoch = Ask().at("epoch").dump();
+  const std::string release = R"({"epoch": )" + epoch + R"(, "state": "released"})";
+  TellEnd(release);
+  TellEnd(release);  // said twice
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("attempts")[0].at("outcome"), "lost");
+  EXPECT_THAT(Tell(R"({"epoch": )" + epoch + R"(, "state": "running"})", 409).at("detail"),
+              HasSubstr("has no attempt with epoch " + epoch));
+  const Json again = Ask();
+  EXPECT_EQ(again.at("trial"), 0);
+  EXPECT_EQ(again.at("attempt"), 2);
+}
+
 TEST_F(AskTellTest, ALeaseIsADuration) {
   const auto place = [&](const std::string& body) {
     return PostJson("/api/v1/sweeps/s2/trials:ask", body, 422).at("errors")[0].at("pointer");
