@@ -98,8 +98,16 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
     // From its claim on, there has to be room for what it says.
     if (problem.empty() && connection.speaks != has_spoken) return true;
     if (problem.empty()) continue;
+    if (!connection.speaks) {
+      // The program waits for an answer.
+      Refuse(connection, "process " + std::to_string(connection.pid) + " wrote to the executor " +
+                             problem +
+                             "; give each process that uses attune a RANK below WORLD_SIZE, and "
+                             "both LOCAL_RANK and LOCAL_WORLD_SIZE, in its environment");
+      continue;
+    }
     connection.is_deaf = true;
-    if (connection.speaks) owner_.OnDescendantBadLine(problem);
+    owner_.OnDescendantBadLine(problem);
   }
   return true;
 }
@@ -151,7 +159,10 @@ void Descendants::CheckWait(Connection& connection) {
 }
 
 void Descendants::Join(Connection& connection, const channel::Join& join) {
-  if (connection.join) return;
+  if (connection.join) {
+    return Refuse(connection, "process " + std::to_string(connection.pid) +
+                                  " joins a second time; open a new connection for that");
+  }
   Result<channel::Start> start = StartOf(connection, join);
   if (!start.ok()) return Refuse(connection, start.error().message);
   connection.join = join;
@@ -189,7 +200,11 @@ Result<channel::Start> Descendants::StartOf(const Connection& connection,
 }
 
 void Descendants::Claim(Connection& connection) {
-  if (!connection.join || connection.speaks) return;
+  if (connection.speaks) return;
+  if (!connection.join) {
+    return Refuse(connection, "process " + std::to_string(connection.pid) +
+                                  " claims a rank before it has joined; send join first");
+  }
   const int rank = connection.join->rank;
   const Connection* other = Find(rank);
   const pid_t speaker = other != nullptr ? other->pid : rank == place() ? owner_.OwnSpeaker() : 0;

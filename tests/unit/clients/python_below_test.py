@@ -24,6 +24,7 @@ class Executor:
         self.listener.bind(str(path))
         self.listener.listen()
         self.said, self.claims, self.lock = [], {}, threading.Lock()
+        self.is_silent = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
@@ -44,7 +45,7 @@ class Executor:
         with self.lock:
             answer = self._answer(message, place)
             self.said.append((place.get("rank"), message["type"]))
-        if answer:
+        if answer and not self.is_silent:
             connection.sendall(json.dumps(answer).encode() + b"\n")
 
     def _answer(self, message, place):
@@ -109,6 +110,12 @@ class Below(unittest.TestCase):
         ended = self.run_script(script)
         self.assertEqual((ended.returncode, ended.stdout),
                          (0, "process 7 already speaks as rank 0, so process 8 cannot\n"), ended.stderr)
+
+    def test_an_executor_that_does_not_answer_is_told_of(self):
+        self.executor.is_silent = True
+        ended = self.run_script("import attune, attune._connect\nattune._connect._ANSWER_S = 0.01\nattune.init()")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("has not answered", ended.stderr)
 
     def test_a_channel_that_is_lost_is_told_with_the_remedy(self):
         self.path.unlink()

@@ -10,6 +10,7 @@
 namespace attune::gang {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class DescendantsTest : public GangFixture {};
@@ -65,6 +66,18 @@ TEST_F(DescendantsTest, ALauncherInAGangOfSeveralIsRefusedWithTheRemedy) {
   const GangSpec spec = PlainWorker({"0/join:1/4"}, 2);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 0), HasSubstr("resources.workers: 1"));
+}
+
+TEST_F(DescendantsTest, AJoinOutsideTheWorldIsRefusedWithTheRemedy) {
+  const GangSpec spec = PlainWorker({"join:1/1"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 0), AllOf(HasSubstr(R"("refused")"), HasSubstr("WORLD_SIZE")));
+}
+
+TEST_F(DescendantsTest, AClaimBeforeTheJoinIsRefused) {
+  const GangSpec spec = PlainWorker({"connect", "claim"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 0), HasSubstr(R"("refused")"));
 }
 
 TEST_F(DescendantsTest, ItsSocketGoesWithTheGang) {

@@ -68,11 +68,16 @@ Json ReadLine() {
   return Json::parse(line);
 }
 
-// Connects to the executor's socket as the rank R of W ("R/W"), and prints the answer.
-void Join(const std::string& place) {
+// From now on this process speaks over a new connection to the executor's socket.
+void Connect() {
   const auto connected = attune::ConnectToPath(getenv("ATTUNE_CHANNEL"));
   if (!connected.ok()) _exit(93);
   channel = dup(connected.value().get());
+}
+
+// Connects as the rank R of W ("R/W"), and prints the answer.
+void Join(const std::string& place) {
+  Connect();
   const int rank = std::stoi(place);
   const int world_size = std::stoi(place.substr(place.find('/') + 1));
   Send({{"type", "join"},
@@ -144,6 +149,7 @@ void Do(const std::string& verb, const std::string& argument) {
     wait(&status);
     _exit(WEXITSTATUS(status));
   }
+  if (verb == "connect") Connect();
   if (verb == "join") Join(argument);
   if (verb == "claim") {
     Send({{"type", "claim"}});
