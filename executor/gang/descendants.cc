@@ -28,10 +28,11 @@ Descendants::~Descendants() {
   std::filesystem::remove(path_, ignored);
 }
 
-Status Descendants::Listen(std::filesystem::path path) {
+Status Descendants::Listen(std::filesystem::path path, std::chrono::milliseconds successor_grace) {
   Result<UniqueFd> listener = ListenAtPath(path);
   if (!listener.ok()) return listener.error();
   path_ = std::move(path);
+  successor_grace_ = successor_grace;
   listener_ = std::move(listener.value());
   fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
   listening_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { OnConnection(); });
@@ -67,8 +68,12 @@ void Descendants::OnReady(Place connection, uint32_t events) {
 }
 
 void Descendants::Remove(Place connection) {
-  if (connection->speaks) left_.insert(connection->join->rank);
+  const bool spoke = connection->speaks;
+  const std::optional<channel::Join> join = connection->join;
   connections_.erase(connection);
+  if (!join || (!spoke && HasProgram(join->rank))) return;
+  left_[join->rank] = Loop::Clock::now() + successor_grace_;
+  if (!launched_) return owner_.OnProgramLeft();
   for (Connection& other : connections_) CheckWait(other);
 }
 
@@ -146,11 +151,21 @@ void Descendants::Speak(Connection& connection, channel::FromRank message) {
 void Descendants::CheckWait(Connection& connection) {
   if (!connection.waiting) return;
   for (const int rank : connection.waiting->ranks) {
-    if (!left_.contains(rank) || Find(rank) != nullptr) continue;
+    const auto left = left_.find(rank);
+    if (left == left_.end()) continue;
     const int64_t step = connection.waiting->step;
-    connection.waiting.reset();
     const auto action = rank == 0 ? owner_.ActionAt(step) : std::nullopt;
-    if (action) return Write(connection, ToLine(channel::Verdict{.step = step, .action = *action}));
+    if (action) {
+      connection.waiting.reset();
+      return Write(connection, ToLine(channel::Verdict{.step = step, .action = *action}));
+    }
+    if (const auto now = Loop::Clock::now(); now < left->second) {
+      next_check_ = loop_.After(left->second - now, [this] {
+        for (Connection& other : connections_) CheckWait(other);
+      });
+      continue;
+    }
+    connection.waiting.reset();
     return owner_.OnDescendantMessage(channel::ErrorText{
         "rank " + std::to_string(rank) + " of the launcher has left, and rank " +
         std::to_string(connection.join->rank) + " waits for it in a report at step " +
@@ -166,6 +181,7 @@ void Descendants::Join(Connection& connection, const channel::Join& join) {
   Result<channel::Start> start = StartOf(connection, join);
   if (!start.ok()) return Refuse(connection, start.error().message);
   connection.join = join;
+  left_.erase(join.rank);
   Write(connection, ToLine(start.value()));
 }
 
@@ -238,6 +254,18 @@ Descendants::Connection* Descendants::Find(int rank) {
     if (connection.speaks && connection.join->rank == rank) return &connection;
   }
   return nullptr;
+}
+
+bool Descendants::HasProgram(int rank) const {
+  return std::ranges::any_of(connections_, [rank](const Connection& connection) {
+    return connection.join && connection.join->rank == rank;
+  });
+}
+
+std::optional<Loop::Clock::time_point> Descendants::LeftFrom() const {
+  const auto left = left_.find(place());
+  if (launched_ || left == left_.end()) return std::nullopt;
+  return left->second;
 }
 
 pid_t Descendants::Speaker() const {

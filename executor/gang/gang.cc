@@ -193,7 +193,7 @@ void Gang::OnExit(Rank& rank) {
   } else if (exit.ok()) {
     OnFinished();
     if (rank.slot().rank == 0) OnRankZeroLeft();
-    for (const auto& other : ranks_) CheckWait(*other);
+    CheckWaits();
   }
   if (!symptoms_.empty()) Weigh();
   FinishIfAllLeft();

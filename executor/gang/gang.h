@@ -54,6 +54,9 @@ struct GangTiming {
   std::chrono::milliseconds finish_timeout{30'000};
   // From when rank 0 has left as a verdict told it, for the others to leave as well.
   std::chrono::milliseconds follow_timeout{5'000};
+  // From when the program below a rank's process that spoke for the rank has left, for another one
+  // to join: a wrapper may run several, one after another.
+  std::chrono::milliseconds successor_grace{3'000};
   // For a launcher to say how a rank of it has ended: one that takes longer hangs.
   std::chrono::milliseconds explain_timeout{10'000};
 };
@@ -134,6 +137,7 @@ class Gang final : private Rank::Owner {
   void OnUnexplained() override;
   Result<channel::Start> StartLine(const Rank& rank) override;
   void OnClaimed(Rank& rank) override;
+  void OnProgramLeft() override { CheckWaits(); }
   std::optional<Action> ActionAt(int64_t step) const override;
   bool MayRead() override { return !services_.may_read || services_.may_read(); }
 
@@ -198,6 +202,7 @@ class Gang final : private Rank::Owner {
   void ExcuseThoseAheadOf(const Rank& rank);
   bool SpeaksChannel() const;
   void CheckWait(Rank& rank);
+  void CheckWaits();
   Loop::Clock::time_point ExcusedUntil(const Rank& rank) const;
   bool Waits(const Rank& rank) const;
   bool LeavesReportsToRankZero(const Rank& rank) const;
@@ -253,6 +258,7 @@ class Gang final : private Rank::Owner {
   bool looks_for_leftovers_ = false;
   Loop::Subscription stall_;
   Loop::Subscription laggards_;
+  Loop::Subscription next_check_;  // of ranks that wait
   Loop::Subscription unexplained_;
 };
 

@@ -149,6 +149,25 @@ void Do(const std::string& verb, const std::string& argument) {
     wait(&status);
     _exit(WEXITSTATUS(status));
   }
+  // The same, but the process stays when the program has ended.
+  if (verb == "wrapped" && fork() > 0) Hang();
+  // A program that joins as R of W ("R/W") and leaves, or stays.
+  if (verb == "visit" || verb == "lodge") {
+    std::cout.flush();
+    int joined[2];
+    if (pipe2(joined, O_CLOEXEC) != 0) _exit(94);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      Join(argument);
+      if (verb == "visit") _exit(0);
+      close(joined[1]);
+      Hang();
+    }
+    close(joined[1]);
+    char none;
+    if (read(joined[0], &none, 1) != 0) _exit(94);
+    if (verb == "visit") waitpid(pid, nullptr, 0);
+  }
   if (verb == "connect") Connect();
   if (verb == "join") Join(argument);
   if (verb == "claim") {
