@@ -1,6 +1,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "executor/gang/blame.h"
@@ -119,7 +120,12 @@ void Gang::TerminateLeftovers() {
   if (!has_grace() || signalled_ || std::exchange(looks_for_leftovers_, true)) return;
   services_.loop.Post([this] {
     looks_for_leftovers_ = false;
-    if (has_grace()) leftovers_.Terminate(group_, cgroup_.get());
+    if (!has_grace()) return;
+    std::set<int> running;
+    for (const auto& rank : ranks_) {
+      if (rank->is_running()) running.insert(rank->slot().rank);
+    }
+    leftovers_.Terminate(group_, cgroup_.get(), running);
   });
 }
 

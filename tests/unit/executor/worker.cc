@@ -103,9 +103,16 @@ void TrapSigterm(const std::string& file) {
   });
 }
 
-// A child that traps SIGTERM, from before this returns; this process does not.
-void StartHeir(const std::string& file, bool in_own_session) {
+// A child that traps SIGTERM, from before this returns; this process does not. With `is_orphan`
+// its parent is gone.
+void StartHeir(const std::string& file, bool in_own_session, bool is_orphan = false) {
   TrapSigterm(file);
+  const pid_t parent = is_orphan ? fork() : 0;
+  if (parent > 0) {
+    waitpid(parent, nullptr, 0);
+    signal(SIGTERM, SIG_DFL);
+    return;
+  }
   const pid_t pid = fork();
   if (pid == 0) {
     if (in_own_session) setsid();
@@ -113,6 +120,7 @@ void StartHeir(const std::string& file, bool in_own_session) {
   }
   signal(SIGTERM, SIG_DFL);
   std::cout << "heir " << pid << std::endl;
+  if (is_orphan) _exit(0);
 }
 
 void Do(const std::string& verb, const std::string& argument) {
@@ -229,6 +237,7 @@ void Do(const std::string& verb, const std::string& argument) {
   if (verb == "deaf") signal(SIGTERM, SIG_IGN);
   if (verb == "heir") StartHeir(argument, false);
   if (verb == "far-heir") StartHeir(argument, true);
+  if (verb == "orphan-heir") StartHeir(argument, true, true);
   if (verb == "parent") std::cout << "parent " << getppid() << std::endl;
   if (verb == "kill") raise(static_cast<int>(step()));
   if (verb == "exit") _exit(static_cast<int>(step()));
