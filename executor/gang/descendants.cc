@@ -120,7 +120,24 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
 void Descendants::Take(Connection& connection, channel::FromRank message) {
   if (const auto* join = std::get_if<channel::Join>(&message)) return Join(connection, *join);
   if (std::holds_alternative<channel::Claim>(message)) return Claim(connection);
-  if (connection.speaks) Speak(connection, std::move(message));
+  if (auto* leaving = std::get_if<channel::Leaving>(&message);
+      leaving != nullptr && (launched_ || !connection.speaks))
+    return TakeReason(connection, std::move(leaving->message));
+  if (connection.speaks) return Speak(connection, std::move(message));
+  if (auto* error = std::get_if<channel::ErrorText>(&message); error && !error->lost_peer)
+    TakeReason(connection, std::move(error->message));
+}
+
+// A program that has not claimed its place, or a rank of a launcher, says why it ends. That counts
+// only if the rank's own process fails: the one that has started the program may handle it.
+void Descendants::TakeReason(const Connection& connection, std::string reason) {
+  if (!connection.join || reason.empty()) return;
+  const int rank = connection.join->rank;
+  const Connection* speaker = Find(rank);
+  if (speaker != nullptr && speaker != &connection) return;
+  if (launched_) reason = "rank " + std::to_string(rank) + " of the launcher: " + reason;
+  if (launched_ || owner_.OwnSpeaker() == 0)
+    owner_.OnDescendantMessage(channel::Leaving{std::move(reason)});
 }
 
 void Descendants::Speak(Connection& connection, channel::FromRank message) {

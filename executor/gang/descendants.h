@@ -66,6 +66,9 @@ class Descendants {
   // From when on the rank's place counts as left; empty: a program has it, or none ever had.
   std::optional<Loop::Clock::time_point> LeftFrom() const;
 
+  // Whether the programs are ranks of a launcher.
+  bool has_launcher() const { return launched_ > 0; }
+
   // Queues a line for the program that speaks for the rank. False if there is none.
   bool Send(std::string_view line);
 
@@ -96,6 +99,7 @@ class Descendants {
   bool Read(Connection& connection, size_t bytes_max);  // false at the end
   void Take(Connection& connection, channel::FromRank message);
   void Speak(Connection& connection, channel::FromRank message);
+  void TakeReason(const Connection& connection, std::string reason);
   void Join(Connection& connection, const channel::Join& join);
   Result<channel::Start> StartOf(const Connection& connection, const channel::Join& join);
   void Claim(Connection& connection);

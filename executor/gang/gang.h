@@ -49,6 +49,8 @@ struct GangTiming {
   // The same from the `error` of a victim, while no cause has shown itself: an interpreter that
   // leaves closes its sockets long before it is gone.
   std::chrono::milliseconds victim_grace{900};
+  // The same while a rank says that it leaves: for its exit status, which may name the cause.
+  std::chrono::milliseconds leaving_grace{10'000};
   // How long ranks may go on, saying nothing, after the first has finished; the stall timeout if
   // that is longer.
   std::chrono::milliseconds finish_timeout{30'000};
@@ -148,6 +150,7 @@ class Gang final : private Rank::Owner {
   void On(Rank& rank, const channel::Progress& progress);
   void On(Rank& rank, const channel::Heartbeat& heartbeat);
   void On(Rank& rank, const channel::Waiting& waiting);
+  void On(Rank& rank, const channel::Leaving& leaving);
   void On(Rank& rank, const channel::ErrorText& error);
   void On(Rank& rank, const channel::Done& done);
   void On(Rank&, const channel::Join&) {}   // the rank has joined already
@@ -172,6 +175,7 @@ class Gang final : private Rank::Owner {
 
   // Failing and ending (gang_end.cc).
   Symptom& SymptomOf(const Rank& rank);
+  std::optional<int> FirstLeft() const;
   void Weigh();
   void EndUnlessLeaving(std::optional<Failure> failure);
   void Fail(FailureKind kind, int rank, std::string message);
@@ -252,7 +256,7 @@ class Gang final : private Rank::Owner {
   std::optional<Failure> failure_;  // known when the end began; otherwise told by symptoms_
   // While it runs: until it ends because of its symptoms. While it ends: until SIGKILL.
   Loop::Subscription grace_;
-  bool grace_is_for_victims_ = false;
+  std::chrono::milliseconds grace_length_{0};
   bool signalled_ = false;  // by somebody who may be about to end the executor as well
   bool soon_ = false;       // CancelReason::kSoon
   bool looks_for_leftovers_ = false;

@@ -38,11 +38,25 @@ void Gang::Weigh() {
   if (culprit.exit && (culprit.exit->signal == SIGTERM || culprit.exit->signal == SIGKILL))
     return EndUnlessLeaving({});
   if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
-  if (grace_ && grace_is_for_victims_ == culprit.lost_peer) return;
-  grace_is_for_victims_ = culprit.lost_peer;
   const GangTiming& timing = services_.timing;
-  grace_ = services_.loop.After(culprit.lost_peer ? timing.victim_grace : timing.failure_grace,
-                                [this] { End(Outcome::kFailed, {}); });
+  const bool is_leaving = std::ranges::any_of(
+      ranks_, [](const auto& rank) { return rank->is_running() && rank->leaving(); });
+  const auto length = !culprit.lost_peer ? timing.failure_grace
+                      : is_leaving       ? timing.leaving_grace
+                                         : timing.victim_grace;
+  if (grace_ && grace_length_ == length) return;
+  grace_length_ = length;
+  grace_ = services_.loop.After(length, [this] { End(Outcome::kFailed, {}); });
+}
+
+// The first rank that has exited with 0; empty: none has.
+std::optional<int> Gang::FirstLeft() const {
+  const Rank* first = nullptr;
+  for (const auto& rank : ranks_) {
+    if (!rank->exit() || !rank->exit()->ok()) continue;
+    if (first == nullptr || rank->ended_at() < first->ended_at()) first = rank.get();
+  }
+  return first == nullptr ? std::nullopt : std::optional(first->slot().rank);
 }
 
 // A batch system that ends a job signals all of its processes: the executor among them says so
@@ -182,7 +196,7 @@ void Gang::Conclude() {
   }
   Ended ended{.outcome = outcome_};
   if (outcome_ == Outcome::kFailed) {
-    ended.failure = failure_ ? std::move(*failure_) : Describe(Culprit(symptoms_));
+    ended.failure = failure_ ? std::move(*failure_) : Describe(Culprit(symptoms_), FirstLeft());
     if (ended.failure->rank >= 0) {
       ended.failure->log_tail = LogTail(RankLog(spec_.attempt_dir, ended.failure->rank));
     } else if (launcher_ && !launcher_->death().empty()) {

@@ -125,6 +125,7 @@ void Rank::Read(size_t bytes_max) {
 void Rank::OnClaimed() {
   spoken_ = true;
   own_process_speaks_ = false;
+  if (!descendants_.has_launcher()) leaving_.reset();  // said by a program before this one
   owner_.OnClaimed(*this);
 }
 

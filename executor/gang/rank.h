@@ -97,6 +97,10 @@ class Rank : private Descendants::Owner {
   const std::optional<channel::Waiting>& waiting() const { return waiting_; }
   void set_waiting(std::optional<channel::Waiting> waiting) { waiting_ = std::move(waiting); }
 
+  // Why its program ends, if it says that it does; empty text: not known.
+  const std::optional<std::string>& leaving() const { return leaving_; }
+  void set_leaving(std::string message) { leaving_ = std::move(message); }
+
   // Counts its silence from now on: it may have waited for another rank until now.
   void ExcuseSilence() { excused_until_ = Loop::Clock::now(); }
   Loop::Clock::time_point excused_until() const { return excused_until_; }
@@ -150,6 +154,7 @@ class Rank : private Descendants::Owner {
   Loop::Clock::time_point excused_until_{};
   int64_t step_ = -1;
   std::optional<channel::Waiting> waiting_;
+  std::optional<std::string> leaving_;
   bool trains_ = false;              // its own process has trained or reported
   bool own_process_speaks_ = false;  // and no program below has claimed the rank since
   Descendants descendants_;

@@ -45,6 +45,13 @@ TEST_F(DescendantsTest, AnErrorOfAnyRankOfALauncherIsTheAttempts) {
   EXPECT_THAT(failure.message, HasSubstr("rank 1 of the launcher: no green"));
 }
 
+TEST_F(DescendantsTest, ARankOfALauncherThatSaysWhyItLeavesIsTheCauseAndNotItsVictim) {
+  const Failure failure =
+      RunToFailure(PlainWorker({"below", "join:1/2", "leaving:bad config", "join:0/2", "claim",
+                                "lost:it is gone", "exit:1"}));
+  EXPECT_EQ(failure.message, "rank 0: rank 1 of the launcher: bad config");
+}
+
 TEST_F(DescendantsTest, ASecondProcessForTheSameRankIsToldOfBoth) {
   // The first has claimed rank 0 and keeps its connection while the second tries.
   const GangSpec spec = PlainWorker({"join:0/1", "claim", "below", "join:0/1", "claim"});

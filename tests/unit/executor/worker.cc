@@ -183,6 +183,7 @@ void Do(const std::string& verb, const std::string& argument) {
     std::cout << ReadLine().dump() << " " << getpid() << std::endl;
   }
   if (verb == "waiting") Send({{"type", "waiting"}, {"ranks", {step()}}, {"step", 2}});
+  if (verb == "leaving") Send({{"type", "leaving"}, {"message", argument}});
   if (verb == "error") Send({{"type", "error"}, {"message", argument}});
   if (verb == "full") Send({{"type", "error"}, {"message", argument}, {"disk_full", true}});
   if (verb == "done") Send({{"type", "done"}});
