@@ -313,6 +313,7 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
     message = std::move(checkpoint);
   }
   if (type == "rendezvous") message = ReadRendezvous(fields);
+  if (type == "leaving") message = Leaving{Shorten(fields.TextOr("", "message"))};
   if (type == "error") {
     message =
         ErrorText{Shorten(fields.Text("message")), fields.Boolean("lost_peer").value_or(false),

@@ -147,6 +147,12 @@ struct Join {
 // A program that has joined wants to speak for its rank.
 struct Claim {};
 
+// The program ends: its connections may close long before its process is gone. `message` says why,
+// and counts if the exit status is not 0; empty: not known.
+struct Leaving {
+  std::string message;
+};
+
 // Why the rank is about to fail.
 struct ErrorText {
   std::string message;
@@ -163,7 +169,7 @@ using FromExecutor = std::variant<Start, Rendezvous, Verdict, Yield, Claimed, Re
 Result<FromExecutor> ParseFromExecutor(std::string_view line);
 
 using FromRank = std::variant<Rendezvous, Report, Logged, CheckpointSaved, Progress, Heartbeat,
-                              Waiting, Join, Claim, ErrorText, Done, Unknown>;
+                              Waiting, Join, Claim, Leaving, ErrorText, Done, Unknown>;
 Result<FromRank> ParseFromRank(std::string_view line);
 
 // A line with its newline.
@@ -181,6 +187,7 @@ std::string ToLine(const Heartbeat& heartbeat);
 std::string ToLine(const Waiting& waiting);
 std::string ToLine(const Join& join);
 std::string ToLine(const Claim& claim);
+std::string ToLine(const Leaving& leaving);
 std::string ToLine(const ErrorText& error);
 std::string ToLine(const Done& done);
 

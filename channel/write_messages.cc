@@ -133,6 +133,10 @@ std::string ToLine(const Refused& refused) {
   return Line({{"type", "refused"}, {"message", Shorten(refused.message)}});
 }
 
+std::string ToLine(const Leaving& leaving) {
+  return Line({{"type", "leaving"}, {"message", Shorten(leaving.message)}});
+}
+
 std::string ToLine(const ErrorText& error) {
   return Line({{"type", "error"},
                {"message", Shorten(error.message)},

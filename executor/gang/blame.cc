@@ -36,12 +36,23 @@ const Symptom& Culprit(const std::vector<Symptom>& symptoms) {
   return cause == symptoms.end() ? symptoms.front() : *cause;
 }
 
-Failure Describe(const Symptom& symptom) {
+Failure Describe(const Symptom& symptom, std::optional<int> left) {
   Failure failure{
       .rank = symptom.rank, .lost_peer = symptom.lost_peer, .disk_full = symptom.disk_full};
   if (!symptom.error.empty())
     failure.message =
         CutEnd("rank " + std::to_string(symptom.rank) + ": " + symptom.error, kErrorTextBytesMax);
+  if (symptom.lost_peer && left && *left != symptom.rank) {
+    failure.rank = *left;
+    failure.message = CutEnd(
+        "rank " + std::to_string(*left) + " has left with status 0 while " + "rank " +
+            std::to_string(symptom.rank) +
+            " was in a collective call; let every rank take the same number of steps, by drop_last "
+            "of the data loader or DistributedDataParallel.join(). " +
+            failure.message,
+        kErrorTextBytesMax);
+    return failure;
+  }
   if (symptom.disk_full) failure.kind = FailureKind::kHost;
   if (!symptom.exit) {
     failure.exit_code = -1;

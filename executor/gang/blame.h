@@ -25,7 +25,8 @@ struct Symptom {
 // the failure and not its cause. REQUIRES: !symptoms.empty().
 const Symptom& Culprit(const std::vector<Symptom>& symptoms);
 
-// Says what happened to one rank. The log's tail is left to the caller.
-Failure Describe(const Symptom& symptom);
+// Says what happened to one rank. If it has lost a peer and the rank `left` has exited with 0, that
+// rank is named. The log's tail is left to the caller.
+Failure Describe(const Symptom& symptom, std::optional<int> left = std::nullopt);
 
 }  // namespace attune::gang

@@ -28,10 +28,11 @@ Descendants::~Descendants() {
   std::filesystem::remove(path_, ignored);
 }
 
-Status Descendants::Listen(std::filesystem::path path) {
+Status Descendants::Listen(std::filesystem::path path, std::chrono::milliseconds successor_grace) {
   Result<UniqueFd> listener = ListenAtPath(path);
   if (!listener.ok()) return listener.error();
   path_ = std::move(path);
+  successor_grace_ = successor_grace;
   listener_ = std::move(listener.value());
   fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
   listening_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { OnConnection(); });
@@ -67,8 +68,12 @@ void Descendants::OnReady(Place connection, uint32_t events) {
 }
 
 void Descendants::Remove(Place connection) {
-  if (connection->speaks) left_.insert(connection->join->rank);
+  const bool spoke = connection->speaks;
+  const std::optional<channel::Join> join = connection->join;
   connections_.erase(connection);
+  if (!join || (!spoke && HasProgram(join->rank))) return;
+  left_[join->rank] = Loop::Clock::now() + successor_grace_;
+  if (!launched_) return owner_.OnProgramLeft();
   for (Connection& other : connections_) CheckWait(other);
 }
 
@@ -98,8 +103,16 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
     // From its claim on, there has to be room for what it says.
     if (problem.empty() && connection.speaks != has_spoken) return true;
     if (problem.empty()) continue;
+    if (!connection.speaks) {
+      // The program waits for an answer.
+      Refuse(connection, "process " + std::to_string(connection.pid) + " wrote to the executor " +
+                             problem +
+                             "; give each process that uses attune a RANK below WORLD_SIZE, and "
+                             "both LOCAL_RANK and LOCAL_WORLD_SIZE, in its environment");
+      continue;
+    }
     connection.is_deaf = true;
-    if (connection.speaks) owner_.OnDescendantBadLine(problem);
+    owner_.OnDescendantBadLine(problem);
   }
   return true;
 }
@@ -107,7 +120,24 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
 void Descendants::Take(Connection& connection, channel::FromRank message) {
   if (const auto* join = std::get_if<channel::Join>(&message)) return Join(connection, *join);
   if (std::holds_alternative<channel::Claim>(message)) return Claim(connection);
-  if (connection.speaks) Speak(connection, std::move(message));
+  if (auto* leaving = std::get_if<channel::Leaving>(&message);
+      leaving != nullptr && (launched_ || !connection.speaks))
+    return TakeReason(connection, std::move(leaving->message));
+  if (connection.speaks) return Speak(connection, std::move(message));
+  if (auto* error = std::get_if<channel::ErrorText>(&message); error && !error->lost_peer)
+    TakeReason(connection, std::move(error->message));
+}
+
+// A program that has not claimed its place, or a rank of a launcher, says why it ends. That counts
+// only if the rank's own process fails: the one that has started the program may handle it.
+void Descendants::TakeReason(const Connection& connection, std::string reason) {
+  if (!connection.join || reason.empty()) return;
+  const int rank = connection.join->rank;
+  const Connection* speaker = Find(rank);
+  if (speaker != nullptr && speaker != &connection) return;
+  if (launched_) reason = "rank " + std::to_string(rank) + " of the launcher: " + reason;
+  if (launched_ || owner_.OwnSpeaker() == 0)
+    owner_.OnDescendantMessage(channel::Leaving{std::move(reason)});
 }
 
 void Descendants::Speak(Connection& connection, channel::FromRank message) {
@@ -138,11 +168,21 @@ void Descendants::Speak(Connection& connection, channel::FromRank message) {
 void Descendants::CheckWait(Connection& connection) {
   if (!connection.waiting) return;
   for (const int rank : connection.waiting->ranks) {
-    if (!left_.contains(rank) || Find(rank) != nullptr) continue;
+    const auto left = left_.find(rank);
+    if (left == left_.end()) continue;
     const int64_t step = connection.waiting->step;
-    connection.waiting.reset();
     const auto action = rank == 0 ? owner_.ActionAt(step) : std::nullopt;
-    if (action) return Write(connection, ToLine(channel::Verdict{.step = step, .action = *action}));
+    if (action) {
+      connection.waiting.reset();
+      return Write(connection, ToLine(channel::Verdict{.step = step, .action = *action}));
+    }
+    if (const auto now = Loop::Clock::now(); now < left->second) {
+      next_check_ = loop_.After(left->second - now, [this] {
+        for (Connection& other : connections_) CheckWait(other);
+      });
+      continue;
+    }
+    connection.waiting.reset();
     return owner_.OnDescendantMessage(channel::ErrorText{
         "rank " + std::to_string(rank) + " of the launcher has left, and rank " +
         std::to_string(connection.join->rank) + " waits for it in a report at step " +
@@ -151,10 +191,14 @@ void Descendants::CheckWait(Connection& connection) {
 }
 
 void Descendants::Join(Connection& connection, const channel::Join& join) {
-  if (connection.join) return;
+  if (connection.join) {
+    return Refuse(connection, "process " + std::to_string(connection.pid) +
+                                  " joins a second time; open a new connection for that");
+  }
   Result<channel::Start> start = StartOf(connection, join);
   if (!start.ok()) return Refuse(connection, start.error().message);
   connection.join = join;
+  left_.erase(join.rank);
   Write(connection, ToLine(start.value()));
 }
 
@@ -189,7 +233,11 @@ Result<channel::Start> Descendants::StartOf(const Connection& connection,
 }
 
 void Descendants::Claim(Connection& connection) {
-  if (!connection.join || connection.speaks) return;
+  if (connection.speaks) return;
+  if (!connection.join) {
+    return Refuse(connection, "process " + std::to_string(connection.pid) +
+                                  " claims a rank before it has joined; send join first");
+  }
   const int rank = connection.join->rank;
   const Connection* other = Find(rank);
   const pid_t speaker = other != nullptr ? other->pid : rank == place() ? owner_.OwnSpeaker() : 0;
@@ -223,6 +271,18 @@ Descendants::Connection* Descendants::Find(int rank) {
     if (connection.speaks && connection.join->rank == rank) return &connection;
   }
   return nullptr;
+}
+
+bool Descendants::HasProgram(int rank) const {
+  return std::ranges::any_of(connections_, [rank](const Connection& connection) {
+    return connection.join && connection.join->rank == rank;
+  });
+}
+
+std::optional<Loop::Clock::time_point> Descendants::LeftFrom() const {
+  const auto left = left_.find(place());
+  if (launched_ || left == left_.end()) return std::nullopt;
+  return left->second;
 }
 
 pid_t Descendants::Speaker() const {

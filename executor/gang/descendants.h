@@ -2,11 +2,12 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <list>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,8 @@ class Descendants {
     virtual pid_t OwnSpeaker() const = 0;
     // A program speaks for the rank from now on, and takes its lines.
     virtual void OnClaimed() = 0;
+    // The last program with the rank's place has left, or the one that spoke for the rank.
+    virtual void OnProgramLeft() = 0;
     virtual void OnDescendantMessage(channel::FromRank message) = 0;
     virtual void OnDescendantBadLine(const std::string& problem) = 0;
     virtual bool MayReadDescendants() = 0;
@@ -52,12 +55,19 @@ class Descendants {
       : loop_(loop), slot_(std::move(slot)), world_size_(world_size), owner_(owner) {}
   ~Descendants();
 
-  // Listens at this path, and removes it at the end.
-  Status Listen(std::filesystem::path path);
+  // Listens at this path, and removes it at the end. A place counts as left once its program has
+  // left and no other one has joined for `successor_grace`.
+  Status Listen(std::filesystem::path path, std::chrono::milliseconds successor_grace);
   const std::filesystem::path& path() const { return path_; }
 
   // The process that speaks for the rank; 0: none does.
   pid_t Speaker() const;
+
+  // From when on the rank's place counts as left; empty: a program has it, or none ever had.
+  std::optional<Loop::Clock::time_point> LeftFrom() const;
+
+  // Whether the programs are ranks of a launcher.
+  bool has_launcher() const { return launched_ > 0; }
 
   // Queues a line for the program that speaks for the rank. False if there is none.
   bool Send(std::string_view line);
@@ -89,6 +99,7 @@ class Descendants {
   bool Read(Connection& connection, size_t bytes_max);  // false at the end
   void Take(Connection& connection, channel::FromRank message);
   void Speak(Connection& connection, channel::FromRank message);
+  void TakeReason(const Connection& connection, std::string reason);
   void Join(Connection& connection, const channel::Join& join);
   Result<channel::Start> StartOf(const Connection& connection, const channel::Join& join);
   void Claim(Connection& connection);
@@ -98,6 +109,7 @@ class Descendants {
   // The number of the place that speaks for the rank.
   int place() const { return launched_ ? 0 : slot_.rank; }
   Connection* Find(int rank);  // that speaks; null: none does
+  bool HasProgram(int rank) const;
 
   Loop& loop_;
   const RankSlot slot_;
@@ -109,7 +121,9 @@ class Descendants {
   std::list<Connection> connections_;
   int launched_ = 0;                               // ranks of a launcher below; 0: there is none
   std::optional<channel::Rendezvous> rendezvous_;  // of rank 0 of that launcher
-  std::set<int> left_;                             // places that a program spoke for, and has left
+  std::chrono::milliseconds successor_grace_{0};
+  std::map<int, Loop::Clock::time_point> left_;  // place -> from when on it counts as left
+  Loop::Subscription next_check_;                // of ranks of the launcher that wait
 };
 
 }  // namespace attune::gang

@@ -165,10 +165,16 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
   Emit(std::move(checkpoint));
 }
 
+void Gang::On(Rank& rank, const channel::Leaving& leaving) {
+  if (!rank.leaving() || rank.leaving()->empty()) rank.set_leaving(leaving.message);
+  if (!symptoms_.empty()) Weigh();
+}
+
 void Gang::On(Rank& rank, const channel::ErrorText& error) {
   if (IsOver(rank)) return;
   Symptom& symptom = SymptomOf(rank);
-  if (symptom.error.empty()) {
+  // Ranks of a launcher share a symptom: a cause counts before what a victim says.
+  if (symptom.error.empty() || (symptom.lost_peer && !error.lost_peer)) {
     symptom.error = error.message;
     symptom.lost_peer = error.lost_peer;
     symptom.disk_full = error.disk_full;
@@ -190,11 +196,17 @@ void Gang::OnExit(Rank& rank) {
   const bool by_us = rank.was_killed() && exit.signal == SIGKILL;
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
   if (!by_us && !IsOver(rank) && (!exit.ok() || known != symptoms_.end())) {
-    SymptomOf(rank).exit = exit;
+    Symptom& symptom = SymptomOf(rank);
+    symptom.exit = exit;
+    const bool is_explained = !symptom.error.empty() && !symptom.lost_peer;
+    if (!exit.ok() && !is_explained && rank.leaving() && !rank.leaving()->empty()) {
+      symptom.error = *rank.leaving();
+      symptom.lost_peer = false;
+    }
   } else if (exit.ok()) {
     OnFinished();
     if (rank.slot().rank == 0) OnRankZeroLeft();
-    for (const auto& other : ranks_) CheckWait(*other);
+    CheckWaits();
   }
   if (!symptoms_.empty()) Weigh();
   FinishIfAllLeft();

@@ -49,11 +49,16 @@ struct GangTiming {
   // The same from the `error` of a victim, while no cause has shown itself: an interpreter that
   // leaves closes its sockets long before it is gone.
   std::chrono::milliseconds victim_grace{900};
+  // The same while a rank says that it leaves: for its exit status, which may name the cause.
+  std::chrono::milliseconds leaving_grace{10'000};
   // How long ranks may go on, saying nothing, after the first has finished; the stall timeout if
   // that is longer.
   std::chrono::milliseconds finish_timeout{30'000};
   // From when rank 0 has left as a verdict told it, for the others to leave as well.
   std::chrono::milliseconds follow_timeout{5'000};
+  // From when the program below a rank's process that spoke for the rank has left, for another one
+  // to join: a wrapper may run several, one after another.
+  std::chrono::milliseconds successor_grace{3'000};
   // For a launcher to say how a rank of it has ended: one that takes longer hangs.
   std::chrono::milliseconds explain_timeout{10'000};
 };
@@ -134,6 +139,7 @@ class Gang final : private Rank::Owner {
   void OnUnexplained() override;
   Result<channel::Start> StartLine(const Rank& rank) override;
   void OnClaimed(Rank& rank) override;
+  void OnProgramLeft() override { CheckWaits(); }
   std::optional<Action> ActionAt(int64_t step) const override;
   bool MayRead() override { return !services_.may_read || services_.may_read(); }
 
@@ -144,6 +150,7 @@ class Gang final : private Rank::Owner {
   void On(Rank& rank, const channel::Progress& progress);
   void On(Rank& rank, const channel::Heartbeat& heartbeat);
   void On(Rank& rank, const channel::Waiting& waiting);
+  void On(Rank& rank, const channel::Leaving& leaving);
   void On(Rank& rank, const channel::ErrorText& error);
   void On(Rank& rank, const channel::Done& done);
   void On(Rank&, const channel::Join&) {}   // the rank has joined already
@@ -168,6 +175,7 @@ class Gang final : private Rank::Owner {
 
   // Failing and ending (gang_end.cc).
   Symptom& SymptomOf(const Rank& rank);
+  std::optional<int> FirstLeft() const;
   void Weigh();
   void ExplainSilence();
   void EndUnlessLeaving(std::optional<Failure> failure);
@@ -199,6 +207,7 @@ class Gang final : private Rank::Owner {
   void ExcuseThoseAheadOf(const Rank& rank);
   bool SpeaksChannel() const;
   void CheckWait(Rank& rank);
+  void CheckWaits();
   Loop::Clock::time_point ExcusedUntil(const Rank& rank) const;
   bool Waits(const Rank& rank) const;
   bool LeavesReportsToRankZero(const Rank& rank) const;
@@ -250,12 +259,13 @@ class Gang final : private Rank::Owner {
   std::string silence_;             // why nothing may have been reported
   // While it runs: until it ends because of its symptoms. While it ends: until SIGKILL.
   Loop::Subscription grace_;
-  bool grace_is_for_victims_ = false;
+  std::chrono::milliseconds grace_length_{0};
   bool signalled_ = false;  // by somebody who may be about to end the executor as well
   bool soon_ = false;       // CancelReason::kSoon
   bool looks_for_leftovers_ = false;
   Loop::Subscription stall_;
   Loop::Subscription laggards_;
+  Loop::Subscription next_check_;  // of ranks that wait
   Loop::Subscription unexplained_;
 };
 

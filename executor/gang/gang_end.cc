@@ -1,6 +1,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "executor/gang/blame.h"
@@ -44,11 +45,25 @@ void Gang::Weigh() {
   if (culprit.exit && (culprit.exit->signal == SIGTERM || culprit.exit->signal == SIGKILL))
     return EndUnlessLeaving({});
   if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
-  if (grace_ && grace_is_for_victims_ == culprit.lost_peer) return;
-  grace_is_for_victims_ = culprit.lost_peer;
   const GangTiming& timing = services_.timing;
-  grace_ = services_.loop.After(culprit.lost_peer ? timing.victim_grace : timing.failure_grace,
-                                [this] { End(Outcome::kFailed, {}); });
+  const bool is_leaving = std::ranges::any_of(
+      ranks_, [](const auto& rank) { return rank->is_running() && rank->leaving(); });
+  const auto length = !culprit.lost_peer ? timing.failure_grace
+                      : is_leaving       ? timing.leaving_grace
+                                         : timing.victim_grace;
+  if (grace_ && grace_length_ == length) return;
+  grace_length_ = length;
+  grace_ = services_.loop.After(length, [this] { End(Outcome::kFailed, {}); });
+}
+
+// The first rank that has exited with 0; empty: none has.
+std::optional<int> Gang::FirstLeft() const {
+  const Rank* first = nullptr;
+  for (const auto& rank : ranks_) {
+    if (!rank->exit() || !rank->exit()->ok()) continue;
+    if (first == nullptr || rank->ended_at() < first->ended_at()) first = rank.get();
+  }
+  return first == nullptr ? std::nullopt : std::optional(first->slot().rank);
 }
 
 // A batch system that ends a job signals all of its processes: the executor among them says so
@@ -145,7 +160,12 @@ void Gang::TerminateLeftovers() {
   if (!has_grace() || signalled_ || std::exchange(looks_for_leftovers_, true)) return;
   services_.loop.Post([this] {
     looks_for_leftovers_ = false;
-    if (has_grace()) leftovers_.Terminate(group_, cgroup_.get());
+    if (!has_grace()) return;
+    std::set<int> running;
+    for (const auto& rank : ranks_) {
+      if (rank->is_running()) running.insert(rank->slot().rank);
+    }
+    leftovers_.Terminate(group_, cgroup_.get(), running);
   });
 }
 
@@ -202,7 +222,7 @@ void Gang::Conclude() {
   }
   Ended ended{.outcome = outcome_, .failure = std::nullopt, .silence = std::move(silence_)};
   if (outcome_ == Outcome::kFailed) {
-    ended.failure = failure_ ? std::move(*failure_) : Describe(Culprit(symptoms_));
+    ended.failure = failure_ ? std::move(*failure_) : Describe(Culprit(symptoms_), FirstLeft());
     if (ended.failure->rank >= 0) {
       ended.failure->log_tail = LogTail(RankLog(spec_.attempt_dir, ended.failure->rank));
     } else if (launcher_ && !launcher_->death().empty()) {

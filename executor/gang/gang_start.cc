@@ -124,7 +124,7 @@ void Gang::ListenForDescendants(Rank& rank) {
   if (!services_.socket_path || !rank.path().empty()) return;
   const std::filesystem::path path = services_.socket_path();
   if (path.empty()) return;
-  if (Status listens = rank.ListenAt(path); !listens.ok())
+  if (Status listens = rank.ListenAt(path, services_.timing.successor_grace); !listens.ok())
     logging::Warn("{}: programs that a rank starts cannot report", listens.error().message);
 }
 

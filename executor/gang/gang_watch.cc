@@ -73,22 +73,33 @@ std::optional<Action> Gang::ActionAt(int64_t step) const {
   return std::nullopt;
 }
 
-// Answers a rank that waits for one that has finished, or ends the gang: nobody else would.
+void Gang::CheckWaits() {
+  for (const auto& rank : ranks_) CheckWait(*rank);
+}
+
+// Answers a rank that waits for one that has left, or ends the gang: nobody else would.
 void Gang::CheckWait(Rank& rank) {
   if (phase_ != Phase::kRunning || !rank.is_running() || !rank.waiting()) return;
   const channel::Waiting waiting = *rank.waiting();
   for (const auto& other : ranks_) {
     const bool is_awaited =
         std::ranges::find(waiting.ranks, other->slot().rank) != waiting.ranks.end();
-    if (!is_awaited || !other->exit() || !other->exit()->ok()) continue;
+    const auto left_from = is_awaited ? other->LeftFrom() : std::nullopt;
+    if (!left_from) continue;
     const auto action = other->slot().rank == 0 ? ActionAt(waiting.step) : std::nullopt;
     if (action) {
       rank.set_waiting({});
       return rank.Send(ToLine(Verdict{.step = waiting.step, .action = *action}));
     }
+    if (const TimePoint now = Loop::Clock::now(); now < *left_from) {
+      next_check_ = services_.loop.After(*left_from - now, [this] { CheckWaits(); });
+      continue;
+    }
     return Fail(FailureKind::kExit, other->slot().rank,
-                Name(*other) + " has exited with status 0, and " + Name(rank) +
-                    " waits for it in a report at step " + std::to_string(waiting.step) +
+                (other->exit() ? Name(*other) + " has exited with status 0, and "
+                               : "the program of " + Name(*other) + " has left, and ") +
+                    Name(rank) + " waits for it in a report at step " +
+                    std::to_string(waiting.step) +
                     "; let every rank report equally often, or rank 0 alone");
   }
 }

@@ -63,7 +63,12 @@ bool Leftovers::HaveLeft(pid_t group, const Cgroup* cgroup) {
 }
 
 // When a rank ends, its children become children of this process, the subreaper.
-void Leftovers::Terminate(pid_t group, const Cgroup* cgroup) {
+void Leftovers::Terminate(pid_t group, const Cgroup* cgroup, const std::set<int>& running_ranks) {
+  const auto may_be_needed = [&](pid_t pid) {
+    if (running_ranks.empty()) return false;
+    const std::optional<int> rank = RankOf(pid);
+    return !rank || running_ranks.contains(*rank);
+  };
   const std::set<pid_t> in_cgroup = cgroup ? cgroup->Processes() : std::set<pid_t>();
   const std::vector<pid_t> orphans = FindOrphansOfAttempt();
   const std::vector<Descendant> all = DescendantsOf(getpid());
@@ -73,7 +78,7 @@ void Leftovers::Terminate(pid_t group, const Cgroup* cgroup) {
     const bool is_left = state.parent == getpid() && !services_.is_known(pid) &&
                          (state.group == group || in_cgroup.contains(pid) ||
                           std::ranges::find(orphans, pid) != orphans.end());
-    if (!is_left && !below.contains(state.parent)) continue;
+    if (!below.contains(state.parent) && (!is_left || may_be_needed(pid))) continue;
     below.insert(pid);
     if (state.is_dead || !terminated_.insert(pid).second) continue;
     UniqueFd pidfd = OpenPidfd(pid);

@@ -37,8 +37,9 @@ class Leftovers {
   bool End(pid_t group, Cgroup* cgroup);
 
   // Sends SIGTERM, once, to each descendant of a rank that has ended. Descendants of a rank that
-  // still runs get none: it may need them, or end them by itself. REQUIRES: group > 1.
-  void Terminate(pid_t group, const Cgroup* cgroup);
+  // still runs get none: it may need them, or end them by itself. One that this process has adopted
+  // may be of any running rank, unless its environment names another one. REQUIRES: group > 1.
+  void Terminate(pid_t group, const Cgroup* cgroup, const std::set<int>& running_ranks);
 
   // What is left and runs. REQUIRES: group > 1.
   std::set<pid_t> Find(pid_t group, const Cgroup* cgroup);

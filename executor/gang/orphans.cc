@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -86,6 +87,17 @@ Orphans FindOrphans(const AttemptId& attempt, bool alone,
     }
   }
   return orphans;
+}
+
+std::optional<int> RankOf(pid_t pid) {
+  constexpr std::string_view kPrefix = "ATTUNE_RANK=";
+  for (const std::string& variable : EnvironmentOf(pid)) {
+    int rank = 0;
+    if (!variable.starts_with(kPrefix)) continue;
+    const char* end = variable.data() + variable.size();
+    if (std::from_chars(variable.data() + kPrefix.size(), end, rank).ec == std::errc()) return rank;
+  }
+  return std::nullopt;
 }
 
 }  // namespace attune::gang

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "executor/gang/spec.h"
@@ -24,5 +25,8 @@ struct Orphans {
 };
 Orphans FindOrphans(const AttemptId& attempt, bool alone,
                     const std::function<bool(pid_t)>& is_known);
+
+// The rank whose environment a process began with; empty: it began with none of a rank.
+std::optional<int> RankOf(pid_t pid);
 
 }  // namespace attune::gang

@@ -95,7 +95,7 @@ void Rank::Read(size_t bytes_max) {
     }
     total += *count;
     last_heard_ = Loop::Clock::now();
-    spoken_ = true;
+    spoken_ = own_process_speaks_ = true;
     std::string problem;
     while (const auto line = lines_.Next()) {
       Result<channel::FromRank> message = channel::ParseFromRank(*line);
@@ -124,7 +124,15 @@ void Rank::Read(size_t bytes_max) {
 
 void Rank::OnClaimed() {
   spoken_ = true;
+  own_process_speaks_ = false;
+  if (!descendants_.has_launcher()) leaving_.reset();  // said by a program before this one
   owner_.OnClaimed(*this);
+}
+
+std::optional<Loop::Clock::time_point> Rank::LeftFrom() const {
+  if (!exit_) return own_process_speaks_ ? std::nullopt : descendants_.LeftFrom();
+  return exit_->ok() ? ended_at_.value_or(Loop::Clock::now())
+                     : std::optional<Loop::Clock::time_point>();
 }
 
 void Rank::OnDescendantMessage(channel::FromRank message) {

@@ -37,6 +37,8 @@ class Rank : private Descendants::Owner {
     virtual bool MayRead() = 0;
     // The start line of the rank as it is now, or why no program may join it.
     virtual Result<channel::Start> StartLine(const Rank& rank) = 0;
+    // A program below the rank's process, which spoke for the rank or had its place, has left.
+    virtual void OnProgramLeft() = 0;
     // A program below the rank's process speaks for the rank from now on.
     virtual void OnClaimed(Rank& rank) = 0;
     // What rank 0 was told at this step, if it has finished the step.
@@ -52,7 +54,9 @@ class Rank : private Descendants::Owner {
   Result<UniqueFd> OpenChannel();
 
   // Listens at this path for programs below the process.
-  Status ListenAt(std::filesystem::path path) { return descendants_.Listen(std::move(path)); }
+  Status ListenAt(std::filesystem::path path, std::chrono::milliseconds successor_grace) {
+    return descendants_.Listen(std::move(path), successor_grace);
+  }
   const std::filesystem::path& path() const { return descendants_.path(); }  // empty: none
 
   // REQUIRES: OpenChannel() succeeded.
@@ -76,6 +80,9 @@ class Rank : private Descendants::Owner {
   bool is_attached() const { return child_.pid != 0; }
   bool is_running() const { return is_attached() && !exit_; }
   const std::optional<ExitStatus>& exit() const { return exit_; }
+  // From when on others wait for it in vain: its process has exited with 0, or the program below
+  // that spoke for it has left, without another one. Empty: not known.
+  std::optional<Loop::Clock::time_point> LeftFrom() const;
   bool is_unexplained() const { return ended_at_ && !exit_; }
   // When its end was seen; how it ended may become known later.
   const std::optional<Loop::Clock::time_point>& ended_at() const { return ended_at_; }
@@ -89,6 +96,10 @@ class Rank : private Descendants::Owner {
   // The ranks that it has been waiting for, if it said so last.
   const std::optional<channel::Waiting>& waiting() const { return waiting_; }
   void set_waiting(std::optional<channel::Waiting> waiting) { waiting_ = std::move(waiting); }
+
+  // Why its program ends, if it says that it does; empty text: not known.
+  const std::optional<std::string>& leaving() const { return leaving_; }
+  void set_leaving(std::string message) { leaving_ = std::move(message); }
 
   // Counts its silence from now on: it may have waited for another rank until now.
   void ExcuseSilence() { excused_until_ = Loop::Clock::now(); }
@@ -113,6 +124,7 @@ class Rank : private Descendants::Owner {
   Result<channel::Start> StartLine() override { return owner_.StartLine(*this); }
   pid_t OwnSpeaker() const override { return trains_ ? child_.pid : 0; }
   void OnClaimed() override;
+  void OnProgramLeft() override { owner_.OnProgramLeft(); }
   void OnDescendantMessage(channel::FromRank message) override;
   void OnDescendantBadLine(const std::string& problem) override;
   bool MayReadDescendants() override;
@@ -142,7 +154,9 @@ class Rank : private Descendants::Owner {
   Loop::Clock::time_point excused_until_{};
   int64_t step_ = -1;
   std::optional<channel::Waiting> waiting_;
-  bool trains_ = false;  // its own process has trained or reported
+  std::optional<std::string> leaving_;
+  bool trains_ = false;              // its own process has trained or reported
+  bool own_process_speaks_ = false;  // and no program below has claimed the rank since
   Descendants descendants_;
 };
 

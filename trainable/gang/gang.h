@@ -91,6 +91,7 @@ class Gang {
   void On(Worker&, const channel::Waiting&) {}
   void On(Worker&, const channel::Join&) {}
   void On(Worker&, const channel::Claim&) {}
+  void On(Worker&, const channel::Leaving&) {}
   void On(Worker&, const channel::Done&) {}
   void On(Worker&, const channel::Unknown&) {}
   int IndexOf(const Worker& worker) const { return static_cast<int>(&worker - workers_.data()); }

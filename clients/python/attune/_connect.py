@@ -9,6 +9,8 @@ import sys
 
 from attune._channel import Channel, Message
 
+_ANSWER_S = 60  # for the executor to answer a program that joins or claims
+
 
 def connect() -> tuple[Message, Channel, bool] | None:
     """The start line, the channel, and whether this process still has to claim its rank.
@@ -40,11 +42,9 @@ def connect() -> tuple[Message, Channel, bool] | None:
 
 
 def claim(channel: Channel) -> None:
-    """Makes this process the one that speaks for its rank. Raises RuntimeError if another one does."""
+    """Makes this process the one that speaks for its rank. Raises RuntimeError if another one does, or without an answer."""
     channel.send("claim")
-    answer = channel.receive()
-    if answer["type"] == "refused":
-        raise RuntimeError(answer["message"])
+    _answer(channel)
 
 
 def place() -> Message:
@@ -64,10 +64,18 @@ def place() -> Message:
 
 def _join(channel: Channel) -> Message:
     channel.send("join", **place())
-    start = channel.receive()
-    if start["type"] == "refused":
-        raise RuntimeError(start["message"])
-    return start
+    return _answer(channel)
+
+
+def _answer(channel: Channel) -> Message:
+    """The executor's answer. Raises RuntimeError if it refuses, or does not answer in time."""
+    if not channel.has_message(_ANSWER_S):
+        raise RuntimeError(f"the executor has not answered this process for {_ANSWER_S} s; see the executor's log, and "
+                           "check that this process and the executor are of the same release")
+    answer = channel.receive()
+    if answer["type"] == "refused":
+        raise RuntimeError(answer["message"])
+    return answer
 
 
 def _connect_to(path: str) -> Channel:

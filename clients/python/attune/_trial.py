@@ -98,7 +98,7 @@ class Trial:
         self._began = self._saved = time.monotonic()
         self._save_took = 0.0
         self._progressed = -math.inf
-        self._refused = False
+        self._refused = self._has_said_why = False
         self._yielding = self._told_of_units = False
         self._peers = Peers(self._gang, start, self._channel)
 
@@ -190,10 +190,15 @@ class Trial:
             self._channel.send("progress", step=step)
 
     def error(self, message: str, lost_peer: bool, disk_full: bool) -> None:
-        if self._channel and not self._is_to_claim:
-            # Lone surrogates, as in names of files that are no UTF-8, are no text to the executor.
-            message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
-            self._channel.send("error", message=message, lost_peer=lost_peer, disk_full=disk_full)
+        """Says why this rank fails; before it has claimed the rank, that explains a failure of the rank's process."""
+        if self._channel:
+            self._has_said_why = True
+            self._channel.send("error", message=_plain(message), lost_peer=lost_peer, disk_full=disk_full)
+
+    def leave(self, message: str) -> None:
+        """Says that this program ends, before its connections to other ranks close, and why if that is known."""
+        if self._channel and not self._has_said_why and (message or not self._is_to_claim):
+            self._channel.send("leaving", message=_plain(message))
 
     def is_disk_full(self, error: BaseException) -> bool:
         """Whether an exception comes of a full disk, or the disk for checkpoints is full whatever the exception says."""
@@ -397,6 +402,35 @@ def _tell_of_exceptions(trial: Trial) -> None:
     sys.excepthook = hook
 
 
+def _tell_of_end(trial: Trial) -> None:
+    """The executor hears that this program ends before connections to other ranks are closed.
+
+    sys.excepthook does not see SystemExit. So sys.exit() notes the text that it is called with. If the program catches
+    that SystemExit, the text does no harm: it counts only if the exit status is not 0.
+    """
+    previous, process, text = sys.exit, os.getpid(), ""
+
+    def leave(status: typing.Any = None, /) -> typing.NoReturn:
+        nonlocal text
+        if threading.current_thread() is threading.main_thread():
+            text = "" if status is None or isinstance(status, int) else f"SystemExit: {status}"
+        previous(status)
+
+    def tell() -> None:
+        if os.getpid() == process:
+            with contextlib.suppress(OSError):  # nobody listens any more
+                trial.leave(text)
+
+    setattr(sys, "exit", leave)  # a rank has one trial
+    # Before functions of atexit, which may end process groups; not every Python has it.
+    getattr(threading, "_register_atexit", atexit.register)(tell)
+
+
+def _plain(message: str) -> str:
+    """Text for the executor: lone surrogates, as in names of files that are no UTF-8, are none."""
+    return message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
+
+
 def _cpus() -> int:
     """How many CPUs this process may use; all that there are where the system does not say, as on macOS."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -418,6 +452,7 @@ def _make() -> Trial:
                            f"and this package {_PROTOCOL}; use the package of the executor's release")
     trial = Trial(start, channel, is_to_claim)
     _tell_of_exceptions(trial)
+    _tell_of_end(trial)
     if not is_to_claim:
         trial.join()
     return trial

@@ -307,6 +307,7 @@ TEST(Messages, EachSurvivesARoundTrip) {
   ExpectRoundTrip(Progress{4});
   ExpectRoundTrip(Heartbeat{std::chrono::milliseconds(kSilenceMsMax)});
   ExpectRoundTrip(Waiting{.ranks = {1, 3}, .step = 7});
+  ExpectRoundTrip(Leaving{"bad config"});
   ExpectRoundTrip(ErrorText{"two\nlines", true});
   ExpectRoundTrip(ErrorText{.message = "no room", .disk_full = true});
   ExpectRoundTrip(Done{});

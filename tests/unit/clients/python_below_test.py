@@ -24,6 +24,8 @@ class Executor:
         self.listener.bind(str(path))
         self.listener.listen()
         self.said, self.claims, self.lock = [], {}, threading.Lock()
+        self.is_silent = False
+        self.reasons = []  # why programs left
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
@@ -44,12 +46,14 @@ class Executor:
         with self.lock:
             answer = self._answer(message, place)
             self.said.append((place.get("rank"), message["type"]))
-        if answer:
+        if answer and not self.is_silent:
             connection.sendall(json.dumps(answer).encode() + b"\n")
 
     def _answer(self, message, place):
         kind = message.pop("type")
         answer = None
+        if kind == "leaving":
+            self.reasons.append(message["message"])
         if kind == "join":
             place.update(message)
             answer = {**START, **message}
@@ -109,6 +113,26 @@ class Below(unittest.TestCase):
         ended = self.run_script(script)
         self.assertEqual((ended.returncode, ended.stdout),
                          (0, "process 7 already speaks as rank 0, so process 8 cannot\n"), ended.stderr)
+
+    def test_an_exit_with_a_text_is_told_before_functions_of_atexit(self):
+        self.run_script("import attune, atexit, sys\nattune.report({'a': 1})\n"
+                        "atexit.register(attune.heartbeat, 0)\nsys.exit('bad config')")
+        self.assertEqual(self.types()[-2:], ["leaving", "heartbeat"])
+        self.assertEqual(self.executor.reasons, ["SystemExit: bad config"])
+
+    def test_a_program_that_claims_nothing_tells_why_it_exits(self):
+        self.run_script("import attune, sys\nattune.init()\nsys.exit('bad config')")
+        self.assertEqual((self.types(), self.executor.reasons), (["join", "leaving"], ["SystemExit: bad config"]))
+
+    def test_an_end_without_a_text_has_none(self):
+        self.run_script("import attune\nattune.report({'a': 1})\nraise SystemExit(3)")
+        self.assertEqual(self.executor.reasons, [""])
+
+    def test_an_executor_that_does_not_answer_is_told_of(self):
+        self.executor.is_silent = True
+        ended = self.run_script("import attune, attune._connect\nattune._connect._ANSWER_S = 0.01\nattune.init()")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("has not answered", ended.stderr)
 
     def test_a_channel_that_is_lost_is_told_with_the_remedy(self):
         self.path.unlink()

@@ -10,6 +10,7 @@
 namespace attune::gang {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class DescendantsTest : public GangFixture {};
@@ -44,6 +45,13 @@ TEST_F(DescendantsTest, AnErrorOfAnyRankOfALauncherIsTheAttempts) {
   EXPECT_THAT(failure.message, HasSubstr("rank 1 of the launcher: no green"));
 }
 
+TEST_F(DescendantsTest, ARankOfALauncherThatSaysWhyItLeavesIsTheCauseAndNotItsVictim) {
+  const Failure failure =
+      RunToFailure(PlainWorker({"below", "join:1/2", "leaving:bad config", "join:0/2", "claim",
+                                "lost:it is gone", "exit:1"}));
+  EXPECT_EQ(failure.message, "rank 0: rank 1 of the launcher: bad config");
+}
+
 TEST_F(DescendantsTest, ASecondProcessForTheSameRankIsToldOfBoth) {
   // The first has claimed rank 0 and keeps its connection while the second tries.
   const GangSpec spec = PlainWorker({"join:0/1", "claim", "below", "join:0/1", "claim"});
@@ -65,6 +73,50 @@ TEST_F(DescendantsTest, ALauncherInAGangOfSeveralIsRefusedWithTheRemedy) {
   const GangSpec spec = PlainWorker({"0/join:1/4"}, 2);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 0), HasSubstr("resources.workers: 1"));
+}
+
+TEST_F(DescendantsTest, ARankOfALauncherThatLeavesWithoutAWordIsNotAwaitedForever) {
+  StartSupervisor({.timing = {.successor_grace = std::chrono::milliseconds(20)}});
+  const Failure failure =
+      RunToFailure(PlainWorker({"below", "visit:1/2", "join:0/2", "claim", "waiting:1", "hang"}));
+  EXPECT_THAT(failure.message, HasSubstr("rank 1 of the launcher has left"));
+}
+
+TEST_F(DescendantsTest, APlaceIsNotLeftOnceAnotherProgramHasIt) {
+  StartSupervisor({.timing = {.successor_grace = std::chrono::milliseconds(0)}});
+  const Ended ended = Run(PlainWorker(
+      {"below", "visit:1/2", "lodge:1/2", "visit:1/2", "join:0/2", "claim", "waiting:1"}));
+  EXPECT_EQ(ended.outcome, Outcome::kFinished) << ended.failure.value_or(Failure{}).message;
+}
+
+TEST_F(DescendantsTest, AProgramThatLeavesItsWrapperIsNotAwaitedForever) {
+  StartSupervisor({.timing = {.successor_grace = std::chrono::milliseconds(20)}});
+  const Failure failure =
+      RunToFailure(PlainWorker({"1/wrapped", "1/join:1/2", "1/exit:0", "0/waiting:1", "hang"}, 2));
+  EXPECT_EQ(failure.rank, 1);
+}
+
+TEST_F(DescendantsTest, ARankThatWaitsForAProgramThatHasFinishedTheStepHearsTheVerdict) {
+  const GangSpec spec = PlainWorker({"0/wrapped", "0/join:0/2", "0/claim", "0/progress:2",
+                                     "0/exit:0", "1/waiting:0", "1/read", "1/progress:2"},
+                                    2);
+  supervisor_->Run(spec);
+  EXPECT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
+  EXPECT_THAT(Log(spec, 1), HasSubstr(R"("action":"continue")"));
+  supervisor_->Cancel(spec.attempt, CancelReason::kFallen);
+  WaitForEnded(spec);
+}
+
+TEST_F(DescendantsTest, AJoinOutsideTheWorldIsRefusedWithTheRemedy) {
+  const GangSpec spec = PlainWorker({"join:1/1"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 0), AllOf(HasSubstr(R"("refused")"), HasSubstr("WORLD_SIZE")));
+}
+
+TEST_F(DescendantsTest, AClaimBeforeTheJoinIsRefused) {
+  const GangSpec spec = PlainWorker({"connect", "claim"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 0), HasSubstr(R"("refused")"));
 }
 
 TEST_F(DescendantsTest, ItsSocketGoesWithTheGang) {

@@ -167,7 +167,40 @@ TEST_F(GangFailure, OnceAllRanksHaveLeftNoCauseIsWaitedFor) {
             "echo '{\"type\":\"error\",\"message\":\"it is gone\",\"lost_peer\":true}' >&3\n"
             "exit 1"},
            2);
-  EXPECT_EQ(RunToFailure(spec).message, "rank 0: it is gone");
+  EXPECT_THAT(RunToFailure(spec).message, HasSubstr("rank 0: it is gone"));
+}
+
+TEST_F(GangFailure, ARankThatSaysThatItLeavesIsAwaitedAndNamed) {
+  // Rank 1 lives on until the test has seen that its victim is gone.
+  ASSERT_EQ(mkfifo((dir_.path() / "go.pipe").c_str(), 0600), 0);
+  StartSupervisor({.timing = {.victim_grace = std::chrono::milliseconds(0)}});
+  const GangSpec spec =
+      Spec({"/bin/sh", "-c",
+            "read start <&3\n"
+            "if [ $ATTUNE_RANK = 1 ]; then\n"
+            "  echo '{\"type\":\"leaving\",\"message\":\"bad config\"}' >&3\n"
+            "  echo > go.pipe; read line < go.pipe; exit 1\n"
+            "fi\n"
+            "read line < go.pipe\n"
+            "echo '{\"type\":\"error\",\"message\":\"it is gone\",\"lost_peer\":true}' >&3\n"
+            "exit 1"},
+           2);
+  supervisor_->Run(spec);
+  const std::vector<pid_t> pids = Pids(spec);
+  ASSERT_EQ(pids.size(), 2u);
+  while (kill(pids[0], 0) == 0) std::this_thread::yield();
+  WriteFile(dir_.path() / "go.pipe", "go\n");
+  const Failure failure = WaitForEnded(spec).failure.value_or(Failure{});
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.message, "rank 1: bad config");
+}
+
+TEST_F(GangFailure, ARankThatLeftWithStatusZeroIsNamedForItsVictims) {
+  const Failure failure = RunToFailure(
+      PlainWorker({"1/leaving:a warning", "1/exit:0", "lost:it is gone", "exit:1"}, 2));
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_THAT(failure.message, AllOf(HasSubstr("rank 1 has left with status 0 while rank 0"),
+                                     HasSubstr("it is gone")));
 }
 
 TEST_F(GangFailure, OfOneWhoseJobIsEndedTheExecutorIsToldToo) {

@@ -114,6 +114,21 @@ TEST_F(GangGrace, DescendantsGetSigtermWhenTheirRankHasLeftAndNotBefore) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kCancelled);
 }
 
+TEST_F(GangGrace, AnOrphanGetsSigtermWhenItsRankHasLeftAndNotBefore) {
+  const std::string near = MakeFifo("near");
+  const GangSpec spec = Start(
+      PlainWorker({"0/heir:near", "1/orphan-heir:told", "1/deaf", "progress:0", "hang"}, 2), kLong);
+  const UniqueFd orphan = OpenPidfd(NumberAfter(Log(spec, 1), "heir"));
+  supervisor_->Cancel(spec.attempt, CancelReason::kUnwanted);
+  AwaitTold(near);
+  pollfd ended{orphan.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&ended, 1, 0), 0);
+  EXPECT_FALSE(Told("told"));
+  kill(Pids(spec)[1], SIGKILL);
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kCancelled);
+  EXPECT_TRUE(Told("told"));
+}
+
 TEST_F(GangGrace, AGangEndsOnceItsLastProcessHasLeft) {
   const GangSpec spec = Start(PlainWorker({"deaf", "grandchild", "progress:0", "hang"}), kLong);
   const pid_t rank = Pids(spec)[0];

@@ -68,11 +68,16 @@ Json ReadLine() {
   return Json::parse(line);
 }
 
-// Connects to the executor's socket as the rank R of W ("R/W"), and prints the answer.
-void Join(const std::string& place) {
+// From now on this process speaks over a new connection to the executor's socket.
+void Connect() {
   const auto connected = attune::ConnectToPath(getenv("ATTUNE_CHANNEL"));
   if (!connected.ok()) _exit(93);
   channel = dup(connected.value().get());
+}
+
+// Connects as the rank R of W ("R/W"), and prints the answer.
+void Join(const std::string& place) {
+  Connect();
   const int rank = std::stoi(place);
   const int world_size = std::stoi(place.substr(place.find('/') + 1));
   Send({{"type", "join"},
@@ -98,9 +103,16 @@ void TrapSigterm(const std::string& file) {
   });
 }
 
-// A child that traps SIGTERM, from before this returns; this process does not.
-void StartHeir(const std::string& file, bool in_own_session) {
+// A child that traps SIGTERM, from before this returns; this process does not. With `is_orphan`
+// its parent is gone.
+void StartHeir(const std::string& file, bool in_own_session, bool is_orphan = false) {
   TrapSigterm(file);
+  const pid_t parent = is_orphan ? fork() : 0;
+  if (parent > 0) {
+    waitpid(parent, nullptr, 0);
+    signal(SIGTERM, SIG_DFL);
+    return;
+  }
   const pid_t pid = fork();
   if (pid == 0) {
     if (in_own_session) setsid();
@@ -108,6 +120,7 @@ void StartHeir(const std::string& file, bool in_own_session) {
   }
   signal(SIGTERM, SIG_DFL);
   std::cout << "heir " << pid << std::endl;
+  if (is_orphan) _exit(0);
 }
 
 void Do(const std::string& verb, const std::string& argument) {
@@ -144,12 +157,33 @@ void Do(const std::string& verb, const std::string& argument) {
     wait(&status);
     _exit(WEXITSTATUS(status));
   }
+  // The same, but the process stays when the program has ended.
+  if (verb == "wrapped" && fork() > 0) Hang();
+  // A program that joins as R of W ("R/W") and leaves, or stays.
+  if (verb == "visit" || verb == "lodge") {
+    std::cout.flush();
+    int joined[2];
+    if (pipe2(joined, O_CLOEXEC) != 0) _exit(94);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      Join(argument);
+      if (verb == "visit") _exit(0);
+      close(joined[1]);
+      Hang();
+    }
+    close(joined[1]);
+    char none;
+    if (read(joined[0], &none, 1) != 0) _exit(94);
+    if (verb == "visit") waitpid(pid, nullptr, 0);
+  }
+  if (verb == "connect") Connect();
   if (verb == "join") Join(argument);
   if (verb == "claim") {
     Send({{"type", "claim"}});
     std::cout << ReadLine().dump() << " " << getpid() << std::endl;
   }
   if (verb == "waiting") Send({{"type", "waiting"}, {"ranks", {step()}}, {"step", 2}});
+  if (verb == "leaving") Send({{"type", "leaving"}, {"message", argument}});
   if (verb == "error") Send({{"type", "error"}, {"message", argument}});
   if (verb == "full") Send({{"type", "error"}, {"message", argument}, {"disk_full", true}});
   if (verb == "done") Send({{"type", "done"}});
@@ -204,6 +238,7 @@ void Do(const std::string& verb, const std::string& argument) {
   if (verb == "deaf") signal(SIGTERM, SIG_IGN);
   if (verb == "heir") StartHeir(argument, false);
   if (verb == "far-heir") StartHeir(argument, true);
+  if (verb == "orphan-heir") StartHeir(argument, true, true);
   if (verb == "parent") std::cout << "parent " << getppid() << std::endl;
   if (verb == "kill") raise(static_cast<int>(step()));
   if (verb == "exit") _exit(static_cast<int>(step()));

@@ -109,7 +109,7 @@ TEST_F(ReplayTest, FaultsStandAtTheirPlaces) {
   EXPECT_EQ(Ask("", "0").status, 400);
   const Response pbt = Ask("scheduler: {name: pbt, perturbation_interval: 1}");
   EXPECT_EQ(pbt.status, 422);
-  EXPECT_THAT(pbt.body, HasSubstr("gives trials the weights of others"));
+  EXPECT_THAT(pbt.body, HasSubstr("scheduler.name: pbt"));
 }
 
 TEST_F(ReplayTest, TheScheduleOfATrialThatClonedNobodyIsASweepFileThatRuns) {
