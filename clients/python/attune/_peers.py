@@ -35,6 +35,7 @@ class Peers:
         self._address: str = start.get("address", "127.0.0.1")
         self._leader: Leader | None = None  # of rank 0
         self._connected: Follower | None = None  # of the others
+        self._lost: LostPeer | None = None  # of the others, once rank 0 has left: the executor answers from then on
 
     def open(self) -> None:
         """Lets rank 0 listen; the executor tells the others where."""
@@ -121,12 +122,14 @@ class Peers:
         wait = Wait(lambda _: f"rank {self._rank} waits in attune.report() at step {step} for rank 0, which has not called "
                     "it or still saves a checkpoint. Let every rank call it equally often, or rank 0 alone", say)
         try:
-            return self._follower(wait).hear(step, wait)
-        except LostPeer:
-            action = self._ask_executor(step) if self._is_on_one_host else None
-            if not action:
-                raise
-            return {"step": step, "action": action}
+            if not self._lost:
+                return self._follower(wait).hear(step, wait)
+        except LostPeer as lost:
+            self._lost = lost
+        action = self._ask_executor(step) if self._is_on_one_host else None
+        if not action:
+            raise typing.cast(LostPeer, self._lost)
+        return {"step": step, "action": action}
 
     def fetch(self, folder: pathlib.Path | None) -> None:
         """Takes the files that rank 0 shares into a new folder; none if there is no folder."""

@@ -364,6 +364,16 @@ class Gang(Client):
             self.verdict(one, 1, action)
             self.assertEqual(one.end()[:2], end)
 
+    def test_a_late_rank_hears_of_each_step_from_the_executor(self):
+        zero, one = self.gang("if attune.rank == 1: input()\nfor i in range(3): attune.report({'a': i})\nprint('on')")[0]
+        zero.end()
+        one.process.stdin.write("\n")
+        one.process.stdin.flush()
+        for step in 1, 2, 3:
+            self.assertEqual(one.receive("waiting")["step"], step)
+            self.verdict(one, step, "continue")
+        self.assertEqual(one.end()[:2], (0, "on\n"))
+
     def test_ranks_that_do_not_agree_on_every_rank_are_told(self):
         for who in (0, 1):
             ranks, _ = self.gang(f"attune.report({{'a': 1}}, checkpoint=lambda f: None, every_rank=attune.rank == {who})",
