@@ -328,7 +328,7 @@ class Trial:
                     save(partial)
                     self._peers.await_parts(step)
                 else:
-                    with self._peers.watching_lone_save(step):
+                    with self._peers.saving_alone(step):
                         save(partial)
                 path, digest, size = _checkpoint.finish(partial, directory, step, now, self.attempt,
                                                         self.world_size, self._sweep_config)
