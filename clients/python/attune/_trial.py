@@ -254,6 +254,8 @@ class Trial:
         action = self._await_verdict(now) if waits else "continue"
         self._peers.tell({"step": step, "action": action, "time": now})
         if action != "continue":
+            if threading.current_thread() is not threading.main_thread():
+                self._channel.send("done")  # the exception ends this thread only; the executor ends the process
             raise TrialEnded(action)
 
     def _is_to_wait(self, now: int) -> bool:

@@ -327,6 +327,18 @@ class Checkpoints(Client):
                       rank.receive("error")["message"])
 
 
+class Threads(Client):
+    def test_the_end_of_a_trial_that_a_thread_reports_is_told_to_the_executor(self):
+        report = "attune.report({'a': 1})"
+        thread = f"import threading; t = threading.Thread(target=lambda: {report}); t.start(); t.join(); print('on')"
+        for script, kinds, out in ((thread, ["done"], "on\n"), (report, [], "")):
+            rank = self.rank(script, milestone=1)
+            rank.receive("report")
+            self.verdict(rank, 1, "stop")
+            self.assertEqual([message["type"] for message in rank.rest() if message["type"] != "progress"], kinds)
+            self.assertEqual(rank.end()[:2], (0, out))
+
+
 class Gang(Client):
     def gang(self, script, **start):
         ranks = [self.rank(script, rank=rank, local_rank=rank, world_size=2, local_world_size=2, **start)
