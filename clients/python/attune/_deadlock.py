@@ -86,22 +86,21 @@ class Zero:
     def deadlock_with(self, rank: int, other: State) -> str:
         """Why rank 0 and this rank wait for each other, with {ranks} for the other one; empty: they do not."""
         mine = self.state
-        other_needs_zero = other.heard == self.told or other.is_in_collective_without(mine)
+        hears = other.heard == self.told
+        in_call = f"in torch.distributed.{mine.operation}() for {{ranks}}"
+        where = f"where {f'torch.distributed.{other.operation}()' if other.operation else 'attune.report()'} waits for rank 0"
         if self.saves_alone and mine.operation:
-            if not (mine.is_in_collective_without(other) and other_needs_zero or mine.is_in_another_collective_than(other)):
+            needs_zero = hears or other.is_in_collective_without(mine)
+            if not (mine.is_in_collective_without(other) and needs_zero or mine.is_in_another_collective_than(other)):
                 return ""
-            waits = f"is in torch.distributed.{other.operation}()" if other.operation else "waits for rank 0 in attune.report()"
-            return (f"the checkpoint function of rank 0 calls torch.distributed.{mine.operation}() at step {self.step}, which "
-                    f"{{ranks}} cannot join: each {waits}; pass every_rank=True and call attune.report() on every rank, so "
-                    "that every rank calls the function")
-        if other.heard == self.told and mine.is_in_collective_without(other):
-            return (f"rank 0 waits in torch.distributed.{mine.operation}() for {{ranks}}, and each waits in attune.report() "
-                    "for rank 0; let every rank call attune.report() equally often and at the same place among its "
-                    "collectives, or rank 0 alone")
+            return (f"the checkpoint function of rank 0 waits {in_call} at step {self.step}, {where}; call attune.report() "
+                    "with every_rank=True on every rank, so that every rank calls the function")
+        if hears and mine.is_in_collective_without(other):
+            return (f"rank 0 waits {in_call}, {where}; let every rank call attune.report() equally often and at the same "
+                    "place among its collectives, or rank 0 alone")
         if rank in self.missing and other.is_in_collective_without(mine):
-            return (f"rank 0 waits in attune.report() with every_rank=True at step {self.step} for {{ranks}}, and each waits "
-                    f"in torch.distributed.{other.operation}() for rank 0; call attune.report() with every_rank=True on "
-                    "every rank")
+            return (f"rank 0 waits in attune.report() with every_rank=True at step {self.step} for {{ranks}}, {where}; "
+                    "call attune.report() with every_rank=True on every rank")
         return ""
 
 
