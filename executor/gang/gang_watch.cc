@@ -166,12 +166,12 @@ void Gang::WatchForStall() {
 bool Gang::IsOver(const Rank& rank) const { return leaves_ && rank.slot().rank != 0; }
 
 // Once rank 0 has left as it was told to, the trial is decided. Ranks that never report do not hear
-// of it.
+// of it. Nor does the process of a rank 0 that says `done` and runs on.
 void Gang::OnRankZeroLeft() {
   if (!leaves_ || phase_ != Phase::kRunning || laggards_are_ended_) return;
   laggards_are_ended_ = true;
   laggards_ = services_.loop.After(services_.timing.follow_timeout,
-                                   [this] { End(Outcome::kFinished, {}); });
+                                   [this] { EndWithGrace(Outcome::kFinished, {}); });
 }
 
 void Gang::OnFinished() {

@@ -29,7 +29,7 @@ _NO_WAY_PAUSE_S = 1
 _LINE_BYTES_MAX = 64 * 1024
 _PIECE_BYTES = 1 << 20
 _SAY_AFTER_S = 1  # until the executor hears that a rank waits for others
-LOG_AFTER_S = 5  # until the log says so
+_LOG_AFTER_S = 5  # until the log says so
 
 
 class LostPeer(RuntimeError):
@@ -43,7 +43,7 @@ class Wait:
         """`text(ranks)` is the line for the log, `say(ranks)` tells the executor."""
         self._text, self._say = text, say
         self._began = time.monotonic()
-        self._due = [_SAY_AFTER_S, LOG_AFTER_S]
+        self._due = [_SAY_AFTER_S, _LOG_AFTER_S]
 
     def timeout(self) -> float | None:
         """How many seconds to wait before the next tick(); None: until there is an answer."""
@@ -65,7 +65,7 @@ class _Other:
         self.socket = connected
         self.rank: int | None = None
         self.said: collections.deque[typing.Any] = collections.deque()  # what nobody has asked for yet
-        self.waits_at: int | None = None  # the step at which it has been waiting for rank 0 for a while
+        self.stuck: Message | None = None  # what it waits for, as it has said since the last take_stuck()
         self.gone = ""  # why it is, if it is
         self._unread, self.unsent = b"", b""
         connected.setblocking(False)
@@ -87,8 +87,8 @@ class _Other:
             self.gone = self.gone or str(error)
 
     def _take(self, message: typing.Any) -> None:
-        if isinstance(message, dict) and "waits_at" in message:
-            self.waits_at = message["waits_at"]
+        if isinstance(message, dict) and "stuck" in message:
+            self.stuck = message["stuck"]
         else:
             self.said.append(message)
 
@@ -117,6 +117,7 @@ class Leader:
         self._listener.setblocking(False)
         self._others: dict[int, _Other] = {}
         self._words: list[bytes] = []  # all that was told, until every rank has connected
+        self.told = 0  # words about steps
         self._changed = threading.Condition()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -145,6 +146,7 @@ class Leader:
         """To all others, without waiting for them. Raises LostPeer if one has connected and gone."""
         line = json.dumps(message).encode() + b"\n"
         with self._changed:
+            self.told += "step" in message
             if len(self._others) < self._world_size - 1:
                 self._words.append(line)
             for rank, other in self._others.items():
@@ -182,10 +184,18 @@ class Leader:
                 wait.tick(missing)
             self._take()
 
-    def waiting_at(self, step: int) -> list[int]:
-        """The ranks that have been waiting at this step for a while."""
+    def take_stuck(self) -> dict[int, Message]:
+        """What ranks wait for that have said so since the last call."""
         with self._changed:
-            return sorted(rank for rank, other in self._others.items() if other.waits_at == step)
+            stuck = {rank: other.stuck for rank, other in self._others.items() if other.stuck}
+            for other in self._others.values():
+                other.stuck = None
+        return stuck
+
+    def missing(self) -> list[int]:
+        """The ranks that have said nothing since the last hear_all()."""
+        with self._changed:
+            return [rank for rank, other in self._others.items() if not other.said]
 
     def _hear_here(self) -> dict[int, Message]:
         """As hear_all(), while there is no thread yet."""
@@ -269,6 +279,7 @@ class Follower:
             self._socket = _connect(host, port)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._file = self._socket.makefile("rb")
+            self._using = threading.Lock()
             self.say({"gang": gang, "rank": rank})
 
     def close(self) -> None:
@@ -288,13 +299,14 @@ class Follower:
 
     def _has_word(self, timeout: float | None) -> bool:
         """Whether there is something to read within this time; the file may hold more than a line."""
-        with _talking_to(0):
+        with _talking_to(0), self._using:
             self._socket.setblocking(False)
             try:
                 buffered = self._file.peek(1)
             finally:
                 self._socket.setblocking(True)
-        return bool(buffered) or bool(select.select([self._socket], [], [], timeout)[0])
+        with _talking_to(0):
+            return bool(buffered) or bool(select.select([self._socket], [], [], timeout)[0])
 
     def _receive(self) -> Message:
         with _talking_to(0):
@@ -326,7 +338,8 @@ class Follower:
             yield piece
 
     def say(self, message: Message) -> None:
-        with _talking_to(0):
+        """To rank 0, from any thread."""
+        with _talking_to(0), self._using:
             _send(self._socket, message)
 
 

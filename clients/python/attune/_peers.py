@@ -10,8 +10,9 @@ import threading
 import time
 import typing
 
+from attune import _deadlock
 from attune._channel import Channel, Message
-from attune._control import LOG_AFTER_S, Follower, Leader, LostPeer, Wait
+from attune._control import Follower, Leader, LostPeer, Wait
 
 if typing.TYPE_CHECKING:
     import pathlib
@@ -35,6 +36,15 @@ class Peers:
         self._address: str = start.get("address", "127.0.0.1")
         self._leader: Leader | None = None  # of rank 0
         self._connected: Follower | None = None  # of the others
+        self._lost: LostPeer | None = None  # of the others, once rank 0 has left: the executor answers from then on
+        self._rendezvous: Message | None = None  # where rank 0 listens, as the others hear
+        self._listening = threading.RLock()  # of the others: held by the thread that reads the channel
+        self._thread = threading.main_thread().ident or 0  # that reports
+        self._heard = 0  # words of rank 0 about steps
+        self._judge = _deadlock.Judge()  # of rank 0
+        self._told_wait: _deadlock.State | None = None  # what this rank waited for when it looked last
+        self._waits_at: int | None = None  # the step at which this rank waits for others in a report
+        self._saves_alone_at: int | None = None  # the step at which rank 0 saves and the others do not
 
     def open(self) -> None:
         """Lets rank 0 listen; the executor tells the others where."""
@@ -51,9 +61,12 @@ class Peers:
             self._leader.tell(message)
 
     def serve(self) -> None:
-        """Lets the others connect from now on, whatever this rank does."""
+        """Lets the others connect from now on, whatever this rank does, and watches whether ranks wait for each other."""
         if self._leader:
             self._leader.serve()
+            _deadlock.every(_deadlock.LOOK_S, self._look_for_deadlock)
+        elif self._world_size > 1:
+            _deadlock.every(_deadlock.LOOK_S / 2, self._tell_of_wait)
 
     def leave(self) -> None:
         """Waits until the words of rank 0 are sent, in a gang over several hosts.
@@ -79,54 +92,60 @@ class Peers:
 
     def _await_all(self, step: int, what: str) -> None:
         if self._leader:
-            self._leader.hear_all(Wait(
-                lambda ranks: f"rank 0 waits in attune.report() at step {step} for {_listed(ranks)}, which {what}",
-                lambda ranks: self._channel.send("waiting", ranks=ranks, step=step)))
+            with self._waiting_at(step):
+                self._leader.hear_all(Wait(
+                    lambda ranks: f"rank 0 waits in attune.report() at step {step} for {_deadlock.listed(ranks)}, which {what}",
+                    lambda ranks: self._channel.send("waiting", ranks=ranks, step=step)))
 
     @contextlib.contextmanager
-    def watching_lone_save(self, step: int) -> typing.Iterator[None]:
-        """Ends this rank if it calls a collective while the others wait for it: nobody would ever answer."""
-        leader, before = self._leader, _collectives()
-        if not leader or before is None:
-            yield
-            return
-
-        def look() -> None:
-            waiting = leader.waiting_at(step)
-            if waiting and _collectives() != before:
-                message = (f"the checkpoint function of rank 0 calls a collective of torch.distributed at step {step}, "
-                           f"and {_listed(waiting)} cannot answer while waiting for rank 0 in attune.report(); pass "
-                           "every_rank=True, so that every rank calls the function")
-                print(f"attune: {message}", file=sys.stderr, flush=True)
-                self._channel.send("error", message=message)
-                os._exit(1)
-
-        watch = threading.Timer(LOG_AFTER_S, look)
-        watch.daemon = True
-        watch.start()
+    def saving_alone(self, step: int) -> typing.Iterator[None]:
+        """While rank 0 saves and the others do not: a collective would wait for them."""
+        self._thread, self._saves_alone_at = threading.get_ident(), step
         try:
             yield
         finally:
-            watch.cancel()
+            self._saves_alone_at = None
+
+    @contextlib.contextmanager
+    def _waiting_at(self, step: int) -> typing.Iterator[None]:
+        self._thread, self._waits_at = threading.get_ident(), step
+        try:
+            yield
+        finally:
+            self._waits_at = None
+
+    def _look_for_deadlock(self) -> None:
+        """Ends rank 0 if others and it wait for each other."""
+        leader = typing.cast(Leader, self._leader)
+        waits, saves = self._waits_at, self._saves_alone_at
+        others = {rank: _deadlock.State(**message) for rank, message in leader.take_stuck().items()}
+        problem = self._judge.look(_deadlock.Zero(
+            _deadlock.state_of(self._thread), leader.told, tuple(leader.missing()) if waits is not None else (),
+            step=next((step for step in (waits, saves) if step is not None), 0), saves_alone=saves is not None), others)
+        if problem:
+            print(f"attune: {problem}", file=sys.stderr, flush=True)
+            self._channel.send("error", message=problem)
+            os._exit(1)
 
     # ---- for the others
 
     def hear(self, step: int) -> Message:
         """What rank 0 says at this step; if it has left, what the executor knows of it."""
-        def say(ranks: list[int]) -> None:
-            self._channel.send("waiting", ranks=ranks, step=step)
-            if self._connected:
-                self._connected.say({"waits_at": step})
-
         wait = Wait(lambda _: f"rank {self._rank} waits in attune.report() at step {step} for rank 0, which has not called "
-                    "it or still saves a checkpoint. Let every rank call it equally often, or rank 0 alone", say)
+                    "it or still saves a checkpoint. Let every rank call it equally often, or rank 0 alone",
+                    lambda ranks: self._channel.send("waiting", ranks=ranks, step=step))
         try:
-            return self._follower(wait).hear(step, wait)
-        except LostPeer:
-            action = self._ask_executor(step) if self._is_on_one_host else None
-            if not action:
-                raise
-            return {"step": step, "action": action}
+            if not self._lost:
+                with self._waiting_at(step):
+                    word = self._follower(wait).hear(step, wait)
+                    self._heard += 1
+                    return word
+        except LostPeer as lost:
+            self._lost = lost
+        action = self._ask_executor(step) if self._is_on_one_host else None
+        if not action:
+            raise typing.cast(LostPeer, self._lost)
+        return {"step": step, "action": action}
 
     def fetch(self, folder: pathlib.Path | None) -> None:
         """Takes the files that rank 0 shares into a new folder; none if there is no folder."""
@@ -136,24 +155,45 @@ class Peers:
         """To rank 0, which waits for it."""
         self._follower().say(message)
 
+    def _tell_of_wait(self) -> None:
+        """Tells rank 0, at each look, what this rank still waits for."""
+        heard = self._heard
+        state = _deadlock.state_of(self._thread, heard if self._waits_at is not None else None)
+        before, self._told_wait = self._told_wait, state
+        if not state.waits or state != before or not self._listening.acquire(blocking=False):
+            return
+        try:
+            with contextlib.suppress(LostPeer, OSError):
+                if follower := self._connect(time.monotonic()):
+                    follower.say({"stuck": state.message()})
+        finally:
+            self._listening.release()
+
     def _ask_executor(self, step: int) -> str | None:
         """The action at this step, if rank 0 has reported it and left; None if there is no answer."""
         self._channel.send("waiting", ranks=[0], step=step)
         until = time.monotonic() + _ANSWER_S
-        answer = self._next("verdict", until)
-        while answer and answer["step"] != step:
+        with self._listening:
             answer = self._next("verdict", until)
+            while answer and answer["step"] != step:
+                answer = self._next("verdict", until)
         return answer["action"] if answer else None
 
     def _follower(self, wait: Wait | None = None) -> Follower:
-        if not self._connected:
-            message = None
-            while not message:
+        with self._listening:
+            while True:
                 timeout = wait.timeout() if wait else None
-                message = self._next("rendezvous", None if timeout is None else time.monotonic() + timeout)
+                if follower := self._connect(None if timeout is None else time.monotonic() + timeout):
+                    return follower
                 if wait:
                     wait.tick([0])
-            self._connected = Follower(message["host"], message["port"], self._gang, self._rank)
+
+    def _connect(self, until: float | None) -> Follower | None:
+        """The connection to rank 0; None if the executor has not said until then where it listens."""
+        if not self._connected:
+            self._rendezvous = self._rendezvous or self._next("rendezvous", until)
+            if self._rendezvous:
+                self._connected = Follower(self._rendezvous["host"], self._rendezvous["port"], self._gang, self._rank)
         return self._connected
 
     def _next(self, kind: str, until: float | None) -> Message | None:
@@ -163,22 +203,3 @@ class Peers:
             if message["type"] == kind:
                 return message
         return None
-
-
-def _collectives() -> int | None:
-    """How many collectives this process has called in torch's default group; None if that is not known."""
-    distributed = sys.modules.get("torch.distributed")
-    try:
-        if distributed and distributed.is_available() and distributed.is_initialized():
-            count: int = distributed.group.WORLD._get_sequence_number_for_group()
-            return count
-    except (AttributeError, RuntimeError):
-        pass
-    return None
-
-
-def _listed(ranks: list[int]) -> str:
-    """Ranks as text: "rank 1", "ranks 1 and 2"."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

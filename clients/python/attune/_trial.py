@@ -259,6 +259,8 @@ class Trial:
         action = self._await_verdict(now) if waits else "continue"
         self._peers.tell({"step": step, "action": action, "time": now})
         if action != "continue":
+            if threading.current_thread() is not threading.main_thread():
+                self._channel.send("done")  # the exception ends this thread only; the executor ends the process
             raise TrialEnded(action)
 
     def _is_to_wait(self, now: int) -> bool:
@@ -333,7 +335,7 @@ class Trial:
                     save(partial)
                     self._peers.await_parts(step)
                 else:
-                    with self._peers.watching_lone_save(step):
+                    with self._peers.saving_alone(step):
                         save(partial)
                 path, digest, size = _checkpoint.finish(partial, directory, step, now, self.attempt,
                                                         self.world_size, self._sweep_config)

@@ -337,6 +337,18 @@ class Checkpoints(Client):
                       rank.receive("error")["message"])
 
 
+class Threads(Client):
+    def test_the_end_of_a_trial_that_a_thread_reports_is_told_to_the_executor(self):
+        report = "attune.report({'a': 1})"
+        thread = f"import threading; t = threading.Thread(target=lambda: {report}); t.start(); t.join(); print('on')"
+        for script, kinds, out in ((thread, ["done"], "on\n"), (report, [], "")):
+            rank = self.rank(script, milestone=1)
+            rank.receive("report")
+            self.verdict(rank, 1, "stop")
+            self.assertEqual([message["type"] for message in rank.rest() if message["type"] != "progress"], kinds)
+            self.assertEqual(rank.end()[:2], (0, out))
+
+
 class Gang(Client):
     def gang(self, script, **start):
         ranks = [self.rank(script, rank=rank, local_rank=rank, world_size=2, local_world_size=2, **start)
@@ -373,6 +385,16 @@ class Gang(Client):
             self.assertEqual((waiting["ranks"], waiting["step"]), ([0], 1))
             self.verdict(one, 1, action)
             self.assertEqual(one.end()[:2], end)
+
+    def test_a_late_rank_hears_of_each_step_from_the_executor(self):
+        zero, one = self.gang("if attune.rank == 1: input()\nfor i in range(3): attune.report({'a': i})\nprint('on')")[0]
+        zero.end()
+        one.process.stdin.write("\n")
+        one.process.stdin.flush()
+        for step in 1, 2, 3:
+            self.assertEqual(one.receive("waiting")["step"], step)
+            self.verdict(one, step, "continue")
+        self.assertEqual(one.end()[:2], (0, "on\n"))
 
     def test_ranks_that_do_not_agree_on_every_rank_are_told(self):
         for who in (0, 1):

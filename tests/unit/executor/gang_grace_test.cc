@@ -48,6 +48,17 @@ TEST_F(GangGrace, RanksGetSigtermAndLeaveByThemselves) {
   EXPECT_TRUE(Told("saved-1"));
 }
 
+TEST_F(GangGrace, RankZeroThatSaysDoneAndRunsOnGetsSigterm) {
+  StartSupervisor({.timing = {.follow_timeout = milliseconds(20)}});
+  GangSpec spec = PlainWorker({"trap:saved", "ask:1", "read", "done", "hang"}, 1);
+  spec.grace = kLong;
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+  EXPECT_TRUE(Told("saved"));
+}
+
 TEST_F(GangGrace, RanksOfALauncherDoAsWell) {
   const std::filesystem::path program = dir_.path() / "worker";
   std::filesystem::copy_file(ATTUNE_TEST_LAUNCHABLE_WORKER, program);

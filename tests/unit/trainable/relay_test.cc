@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "attune/error.h"
@@ -73,6 +74,23 @@ TEST(RelayTest, RankZeroCanLeaveARankThatNeverListens) {
     static std::barrier both(2);
     both.arrive_and_wait();
   });
+}
+
+TEST(RelayTest, LateRanksHearAllThatRankZeroSaidBeforeItLeft) {
+  for (const char* host : {"", "127.0.0.1"}) {
+    std::atomic<bool> has_left = false;
+    RunGang(4, host, [&](int rank, Relay relay) {
+      if (rank > 0) has_left.wait(false);
+      for (std::int64_t step = 1; step <= 3; ++step) {
+        EXPECT_EQ(Told(relay, rank == 0 ? step : -1), step) << "on rank " << rank;
+      }
+      relay.Leave();
+      if (rank > 0) return;
+      { const Relay ended = std::move(relay); }  // as at the end of its process
+      has_left = true;
+      has_left.notify_all();
+    });
+  }
 }
 
 TEST(RelayTest, ARankThatIsGoneIsALostPeerToThoseNextToIt) {

@@ -1,0 +1,141 @@
+"""Finds ranks that wait for each other: one in attune.report(), the other in a collective of torch.distributed."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import threading
+import typing
+import zlib
+
+from attune._channel import Message
+
+LOOK_S = 1.0  # of rank 0; the others look twice as often, so that each look of rank 0 has news of them
+_LOOKS = 5  # in a row find the same until that counts as a deadlock
+
+# No rank leaves one of these before every rank of the group has called it.
+_OPERATIONS = frozenset((
+    "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
+    "monitored_barrier", "reduce_scatter", "reduce_scatter_tensor"))
+# In a group of two the same holds for these, and both count them alike.
+_OPERATIONS_OF_TWO = frozenset(("broadcast", "gather", "recv", "reduce", "scatter", "send"))
+_MODULE = "torch.distributed.distributed_c10d"
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What a rank waits for, as far as that can be known."""
+
+    counts: dict[str, int]  # group of torch.distributed → how many collectives this rank has called in it
+    operation: str = ""  # the collective that it is in; empty: none
+    group: str = ""  # the group of that
+    heard: int | None = None  # how many words of rank 0 it has heard, if it waits for another one
+
+    @property
+    def waits(self) -> bool:
+        return bool(self.operation) or self.heard is not None
+
+    def message(self) -> Message:
+        return dataclasses.asdict(self)
+
+    def is_in_collective_without(self, other: State) -> bool:
+        """Whether this rank is in a collective that ends only when the other one calls it, which has not."""
+        return bool(self.operation) and self.group in other.counts and self.counts[self.group] > other.counts[self.group]
+
+    def is_in_another_collective_than(self, other: State) -> bool:
+        """Whether both ranks are in the same place of the same group, and in different collectives."""
+        return ({self.operation, other.operation} <= _OPERATIONS and self.group == other.group and
+                self.operation != other.operation and self.counts[self.group] == other.counts[self.group])
+
+
+def state_of(thread: int, heard: int | None = None) -> State:
+    """What this process waits for if this thread of it trains and reports."""
+    counts: dict[str, int] = {}
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed and distributed.is_available() and distributed.is_initialized():
+            frame = sys._current_frames().get(thread)
+            groups = list(distributed.distributed_c10d._world.pg_names)
+            counts = {_name(distributed, each): each._get_sequence_number_for_group() for each in groups}
+            if frame and frame.f_globals.get("__name__") == _MODULE:
+                group, operation = frame.f_locals.get("group") or distributed.group.WORLD, frame.f_code.co_name
+                is_of_two = len(distributed.get_process_group_ranks(group)) == 2
+                if operation in _OPERATIONS or is_of_two and operation in _OPERATIONS_OF_TWO:
+                    return State(counts, operation, _name(distributed, group), heard)
+    except (AttributeError, KeyError, RuntimeError, ValueError):
+        return State({}, heard=heard)  # a torch or a backend without these
+    return State(counts, heard=heard)
+
+
+def _name(distributed: typing.Any, group: typing.Any) -> str:
+    """A name of a group that is the same on all of its ranks."""
+    ranks = distributed.get_process_group_ranks(group)
+    return f"{group.group_name}/{zlib.crc32(repr(ranks).encode())}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Zero:
+    """What rank 0 waits for, and where it is in its reports."""
+
+    state: State
+    told: int  # how many words it has told the others
+    missing: tuple[int, ...] = ()  # the ranks that it waits for in a report
+    step: int = 0  # of the report that it is in
+    saves_alone: bool = False  # it is in the checkpoint function, which the others do not call
+
+    def deadlock_with(self, rank: int, other: State) -> str:
+        """Why rank 0 and this rank wait for each other, with {ranks} for the other one; empty: they do not."""
+        mine = self.state
+        hears = other.heard == self.told
+        in_call = f"in torch.distributed.{mine.operation}() for {{ranks}}"
+        where = f"where {f'torch.distributed.{other.operation}()' if other.operation else 'attune.report()'} waits for rank 0"
+        if self.saves_alone and mine.operation:
+            needs_zero = hears or other.is_in_collective_without(mine)
+            if not (mine.is_in_collective_without(other) and needs_zero or mine.is_in_another_collective_than(other)):
+                return ""
+            return (f"the checkpoint function of rank 0 waits {in_call} at step {self.step}, {where}; call attune.report() "
+                    "with every_rank=True on every rank, so that every rank calls the function")
+        if hears and mine.is_in_collective_without(other):
+            return (f"rank 0 waits {in_call}, {where}; let every rank call attune.report() equally often and at the same "
+                    "place among its collectives, or rank 0 alone")
+        if rank in self.missing and other.is_in_collective_without(mine):
+            return (f"rank 0 waits in attune.report() with every_rank=True at step {self.step} for {{ranks}}, {where}; "
+                    "call attune.report() with every_rank=True on every rank")
+        return ""
+
+
+class Judge:
+    """Decides on rank 0 whether other ranks and it wait for each other."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[str, State, State]] = {}  # rank → what the last look has found
+        self._looks: dict[int, int] = {}  # rank → how many looks in a row have found it
+
+    def look(self, zero: Zero, others: dict[int, State]) -> str | None:
+        """Takes what ranks wait for at this moment; returns the error once that is certain to be a deadlock."""
+        reasons = {rank: zero.deadlock_with(rank, other) for rank, other in others.items()}
+        found = {rank: (reason, zero.state, others[rank]) for rank, reason in reasons.items() if reason}
+        self._looks = {rank: self._looks.get(rank, 0) + 1 if self._found.get(rank) == each else 1 for rank, each in found.items()}
+        self._found = found
+        for rank, looks in self._looks.items():
+            if looks >= _LOOKS:
+                return reasons[rank].format(ranks=listed(sorted(each for each in found if reasons[each] == reasons[rank])))
+        return None
+
+
+def listed(ranks: typing.Sequence[int]) -> str:
+    """Ranks as text: "rank 1", "ranks 1 and 2"."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def every(seconds: float, look: typing.Callable[[], None]) -> None:
+    """Calls look() periodically, in the background, until the process ends."""
+    never = threading.Event()
+
+    def run() -> None:
+        while not never.wait(seconds):
+            look()
+
+    threading.Thread(target=run, name="attune-watch", daemon=True).start()
