@@ -82,6 +82,8 @@ def show_results(sweep, folder):
 def ask_and_tell(server):
     """Trains the trials of a sweep in this program."""
     sweep = server.create(ASKED)
+    if trial := sweep.ask():
+        trial.release()  # gives it back: the loop below, or another program, gets it
     while trial := sweep.ask():
         print(f"trial {trial.number}, attempt {trial.attempt}, lease {trial.epoch}, seed {trial.seed}: has done step "
               f"{trial.step}, and the next decision is at step {trial.milestone}")

@@ -122,7 +122,7 @@ class Placement(EndToEnd):
         self.assertEqual(trial["attempts"][1]["resumed_from"], 2)
         self.assertEqual(self.hosts(self.get(f"/sweeps/{sweep_id}/trials/1")), ["b"])
         self.assertRegex(trial["attempts"][0]["failure"],
-                         r'its log says "GPU 0: uncorrectable ECC error" \(failure.on_log: uncorrectable ECC\)')
+                         r'its log says "(SystemExit: )?GPU 0: uncorrectable ECC error" \(failure.on_log: uncorrectable ECC\)')
 
     def test_a_sweep_without_hosts_says_so_and_continues_when_its_host_is_resumed(self):
         self.start_executor("a", breaks_at=3)

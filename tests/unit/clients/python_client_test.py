@@ -46,7 +46,7 @@ class Reports(Client):
         self.verdict(rank, 2, "continue", milestone=4)
         self.assertEqual([rank.receive("report")["waits"] for _ in range(2)], [False, True])
         self.verdict(rank, 4, "stop")
-        self.assertEqual(rank.rest()[-1]["type"], "progress")
+        self.assertEqual([message["type"] for message in rank.rest()[-2:]], ["progress", "leaving"])
         self.assertEqual(rank.end()[0], 0)
 
     def test_waits_after_a_yield_with_a_checkpoint_before(self):
@@ -341,7 +341,7 @@ class Threads(Client):
     def test_the_end_of_a_trial_that_a_thread_reports_is_told_to_the_executor(self):
         report = "attune.report({'a': 1})"
         thread = f"import threading; t = threading.Thread(target=lambda: {report}); t.start(); t.join(); print('on')"
-        for script, kinds, out in ((thread, ["done"], "on\n"), (report, [], "")):
+        for script, kinds, out in ((thread, ["done", "leaving"], "on\n"), (report, ["leaving"], "")):
             rank = self.rank(script, milestone=1)
             rank.receive("report")
             self.verdict(rank, 1, "stop")
@@ -411,7 +411,7 @@ class Gang(Client):
         script = ("attune.report({'a': 1}, checkpoint=lambda f: (f / str(attune.rank)).touch(), "
                   "every_rank=True)")
         ranks, _ = self.gang(script, checkpoint_dir=str(self.folder), checkpoint_every=1)
-        self.assertEqual({m["type"] for m in ranks[1].rest()}, {"heartbeat", "progress"})
+        self.assertEqual({m["type"] for m in ranks[1].rest()}, {"heartbeat", "progress", "leaving"})
         path = pathlib.Path(ranks[0].receive("checkpoint")["path"])
         self.assertEqual({f.name for f in path.iterdir()},
                          {"0", "1", "attune-config.json", "manifest.json"})
