@@ -65,7 +65,7 @@ class Replay(EndToEnd):
         for words, said in ((["--scheduler", "ashaa"], "did you mean asha?"),
                             (["--scheduler", "asha", "--set", "reduction_facter=3"],
                              "did you mean reduction_factor?"),
-                            (["--set", "x"], "write KEY=VALUE"),
+                            (["--set", "x"], "is not KEY=VALUE"),
                             (["--set", "command=x"], "unknown key")):
             code, out, err = self.attune("replay", "s1", "--data-dir", self.data, *words)
             self.assertEqual(code, 2, out + err)
@@ -79,7 +79,7 @@ class Replay(EndToEnd):
         answer = max(answers, key=lambda one: len(one["schedule"]))
         schedule = {part["step"]: part["config"]["x"] for part in answer["schedule"]}
         self.assertGreaterEqual(len(schedule), 3, answers)
-        for answer in answers:  # each trial was really trained with this schedule
+        for one in answers:  # each trial was really trained with this schedule
             own = [part["step"] for part in one["schedule"] if part["trial"] == one["trial"]]
             self.check_scores(f"/sweeps/s1/trials/{one['trial']}", one["schedule"], own[-1])
 

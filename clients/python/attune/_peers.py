@@ -144,7 +144,7 @@ class Peers:
             self._lost = lost
         action = self._ask_executor(step) if self._is_on_one_host else None
         if not action:
-            raise typing.cast(LostPeer, self._lost)
+            raise self._lost
         return {"step": step, "action": action}
 
     def fetch(self, folder: pathlib.Path | None) -> None:

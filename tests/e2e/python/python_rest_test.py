@@ -149,7 +149,7 @@ class Https(Client):
     def test_half_of_what_it_takes_is_refused(self):
         code, _, err = self.attune("serve", "--data-dir", self.data, "--tls-cert", self.certificate)
         self.assertEqual(code, 2)
-        self.assertIn("HTTPS takes all three", err)
+        self.assertIn("--https-host, --tls-cert, --tls-key", err)
 
 
 class Tokens(Client):
