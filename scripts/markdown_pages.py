@@ -79,6 +79,16 @@ def blocks(text):
     return found
 
 
+def code(text, language, name="", heading=None):
+    """The code of each block of a language that is this file; None: of any file, or of none.
+
+    With a heading of level 2, only of the blocks below it.
+    """
+    if heading is not None:
+        text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return [block.code for block in blocks(text) if block.language == language and name in (None, block.name)]
+
+
 def prose_lines(text):
     """(line number, line) of each line outside of fenced blocks and of what a generator writes.
 

@@ -18,12 +18,12 @@ import collections
 import io
 import pathlib
 import re
-import subprocess
 import sys
 import tokenize
 from typing import NamedTuple
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import markdown_pages as markdown
+from markdown_pages import ROOT
 
 RATE_MAX = 8  # hits per 10,000 words
 SMALL_WORDS = 5000  # up to this number of words, a folder may have SMALL_HITS_MAX hits instead
@@ -92,11 +92,8 @@ class Count:
 
 
 def _prose_of_markdown(text):
-    in_code = False
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith("```"):
-            in_code = not in_code
-        elif not in_code and not line.startswith("#"):
+    for number, line in enumerate(markdown.without_code(text).split("\n"), 1):
+        if not line.startswith("#"):
             yield number, line
 
 
@@ -262,9 +259,9 @@ def faults(counts, limits):
     return found + [f"{row}: has a limit, but no text; remove its line of LIMITS" for row in limits if row not in counts]
 
 
-def tracked():
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return [pathlib.Path(name) for name in listed.split("\0") if name and "/data/" not in name and (ROOT / name).is_file()]
+def sources():
+    paths = [path.relative_to(ROOT) for path in markdown.tracked() if path.is_file()]
+    return [path for path in paths if "data" not in path.parts[1:]]
 
 
 def main():
@@ -274,7 +271,7 @@ def main():
     parser.add_argument("--limits", action="store_true")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="only these files and folders")
     arguments = parser.parse_args()
-    files = [path for path in tracked() if not arguments.paths or any(path.is_relative_to(each) for each in arguments.paths)]
+    files = [path for path in sources() if not arguments.paths or any(path.is_relative_to(each) for each in arguments.paths)]
     counts, unused = count(files, exemptions())
     if arguments.check:
         found = faults(counts, LIMITS) + [f"plain_words_exempt.txt: no hit in {entry}" for entry in sorted(unused)]

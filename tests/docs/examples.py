@@ -91,7 +91,7 @@ def no_process_left():
     finally:
         deadline = time.monotonic() + _GRACE_S
         while _end_children(signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL):
-            time.sleep(0.05)
+            time.sleep(0.05)  # to wait for any child has no time limit
 
 
 # Brings up the loopback interface (SIOCSIFFLAGS: IFF_UP | IFF_RUNNING), then runs a command.
@@ -181,9 +181,9 @@ def check_fragment(block):
         file.write_text(yaml.safe_dump(_without(fragment, MINIMAL_SWEEP)) + block.code)
         program = fragment.get("command", ["true"])[0]
         if "/" in program and not os.path.isabs(program):
-            stub = pathlib.Path(folder) / program
-            stub.parent.mkdir(parents=True, exist_ok=True)
-            stub.touch(0o755)
+            executable = pathlib.Path(folder) / program
+            executable.parent.mkdir(parents=True, exist_ok=True)
+            executable.touch(0o755)
         done = subprocess.run([BUILD / "attune", "sweep", "validate", "sweep.yaml"], cwd=folder, capture_output=True, text=True)
     if done.returncode:
         raise Fault(f"not valid over a minimal sweep: {done.stderr.strip()}")

@@ -2,6 +2,10 @@
 
 import pathlib
 import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import markdown_pages as markdown  # noqa: E402
 
 # Comments with these words mark functions that programs do not call.
 _INTERNAL = re.compile(r"[Ff]or the SDK's own use|Called by Context|Made by|Said by the SDK|Main\(\) calls")
@@ -101,5 +105,5 @@ def code_of_examples(root):
     root = pathlib.Path(root)
     texts = [path.read_text() for ending in ("cc", "h") for path in sorted(root.glob(f"examples/**/*.{ending}"))]
     for page in ("README.md", "docs/reference/cpp-sdk.md", "docs/how-to/checkpoints.md"):
-        texts += re.findall(r"```cpp\n(.*?)```", (root / page).read_text(), re.S)
+        texts += markdown.code((root / page).read_text(), "cpp")
     return re.sub(r"//[^\n]*", "", "\n".join(texts))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import unittest
@@ -10,6 +9,7 @@ import unittest
 from support import EndToEnd, PATIENCE_S, ROOT, sweep
 
 sys.path.insert(0, str(ROOT / "scripts"))
+import markdown_pages as markdown  # noqa: E402
 import python_torch  # noqa: E402
 
 
@@ -32,8 +32,7 @@ needs_torch = unittest.skipUnless(ENVIRONMENT, NO_TORCH)
 
 def run_block(heading, prelude, folder):
     """Runs the Python code of a section of docs/reference/python.md without a server. `prelude` defines the names that it uses."""
-    section = (ROOT / "docs/reference/python.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    [block] = re.findall(r"```python\n(.*?)```", section, re.S)
+    [block] = markdown.code((ROOT / "docs/reference/python.md").read_text(), "python", heading=heading)
     path = f"{ROOT / 'tests/e2e/programs'}:{ENVIRONMENT['PYTHONPATH']}"
     return subprocess.run([sys.executable, "-c", prelude + block], env={**ENVIRONMENT, "PYTHONPATH": path},
                           cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S)

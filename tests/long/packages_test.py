@@ -4,14 +4,17 @@ import email
 import hashlib
 import os
 import pathlib
-import re
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import markdown_pages as markdown  # noqa: E402
+
 PACKAGES = pathlib.Path(os.environ["ATTUNE_PACKAGES"])
 CHROOTS = ROOT / "build-chroots"
 TO_FIRST_SWEEP_S = 60  # from `pip install FILE` to the end of the example
@@ -36,7 +39,7 @@ def examples():
     """Returns {file: a program of the documentation that starts a local server}."""
     found = {}
     for file in ROOT / "docs/reference/python.md", ROOT / "clients/python/PYPI.md":
-        for block in re.findall(r"^```python[^\n]*\n(.*?)^```", file.read_text(), re.M | re.S):
+        for block in markdown.code(file.read_text(), "python", None):
             if "with LocalServer(" in block:
                 found[file.name] = block
     return found

@@ -10,8 +10,8 @@ import zlib
 
 from attune._channel import Message
 
-LOOK_S = 1.0  # of rank 0; the others look twice as often, so that each look of rank 0 has news of them
-_LOOKS = 5  # in a row find the same until that counts as a deadlock
+LOOK_S = 1.0  # between two looks of rank 0; the others look twice as often, so that each look of rank 0 has news of them
+_LOOKS = 5  # a deadlock is certain after this number of looks in a row that find the same one
 
 # No rank leaves one of these before every rank of the group has called it.
 _OPERATIONS = frozenset((
@@ -74,7 +74,7 @@ def _name(distributed: typing.Any, group: typing.Any) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Zero:
+class RankZero:
     """What rank 0 waits for, and where it is in its reports."""
 
     state: State
@@ -86,16 +86,17 @@ class Zero:
     def deadlock_with(self, rank: int, other: State) -> str:
         """Why rank 0 and this rank wait for each other, with {ranks} for the other one; empty: they do not."""
         mine = self.state
-        hears = other.heard == self.told
+        waits_for_word = other.heard == self.told
         in_call = f"in torch.distributed.{mine.operation}() for {{ranks}}"
-        where = f"where {f'torch.distributed.{other.operation}()' if other.operation else 'attune.report()'} waits for rank 0"
+        place = f"torch.distributed.{other.operation}()" if other.operation else "attune.report()"
+        where = f"where {place} waits for rank 0"
         if self.saves_alone and mine.operation:
-            needs_zero = hears or other.is_in_collective_without(mine)
+            needs_zero = waits_for_word or other.is_in_collective_without(mine)
             if not (mine.is_in_collective_without(other) and needs_zero or mine.is_in_another_collective_than(other)):
                 return ""
             return (f"the checkpoint function of rank 0 waits {in_call} at step {self.step}, {where}; call attune.report() "
                     "with every_rank=True on every rank, so that every rank calls the function")
-        if hears and mine.is_in_collective_without(other):
+        if waits_for_word and mine.is_in_collective_without(other):
             return (f"rank 0 waits {in_call}, {where}; let every rank call attune.report() equally often and at the same "
                     "place among its collectives, or rank 0 alone")
         if rank in self.missing and other.is_in_collective_without(mine):
@@ -104,14 +105,14 @@ class Zero:
         return ""
 
 
-class Judge:
+class Detector:
     """Decides on rank 0 whether other ranks and it wait for each other."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[str, State, State]] = {}  # rank → what the last look has found
         self._looks: dict[int, int] = {}  # rank → how many looks in a row have found it
 
-    def look(self, zero: Zero, others: dict[int, State]) -> str | None:
+    def look(self, zero: RankZero, others: dict[int, State]) -> str | None:
         """Takes what ranks wait for at this moment; returns the error once that is certain to be a deadlock."""
         reasons = {rank: zero.deadlock_with(rank, other) for rank, other in others.items()}
         found = {rank: (reason, zero.state, others[rank]) for rank, reason in reasons.items() if reason}
@@ -130,8 +131,8 @@ def listed(ranks: typing.Sequence[int]) -> str:
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
-def every(seconds: float, look: typing.Callable[[], None]) -> None:
-    """Calls look() periodically, in the background, until the process ends."""
+def call_periodically(look: typing.Callable[[], None], seconds: float) -> None:
+    """Calls look() in the background with pauses of this length, until the process ends."""
     never = threading.Event()
 
     def run() -> None:

@@ -41,7 +41,7 @@ class Peers:
         self._listening = threading.RLock()  # of the others: held by the thread that reads the channel
         self._thread = threading.main_thread().ident or 0  # that reports
         self._heard = 0  # words of rank 0 about steps
-        self._judge = _deadlock.Judge()  # of rank 0
+        self._detector = _deadlock.Detector()  # of rank 0
         self._told_wait: _deadlock.State | None = None  # what this rank waited for when it looked last
         self._waits_at: int | None = None  # the step at which this rank waits for others in a report
         self._saves_alone_at: int | None = None  # the step at which rank 0 saves and the others do not
@@ -64,9 +64,9 @@ class Peers:
         """Lets the others connect from now on, whatever this rank does, and watches whether ranks wait for each other."""
         if self._leader:
             self._leader.serve()
-            _deadlock.every(_deadlock.LOOK_S, self._look_for_deadlock)
+            _deadlock.call_periodically(self._look_for_deadlock, _deadlock.LOOK_S)
         elif self._world_size > 1:
-            _deadlock.every(_deadlock.LOOK_S / 2, self._tell_of_wait)
+            _deadlock.call_periodically(self._tell_of_wait, _deadlock.LOOK_S / 2)
 
     def leave(self) -> None:
         """Waits until the words of rank 0 are sent, in a gang over several hosts.
@@ -119,7 +119,7 @@ class Peers:
         leader = typing.cast(Leader, self._leader)
         waits, saves = self._waits_at, self._saves_alone_at
         others = {rank: _deadlock.State(**message) for rank, message in leader.take_stuck().items()}
-        problem = self._judge.look(_deadlock.Zero(
+        problem = self._detector.look(_deadlock.RankZero(
             _deadlock.state_of(self._thread), leader.told, tuple(leader.missing()) if waits is not None else (),
             step=next((step for step in (waits, saves) if step is not None), 0), saves_alone=saves is not None), others)
         if problem:

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -18,8 +17,9 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import ATTUNE, EndToEnd, PATIENCE_S, ProcessExit, ROOT  # noqa: E402
 
-sys.path[:0] = [str(ROOT / "clients/python"), str(ROOT / "tests/e2e/programs")]
+sys.path[:0] = [str(ROOT / "clients/python"), str(ROOT / "tests/e2e/programs"), str(ROOT / "scripts")]
 
+import markdown_pages as markdown  # noqa: E402
 import pickled_script  # noqa: E402
 import tuned_script  # noqa: E402
 from attune.client import Error, LocalServer  # noqa: E402
@@ -133,8 +133,7 @@ class Scripts(Local):
         self.assertFalse((self.data / "server.sock").exists())  # the server has ended
 
     def test_the_script_of_the_page_runs(self):
-        page = (ROOT / "docs/reference/python.md").read_text()
-        script = re.search(r"```python tune.py\n(.*?)```", page, re.S)[1]
+        [script] = markdown.code((ROOT / "docs/reference/python.md").read_text(), "python", "tune.py")
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients/python"),
                        "PATH": f"{os.path.dirname(ATTUNE)}:{os.environ['PATH']}"}
         run = subprocess.run([sys.executable, self.write(script, "tune.py")], text=True, env=environment,

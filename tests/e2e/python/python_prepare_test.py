@@ -5,14 +5,13 @@ Skipped where Python has no torch: neither its own nor the one of scripts/setup.
 
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import EndToEnd, PATIENCE_S, ROOT, free_port, sweep  # noqa: E402
-from torch_environment import ENVIRONMENT, main  # noqa: E402
+from torch_environment import ENVIRONMENT, main, markdown  # noqa: E402
 
 SCRIPT = ROOT / "tests/e2e/programs/prepared_script.py"
 NUMBERS = list(range(10))
@@ -109,8 +108,8 @@ class GangOfOne(unittest.TestCase):
 class Page(EndToEnd):
     def test_its_blocks_train_and_go_on_in_a_gang(self):
         self.environment.update(ENVIRONMENT)
-        section = (ROOT / "docs/reference/python.md").read_text().split("\n## Data parallel with torch\n")[1].split("\n## ")[0]
-        blocks = re.findall(r"```python\n(.*?)```", section, re.S)
+        page = ROOT / "docs/reference/python.md"
+        blocks = markdown.code(page.read_text(), "python", heading="Data parallel with torch")
         self.assertIn("load_state_dict", blocks[1])
         script = self.write("import torch\nfrom torch.utils.data import DataLoader\n"
                             "import attune\n"

@@ -14,8 +14,9 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import EndToEnd, PATIENCE_S, ROOT, sweep  # noqa: E402
 
-sys.path.insert(0, str(ROOT / "clients/python"))
+sys.path[:0] = [str(ROOT / "clients/python"), str(ROOT / "scripts")]
 
+import markdown_pages as markdown  # noqa: E402
 import attune.tensorboard  # noqa: E402
 from attune.client import Error, Server  # noqa: E402
 
@@ -308,8 +309,8 @@ class AskAndTell(Client):
 class Page(Client):
     def test_blocks_of_the_page_run(self):
         self.serve("--with-executor")
-        page = (ROOT / "docs/reference/python.md").read_text()
-        wait, fetch, ask, run = [block for block in re.findall(r"```python\n(.*?)```", page, re.S)
+        page = ROOT / "docs/reference/python.md"
+        wait, fetch, ask, run = [block for block in markdown.code(page.read_text(), "python")
                                  if re.search(r"Server\(\)|sweep\.(trial|run)\(", block)]
         self.write(sweep())
         names = {"train": lambda lr, step: lr / step}

@@ -5,15 +5,18 @@ member of another class that has the same name: the package's annotations give t
 """
 
 import ast
-import re
+import sys
 import textwrap
 import unittest
 
 from rank import PACKAGE
 
 ROOT = PACKAGE.parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import markdown_pages as markdown  # noqa: E402
+
 MODULES = ["attune", "attune.torch", "attune.lightning", "attune.transformers", "attune.client", "attune.tensorboard"]
-# Other tests run these: python_client_test, and those of tests/e2e/python.
+# Other tests run these: python_page_test, and those of tests/e2e/python.
 SCRIPTS = ["examples/python_ddp/ddp.py", "examples/python_tour/tour.py"]
 PAGE = "docs/reference/python.md"
 NOT_RUN = "functools.partial("  # in the block of the page that no test runs
@@ -187,8 +190,7 @@ class Uses(ast.NodeVisitor):
 
 def blocks_of_the_page():
     """The Python of the page, in its order, without the block that no test runs."""
-    blocks = re.findall(r"```python[^\n]*\n(.*?)```", (ROOT / PAGE).read_text(), re.S)
-    return [textwrap.dedent(block) for block in blocks if NOT_RUN not in block]
+    return [textwrap.dedent(code) for code in markdown.code((ROOT / PAGE).read_text(), "python", None) if NOT_RUN not in code]
 
 
 class Examples(unittest.TestCase):
