@@ -19,8 +19,8 @@ uint64_t FreeBytes(const std::filesystem::path& folder) {
   return failed ? 0 : space.available;
 }
 
-// Of processes that the ranks left in the background.
-std::string Killed(size_t count) {
+// The sentence about this number of processes that the ranks left in the background.
+std::string DescribeKilled(size_t count) {
   return (count == 1 ? "1 process" : std::to_string(count) + " processes") +
          " still ran when the command had ended, and Attune killed what was left; let the command "
          "wait for the processes that it starts";
@@ -85,7 +85,7 @@ void Gang::ExplainSilence() {
   const bool any_spoke = std::ranges::any_of(ranks_, &Rank::has_spoken);
   const size_t background = leftovers_.Find(group_, cgroup_.get()).size();
   if (background > 0) {
-    silence_ = Killed(background);
+    silence_ = DescribeKilled(background);
     if (const auto log = OpenLog(RankLog(spec_.attempt_dir, 0)); log.ok())
       WriteAt(log.value().get(), "\n[attune: " + silence_ + "]\n", 0);
   }

@@ -127,7 +127,7 @@ class InterruptedDemo(unittest.TestCase):
         return lambda _: path.exists() and text in path.read_text(errors="replace")
 
     def is_running(self, program):
-        """Returns a condition: a program is_running in the system."""
+        """Returns a condition: a program runs in the system."""
         def condition(_):
             for process in pathlib.Path("/proc").glob("[0-9]*"):
                 with contextlib.suppress(OSError):

@@ -21,11 +21,10 @@ using simulate::kSecondUs;
 constexpr int64_t kGibibyte = int64_t{1} << 30;
 constexpr SweepId kEarlierSweep(1'000'000);  // a sweep that ended before the world began
 constexpr uint32_t kEarlierTrials = 12;
-constexpr uint64_t kSqliteEvery = 200;  // one seed in 200 uses SQLite, which is slower than memory
-constexpr int64_t kManySlotsEvery =
-    60;  // one world in 60 has many slots; these are slower than others
-constexpr int64_t kOneSlotEvery = 25;   // one of 25 other worlds has a single slot
-constexpr double kEndEarlyShare = 0.3;  // share of sweeps with programs that end early
+constexpr uint64_t kSqliteEvery = 200;   // one seed in 200 uses SQLite, which is slower than memory
+constexpr int64_t kManySlotsEvery = 60;  // one world in 60 has many slots, and is slow
+constexpr int64_t kOneSlotEvery = 25;    // one of 25 other worlds has a single slot
+constexpr double kEndEarlyShare = 0.3;   // share of sweeps with programs that end early
 
 class Planner {
  public:
@@ -253,8 +252,7 @@ class Planner {
     if (!TestAlgorithms().MakeScheduler(spec).ok()) spec.scheduler = with_defaults;
   }
 
-  // A random space that a sweep file can express: each parameter has at most one condition on a
-  // parent.
+  // A random space that a sweep file can express: a parameter has at most one condition.
   SearchSpace RandomSpace(bool countable) {
     const auto random_space =
         conformance::RandomSpace(static_cast<uint64_t>(Integer(0, 1 << 30)), countable);
@@ -324,7 +322,7 @@ class Planner {
     }
   }
 
-  // Some worlds have hosts with small disk_draws.
+  // Some worlds have hosts with small disks.
   void MakeDisks() {
     RandomStream disk_draws(plan_.seed, TrialNumber{}, "sim/disks");
     if (disk_draws.Integer(1, 4) > 1) return;

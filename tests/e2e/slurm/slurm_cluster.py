@@ -112,16 +112,6 @@ class Pilots(EndToEnd):
         cluster.run("scancel", "-u", "root")
         self.until(lambda: not self.jobs(), "jobs are left")
 
-    def until(self, condition, what, patience_s=PATIENCE_S):
-        """Polls a condition, because Slurm and the manager send no events."""
-        deadline = time.monotonic() + patience_s
-        while not (value := condition()):
-            if time.monotonic() > deadline:
-                lines = [line for process in self.processes for line in process.stderr]
-                self.fail(f"{what}\n" + "\n".join(lines[-40:]))
-            time.sleep(0.05)
-        return value
-
     def jobs(self, states="PD,CF,R,CG"):
         """Returns {name: (job, state, node)} of the jobs that have not ended."""
         lines = cluster.run("squeue", "-h", "-t", states, "-o", "%i|%j|%T|%N").splitlines()

@@ -24,6 +24,16 @@ class OnLog : public BrainTest {
     const Trial* created = sweep().Find(TrialNumber(number));
     return created != nullptr && created->live ? created->live->ranks.front().executor : "";
   }
+  // Trial 0 has failed on box and waits for den, which trial 1 uses. Trial 2 runs on box.
+  void AvoidBox() {
+    Join("den", {.cpus = 2});
+    SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
+    spec.max_concurrent_trials = 0;
+    spec.stop.max_trials = 3;
+    Create(spec);
+    ASSERT_EQ(HostOf(1), "den");
+    FailSaying(0);
+  }
   std::vector<Event> FailSaying(uint32_t number, const std::string& pattern = "CUDA error|ECC") {
     AttemptEnded end{.outcome = Outcome::kFailed};
     end.failure = {.kind = FailureKind::kExit,
@@ -62,13 +72,7 @@ TEST_F(OnLog, WhereNobodyElseHasRoomItGoesOnThereAndPaysForTheNextFailure) {
 }
 
 TEST_F(OnLog, WhileTheOtherHostIsBusyTheTrialWaitsForItAndTheNextOnePassesIt) {
-  Join("den", {.cpus = 2});
-  SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
-  spec.max_concurrent_trials = 0;
-  spec.stop.max_trials = 3;
-  Create(spec);
-  ASSERT_EQ(HostOf(1), "den");
-  FailSaying(0);
+  AvoidBox();
   EXPECT_EQ(HostOf(0), "");
   EXPECT_EQ(HostOf(2), "box");
   EXPECT_THAT(brain.Waiting(trial(0)), HasSubstr("failure.on_log keeps it from box until"));
@@ -111,13 +115,7 @@ TEST_F(OnLog, OrUntilAPersonResumesIt) {
 }
 
 TEST_F(OnLog, ATrialStartsOnTheHostThatItAvoidedOnceThatIsResumed) {
-  Join("den", {.cpus = 2});
-  SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
-  spec.max_concurrent_trials = 0;
-  spec.stop.max_trials = 3;
-  Create(spec);
-  ASSERT_EQ(HostOf(1), "den");
-  FailSaying(0);
+  AvoidBox();
   Finish(2);
   ASSERT_EQ(HostOf(0), "") << "box is free, and den is not";
   ASSERT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
