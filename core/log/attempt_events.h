@@ -24,7 +24,8 @@ struct AttemptAssigned {
   std::optional<CheckpointRef> resume;
   Step milestone;               // 0: none
   std::string idempotency_key;  // of the request that asked for it; empty: none
-  std::string reason;           // why it does not resume from the newest checkpoint; empty: it does
+  // Why the attempt does not resume from the newest checkpoint; empty: it does.
+  std::string reason;
   // Of an attempt without ranks: after this time without news the client counts as gone. 0:
   // kAskedLease.
   Seconds lease{0};

@@ -7,7 +7,7 @@
 #include "core/log/event.h"
 #include "core/space/front.h"
 
-// What the values inside of events, and specifications, consist of, for archives (archive.h).
+// The fields of values inside events and of specifications, for archives (archive.h).
 namespace attune {
 
 template <class A>
@@ -63,7 +63,7 @@ void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
   archive("pinned", kept.pinned);
   archive.Sparse("unreported", kept.unreported);
 }
-// Without the trial, which is the subject of the event that has the record.
+// Without the trial, because the event that contains the record has the trial as its subject.
 template <class A>
 void Fields(A& archive, Like<A, TrialRecord>& record) {
   archive("config", record.config);
@@ -174,7 +174,7 @@ void Fields(A& archive, Like<A, Verdict>& verdict) {
 
 // ---- the specification of a sweep ------------------------------------------------------------
 
-// By its rows (sweep_keys.cc). Its JSON is the sweep file's (sweepfile/codec.h).
+// Uses the rows of the keys (sweep_keys.cc). Its JSON is that of the sweep file (sweepfile/codec.h).
 void Fields(ArchiveWriter& archive, const SweepSpec& spec);
 void Fields(ArchiveReader& archive, SweepSpec& spec);
 

@@ -12,7 +12,7 @@ namespace {
 // ---- every field has a row -------------------------------------------------------------------
 
 template <auto pointer>
-constexpr char kMark = 0;  // its address stands for the pointer
+constexpr char kMark = 0;  // its address identifies the member pointer
 
 template <class Struct, class Member, class Owner>
 constexpr bool IsMemberOf(Member Owner::*) {

@@ -13,7 +13,7 @@
 namespace attune {
 namespace {
 
-constexpr double kStepTolerance = 1e-6;  // of a step, for what division and decimals round away
+constexpr double kStepTolerance = 1e-6;  // rounding error that is allowed, as a fraction of a step
 
 // Digits after the point in the shortest decimal that reads as `value`.
 int Decimals(double value) {
@@ -39,7 +39,7 @@ double RoundToDecimals(double value, int decimals) {
   return rounded + 0.0;  // no -0.0
 }
 
-// For a message, which may list many.
+// The value for a message; a long text is cut.
 std::string Shown(const Value& value) {
   constexpr size_t kShownBytes = 80;
   const auto* text = std::get_if<std::string>(&value);
@@ -148,7 +148,7 @@ bool SettingSet::Contains(const Value& value) const {
   return key && keys_.contains(*key);
 }
 
-// Integers that a double does not hold exactly stay apart.
+// Integers that are not exact as a double stay integers, so that each remains distinct.
 std::optional<Value> SettingSet::KeyOf(const Value& value) {
   if (const auto* boolean = std::get_if<bool>(&value)) return *boolean;
   if (const auto* text = std::get_if<std::string>(&value)) return *text;

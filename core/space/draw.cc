@@ -11,10 +11,10 @@ namespace {
 
 double LogUniform(double low, double high, RandomStream& stream) {
   const double value = Exp(stream.Uniform(Log(low), Log(high)));
-  return std::clamp(value, low, high);  // they may round past either end
+  return std::clamp(value, low, high);  // Exp and Log may round past either end
 }
 
-// The place of the last step at or below a draw from [min, last step + step).
+// The index of the last step at or below a draw from [min, last step + step).
 int64_t LogUniformStep(double min, double step, int64_t count, RandomStream& stream) {
   const double draw = LogUniform(min, min + static_cast<double>(count) * step, stream);
   const double place = (draw - min) / step;

@@ -19,7 +19,7 @@ bool Dominates(const std::vector<Objective>& objectives, const std::vector<doubl
 
 Offered Offer(const std::vector<Objective>& objectives, Best report, Front& front) {
   Offered offered;
-  if (objectives.size() == 1 && front.size() == 1) {  // as below, for most sweeps
+  if (objectives.size() == 1 && front.size() == 1) {  // a fast path, with the same result
     if (!objectives[0].Better(report.values[0], front[0].values[0])) return offered;
     std::swap(front[0], report);
     offered.joined = true;
@@ -42,7 +42,7 @@ Offered Offer(const std::vector<Objective>& objectives, Best report, Front& fron
   offered.joined = true;
   if (front.size() <= kMaxFront) return offered;
 
-  // Of equally crowded ones the newest leaves.
+  // Among equally crowded reports, the newest one is removed.
   std::vector<std::vector<double>> points;
   for (const Best& known : front) points.push_back(known.values);
   const std::vector<double> distances = CrowdingDistances(points);

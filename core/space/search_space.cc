@@ -54,7 +54,7 @@ Error Wrong(const std::string& parameter, const std::string& message) {
 
 }  // namespace
 
-// Kahn's algorithm, with the smallest place in the file first among those whose parents are done.
+// Kahn's algorithm. Among the parameters whose parents are done, the first one in the file is next.
 SearchSpace::SearchSpace(std::vector<Parameter> parameters) : parameters_(std::move(parameters)) {
   for (size_t i = 0; i < parameters_.size(); ++i) places_[parameters_[i].name] = i;
 
