@@ -8,8 +8,8 @@
 namespace attune {
 namespace {
 
-// A budget of GPU-hours is a sum of many numbers: from so long before it is used up the sweep is
-// looked at whenever anything is.
+// The end of a budget of GPU-hours is computed with rounding errors. A sweep is looked at in every
+// pass from this long before its deadline.
 constexpr int64_t kRoundingUs = 10'000;
 
 double DominantShare(const Occupied& used, const Occupied& total) {
@@ -52,7 +52,7 @@ std::optional<Time> DueOf(const Sweep& sweep, Time now) {
   return first;
 }
 
-// ---- what has changed -----------------------------------------------------------------------
+// ---- updates after changes ------------------------------------------------------------------
 
 void Agenda::Take(const State& state, const Touched& touched) {
   if (touched.all) return TakeAll(state);
@@ -76,7 +76,7 @@ void Agenda::TakeAll(const State& state) {
   TakeReservation(state);
 }
 
-// What the sweep uses now, and with it its owner.
+// Updates the resources that the sweep, and so its owner, uses.
 void Agenda::TakeUse(const State& state, SweepId id) {
   const Sweep* sweep = state.Find(id);
   const auto known = use_of_.find(id);
@@ -110,7 +110,7 @@ void Agenda::TakeExecutor(const State& state, const std::string& name) {
   const bool changed = before == present_.end() ? present.has_value() : present != before->second;
   if (changed) {
     shares_stale_ = true;
-    MoreRoom();  // also for those whose checkpoint has become unavailable
+    MoreRoom();  // also for trials whose checkpoint has become unavailable
     if (before != present_.end()) {
       Add(AllOf(before->second.total), -1, total_);
       present_.erase(before);
@@ -162,8 +162,8 @@ std::vector<SweepId> Agenda::Sweeps(Time now) {
   return {sweeps_.begin(), sweeps_.end()};
 }
 
-// A gang that needs less time than before may start or grow on an executor that ends soon. One that
-// needs more time may do so on an executor that never had that much.
+// A gang that needs less time than before may start or grow on an executor that ends soon. A gang that
+// needs more time may do so on an executor whose whole lifetime is shorter than that.
 void Agenda::NoteNeeds(const State& state, const Sweep& sweep) {
   const Seconds needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
   const Seconds before = std::exchange(needs_of_.try_emplace(sweep.id, needs).first->second, needs);
@@ -181,7 +181,7 @@ void Agenda::Rest(const State& state, const Sweep& sweep, Time now) {
     SetTurn(state, sweep);
   }
   waiting_.erase(sweep.id);
-  choosy_.erase(sweep.id);  // The next round marks it again if it still is.
+  choosy_.erase(sweep.id);  // the next round marks it again if necessary
   Forget(sweep.id);
   const auto deadline = Deadline(sweep);
   if (deadline && deadline->us - kRoundingUs <= now.us) sweeps_.insert(sweep.id);
@@ -254,7 +254,7 @@ void Agenda::NoTurn(SweepId sweep) {
   turn_of_.erase(known);
 }
 
-Agenda::Line Agenda::InLine(const State& state) {
+Agenda::Line Agenda::MakeLine(const State& state) {
   if (std::exchange(shares_stale_, false)) {
     for (const auto& [id, turn] : turn_of_) SetTurn(state, *state.Find(id));
   }
@@ -264,20 +264,20 @@ Agenda::Line Agenda::InLine(const State& state) {
   return line;
 }
 
-void Agenda::Line::Add(const Rest& rest) {
-  if (rest.next == rest.end) return;
-  const auto& [priority, reserves, share, sweep] = *rest.next;
-  first_.emplace(std::tuple(priority, reserves, rest.share, share, sweep), rest);
+void Agenda::Line::Add(const OwnerTurns& turns) {
+  if (turns.next == turns.end) return;
+  const auto& [priority, reserves, share, sweep] = *turns.next;
+  owners_.emplace(std::tuple(priority, reserves, turns.share, share, sweep), turns);
 }
 
 std::optional<SweepId> Agenda::Line::Next() {
-  if (first_.empty()) return std::nullopt;
-  const auto first = first_.begin();
+  if (owners_.empty()) return std::nullopt;
+  const auto first = owners_.begin();
   const SweepId sweep = std::get<SweepId>(first->first);
-  Rest rest = first->second;
-  first_.erase(first);
-  ++rest.next;
-  Add(rest);
+  OwnerTurns turns = first->second;
+  owners_.erase(first);
+  ++turns.next;
+  Add(turns);
   return sweep;
 }
 
@@ -299,13 +299,13 @@ void Agenda::PutHost(const State& state, const Reachable& reachable, const std::
   if (!reach.sends) {
     seen_.erase(name);
   } else if (seen_.insert(name).second) {
-    MoreRoom();  // for those whose checkpoint it can send
+    MoreRoom();  // for trials whose checkpoint it can send
   }
   if (reach.takes && TakesGangs(executor->second)) {
     if (hosts_.Put(executor->second.host)) MoreRoom();
   } else if (hosts_.Remove(name)) {
     without_room.clear();
-    // A trial that avoided an executor for the sake of this one may start there now.
+    // A trial may have avoided another executor only because this one was available.
     may_start_ |= !choosy_.empty();
   }
 }

@@ -10,7 +10,7 @@ namespace attune {
 
 namespace {
 
-// Whether the fact is what the command says, rather than what follows from it.
+// Whether the command itself states the fact; otherwise the brain concluded it.
 bool Says(const Command& command, const Fact& fact) {
   const auto* record = std::get_if<RecordFact>(&command);
   if (record == nullptr) return true;
@@ -19,7 +19,7 @@ bool Says(const Command& command, const Fact& fact) {
       record->fact);
 }
 
-// Who says this, where nobody else does: the executor of the gang, or that joins.
+// The actor of a command without a token: the executor that joins or that runs the gang, or kService.
 std::string SpeakerOf(const State& state, const Command& command) {
   if (const auto* join = std::get_if<JoinExecutor>(&command)) return join->name;
   if (const auto* record = std::get_if<RecordFact>(&command)) {

@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-// A sweep in which nothing has reported yet and this many trials have failed has a broken program.
+// If this many trials failed before the first report of the sweep, its program is broken.
 constexpr int kFailedBeforeAnyReport = 3;
 
 Outcome OutcomeOf(TrialState state) {
@@ -28,7 +28,7 @@ bool HasEnded(const AttemptId& attempt, const Facts& facts) {
   });
 }
 
-// An attempt without ranks ends with its trial. REQUIRES: nothing says yet that it has ended.
+// Ends the trial, and its attempt if that has no ranks. REQUIRES: no fact ends the attempt yet.
 void EndWithAttempt(const Trial& trial, TrialState state, const std::string& reason, Facts& facts) {
   if (trial.live && trial.live->ranks.empty())
     facts.push_back(AttemptEnded{trial.live->id, OutcomeOf(state), {}});

@@ -17,8 +17,8 @@ bool Reserves(const State& state, const Sweep& sweep) {
   return state.reservation && state.reservation->sweep == sweep.id;
 }
 
-// What gangs that began since the reservation occupy on this executor of it.
-Resources InShade(const State& state, const Executor& executor) {
+// The resources on this executor of gangs that started since the reservation.
+Resources UsedSinceReservation(const State& state, const Executor& executor) {
   Resources used;
   const auto& attempts = executor.attempts;
   for (auto it = attempts.upper_bound(state.reservation->since); it != attempts.end(); ++it) {
@@ -32,7 +32,7 @@ Resources InShade(const State& state, const Executor& executor) {
   return used;
 }
 
-// Keeps so many of the GPUs of which shares are free: those with the largest shares.
+// Keeps only the `count` GPUs with the largest free shares.
 void KeepLargest(size_t count, std::map<int, int>& shared) {
   while (shared.size() > count)
     shared.erase(std::ranges::min_element(shared, {}, [](const auto& gpu) { return gpu.second; }));
@@ -45,16 +45,16 @@ void MaskReserved(const State& state, Hosts& hosts) {
     const Executor& executor = state.executors.at(name);
     Host host = executor.host;
     const Resources need = Times(per_worker, workers);
-    const Resources shade = InShade(state, executor);
-    const auto left = [](auto total, auto kept, auto used) {
-      return std::max<decltype(total)>(total - kept - used, 0);
+    const Resources used = UsedSinceReservation(state, executor);
+    const auto left = [](auto total, auto reserved, auto taken) {
+      return std::max<decltype(total)>(total - reserved - taken, 0);
     };
-    host.cpus_free = std::min(host.cpus_free, left(host.total.cpus, need.cpus, shade.cpus));
+    host.cpus_free = std::min(host.cpus_free, left(host.total.cpus, need.cpus, used.cpus));
     host.memory_free = std::min(
-        host.memory_free, left(host.total.memory_bytes, need.memory_bytes, shade.memory_bytes));
+        host.memory_free, left(host.total.memory_bytes, need.memory_bytes, used.memory_bytes));
     if (need.gpus > 0) {
       // A gang that takes shares counts as if it took a whole GPU for each rank.
-      const auto gpus = static_cast<size_t>(left(host.total.gpus, need.gpus, shade.gpus));
+      const auto gpus = static_cast<size_t>(left(host.total.gpus, need.gpus, used.gpus));
       if (host.gpus_free.size() > gpus) host.gpus_free.resize(gpus);
       KeepLargest(gpus - host.gpus_free.size(), host.shared);
     }
@@ -68,30 +68,30 @@ void ShowTo(const State& state, const Sweep& sweep, Hosts& hosts) {
   if (Yields(state, sweep)) MaskReserved(state, hosts);
 }
 
-// Whether some gang that the sweep would start now does not avoid the reserved executors. One that
-// waits for the executors with its checkpoint counts: they may be away for a moment.
+// Whether some gang that the sweep would start now does not avoid the reserved executors. A trial
+// that waits for executors with its checkpoint counts, because they may come back soon.
 bool MayUse(const State& state, const Sweep& sweep, const Reservation& reservation,
             const Reachable& reachable, Time now) {
-  PassedOver over;
+  PassedOver skipped;
   for (;;) {
-    const Trial* waiting = NextWaiting(sweep, now, over);
-    if (waiting == nullptr) return HasNext(sweep, now, over);
+    const Trial* waiting = NextWaiting(sweep, now, skipped);
+    if (waiting == nullptr) return HasNext(sweep, now, skipped);
     const GangRequest request = RequestOf(state, sweep, waiting, reachable);
     const bool avoids = std::ranges::any_of(reservation.workers, [&](const auto& entry) {
       return request.avoided.contains(entry.first);
     });
     if (!avoids) return true;
-    over.insert(waiting->id.number);
+    skipped.insert(waiting->id.number);
   }
 }
 
-// Why the reservation is no longer of use; empty if it is. An executor that is away for a while
-// keeps it, so that a restart of the server changes no decision.
+// Why the reservation is useless; empty if it is useful. A disconnected executor does not end it, so
+// that a restart of the server changes no decision.
 std::string WhyUseless(const State& state, const Agenda& agenda, const Reachable& reachable,
                        Time now) {
   const Reservation& reservation = *state.reservation;
   const Sweep* holder = state.Find(reservation.sweep);
-  // While its searcher thinks, the gang is about to be.
+  // While its searcher thinks, the sweep may soon have a gang.
   const bool thinks =
       holder != nullptr && holder->thinking && MayStart(*holder) && MayCreate(*holder);
   if (!thinks && !agenda.HasTurn(reservation.sweep)) return "the sweep has nothing to start now";
@@ -117,7 +117,7 @@ std::string WhyUseless(const State& state, const Agenda& agenda, const Reachable
   return "";
 }
 
-// Those that have its checkpoint and are drained: a, b. `all`: no others have it.
+// The drained executors that have the checkpoint: "a, b". `all` becomes true if no others have it.
 std::string Drained(const State& state, const GangRequest& request, bool& all) {
   std::string names;
   all = request.only.has_value();
@@ -130,22 +130,22 @@ std::string Drained(const State& state, const GangRequest& request, bool& all) {
   return names;
 }
 
-// Those that would do, were they not closed: a, b (drained), c (its disk has 0.1 GiB left).
+// Executors with the labels on which nothing starts: "a, b (drained), c (its disk has 0.1 GiB left)".
 std::string Closed(const State& state, const GangRequest& request) {
-  std::map<std::string, std::string> names;  // by why
+  std::map<std::string, std::string> names_by_reason;
   for (const auto& [name, executor] : state.executors) {
     const std::string why = executor.lost ? "" : WhyClosed(executor);
     if (why.empty() || !Match(request.required, executor.host.labels)) continue;
-    std::string& those = names[why];
-    those += (those.empty() ? "" : ", ") + name;
+    std::string& names = names_by_reason[why];
+    names += (names.empty() ? "" : ", ") + name;
   }
   std::string text;
-  for (const auto& [why, those] : names)
-    text += (text.empty() ? "" : ", ") + those + " (" + why + ")";
+  for (const auto& [why, names] : names_by_reason)
+    text += (text.empty() ? "" : ", ") + names + " (" + why + ")";
   return text;
 }
 
-// Those that would do, were they not to be avoided: a, b.
+// Connected executors that the gang avoids: "a, b".
 std::string Avoided(const GangRequest& request, const Hosts& hosts) {
   std::string names;
   for (const std::string& name : request.avoided) {
@@ -154,7 +154,7 @@ std::string Avoided(const GangRequest& request, const Hosts& hosts) {
   return names;
 }
 
-// Those that would do, did they not end so soon.
+// A message about the executors that end too soon for the gang; empty if there are none.
 std::string Ending(const State& state, const GangRequest& request) {
   std::string names;
   for (const auto& [name, executor] : state.executors) {
@@ -223,7 +223,7 @@ bool CanStart(const State& state, GangRequest request) {
   return !Nearest(request, hosts).empty();
 }
 
-// So many gangs of the sweep could start one after the other, were there room for all.
+// How many gangs the sweep could start one after the other if all of them fitted.
 int GangsToStart(const Sweep& sweep, Time now) {
   PassedOver waiting(sweep.pending.begin(), sweep.pending.end());
   const auto ready = [&](TrialNumber number) { return sweep.Find(number)->not_before <= now; };
@@ -264,11 +264,11 @@ class Round {
  private:
   void Try(const Sweep& sweep) {
     See(Yields(state_, sweep));
-    PassedOver over;
-    std::optional<GangRequest> first;  // of those that found no room and could
+    PassedOver skipped;
+    std::optional<GangRequest> first;  // the first gang that does not fit now, but could
     for (;;) {
-      const Trial* waiting = NextWaiting(sweep, now_, over);
-      if (waiting == nullptr && !HasNext(sweep, now_, over)) break;
+      const Trial* waiting = NextWaiting(sweep, now_, skipped);
+      if (waiting == nullptr && !HasNext(sweep, now_, skipped)) break;
       GangRequest request = RequestOf(state_, sweep, waiting, reachable_);
       request.max_workers = MostWorkers(state_, sweep, waiting, hosts_);
       if (!request.avoided.empty()) agenda_.MarkChoosy(sweep.id);
@@ -284,11 +284,11 @@ class Round {
       const auto known = anywhere ? agenda_.without_room.find(kind) : agenda_.without_room.end();
       bool large_enough = false;
       if (known != agenda_.without_room.end()) {
-        // Meanwhile those that are may have come too near to their ends.
+        // Executors that were large enough may now be too close to their ends.
         large_enough =
             known->second && (request.needs.value == 0 || !Nearest(request, hosts_).empty());
       } else if (auto ranks = Place(request, hosts_); !ranks.empty()) {
-        return Start(sweep, std::move(ranks), over);
+        return Start(sweep, std::move(ranks), skipped);
       } else {
         large_enough = !Nearest(request, hosts_).empty();
         if (anywhere) agenda_.without_room.emplace(kind, large_enough);
@@ -296,16 +296,16 @@ class Round {
       if (large_enough && !first) first = std::move(request);
       if (anywhere) break;
       agenda_.MarkChoosy(sweep.id);
-      over.insert(waiting->id.number);
+      skipped.insert(waiting->id.number);
     }
     if (passed_ != nullptr || !first) return;
     passed_ = &sweep;
     passed_request_ = *std::move(first);
   }
 
-  void Start(const Sweep& sweep, std::vector<RankSlot> ranks, const PassedOver& over) {
+  void Start(const Sweep& sweep, std::vector<RankSlot> ranks, const PassedOver& skipped) {
     Facts start;
-    StartNext(state_, sweep, std::move(ranks), "", now_, start, over);
+    StartNext(state_, sweep, std::move(ranks), "", now_, start, skipped);
     if (start.empty()) {
       agenda_.LetWait(sweep.id);
       if (Reserves(state_, sweep))
@@ -340,7 +340,7 @@ class Round {
   Hosts& hosts_;
   Facts& facts_;
   bool masked_ = false;
-  const Sweep* passed_ = nullptr;  // the first whose gang does not fit, and could
+  const Sweep* passed_ = nullptr;  // the first sweep whose gang does not fit now, but could
   GangRequest passed_request_;
 };
 
@@ -356,14 +356,14 @@ GangRequest RequestFor(const State& state, const Sweep& sweep) {
 
 bool Yields(const State& state, const Sweep& sweep) {
   if (!state.reservation || Reserves(state, sweep)) return false;
-  const Sweep* holder = state.Find(state.reservation->sweep);  // null: about to be released
+  const Sweep* holder = state.Find(state.reservation->sweep);  // null: it is released soon
   return holder != nullptr && holder->spec.priority >= sweep.spec.priority;
 }
 
 GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting,
                       const Reachable& reachable) {
   GangRequest request = RequestFor(state, sweep);
-  // One that is yet to be promoted is, once there is room for a gang; then it waits for its own.
+  // A paused trial is promoted once any gang of the sweep fits. After that, its own request counts.
   if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
   if (std::set<std::string> avoided = AvoidedBy(state, *waiting); !avoided.empty()) {
     GangRequest elsewhere = request;
@@ -403,7 +403,7 @@ void StartGang(const State& state, const Reachable& reachable, Time now, Agenda&
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {
   const Time now = state.last_time;
   if (sweep.spec.External() || !MayStart(sweep)) return "";
-  // A sweep whose gangs fill the machine waits for nobody but itself.
+  // A sweep with running gangs and no waiting trial waits only for itself.
   const Trial* waiting = NextWaiting(sweep, now);
   if (waiting == nullptr && !(sweep.live.empty() && HasNext(sweep, now))) return "";
   Hosts hosts = ReachableHosts(state, reachable);

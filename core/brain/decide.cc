@@ -24,16 +24,15 @@ namespace {
 Error NotFound(std::string message) { return {ErrorCode::kNotFound, std::move(message)}; }
 Error Conflict(std::string message) { return {ErrorCode::kConflict, std::move(message)}; }
 
-// The lost part of the log has given fewer epochs than that. Two restores of one backup continue at
-// different epochs, because their identities differ.
+// The lost part of the log has used fewer epochs than this. Two restores of the same backup continue
+// at different epochs, because their identities differ.
 constexpr uint64_t kEpochsLostMax = uint64_t{1} << 32;
 
 Epoch EpochAfterRestore(const State& state, LogIdentity identity) {
   return Epoch(state.last_epoch.value + kEpochsLostMax + identity.value % kEpochsLostMax);
 }
 
-// Decides on one command. The facts it has collected are not applied yet: where a later one
-// depends on an earlier one, it says so.
+// Decides on one command. The facts that it has collected are not applied yet.
 class Decider {
  public:
   Decider(const State& state, Time now) : state_(state), now_(now) {}
@@ -374,7 +373,7 @@ class Decider {
     return &opened;
   }
 
-  // Whether it has ended or not.
+  // Finds both ended sweeps and others.
   Status CheckExists(SweepId id) const {
     if (id.value >= 1 && id <= state_.last_sweep && !state_.deleted.contains(id)) return {};
     return NotFound("there is no sweep " + ToString(id) +
@@ -407,7 +406,7 @@ class Decider {
         "Idempotency-Key: an earlier request with this key had another body; use a new key"};
   }
 
-  // How an edit names itself and the keys that it gives.
+  // The words with which the messages of an edit refer to it and to its keys.
   struct EditWords {
     std::string reason = "edited on request";
     std::string stop = "stop.";
@@ -453,7 +452,7 @@ class Decider {
     return {};
   }
 
-  // Whether a sweep that has ended would do more with this specification.
+  // Returns an error if an ended sweep would do nothing more with this specification.
   static Status CheckGoesOn(const Sweep& sweep, const SweepSpec& spec, const EditWords& words) {
     StopPolicy stop = spec.stop;
     stop.patience = 0;  // counted anew
@@ -498,7 +497,7 @@ class Decider {
     return {};
   }
 
-  // Whether the record of such a trial may have changed after `seen`.
+  // Whether the record of a trial for which `concerns` is true may have changed after `seen`.
   template <class Concerns>
   bool ChangedSince(EventSeq seen, Concerns concerns) const {
     const auto later = std::ranges::upper_bound(state_.changes, seen, {}, &RecordChange::seq);
@@ -513,7 +512,8 @@ class Decider {
                     " has changed since it was looked at: look at it again, then try again");
   }
 
-  // Of a sweep that has ended, for which nothing follows by itself: what was pinned and is no more.
+  // Drops an unpinned checkpoint of an ended sweep if nothing else keeps it. Advance does not do this
+  // for ended sweeps.
   Status DropUnlessKept(const CheckpointId& id) {
     Sweep ended;
     if (Status read = ReadEnded(state_, id.trial.sweep, ended); !read.ok()) return read;

@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-// ---- members as text, for people -------------------------------------------------------------
+// ---- members as text for messages ------------------------------------------------------------
 
 std::string Text(const Value& value) { return FormatValue(value); }
 std::string Text(const std::string& text) { return text; }
@@ -65,7 +65,7 @@ class Comparison {
   }
 
  private:
-  // The first fault is the one that is told.
+  // Only the first fault is reported.
   void Fault(const std::string& key) {
     if (!fault_)
       fault_ = Error{ErrorCode::kInvalid,
@@ -104,7 +104,7 @@ class Comparison {
     }
   }
 
-  // Programs that run need not report what they were not asked for.
+  // A running program may not report a metric that it was not asked for.
   void CheckReported(const std::string& metric) {
     const auto known = from_.ReportedMetrics();
     if (fault_ || std::ranges::find(known, metric) != known.end()) return;

@@ -16,7 +16,7 @@ Fact Assign(const State& state, const Sweep& sweep, const Trial& trial, std::vec
   Origin origin = OriginOf(state, trial);
   if (origin.checkpoint != nullptr) fact.resume = origin.checkpoint->ref;
   fact.reason = std::move(origin.reason);
-  // A milestone that was set and not reached still holds; a new or promoted trial gets its next.
+  // A milestone that was not reached yet stays. A new or promoted trial gets its next one.
   fact.milestone =
       trial.milestone.value > 0 ? trial.milestone : NextMilestone(sweep, trial, trial.last_step);
   return fact;
@@ -26,10 +26,10 @@ TrialId NextTrial(const Sweep& sweep) {
   return {sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created))};
 }
 
-// Whether something of the sweep is to happen that a searcher could wait for.
+// Whether the sweep has trials that run or wait, so that its searcher can expect an event.
 bool Underway(const Sweep& sweep) { return !sweep.live.empty() || !sweep.pending.empty(); }
 
-// What the searcher's answer leads to; nullopt when it waits.
+// The fact for the searcher's answer; nullopt if it waits.
 std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
                            std::optional<EventSeq> thought) {
   if (const auto* proposed = std::get_if<Proposed>(&suggestion)) {
@@ -50,8 +50,7 @@ std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
       thought};
 }
 
-// The next trial, the end of the search, or the beginning of a thought; nullopt when the searcher
-// waits.
+// The fact that creates a trial, ends the search, or begins a proposal; nullopt if the searcher waits.
 std::optional<Fact> NewTrial(const Sweep& sweep) {
   if (HasPoint(sweep)) {
     Proposed point = NextPoint(sweep);

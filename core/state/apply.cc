@@ -61,7 +61,7 @@ void Applier::operator()(const SweepReopened& fact) {
 void Applier::operator()(const SweepStopping& fact) {
   Sweep& sweep = SweepAt(fact.sweep);
   sweep.stopping_as = fact.outcome;
-  // What runs goes on; what leaves would not start again.
+  // Running trials continue. A trial that leaves to grow would not start again, so it stays.
   for (TrialNumber number : sweep.live) {
     Trial& trial = *sweep.Find(number);
     if (trial.yield && trial.yield->kind == VerdictKind::kResize) trial.yield.reset();
@@ -86,7 +86,7 @@ void Applier::operator()(const SweepDeleted& fact) {
   state_.deleted.insert(fact.sweep);
   state_.last_sweep = std::max(state_.last_sweep, fact.sweep);
   if (fact.shared) RestoreShared(state_, **fact.shared, fact.sweep);
-  for (auto& [executor, removals] : state_.removals) {  // they go with all the rest
+  for (auto& [executor, removals] : state_.removals) {  // all files of the sweep are removed anyway
     std::erase_if(removals,
                   [&](const auto& removal) { return removal.first.trial.sweep == fact.sweep; });
   }
@@ -235,7 +235,7 @@ void Applier::operator()(const ClockAdjusted& fact) { state_.clock_offset_us = f
 void Applier::NoteLuck(const Attempt& attempt, const AttemptEnded& end) {
   if (end.outcome == Outcome::kFailed && BlamesHost(end.failure)) {
     const auto executor = state_.executors.find(end.failure.executor);
-    if (executor == state_.executors.end()) return;  // an asked trial has none
+    if (executor == state_.executors.end()) return;  // an attempt without ranks has no executor
     std::vector<TrialId>& failed = executor->second.luck.failed;
     if (failed.size() == kFailuresKept) failed.erase(failed.begin());
     failed.push_back(attempt.id.trial);
@@ -249,7 +249,7 @@ void Applier::NoteLuck(const Attempt& attempt, const AttemptEnded& end) {
   }
 }
 
-// ---- what they have in common -------------------------------------------------------------
+// ---- helpers --------------------------------------------------------------------------------
 
 void Applier::Touch(const std::string& executor) {
   if (!state_.touched.all) state_.touched.executors.insert(executor);
@@ -282,7 +282,7 @@ void Applier::Edit(SweepId id, SweepSpec spec) {
   sweep.edited = state_.last_seq;
   sweep.stopping_as.reset();
   sweep.exhausted = false;  // the searcher may have more now
-  sweep.thinking.reset();   // it does not know of the edit
+  sweep.thinking.reset();   // its searcher was saved before the edit
   sweep.reason.clear();
   sweep.since_best = 0;
   sweep.reached.reset();
@@ -339,7 +339,7 @@ void Apply(State& state, const Event& event) {
   if (!id || std::holds_alternative<MetricsLogged>(event.fact)) return;
   if (!state.touched.all) state.touched.sweeps.insert(*id);
   const auto sweep = state.sweeps.find(*id);
-  if (sweep == state.sweeps.end()) return;  // it has ended with this event
+  if (sweep == state.sweeps.end()) return;  // this event ended the sweep
   sweep->second.searcher->Observe(event);
   sweep->second.scheduler->Observe(event);
   if (!std::holds_alternative<TrialReported>(event.fact)) ReviewRetained(sweep->second);

@@ -13,12 +13,12 @@
 namespace attune {
 namespace {
 
-constexpr double kFades = 0.9;  // with each report
+constexpr double kGapDecay = 0.9;  // the factor of the longest gap with each report
 
-// `longest` with the time between two more reports of an attempt.
-Seconds LongestOf(Seconds longest, Seconds report, Seconds before) {
+// The longest gap between two reports of an attempt; older gaps fade.
+Seconds UpdateLongestGap(Seconds longest, Seconds report, Seconds before) {
   const double gap = report.value - before.value;
-  const double faded = kFades * longest.value;
+  const double faded = kGapDecay * longest.value;
   return Seconds(std::isfinite(gap) ? std::max(gap, faded) : faded);
 }
 
@@ -54,7 +54,7 @@ void Applier::operator()(const TrialReopened& fact) {
     trial.last_step = fact.record.last_step;
     trial.seconds = fact.record.seconds;
   }
-  // Records do not know which of them were never reported.
+  // A record does not say which checkpoints are unreported.
   std::vector<KeptCheckpoint> checkpoints = fact.record.checkpoints;
   for (KeptCheckpoint& kept : checkpoints) {
     const auto known = std::ranges::find_if(trial.checkpoints, [&](const KeptCheckpoint& each) {
@@ -141,7 +141,7 @@ void Applier::operator()(const TrialReported& fact) {
   Renew(sweep, trial);
   trial.last_step = fact.report.step;
   trial.live->unwaited_step = fact.report.waits ? Step(0) : fact.report.step;
-  sweep.report_gap = LongestOf(sweep.report_gap, fact.report.seconds, trial.live->seconds);
+  sweep.report_gap = UpdateLongestGap(sweep.report_gap, fact.report.seconds, trial.live->seconds);
   trial.live->seconds = fact.report.seconds;
   ++trial.since_best;
   NoteBest(sweep.spec, fact.report, trial);
@@ -233,7 +233,7 @@ void Applier::operator()(const TrialRequeued& fact) {
   const auto avoided = state_.executors.find(fact.avoided);
   if (avoided != state_.executors.end()) trial.avoided[fact.avoided] = avoided->second.incarnation;
   trial.held = false;
-  // It starts only when its sweep is no longer paused, and with all the workers there is room for.
+  // A new attempt makes a pause or a resize needless.
   if (trial.yield && trial.yield->kind != VerdictKind::kStop) trial.yield.reset();
   Move(trial, TrialState::kPending);
 }
@@ -279,7 +279,7 @@ void Applier::operator()(const CheckpointPinned& fact) {
 }
 
 void Applier::operator()(const CheckpointDropped& fact) {
-  if (state_.executors.contains(fact.executor))  // else nobody is left to delete it
+  if (state_.executors.contains(fact.executor))  // otherwise no executor can delete the files
     state_.removals[fact.executor][fact.checkpoint] = fact.path;
   const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
   if (sweep != state_.sweeps.end()) {
@@ -290,7 +290,7 @@ void Applier::operator()(const CheckpointDropped& fact) {
   if (ended != state_.ended.end()) ended->second.dropped.insert(fact.checkpoint);
 }
 
-// Only a checkpoint whose files are gone is dropped before its clones have a checkpoint themselves.
+// A checkpoint that clones still need is dropped only if its files are gone.
 void Applier::LetGoOfClones(Sweep& sweep, const CheckpointId& donor) {
   for (const TrialNumber number : std::set(sweep.clones)) {
     Trial& clone = *sweep.Find(number);
@@ -305,7 +305,7 @@ void Applier::operator()(const CheckpointRemoved& fact) {
   }
 }
 
-// ---- what they have in common -------------------------------------------------------------
+// ---- helpers --------------------------------------------------------------------------------
 
 void Applier::Move(Trial& trial, TrialState to) {
   Sweep& sweep = SweepAt(trial.id.sweep);
@@ -389,7 +389,7 @@ void Applier::Count(Sweep& sweep, Trial& trial, Best report) {
   if (review) Review(sweep, trial.id.number);
 }
 
-// From now on the trial goes on from those that were saved up to its newest report.
+// The trial may now resume from checkpoints that were saved up to its newest report.
 void Applier::NoteReported(Sweep& sweep, Trial& trial) {
   bool changed = false;
   for (KeptCheckpoint& kept : trial.checkpoints) {

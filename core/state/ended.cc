@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-// The sweep that a command may open again, or has to look at.
+// The ended sweep that a command may reopen or must read.
 std::optional<SweepId> NeededSweep(const Command& command) {
   if (const auto* extend = std::get_if<ExtendSweep>(&command)) return extend->sweep;
   if (const auto* edit = std::get_if<EditSweep>(&command)) return edit->sweep;

@@ -75,7 +75,7 @@ std::vector<const Host*> Hosts::Spanning() const {
   return spanning;
 }
 
-// Rooms are in order of what is free, so that whole groups that lack something are stepped over.
+// rooms_ is sorted by the free resources, so the search skips whole groups that lack one of them.
 Hosts::Place Hosts::Tightest(const Resources& need) const {
   auto at = rooms_.lower_bound({need.gpus, need.cpus, need.memory_bytes, ""});
   while (at != rooms_.end()) {
@@ -104,7 +104,7 @@ Hosts::Place Hosts::Roomiest(const Resources& need) const {
       end = rooms_.lower_bound({gpus, cpus, kNoMemory, ""});
     } else {
       const auto begin = rooms_.lower_bound({gpus, cpus, memory, ""});
-      for (auto at = begin; at != end; ++at) {  // of equals the first name
+      for (auto at = begin; at != end; ++at) {  // among equals, the first name
         if (!masks_.contains(std::get<3>(*at))) return at;
       }
       end = begin;

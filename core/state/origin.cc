@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-// The folder that the checkpoint lies in; empty: nobody has said.
+// The data folder that holds the checkpoint; empty: unknown.
 std::string FolderOf(const State& state, const KeptCheckpoint& kept) {
   if (!kept.folder.empty()) return kept.folder;
   const auto executor = state.executors.find(kept.executor);

@@ -20,20 +20,20 @@ std::string Gibibytes(int64_t bytes) {
   return std::to_string(bytes / kGibibyte) + "." + std::to_string(tenths) + " GiB";
 }
 
-// Of a request that is for shares of GPUs, as many of these.
+// "2 GPUs", or "2 shares of 25 % of a GPU" if the request is for shares.
 std::string Gpus(const GangRequest& request, int64_t n) {
   if (request.gpu_percent == 100) return Count(n, "GPU");
   return Count(n, "share") + " of " + std::to_string(request.gpu_percent) + " % of a GPU";
 }
 
-// Of numbers that are not negative; what is too large for the type is its largest number.
+// The product of two numbers >= 0, or the largest number of the type if that overflows.
 template <class T>
 T Product(T each, T count) {
   constexpr T kMost = std::numeric_limits<T>::max();
   return count > 0 && each > kMost / count ? kMost : each * count;
 }
 
-// How many ranks fit into so much.
+// How many workers fit into these resources.
 int Capacity(const Resources& per_worker, const Resources& room) {
   int64_t capacity = std::numeric_limits<int>::max();
   const auto bound = [&](int64_t each, int64_t free) {
@@ -45,26 +45,26 @@ int Capacity(const Resources& per_worker, const Resources& room) {
   return static_cast<int>(capacity);
 }
 
-// The hosts as a gang sees them whose one worker takes a share: each share that a GPU has room for
-// counts as a GPU of its own.
+// The hosts for a gang whose one worker takes a share of a GPU: each free share of this size counts
+// as one GPU.
 class InShares {
  public:
   InShares(const GangRequest& request, const Hosts& whole) {
     for (const Host* host : whole.All()) Add(request, *host);
-    for (const Host& host : own_) hosts_.Put(host);
+    for (const Host& host : copies_) hosts_.Put(host);
   }
   const Hosts& hosts() const { return hosts_; }
 
  private:
   void Add(const GangRequest& request, const Host& whole) {
-    std::vector<std::pair<int, int>> gpus;  // what is free of each, and its index
+    std::vector<std::pair<int, int>> gpus;  // (free percent, index)
     for (const auto& [gpu, percent] : whole.shared) gpus.emplace_back(percent, gpu);
     for (const int gpu : whole.gpus_free) gpus.emplace_back(100, gpu);
     if (request.placement == PlacementPolicy::kSpread)
       std::ranges::stable_sort(gpus, std::ranges::greater(), &std::pair<int, int>::first);
     else
       std::ranges::sort(gpus);
-    Host& host = own_.emplace_back(whole);
+    Host& host = copies_.emplace_back(whole);
     host.gpus_free.clear();
     for (const auto& [percent, gpu] : gpus)
       host.gpus_free.insert(host.gpus_free.end(),
@@ -72,11 +72,11 @@ class InShares {
     host.total.gpus = Product(host.total.gpus, 100 / request.gpu_percent);
   }
 
-  std::deque<Host> own_;
+  std::deque<Host> copies_;
   Hosts hosts_;
 };
 
-// Null: the gang takes whole GPUs, or none.
+// Null if the gang uses whole GPUs or none.
 std::unique_ptr<InShares> SharesOf(const GangRequest& request, const Hosts& whole) {
   return request.gpu_percent < 100 ? std::make_unique<InShares>(request, whole) : nullptr;
 }
@@ -99,7 +99,7 @@ std::vector<const Host*> Chosen(const GangRequest& request, const Hosts& hosts) 
   return chosen;
 }
 
-// Those that the gang can span; none where rank 0 cannot be on any of them.
+// The hosts that the gang can span; empty if rank 0 cannot be on any of them.
 std::vector<const Host*> Spanning(const GangRequest& request, const Hosts& hosts) {
   if (request.placement == PlacementPolicy::kOneHost) return {};
   std::vector<const Host*> spanning = hosts.Spanning();
@@ -111,7 +111,7 @@ std::vector<const Host*> Spanning(const GangRequest& request, const Hosts& hosts
   return spanning;
 }
 
-// The slots of the ranks that follow those there are.
+// Appends the slots of the gang's next ranks, all on this host.
 void AddRanks(const GangRequest& request, const Host& host, int workers,
               std::vector<RankSlot>& ranks) {
   const Resources& per_worker = request.per_worker;
@@ -150,7 +150,7 @@ struct Share {
   int workers = 0;
 };
 
-// REQUIRES: there is room for so many.
+// REQUIRES: the shares have enough capacity in total.
 void Even(std::vector<Share>& shares, int workers) {
   for (Share& share : shares) share.workers = 0;
   for (int left = workers; left > 0;) {
@@ -162,7 +162,7 @@ void Even(std::vector<Share>& shares, int workers) {
   }
 }
 
-// Of these, as few as so many ranks need, and how many go where; empty: they have not room enough.
+// Selects as few shares as possible and sets their workers; empty if their capacity is too small.
 std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolicy placement) {
   std::ranges::stable_sort(shares, std::ranges::greater(), &Share::capacity);
   size_t used = 0;
@@ -180,7 +180,7 @@ std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolic
     shares[i].workers = shares[i].capacity;
     left -= shares[i].workers;
   }
-  size_t last = used - 1;  // the fullest of those that have room for the rest
+  size_t last = used - 1;  // the smallest share with enough capacity for the rest
   for (size_t i = used; i < shares.size() && shares[i].capacity >= left; ++i) {
     if (shares[i].capacity < shares[last].capacity) last = i;
   }
@@ -190,7 +190,7 @@ std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolic
   return shares;
 }
 
-// As Divide(), but the roomiest of rank 0's executors is the first of them.
+// Like Divide, but the first share is the largest one on an executor that may have rank 0.
 std::vector<Share> DivideBeside(const std::set<std::string>& rank_zero, std::vector<Share> shares,
                                 int workers, PlacementPolicy placement) {
   std::ranges::stable_partition(
@@ -224,7 +224,7 @@ std::vector<Share> Over(const GangRequest& request, int workers, const Hosts& ho
   return Divide(request, std::move(shares), workers, request.placement);
 }
 
-// Slots for so many; none: there is no room.
+// Slots for exactly this many workers; empty if they do not fit.
 std::vector<RankSlot> PlaceAll(const GangRequest& request, int workers, const Hosts& hosts) {
   std::vector<RankSlot> ranks;
   if (const Host* host = One(request, workers, hosts)) {
@@ -236,7 +236,7 @@ std::vector<RankSlot> PlaceAll(const GangRequest& request, int workers, const Ho
   return ranks;
 }
 
-// Why rank 0 can be nowhere: none of its executors is there, or none has the labels.
+// Why no executor can have rank 0: the allowed ones are not connected, or lack the labels.
 std::string Unreadable(const GangRequest& request, const Hosts& hosts) {
   for (const std::string& name : *request.only) {
     if (hosts.Find(name) != nullptr)
@@ -246,15 +246,15 @@ std::string Unreadable(const GangRequest& request, const Hosts& hosts) {
   return "its checkpoint lies on executor " + *request.only->begin() + ", which is away";
 }
 
-// gpu=a100, gpu=h100, zone=a: of all executors, each once.
-std::string LabelsSeen(const Hosts& hosts) {
-  std::set<std::string> seen;
+// The distinct labels of all executors: "gpu=a100, gpu=h100, zone=a".
+std::string ListLabels(const Hosts& hosts) {
+  std::set<std::string> labels;
   for (const Host* host : hosts.All()) {
-    for (const auto& [name, value] : host->labels) seen.insert(name + "=" + value);
+    for (const auto& [name, value] : host->labels) labels.insert(name + "=" + value);
   }
   std::string text;
   size_t named = 0;
-  for (const std::string& label : seen) {
+  for (const std::string& label : labels) {
     if (named++ == kLabelsNamed) return text + ", …";
     text += (text.empty() ? "" : ", ") + label;
   }
@@ -350,13 +350,13 @@ std::string Shortage(const GangRequest& request, const Hosts& whole) {
   const std::string with = request.required.empty() ? "" : " with " + ToString(request.required);
   if (all.All().empty()) return "no executor" + with + " is connected";
   if (hosts.empty())
-    return "needs an executor" + with + "; none has that (labels seen: " + LabelsSeen(all) + ")";
+    return "needs an executor" + with + "; none has that (labels seen: " + ListLabels(all) + ")";
   const Resources need = Times(request.per_worker, request.min_workers);
   const std::vector<const Host*> spanning = Spanning(request, all);
   for (const Host* host : spanning) {
     if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
   }
-  // Whether neither one executor nor those that span have enough of it together.
+  // Whether no single executor has enough, nor those that the gang can span together.
   const auto short_of = [&](int64_t needed, auto free) {
     int64_t together = 0;
     for (const Host* host : spanning) together += free(*host);
@@ -413,7 +413,7 @@ std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& whole) {
       nearest = host;
   }
   if (nearest != nullptr) return {{nearest->name, workers}};
-  // The largest, so that there are few; of equals those with most free.
+  // Divide prefers large executors, so that there are few. Among equals, it takes the first ones.
   std::vector<Share> shares;
   for (const Host* host : Spanning(request, hosts))
     shares.push_back({host, Capacity(request.per_worker, host->total)});

@@ -33,7 +33,7 @@ void RestoreShared(State& state, const SharedState& shared, SweepId deleted) {
     const auto luck = shared.luck.find(name);
     executor.luck = luck == shared.luck.end() ? Luck{} : luck->second;
   }
-  // Without the end of the deleted sweep an older one may not have been forgotten.
+  // If the events of the deleted sweep were erased, an older sweep may not have been forgotten yet.
   const std::set<SweepId> stay(shared.reopenable.begin(), shared.reopenable.end());
   for (const SweepId id : std::exchange(state.reopenable, {})) {
     if (stay.contains(id)) {

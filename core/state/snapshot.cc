@@ -6,8 +6,8 @@
 #include "core/base/mark.h"
 #include "core/log/fields.h"
 
-// A change of the fields, here or in core/log/fields.h, or of what a searcher or a scheduler saves,
-// needs another kForm.
+// Change kForm after each change of the fields here or in core/log/fields.h, or of the bytes that a
+// searcher or a scheduler saves.
 namespace attune {
 
 // ---- the state -------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ namespace {
 
 constexpr uint32_t kForm = 3;
 
-// Changes with most changes of the fields, for the day when somebody forgets kForm.
+// Most changes of the fields change this number, in case somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);
 
 const Error kNotOurs{ErrorCode::kCorrupt, "the snapshot is damaged or of another version"};

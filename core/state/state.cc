@@ -173,7 +173,7 @@ std::vector<const Trial*> On(const State& state, const std::string& executor, bo
   if (found == state.executors.end()) return trials;
   for (const auto& [epoch, id] : found->second.attempts) {
     const Trial& trial = *state.Find(id);
-    // A program that only prints knows of no verdict: what is left of it would not leave by itself.
+    // A program whose output is parsed does not receive verdicts, so its other ranks would not leave.
     const bool left = trial.live->Spans() && trial.live->RankZeroHasLeft() &&
                       !state.Find(id.sweep)->spec.program.report_pattern.empty();
     if ((Wanted(trial) && !left) == wanted) trials.push_back(&trial);

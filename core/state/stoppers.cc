@@ -33,14 +33,14 @@ double GpuSeconds(const Sweep& sweep, Time now) {
   return seconds;
 }
 
-// 90 s, 1.5 h: for a sentence.
+// The duration for a message: "90 s", "1.5 h".
 std::string Duration(double seconds) {
   if (seconds < 2 * 60) return FormatShort(seconds) + " s";
   if (seconds < 2 * kSecondsPerHour) return FormatShort(seconds / 60) + " min";
   return FormatShort(seconds / kSecondsPerHour) + " h";
 }
 
-// accuracy; accuracy or latency
+// The metrics for a message: "accuracy", "accuracy or latency".
 std::string Names(const std::vector<Objective>& objectives) {
   std::string text;
   for (const Objective& objective : objectives)
@@ -65,7 +65,7 @@ double MeanOf(const std::deque<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-// Population standard deviation; not finite where a value is not.
+// The population standard deviation; not finite if some value is not.
 double DeviationOf(const std::deque<double>& values) {
   const double mean = MeanOf(values);
   double sum = 0;
@@ -118,7 +118,7 @@ std::optional<Verdict> AtThreshold(const Threshold& threshold, const Report& rep
                                 " (stop.threshold)"});
 }
 
-// What is farther away than anything lasts is as far.
+// Adds at most 300 years, so that the sum does not overflow.
 Time AddSeconds(Time now, double seconds) {
   constexpr double kMost = 1e10;
   const double us = std::ceil(std::min(seconds, kMost) * kMicroseconds);
@@ -176,10 +176,10 @@ std::optional<Time> Deadline(const Sweep& sweep) {
                        stop.max_time.value - static_cast<double>(sweep.ran_us) / kMicroseconds);
   }
   if (stop.max_gpu_hours > 0 && sweep.used.gpu_percent > 0) {
-    const Time since = sweep.running_since;  // any moment does: use grows evenly
+    const Time since = sweep.running_since;  // any time works, because the use grows linearly
     const double left = stop.max_gpu_hours * kSecondsPerHour - GpuSeconds(sweep, since);
-    const Time then = AddSeconds(since, left * 100 / sweep.used.gpu_percent);
-    first = first ? std::min(*first, then) : then;
+    const Time used_up = AddSeconds(since, left * 100 / sweep.used.gpu_percent);
+    first = first ? std::min(*first, used_up) : used_up;
   }
   return first;
 }
@@ -206,7 +206,7 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                   (std::isnan(known) ? "" : " (best " + FormatShort(known) + ")");
     return Verdict::Stop(reason);
   }
-  if (trial.until.value > 0) return std::nullopt;  // what it has reported is no news to who asked
+  if (trial.until.value > 0) return std::nullopt;  // a user wants this trial to go on
   for (const Threshold& threshold : stop.thresholds) {
     if (auto verdict = AtThreshold(threshold, report)) return verdict;
   }
