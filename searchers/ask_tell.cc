@@ -35,7 +35,7 @@ std::string FaultOf(const Option& option, Value& value) {
   if (value.index() != option.fallback.index())
     return "is " + std::string(TypeName(value)) + "; it takes " +
            std::string(TypeName(option.fallback));
-  const auto number = Number(value);
+  const auto number = AsNumber(value);
   if (number && option.min && !(*number >= *option.min))
     return FormatValue(value) + " is below " + FormatReal(*option.min);
   if (number && option.max && !(*number <= *option.max))
@@ -146,10 +146,10 @@ Status AskTell::Tell(uint32_t trial, const Metrics& metrics) {
   Observe(TrialEnded{Id(trial), TrialState::kCompleted, ""});
   auto values = ValuesThatCount(spec_.objectives, spec_.constraints, metrics);
   if (!values.empty()) {
-    const Offered offered =
-        Offer(spec_.objectives, {TrialNumber(trial), 1, Step(1), std::move(values)}, best_);
-    for (const attune::Best& gone : offered.left) front_.erase(gone.trial.value);
-    if (offered.joined) front_[trial] = std::move(out->second);
+    const FrontChange change =
+        AddToFront(spec_.objectives, {TrialNumber(trial), 1, Step(1), std::move(values)}, best_);
+    for (const attune::Best& gone : change.left) front_.erase(gone.trial.value);
+    if (change.joined) front_[trial] = std::move(out->second);
   }
   out_.erase(out);
   return {};

@@ -7,7 +7,7 @@
 namespace attune::sweepfile {
 namespace {
 
-// Text that any YAML reader takes for the same text without quotes.
+// Whether every YAML reader reads the text without quotes as the same text.
 bool IsPlain(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto inner = [&](char c) {

@@ -11,11 +11,12 @@
 
 namespace attune::sweepfile {
 
-// What a scalar means to one who asks for a certain type. Plain scalars follow the core schema of
-// YAML 1.2 (§10.3.2): 1e-3 is a number, no and on are text, true and false are booleans. The error
-// says what was found, what was expected, and what to write.
+// Reads scalars as an expected type. Plain scalars follow the core schema of YAML 1.2 (§10.3.2):
+// 1e-3 is a number, no and on are text, true and false are booleans. The error says what was found,
+// what was expected, and what to write.
 
-// By its own look: boolean, integer, real, or text. Quoted scalars are text. Not for null.
+// The value with the type that the text has: boolean, integer, real, or text. Quoted scalars are
+// text. REQUIRES: the node is not null.
 Result<Value> ReadValue(const Node& node);
 
 Result<std::string> ReadText(const Node& node);  // any scalar, as it was written

@@ -122,7 +122,7 @@ slurm::Wanted WantedOf(const rest::Demand& demand, const std::vector<rest::Execu
   const Requirements required = RequiredIn(demand);
   std::set<std::string> barred;
   for (const rest::Executor& executor : executors) {
-    if (!Match(required, executor.labels)) barred.insert(executor.name);
+    if (!Matches(required, executor.labels)) barred.insert(executor.name);
   }
   // Gangs that use a share of a GPU occupy one together.
   const int64_t per_gpu = 100 / std::clamp<int64_t>(demand.gpu_percent.value_or(100), 1, 100);
@@ -133,7 +133,7 @@ slurm::Wanted WantedOf(const rest::Demand& demand, const std::vector<rest::Execu
           .worker = {.cpus = static_cast<int>(demand.cpus_per_worker),
                      .gpus = static_cast<int>(demand.gpus_per_worker),
                      .memory_bytes = demand.memory_per_worker},
-          .lacking = Match(required, labels) ? "" : ToString(required),
+          .lacking = Matches(required, labels) ? "" : ToString(required),
           .barred = std::move(barred)};
 }
 

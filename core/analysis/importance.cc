@@ -52,7 +52,7 @@ Column ColumnOfNumbers(const std::string& name, const std::vector<TrialResult>& 
   std::vector<std::pair<double, bool>> numbers;
   for (size_t i = 0; i < results.size(); ++i) {
     const Value* value = results[i].config.Find(name);
-    const auto number = value == nullptr ? std::nullopt : Number(*value);
+    const auto number = value == nullptr ? std::nullopt : AsNumber(*value);
     if (number) numbers.emplace_back(*number, is_best[i]);
   }
   std::ranges::sort(numbers);
@@ -91,8 +91,8 @@ std::vector<double> Kernel(const Column& column, size_t from, double width) {
   return kernel;
 }
 
-// The Pearson divergence of the best trials from all trials, minus the average divergence of the same
-// number of trials that are drawn at random.
+// The Pearson divergence of the best trials from all trials, minus the average divergence of the
+// same number of trials that are drawn at random.
 double Divergence(const Column& column) {
   const double n = Sum(column.all);
   const double k = Sum(column.best);

@@ -20,7 +20,7 @@ void StopAtLimit(const Sweep& sweep, Time now, Facts& facts) {
   if (sweep.stopping_as || sweep.state == SweepState::kPaused) return;
   const auto limit = LimitReached(sweep, sweep.spec.stop, now);
   if (!limit) return;
-  WindDown(sweep, SweepState::kCompleted, limit->text, TrialState::kStopped, facts);
+  BeginStopping(sweep, SweepState::kCompleted, limit->text, TrialState::kStopped, facts);
   YieldTrials(sweep, Verdict::Stop({.rule = limit->rule, .text = "stopped: " + limit->text}),
               facts);
 }
@@ -36,14 +36,14 @@ void EndLease(const Sweep& sweep, Time now, Facts& facts) {
                 FormatShort(trial.live->lease.value) + " s: its asker is gone",
             now, facts);
   } else {
-    EndWaiting(sweep, trial, facts);
+    EndIfWaiting(sweep, trial, facts);
   }
 }
 
 void DropSurplus(const Sweep& sweep, Facts& facts) {
   if (sweep.surplus.empty()) return;
   const Trial& trial = *sweep.Find(*sweep.surplus.begin());
-  const KeptCheckpoint& kept = *Surplus(sweep, trial);
+  const KeptCheckpoint& kept = *FindSurplus(sweep, trial);
   const bool before_start = kept.attempt <= trial.earlier_attempts;
   facts.push_back(CheckpointDropped{
       .checkpoint = {trial.id, kept.attempt, kept.ref.step},
@@ -68,7 +68,7 @@ void EndPaused(const Sweep& sweep, const std::string& reason, Facts& facts) {
 void DropRetained(const Sweep& sweep, Facts& facts) {
   for (const CheckpointId& id : sweep.retained) {
     const KeptCheckpoint* kept = sweep.Find(id);
-    if (kept == nullptr || !OnlyRetained(sweep, id)) continue;
+    if (kept == nullptr || !IsOnlyRetained(sweep, id)) continue;
     facts.push_back(
         CheckpointDropped{.checkpoint = id,
                           .executor = kept->executor,
@@ -92,7 +92,7 @@ void End(const Sweep& sweep, Time now, Facts& facts) {
   if (!sweep.stopping_as) {
     if (sweep.state == SweepState::kPaused || HasNext(sweep, now)) return;
     if (sweep.thinking && MayCreate(sweep)) return;  // the searcher may propose a trial
-    const NextUp next = WhatIsNext(sweep, now);
+    const NextAction next = ChooseNextAction(sweep, now);
     const NextMove& move = std::get<NextMove>(next);
     if (const auto* done = std::get_if<Done>(&move)) {
       reason = done->text;
@@ -122,7 +122,7 @@ void End(const Sweep& sweep, Time now, Facts& facts) {
 
 // Forgets an executor that was lost long ago, and the deletions that it still had to do.
 void ForgetLost(const State& state, Time now, const Agenda& agenda, Facts& facts) {
-  const auto& lost = agenda.Lost();
+  const auto& lost = agenda.LostExecutors();
   if (lost.empty()) return;
   const auto& [since, name] = *lost.begin();
   const bool long_ago = now.us - since.us >= kForgetLostAfterUs;
@@ -151,7 +151,7 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
   for (const SweepId id : agenda.Sweeps(now)) {
     const Sweep* sweep = state.Find(id);
     if (sweep == nullptr) {
-      agenda.Drop(id);
+      agenda.RemoveSweep(id);
       continue;
     }
     DropSurplus(*sweep, facts);
@@ -159,7 +159,7 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
     if (facts.empty()) EndLease(*sweep, now, facts);
     if (facts.empty()) End(*sweep, now, facts);
     if (!facts.empty()) return facts;
-    agenda.Rest(state, *sweep, now);
+    agenda.SetIdle(state, *sweep, now);
   }
   EndQuarantine(state, now, agenda, facts);
   if (facts.empty()) StartGang(state, reachable, now, agenda, facts);
@@ -169,7 +169,7 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
 
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now) {
   Agenda agenda;
-  agenda.Take(state, {.all = true});
+  agenda.Update(state, {.all = true});
   return Advance(state, reachable, now, agenda);
 }
 
@@ -182,7 +182,7 @@ std::optional<Time> Due(const State& state, Time now) {
     if (const auto due = DueOf(sweep, now)) consider(*due);
   }
   for (const auto& [name, executor] : state.executors) {
-    if (Forgettable(executor)) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
+    if (CanBeForgotten(executor)) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
     if (executor.quarantine) consider(executor.quarantine->until);
   }
   return first;

@@ -21,10 +21,10 @@ namespace attune {
 class Agenda {
  public:
   // Updates the agenda after these changes. REQUIRES: the state stays at the same address.
-  void Update(const State& state, const Touched& touched);
+  void Update(const State& state, const ChangedParts& changed);
 
   // The set of reachable executors may have changed, so the next pass asks for it again.
-  void LookAgain() { look_again_ = true; }
+  void RecheckReachable() { recheck_reachable_ = true; }
   // Answers about reachable executors from an earlier pass may be out of date.
   void BeginPass() { asked_ = false; }
 
@@ -70,7 +70,7 @@ class Agenda {
   void MarkWaiting(SweepId sweep) { waiting_.insert(sweep); }
   bool IsWaiting(SweepId sweep) const { return waiting_.contains(sweep); }
   // A trial of the sweep cannot start on every executor: it waits for some of them, or avoids some.
-  void MarkChoosy(SweepId sweep) { choosy_.insert(sweep); }
+  void MarkHostLimits(SweepId sweep) { host_limited_.insert(sweep); }
 
   // The reachable executors that take gangs, without masks.
   Hosts& UpdateHosts(const State& state, const Reachable& reachable);
@@ -78,8 +78,8 @@ class Agenda {
   bool MayStartGang() const { return may_start_; }
   void NoteNothingStarts() { may_start_ = false; }
 
-  // Kinds of gangs that did not fit, and whether some executor is large enough for them. Any relevant
-  // change clears this map.
+  // Kinds of gangs that did not fit, and whether some executor is large enough for them. Any
+  // relevant change clears this map.
   struct Kind {
     int workers = 0;
     Resources per_worker;
@@ -87,11 +87,11 @@ class Agenda {
     PlacementPolicy placement = PlacementPolicy::kPack;
     bool masked = false;  // the gang must not use reserved slots
     Requirements required;
-    double needs = 0;  // GangRequest::needs
+    double min_runtime = 0;  // GangRequest::min_runtime
     std::set<std::string> avoided;
     auto Key() const {
       return std::tie(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes,
-                      gpu_percent, placement, masked, required, needs, avoided);
+                      gpu_percent, placement, masked, required, min_runtime, avoided);
     }
     bool operator<(const Kind& other) const { return Key() < other.Key(); }
   };
@@ -139,8 +139,8 @@ class Agenda {
   std::map<SweepId, Use> use_of_;
   std::map<SweepId, Turn> turn_of_;
   std::set<SweepId> waiting_;
-  std::set<SweepId> choosy_;
-  std::map<SweepId, Seconds> needs_of_;  // how long its gangs must be able to run
+  std::set<SweepId> host_limited_;
+  std::map<SweepId, Seconds> min_runtime_of_;  // how long its gangs must be able to run
   std::set<SweepId> small_;
   std::optional<SweepId> reserver_;
 
@@ -155,7 +155,7 @@ class Agenda {
   bool shares_stale_ = false;               // total_ has changed since turns were made
 
   bool may_start_ = true;
-  bool look_again_ = true;
+  bool recheck_reachable_ = true;
   bool asked_ = false;              // this pass has asked which executors are reachable
   std::set<std::string> outdated_;  // executors that have changed and are not yet updated in hosts_
   std::set<std::string> senders_;   // executors that can send checkpoints, drained ones included
@@ -166,15 +166,15 @@ class Agenda {
   std::map<std::string, Time> quarantined_;
 };
 
-// Like Advance without an agenda, but its cost depends only on the changes. REQUIRES: the agenda was
-// updated after all changes.
+// Like Advance without an agenda, but its cost depends only on the changes. REQUIRES: the agenda
+// was updated after all changes.
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now, Agenda& agenda);
 
 // The first time after `now` when something follows from the sweep even without an event.
 std::optional<Time> DueOf(const Sweep& sweep, Time now);
 
-// A lost executor is forgotten after this time, or earlier if there are too many, so that old names do
-// not accumulate. It can join again later.
+// A lost executor is forgotten after this time, or earlier if there are too many, so that old names
+// do not accumulate. It can join again later.
 inline constexpr int64_t kForgetLostAfterUs = int64_t{7} * 24 * 3600 * 1'000'000;
 inline constexpr size_t kLostExecutors = 1'000;
 

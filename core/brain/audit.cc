@@ -171,8 +171,9 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
   const Sweep& sweep = *state_.Find(created.trial.sweep);
   if (auto fault = CheckNumber(sweep, created)) return fault;
   const ProposalNumber number = created.proposal.value_or(sweep.next_proposal);
-  const Suggestion proposed =
-      HasPoint(sweep) ? NextPoint(sweep) : Suggested(sweep, number, created.thought.has_value());
+  const Suggestion proposed = HasInitialPoint(sweep)
+                                  ? NextInitialPoint(sweep)
+                                  : Suggested(sweep, number, created.thought.has_value());
   const auto* again = std::get_if<Proposed>(&proposed);
   const std::string recorded = "trial " + ToString(created.trial) + " is recorded with ";
   const std::string here = "; at this place " + sweep.spec.searcher.name;
@@ -189,7 +190,7 @@ std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted
   ++verdicts_;
   Facts facts;
   const Sweep& sweep = *state_.Find(promoted.trial.sweep);
-  PassedOver over;  // trials that may wait for particular executors
+  SkippedTrials over;  // trials that may wait for particular executors
   for (const TrialNumber number : sweep.pending) {
     const Trial& trial = *sweep.Find(number);
     if (OriginOf(state_, trial).readers || !trial.avoided.empty()) over.insert(number);

@@ -25,8 +25,8 @@ class Brain {
       : state_(algorithms), reachable_(std::move(reachable)) {}
 
   // Decides on the command and applies the resulting events. The events must become durable before
-  // their effects are visible outside. Time does not go back: an earlier `now` counts as the time of
-  // the last event.
+  // their effects are visible outside. Time does not go back: an earlier `now` counts as the time
+  // of the last event.
   //
   // `actor` is the name of the token that asks. If it is empty, the actor is the executor that sent
   // the command, or else kService. Events that the brain concludes itself have the actor kService.
@@ -35,15 +35,15 @@ class Brain {
   // Applies everything that follows from the state and the time, until nothing more follows.
   std::vector<Event> Advance(Time now);
 
-  // The same, but returns after about `max_events` events; `more` says that the next call continues.
-  // It asks again which executors are reachable if a gang may start. Executors that became reachable
-  // are noticed for sure only after LookAgain.
+  // The same, but returns after about `max_events` events; `more` says that the next call
+  // continues. It asks again which executors are reachable if a gang may start. Executors that
+  // became reachable are noticed for sure only after RecheckReachable.
   struct Portion {
     std::vector<Event> events;
     bool more = false;
   };
   Portion Advance(Time now, size_t max_events);
-  void LookAgain() { agenda_.LookAgain(); }
+  void RecheckReachable() { agenda_.RecheckReachable(); }
 
   // When to call Advance again if nothing happens before; nullopt: never.
   std::optional<Time> Due(Time now) const;
@@ -53,17 +53,19 @@ class Brain {
     return attune::Thoughts(state_, after);
   }
 
-  // For start-up: Load reads a snapshot (core/state/snapshot.h), then Replay applies the events of the
-  // log after it. After an error of Load, the brain must not be used. REQUIRES for Load: the brain is
-  // new.
+  // For start-up: Load reads a snapshot (core/state/snapshot.h), then Replay applies the events of
+  // the log after it. After an error of Load, the brain must not be used. REQUIRES for Load: the
+  // brain is new.
   Status Load(std::string_view snapshot) { return LoadState(snapshot, state_); }
   void Replay(const Event& event) { Apply(state_, event); }
 
-  // The store keeps the data of ended sweeps (core/state/ended.h). Data that Execute or Replay lacks
-  // must be given back first.
-  void LetGoOfEnded() { attune::LetGoOfEnded(state_); }
-  void LetGoOfEnded(SweepId sweep) { attune::LetGoOfEnded(state_, sweep); }
-  Status BringBack(EndedPart part) { return attune::BringBack(state_, std::move(part)); }
+  // The store keeps the data of ended sweeps (core/state/ended.h). Data that Execute or Replay
+  // lacks must be given back first.
+  void ReleaseEndedSweeps() { attune::ReleaseEndedSweeps(state_); }
+  void ReleaseEndedSweeps(SweepId sweep) { attune::ReleaseEndedSweeps(state_, sweep); }
+  Status RestoreEndedSweep(EndedSweepData part) {
+    return attune::RestoreEndedSweep(state_, std::move(part));
+  }
 
   std::string Waiting(const Sweep& sweep) const {
     return attune::Waiting(state_, sweep, reachable_);
@@ -72,7 +74,8 @@ class Brain {
     return attune::Waiting(state_, trial, reachable_);
   }
 
-  // Whether an executor that is leaving must stay, because others still have to fetch its checkpoints.
+  // Whether an executor that is leaving must stay, because others still have to fetch its
+  // checkpoints.
   bool IsNeeded(const std::string& executor) const {
     return attune::IsNeeded(state_, reachable_, executor);
   }

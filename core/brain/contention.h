@@ -5,12 +5,12 @@
 
 // Decides which sweep's gang starts next and where, when not all of them fit.
 //
-// The order of sweeps is: the highest priority, then the owner with the smallest dominant share, then
-// the sweep with the smallest dominant share. A dominant share is the largest of the shares of all
-// CPUs, GPUs and memory (Ghodsi et al., "Dominant resource fairness", NSDI 2011). The trial is chosen
-// first and placed second. It is placed where its checkpoint is (core/state/origin.h), or elsewhere,
-// where the checkpoint is fetched. If no executor can send the checkpoint, the trial waits, and the
-// next trials of its sweep may start before it.
+// The order of sweeps is: the highest priority, then the owner with the smallest dominant share,
+// then the sweep with the smallest dominant share. A dominant share is the largest of the shares of
+// all CPUs, GPUs and memory (Ghodsi et al., "Dominant resource fairness", NSDI 2011). The trial is
+// chosen first and placed second. It is placed where its checkpoint is (core/state/origin.h), or
+// elsewhere, where the checkpoint is fetched. If no executor can send the checkpoint, the trial
+// waits, and the next trials of its sweep may start before it.
 //
 // If a gang does not fit, smaller gangs of later sweeps may start before it (backfill). Before the
 // first of them starts, slots are reserved for the gang: on the executor where it is closest to
@@ -25,13 +25,13 @@ void StartGang(const State& state, const Reachable& reachable, Time now, Agenda&
                Facts& facts);
 
 // Whether this sweep must not use the reserved slots of another sweep.
-bool Yields(const State& state, const Sweep& sweep);
+bool MustSpareReservation(const State& state, const Sweep& sweep);
 
 // The requirements that all gangs of the sweep share.
 GangRequest RequestFor(const State& state, const Sweep& sweep);
 
 // The requirements of the sweep's next gang: for a waiting trial, or for a new one (null).
-GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting,
-                      const Reachable& reachable);
+GangRequest RequestForNext(const State& state, const Sweep& sweep, const Trial* waiting,
+                           const Reachable& reachable);
 
 }  // namespace attune

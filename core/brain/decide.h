@@ -13,15 +13,15 @@
 
 namespace attune {
 
-// The facts that a command leads to. After an error, nothing happens. No facts means that nothing is
-// new: for example, a repeated report, or a fact of an old epoch.
+// The facts that a command leads to. After an error, nothing happens. No facts means that nothing
+// is new: for example, a repeated report, or a fact of an old epoch.
 //
 // Several facts of one command must be applied in order, with no other event between them.
 Result<std::vector<Fact>> Decide(const State& state, const Command& command, Time now);
 
-// Whether the command must be decided again after these facts are applied. A request for a trial may
-// first create or promote the trial, and then assign its attempt.
-bool GoesOn(const Command& command, const std::vector<Fact>& facts);
+// Whether the command must be decided again after these facts are applied. A request for a trial
+// may first create or promote the trial, and then assign its attempt.
+bool NeedsSecondDecision(const Command& command, const std::vector<Fact>& facts);
 
 // What an executor can do now. This is the only input of decisions that is not in the log.
 struct Reach {
@@ -42,8 +42,8 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
 // lease or a quarantine ends, a gang may grow, a lost executor is forgotten. nullopt: never.
 std::optional<Time> Due(const State& state, Time now);
 
-// Why the sweep's next gang does not start. Empty if no trial waits and some trial runs, or if the gang
-// fits.
+// Why the sweep's next gang does not start. Empty if no trial waits and some trial runs, or if the
+// gang fits.
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable);
 
 // Gangs of one sweep that could start now if they fitted.
@@ -52,19 +52,19 @@ struct Demand {
   GangRequest request;  // of the next gang
   int gangs = 0;        // an upper bound, at most kDemandGangsMax
   std::string reason;   // why the next gang does not fit: "needs 8 GPUs: n3 has 6 free"
-  // Whether the next gang would start if every executor that is not lost were free and took gangs. If
-  // not, it needs another executor.
+  // Whether the next gang would start if every executor that is not lost were free and took gangs.
+  // If not, it needs another executor.
   bool can_start = true;
 };
 
 inline constexpr int kDemandGangsMax = 1000;
 
-// The sweeps whose gangs do not fit now. The numbers of gangs are upper bounds: a scheduler may wait
-// for results after some of the trials have started.
+// The sweeps whose gangs do not fit now. The numbers of gangs are upper bounds: a scheduler may
+// wait for results after some of the trials have started.
 std::vector<Demand> Demands(const State& state, const Reachable& reachable);
 
-// Whether this executor is the only one from which the checkpoint of a trial can be fetched, and the
-// trial starts on another executor, now or next.
+// Whether this executor is the only one from which the checkpoint of a trial can be fetched, and
+// the trial starts on another executor, now or next.
 bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor);
 
 // Why this trial does not run. Empty if it runs, or if it has ended.

@@ -18,26 +18,27 @@ Error NoExecutor(const std::string& name) {
           "there is no executor " + name + "; `attune executor list` shows those there are"};
 }
 
-// Whether a gang of the sweep could run on other executors, perhaps after waiting for free resources.
+// Whether a gang of the sweep could run on other executors, perhaps after waiting for free
+// resources.
 bool MayLeave(const State& state, const Sweep& sweep, const std::string& drained) {
   const GangRequest request = RequestFor(state, sweep);
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
-    if (TakesGangs(executor) && name != drained) hosts.Put(executor.host);
+    if (TakesGangs(executor) && name != drained) hosts.Update(executor.host);
   }
-  return !Nearest(request, hosts).empty();
+  return !FindNearest(request, hosts).empty();
 }
 
 // Whether the trial can be asked to leave and would start again afterwards.
 bool CanMove(const Sweep& sweep, const Trial& trial) {
-  return trial.state == TrialState::kRunning && Wanted(trial) &&
+  return trial.state == TrialState::kRunning && ShouldRun(trial) &&
          trial.live->verdict == VerdictKind::kContinue && (!sweep.stopping_as || trial.requested);
 }
 
-// False if the trial is already asked to leave. A request to grow may still be withdrawn, so it does
-// not count.
+// False if the trial is already asked to leave. A request to grow may still be withdrawn, so it
+// does not count.
 bool MayBeAsked(const Trial& trial) {
-  return !trial.yield || trial.yield->kind == VerdictKind::kResize;
+  return !trial.yield_verdict || trial.yield_verdict->kind == VerdictKind::kResize;
 }
 
 TrialYielding Leaving(const Trial& trial, const std::string& executor, const std::string& why) {
@@ -74,8 +75,8 @@ Status DecideDrain(const State& state, const DrainExecutor& command, Facts& fact
   return {};
 }
 
-// Trials leave even if they have no other place now, because progress that is not saved would be lost.
-// A program whose output is parsed saves nothing, so it continues and may still finish.
+// Trials leave even if they have no other place now, because progress that is not saved would be
+// lost. A program whose output is parsed saves nothing, so it continues and may still finish.
 void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts) {
   const auto known = state.executors.find(command.name);
   if (known == state.executors.end() || known->second.lost ||
@@ -97,7 +98,7 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
   for (const auto& [name, other] : state.executors) {
     if (name == executor || !TakesGangs(other) || !reachable(name).takes) continue;
     if (other.folder == known->second.folder) return false;
-    others.Put(other.host);
+    others.Update(other.host);
   }
   const auto goes_on_from = [&](const Trial& trial) {
     const Origin origin = OriginOf(state, trial);
@@ -108,12 +109,12 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
     if (sweep.spec.External()) return false;
     const auto comes = [&](TrialNumber number) {
       const Trial& trial = *sweep.Find(number);
-      return trial.live->state == AttemptState::kAssigned && FetchedFor(state, trial) &&
+      return trial.live->state == AttemptState::kAssigned && CheckpointToFetch(state, trial) &&
              goes_on_from(trial);
     };
     if (std::ranges::any_of(sweep.live, comes)) return true;
     const auto waits = [&](TrialNumber number) { return goes_on_from(*sweep.Find(number)); };
-    return MayStart(sweep) && !Nearest(RequestFor(state, sweep), others).empty() &&
+    return MayStart(sweep) && !FindNearest(RequestFor(state, sweep), others).empty() &&
            std::ranges::any_of(sweep.pending, waits);
   });
 }
@@ -129,7 +130,7 @@ Status DecideResume(const State& state, const ResumeExecutor& command, Facts& fa
   return {};
 }
 
-void LeaveDrained(const State& state, const Trial& trial, Facts& facts) {
+void LeaveIfDrained(const State& state, const Trial& trial, Facts& facts) {
   if (!trial.live) return;
   for (const RankSlot& slot : trial.live->ranks) {
     const auto executor = state.executors.find(slot.executor);  // it may be forgotten

@@ -5,8 +5,8 @@
 #include "core/log/command.h"
 #include "core/state/state.h"
 
-// Executors that a user takes out of service: nothing more starts there until the user resumes them,
-// even if their processes restart. Running trials finish, or are asked to leave.
+// Executors that a user takes out of service: nothing more starts there until the user resumes
+// them, even if their processes restart. Running trials finish, or are asked to leave.
 namespace attune {
 
 Status DecideDrain(const State& state, const DrainExecutor& command, Facts& facts);
@@ -15,8 +15,8 @@ Status DecideResume(const State& state, const ResumeExecutor& command, Facts& fa
 // The executor is about to end, so its trials are asked to leave.
 void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts);
 
-// Must be called when a paused sweep is resumed. If the trial runs on an executor that is drained with
-// `now`, it is asked to leave again.
-void LeaveDrained(const State& state, const Trial& trial, Facts& facts);
+// Must be called when a paused sweep is resumed. If the trial runs on an executor that is drained
+// with `now`, it is asked to leave again.
+void LeaveIfDrained(const State& state, const Trial& trial, Facts& facts);
 
 }  // namespace attune

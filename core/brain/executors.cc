@@ -70,7 +70,7 @@ void DecideLoss(const State& state, const LoseExecutor& command, Time now, Facts
     Lose(state, *present, command.reason, now, facts);
 }
 
-void DecideHealth(const State& state, const SayHealth& command, Facts& facts) {
+void DecideHealth(const State& state, const ReportHealth& command, Facts& facts) {
   const Executor* present = Present(state, command.name);
   if (present != nullptr && present->incarnation == command.incarnation &&
       present->problem != command.problem)

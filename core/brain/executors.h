@@ -13,6 +13,6 @@ namespace attune {
 Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Facts& facts);
 
 void DecideLoss(const State& state, const LoseExecutor& command, Time now, Facts& facts);
-void DecideHealth(const State& state, const SayHealth& command, Facts& facts);
+void DecideHealth(const State& state, const ReportHealth& command, Facts& facts);
 
 }  // namespace attune

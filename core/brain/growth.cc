@@ -43,27 +43,30 @@ struct Small {
 };
 
 // Whether the trial has been asked to grow.
-bool Grows(const Trial& trial) { return trial.yield && trial.yield->kind == VerdictKind::kResize; }
+bool Grows(const Trial& trial) {
+  return trial.yield_verdict && trial.yield_verdict->kind == VerdictKind::kResize;
+}
 
 bool MayGrow(const Sweep& sweep, const Trial& trial) {
   const Attempt& live = *trial.live;
   return sweep.state == SweepState::kRunning && !sweep.stopping_as &&
-         trial.state == TrialState::kRunning && !trial.yield &&
-         live.verdict == VerdictKind::kContinue && live.fell == Outcome::kFinished &&
-         live.gone.empty() && !trial.checkpoints.empty() &&
+         trial.state == TrialState::kRunning && !trial.yield_verdict &&
+         live.verdict == VerdictKind::kContinue && live.part_outcome == Outcome::kFinished &&
+         live.ended_parts.empty() && !trial.checkpoints.empty() &&
          trial.checkpoints.back().attempt == live.id.number;
 }
 
-// The gangs that may grow now, the first one to grow first. If a gang was already asked to grow, only
-// that one; none if it is leaving.
+// The gangs that may grow now, the first one to grow first. If a gang was already asked to grow,
+// only that one; none if it is leaving.
 std::vector<Small> Candidates(const State& state, Time now, const Agenda& agenda) {
   std::vector<Small> candidates;
-  for (const SweepId id : agenda.WithSmallGangs()) {
+  for (const SweepId id : agenda.SweepsWithSmallGangs()) {
     const Sweep& sweep = *state.Find(id);
     for (const auto& [time, number] : sweep.small) {
       const Trial& trial = *sweep.Find(number);
       if (trial.live->verdict == VerdictKind::kResize) return {};
-      if (Grows(trial) && (trial.live->fell != Outcome::kFinished || !trial.live->gone.empty()))
+      if (Grows(trial) &&
+          (trial.live->part_outcome != Outcome::kFinished || !trial.live->ended_parts.empty()))
         return {};
       if (Grows(trial)) return {{&sweep, &trial}};
       if (time <= now && MayGrow(sweep, trial)) candidates.push_back({&sweep, &trial});
@@ -90,7 +93,7 @@ int RoomFor(const State& state, const Small& small, Hosts& hosts) {
     const Host* known = hosts.Find(slot.executor);
     if (known == nullptr) return 0;  // the executor is disconnected
     Host host = *known;
-    GiveBack(slot, host);
+    ReleaseSlot(slot, host);
     hosts.Mask(std::move(host));
   }
   GangRequest request = RequestFor(state, *small.sweep);
@@ -98,7 +101,7 @@ int RoomFor(const State& state, const Small& small, Hosts& hosts) {
   if (small.sweep->spec.gang.grow == GrowthPolicy::kEven) request.max_workers = most;
   // Rank 0 saves the next checkpoint in the data folder of its executor.
   const auto readers = state.folders.find(state.executors.at(live.ranks.front().executor).folder);
-  if (readers != state.folders.end()) request.near = readers->second;
+  if (readers != state.folders.end()) request.preferred_rank_zero_hosts = readers->second;
   const auto room = static_cast<int>(Place(request, hosts).size());
   hosts.Unmask();
   return room;
@@ -110,7 +113,7 @@ bool Waits(const State& state, const Sweep& sweep, const Reachable& reachable, c
   if (sweep.spec.External() || !MayStart(sweep)) return false;
   const bool thinks = sweep.thinking && MayCreate(sweep);  // the searcher may propose a trial
   if (sweep.pending.empty() && !agenda.HasTurn(sweep.id) && !thinks) return false;
-  PassedOver skipped;
+  SkippedTrials skipped;
   for (;;) {
     const Trial* waiting = NextWaiting(sweep, kEver, skipped);
     if (waiting == nullptr && !thinks) {
@@ -119,9 +122,9 @@ bool Waits(const State& state, const Sweep& sweep, const Reachable& reachable, c
       StartNext(state, sweep, {}, "", kEver, next, skipped);
       if (next.empty() || std::holds_alternative<SearchExhausted>(next.front())) return false;
     }
-    const GangRequest request = RequestOf(state, sweep, waiting, reachable);
-    if (!Nearest(request, hosts).empty()) return true;
-    if (!request.choosy) return false;
+    const GangRequest request = RequestForNext(state, sweep, waiting, reachable);
+    if (!FindNearest(request, hosts).empty()) return true;
+    if (!request.has_host_limits) return false;
     skipped.insert(waiting->id.number);
   }
 }
@@ -144,7 +147,7 @@ int MostWorkers(const State& state, const Sweep& sweep, const Trial* trial, cons
   const bool is_new = trial == nullptr || trial->attempts == 0;
   if (gang.grow == GrowthPolicy::kOldest || (gang.grow == GrowthPolicy::kBest && !is_new))
     return gang.workers;
-  int64_t workers = WorkersThatFit(RequestFor(state, sweep), hosts);
+  int64_t workers = CountWorkersThatFit(RequestFor(state, sweep), hosts);
   for (const TrialNumber number : sweep.live)
     workers += std::ssize(sweep.Find(number)->live->ranks);
   int64_t trials = std::ssize(sweep.live) + std::ssize(sweep.pending);
@@ -174,7 +177,7 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
       continue;
     }
     const bool waited_for =
-        room > 0 && (Yields(state, *small.sweep) ||
+        room > 0 && (MustSpareReservation(state, *small.sweep) ||
                      HighestWaiting(state, reachable, agenda, hosts) >= small.sweep->spec.priority);
     const bool should = room > 0 && !waited_for;
     if (should == grows) return;  // no remaining candidate has a higher priority

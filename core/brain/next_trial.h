@@ -8,8 +8,8 @@
 
 #include "core/brain/consequences.h"
 
-// Decides what a sweep runs next. If its searcher thinks (Searcher::Thinks), it is not asked here. A
-// ProposalBegun starts the computation, and the proposal comes back as a command.
+// Decides what a sweep runs next. If its searcher thinks (Searcher::Thinks), it is not asked here.
+// A ProposalBegun starts the computation, and the proposal comes back as a command.
 namespace attune {
 
 // Whether the sweep may start one more attempt now.
@@ -19,22 +19,22 @@ bool MayStart(const Sweep& sweep);
 bool MayCreate(const Sweep& sweep);
 
 // Whether the sweep has an initial point that was not tried, and the next one.
-bool HasPoint(const Sweep& sweep);
-Proposed NextPoint(const Sweep& sweep);  // REQUIRES: HasPoint(sweep)
+bool HasInitialPoint(const Sweep& sweep);
+Proposed NextInitialPoint(const Sweep& sweep);  // REQUIRES: HasInitialPoint(sweep)
 
 // Trials that are skipped, because they wait for particular executors.
-using PassedOver = std::set<TrialNumber>;
+using SkippedTrials = std::set<TrialNumber>;
 
-// What the sweep would do with a free slot. A trial that waits for an attempt goes first, if its backoff
-// is over. Otherwise the scheduler decides. The searcher is not asked here.
-using NextUp = std::variant<const Trial*, NextMove>;
-NextUp WhatIsNext(const Sweep& sweep, Time now, const PassedOver& passed = {});
+// What the sweep would do with a free slot. A trial that waits for an attempt goes first, if its
+// backoff is over. Otherwise the scheduler decides. The searcher is not asked here.
+using NextAction = std::variant<const Trial*, NextMove>;
+NextAction ChooseNextAction(const Sweep& sweep, Time now, const SkippedTrials& passed = {});
 
 // Whether the sweep would use a free slot: for a waiting trial, a promotion, or a new trial.
-bool HasNext(const Sweep& sweep, Time now, const PassedOver& passed = {});
+bool HasNext(const Sweep& sweep, Time now, const SkippedTrials& passed = {});
 
 // The trial that gets the next attempt. Null if it must be created first, or if there is none.
-const Trial* NextWaiting(const Sweep& sweep, Time now, const PassedOver& passed = {});
+const Trial* NextWaiting(const Sweep& sweep, Time now, const SkippedTrials& passed = {});
 
 // Adds the fact for the sweep's next step. It is one step at a time, so that the searcher and the
 // scheduler observe each. A waiting trial gets its attempt with these ranks, or without ranks for a
@@ -43,7 +43,7 @@ const Trial* NextWaiting(const Sweep& sweep, Time now, const PassedOver& passed 
 // REQUIRES: HasNext(sweep, now, passed).
 void StartNext(const State& state, const Sweep& sweep, std::vector<RankSlot> ranks,
                const std::string& idempotency_key, Time now, Facts& facts,
-               const PassedOver& passed = {});
+               const SkippedTrials& passed = {});
 
 // Adds the fact for the answer of a searcher that thinks. REQUIRES: sweep.thinking.
 void EndThought(const Sweep& sweep, const Suggestion& suggestion, Facts& facts);

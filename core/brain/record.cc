@@ -16,8 +16,8 @@ constexpr double kBackoffGrowth = 32;
 
 constexpr double kRenewAfter = 0.1;  // renew a lease once this part of it is used
 
-// If this many attempts of at least two trials fail before the first report, the program is broken, and
-// more restarts would only take time.
+// If this many attempts of at least two trials fail before the first report, the program is broken,
+// and more restarts would only take time.
 constexpr int kFailedAttempts = 3;
 
 // The wait before a restart. It doubles with each failure, and is drawn from the upper half of its
@@ -42,7 +42,7 @@ Time After(Time now, Seconds delay) {
 
 // The restart after a failure, for a message.
 std::string DescribeRestart(const Sweep& sweep, const Trial& trial, Seconds delay) {
-  const KeptCheckpoint* source = trial.Source();
+  const KeptCheckpoint* source = trial.ResumeCheckpoint();
   std::string text = "restart " + std::to_string(trial.failures + 1) + " of " +
                      std::to_string(sweep.spec.failure.max_restarts) +
                      (source != nullptr ? " from step " + std::to_string(source->ref.step.value)
@@ -84,7 +84,8 @@ class Recorder {
         now_(now),
         facts_(facts) {}
 
-  // A lease is not renewed before a part of it is used, so that the log does not grow with heartbeats.
+  // A lease is not renewed before a part of it is used, so that the log does not grow with
+  // heartbeats.
   void operator()(const AttemptRenewed& fact) {
     const Attempt& live = *trial_.live;
     const double used_us =
@@ -108,7 +109,7 @@ class Recorder {
     const auto& known = trial_.live->rendezvous;
     // An executor repeats the message if it got no answer.
     const bool adds = !known || (known->host.empty() && !fact.rendezvous.host.empty());
-    if (trial_.live->Spans() && adds) facts_.push_back(fact);
+    if (trial_.live->SpansExecutors() && adds) facts_.push_back(fact);
   }
 
   void operator()(const CheckpointSaved& fact) {
@@ -128,7 +129,7 @@ class Recorder {
   // that waits gets an answer. Reports of an attempt that must leave are ignored.
   void operator()(const TrialReported& fact) {
     if (trial_.state != TrialState::kRunning || trial_.live->verdict != VerdictKind::kContinue ||
-        trial_.live->fell != Outcome::kFinished)
+        trial_.live->part_outcome != Outcome::kFinished)
       return;
     const Report& report = fact.report;
     const bool waits = report.waits || Told();
@@ -149,8 +150,9 @@ class Recorder {
       Complete(fact, last);
     } else if (at_milestone || waits) {
       Decide(fact, VerdictOn(report, at_milestone));
-    } else if (!trial_.yield) {
-      // If it is not asked now, it reports twice more before it leaves: the next report does not wait.
+    } else if (!trial_.yield_verdict) {
+      // If it is not asked now, it reports twice more before it leaves: the next report does not
+      // wait.
       auto verdict = TrialLimitReached(sweep_, trial_, report);
       if (!verdict) verdict = LeavesInTime(2);
       if (verdict) facts_.push_back(TrialYielding{trial_.id, std::move(*verdict)});
@@ -166,27 +168,28 @@ class Recorder {
   void End(AttemptEnded ended, bool over) {
     if (ended.outcome == Outcome::kFailed) {
       ended.failure.executor = executor_;
-      if (PolicyOn(sweep_.spec.failure, ended.failure) != nullptr)
+      if (FindLogPolicy(sweep_.spec.failure, ended.failure) != nullptr)
         ended.failure.message += "; " + Found(ended.failure);
     }
-    if (trial_.live->Spans()) {
+    if (trial_.live->SpansExecutors()) {
       if (ended.outcome == Outcome::kFailed)
         ended.failure.message = "on executor " + executor_ + ": " + ended.failure.message;
-      // If rank 0 was told to leave, the other ranks end because of that. Their ends may arrive first.
+      // If rank 0 was told to leave, the other ranks end because of that. Their ends may arrive
+      // first.
       const bool follows_rank_zero = trial_.live->verdict != VerdictKind::kContinue &&
-                                     trial_.live->fell == Outcome::kFinished &&
+                                     trial_.live->part_outcome == Outcome::kFinished &&
                                      executor_ != trial_.live->ranks.front().executor;
       if (follows_rank_zero && ended.outcome != Outcome::kLost)
         ended = {ended.attempt, Outcome::kFinished, {}};
     }
-    if (trial_.live->HoldsBeside(executor_)) {
+    if (trial_.live->HoldsSlotsElsewhere(executor_)) {
       facts_.push_back(AttemptPartEnded{ended.attempt, executor_, ended.outcome, ended.failure});
       return;
     }
-    if (!trial_.live->gone.empty()) {
+    if (!trial_.live->ended_parts.empty()) {
       Attempt gang = *trial_.live;
-      gang.Fall(ended.outcome, ended.failure);
-      ended.outcome = gang.fell;
+      gang.NotePartEnd(ended.outcome, ended.failure);
+      ended.outcome = gang.part_outcome;
       ended.failure = std::move(gang.failure);
     }
     const VerdictKind verdict = trial_.live->verdict;
@@ -201,7 +204,7 @@ class Recorder {
     facts_.push_back(ended);
     if (ended.outcome == Outcome::kFailed) Blame(failure);
     if (over) return;
-    EndWaiting(sweep_, trial_, facts_);
+    EndIfWaiting(sweep_, trial_, facts_);
     if (trial_.state != TrialState::kRunning) return;  // its state was decided before it left
 
     switch (ended.outcome) {
@@ -258,29 +261,31 @@ class Recorder {
     EndTrial(trial_, TrialState::kCompleted, text, facts_);
   }
 
-  // A verdict that ends the trial takes precedence: from the scheduler, from a requested yield, or from
-  // the trial's limits, in this order. Then follow other verdicts: of the scheduler, then of a yield.
+  // A verdict that ends the trial takes precedence: from the scheduler, from a requested yield, or
+  // from the trial's limits, in this order. Then follow other verdicts: of the scheduler, then of a
+  // yield.
   Verdict VerdictOn(const Report& report, bool at_milestone) const {
     Verdict verdict = Verdict::Continue("goes on at step " + Text(report.step));
     if (at_milestone && trial_.until.value == 0)
       verdict = sweep_.scheduler->Judge(TrialView{trial_.id, trial_.config}, report);
-    if (verdict.kind == VerdictKind::kExploit && ToClone(sweep_, verdict.donor) == nullptr) {
+    if (verdict.kind == VerdictKind::kExploit && FindCloneable(sweep_, verdict.donor) == nullptr) {
       verdict.kind = VerdictKind::kContinue;
       verdict.reason.text += "; but trial " + std::to_string(verdict.donor.trial.number.value) +
                              " has no checkpoint of step " + Text(verdict.donor.step) + " to clone";
     }
     if (verdict.kind == VerdictKind::kStop) return verdict;
-    if (trial_.yield && trial_.yield->kind == VerdictKind::kStop) return *trial_.yield;
+    if (trial_.yield_verdict && trial_.yield_verdict->kind == VerdictKind::kStop)
+      return *trial_.yield_verdict;
     if (auto limit = TrialLimitReached(sweep_, trial_, report)) return *std::move(limit);
     return verdict.kind == VerdictKind::kContinue ? Yield().value_or(verdict) : verdict;
   }
 
-  // The verdict that it was asked to get at its next report. It is not asked to leave an executor if it
-  // would not start again.
+  // The verdict that it was asked to get at its next report. It is not asked to leave an executor
+  // if it would not start again.
   std::optional<Verdict> Yield() const {
-    if (!trial_.yield) return LeavesInTime(1);
-    if (trial_.yield->reason.rule == kExecutorDrained && !Again()) return std::nullopt;
-    return trial_.yield;
+    if (!trial_.yield_verdict) return LeavesInTime(1);
+    if (trial_.yield_verdict->reason.rule == kExecutorDrained && !Again()) return std::nullopt;
+    return trial_.yield_verdict;
   }
 
   bool Again() const { return !sweep_.stopping_as || trial_.requested; }
@@ -296,8 +301,8 @@ class Recorder {
       if (executor == state_.executors.end()) continue;
       const Host& host = executor->second.host;
       // If the whole lifetime of the executor is too short, leaving early does not help.
-      if (host.lives < NeedsOf(sweep_) || Lasts(host, needs, now_)) continue;
-      const int64_t left_us = std::max<int64_t>(host.ends.us - now_.us, 0);
+      if (host.lifetime < MinRuntimeOf(sweep_) || LivesLongEnough(host, needs, now_)) continue;
+      const int64_t left_us = std::max<int64_t>(host.end_time.us - now_.us, 0);
       return Verdict::Pause(
           {.rule = std::string(kExecutorDrained),
            .text = "saved and left, to go on elsewhere: executor " + slot.executor + " ends in " +
@@ -314,7 +319,8 @@ class Recorder {
       decided.milestone =
           NextMilestone(sweep_, trial_, std::max(fact.report.step, trial_.last_step));
     }
-    if (verdict.kind == VerdictKind::kExploit) decided.cloned = *ToClone(sweep_, verdict.donor);
+    if (verdict.kind == VerdictKind::kExploit)
+      decided.cloned = *FindCloneable(sweep_, verdict.donor);
     facts_.push_back(std::move(decided));
 
     switch (verdict.kind) {
@@ -341,7 +347,7 @@ class Recorder {
   // Records the failure against its host, independent of the consequences for the trial.
   void Blame(const Failure& failure) {
     if (!BlamesHost(failure)) return;
-    const LogPolicy* policy = PolicyOn(sweep_.spec.failure, failure);
+    const LogPolicy* policy = FindLogPolicy(sweep_.spec.failure, failure);
     if (policy != nullptr && policy->action == LogAction::kExcludeHost &&
         !ExcludedFrom(state_, sweep_).contains(failure.executor))
       facts_.push_back(ExecutorExcluded{sweep_.id, failure.executor, Found(failure)});
@@ -355,7 +361,7 @@ class Recorder {
 
   void Failed(const Failure& failure) {
     const std::string what = "attempt " + std::to_string(trial_.attempts) + ": " + failure.message;
-    const LogPolicy* policy = PolicyOn(sweep_.spec.failure, failure);
+    const LogPolicy* policy = FindLogPolicy(sweep_.spec.failure, failure);
     if (failure.kind == FailureKind::kLease) {
       Requeue(sweep_, trial_, what, now_, facts_);
     } else if (policy != nullptr && policy->action == LogAction::kFail) {
@@ -363,7 +369,7 @@ class Recorder {
     } else if (policy != nullptr && !trial_.avoided.contains(failure.executor)) {
       Requeue(sweep_, trial_, what + "; it goes on on another executor than " + failure.executor,
               now_, facts_, failure.executor);
-    } else if (failure.kind == FailureKind::kHost || FillsDiskFirst(trial_, failure)) {
+    } else if (failure.kind == FailureKind::kHost || IsFirstFullDisk(trial_, failure)) {
       const Seconds delay = HostFailureDelay(trial_);
       Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",
               After(now_, delay), facts_);
@@ -373,8 +379,8 @@ class Recorder {
       FailTrial(sweep_, trial_, what, broken, facts_);
     } else {
       const Seconds delay = Backoff(sweep_, trial_);
-      Requeue(sweep_, trial_, what + "; " + DescribeRestart(sweep_, trial_, delay), After(now_, delay),
-              facts_);
+      Requeue(sweep_, trial_, what + "; " + DescribeRestart(sweep_, trial_, delay),
+              After(now_, delay), facts_);
     }
   }
 
@@ -383,7 +389,7 @@ class Recorder {
     if (sweep_.reported || Told()) return "";
     for (const TrialNumber number : sweep_.live) {
       const Trial& other = *sweep_.Find(number);
-      const bool lives_longer = other.live->decided <= trial_.live->decided;
+      const bool lives_longer = other.live->assigned_at <= trial_.live->assigned_at;
       if (&other != &trial_ && (other.live->stepped || lives_longer)) return "";
     }
     EarlyFailures early = sweep_.early_failures;
@@ -397,7 +403,8 @@ class Recorder {
            " attempts failed before anything was reported";
   }
 
-  // Whether a client runs the trial. It waits for every verdict, and leaves at once if that says so.
+  // Whether a client runs the trial. It waits for every verdict, and leaves at once if that says
+  // so.
   bool Told() const { return trial_.live->ranks.empty(); }
 
   bool TooOften() const { return trial_.failures >= sweep_.spec.failure.max_restarts; }
@@ -422,10 +429,10 @@ void Record(const State& state, const RecordFact& command, Time now, Facts& fact
   std::string executor = command.executor;
   if (!ranks.empty()) {
     const std::string& first = ranks.front().executor;
-    if (executor.empty() && trial->live->HoldsBeside(first))
+    if (executor.empty() && trial->live->HoldsSlotsElsewhere(first))
       return;  // the sender is unknown
     if (executor.empty()) executor = first;
-    if (!trial->live->Holds(executor)) return;
+    if (!trial->live->HoldsSlotsOn(executor)) return;
     if (executor != first && !std::holds_alternative<AttemptEnded>(command.fact)) return;
   }
   std::visit(Recorder(state, *trial, std::move(executor), now, facts), command.fact);

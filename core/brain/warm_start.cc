@@ -50,14 +50,15 @@ std::optional<Error> Foreign(const SweepSpec& spec, SweepId from, const SweepSpe
   return Refusal(from, "has none of this sweep's parameters; name one that varied some of them");
 }
 
-// The configuration of the result in the new space, or the name of a parameter that is out of range.
+// The configuration of the result in the new space, or the name of a parameter that is out of
+// range.
 std::variant<Config, std::string> Moved(const SweepSpec& spec, SweepId from,
                                         const TrialResult& result, std::set<std::string>& drawn) {
   RandomStream random(spec.seed, result.trial, "warm_start/" + ToString(from));
   Config config;
   for (const size_t place : spec.space.order()) {
     const Parameter& parameter = spec.space.parameters()[place];
-    if (!spec.space.Active(parameter, config)) continue;
+    if (!spec.space.IsActive(parameter, config)) continue;
     const auto* constant = std::get_if<ConstantDomain>(&parameter.domain);
     const Value* value = result.config.Find(parameter.name);
     if (value == nullptr && constant == nullptr) {
@@ -120,7 +121,7 @@ std::vector<TrialResult> Ranked(const SweepSpec& spec, std::vector<TrialResult> 
       std::vector<double> losses;  // row after row
       for (auto candidate = begin; candidate != end; ++candidate)
         losses.insert(losses.end(), candidate->losses.begin(), candidate->losses.end());
-      order = NondominatedSort(losses, objectives, count, Within::kHypervolume);
+      order = NondominatedSort(losses, objectives, count, FrontOrder::kHypervolume);
     }
     for (const uint32_t place : order) ranked.push_back(std::move(begin[place].result));
     begin = end;
@@ -144,8 +145,8 @@ std::string Text(const WarmStart& start, size_t inside,
 
 }  // namespace
 
-Result<WarmStart> TakeFrom(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
-                           std::vector<TrialResult> results) {
+Result<WarmStart> TakeResults(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
+                              std::vector<TrialResult> results) {
   if (auto foreign = Foreign(spec, from, earlier)) return *foreign;
   if (results.empty()) return Refusal(from, "has no results yet; wait for some");
   WarmStart start{.from = from, .results = std::ssize(results)};

@@ -21,8 +21,8 @@
 // Values as bytes, for snapshots. Only a build with the same form of snapshots can read the bytes.
 // Snapshots can always be derived again from the log.
 //
-// A type takes part by a function Fields in its namespace. It names the fields once, for all archives:
-// those in this file, and the log's JSON (server/store/json_archive.h).
+// A type takes part by a function Fields in its namespace. It names the fields once, for all
+// archives: those in this file, and the log's JSON (server/store/json_archive.h).
 //
 //   template <class A> void Fields(A& archive, Like<A, Report>& report) {
 //     archive("step", report.step);
@@ -30,9 +30,9 @@
 //     archive.Sparse("waits", report.waits);
 //   }
 //
-// Only JSON keeps the names. JSON omits a Sparse field that equals T{}, but never a plain field. Row is
-// the sweep or the trial, which the log stores in columns and not in the payload. Fields that occur
-// only in snapshots need no names: archive(report.step, report.metrics).
+// Only JSON keeps the names. JSON omits a Sparse field that equals T{}, but never a plain field.
+// Row is the sweep or the trial, which the log stores in columns and not in the payload. Fields
+// that occur only in snapshots need no names: archive(report.step, report.metrics).
 namespace attune {
 
 // The type of an archive's parameter: const T for writing, T for reading.
@@ -67,8 +67,8 @@ class ArchiveWriter {
   void Write(const T& value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
-  // All NaNs become the same bytes, because the log's JSON keeps neither the sign nor the payload of
-  // a NaN.
+  // All NaNs become the same bytes, because the log's JSON keeps neither the sign nor the payload
+  // of a NaN.
   void Write(const double& value) {
     const double written = std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
     bytes_.append(reinterpret_cast<const char*>(&written), sizeof(written));
@@ -112,8 +112,8 @@ class ArchiveWriter {
   std::string bytes_;
 };
 
-// Reads untrusted bytes safely. If the bytes were cut or altered, `ok` becomes false, and the values
-// after the fault keep their defaults.
+// Reads untrusted bytes safely. If the bytes were cut or altered, `ok` becomes false, and the
+// values after the fault keep their defaults.
 class ArchiveReader {
  public:
   static constexpr bool kReads = true;

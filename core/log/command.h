@@ -62,8 +62,8 @@ struct KillSweep {
   SweepId sweep;
 };
 
-// Deletes a sweep that has ended, with its checkpoints and its events. The command is refused if the
-// sweep changed after `seen`, the newest event that the client knows.
+// Deletes a sweep that has ended, with its checkpoints and its events. The command is refused if
+// the sweep changed after `seen`, the newest event that the client knows.
 struct DeleteSweep {
   SweepId sweep;
   EventSeq seen{0};
@@ -90,9 +90,10 @@ struct KillTrial {
 };
 
 // Reopens a trial that has ended. If `until` is 0, the trial is tried again, from its newest
-// checkpoint or from the start, and its restarts count from 0. Otherwise the trial continues to step
-// `until`, and no scheduler judges it. The command is refused if the record may be out of date. If
-// the trial begins from the start, each of its checkpoints is dropped once nothing refers to it.
+// checkpoint or from the start, and its restarts count from 0. Otherwise the trial continues to
+// step `until`, and no scheduler judges it. The command is refused if the record may be out of
+// date. If the trial begins from the start, each of its checkpoints is dropped once nothing refers
+// to it.
 struct ReopenTrial {
   TrialRecord record;
   Step until{0};
@@ -115,9 +116,9 @@ struct PinCheckpoint {
   bool pinned = true;
 };
 
-// Drops a checkpoint that a user no longer wants. `record` is the record of its trial. The command is
-// refused while something needs the checkpoint. It is also refused if the trial is no longer in the
-// state and the record may be out of date. If the checkpoint is gone already, nothing changes.
+// Drops a checkpoint that a user no longer wants. `record` is the record of its trial. The command
+// is refused while something needs the checkpoint. It is also refused if the trial is no longer in
+// the state and the record may be out of date. If the checkpoint is gone already, nothing changes.
 struct DropCheckpoint {
   CheckpointId checkpoint;
   TrialRecord record;
@@ -145,9 +146,9 @@ struct JoinExecutor {
   std::vector<SweepFiles> sweeps = {};  // sweeps that have files in its data folder
 };
 
-// Nothing more starts on the executor until a user resumes it, even if its process restarts. Running
-// trials finish. With `now`, trials that can continue elsewhere save a checkpoint at their next
-// report and move.
+// Nothing more starts on the executor until a user resumes it, even if its process restarts.
+// Running trials finish. With `now`, trials that can continue elsewhere save a checkpoint at their
+// next report and move.
 struct DrainExecutor {
   std::string name;
   std::string reason;  // empty: none, or the reason of an earlier drain
@@ -159,8 +160,9 @@ struct ResumeExecutor {
   std::string name;
 };
 
-// An executor reports its health (ExecutorHealth). Ignored if the incarnation is not the current one.
-struct SayHealth {
+// An executor reports its health (ExecutorHealth). Ignored if the incarnation is not the current
+// one.
+struct ReportHealth {
   std::string name;
   Incarnation incarnation;
   std::string problem;  // empty: it is well
@@ -180,11 +182,12 @@ struct LoseExecutor {
   std::string reason;
 };
 
-// A message about an attempt, from an executor or from the client that asked for the trial. It changes
-// nothing if its epoch is not the attempt's, if the attempt has ended, or if it is a repetition.
+// A message about an attempt, from an executor or from the client that asked for the trial. It
+// changes nothing if its epoch is not the attempt's, if the attempt has ended, or if it is a
+// repetition.
 //
-// If a gang is on several executors, the executor with rank 0 reports for the whole gang. The others
-// report only the end of their part.
+// If a gang is on several executors, the executor with rank 0 reports for the whole gang. The
+// others report only the end of their part.
 struct RecordFact {
   Epoch epoch;
   std::variant<AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
@@ -212,16 +215,16 @@ struct RecordSweepRemoval {
   LogIdentity identity = {};  // as in RecordRemoval
 };
 
-// Gives the log an identity, because it has none or because a backup was restored. Changes nothing if
-// the identity of the log is not `before`.
+// Gives the log an identity, because it has none or because a backup was restored. Changes nothing
+// if the identity of the log is not `before`.
 struct IdentifyLog {
   LogIdentity before;
   LogIdentity identity;
   std::string reason = {};  // LogIdentified::reason
 };
 
-// Sets the offset from the time of the log to the time that people see (ClockAdjusted). A repetition
-// changes nothing.
+// Sets the offset from the time of the log to the time that people see (ClockAdjusted). A
+// repetition changes nothing.
 struct AdjustClock {
   int64_t offset_us = 0;
   std::string reason;
@@ -231,7 +234,7 @@ using Command =
     std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep, StopSweep, KillSweep,
                  DeleteSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial,
                  PinCheckpoint, DropCheckpoint, JoinExecutor, LoseExecutor, DrainExecutor,
-                 ResumeExecutor, LeaveExecutor, SayHealth, RecordFact, RecordRemoval,
+                 ResumeExecutor, LeaveExecutor, ReportHealth, RecordFact, RecordRemoval,
                  RecordSweepRemoval, IdentifyLog, AdjustClock>;
 
 }  // namespace attune

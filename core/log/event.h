@@ -20,8 +20,8 @@ namespace attune {
 // The actor of events that nobody asked for: the service itself.
 inline constexpr std::string_view kService = "attune";
 
-// All kinds of events. To add one, write its struct with a row (event_row.h), name it here, and handle
-// it in Apply (core/state/applier.h).
+// All kinds of events. To add one, write its struct with a row (event_row.h), name it here, and
+// handle it in Apply (core/state/applier.h).
 using AnyFact = std::variant<
     SweepCreated, SweepPaused, SweepResumed, SweepEdited, SweepReopened, SweepStopping, SweepEnded,
     SweepDeleted, SweepRemoved, SearchExhausted, ProposalBegun, SearchWaits, TrialCreated,
@@ -36,8 +36,8 @@ template <class T>
 concept FactKind =
     std::is_constructible_v<AnyFact, T> && !std::is_base_of_v<AnyFact, std::remove_cvref_t<T>>;
 
-// Something that has happened. Fact is a class, not the variant itself, so that the code that copies
-// and destroys the variant is compiled only once.
+// Something that has happened. Fact is a class, not the variant itself, so that the code that
+// copies and destroys the variant is compiled only once.
 class Fact : public AnyFact {
  public:
   template <FactKind T>

@@ -45,15 +45,15 @@ enum class Needs {
 };
 
 // Parts of the server that the event concerns although they do not read the log. Flags.
-enum Touches : unsigned {
+enum Concerns : unsigned {
   kNoExecutor = 0,
   kGangs = 1,     // executors that run a gang of its sweep or trial
   kRemovals = 2,  // executors that wait to hear that files are gone
   kEveryExecutor = 4,
   kTrialRecord = 8,  // caches of the record of a trial that has ended
 };
-constexpr Touches operator|(Touches a, Touches b) {
-  return static_cast<Touches>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+constexpr Concerns operator|(Concerns a, Concerns b) {
+  return static_cast<Concerns>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 
 // Parts of the program that follow the log and handle only some events. Flags.
@@ -70,26 +70,27 @@ constexpr Consumers operator|(Consumers a, Consumers b) {
   return static_cast<Consumers>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 struct Handled {
-  Consumers by;
-  constexpr explicit Handled(Consumers consumers) : by(consumers) {}
+  Consumers consumers;
+  constexpr explicit Handled(Consumers its_consumers) : consumers(its_consumers) {}
 };
 struct Ignored {
-  Consumers by;
-  constexpr explicit Ignored(Consumers consumers) : by(consumers) {}
+  Consumers consumers;
+  constexpr explicit Ignored(Consumers its_consumers) : consumers(its_consumers) {}
 };
 
 struct EventInfo {
   std::string_view kind;  // the name of the event in the log
   int version = 1;        // the version of its payload in the log
   Needs needs;
-  Touches touches;
+  Concerns concerns;
   Consumers consumers;
 
   // Each row lists every consumer as handling or ignoring the event, so that none is forgotten.
-  consteval EventInfo(std::string_view its_kind, Needs its_needs, Touches its_touches,
+  consteval EventInfo(std::string_view its_kind, Needs its_needs, Concerns its_concerns,
                       Handled handled, Ignored ignored)
-      : kind(its_kind), needs(its_needs), touches(its_touches), consumers(handled.by) {
-    if ((handled.by & ignored.by) != 0 || (handled.by | ignored.by) != kEveryConsumer)
+      : kind(its_kind), needs(its_needs), concerns(its_concerns), consumers(handled.consumers) {
+    if ((handled.consumers & ignored.consumers) != 0 ||
+        (handled.consumers | ignored.consumers) != kEveryConsumer)
       throw "a consumer neither handles nor ignores the event, or does both";
   }
 };

@@ -116,21 +116,23 @@ struct Rendezvous {
 inline constexpr size_t kFailuresKept = 100;
 
 // Recent successes and failures of gangs on an executor.
-struct Luck {
+struct GangHistory {
   // The trials of the failures since the last success, at most kFailuresKept.
   std::vector<TrialId> failed;
-  bool worked = false;  // since the last failure, a gang made its first step or left without failure
-  int times = 0;        // quarantines since the last success
-  bool operator==(const Luck&) const = default;
+  bool worked =
+      false;      // since the last failure, a gang made its first step or left without failure
+  int times = 0;  // quarantines since the last success
+  bool operator==(const GangHistory&) const = default;
 };
 
 // The part of the state that events of every sweep change (core/state/shared_state.h).
 struct SharedState {
   Epoch last_epoch{0};
   std::optional<Epoch> reserved_since;  // Reservation::since; nullopt: no slots are reserved
-  std::map<std::string, Luck> luck;     // of executors, by name; one that is absent has Luck{}
-  std::vector<SweepId> reopenable;      // ended sweeps, by when they ended
-  EventSeq changes_after{0};            // State::changes_after
+  std::map<std::string, GangHistory>
+      gang_history;                 // of executors, by name; one that is absent has GangHistory{}
+  std::vector<SweepId> reopenable;  // ended sweeps, by when they ended
+  EventSeq changes_after{0};        // State::changes_after
   bool operator==(const SharedState&) const = default;
 };
 

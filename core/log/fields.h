@@ -81,16 +81,16 @@ void Fields(A& archive, Like<A, Rendezvous>& rendezvous) {
   archive.Sparse("port", rendezvous.port);
 }
 template <class A>
-void Fields(A& archive, Like<A, Luck>& luck) {
-  archive("failed", luck.failed);
-  archive("worked", luck.worked);
-  archive("times", luck.times);
+void Fields(A& archive, Like<A, GangHistory>& history) {
+  archive("failed", history.failed);
+  archive("worked", history.worked);
+  archive("times", history.times);
 }
 template <class A>
 void Fields(A& archive, Like<A, SharedState>& shared) {
   archive("last_epoch", shared.last_epoch);
   archive("reserved_since", shared.reserved_since);
-  archive("luck", shared.luck);
+  archive("luck", shared.gang_history);
   archive("reopenable", shared.reopenable);
   archive("changes_after", shared.changes_after);
 }
@@ -174,7 +174,8 @@ void Fields(A& archive, Like<A, Verdict>& verdict) {
 
 // ---- the specification of a sweep ------------------------------------------------------------
 
-// Uses the rows of the keys (sweep_keys.cc). Its JSON is that of the sweep file (sweepfile/codec.h).
+// Uses the rows of the keys (sweep_keys.cc). Its JSON is that of the sweep file
+// (sweepfile/codec.h).
 void Fields(ArchiveWriter& archive, const SweepSpec& spec);
 void Fields(ArchiveReader& archive, SweepSpec& spec);
 

@@ -13,8 +13,8 @@
 #include "core/base/ids.h"
 #include "core/space/value.h"
 
-// Keys of maps that a user writes: in a sweep file, in the options of an algorithm or in the body of
-// a request.
+// Keys of maps that a user writes: in a sweep file, in the options of an algorithm or in the body
+// of a request.
 namespace attune {
 
 enum class KeyType {

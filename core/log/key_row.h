@@ -10,15 +10,15 @@
 #include "core/log/key.h"
 #include "core/log/labels.h"
 
-// The row of a key: the field of a struct that a key of the sweep file sets, and a Key that describes
-// it. A row names the field by member pointers:
+// The row of a key: the field of a struct that a key of the sweep file sets, and a Key that
+// describes it. A row names the field by member pointers:
 //
 //   KeyRow<&SweepSpec::stop, &StopPolicy::max_trials>(
 //       {.name = "stop.max_trials", .help = "Maximum number of trials", .editable = true})
 //
-// If the row does not give the type, the range or the default, they come from the field. Parsing, the
-// JSON of the log and of REST, the resolved file, snapshots, edits, the JSON schema and the tables of
-// docs/reference/sweep-file.md derive from the rows of core/log/sweep_keys.h.
+// If the row does not give the type, the range or the default, they come from the field. Parsing,
+// the JSON of the log and of REST, the resolved file, snapshots, edits, the JSON schema and the
+// tables of docs/reference/sweep-file.md derive from the rows of core/log/sweep_keys.h.
 namespace attune {
 
 enum class RowKind {

@@ -25,7 +25,7 @@ Status CheckLabelName(std::string_view name);
 Status CheckLabelValue(std::string_view value);
 Status CheckLabels(const Labels& labels);  // all labels of an executor, and their number
 
-bool Match(const Requirements& required, const Labels& labels);
+bool Matches(const Requirements& required, const Labels& labels);
 
 // For messages: "gpu=h100, zone=a"; "gpu=a100 or h100". Empty if there is none.
 std::string ToString(const Labels& labels);

@@ -13,8 +13,8 @@ inline std::string RequestKey(std::string_view actor, std::string_view client_ke
   return std::string(actor).append("\n").append(client_key).append("\n").append(digest);
 }
 
-// The range [first, second) of request keys with the same actor and the same Idempotency-Key, and any
-// body. The range of a key that RequestKey did not make contains only that key.
+// The range [first, second) of request keys with the same actor and the same Idempotency-Key, and
+// any body. The range of a key that RequestKey did not make contains only that key.
 inline std::pair<std::string, std::string> SameRequests(std::string_view request_key) {
   const size_t digest = request_key.rfind('\n') + 1;
   if (digest == 0) return {std::string(request_key), std::string(request_key) + '\1'};

@@ -23,8 +23,8 @@ struct AlgorithmSpec {
   bool operator==(const AlgorithmSpec&) const = default;
 };
 
-// The program of a trial. The executor replaces ${args}, ${config} and ${param.NAME} in `command` and
-// starts it without a shell.
+// The program of a trial. The executor replaces ${args}, ${config} and ${param.NAME} in `command`
+// and starts it without a shell.
 struct Program {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;

@@ -25,8 +25,8 @@ struct Reason {
 
 // The rule of the verdict that a running trial gets when its sweep is paused.
 inline constexpr std::string_view kSweepPaused = "sweep_paused";
-// The rule of the verdict that a trial gets when one of its executors is drained or about to end. The
-// trial then continues on other executors.
+// The rule of the verdict that a trial gets when one of its executors is drained or about to end.
+// The trial then continues on other executors.
 inline constexpr std::string_view kExecutorDrained = "executor_drained";
 
 // Whether the rule only moves or pauses trials and does not judge them.

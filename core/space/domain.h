@@ -13,15 +13,15 @@
 namespace attune {
 
 // The value as a number; nullopt for a bool or a text.
-std::optional<double> Number(const Value& value);
+std::optional<double> AsNumber(const Value& value);
 
 // Whether two values are the same setting. Numbers are compared as numbers, so that
 // `when: {layers: 4}` holds for 4 and for 4.0. Other values are the same only if they have the same
 // type.
 bool SameSetting(const Value& a, const Value& b);
 
-// A set of values for fast lookup. Values are equal as SameSetting defines it, except that an integer
-// beyond ±2^53 never equals a double.
+// A set of values for fast lookup. Values are equal as SameSetting defines it, except that an
+// integer beyond ±2^53 never equals a double.
 class SettingSet {
  public:
   SettingSet() = default;

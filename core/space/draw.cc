@@ -42,7 +42,7 @@ Value Draw(const Domain& domain, RandomStream& stream) {
 }
 
 Result<Config> Complete(const SearchSpace& space, const Config& given, RandomStream& stream) {
-  const SearchSpace::Values values = space.ByPlace(given);
+  const SearchSpace::Values values = space.ValuesByPlace(given);
   SearchSpace::Values complete = values;
   std::vector<Value> drawn(values.size());
   std::vector<Config::Entry> entries = given.entries();
@@ -57,7 +57,7 @@ Result<Config> Complete(const SearchSpace& space, const Config& given, RandomStr
         return Error{ErrorCode::kInvalid, parameter.name + ": exists only beside some values of " +
                                               condition.parent + "; give that as well"};
     }
-    if (is_given || !space.Exists(parameter, complete)) continue;
+    if (is_given || !space.IsActive(parameter, complete)) continue;
     drawn[place] = Draw(parameter.domain, stream);
     complete[place] = &drawn[place];
     entries.emplace_back(parameter.name, drawn[place]);

@@ -23,22 +23,23 @@ struct Best {
 };
 
 // The Pareto front: the reports that no other report dominates, in the order in which they arrived.
-// With one objective, it has at most one report. If two reports are equal, only the first one stays.
+// With one objective, it has at most one report. If two reports are equal, only the first one
+// stays.
 using Front = std::vector<Best>;
 
-// The maximum size of a front. When it is exceeded, the report with the nearest neighbours is removed,
-// but never one that is the best in an objective (crowding distance: Deb et al., "NSGA-II", 2002,
-// §III-B). A report that only the removed one dominated may be added later.
+// The maximum size of a front. When it is exceeded, the report with the nearest neighbours is
+// removed, but never one that is the best in an objective (crowding distance: Deb et al.,
+// "NSGA-II", 2002, §III-B). A report that only the removed one dominated may be added later.
 inline constexpr size_t kMaxFront = 100;
 
 // How a front changed when a report was added.
-struct Offered {
+struct FrontChange {
   bool joined = false;     // whether the report is part of the front
   std::vector<Best> left;  // the reports that it replaced
 };
 
 // Adds the report to the front if it belongs there. REQUIRES: as many values as objectives.
-Offered Offer(const std::vector<Objective>& objectives, Best report, Front& front);
+FrontChange AddToFront(const std::vector<Objective>& objectives, Best report, Front& front);
 
 // The report of the front that is the best in the first objective; null if the front is empty.
 const Best* First(const std::vector<Objective>& objectives, const Front& front);

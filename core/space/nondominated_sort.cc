@@ -53,14 +53,15 @@ std::vector<std::vector<uint32_t>> FirstFronts(const Losses& losses, size_t rows
   return fronts;
 }
 
-// All fronts, for two objectives. The last member of each front has the smallest second value of the
-// front, and these values grow from front to front.
+// All fronts, for two objectives. The last member of each front has the smallest second value of
+// the front, and these values grow from front to front.
 std::vector<std::vector<uint32_t>> AllFronts2(const Losses& losses, size_t rows) {
   std::vector<std::vector<uint32_t>> fronts;
   std::vector<double> smallest;
   for (uint32_t row = 0; row < rows; ++row) {
     const double value = losses.At(row, 1);
-    const auto first = std::ranges::upper_bound(smallest, value);  // the first front that can take it
+    const auto first =
+        std::ranges::upper_bound(smallest, value);  // the first front that can take it
     const auto place = static_cast<size_t>(first - smallest.begin());
     if (first == smallest.end()) {
       fronts.emplace_back();
@@ -126,13 +127,13 @@ void SortBy(const std::vector<double>& scores, std::vector<uint32_t>& front) {
   front = std::move(sorted);
 }
 
-void SortFront(const Losses& losses, Within within, std::vector<uint32_t>& front) {
+void SortFront(const Losses& losses, FrontOrder order, std::vector<uint32_t>& front) {
   const std::vector<Point> points = Scaled(losses, front);
-  if (within == Within::kHypervolume && losses.objectives == 2) {
+  if (order == FrontOrder::kHypervolume && losses.objectives == 2) {
     return SortBy(Contributions2(points), front);
   }
   SortBy(CrowdingDistances(points), front);
-  if (within == Within::kCrowding || losses.objectives > 3) return;
+  if (order == FrontOrder::kCrowding || losses.objectives > 3) return;
   const auto exact = front.begin() + static_cast<ptrdiff_t>(std::min(front.size(), kMostExact));
   std::vector<uint32_t> first(front.begin(), exact);
   SortBy(Contributions(Scaled(losses, first)), first);
@@ -142,13 +143,13 @@ void SortFront(const Losses& losses, Within within, std::vector<uint32_t>& front
 }  // namespace
 
 std::vector<uint32_t> NondominatedSort(const std::vector<double>& losses, size_t objectives,
-                                       size_t count, Within within) {
+                                       size_t count, FrontOrder order) {
   const Losses table{losses, objectives};
   const size_t rows = losses.size() / objectives;
   auto fronts = objectives == 2 ? AllFronts2(table, rows) : FirstFronts(table, rows, count);
   std::vector<uint32_t> best;
   for (auto front = fronts.begin(); front != fronts.end() && best.size() < count; ++front) {
-    SortFront(table, within, *front);
+    SortFront(table, order, *front);
     std::ranges::copy(*front, std::back_inserter(best));
   }
   best.resize(std::min(best.size(), count));

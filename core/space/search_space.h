@@ -76,8 +76,8 @@ class SearchSpace {
   SearchSpace() = default;
 
   // All faults: min > max, a log scale with min <= 0, step <= 0, no values, duplicate values or
-  // names, and a `when` that names no parameter, can never hold, or is part of a cycle. Faults after
-  // the first kDetailedFaults are empty and only count.
+  // names, and a `when` that names no parameter, can never hold, or is part of a cycle. Faults
+  // after the first kDetailedFaults are empty and only count.
   static constexpr size_t kDetailedFaults = 100;
   static std::vector<SpaceFault> Check(const std::vector<Parameter>& parameters);
 
@@ -92,15 +92,15 @@ class SearchSpace {
   // The values of a configuration, indexed like parameters(); null if it has no value. The pointers
   // are valid as long as the configuration. Names that are no parameter are ignored.
   using Values = std::vector<const Value*>;
-  Values ByPlace(const Config& config) const;
+  Values ValuesByPlace(const Config& config) const;
 
-  // Whether the conditions of the parameter hold with these values. REQUIRES: its parents have their
-  // final values.
-  bool Active(const Parameter& parameter, const Config& config) const;
-  bool Exists(const Parameter& parameter, const Values& values) const;
+  // Whether the conditions of the parameter hold with these values. REQUIRES: its parents have
+  // their final values.
+  bool IsActive(const Parameter& parameter, const Config& config) const;
+  bool IsActive(const Parameter& parameter, const Values& values) const;
 
-  // The configuration in its final form: exactly the active parameters, each inside its domain, with
-  // integers converted for real ranges and constants filled in. The error names the parameter.
+  // The configuration in its final form: exactly the active parameters, each inside its domain,
+  // with integers converted for real ranges and constants filled in. The error names the parameter.
   Result<Config> Resolve(const Config& config) const;
 
   bool operator==(const SearchSpace& other) const { return parameters_ == other.parameters_; }

@@ -8,7 +8,8 @@
 #include "core/space/domain.h"
 #include "core/space/search_space.h"
 
-// SearchSpace::Check finds the faults of parameters, with messages for the author of the sweep file.
+// SearchSpace::Check finds the faults of parameters, with messages for the author of the sweep
+// file.
 namespace attune {
 namespace {
 
@@ -97,7 +98,7 @@ class Checker {
   }
 
   void CheckFinite(const std::string& name, const std::string& key, const Value& value) {
-    const auto number = Number(value);
+    const auto number = AsNumber(value);
     if (number && !std::isfinite(*number)) {
       Fault(name, key, FormatReal(*number) + " is not a finite number");
     }
@@ -151,7 +152,7 @@ class Checker {
   }
 
   static bool IsIntegerOf(const Domain& domain, const Value& real) {
-    const double number = *Number(real);
+    const double number = *AsNumber(real);
     if (number != std::floor(number) || std::abs(number) >= kMaxSteps) return false;
     return Admit(domain, static_cast<int64_t>(number)).ok();
   }
@@ -184,7 +185,7 @@ class Checker {
     int64_t first = 0;
     for (int64_t left = *count; left > 0;) {
       const int64_t half = left / 2;
-      const auto number = Number(ValueAt(domain, first + half));
+      const auto number = AsNumber(ValueAt(domain, first + half));
       if (number && *number < low) {
         first += half + 1;
         left -= half + 1;
@@ -196,12 +197,12 @@ class Checker {
   }
 
   static bool Within(const Value& value, double low, double high) {
-    const auto number = Number(value);
+    const auto number = AsNumber(value);
     return number && *number >= low && *number <= high;
   }
 
-  // Walks from children to parents. A walk that returns to a parameter on its path has found a cycle.
-  // Each cycle is reported once, for the parameter that closes it.
+  // Walks from children to parents. A walk that returns to a parameter on its path has found a
+  // cycle. Each cycle is reported once, for the parameter that closes it.
   void CheckCycles() {
     enum class Mark { kOnPath, kDone };
     std::map<const Parameter*, Mark> marks;

@@ -67,13 +67,13 @@ class Applier {
   void operator()(const ClockAdjusted& fact);
 
  private:
-  void Touch(const std::string& executor);
+  void NoteChange(const std::string& executor);
   void EndReservation();
   Sweep& SweepAt(SweepId id);
   Trial& TrialAt(const TrialId& id);
   void Edit(SweepId id, SweepSpec spec);
   void MakeAlgorithms(Sweep& sweep);
-  void Move(Trial& trial, TrialState to);
+  void SetState(Trial& trial, TrialState to);
 
   // Keeps Sweep::pending and Sweep::paused in step with the trial.
   void UpdateQueues(Sweep& sweep, const Trial& trial);
@@ -90,10 +90,10 @@ class Applier {
   void CountReport(Sweep& sweep, Trial& trial, Best report);
   void NoteReported(Sweep& sweep, Trial& trial);
   static void NoteReached(Sweep& sweep, const Best& report);
-  void LetGoOfDonor(Sweep& sweep, Trial& trial);
-  void LetGoOfClones(Sweep& sweep, const CheckpointId& donor);
+  void ReleaseDonor(Sweep& sweep, Trial& trial);
+  void ReleaseClones(Sweep& sweep, const CheckpointId& donor);
   // Records on the attempt's executors whether its gang failed there.
-  void NoteLuck(const Attempt& attempt, const AttemptEnded& end);
+  void NoteGangHistory(const Attempt& attempt, const AttemptEnded& end);
   void Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot);
   void Release(Sweep& sweep, const Trial& trial, const RankSlot& slot);
 

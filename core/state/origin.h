@@ -30,6 +30,6 @@ bool IsReadBy(const State& state, const KeptCheckpoint& kept, const Executor& ex
 
 // The checkpoint that the executor of rank 0 must fetch before the trial's live attempt can resume
 // from it; nullopt: none.
-std::optional<CheckpointId> FetchedFor(const State& state, const Trial& trial);
+std::optional<CheckpointId> CheckpointToFetch(const State& state, const Trial& trial);
 
 }  // namespace attune

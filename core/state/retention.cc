@@ -15,10 +15,11 @@ enum class Keep {
   kForGood,  // the sweep's policy keeps it
 };
 
-// Which of the trial's checkpoints the policy keeps, as the newest or the best since the trial began
-// from the start. A checkpoint whose report may still arrive is kept in addition, because until then
-// the trial would resume from an earlier one. The best checkpoints are those that the fewest others
-// dominate. Ties go to the better value of the first objective, then to the earlier checkpoint.
+// Which of the trial's checkpoints the policy keeps, as the newest or the best since the trial
+// began from the start. A checkpoint whose report may still arrive is kept in addition, because
+// until then the trial would resume from an earlier one. The best checkpoints are those that the
+// fewest others dominate. Ties go to the better value of the first objective, then to the earlier
+// checkpoint.
 std::vector<bool> KeptByPolicy(const Sweep& sweep, const Trial& trial) {
   const auto& all = trial.checkpoints;
   const CheckpointPolicy& policy = sweep.spec.checkpoint;
@@ -106,7 +107,8 @@ std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
   if (live == nullptr) return "";
   if (live->live && live->live->resume == checkpoint.ref)
     return "attempt " + std::to_string(live->live->id.number) + " has gone on from it";
-  if (!Ended(live->state) && live->Newest() != nullptr && live->Newest()->ref == checkpoint.ref)
+  if (!Ended(live->state) && live->NewestCheckpoint() != nullptr &&
+      live->NewestCheckpoint()->ref == checkpoint.ref)
     return "it is the newest, from which its trial would go on: kill the trial first";
   return "";
 }
@@ -120,13 +122,13 @@ const KeptCheckpoint* FindKept(const Sweep& sweep, const CheckpointId& checkpoin
   return nullptr;
 }
 
-bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint) {
+bool IsOnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint) {
   const Trial& trial = *sweep.Find(checkpoint.trial.number);
   const auto index = static_cast<size_t>(sweep.Find(checkpoint) - trial.checkpoints.data());
   return KeptByOthers(sweep, trial, index, KeptByPolicy(sweep, trial)[index]) == Keep::kNot;
 }
 
-const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial) {
+const KeptCheckpoint* FindSurplus(const Sweep& sweep, const Trial& trial) {
   if (trial.checkpoints.empty()) return nullptr;
   const std::vector<bool> by_policy = KeptByPolicy(sweep, trial);
   for (size_t i = 0; i < trial.checkpoints.size(); ++i) {
@@ -135,7 +137,7 @@ const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial) {
   return nullptr;
 }
 
-bool Settled(const Sweep& sweep, const Trial& trial) {
+bool IsSettled(const Sweep& sweep, const Trial& trial) {
   if (!Ended(trial.state) || trial.live) return false;
   const std::vector<bool> by_policy = KeptByPolicy(sweep, trial);
   for (size_t i = 0; i < trial.checkpoints.size(); ++i) {
@@ -164,10 +166,10 @@ void Remove(Sweep& sweep, const CheckpointId& checkpoint) {
 void Review(Sweep& sweep, TrialNumber number) {
   const Trial* trial = sweep.Find(number);
   if (trial == nullptr) return;
-  if (Settled(sweep, *trial)) {
+  if (IsSettled(sweep, *trial)) {
     sweep.trials.erase(number);
     sweep.surplus.erase(number);
-  } else if (Surplus(sweep, *trial) != nullptr) {
+  } else if (FindSurplus(sweep, *trial) != nullptr) {
     sweep.surplus.insert(number);
   } else {
     sweep.surplus.erase(number);

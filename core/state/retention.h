@@ -6,33 +6,33 @@
 
 namespace attune {
 
-// Why the checkpoint cannot be dropped, for a message; empty if only the sweep's policy keeps it, or
-// nothing does. `live` is the trial; null if it is no longer in the state.
+// Why the checkpoint cannot be dropped, for a message; empty if only the sweep's policy keeps it,
+// or nothing does. `live` is the trial; null if it is no longer in the state.
 std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
                      const KeptCheckpoint& checkpoint);
 
-// The checkpoint from its trial or, if that is no longer in the state, from a clone of it; null if it
-// is unknown.
+// The checkpoint from its trial or, if that is no longer in the state, from a clone of it; null if
+// it is unknown.
 const KeptCheckpoint* FindKept(const Sweep& sweep, const CheckpointId& checkpoint);
 
 // The first checkpoint of the trial that nothing keeps; null if all of them stay.
-const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial);
+const KeptCheckpoint* FindSurplus(const Sweep& sweep, const Trial& trial);
 
 // Whether at most the scheduler keeps the checkpoint. REQUIRES: sweep.Find(checkpoint).
-bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint);
+bool IsOnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint);
 
 // Pins or unpins a checkpoint for a user, or removes it from its trial.
 void SetPinned(Sweep& sweep, const CheckpointId& checkpoint, bool pinned);
 void Remove(Sweep& sweep, const CheckpointId& checkpoint);
 
-// Must be called after a change of the trial's checkpoints or of the references to them. Removes the
-// trial from the sweep if it is settled, and updates Sweep::surplus.
+// Must be called after a change of the trial's checkpoints or of the references to them. Removes
+// the trial from the sweep if it is settled, and updates Sweep::surplus.
 void Review(Sweep& sweep, TrialNumber trial);
 
 // Must be called after the scheduler may have changed its set of retained checkpoints.
 void ReviewRetained(Sweep& sweep);
 
 // Whether the trial has ended and can change only if a user reopens it.
-bool Settled(const Sweep& sweep, const Trial& trial);
+bool IsSettled(const Sweep& sweep, const Trial& trial);
 
 }  // namespace attune

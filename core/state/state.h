@@ -18,7 +18,7 @@
 namespace attune {
 
 // A trial's recent reports, as far as stop.plateau needs them.
-struct Standstill {
+struct PlateauState {
   // The last value that was better than the one before by more than min_delta.
   double best = std::numeric_limits<double>::quiet_NaN();
   Step best_step{0};
@@ -31,16 +31,16 @@ struct Attempt {
   AttemptId id;
   Epoch epoch;
   AttemptState state = AttemptState::kAssigned;
-  bool stepped = false;         // every rank has finished its first optimizer step
-  std::vector<RankSlot> ranks;  // none: the sweep has no program
-  std::set<std::string> gone;   // executors whose part of the gang has ended
+  bool stepped = false;               // every rank has finished its first optimizer step
+  std::vector<RankSlot> ranks;        // none: the sweep has no program
+  std::set<std::string> ended_parts;  // executors whose part of the gang has ended
   // The outcome and the failure that ended parts give the whole gang (NotePartEnd). kFinished: no
   // part has failed.
-  Outcome fell = Outcome::kFinished;
+  Outcome part_outcome = Outcome::kFinished;
   Failure failure;
   std::optional<Rendezvous> rendezvous;  // of a gang over several executors
   std::optional<CheckpointRef> resume;
-  Time decided;        // when it was assigned
+  Time assigned_at;    // when it was assigned
   Seconds seconds{0};  // training time according to its newest report
   int64_t logged = 0;  // the newest MetricsLogged::number
   Seconds lease{0};    // of the client, for an attempt without ranks; else 0
@@ -51,23 +51,24 @@ struct Attempt {
   Step verdict_step{0};   // the step of the report that it answers; 0: none was judged yet
   Step unwaited_step{0};  // the step of its newest report if rank 0 did not wait there; else 0
 
-  // Whether rank 0 must leave but did not wait for that verdict, so it receives it only when it waits
-  // next. This happens after a backup was restored: the log has lost an earlier kContinue.
+  // Whether rank 0 must leave but did not wait for that verdict, so it receives it only when it
+  // waits next. This happens after a backup was restored: the log has lost an earlier kContinue.
   bool HasUnheardVerdict() const {
     return verdict != VerdictKind::kContinue && unwaited_step == verdict_step;
   }
   // Whether a part of the gang holds slots on this executor.
-  bool Holds(const std::string& executor) const;
+  bool HoldsSlotsOn(const std::string& executor) const;
   // Whether a part of the gang holds slots on another executor.
-  bool HoldsBeside(const std::string& executor) const;
+  bool HoldsSlotsElsewhere(const std::string& executor) const;
   // Whether its ranks are on several executors.
-  bool Spans() const;
+  bool SpansExecutors() const;
   // Whether rank 0, and so every rank on its executor, has left after it was told to leave.
   bool RankZeroHasLeft() const;
 
-  // Records the end of a part. The first part that did not finish determines the outcome of the gang.
-  // A failure that was caused by the loss of a peer gives way to a later failure that was not.
-  void Fall(Outcome outcome, const Failure& why);
+  // Records the end of a part. The first part that did not finish determines the outcome of the
+  // gang. A failure that was caused by the loss of a peer gives way to a later failure that was
+  // not.
+  void NotePartEnd(Outcome outcome, const Failure& why);
 };
 
 struct Trial {
@@ -81,17 +82,17 @@ struct Trial {
   // Executors that it avoids if others have room. An entry applies only to that process of the
   // executor.
   std::map<std::string, Incarnation> avoided;
-  Step last_step{0};         // of its newest report
-  Step milestone{0};         // the step of the next decision; 0: none
-  Step until{0};             // continues to this step without a scheduler; 0: as usual
-  bool requested = false;    // by a user: it runs even if the sweep starts no more trials
-  bool held = false;         // the pause comes from its sweep, not from the scheduler
-  Time not_before;           // its next attempt does not start earlier
-  Seconds seconds{0};        // training time of attempts that have ended
+  Step last_step{0};               // of its newest report
+  Step milestone{0};               // the step of the next decision; 0: none
+  Step until{0};                   // continues to this step without a scheduler; 0: as usual
+  bool requested = false;          // by a user: it runs even if the sweep starts no more trials
+  bool paused_with_sweep = false;  // the pause comes from its sweep, not from the scheduler
+  Time not_before;                 // its next attempt does not start earlier
+  Seconds seconds{0};              // training time of attempts that have ended
   std::vector<double> best;  // best finite value of each objective, without constraints; NaN: none
   int since_best = 0;        // reports since one of these improved
-  Standstill standstill;
-  std::optional<Verdict> yield;  // the verdict for its next report that waits
+  PlateauState plateau_state;
+  std::optional<Verdict> yield_verdict;  // the verdict for its next report that waits
 
   std::vector<KeptCheckpoint> checkpoints;  // in the order in which they were saved
   // The checkpoint of another trial that it resumes from until it has saved a checkpoint itself.
@@ -100,16 +101,16 @@ struct Trial {
 
   std::optional<Attempt> live;  // until the end of the attempt is reported
 
-  // Whether it can resume from this checkpoint of its own. The checkpoint must be newer than the last
-  // start from the beginning, and its step must be reported. A report arrives after the checkpoint of
-  // its step, so without this rule the history could lack a report.
-  bool MayGoOnFrom(const KeptCheckpoint& own) const {
+  // Whether it can resume from this checkpoint of its own. The checkpoint must be newer than the
+  // last start from the beginning, and its step must be reported. A report arrives after the
+  // checkpoint of its step, so without this rule the history could lack a report.
+  bool CanResumeFrom(const KeptCheckpoint& own) const {
     return own.attempt > earlier_attempts && !own.unreported;
   }
   // The newest checkpoint that it can resume from; null: none.
-  const KeptCheckpoint* Newest() const;
+  const KeptCheckpoint* NewestCheckpoint() const;
   // The checkpoint from which its next attempt resumes; null: it begins from the start.
-  const KeptCheckpoint* Source() const { return cloned ? &*cloned : Newest(); }
+  const KeptCheckpoint* ResumeCheckpoint() const { return cloned ? &*cloned : NewestCheckpoint(); }
 };
 
 // A proposal that the searcher is computing.
@@ -202,8 +203,8 @@ struct EndedSweep {
   std::set<CheckpointId> dropped;     // checkpoints dropped since its end
 };
 
-// How many ended sweeps can be opened again and are found by their idempotency keys: those that ended
-// last.
+// How many ended sweeps can be opened again and are found by their idempotency keys: those that
+// ended last.
 inline constexpr size_t kReopenableSweeps = 256;
 
 // A user drains an executor: nothing more starts there.
@@ -230,7 +231,7 @@ struct Executor {
   std::optional<Drain> drain;  // a restart of its process does not change this
   std::string problem;         // the problem that it reported (ExecutorHealth)
   std::optional<Quarantine> quarantine;
-  Luck luck;
+  GangHistory gang_history;
   Host host;                          // its resources
   std::map<Epoch, TrialId> attempts;  // attempts that hold slots here
 };
@@ -240,7 +241,7 @@ inline constexpr Seconds kLeaveBefore{60};
 
 // The shortest time for which it is worth starting a gang of the sweep: until its next report, plus
 // kLeaveBefore. Rounded up to few distinct values, so that there are few kinds of gangs.
-Seconds NeedsOf(const Sweep& sweep);
+Seconds MinRuntimeOf(const Sweep& sweep);
 
 // Whether gangs can be placed on the executor when it is reachable.
 inline bool TakesGangs(const Executor& executor) {
@@ -248,7 +249,7 @@ inline bool TakesGangs(const Executor& executor) {
 }
 
 // Whether the checkpoint is in the data folder of the executor, as far as is known.
-bool LiesOn(const KeptCheckpoint& kept, const Executor& executor);
+bool IsStoredOn(const KeptCheckpoint& kept, const Executor& executor);
 
 // Identifies the data folder of an executor: the identity that it reported, or else its name.
 inline const std::string& FolderOf(const std::string& name, const std::string& folder) {
@@ -263,7 +264,7 @@ std::string WhyClosed(const Executor& executor);
 
 // Whether the executor can be forgotten after a while. A drained one is kept, so that it is still
 // drained when it comes back.
-inline bool Forgettable(const Executor& executor) { return executor.lost && !executor.drain; }
+inline bool CanBeForgotten(const Executor& executor) { return executor.lost && !executor.drain; }
 
 // Slots that are kept for a gang that does not fit now.
 struct Reservation {
@@ -274,7 +275,7 @@ struct Reservation {
 
 // What has changed in the state since the agenda was last updated. Snapshots do not include this:
 // after a load or a replay, everything counts as changed.
-struct Touched {
+struct ChangedParts {
   bool all = true;
   std::set<SweepId> sweeps;
   std::set<std::string> executors;
@@ -328,7 +329,7 @@ struct State {
   Epoch last_epoch{0};
   Incarnation last_incarnation{0};
   std::vector<LogPart> parts;  // in order; the first one covers all that came before it
-  Touched touched;
+  ChangedParts changed_parts;
 
   const Sweep* Find(SweepId id) const;  // null if it has ended
   const Trial* Find(const TrialId& id) const;
@@ -347,18 +348,18 @@ inline Time ShownTime(const State& state, Time time) {
 }
 
 // The policy of failure.on_log that applies to the failure; null: no pattern matched.
-const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure);
+const LogPolicy* FindLogPolicy(const FailurePolicy& policies, const Failure& failure);
 
 // Whether the host may be the cause of the failure.
 bool BlamesHost(const Failure& failure);
 
 // Whether the trial filled a disk for the first time, as far as is known.
-bool FillsDiskFirst(const Trial& trial, const Failure& failure);
+bool IsFirstFullDisk(const Trial& trial, const Failure& failure);
 
 // Whether the failure uses up one of the trial's restarts. Exceptions are failures that the host
-// caused, the first time that the trial filled a disk, and failures after which failure.on_log moves
-// the trial to another host, unless they happen on the same host again.
-bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure);
+// caused, the first time that the trial filled a disk, and failures after which failure.on_log
+// moves the trial to another host, unless they happen on the same host again.
+bool CountsAsRestart(const SweepSpec& spec, const Trial& trial, const Failure& failure);
 
 // The executors that the sweep must not use, and those that this trial avoids if others have room.
 std::set<std::string> ExcludedFrom(const State& state, const Sweep& sweep);
@@ -366,7 +367,7 @@ std::set<std::string> AvoidedBy(const State& state, const Trial& trial);
 
 // Whether its executors should run this trial's live attempt, to its end or to the step at which it
 // leaves. REQUIRES: trial.live.
-bool Wanted(const Trial& trial);
+bool ShouldRun(const Trial& trial);
 
 // When the attempt may be replaced by one with more workers; nullopt if it has all workers or no
 // ranks.
@@ -374,8 +375,8 @@ std::optional<Time> MayGrowFrom(const SweepSpec& spec, const Attempt& attempt);
 
 // The trials with slots on the executor that it should run, in order of epoch; and those that it
 // should not run.
-std::vector<const Trial*> WantedOn(const State& state, const std::string& executor);
-std::vector<const Trial*> UnwantedOn(const State& state, const std::string& executor);
+std::vector<const Trial*> TrialsToRunOn(const State& state, const std::string& executor);
+std::vector<const Trial*> TrialsToEndOn(const State& state, const std::string& executor);
 
 // The step at which this trial is complete; 0: its program ends by itself.
 Step LastStep(const Sweep& sweep, const Trial& trial);
@@ -383,8 +384,8 @@ Step LastStep(const Sweep& sweep, const Trial& trial);
 // The seed for the program of a trial, below 2^53; the same for every rank and attempt.
 uint64_t SeedOf(const SweepSpec& spec, TrialNumber trial);
 
-// Changes the state by one event. It cannot fail, because events are checked before they are written.
-// REQUIRES: event.seq follows state.last_seq, or all events between them were erased.
+// Changes the state by one event. It cannot fail, because events are checked before they are
+// written. REQUIRES: event.seq follows state.last_seq, or all events between them were erased.
 void Apply(State& state, const Event& event);
 
 }  // namespace attune

@@ -19,7 +19,7 @@ double RanSeconds(const Sweep& sweep, Time now) {
 double Gpus(const Trial& trial) {
   int percent = 0;
   for (const RankSlot& slot : trial.live->ranks) {
-    if (!trial.live->gone.contains(slot.executor)) percent += GpuPercent(slot);
+    if (!trial.live->ended_parts.contains(slot.executor)) percent += GpuPercent(slot);
   }
   return percent / 100.0;
 }
@@ -28,7 +28,8 @@ double GpuSeconds(const Sweep& sweep, Time now) {
   double seconds = sweep.gpu_seconds;
   for (TrialNumber number : sweep.live) {
     const Trial& trial = *sweep.Find(number);
-    seconds += Gpus(trial) * static_cast<double>(now.us - trial.live->decided.us) / kMicroseconds;
+    seconds +=
+        Gpus(trial) * static_cast<double>(now.us - trial.live->assigned_at.us) / kMicroseconds;
   }
   return seconds;
 }
@@ -75,7 +76,7 @@ double DeviationOf(const std::deque<double>& values) {
 
 std::optional<Verdict> AtPlateau(const Plateau& plateau, const Trial& trial, const Report& report) {
   if (report.step < plateau.grace_period) return std::nullopt;
-  const Standstill now = After(plateau, report, trial.standstill);
+  const PlateauState now = AdvancePlateau(plateau, report, trial.plateau_state);
   const std::string& metric = plateau.metric.metric;
   Reason reason{.rule = "plateau", .step = report.step, .value = plateau.metric.Of(report.metrics)};
   if (plateau.std) {
@@ -127,7 +128,7 @@ Time AddSeconds(Time now, double seconds) {
 
 }  // namespace
 
-bool Reached(const SweepSpec& spec, const std::vector<double>& values) {
+bool ReachesTargets(const SweepSpec& spec, const std::vector<double>& values) {
   const auto& targets = spec.stop.targets;
   bool any = false;
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -213,7 +214,7 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
   return stop.plateau ? AtPlateau(*stop.plateau, trial, report) : std::nullopt;
 }
 
-Standstill After(const Plateau& plateau, const Report& report, Standstill before) {
+PlateauState AdvancePlateau(const Plateau& plateau, const Report& report, PlateauState before) {
   const double value = plateau.metric.Of(report.metrics);
   if (plateau.std) {
     before.values.push_back(value);

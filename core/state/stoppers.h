@@ -22,13 +22,13 @@ std::optional<Limit> LimitReached(const Sweep& sweep, const StopPolicy& stop, Ti
 std::optional<Time> Deadline(const Sweep& sweep);
 
 // Whether values of the objectives reach every target; false if there is no target.
-bool Reached(const SweepSpec& spec, const std::vector<double>& values);
+bool ReachesTargets(const SweepSpec& spec, const std::vector<double>& values);
 
 // The limit for a report that has reached the targets.
 Limit TargetReached(const SweepSpec& spec, const Best& report);
 
 // The new state of a plateau after one more report.
-Standstill After(const Plateau& plateau, const Report& report, Standstill before);
+PlateauState AdvancePlateau(const Plateau& plateau, const Report& report, PlateauState before);
 
 // The verdict of the trial's limits on a report that is not applied yet; nullopt: it may continue.
 std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,

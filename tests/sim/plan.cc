@@ -216,7 +216,7 @@ class Planner {
       Config config;
       for (const size_t place : spec.space.order()) {
         const Parameter& parameter = spec.space.parameters()[place];
-        if (spec.space.Active(parameter, config))
+        if (spec.space.IsActive(parameter, config))
           config.Set(parameter.name, Draw(parameter.domain, random));
       }
       Metrics metrics;
@@ -225,7 +225,7 @@ class Planner {
       results.push_back(
           {.config = std::move(config), .metrics = std::move(metrics), .trial = TrialNumber(i)});
     }
-    const auto start = TakeFrom(spec, kEarlier, spec, std::move(results));
+    const auto start = TakeResults(spec, kEarlier, spec, std::move(results));
     if (!start.ok()) return;  // nothing varies
     planned.spec = std::move(spec);
     planned.warm_start = {*start};
@@ -369,7 +369,7 @@ class Planner {
     int most = 0;
     int together = 0;
     for (const PlannedHost& host : plan_.executors) {
-      if (host.gone_at_us > 0 || !Match(gang.required, host.labels)) continue;
+      if (host.gone_at_us > 0 || !Matches(gang.required, host.labels)) continue;
       const int fits = Fits(gang.per_worker, host.resources);
       most = std::max(most, fits);
       if (host.spans) together += fits;

@@ -49,7 +49,7 @@ class Halving final : public Scheduler {
                                   .text = "is in the better half"}};
       }
     }
-    return New{};
+    return StartNew{};
   }
   void Observe(const Event& event) override {
     if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {

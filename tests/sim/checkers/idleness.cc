@@ -140,7 +140,7 @@ class Idleness final : public Checker {
     int64_t together = 0;
     for (const auto& [name, room] : rooms) {
       if (room.executor->excluded.contains(sweep.id) ||
-          !Match(gang.required, room.executor->labels))
+          !Matches(gang.required, room.executor->labels))
         continue;
       int64_t fits = room.free.cpus / gang.per_worker.cpus;
       if (gang.per_worker.gpus > 0)
@@ -166,8 +166,8 @@ class Idleness final : public Checker {
     const NextMove next = NextOf(sweep);
     if (const auto* promote = std::get_if<Promote>(&next))
       return "trial " + std::to_string(promote->trial.value) + ", which is paused, could go on";
-    const bool may_come = std::holds_alternative<New>(next) && MayCreate(sweep) && !sweep.thinks &&
-                          !minds_.at(sweep.id).search_waits;
+    const bool may_come = std::holds_alternative<StartNew>(next) && MayCreate(sweep) &&
+                          !sweep.thinks && !minds_.at(sweep.id).search_waits;
     return may_come ? "a new trial could begin" : "";
   }
 
@@ -196,7 +196,7 @@ class Idleness final : public Checker {
     if (!sweep.stopping) {
       const NextMove next = NextOf(sweep);
       if (std::holds_alternative<Promote>(next)) return;
-      if (std::holds_alternative<New>(next) && MayCreate(sweep)) return;
+      if (std::holds_alternative<StartNew>(next) && MayCreate(sweep)) return;
       why = "has nothing to start";
     }
     Find("sweep " + ToString(sweep.id) + " " + why + ", nothing of it runs, and it does not end");

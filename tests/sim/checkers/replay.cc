@@ -33,11 +33,11 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
   if (SaveState(stored.state()) != live)
     findings.Report("the log, replayed, gives another state than the server's");
   Brain replayed(algorithms, Nobody());
-  std::map<std::pair<SweepId, uint64_t>, EndedPart> ended;  // all that there ever were
+  std::map<std::pair<SweepId, uint64_t>, EndedSweepData> ended;  // all that there ever were
   for (const Event& event : world.log()) {
     replayed.Replay(event);
     if (!std::holds_alternative<SweepEnded>(event.fact)) continue;
-    for (EndedPart& part : EndedParts(replayed.state()))
+    for (EndedSweepData& part : AllEndedSweepData(replayed.state()))
       ended.insert({{part.sweep, part.mark}, std::move(part)});
   }
   if (SaveState(replayed.state()) != live)
@@ -48,9 +48,9 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
   if (const Status loaded = restored.Load(world.snapshot()); !loaded.ok())
     return findings.Report("a snapshot cannot be read: " + loaded.error().message);
   for (size_t i = world.snapshot_seq().value; i < world.log().size(); ++i) {
-    if (const auto lacking = Lacks(restored.state(), world.log()[i])) {
+    if (const auto lacking = MissingData(restored.state(), world.log()[i])) {
       const auto part = ended.find({lacking->sweep, lacking->mark});
-      if (part == ended.end() || !restored.BringBack(part->second).ok())
+      if (part == ended.end() || !restored.RestoreEndedSweep(part->second).ok())
         return findings.Report("what a snapshot names of " + ToString(lacking->sweep) +
                                " is not what the log gives");
     }

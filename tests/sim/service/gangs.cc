@@ -86,8 +86,7 @@ void TrainingGangs::Run(gang::GangSpec spec) {
   gang.spec = std::move(spec);
   gang.ending = around_.ending(TrialOf(attempt));
   if (is_gone) {
-    gang::Failure failure{.kind = gang::FailureKind::kHost,
-                          .message = "its checkpoint is gone"};
+    gang::Failure failure{.kind = gang::FailureKind::kHost, .message = "its checkpoint is gone"};
     if (around_.variant != Variant::kForgetsInventory)
       failure.gone = gang::CheckpointAt(gang.spec.resume->path);
     return End(gang, {gang::Outcome::kFailed, std::move(failure)});
@@ -131,7 +130,7 @@ void TrainingGangs::Launch(Gang& gang) {
 void TrainingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) {
   const auto found = gangs_.find(attempt);
   if (found == gangs_.end() || reason == gang::CancelReason::kSoon) return;
-  if (reason == gang::CancelReason::kUnwanted || reason == gang::CancelReason::kFallen)
+  if (reason == gang::CancelReason::kUnwanted || reason == gang::CancelReason::kFailedElsewhere)
     return End(found->second, {gang::Outcome::kCancelled, {}});
   if (reason == gang::CancelReason::kLeaving)
     return Fail(found->second, gang::FailureKind::kLease, -1, "its executor was stopped");

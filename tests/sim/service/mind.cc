@@ -121,7 +121,7 @@ class BrokenMind final : public server::Mind {
   // Whatever has closed an executor.
   void Forget(const Command& command) {
     auto& present = const_cast<State&>(state());
-    const auto* health = std::get_if<SayHealth>(&command);
+    const auto* health = std::get_if<ReportHealth>(&command);
     const auto executor =
         health == nullptr ? present.executors.end() : present.executors.find(health->name);
     if (variant_ == Variant::kForgetsProblems && executor != present.executors.end())

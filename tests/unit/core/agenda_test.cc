@@ -98,7 +98,7 @@ class Town {
                               : OneIn(2) ? "shared"
                                          : "",
                     .labels = OneIn(2) ? Labels{{"kind", "new"}} : Labels()});
-    brain_.LookAgain();
+    brain_.RecheckReachable();
   }
   void Drain() {
     const std::string name = SomeHost();
@@ -115,7 +115,7 @@ class Town {
       away_.insert(SomeHost());
     } else {
       away_.erase(SomeHost());
-      brain_.LookAgain();
+      brain_.RecheckReachable();
     }
   }
 
@@ -175,7 +175,7 @@ class Town {
     for (const auto& [id, sweep] : state().sweeps) {
       for (const auto& [time, number] : sweep.small) {
         const Trial& trial = *sweep.Find(number);
-        if (trial.yield && trial.yield->kind == VerdictKind::kResize) return true;
+        if (trial.yield_verdict && trial.yield_verdict->kind == VerdictKind::kResize) return true;
       }
     }
     return false;

@@ -44,7 +44,7 @@ class BrainTest : public ::testing::Test {
   SweepState StateOf(SweepId id) const;
   TrialState StateOf(uint32_t number) const;
   // How the sweep created last has ended.
-  SweepEnded Ending() const;
+  SweepEnded DescribeEnding() const;
 
   // An executor's word about the trial's live attempt.
   template <class F>

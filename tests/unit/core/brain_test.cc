@@ -71,7 +71,7 @@ TEST_F(BrainTest, AStoppedTrialHoldsItsSlotsUntilItsGangHasLeft) {
   Create(testing::ToySpec());
   Report(0, 2, 0.1);
   EXPECT_EQ(StateOf(0), TrialState::kStopped);
-  EXPECT_TRUE(Wanted(trial(0)));
+  EXPECT_TRUE(ShouldRun(trial(0)));
   EXPECT_EQ(sweep().created, 2);
   const auto events = Finish(0);
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kStopped);
@@ -172,10 +172,11 @@ TEST_F(BrainTest, AProgramThatCannotBeStartedFailsTheSweepAtOnce) {
   Fail(0, FailureKind::kStart);
   EXPECT_EQ(sweep().stopping_as, SweepState::kFailed);
   EXPECT_EQ(StateOf(1), TrialState::kKilled);
-  EXPECT_FALSE(Wanted(trial(1)));
+  EXPECT_FALSE(ShouldRun(trial(1)));
   Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
   EXPECT_EQ(StateOf(id()), SweepState::kFailed);
-  EXPECT_THAT(Ending().reason, HasSubstr("could not be started; trial 0: attempt 1: it broke"));
+  EXPECT_THAT(DescribeEnding().reason,
+              HasSubstr("could not be started; trial 0: attempt 1: it broke"));
 }
 
 TEST_F(BrainTest, ThreeFailedTrialsBeforeAnyReportFailTheSweep) {
@@ -295,7 +296,8 @@ TEST_F(BrainTest, OneMoreFailedTrialThanAllowedFailsTheSweep) {
   Fail(0);
   EXPECT_EQ(sweep().state, SweepState::kRunning);
   Fail(1);
-  EXPECT_THAT(Ending().reason, HasSubstr("2 trials failed, more than failure.max_failed_trials"));
+  EXPECT_THAT(DescribeEnding().reason,
+              HasSubstr("2 trials failed, more than failure.max_failed_trials"));
 }
 
 TEST_F(BrainTest, AReportWithoutTheMetricFailsTheTrialAndSaysWhatItHas) {
@@ -303,7 +305,7 @@ TEST_F(BrainTest, AReportWithoutTheMetricFailsTheTrialAndSaysWhatItHas) {
   Report(1, 1, 0.9);
   Tell(0, TrialReported{.report = {Step(1), {{"loss", 1.0}, {"acc", 0.1}}}});
   EXPECT_EQ(StateOf(0), TrialState::kFailed);
-  EXPECT_FALSE(Wanted(trial(0)));
+  EXPECT_FALSE(ShouldRun(trial(0)));
   EXPECT_EQ(Last<TrialEnded>([](const TrialEnded&) { return true; }).reason,
             "the report at step 1 has no metric score; it has acc, loss");
   EXPECT_FALSE(sweep().stopping_as) << "others are right";
@@ -371,7 +373,7 @@ TEST_F(BrainTest, KillEndsEveryTrialAndWaitsForItsGang) {
   Create(testing::ToySpec());
   Do(KillSweep{id()});
   EXPECT_EQ(StateOf(0), TrialState::kKilled);
-  EXPECT_THAT(WantedOn(brain.state(), "box"), IsEmpty());
+  EXPECT_THAT(TrialsToRunOn(brain.state(), "box"), IsEmpty());
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
   EXPECT_EQ(StateOf(id()), SweepState::kKilled);

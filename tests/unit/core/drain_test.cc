@@ -211,7 +211,7 @@ TEST_F(Ends, ASnapshotKeepsIt) {
   JoinFor("short", 200);
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
-  EXPECT_EQ(loaded.executors.at("short").host.lives, Seconds(200));
+  EXPECT_EQ(loaded.executors.at("short").host.lifetime, Seconds(200));
   EXPECT_EQ(loaded.ending, std::set<std::string>{"short"});
 }
 
@@ -225,7 +225,7 @@ TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsLeavesAndHasItFetched) {
   Do(DrainExecutor{"den", "", true});
   Yield(0, 1);
   EXPECT_EQ(HostOf(0), "own");
-  EXPECT_TRUE(FetchedFor(brain.state(), trial(0)));
+  EXPECT_TRUE(CheckpointToFetch(brain.state(), trial(0)));
 }
 
 TEST_F(Drains, WhoHasNoOtherPlaceStaysToItsEnd) {

@@ -41,9 +41,9 @@ class Growth : public BrainTest {
   }
   size_t Size(uint32_t number) const { return trial(number).live->ranks.size(); }
   bool Grows(uint32_t number) const {
-    return trial(number).yield && trial(number).yield->kind == VerdictKind::kResize;
+    return trial(number).yield_verdict && trial(number).yield_verdict->kind == VerdictKind::kResize;
   }
-  std::string Why(uint32_t number) const { return trial(number).yield->reason.text; }
+  std::string Why(uint32_t number) const { return trial(number).yield_verdict->reason.text; }
   // Two workers of a trial that would have eight, with a checkpoint of step 1, old enough to grow.
   void StartSmall() {
     Host("a", 2);
@@ -100,7 +100,7 @@ TEST_F(Growth, NeverBeforeTheAttemptIsOldEnough) {
   EXPECT_FALSE(Grows(0));
   const auto due = brain.Due(Time{now});
   ASSERT_TRUE(due);
-  EXPECT_EQ(*due, (Time{trial(0).live->decided.us + static_cast<int64_t>(kGrowAfter * 1e6)}));
+  EXPECT_EQ(*due, (Time{trial(0).live->assigned_at.us + static_cast<int64_t>(kGrowAfter * 1e6)}));
   Wait(kGrowAfter / 2);
   EXPECT_FALSE(Grows(0));
   Wait(kGrowAfter / 2);

@@ -106,7 +106,7 @@ TEST_F(SearchTest, AWaitLeavesTheSlotsToTheNextSweep) {
 TEST_F(SearchTest, ASearcherThatWaitsForNothingIsExhaustedAndTheSweepSaysSo) {
   Create(SpecOf("idle"));
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
-  EXPECT_THAT(Ending().reason, HasSubstr("the searcher idle waits while nothing runs"));
+  EXPECT_THAT(DescribeEnding().reason, HasSubstr("the searcher idle waits while nothing runs"));
   EXPECT_EQ(Audited(), "");
 }
 

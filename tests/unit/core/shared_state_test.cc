@@ -62,12 +62,12 @@ TEST_F(SharedStateOfSweeps, EpochsLuckAndTheReservationStay) {
   ASSERT_TRUE(brain.state().reservation);
   ASSERT_EQ(brain.state().reservation->sweep, large);
   ASSERT_EQ(brain.state().reservation->since, brain.state().last_epoch);
-  ASSERT_NE(brain.state().executors.at("gpus").luck, Luck{});
+  ASSERT_NE(brain.state().executors.at("gpus").gang_history, GangHistory{});
 
   const Executor before = brain.state().executors.at("gpus");
   const Epoch last_epoch = brain.state().last_epoch;
   Delete(gone);
-  EXPECT_EQ(brain.state().executors.at("gpus").luck, before.luck);
+  EXPECT_EQ(brain.state().executors.at("gpus").gang_history, before.gang_history);
   EXPECT_EQ(brain.state().last_epoch, last_epoch);
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
   End(other);

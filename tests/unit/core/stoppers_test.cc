@@ -32,7 +32,7 @@ TEST_F(Stoppers, AReachedTargetLetsEveryTrialLeaveAtItsNextReport) {
     Finish(number);
   }
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
-  EXPECT_THAT(Ending().reason, HasSubstr("the target was reached"));
+  EXPECT_THAT(DescribeEnding().reason, HasSubstr("the target was reached"));
 }
 
 TEST_F(Stoppers, TheReasonNamesTheFirstReportThatReachedTheTarget) {

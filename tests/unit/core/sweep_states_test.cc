@@ -79,7 +79,7 @@ TEST_F(SweepStates, ATrialThatTheSchedulerPausedStaysPausedWhenTheSweepIsResumed
   Create(spec);
   Do(PauseSweep{id()});
   Report(0, 2, 0.5, true);
-  EXPECT_FALSE(trial(0).held);
+  EXPECT_FALSE(trial(0).paused_with_sweep);
 }
 
 TEST_F(SweepStates, ARankThatWaitsAtAStepItReportedBeforeGetsItsAnswer) {
