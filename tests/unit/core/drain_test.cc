@@ -105,10 +105,10 @@ TEST_F(Drains, NowAGangSavesAndGoesOnElsewhereAtNoCost) {
 TEST_F(Drains, OfAnExecutorThatEndsWhateverRunsSavesAndLeaves) {
   Create(Gangs());
   Do(LeaveExecutor{"box", Incarnation(99)});
-  EXPECT_FALSE(trial(0).yield) << "an earlier process said that";
+  EXPECT_FALSE(trial(0).yield_verdict) << "an earlier process said that";
   Do(LeaveExecutor{"box", brain.state().executors.at("box").incarnation});
-  ASSERT_TRUE(trial(0).yield) << "though there is no other place for it yet";
-  EXPECT_EQ(trial(0).yield->reason.text,
+  ASSERT_TRUE(trial(0).yield_verdict) << "though there is no other place for it yet";
+  EXPECT_EQ(trial(0).yield_verdict->reason.text,
             "saved and left, to go on elsewhere: executor box is about to end");
   reachable = [](const std::string& name) { return name != "box"; };
   Yield(0, 3);
@@ -145,11 +145,11 @@ TEST_F(Ends, AGangLeavesWhenThereIsNoTimeForTwoMoreReports) {
   ASSERT_EQ(HostOf(0), "short");
   for (int64_t step = 1; step <= 4; ++step) {
     ReportAfter20Seconds(step);
-    EXPECT_FALSE(trial(0).yield) << "at step " << step;
+    EXPECT_FALSE(trial(0).yield_verdict) << "at step " << step;
   }
   ReportAfter20Seconds(5);  // 100 s are left; a minute of them is for leaving
-  ASSERT_TRUE(trial(0).yield);
-  EXPECT_EQ(trial(0).yield->reason.text,
+  ASSERT_TRUE(trial(0).yield_verdict);
+  EXPECT_EQ(trial(0).yield_verdict->reason.text,
             "saved and left, to go on elsewhere: executor short ends in 99 s, and a report takes "
             "20 s");
   Wait(20);
@@ -169,7 +169,7 @@ TEST_F(Ends, OneThatHasNeverHadTheTimeIsTakenAllTheSame) {
   ASSERT_EQ(HostOf(0), "short");
   ReportAfter20Seconds(1);
   ReportAfter20Seconds(2);
-  EXPECT_FALSE(trial(0).yield) << "it would come no further on any such";
+  EXPECT_FALSE(trial(0).yield_verdict) << "it would come no further on any such";
 }
 
 // It crashed: slots were reserved on none.
@@ -232,7 +232,7 @@ TEST_F(Drains, WhoHasNoOtherPlaceStaysToItsEnd) {
   Create(Gangs());
   Join("small", {.cpus = 1});
   Do(DrainExecutor{"box", "", true});
-  EXPECT_FALSE(trial(0).yield);
+  EXPECT_FALSE(trial(0).yield_verdict);
 }
 
 TEST_F(Drains, OnASharedFolderItGoesOnBesideIt) {
@@ -254,7 +254,7 @@ TEST_F(Drains, AGangLeavesWithAnyOfItsHosts) {
   Create(spec);
   ASSERT_EQ(trial(0).live->ranks.back().executor, "n2");
   Do(DrainExecutor{"n2", "", true});
-  ASSERT_TRUE(trial(0).yield);
+  ASSERT_TRUE(trial(0).yield_verdict);
   Tell(0, CheckpointSaved{.checkpoint = {Step(1), Path(0, 1), "sha256:"}}, "n1");
   Tell(0, TrialReported{.report = {Step(1), {{"score", 0.9}}, Seconds(0), true}}, "n1");
   Tell(0, AttemptEnded{.outcome = Outcome::kFinished}, "n1");
@@ -268,7 +268,7 @@ TEST_F(Drains, ATrialOfASweepThatEndsIsNotMoved) {
   Create(Gangs(2));
   Do(StopSweep{id()});
   Do(DrainExecutor{"box", "", true});
-  EXPECT_FALSE(trial(0).yield);
+  EXPECT_FALSE(trial(0).yield_verdict);
 }
 
 TEST_F(Drains, ASweepThatIsStoppedMeanwhileLosesNoTrial) {
@@ -287,7 +287,7 @@ TEST_F(Drains, APauseOfTheSweepDoesNotUndoIt) {
   Do(DrainExecutor{"box", "", true});
   Do(PauseSweep{id()});
   Do(ResumeSweep{id()});
-  ASSERT_TRUE(trial(0).yield);
+  ASSERT_TRUE(trial(0).yield_verdict);
   Yield(0, 1);
   EXPECT_EQ(HostOf(0), "den");
 }

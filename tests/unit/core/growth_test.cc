@@ -209,7 +209,7 @@ TEST_F(Growth, OneTooLargeForEveryExecutorIsNotWaitedFor) {
   giant.gang = {.workers = 64, .per_worker = {.cpus = 0, .gpus = 1}};
   Create(giant);
   Host("b", 4);
-  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield);
+  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield_verdict);
 }
 
 TEST_F(Growth, OneOfALowerPriorityIsNotWaitedFor) {
@@ -219,7 +219,7 @@ TEST_F(Growth, OneOfALowerPriorityIsNotWaitedFor) {
   large.priority = -1;
   Create(large);
   Host("b", 5);
-  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield);
+  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield_verdict);
 }
 
 TEST_F(Growth, OneGangGrowsAtATime) {
@@ -311,7 +311,7 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsGone) {
   ASSERT_NE(Find<TrialYielding>(events), nullptr);
   EXPECT_EQ(Find<TrialYielding>(events)->verdict.kind, VerdictKind::kContinue);
   EXPECT_THAT(Find<TrialYielding>(events)->verdict.reason.text, HasSubstr("is gone"));
-  EXPECT_FALSE(trial(0).yield);
+  EXPECT_FALSE(trial(0).yield_verdict);
   const auto decided = Report(0, 2, 0.6, true);
   EXPECT_EQ(Find<TrialDecided>(decided)->verdict.kind, VerdictKind::kContinue);
 }
@@ -323,7 +323,7 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenAGangWaits) {
   const SweepId small = id();
   Create(Elastic(6, 6));
   const Trial& grown = *sweep(small).Find(TrialNumber(0));
-  EXPECT_FALSE(grown.yield);
+  EXPECT_FALSE(grown.yield_verdict);
 }
 
 TEST_F(Growth, AnExecutorThatIsAwayTakesNothingBack) {
@@ -371,7 +371,7 @@ TEST_F(Growth, OneThatIsToLeaveADrainedExecutorDoesWhateverBecomesOfTheRoom) {
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
   Do(DrainExecutor{"a", "", /*now=*/true});
-  EXPECT_EQ(trial(0).yield->reason.rule, kExecutorDrained);
+  EXPECT_EQ(trial(0).yield_verdict->reason.rule, kExecutorDrained);
   Report(0, 2, 0.6, /*waits=*/true);
   Save(0, 2);
   Finish(0);
@@ -383,7 +383,7 @@ TEST_F(Growth, APauseOfTheSweepGoesFirst) {
   StartSmall();
   Host("b", 4);
   Do(PauseSweep{id()});
-  EXPECT_EQ(trial(0).yield->reason.rule, kSweepPaused);
+  EXPECT_EQ(trial(0).yield_verdict->reason.rule, kSweepPaused);
   Report(0, 2, 0.6, true);
   Save(0, 2);
   Finish(0);
@@ -408,7 +408,7 @@ TEST_F(Growth, ASweepThatIsStoppedLetsItsTrialsFinishAsTheyAre) {
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
   Do(StopSweep{id()});
-  EXPECT_FALSE(trial(0).yield) << "who leaves now would not start again";
+  EXPECT_FALSE(trial(0).yield_verdict) << "who leaves now would not start again";
   Report(0, 2, 0.6, true);
   EXPECT_EQ(StateOf(0), TrialState::kRunning);
 }

@@ -102,7 +102,7 @@ int TakeGpu(const GangSpec& gang, Host& host, std::vector<RankSlot>* taken = nul
   const std::vector<RankSlot> slots = Placed(gang, {host});
   if (slots.empty()) return -1;
   EXPECT_EQ(slots[0].gpu_percent, gang.gpu_percent);
-  Take(slots[0], host);
+  OccupySlot(slots[0], host);
   if (taken != nullptr) taken->push_back(slots[0]);
   return slots[0].gpus[0];
 }

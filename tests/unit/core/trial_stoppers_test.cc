@@ -106,7 +106,7 @@ TEST_F(TrialStoppers, AThresholdWaitsForItsGracePeriod) {
 TEST_F(TrialStoppers, AReportThatDoesNotWaitLetsTheTrialYield) {
   Create(Spec({.thresholds = {{.metric = "score", .at_least = 0.9}}}));
   Report(0, 1, 0.95);
-  ASSERT_TRUE(trial(0).yield);
+  ASSERT_TRUE(trial(0).yield_verdict);
   EXPECT_EQ(Judged(2, 0.5).kind, VerdictKind::kStop) << "though it has fallen since";
   EXPECT_EQ(StateOf(0), TrialState::kStopped);
 }

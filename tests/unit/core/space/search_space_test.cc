@@ -35,7 +35,7 @@ TEST(SearchSpace, FindsAParameterByName) {
 
 TEST(SearchSpace, AParameterWithoutConditionsIsAlwaysActive) {
   const SearchSpace space = Space();
-  EXPECT_TRUE(space.IsActive(*space.Find("optimizer"), {}));
+  EXPECT_TRUE(space.IsActive(*space.Find("optimizer"), Config{}));
 }
 
 TEST(SearchSpace, AParameterIsActiveWhileItsParentHasTheValue) {
