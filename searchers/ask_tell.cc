@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/result.h"
 #include "core/algorithms/algorithms.h"
-#include "core/base/mark.h"
+#include "core/base/content_hash.h"
 #include "core/log/fields.h"
 #include "core/space/domain.h"
 #include "searchers/register.h"
@@ -177,7 +177,7 @@ std::string AskTell::Save() const {
   body(trials_, proposals_, events_, out_, front_, best_, reason_);
   searcher_->Save(body);
   const std::string held = body.Take();
-  whole(spec.Take(), Mark(held), held);
+  whole(spec.Take(), ContentHash(held), held);
   return whole.Take();
 }
 
@@ -189,7 +189,7 @@ Status AskTell::Load(std::string_view bytes) {
   std::string their_spec, body;
   uint64_t mark = 0;
   whole(their_spec, mark, body);
-  const bool ours = whole.AtEnd() && their_spec == spec.Take() && mark == Mark(body);
+  const bool ours = whole.AtEnd() && their_spec == spec.Take() && mark == ContentHash(body);
   ArchiveReader archive(body);
   if (ours) {
     archive(loaded.trials_, loaded.proposals_, loaded.events_, loaded.out_, loaded.front_,

@@ -126,7 +126,7 @@ template <HasKeys T>
 Json KeysToJson(const T& owner) {
   Json json = Json::object();
   ForEachKey<T>([&](const auto& row) {
-    Add(row.key, row.key.name, MemberToJson(row.key, row.Of(owner)), json);
+    Add(row.key, row.key.name, MemberToJson(row.key, row.FieldIn(owner)), json);
   });
   return json;
 }
@@ -273,7 +273,7 @@ Json ToJson(const SweepSpec& spec) {
   ForEachRow<SweepSpec>([&]<RowKind kind, auto... path>(const Row<kind, path...>& row) {
     if (row.key.of_program && spec.External()) return;
     if constexpr (kind == RowKind::kKey) {
-      Json member = MemberToJson(row.key, row.Of(spec));
+      Json member = MemberToJson(row.key, row.FieldIn(spec));
       const KeyPlace place = PlaceOf(row.key);
       if (member.is_null()) return;
       Add(row.key, place.name, std::move(member),

@@ -70,8 +70,9 @@ void ReadMember(const Key& key, const Fields& fields, std::string_view name, T& 
 template <HasKeys T>
 Fields ReadKeys(const Spot& spot, T& owner, Faults& faults) {
   Fields fields = ReadSection(ElementKeys<T>(), spot, faults);
-  ForEachKey<T>(
-      [&](const auto& row) { ReadMember(row.key, fields, row.key.name, row.Of(owner), faults); });
+  ForEachKey<T>([&](const auto& row) {
+    ReadMember(row.key, fields, row.key.name, row.FieldIn(owner), faults);
+  });
   return fields;
 }
 

@@ -70,7 +70,7 @@ void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry,
 }
 
 Status CheckBounds(const Key& key, const Value& value) {
-  const std::optional<double> number = Number(value);
+  const std::optional<double> number = AsNumber(value);
   const bool below = number && key.min && *number < *key.min;
   if (!below && !(number && key.max && *number > *key.max)) return {};
   Value bound = below ? *key.min : *key.max;

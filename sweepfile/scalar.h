@@ -34,14 +34,14 @@ Result<Value> AsValue(const Result<T>& result) {
   return Value(*result);
 }
 
-// As ReadDuration and ReadSize read them, exactly.
+// Texts that ReadDuration and ReadSize read back exactly.
 std::string FormatDuration(Seconds duration);
 std::string FormatSize(int64_t bytes);
 
-// a map, the text "abc", the integer 5: for "expected …, found …".
+// The node for messages such as "expected …, found …": "a map", "the text "abc"", "the integer 5".
 std::string Describe(const Node& node);
 
-// Whether a plain scalar with this text would be text and nothing else.
+// Whether a plain scalar with this text is a text, and not a number, a boolean or null.
 bool LooksLikeText(std::string_view plain);
 
 }  // namespace attune::sweepfile

@@ -31,10 +31,10 @@ template <HasKeys T>
 std::string Text(const T& owner) {
   std::string text;
   ForEachRow<T>([&]<RowKind kind, auto... path>(const Row<kind, path...>& row) {
-    if constexpr (kind == RowKind::kEntryName) text += row.Of(owner);
+    if constexpr (kind == RowKind::kEntryName) text += row.FieldIn(owner);
     if constexpr (kind == RowKind::kKey) {
-      if (ToValue(row.Of(owner)))
-        text += (text.empty() ? "" : ", ") + row.key.name + " " + Text(row.Of(owner));
+      if (ToValue(row.FieldIn(owner)))
+        text += (text.empty() ? "" : ", ") + row.key.name + " " + Text(row.FieldIn(owner));
     }
   });
   return "{" + text + "}";
@@ -84,8 +84,8 @@ class Comparison {
 
   void CompareRows() {
     ForEachKey<SweepSpec>([this](const auto& row) {
-      const auto& from = row.Of(from_);
-      const auto& to = row.Of(to_);
+      const auto& from = row.FieldIn(from_);
+      const auto& to = row.FieldIn(to_);
       if (from == to) return;
       if (!row.key.editable) return Fault(row.key.name);
       changes_.push_back(row.key.name + " " + Text(to));

@@ -44,13 +44,13 @@ struct Row {
   explicit Row(Key its_key) : key(std::move(its_key)) {
     if constexpr (kind == RowKind::kKey) {
       const typename PathTraits<path...>::Owner initial{};
-      CompleteKey(key, Of(initial));
+      CompleteKey(key, FieldIn(initial));
     }
   }
 
   // The field in `owner`, which is const or not.
   template <class Owner>
-  static auto& Of(Owner& owner) {
+  static auto& FieldIn(Owner& owner) {
     return (owner.*....*path);
   }
 };
@@ -113,7 +113,7 @@ auto& EntryNameOf(T& entry) {
   using Rows =
       std::remove_cvref_t<decltype(Keys(std::type_identity<std::remove_const_t<T>>()).rows)>;
   static_assert(std::tuple_element_t<0, Rows>::kKind == RowKind::kEntryName, "it is the first row");
-  return std::tuple_element_t<0, Rows>::Of(entry);
+  return std::tuple_element_t<0, Rows>::FieldIn(entry);
 }
 
 // Whether values of T are the entries of a map whose keys are their names.

@@ -66,7 +66,7 @@ static_assert(NamesAll<Threshold, Threshold>(), "a field of Threshold has no row
 
 template <class T, class A>
 void ArchiveFields(A& archive, Like<A, T>& owner) {
-  ForEachField<T>([&](const auto& row) { archive(row.Of(owner)); });
+  ForEachField<T>([&](const auto& row) { archive(row.FieldIn(owner)); });
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ bool SetGpus(const Value& gpus, GangSpec& gang);
 // refers to it: a trial that will continue from it, a clone, the sweep's best, or a user.
 struct CheckpointPolicy {
   Step every{0};      // 0: at milestones and at the end
-  int keep_last = 1;  // newest ones of each trial; at least 1 while it can go on
+  int keep_last = 1;  // newest ones of each trial; at least 1 until the trial ends
   int keep_best = 1;  // of each trial, by the objective at their step
   bool operator==(const CheckpointPolicy&) const = default;
 };

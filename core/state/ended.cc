@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/result.h"
-#include "core/base/mark.h"
+#include "core/base/content_hash.h"
 #include "core/state/retention.h"
 #include "core/state/snapshot.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "core/base/mark.h"
+#include "core/base/content_hash.h"
 #include "core/log/fields.h"
 
 // Change kForm after each change of the fields here or in core/log/fields.h, or of the bytes that a

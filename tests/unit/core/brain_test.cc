@@ -110,7 +110,7 @@ TEST_F(BrainTest, WhatIsLoggedIsRecordedOnceAndChangesNothingElse) {
   Create(testing::ToySpec());
   Report(0, 2, 0.9);
   const Trial before = trial(0);
-  // A metric of the sweep's own, too, and far beyond where a report would be judged.
+  // Logs a metric of the sweep, too, at a step far beyond the next milestone.
   const MetricsLogged logged{.number = 1, .step = 5.5, .metrics = {{"score", 1e9}}};
   EXPECT_THAT(Tell(0, logged), SizeIs(1));
   EXPECT_THAT(Tell(0, logged), IsEmpty()) << "it was said before";
@@ -202,7 +202,7 @@ TEST_F(BrainTest, ThreeFailedAttemptsOfSeveralTrialsBeforeAnyReportFailTheSweep)
   EXPECT_EQ(
       sweep().reason,
       "the first 3 attempts failed before anything was reported; trial 0: attempt 2: it broke");
-  // Where it is tried again, all begins anew.
+  // A new attempt counts logged metrics from the start.
   Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
   ASSERT_EQ(StateOf(id()), SweepState::kFailed);
   Do(ReopenTrial{RecordOf(0, Step(0))});

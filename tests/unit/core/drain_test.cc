@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Gangs of two CPUs, on "box" (which comes first where both have room) and "den".
+// Gangs with two CPUs on "box" and "den". If both are free, "box" is used first.
 class Drains : public BrainTest {
  protected:
   static SweepSpec Gangs(int max_trials = 1) {
@@ -25,7 +25,7 @@ class Drains : public BrainTest {
     const Trial* created = sweep().Find(TrialNumber(number));  // once there was a place for it
     return created != nullptr && created->live ? created->live->ranks.front().executor : "";
   }
-  // Rank 0 is at a report that waits, and leaves if it is told to.
+  // Rank 0 sends a report that waits, and leaves if the verdict says so.
   void Yield(uint32_t number, int64_t step) {
     Save(number, step);
     Report(number, step, 0.9, /*waits=*/true);
@@ -172,7 +172,7 @@ TEST_F(Ends, OneThatHasNeverHadTheTimeIsTakenAllTheSame) {
   EXPECT_FALSE(trial(0).yield_verdict) << "it would come no further on any such";
 }
 
-// It crashed: slots were reserved on none.
+// The program crashed because slots were reserved on no executor.
 TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
   Lose("box");
   JoinFor("short", 200);
@@ -189,7 +189,7 @@ TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
   EXPECT_TRUE(sweep(waits).live.empty());
 }
 
-// Its slots were left idle until something else happened.
+// A fault left its slots idle until the next event.
 TEST_F(Ends, WhoTurnsOutNeverToHaveHadTheTimeIsTakenAtOnce) {
   Lose("box");
   JoinFor("short", 75);

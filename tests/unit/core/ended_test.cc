@@ -149,7 +149,7 @@ TEST_F(Deleted, ItIsOfTheLogAloneAndEveryFolderIsToLoseItsFiles) {
     EXPECT_THAT(Refused(command).message, HasSubstr("it was deleted"));
   }
 
-  // Whoever sees the folder may say it, and says it once.
+  // Any executor with the folder may report the removal; only the first report counts.
   EXPECT_EQ(Do(RecordSweepRemoval{SweepId(1), "shared", "right"}).size(), 1u);
   EXPECT_THAT(Removals("shared"), IsEmpty());
   EXPECT_THAT(Do(RecordSweepRemoval{SweepId(1), "shared", "left"}), IsEmpty());

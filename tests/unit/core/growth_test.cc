@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 constexpr double kGrowAfter = 60;
 
-// Hosts of GPUs, and gangs that may be smaller than they would like to be.
+// Hosts with GPUs, and gangs with min_workers.
 class Growth : public BrainTest {
  protected:
   static SweepSpec Elastic(int workers, int min_workers, int max_trials = 1) {
@@ -28,7 +28,7 @@ class Growth : public BrainTest {
   std::vector<Event> Host(const std::string& name, int gpus) {
     return JoinSpanning(name, {.gpus = gpus}, "shared");
   }
-  // Rank 0's executor speaks.
+  // Sends a message from rank 0's executor.
   std::string First(uint32_t number) const { return trial(number).live->ranks.front().executor; }
   std::vector<Event> Report(uint32_t number, int64_t step, double score, bool waits = false) {
     return Tell(number,
@@ -44,7 +44,7 @@ class Growth : public BrainTest {
     return trial(number).yield_verdict && trial(number).yield_verdict->kind == VerdictKind::kResize;
   }
   std::string Why(uint32_t number) const { return trial(number).yield_verdict->reason.text; }
-  // Two workers of a trial that would have eight, with a checkpoint of step 1, old enough to grow.
+  // A trial with two of eight workers and a checkpoint of step 1, old enough to grow.
   void StartSmall() {
     Host("a", 2);
     Create(Elastic(8, 2));
@@ -345,7 +345,7 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsDrained) {
   EXPECT_TRUE(Grows(0));
 }
 
-// It stayed small until something else happened.
+// A fault kept the gang small until the next event.
 TEST_F(Growth, AGangGrowsOntoAnExecutorOnceThatIsExcludedNoMore) {
   Host("b", 2);
   SweepSpec spec = Elastic(8, 2);

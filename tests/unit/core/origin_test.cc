@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Trial 0 runs on the roomy executor "n1", beside the small "box".
+// Trial 0 runs on the large executor "n1". There is also the small "box".
 class Origins : public BrainTest {
  protected:
   static SweepSpec One() {

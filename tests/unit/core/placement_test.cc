@@ -46,7 +46,7 @@ std::string Refused(const GangSpec& gang, const std::vector<Host>& hosts) {
   return DescribeShortage(RequestFor(gang), Hosts(hosts));
 }
 
-// "a:0 a:1 b:0": where each rank is, with its local rank.
+// The executor and local rank of each rank: "a:0 a:1 b:0".
 std::string Where(const std::vector<RankSlot>& ranks) {
   std::string text;
   for (const RankSlot& slot : ranks)
@@ -92,12 +92,12 @@ TEST(Placement, EveryRankGetsGpusOfItsOwn) {
   EXPECT_EQ(ranks[2].local_rank, 2);
 }
 
-// Of one worker, which takes so much of a GPU.
+// A request for one worker with this share of a GPU.
 GangSpec Share(int percent, PlacementPolicy placement = PlacementPolicy::kPack) {
   return {.per_worker = {.cpus = 0, .gpus = 1}, .gpu_percent = percent, .placement = placement};
 }
 
-// On which GPU of the host the gang is placed, which it takes; -1: there is no room.
+// Places the gang on the host and returns its GPU; -1: it does not fit.
 int TakeGpu(const GangSpec& gang, Host& host, std::vector<RankSlot>* taken = nullptr) {
   const std::vector<RankSlot> slots = Placed(gang, {host});
   if (slots.empty()) return -1;
@@ -305,7 +305,7 @@ TEST(Placement, TheNearestIsOneExecutorOrTheFewestThatSpan) {
   EXPECT_EQ(FindNearest(Gang(11, 11, {.cpus = 1}), hosts), std::vector<GangPart>{});
 }
 
-// Against a search that looks at every host.
+// Compares with a search over all hosts.
 TEST(Placement, TheBestHostIsFoundAmongMany) {
   const uint64_t seed = conformance::BaseSeed();
   RandomStream random(seed, TrialNumber{}, "test/placement");

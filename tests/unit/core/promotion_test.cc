@@ -2,7 +2,7 @@
 #include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
 
-// What a sweep does with its scheduler's answers to a free slot.
+// How a sweep uses its scheduler's answers for a free slot.
 namespace attune {
 namespace {
 
@@ -106,7 +106,7 @@ TEST_F(PromotionTest, ATrialThatIsLostAfterDoneRunsAgain) {
   EXPECT_EQ(Find<AttemptAssigned>(events)->attempt, (AttemptId{Id(1), 3}));
 }
 
-// ---- nothing hangs ------------------------------------------------------------------------------
+// ---- no sweep waits forever ---------------------------------------------------------------------
 
 TEST_F(PromotionTest, WhereTheSchedulerWaitsForNothingThePausedTrialsAndThenTheSweepEnd) {
   Create(SpecOf("stuck", 100));

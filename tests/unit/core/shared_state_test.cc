@@ -7,7 +7,7 @@
 namespace attune {
 namespace {
 
-// Sweeps that are deleted, and what their events leave in the state of the others.
+// Deleted sweeps, and the effects of their events on the rest of the state.
 class SharedStateOfSweeps : public BrainTest {
  protected:
   static SweepSpec Gangs(int gpus, int max_trials = 1) {
@@ -148,7 +148,7 @@ TEST_F(SharedStateOfSweeps, ChangesOfRecordsStayKnownAsFarBack) {
   for (int i = 0; i < 200; ++i) SetPinned(gone, 2, i % 2 == 0);
   Delete(gone);
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
-  // As it would be without the deletion: who looked too long ago has to look again.
+  // As without the deletion: a record that was read too long ago is out of date.
   EXPECT_EQ(Refused(DeleteSweep{stays, seen}).code, ErrorCode::kConflict);
   Do(DeleteSweep{stays, seen_later});
 }

@@ -87,7 +87,7 @@ TEST_F(TrialRequests, AFailedTrialIsTriedAgainWithItsRestartsCountedAnew) {
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
-// Its history would have a gap.
+// Otherwise its history would lack a report.
 TEST_F(TrialRequests, ATrialThatIsTriedAgainGoesOnFromNoCheckpointWhoseReportNeverCame) {
   Create(testing::ToySpec());
   SaveAndReport(0, 1);

@@ -31,7 +31,7 @@ class TrialStoppers : public BrainTest {
     const auto* decided = Find<TrialDecided>(events);
     return decided == nullptr ? Verdict{} : decided->verdict;
   }
-  // The step at which the trial is stopped, of values at steps 1, 2, …; 0: at none.
+  // The step at which a trial with these values at steps 1, 2, … is stopped; 0: never.
   int64_t StoppedAt(const std::vector<double>& values) {
     int64_t step = 0;
     for (const double value : values) {

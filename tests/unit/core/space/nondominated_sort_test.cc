@@ -22,7 +22,7 @@ TEST(NondominatedSort, GoesFrontAfterFrontUntilThereAreEnough) {
   EXPECT_THAT(NondominatedSort({}, 2, 2, FrontOrder::kHypervolume), ElementsAre());
 }
 
-// As where one metric follows from the other.
+// One metric determines the other.
 TEST(NondominatedSort, OfAHundredThousandRowsEachMayBeAFrontOfItsOwn) {
   constexpr uint32_t kRows = 100'000;
   std::vector<double> losses;

@@ -12,8 +12,8 @@ using ::testing::ElementsAre;
 
 Value Text(const char* text) { return std::string(text); }
 
-// momentum exists for sgd, nesterov where momentum is at least 0.5; both stand before what decides
-// about them.
+// momentum exists for sgd, and nesterov if momentum is at least 0.5. Both come before their parents
+// in the file.
 SearchSpace Space() {
   return SearchSpace({
       {"nesterov", CategoricalDomain{{true, false}}, {{.parent = "momentum", .at_least = 0.5}}},
