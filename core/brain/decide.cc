@@ -116,7 +116,7 @@ Result<const Sweep*> Decider::FindOpen(SweepId id) const {
                        ? std::string()
                        : ": it is " + std::string(Name(ended->second.state)) +
                              (ended->second.state == SweepState::kFailed
-                                  ? "; it goes on where its failed trials are tried again"
+                                  ? "; to reopen it, retry its failed trials"
                                   : "")));
 }
 

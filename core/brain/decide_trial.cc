@@ -144,12 +144,12 @@ Status Decider::CheckReopening(const Sweep& sweep, const ReopenTrial& command) {
   if (command.until.value > 0 && (!beyond || command.from_start))
     return Error{ErrorCode::kInvalid,
                  "until: step " + std::to_string(command.until.value) +
-                     (beyond ? " goes on from the newest checkpoint, not from the start"
+                     (beyond ? " needs the newest checkpoint; remove from_start"
                              : " is not beyond step " + std::to_string(record.last_step.value) +
                                    ", which trial " + ToString(record.id) + " has reached")};
   if (command.until.value == 0 && state == TrialState::kCompleted && !command.from_start)
     return Conflict("trial " + ToString(record.id) +
-                    " is complete: let it go on to a later step, or start it anew");
+                    " is complete: continue it to a later step, or restart it from the start");
   return {};
 }
 

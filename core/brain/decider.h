@@ -68,7 +68,7 @@ class Decider {
 
   // Finds a sweep that has not ended.
   Result<const Sweep*> FindOpen(SweepId id) const;
-  // Finds a sweep that has not ended, or reads an ended one that is reopenable into `opened`.
+  // Finds a sweep that has not ended, or reads a reopenable ended sweep into `opened`.
   Result<const Sweep*> FindOpenOrEnded(SweepId id, Sweep& opened) const;
   // Succeeds for ended sweeps, too.
   Status CheckExists(SweepId id) const;

@@ -125,8 +125,8 @@ class Recorder {
     facts_.push_back(fact);
   }
 
-  // A new attempt repeats steps that were reported before. Those reports change nothing, but a rank
-  // that waits gets an answer. Reports of an attempt that must leave are ignored.
+  // A new attempt repeats steps that were reported before. Repeated reports change nothing, but a
+  // rank that waits gets an answer. Reports of an attempt that must leave are ignored.
   void operator()(const TrialReported& fact) {
     if (trial_.state != TrialState::kRunning || trial_.live->verdict != VerdictKind::kContinue ||
         trial_.live->part_outcome != Outcome::kFinished)

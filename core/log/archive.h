@@ -142,7 +142,7 @@ class ArchiveReader {
   void Fail() { ok_ = false; }  // for callers that find a wrong value
 
  private:
-  // Whether so many bytes are left; if not, the reader fails.
+  // Whether at least `count` bytes are left; if not, the reader fails.
   bool HasBytes(size_t count) {
     if (count > bytes_.size()) ok_ = false;
     return ok_;

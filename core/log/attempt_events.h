@@ -26,7 +26,7 @@ struct AttemptAssigned {
   std::string idempotency_key;  // of the request that asked for it; empty: none
   // Why the attempt does not resume from the newest checkpoint; empty: it does.
   std::string reason;
-  // Of an attempt without ranks: after this time without news the client counts as gone. 0:
+  // For an attempt without ranks: after this time without a message, the client counts as gone. 0:
   // kAskedLease.
   Seconds lease{0};
 

@@ -70,7 +70,7 @@ struct DeleteSweep {
 };
 
 // The answer of a searcher that thinks, for the ProposalBegun at `position`. A repeated answer, or
-// one that the sweep no longer needs, changes nothing.
+// an answer that the sweep no longer needs, changes nothing.
 struct Propose {
   SweepId sweep;
   ProposalNumber proposal;

@@ -129,10 +129,9 @@ struct GangHistory {
 struct SharedState {
   Epoch last_epoch{0};
   std::optional<Epoch> reserved_since;  // Reservation::since; nullopt: no slots are reserved
-  std::map<std::string, GangHistory>
-      gang_history;                 // of executors, by name; one that is absent has GangHistory{}
-  std::vector<SweepId> reopenable;  // ended sweeps, by when they ended
-  EventSeq changes_after{0};        // State::changes_after
+  std::map<std::string, GangHistory> gang_history;  // by executor; absent: GangHistory{}
+  std::vector<SweepId> reopenable;                  // ended sweeps, by when they ended
+  EventSeq changes_after{0};                        // State::changes_after
   bool operator==(const SharedState&) const = default;
 };
 

@@ -116,12 +116,11 @@ class Hosts {
 // - If they fit on one executor, Hosts::FindBest selects it. Otherwise, except with kOneHost, they
 // go to
 //   the smallest possible number of executors that gangs can span. With kPack, all of these are
-//   full except the last one, which is the one that they fill best. With kSpread, ranks are spread
-//   evenly.
-// - If rank 0 is limited to some executors (GangRequest::rank_zero_hosts or near), the one of these
-// with the
-//   most free resources comes first, and the other ranks go to others only if they do not fit
-//   there.
+//   full except the last one, which is chosen so that it has the least left. With kSpread, ranks
+//   are spread evenly.
+// - If rank 0 is limited to some executors (GangRequest::rank_zero_hosts or
+//   preferred_rank_zero_hosts), the one of these with the most free resources comes first. The
+//   other ranks go to other executors only if they do not fit there.
 // - Ranks of one executor are consecutive, and local_rank counts within it.
 // - A GPU belongs to one rank, except for shares (GangRequest::gpu_percent). A share goes to the
 // GPU
@@ -144,8 +143,8 @@ std::string DescribeShortage(const GangRequest& request, const Hosts& hosts);
 inline constexpr size_t kHostsNamed = 8;
 inline constexpr size_t kLabelsNamed = 16;
 
-// The executors where the gang at its minimum size is closest to fitting: one that is large enough,
-// or several that it can span. Empty if it would not fit even on empty executors.
+// The executors where the gang at its minimum size is closest to fitting: a single executor that is
+// large enough, or several that it can span. Empty if it would not fit even on empty executors.
 std::vector<GangPart> FindNearest(const GangRequest& request, const Hosts& hosts);
 
 }  // namespace attune

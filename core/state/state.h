@@ -101,9 +101,9 @@ struct Trial {
 
   std::optional<Attempt> live;  // until the end of the attempt is reported
 
-  // Whether it can resume from this checkpoint of its own. The checkpoint must be newer than the
-  // last start from the beginning, and its step must be reported. A report arrives after the
-  // checkpoint of its step, so without this rule the history could lack a report.
+  // Whether it can resume from this checkpoint, which it saved itself. The checkpoint must be newer
+  // than the last start from the beginning, and its step must be reported. A report arrives after
+  // the checkpoint of its step, so without this rule the history could lack a report.
   bool CanResumeFrom(const KeptCheckpoint& own) const {
     return own.attempt > earlier_attempts && !own.unreported;
   }
@@ -240,7 +240,8 @@ struct Executor {
 inline constexpr Seconds kLeaveBefore{60};
 
 // The shortest time for which it is worth starting a gang of the sweep: until its next report, plus
-// kLeaveBefore. Rounded up to few distinct values, so that there are few kinds of gangs.
+// kLeaveBefore. It is rounded up to few distinct values, to keep the number of kinds of gangs
+// small.
 Seconds MinRuntimeOf(const Sweep& sweep);
 
 // Whether gangs can be placed on the executor when it is reachable.

@@ -210,7 +210,7 @@ class Moving(EndToEnd):
         self.verb("checkpoint", "pin", "s1/0/1-4")
         code, _, err = self.attune("sweep", "rm", "s1", "--data-dir", self.data)
         self.assertEqual(code, 1)
-        self.assertIn("let go of it with `attune checkpoint unpin s1/0/1-4`", err)
+        self.assertIn("`attune checkpoint unpin s1/0/1-4`", err)
         self.verb("checkpoint", "unpin", "s1/0/1-4")
         self.assertEqual(self.verb("sweep", "rm", "s1"), "sweep s1: deleted; its files go from 2 data folders")
         self.server.kill()
