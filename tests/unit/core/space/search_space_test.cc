@@ -47,7 +47,7 @@ TEST(SearchSpace, AParameterIsActiveWhileItsParentHasTheValue) {
 
 TEST(SearchSpace, AnAbsentParentHidesItsChildren) {
   const SearchSpace space = Space();
-  EXPECT_FALSE(space.IsActive(*space.Find("momentum"), {}));
+  EXPECT_FALSE(space.IsActive(*space.Find("momentum"), Config{}));
   EXPECT_FALSE(space.IsActive(*space.Find("nesterov"), {{"optimizer", Text("adamw")}}));
 }
 
