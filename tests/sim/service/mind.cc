@@ -149,7 +149,7 @@ class BrokenMind final : public server::Mind {
     for (const auto& [id, sweep] : state().sweeps) {
       for (const auto& [time, number] : sweep.small) {
         const Trial& trial = *sweep.Find(number);
-        if (trial.state == TrialState::kRunning && !trial.yield)
+        if (trial.state == TrialState::kRunning && !trial.yield_verdict)
           asked.push_back(TrialYielding{
               trial.id, Verdict::Resize({.rule = "resize", .text = "wrong on purpose"})});
       }
