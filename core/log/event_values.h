@@ -119,8 +119,8 @@ inline constexpr size_t kFailuresKept = 100;
 struct GangHistory {
   // The trials of the failures since the last success, at most kFailuresKept.
   std::vector<TrialId> failed;
-  bool worked =
-      false;      // since the last failure, a gang made its first step or left without failure
+  // Since the last failure, a gang made its first step or left without failure.
+  bool worked = false;
   int times = 0;  // quarantines since the last success
   bool operator==(const GangHistory&) const = default;
 };
