@@ -1,7 +1,8 @@
 #pragma once
 
-// ATTUNE_CHECK(condition): a broken invariant of our own code. Kept in release builds; prints the
-// place and aborts. Never for what a user, a file or a peer may do: that is a Result.
+// ATTUNE_CHECK(condition) checks an invariant of our own code. If it is broken, the program prints
+// the place and aborts, in release builds as well. For mistakes of users, files and peers, use a
+// Result.
 namespace attune::internal {
 [[noreturn]] void CheckFailed(const char* condition, const char* file, int line);
 

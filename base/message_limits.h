@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-// What workers, executors and clients that run trials may say (docs/reference/worker-channel.md).
-// An executor refuses what a worker says beyond these limits, and the server what an executor or a
-// client says.
+// Limits for messages of workers, executors and clients that run trials
+// (docs/reference/worker-channel.md). An executor refuses messages of workers beyond these limits.
+// The server does the same with messages of executors and clients.
 namespace attune {
 
 inline constexpr int kMetricsMax = 1000;  // of one report
@@ -27,9 +27,9 @@ bool IsMetricName(std::string_view name);
 // The digest of a checkpoint's manifest: sha256: and 64 lower-case hex digits.
 bool IsDigest(std::string_view digest);
 
-// The beginning or the end of a text that is too long, with its length: "… (14,000,000 bytes,
-// cut)". Both return a shorter text as it is, and at most `bytes_max` bytes without a part of a
-// UTF-8 character. REQUIRES: bytes_max >= 64.
+// Cut a text to at most `bytes_max` bytes, with a note of its length: "… (14,000,000 bytes, cut)".
+// CutEnd keeps the beginning, CutBeginning keeps the end. They do not split UTF-8 characters, and
+// do not change texts that are short enough. REQUIRES: bytes_max >= 64.
 std::string CutEnd(std::string_view text, size_t bytes_max);
 std::string CutBeginning(std::string_view text, size_t bytes_max);
 

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-// The namespace is inline, so that `attune::Error` names this Error. The SDK has another one, in
+// The namespace is inline, so that `attune::Error` is this Error. The SDK has its own in
 // attune::sdk.
 namespace attune::inline base {
 
@@ -37,7 +37,7 @@ struct Error {
 // An Error of code kInvalid.
 inline Error Invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
 
-// A value or an Error. Reading the one that it does not hold is a broken invariant.
+// A value or an Error. Reading the wrong one aborts the program.
 template <class T>
 class [[nodiscard]] Result {
  public:

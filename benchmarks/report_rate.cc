@@ -95,7 +95,7 @@ class SlowStore final : public EventStore {
   Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override {
     return store_.ReadSnapshot(at_most);
   }
-  Result<std::string> ReadEnded(const EndedPart& part) const override {
+  Result<std::string> ReadEnded(const EndedSweepData& part) const override {
     return store_.ReadEnded(part);
   }
   Status Probe() override { return store_.Probe(); }

@@ -1,7 +1,7 @@
 #pragma once
 
-// JSON texts (RFC 8259) to values of nlohmann's library. `Json` is nlohmann::json, or
-// nlohmann::ordered_json where the order of members must survive.
+// Parses JSON (RFC 8259) to values of nlohmann's library. `Json` is nlohmann::json, or
+// nlohmann::ordered_json to keep the order of members.
 //
 // Parse with these functions and not with Json::parse. The parser is compiled once, in parse.cc,
 // because it costs each other library about a second to compile.
@@ -12,11 +12,11 @@
 
 namespace attune {
 
-// Returns a discarded value, which is of no JSON type, if `text` is not JSON.
+// Returns a discarded value (is_discarded()) if `text` is not JSON.
 template <class Json>
 Json ParseJson(std::string_view text);
 
-// The same, for all that `in` still holds.
+// The same for the rest of `in`.
 template <class Json>
 Json ParseJson(std::istream& in);
 

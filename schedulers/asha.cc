@@ -207,9 +207,9 @@ NextMove Asha::Next(const SweepView& sweep) const {
                               .text = "goes on: it was paused before rung " + Text(first) +
                                       ", now the first"}};
   }
-  if (last_.size() < ranking_->TrialsMin() && sweep.may_create) return New{};
+  if (last_.size() < ranking_->TrialsMin() && sweep.may_create) return StartNew{};
   if (const auto candidate = BestPaused(sweep)) return Promotion(*candidate);
-  if (sweep.may_create || sweep.paused.empty()) return New{};
+  if (sweep.may_create || sweep.paused.empty()) return StartNew{};
   if (sweep.running + sweep.waiting > 0) return Wait{};
   if (ranking_->Limit() < ladder_.max())
     return Done{ranking_->LimitReason() + ", and no more come"};

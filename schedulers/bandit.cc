@@ -32,7 +32,7 @@ bool IsNumeric(const Parameter& parameter) {
 // The place of a number in its range, from 0 to 1; the middle if there is none.
 template <class Range>
 double Place(const Range& range, const Value* value) {
-  const std::optional<double> number = value != nullptr ? Number(*value) : std::nullopt;
+  const std::optional<double> number = value != nullptr ? AsNumber(*value) : std::nullopt;
   if (!number || range.min == range.max) return 0.5;
   const auto on_scale = [&](double x) { return range.scale == Scale::kLog ? Log(x) : x; };
   const double low = on_scale(static_cast<double>(range.min));
@@ -218,7 +218,7 @@ Config Drawn(const SearchSpace& space, const Config& base, const Exploration& ex
   Config drawn;
   for (const size_t place : space.order()) {
     const Parameter& parameter = space.parameters()[place];
-    if (!space.Active(parameter, drawn)) continue;
+    if (!space.IsActive(parameter, drawn)) continue;
     const bool changes = IsNumeric(parameter) && exploration.Explores(parameter);
     const Value* kept = changes ? nullptr : base.Find(parameter.name);
     drawn.Set(parameter.name, kept != nullptr ? *kept : Draw(parameter.domain, stream));

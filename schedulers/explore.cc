@@ -37,7 +37,7 @@ Value MultiplyInSteps(const Domain& domain, double min, double step, double valu
 
 Value NeighbourOf(const CategoricalDomain& domain, const Value& value, bool up) {
   const bool numbers = std::ranges::all_of(
-      domain.values, [](const Value& listed) { return Number(listed).has_value(); });
+      domain.values, [](const Value& listed) { return AsNumber(listed).has_value(); });
   if (!numbers) return value;
   const auto same = [&](const Value& listed) { return SameSetting(listed, value); };
   const auto place = std::ranges::find_if(domain.values, same) - domain.values.begin();
@@ -49,13 +49,13 @@ Value Perturb(const Domain& domain, const Value& value, double factor) {
   if (const auto* choice = std::get_if<CategoricalDomain>(&domain))
     return NeighbourOf(*choice, value, factor > 1);
   if (const auto* reals = std::get_if<FloatDomain>(&domain)) {
-    const double number = *Number(value);
+    const double number = *AsNumber(value);
     if (reals->step) return MultiplyInSteps(domain, reals->min, *reals->step, number, factor);
     return std::clamp(number * factor, reals->min, reals->max);
   }
   if (const auto* whole = std::get_if<IntDomain>(&domain))
     return MultiplyInSteps(domain, static_cast<double>(whole->min),
-                           static_cast<double>(whole->step), *Number(value), factor);
+                           static_cast<double>(whole->step), *AsNumber(value), factor);
   return value;
 }
 
@@ -66,7 +66,7 @@ Value ExploreValue(const Domain& domain, const Value* value, const Exploration& 
   if (value == nullptr || resampled) return Draw(domain, stream);
   const bool range =
       std::holds_alternative<FloatDomain>(domain) || std::holds_alternative<IntDomain>(domain);
-  if (range && Number(*value)) return Perturb(domain, *value, factor);
+  if (range && AsNumber(*value)) return Perturb(domain, *value, factor);
   const auto inside = Admitted(domain, *value);
   return inside ? Perturb(domain, *inside, factor) : Draw(domain, stream);
 }
@@ -84,7 +84,7 @@ Config Explore(const SearchSpace& space, const Config& config, const Exploration
   Config explored;
   for (const size_t place : space.order()) {
     const Parameter& parameter = space.parameters()[place];
-    if (!space.Active(parameter, explored)) continue;
+    if (!space.IsActive(parameter, explored)) continue;
     const Value* value = config.Find(parameter.name);
     const bool stays = !exploration.Explores(parameter) && value != nullptr;
     if (const auto kept = stays ? Admitted(parameter.domain, *value) : std::nullopt) {

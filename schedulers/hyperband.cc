@@ -149,7 +149,7 @@ NextMove HyperBand::Next(const SweepView& sweep) const {
     reason.text = "promoted at rung " + Text(reason.rung) + ": " + reason.text;
     return Promote{.trial = TrialNumber(entry.first + *chosen), .reason = std::move(reason)};
   }
-  if (sweep.may_create || sweep.paused.empty()) return New{};
+  if (sweep.may_create || sweep.paused.empty()) return StartNew{};
   if (sweep.running + sweep.waiting > 0) return Wait{};
   return Done{"every bracket is decided, none of the paused trials goes on, and no more come"};
 }

@@ -195,7 +195,7 @@ std::optional<Step> Pbt::NextMilestone(const TrialView& trial, Step after) const
 // ---- what free slots are for ---------------------------------------------------------------
 
 NextMove Pbt::Next(const SweepView& sweep) const {
-  if (sweep.may_create && joined_ < options_.population) return New{};
+  if (sweep.may_create && joined_ < options_.population) return StartNew{};
   for (const auto& [number, member] : members_) {
     if (!member.turn || !sweep.paused.contains(number)) continue;
     const Turn& turn = *member.turn;
@@ -218,7 +218,7 @@ NextMove Pbt::Next(const SweepView& sweep) const {
                                       "decisions, " +
                                       Text(turn->second.decisions)}};
   }
-  if (!sweep.may_create) return New{};
+  if (!sweep.may_create) return StartNew{};
   if (sweep.running + sweep.waiting > 0) return Wait{};
   return Done{"the population of " + Text(options_.population) + " has ended"};
 }

@@ -53,7 +53,7 @@ std::optional<Step> PbtReplay::NextMilestone(const TrialView&, Step after) const
 }
 
 NextMove PbtReplay::Next(const SweepView& sweep) const {
-  if (sweep.paused.empty()) return New{};
+  if (sweep.paused.empty()) return StartNew{};
   const auto& [trial, step] = *sweep.paused.begin();
   Promote promote{.trial = trial,
                   .reason = {.rule = std::string(kPbtReplay),

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/result.h"
 #include "core/algorithms/algorithms.h"
-#include "core/base/mark.h"
+#include "core/base/content_hash.h"
 #include "core/log/fields.h"
 #include "core/space/domain.h"
 #include "searchers/register.h"
@@ -35,7 +35,7 @@ std::string FaultOf(const Option& option, Value& value) {
   if (value.index() != option.fallback.index())
     return "is " + std::string(TypeName(value)) + "; it takes " +
            std::string(TypeName(option.fallback));
-  const auto number = Number(value);
+  const auto number = AsNumber(value);
   if (number && option.min && !(*number >= *option.min))
     return FormatValue(value) + " is below " + FormatReal(*option.min);
   if (number && option.max && !(*number <= *option.max))
@@ -146,10 +146,10 @@ Status AskTell::Tell(uint32_t trial, const Metrics& metrics) {
   Observe(TrialEnded{Id(trial), TrialState::kCompleted, ""});
   auto values = ValuesThatCount(spec_.objectives, spec_.constraints, metrics);
   if (!values.empty()) {
-    const Offered offered =
-        Offer(spec_.objectives, {TrialNumber(trial), 1, Step(1), std::move(values)}, best_);
-    for (const attune::Best& gone : offered.left) front_.erase(gone.trial.value);
-    if (offered.joined) front_[trial] = std::move(out->second);
+    const FrontChange change =
+        AddToFront(spec_.objectives, {TrialNumber(trial), 1, Step(1), std::move(values)}, best_);
+    for (const attune::Best& gone : change.left) front_.erase(gone.trial.value);
+    if (change.joined) front_[trial] = std::move(out->second);
   }
   out_.erase(out);
   return {};
@@ -177,7 +177,7 @@ std::string AskTell::Save() const {
   body(trials_, proposals_, events_, out_, front_, best_, reason_);
   searcher_->Save(body);
   const std::string held = body.Take();
-  whole(spec.Take(), Mark(held), held);
+  whole(spec.Take(), ContentHash(held), held);
   return whole.Take();
 }
 
@@ -189,7 +189,7 @@ Status AskTell::Load(std::string_view bytes) {
   std::string their_spec, body;
   uint64_t mark = 0;
   whole(their_spec, mark, body);
-  const bool ours = whole.AtEnd() && their_spec == spec.Take() && mark == Mark(body);
+  const bool ours = whole.AtEnd() && their_spec == spec.Take() && mark == ContentHash(body);
   ArchiveReader archive(body);
   if (ours) {
     archive(loaded.trials_, loaded.proposals_, loaded.events_, loaded.out_, loaded.front_,

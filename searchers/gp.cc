@@ -105,7 +105,7 @@ std::vector<uint32_t> Gp::Known() const {
   }
   std::ranges::sort(known, [this](uint32_t a, uint32_t b) { return record_.Better(a, b); });
   if (record_.objectives() == 1) return known;
-  return BestOf(record_, known, known.size(), Within::kHypervolume);
+  return BestOf(record_, known, known.size(), FrontOrder::kHypervolume);
 }
 
 std::vector<uint32_t> Gp::Pending() const {

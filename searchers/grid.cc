@@ -165,7 +165,7 @@ void Grid::Reset(size_t from) {
   for (size_t i = 0; i < turns_.size(); ++i) {
     const size_t place = space_.order()[i];
     const Parameter& parameter = space_.parameters()[place];
-    if (i >= from) turns_[i] = space_.Exists(parameter, values) ? 0 : kInactive;
+    if (i >= from) turns_[i] = space_.IsActive(parameter, values) ? 0 : kInactive;
     if (turns_[i] == kInactive || !is_parent_[place]) continue;
     held[place] = ValueAt(parameter.domain, turns_[i]);
     values[place] = &held[place];

@@ -38,7 +38,7 @@ Config Random::DrawConfig(ProposalNumber proposal, int attempt) const {
   Config drawn;
   for (const size_t place : space.order()) {
     const Parameter& parameter = space.parameters()[place];
-    if (!space.Active(parameter, drawn)) continue;
+    if (!space.IsActive(parameter, drawn)) continue;
     RandomStream stream(seed_, proposal, "random/" + parameter.name + again);
     drawn.Set(parameter.name, Draw(parameter.domain, stream));
   }

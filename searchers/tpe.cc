@@ -161,7 +161,7 @@ void Tpe::ChooseGood(Group& group) {
   }
 
   const std::vector<uint32_t> before = std::move(group.good);
-  group.good = BestOf(record_, group.ranked, count, Within::kHypervolume);
+  group.good = BestOf(record_, group.ranked, count, FrontOrder::kHypervolume);
   if (group.good == before) return;
   for (const uint32_t trial : before) {
     if (std::ranges::find(group.good, trial) != group.good.end()) continue;

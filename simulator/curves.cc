@@ -31,7 +31,7 @@ double PositionIn(const Domain& domain, const Value& value) {
     return 1;
   }
   const auto* real = std::get_if<FloatDomain>(&domain);
-  const auto number = Number(value);
+  const auto number = AsNumber(value);
   if (real == nullptr || !number || real->max <= real->min) return 0.5;
   if (real->scale == Scale::kLog)
     return std::log(*number / real->min) / std::log(real->max / real->min);

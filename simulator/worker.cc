@@ -10,7 +10,7 @@ Orders OrdersFor(const Sweep& sweep, const Trial& trial) {
   return {.milestone = trial.milestone,
           .last = LastStep(sweep, trial),
           .every = sweep.spec.checkpoint.every,
-          .yields = trial.yield.has_value(),
+          .yields = trial.yield_verdict.has_value(),
           .verdict_step = trial.live->verdict_step,
           .verdict = trial.live->verdict};
 }

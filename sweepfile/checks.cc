@@ -11,18 +11,18 @@
 namespace attune::sweepfile {
 namespace {
 
-// Of a compiled regular expression. A short text can say a large one, such as \pL{1000}, and to
-// compile it takes the longer.
+// Maximum size of a compiled regular expression, in bytes. A short text such as \pL{1000} can need
+// much memory and time.
 constexpr int64_t kMaxPatternMemory = 1 << 20;
 
-// A key of the map at `spot`, there or not.
+// The spot of a key of the map at `spot`; the key may be absent.
 Spot KeyIn(const Spot& spot, std::string_view name) {
   const MapEntry* entry = spot.node == nullptr ? nullptr : spot.node->Find(name);
   if (entry != nullptr) return Child(spot, *entry);
   return {nullptr, spot.place.Key(name), spot.mark};
 }
 
-// A regular expression that a line of output is searched for; null, with a fault, where it is none.
+// Compiles a regular expression; null, with a fault, if it is invalid.
 std::unique_ptr<RE2> ReadPattern(const Spot& spot, const std::string& text, Faults& faults) {
   if (text.size() > kMaxPatternBytes) {
     faults.AtValue(spot, "longer than " + std::to_string(kMaxPatternBytes) + " bytes");

@@ -5,16 +5,16 @@
 #include "core/log/sweep_spec.h"
 #include "sweepfile/reader.h"
 
-// What must hold between the values of a sweep file and no row can say.
+// Rules between the values of a sweep file that the rows cannot express.
 namespace attune::sweepfile {
 
-// Tells what is wrong with the last one of these, which was read from `spot`.
+// Checks the last element, which was read from `spot`.
 void CheckElement(const std::vector<Constraint>& constraints, const Spot& spot, Faults& faults);
 void CheckElement(const std::vector<Threshold>& thresholds, const Spot& spot, Faults& faults);
 void CheckElement(const std::vector<LogPolicy>& policies, const Spot& spot, Faults& faults);
 
-// Fills in the metric and the mode that stop.plateau at `spot` leaves out. REQUIRES: the spec has
-// its objectives and a plateau.
+// Sets the metric and the mode if stop.plateau at `spot` omits them. REQUIRES: the spec has its
+// objectives and a plateau.
 void CompletePlateau(const Spot& spot, SweepSpec& spec, Faults& faults);
 
 // The pattern of reports at `spot` must have a group for each metric that the spec names.

@@ -14,7 +14,7 @@
 namespace attune::sweepfile {
 namespace {
 
-// Whatever text an error quotes, the error itself stays UTF-8.
+// An error stays valid UTF-8 even if it quotes invalid text.
 constexpr auto kReplaceInvalid = Json::error_handler_t::replace;
 
 Error Corrupt(const std::string& message) { return {ErrorCode::kCorrupt, message}; }
@@ -72,12 +72,12 @@ Json SpaceToJson(const SearchSpace& space) {
 
 // ---- by the rows -----------------------------------------------------------------------------
 
-// The form of a member; null where it is absent.
+// A member as JSON; null if it is absent.
 template <ScalarMember T>
 Json MemberToJson(const Key& key, const T& member) {
   const std::optional<Value> value = ToValue(member);
   if (!value) return nullptr;
-  // Such a number means that the key is not given: there is no default that it could be.
+  // A number below the smallest one means that the key is not given and has no default.
   const auto* integer = std::get_if<int64_t>(&*value);
   if (integer != nullptr && !key.fallback && !key.required && key.min &&
       static_cast<double>(*integer) < *key.min)
@@ -126,7 +126,7 @@ template <HasKeys T>
 Json KeysToJson(const T& owner) {
   Json json = Json::object();
   ForEachKey<T>([&](const auto& row) {
-    Add(row.key, row.key.name, MemberToJson(row.key, row.Of(owner)), json);
+    Add(row.key, row.key.name, MemberToJson(row.key, row.FieldIn(owner)), json);
   });
   return json;
 }
@@ -151,7 +151,7 @@ void AddOptions(const AlgorithmSpec& algorithm, Json& json) {
   for (const auto& [name, value] : algorithm.options) json[name] = ToJson(value);
 }
 
-// A key that is no KeyRow.
+// Adds a key whose row is not a KeyRow.
 void AddByHand(const Key& key, const SweepSpec& spec, Json& json) {
   if (key.name == "metrics") {
     AddObjectives(spec, json);
@@ -173,7 +173,7 @@ void AddByHand(const Key& key, const SweepSpec& spec, Json& json) {
   }
 }
 
-// A tree as a text of this JSON gives, without places.
+// The same tree as from parsing the JSON's text, but without places.
 Node ToNode(const Json& json) {
   Node node;
   if (json.is_object()) {
@@ -273,7 +273,7 @@ Json ToJson(const SweepSpec& spec) {
   ForEachRow<SweepSpec>([&]<RowKind kind, auto... path>(const Row<kind, path...>& row) {
     if (row.key.of_program && spec.External()) return;
     if constexpr (kind == RowKind::kKey) {
-      Json member = MemberToJson(row.key, row.Of(spec));
+      Json member = MemberToJson(row.key, row.FieldIn(spec));
       const KeyPlace place = PlaceOf(row.key);
       if (member.is_null()) return;
       Add(row.key, place.name, std::move(member),
@@ -300,7 +300,7 @@ Result<SweepSpec> SpecFromJson(const Json& json) {
   SpecReader reader(root, nullptr, faults);
   if (!found.empty())
     return Corrupt("spec of a sweep: " + found.front().path + ": " + Sentence(found.front()));
-  // The points lie in the space of the time when the sweep was created.
+  // The space may have been edited since, so the points are not checked against it.
   const auto points = json.find("initial_points");
   if (points != json.end() && !points->is_array())
     return Corrupt("spec of a sweep: initial_points are no list");

@@ -8,12 +8,12 @@
 namespace attune::sweepfile {
 
 // JSON that keeps the order of its keys. The order of parameters and configurations is part of a
-// sweep: putting these into a plain nlohmann::json sorts it away.
+// sweep, and a plain nlohmann::json would sort them.
 using Json = nlohmann::ordered_json;
 
-// Exact both ways: integers and reals stay apart (1 and 1.0), reals keep every bit, -0.0 its sign.
-// A real that JSON cannot carry is the text "nan", "inf" or "-inf"; where a number is expected
-// (metrics) it is read back as such, as a setting it is text.
+// Conversions without loss: 1 and 1.0 stay different, and reals keep every bit, even the sign of
+// -0.0. Reals that JSON cannot represent become the text "nan", "inf" or "-inf". Metrics read these
+// texts as numbers; values of parameters read them as texts.
 Json ToJson(const Value& value);
 Json ToJson(const Config& config);    // {"lr": 0.1, "width": 32}
 Json ToJson(const Metrics& metrics);  // {"loss": "nan"}
@@ -24,13 +24,13 @@ Result<Config> ConfigFromJson(const Json& json);
 Result<Metrics> MetricsFromJson(const Json& json);
 Result<double> RealFromJson(const Json& json);
 
-// The sweep file with every default. ParseSweep reads its dump as well.
+// The sweep file with every default. ParseSweep can read its dump.
 Json ToJson(const SweepSpec& spec);
 
-// As in a sweep file's `resources.requires` and `stop`.
+// The same form as `resources.requires` of a sweep file.
 Json ToJson(const Requirements& required);
-// Reads what ToJson wrote; a key that is missing has its default. kCorrupt with the place of what
-// cannot be read. For sweep files of people use ParseSweep.
+// Reads the output of ToJson; a missing key gets its default. The error is kCorrupt and names the
+// place. For sweep files from users, use ParseSweep.
 Result<SweepSpec> SpecFromJson(const Json& json);
 
 Result<SweepSpec> SpecFromJson(const nlohmann::json& sorted) = delete;

@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// Ends the reading from inside yaml-cpp; caught in ReadDocument.
+// Thrown inside yaml-cpp to stop reading; caught in ReadDocument.
 struct Refused {
   Place place;
   Mark mark;
   std::string message;
 };
 
-// What a node takes, with all that is in it.
+// The size of a node with all its descendants.
 struct Size {
   size_t nodes = 0;
   size_t text_bytes = 0;  // of its keys and scalars
@@ -50,8 +50,8 @@ size_t Depth(const Node& node) {
   return deepest + (nests ? 1 : 0);
 }
 
-// Builds the tree from yaml-cpp's events. Its own tree is not used: it replaces duplicate keys
-// silently and knows no limits.
+// Builds the tree from yaml-cpp's events. The tree of yaml-cpp is not used, because it replaces
+// duplicate keys silently and has no limits.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(Lines& lines, Faults& faults) : lines_(lines), faults_(faults) {}
@@ -102,7 +102,7 @@ class TreeBuilder final : public YAML::EventHandler {
     bool has_key = false;
     std::string key;
     Mark key_mark;
-    std::map<std::string, int> lines;  // in which the keys stand
+    std::map<std::string, int> lines;  // the line of each key
   };
 
   [[noreturn]] void Refuse(Mark mark, std::string message) const {
@@ -144,7 +144,7 @@ class TreeBuilder final : public YAML::EventHandler {
     Finish(std::move(frame.node));
   }
 
-  // What the tree takes grows by a copy of the node.
+  // Adds the size of a copy of the node to the size of the tree.
   void Take(const Node& node, Mark mark) {
     Count(node, size_);
     if (size_.nodes > kMaxNodes) Refuse(mark, "more than " + std::to_string(kMaxNodes) + " values");
@@ -153,7 +153,7 @@ class TreeBuilder final : public YAML::EventHandler {
                        " bytes, once aliases are replaced by what they stand for");
   }
 
-  // For the aliases of its anchor.
+  // Keeps the node for aliases of its anchor.
   void Keep(const Node& node, YAML::anchor_t anchor) {
     if (anchor == YAML::NullAnchor) return;
     Take(node, node.mark);
@@ -226,28 +226,28 @@ Document ReadYaml(std::string_view text, Lines& lines) {
   return document;
 }
 
-// Why the text could not be read to its end. What was found before may be a consequence.
+// A document that could not be read to its end, with only this fault. Earlier faults may be
+// consequences of it.
 Document Unreadable(const Place& place, Mark mark, std::string message) {
   return {.root = std::nullopt, .faults = {MakeFault(place, mark, std::move(message))}};
 }
 
-// yaml-cpp holds all tokens of a list or map in brackets at once, since the whole may be a key. A
-// list has three for each value, a map seven for each key with its value.
+// yaml-cpp keeps all tokens of a list or map in brackets in memory, because the whole may be a key.
+// A list has three tokens for each value; a map has seven for each key with its value.
 constexpr size_t kMaxTokens = 7 * kMaxNodes / 2;
 
 size_t TokensAtMost(std::string_view text) {
   size_t halves = 0;  // a quoted text has two quotes
   for (const char c : text) {
-    if (c == ',' || c == '[' || c == '{') halves += 6;  // and the key and the value that follow
-    if (c == ':' || c == '?') halves += 4;              // and the value that follows
+    if (c == ',' || c == '[' || c == '{') halves += 6;  // with the key and the value that follow
+    if (c == ':' || c == '?') halves += 4;              // with the value that follows
     if (c == ']' || c == '}' || c == '&' || c == '*' || c == '!') halves += 2;
     if (c == '"' || c == '\'') ++halves;
   }
   return halves / 2;
 }
 
-// Whether the line, from 0, of a text that is not JSON begins with a tab, or has one among the
-// spaces that it begins with.
+// Whether the indentation of a line (from 0) has a tab. Always false for JSON.
 bool IsIndentedByTabs(std::string_view text, int line) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos || text[first] == '{' || text[first] == '[') return false;

@@ -9,8 +9,7 @@
 namespace attune::sweepfile {
 namespace {
 
-// Words are compared for the first faults alone: a text may have 1,000 words and 100 faults, and
-// to compare them all would take a second.
+// Only the first faults get suggestions. Comparing 1,000 words for 100 faults would take a second.
 constexpr size_t kMaxSuggestions = 20;
 
 }  // namespace

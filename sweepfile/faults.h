@@ -18,34 +18,35 @@ struct Mark {
   int column = 1;  // from 1, in characters
 };
 
-constexpr size_t kMaxFaults = 100;  // listed of one text; a person mends the first ones anyway
-constexpr size_t kMaxSentenceBytes = 2000;  // of one of them, which may quote the text
+constexpr size_t kMaxFaults = 100;          // listed for one text
+constexpr size_t kMaxSentenceBytes = 2000;  // of one fault, which may quote the text
 
 Fault MakeFault(const Place& place, Mark mark, std::string message, std::string suggestion = "");
 
-// Collects what is wrong with a text while all of it is read. Beyond kMaxFaults it only counts.
+// Collects the faults of a text. After kMaxFaults, it only counts them.
 class Faults {
  public:
-  // `unlisted`: faults that are known and are not in `out`.
+  // `unlisted`: number of earlier faults that are not in `out`.
   explicit Faults(std::vector<Fault>& out, size_t unlisted = 0) : out_(out), unlisted_(unlisted) {}
 
   void Add(const Place& place, Mark mark, std::string message, std::string suggestion = "");
   void AtValue(const Spot& spot, std::string message, std::string suggestion = "");
 
-  // With the nearest of the known words as the suggestion. To list the words and to compare them
-  // takes time, so it is done only for faults that are listed, and for so long.
+  // Suggests the known word that is nearest to `word`. Listing and comparing words takes time, so
+  // this is done only for a limited number of faults.
   using Words = std::function<std::vector<std::string>()>;
   void AddMisspelt(const Place& place, Mark mark, std::string message, std::string_view word,
                    const Words& known);
 
-  // Where full() says that no fault is listed any more, and to make one takes time.
+  // Counts a fault. Use it if full() is true and making the fault would take time.
   void AddUnlisted() { ++unlisted_; }
 
   size_t count() const { return out_.size() + unlisted_; }
   size_t unlisted() const { return unlisted_; }
   bool full() const { return out_.size() >= kMaxFaults; }
 
-  // After the last fault: the last one that is listed becomes a note of how many are not.
+  // Must be called after the last fault. If some faults are not listed, the last one in the list
+  // becomes a note with their number.
   void Close();
 
  private:

@@ -22,7 +22,7 @@ Key OptionKey(const Option& option) {
   return key;
 }
 
-// The file first, then the sections that its keys name with a point, then those of items and
+// First the file, then the sections that its keys name with a dot, then the sections of items and
 // entries.
 std::vector<Section> MakeSections() {
   Section all = MakeSection<SweepSpec>();

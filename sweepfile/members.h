@@ -11,14 +11,14 @@
 #include "sweepfile/keys.h"
 #include "sweepfile/reader.h"
 
-// Reads what the rows of core/log/sweep_keys.h say into the fields that they name.
+// Reads keys into the fields of a spec, as the rows of core/log/sweep_keys.h describe.
 namespace attune::sweepfile {
 
-// Whether the node is what `key` says, a list or a map, and not too long; else a fault. False, with
-// no fault, where it is left out.
+// Whether the node is a list or a map as `key` requires, and not too long. If not, adds a fault.
+// Returns false without a fault if the key is absent.
 bool CheckItems(const Key& key, const Spot& spot, Faults& faults);
 
-// Reads a list or a map of scalars. A faulty one stays empty, or lacks what is wrong.
+// Reads a list or a map of scalars. Faulty items are left out.
 void ReadItems(const Key& key, const Spot& spot, std::vector<std::string>& texts, Faults& faults);
 void ReadItems(const Key& key, const Spot& spot, std::vector<SweepId>& sweeps, Faults& faults);
 void ReadItems(const Key& key, const Spot& spot,
@@ -54,7 +54,8 @@ void ReadItems(const Key& key, const Spot& spot, std::vector<T>& items, Faults& 
   }
 }
 
-// The member of the key that its section has read; it stays as it is where the file leaves it out.
+// Reads the key's member from the keys of its section. The member does not change if the key is
+// absent.
 template <class T>
 void ReadMember(const Key& key, const Fields& fields, std::string_view name, T& member,
                 Faults& faults) {
@@ -69,8 +70,9 @@ void ReadMember(const Key& key, const Fields& fields, std::string_view name, T& 
 template <HasKeys T>
 Fields ReadKeys(const Spot& spot, T& owner, Faults& faults) {
   Fields fields = ReadSection(ElementKeys<T>(), spot, faults);
-  ForEachKey<T>(
-      [&](const auto& row) { ReadMember(row.key, fields, row.key.name, row.Of(owner), faults); });
+  ForEachKey<T>([&](const auto& row) {
+    ReadMember(row.key, fields, row.key.name, row.FieldIn(owner), faults);
+  });
   return fields;
 }
 

@@ -28,7 +28,8 @@ std::string DefaultName(const ParseOptions& options) {
   return name.empty() ? "sweep" : name;
 }
 
-// Completes a spec by what the file itself does not say, and checks what no row can say.
+// Sets the values of a spec that do not come from the file, and checks rules that rows cannot
+// express.
 class Completion {
  public:
   Completion(const ParseOptions& options, SpecReader& reader, Faults& faults)
@@ -59,7 +60,7 @@ class Completion {
 
  private:
   void ReadPoints(const Spot& spot) {
-    if (spec_.space.parameters().empty() && faults_.count() > 0) return;  // there is no space
+    if (spec_.space.parameters().empty() && faults_.count() > 0) return;  // the space has faults
     spec_.initial_points = ReadInitialPoints(spot, spec_.space, faults_);
     for (size_t i = 0; i < spec_.initial_points.size(); ++i) {
       RandomStream rest(spec_.seed, TrialNumber(static_cast<uint32_t>(i)), "initial_points");
@@ -80,7 +81,7 @@ class Completion {
       faults_.AtValue(
           resources.spot("min_workers"),
           std::to_string(gang.min_workers) + " is above workers " + std::to_string(gang.workers));
-    // A gang that is never smaller does not grow.
+    // The gang always has all workers, so min_workers has no effect.
     if (gang.min_workers == gang.workers) gang.min_workers = 0;
     if (gang.min_workers > 0) return;
     gang.grow_after = GangSpec{}.grow_after;
@@ -111,8 +112,8 @@ class Completion {
   Faults& faults_;
 };
 
-// The longest way from the root along a dotted path as core writes it: parameters.a.b.max, where a
-// parameter may be called a.b.
+// The place of the longest existing part of a dotted path from core: parameters.a.b.max. The name
+// of a parameter may itself contain dots, such as a.b.
 Place PlaceOfPath(const Node& root, std::string_view path) {
   Place place;
   const Node* node = &root;
@@ -136,8 +137,9 @@ Place PlaceOfPath(const Node& root, std::string_view path) {
   return place;
 }
 
-// "scheduler.min: 9 is not below max 9": the path in front of the colon says where.
-void TellError(const Error& error, const Node& root, std::string_view otherwise, Faults& faults) {
+// Adds an error as a fault. The text before the colon is its path: "scheduler.min: 9 is not below
+// max 9".
+void AddError(const Error& error, const Node& root, std::string_view otherwise, Faults& faults) {
   const std::string_view message = error.message;
   size_t colon = message.find(": ");
   std::string_view path = message.substr(0, colon);
@@ -150,8 +152,8 @@ void TellError(const Error& error, const Node& root, std::string_view otherwise,
   faults.Add(place, Locate(root, place), std::string(message.substr(colon == 0 ? 0 : colon + 2)));
 }
 
-// Sections that no searcher and no scheduler looks at, or only at what is right in them
-// (`command`, `warm_start`).
+// Sections that no searcher or scheduler uses, or whose faults do not affect them (`command`,
+// `warm_start`).
 constexpr std::string_view kOfNoAlgorithm[] = {"apiVersion",
                                                "kind",
                                                "name",
@@ -168,8 +170,8 @@ constexpr std::string_view kOfNoAlgorithm[] = {"apiVersion",
                                                "failure",
                                                "max_concurrent_trials"};
 
-// Whether a fault leaves open what the file says to a searcher or scheduler; `other`: the section
-// of the other one.
+// Whether a fault affects the spec as a searcher or scheduler sees it. `other` is the section of
+// the other algorithm.
 bool Concerns(const Fault& fault, std::string_view other) {
   std::string_view section = fault.pointer;
   if (section.empty()) return true;
@@ -178,7 +180,7 @@ bool Concerns(const Fault& fault, std::string_view other) {
   return section != other && std::ranges::find(kOfNoAlgorithm, section) == std::end(kOfNoAlgorithm);
 }
 
-// What is said of a spec with faults is no consequence of them.
+// Lets the algorithms check the spec, except where a fault already affects what they see.
 void TryAlgorithms(const SweepSpec& spec, const Algorithms& algorithms, const Node& root,
                    const std::vector<Fault>& found, Faults& faults) {
   if (faults.full()) return;
@@ -189,11 +191,11 @@ void TryAlgorithms(const SweepSpec& spec, const Algorithms& algorithms, const No
   const bool tries_scheduler = is_sound("searcher");
   if (tries_searcher) {
     const auto searcher = algorithms.MakeSearcher(spec);
-    if (!searcher.ok()) TellError(searcher.error(), root, "searcher", faults);
+    if (!searcher.ok()) AddError(searcher.error(), root, "searcher", faults);
   }
   if (tries_scheduler) {
     const auto scheduler = algorithms.MakeScheduler(spec);
-    if (!scheduler.ok()) TellError(scheduler.error(), root, "scheduler", faults);
+    if (!scheduler.ok()) AddError(scheduler.error(), root, "scheduler", faults);
   }
 }
 
@@ -204,7 +206,7 @@ std::optional<Fault> FaultOf(const Error& error, std::string_view text) {
   if (!document.root) return std::nullopt;
   std::vector<Fault> found;
   Faults faults(found);
-  TellError(error, *document.root, "", faults);
+  AddError(error, *document.root, "", faults);
   return found.front().pointer.empty() ? std::nullopt : std::optional(found.front());
 }
 

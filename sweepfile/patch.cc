@@ -14,8 +14,8 @@
 namespace attune::sweepfile {
 namespace {
 
-// JSON Merge Patch (RFC 7396): maps are merged, null removes, anything else replaces. What comes
-// from the patch keeps its place there.
+// JSON Merge Patch (RFC 7396): maps are merged, null removes a key, and other values replace. Nodes
+// from the patch keep their positions in it.
 void Merge(Node& into, Node patch) {
   if (patch.kind != Node::Kind::kMap) {
     into = std::move(patch);
@@ -43,13 +43,13 @@ void Merge(Node& into, Node patch) {
   std::ranges::move(added, std::back_inserter(into.entries));
 }
 
-// Under another algorithm, options that it does not have are gone; those that both have stay.
+// Removes the options that the new algorithm does not have.
 void KeepOptionsOf(const Section& keys, Node& algorithm) {
   std::erase_if(algorithm.entries,
                 [&](const MapEntry& entry) { return keys.Find(entry.key) == nullptr; });
 }
 
-// The name of the algorithm in this section; empty where none is given.
+// The name of the algorithm in this section; empty if none is given.
 std::string NameIn(const Node& file, std::string_view section) {
   const MapEntry* algorithm = file.Find(section);
   const MapEntry* name = algorithm == nullptr ? nullptr : algorithm->value.Find("name");
@@ -69,8 +69,8 @@ void Erase(Node& map, std::string_view key) {
   std::erase_if(map.entries, [&](const MapEntry& entry) { return entry.key == key; });
 }
 
-// The file as it stands has every default, and what a default came from goes with it: the direction
-// of another metric, the measure that is given up for another.
+// The complete file contains defaults that depend on the old plateau, such as the mode of its
+// metric. They are removed if the patch changes what they depend on.
 void ForgetPlateau(const Node& patch, Node& into) {
   const MapEntry* stop = patch.Find("stop");
   const MapEntry* plateau = stop == nullptr ? nullptr : stop->value.Find("plateau");
@@ -84,7 +84,7 @@ void ForgetPlateau(const Node& patch, Node& into) {
   if (given("min_delta") && !given("std")) Erase(old->value, "std");
 }
 
-// Sets a key, and makes the maps on the way to it.
+// Sets a key, and creates the maps on the path to it.
 void Set(Node& map, std::span<const std::string> path, const Node& value) {
   if (path.empty()) {
     map = value;
@@ -122,7 +122,7 @@ Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOpti
         "give another");
     return parsed;
   }
-  // Points that were tried need not lie in the ranges of now.
+  // Points that were tried may lie outside the current ranges.
   Json json = ToJson(spec);
   json.erase("initial_points");
   Document whole = ReadDocument(json.dump());

@@ -14,7 +14,7 @@ constexpr size_t kMaxVariables = 1000;
 constexpr std::string_view kParamPrefix = "param.";
 
 std::string Absolute(const std::string& path, const std::string& directory) {
-  // Without a trailing slash, which would make another text of the same folder.
+  // Without a trailing slash, so that the same folder always has the same text.
   std::string normal = (std::filesystem::path(directory) / path).lexically_normal().string();
   if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
   return normal;
@@ -31,7 +31,7 @@ bool IsAbsolute(const std::string& path) { return !path.empty() && path.front() 
 void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& program,
                      Faults& faults) {
   const bool list = spot.node->kind == Node::Kind::kList;
-  if (!list || program.command.size() != spot.node->items.size()) return;  // told already
+  if (!list || program.command.size() != spot.node->items.size()) return;  // already a fault
   if (program.command.empty() || program.command.front().empty()) {
     faults.AtValue(spot, "is empty; name the program and its arguments");
     return;
@@ -43,7 +43,7 @@ void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& pro
     faults.AtValue(first, "the program itself cannot be a placeholder; name one");
     return;
   }
-  if (executable.find('/') == executable.npos) return;  // found in PATH by the executor
+  if (executable.find('/') == executable.npos) return;  // the executor searches PATH
   if (!IsAbsolute(executable)) {
     if (options.directory.empty()) {
       faults.AtValue(first,
@@ -76,7 +76,7 @@ void CheckEnvironment(const Spot& spot, const Program& program, Faults& faults) 
 
 void CheckSecrets(const Spot& spot, const Program& program, Faults& faults) {
   const std::span names(program.secrets);
-  if (spot.node == nullptr || names.size() != spot.node->items.size()) return;  // told already
+  if (spot.node == nullptr || names.size() != spot.node->items.size()) return;  // already a fault
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string& name = names[i];
     const auto is_name = [&](const auto& variable) { return variable.first == name; };
@@ -92,7 +92,7 @@ void CheckSecrets(const Spot& spot, const Program& program, Faults& faults) {
   }
 }
 
-// Tells what is wrong with one placeholder, `text` being what stands between ${ and }.
+// Checks one placeholder; `text` is the part between ${ and }.
 void CheckPlaceholder(std::string_view text, bool whole_argument, const Spot& argument,
                       const SearchSpace& space, Faults& faults) {
   const std::string written = "${" + std::string(text) + "}";

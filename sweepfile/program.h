@@ -9,13 +9,12 @@
 
 namespace attune::sweepfile {
 
-// Checks the program as it was read, and makes its paths absolute. REQUIRES: the file has a
-// command.
+// Checks the program and makes its paths absolute. REQUIRES: the file has a command.
 void CompleteProgram(const Fields& file, const ParseOptions& options, Program& program,
                      Faults& faults);
 
-// Placeholders of the command that the executor could not replace: unknown ones, parameters that
-// are not there, or not always.
+// Adds a fault for each placeholder in the command that the executor could not always replace:
+// unknown names, and parameters that do not exist or are not always active.
 void CheckPlaceholders(const Spot& command, const SearchSpace& space, Faults& faults);
 
 }  // namespace attune::sweepfile

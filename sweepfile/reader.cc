@@ -22,7 +22,7 @@ std::string LowerFirst(std::string text) {
   return text;
 }
 
-// A key of another section that the writer may have meant: max_trials → stop.max_trials.
+// The key of another section that the user may mean: max_trials → stop.max_trials.
 std::string ElsewhereInFile(std::string_view key) {
   std::vector<const Section*> sections{&FileKeys(), &ElementKeys<Objective>(),
                                        &ElementKeys<Plateau>()};
@@ -36,7 +36,7 @@ std::string ElsewhereInFile(std::string_view key) {
   return "";
 }
 
-// What other tuners call a key of this section; empty: no such name.
+// The key of this section for which other tuners use this name; empty: none.
 std::string NamedElsewhere(const Section& section, std::string_view key) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"max_t", "max"},
@@ -70,7 +70,7 @@ void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry,
 }
 
 Status CheckBounds(const Key& key, const Value& value) {
-  const std::optional<double> number = Number(value);
+  const std::optional<double> number = AsNumber(value);
   const bool below = number && key.min && *number < *key.min;
   if (!below && !(number && key.max && *number > *key.max)) return {};
   Value bound = below ? *key.min : *key.max;
@@ -105,7 +105,7 @@ Result<Value> ReadScalar(const Key& key, const Node& node) {
 
 bool IsScalar(KeyType type) { return type <= KeyType::kValue; }
 
-// The word itself, or the one that it is a synonym of; a fault where it is not allowed.
+// Replaces a synonym by its word. Adds a fault if the word is not allowed.
 void CheckWord(const Key& key, const Spot& spot, Value& value, Faults& faults) {
   auto& text = std::get<std::string>(value);
   if (key.one_of.empty()) {
@@ -124,7 +124,7 @@ void CheckWord(const Key& key, const Spot& spot, Value& value, Faults& faults) {
                      [&] { return words; });
 }
 
-// What the keys of a map say of each other.
+// Checks rules between the keys of a map.
 void CheckTogether(const Section& section, const Spot& spot, const Fields& fields, Faults& faults) {
   const auto given = [&](const std::string& key) { return fields.Given(key); };
   for (const Key& key : section.keys) {

@@ -13,27 +13,28 @@
 
 namespace attune::sweepfile {
 
-// A node with its place; `node` is null where the file leaves it out.
+// A node with its place; `node` is null if the file does not have it.
 struct Spot {
   const Node* node = nullptr;
   Place place;
-  Mark mark;  // of the key; where `node` is null, of the nearest map around it
+  Mark mark;  // of the key; if `node` is null, of the nearest enclosing map
 
-  Mark ValueMark() const;  // where a fault of the value is told
+  Mark ValueMark() const;  // the position for faults of the value
 };
 
-// The keys of one map, read by their table: scalars with their types and defaults, the others as
-// spots. Unknown, missing and wrong keys become faults; a faulty scalar reads as its default.
+// The keys of one map, as its section describes them: scalars with their types and defaults, and
+// other values as spots. Unknown, missing and wrong keys become faults. A faulty scalar has its
+// default.
 class Fields {
  public:
-  // Whether the file has the key, right or wrong.
+  // Whether the file has the key, valid or not.
   bool Given(std::string_view key) const { return spots_.at(std::string(key)).node != nullptr; }
   const Spot& spot(std::string_view key) const { return spots_.at(std::string(key)); }
 
-  // The value as read or by default; null when it is neither there nor has a default.
+  // The value from the file, or else the default; null if there is neither.
   const Value* Find(std::string_view key) const;
 
-  // REQUIRES: the key's type holds a T. A T of its own (0, "") where Find is null.
+  // The value, or T{} if Find returns null. REQUIRES: values of the key's type are a T.
   template <class T>
   T Get(std::string_view key) const {
     const Value* value = Find(key);
@@ -49,7 +50,7 @@ class Fields {
 
 Fields ReadSection(const Section& section, const Spot& spot, Faults& faults);
 
-// The name of a sweep or a metric, for people: a fault where it is too long or not one line.
+// Adds a fault if the name of a sweep or a metric is too long or has more than one line.
 void CheckName(const Spot& spot, const std::string& name, Faults& faults);
 
 Spot Child(const Spot& spot, const MapEntry& entry);

@@ -7,13 +7,13 @@
 namespace attune::sweepfile {
 namespace {
 
-// Text that any YAML reader takes for the same text without quotes.
+// Whether every YAML reader reads the text without quotes as the same text.
 bool IsPlain(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto inner = [&](char c) {
     return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.' || c == '/';
   };
-  // YAML 1.1 readers, most of those there are, have more words for booleans.
+  // Most readers implement YAML 1.1, which has more words for booleans.
   for (const std::string_view word : {"yes", "no", "on", "off", "y", "n"}) {
     const bool same = std::equal(text.begin(), text.end(), word.begin(), word.end(),
                                  [](char a, char b) { return (a | 0x20) == b; });
@@ -33,7 +33,7 @@ std::string Scalar(const Json& json) {
 
 std::string KeyText(const std::string& key) { return Scalar(Json(key)); }
 
-// On one line: [a, b], {min: 0.1, max: 1.0}.
+// The value on one line: [a, b], {min: 0.1, max: 1.0}.
 std::string Flow(const Json& json) {
   if (!json.is_structured()) return Scalar(json);
   std::string text;

@@ -12,7 +12,7 @@
 namespace attune::sweepfile {
 namespace {
 
-constexpr int64_t kMaxExactInteger = (int64_t{1} << 53) - 1;  // which JavaScript reads exactly
+constexpr int64_t kMaxExactInteger = (int64_t{1} << 53) - 1;  // exact in a double
 constexpr double kMaxExactReal = static_cast<double>(kMaxExactInteger);
 
 struct Unit {
@@ -115,7 +115,7 @@ Result<Value> ParseInteger(std::string_view text, Look look) {
   const std::string_view written = text;
   const int base = look == Look::kDecimal ? 10 : look == Look::kOctal ? 8 : 16;
   if (base != 10) text.remove_prefix(2);
-  if (text[0] == '+') text.remove_prefix(1);  // from_chars knows no plus
+  if (text[0] == '+') text.remove_prefix(1);  // from_chars does not accept a plus
   int64_t integer = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer, base);
   if (error != std::errc() || end != text.data() + text.size()) {
@@ -143,7 +143,7 @@ Error Expected(std::string_view what, const Node& node) {
 
 bool IsScalar(const Node& node) { return node.kind == Node::Kind::kScalar; }
 
-// Whether the text is a number for programs, but not a finite one: nan, -Infinity.
+// Whether the text is a number that is not finite: nan, -Infinity.
 bool IsNotFinite(std::string_view text) {
   if (!text.empty() && (text[0] == '+' || text[0] == '-')) text.remove_prefix(1);
   if (!text.empty() && text[0] == '.') text.remove_prefix(1);
@@ -164,7 +164,7 @@ Result<Value> ReadNumeric(std::string_view what, const Node& node) {
   return Invalid(Expected(what, node).message + "; remove the quotes");
 }
 
-// The number at the front of `text`, which is cut off.
+// Removes the number at the beginning of `text` and returns it.
 std::optional<double> TakeNumber(std::string_view& text) {
   double number = 0;
   if (text.empty() || (!IsDigit(text[0]) && text[0] != '.')) return std::nullopt;
@@ -195,7 +195,7 @@ std::string Describe(const Node& node) {
     while (cut > 0 && (static_cast<unsigned char>(shown[cut]) & 0xC0) == 0x80) --cut;
     shown = shown.substr(0, cut) + "…";
   }
-  // Quotes are named where they matter; many texts come from JSON, which has no other.
+  // Quotes are mentioned only if they change the type, because all texts in JSON have quotes.
   if (node.quoted && !LooksLikeText(node.text)) return "the quoted text \"" + shown + "\"";
   if (node.quoted) return "the text \"" + shown + "\"";
   switch (LookAt(node.text)) {
@@ -289,7 +289,7 @@ Result<Seconds> ReadDuration(const Node& node) {
                    " without a unit; write " + node.text + "s for seconds");
   }
   for (const Unit& unit : kDurationUnits) {
-    // Division, for the nearest double: 0.001 itself is rounded.
+    // A division gives the nearest double. The factor 0.001 itself would be rounded.
     if (number && rest == unit.name) {
       const double seconds = unit.factor < 1 ? *number / 1000 : *number * unit.factor;
       if (std::isfinite(seconds)) return Seconds{seconds};
@@ -302,7 +302,7 @@ Result<int64_t> ReadSize(const Node& node) {
   constexpr std::string_view kWhat = "a size such as 512MiB or 16GiB";
   if (!IsScalar(node)) return Expected(kWhat, node);
   std::string_view rest = node.text;
-  // Whole numbers are read as such: 2^63 - 1 bytes is no double.
+  // Whole numbers are read as integers, because a double cannot represent 2^63 - 1.
   int64_t whole = 0;
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), whole);
   const auto whole_digits = static_cast<size_t>(end - rest.data());

@@ -11,11 +11,12 @@
 
 namespace attune::sweepfile {
 
-// What a scalar means to one who asks for a certain type. Plain scalars follow the core schema of
-// YAML 1.2 (§10.3.2): 1e-3 is a number, no and on are text, true and false are booleans. The error
-// says what was found, what was expected, and what to write.
+// Reads scalars as an expected type. Plain scalars follow the core schema of YAML 1.2 (§10.3.2):
+// 1e-3 is a number, no and on are text, true and false are booleans. The error says what was found,
+// what was expected, and what to write.
 
-// By its own look: boolean, integer, real, or text. Quoted scalars are text. Not for null.
+// The value with the type that the text has: boolean, integer, real, or text. Quoted scalars are
+// text. REQUIRES: the node is not null.
 Result<Value> ReadValue(const Node& node);
 
 Result<std::string> ReadText(const Node& node);  // any scalar, as it was written
@@ -33,14 +34,14 @@ Result<Value> AsValue(const Result<T>& result) {
   return Value(*result);
 }
 
-// As ReadDuration and ReadSize read them, exactly.
+// Texts that ReadDuration and ReadSize read back exactly.
 std::string FormatDuration(Seconds duration);
 std::string FormatSize(int64_t bytes);
 
-// a map, the text "abc", the integer 5: for "expected …, found …".
+// The node for messages such as "expected …, found …": "a map", "the text "abc"", "the integer 5".
 std::string Describe(const Node& node);
 
-// Whether a plain scalar with this text would be text and nothing else.
+// Whether a plain scalar with this text is a text, and not a number, a boolean or null.
 bool LooksLikeText(std::string_view plain);
 
 }  // namespace attune::sweepfile

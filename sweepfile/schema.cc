@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kDurationPattern = R"(^[0-9.]+(e[-+]?[0-9]+)? *(ms|s|m|h|d)$)";
 constexpr const char* kSizePattern = R"(^[0-9.]+ *(B|[KMGT]iB|[kMGT]B)$)";
 
-// A text may be written without quotes, and then an editor takes it for a number.
+// A text may be written without quotes, and then an editor may read it as a number.
 const Json kAnyScalar = {"string", "number", "boolean"};
 
 Json TypeSchema(const Key& key) {
@@ -56,7 +56,7 @@ Json TypeSchema(const Key& key) {
   return Json::object();
 }
 
-// Integers without a point, or editors show 1.0.
+// Integers get no point, because editors would show 1.0.
 Json Bound(double bound) {
   if (bound == std::floor(bound) && std::abs(bound) < 0x1p53) return static_cast<int64_t>(bound);
   return bound;
@@ -140,7 +140,7 @@ Json ParametersSchema() {
           {"additionalProperties", parameter}};
 }
 
-// One alternative for each algorithm, told apart by `name`. That of the default may leave it out.
+// One alternative for each algorithm, selected by `name`. The default algorithm may omit the name.
 Json AlgorithmSchema(const Algorithms& algorithms, std::string_view section) {
   const Section common = AlgorithmKeys(algorithms, section);
   Json schema = {{"type", "object"}, {"description", common.help}, {"oneOf", Json::array()}};
@@ -187,7 +187,7 @@ std::string DefaultCell(const Key& key) {
   return key.type == KeyType::kSection ? "see below" : key.fallback_words;
 }
 
-// ; `minimize`, `minimise` mean `min`
+// The end of a description: "; `minimize`, `minimise` mean `min`".
 std::string SynonymsText(const Key& key) {
   std::string text;
   for (const std::string& word : key.one_of) {

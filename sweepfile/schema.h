@@ -7,8 +7,8 @@
 
 namespace attune::sweepfile {
 
-// A JSON schema (draft 7, which editors know) of the sweep files that ParseSweep takes, as far as a
-// schema can say it.
+// A JSON schema for sweep files, as far as a schema can express the rules of ParseSweep. It uses
+// draft 7, which editors support.
 Json SweepSchema(const Algorithms& algorithms);
 
 // The tables of every key, in Markdown: the reference in docs/reference/sweep-file.md.

@@ -13,7 +13,8 @@
 namespace attune::sweepfile {
 namespace {
 
-// A letter or _, then letters, digits, _, - and .: what can stand in --NAME=… and ${param.NAME}.
+// Whether the name is valid in --NAME=… and ${param.NAME}: a letter or _, then letters, digits, _,
+// - and dots.
 bool IsParameterName(std::string_view name) {
   const auto letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -25,7 +26,7 @@ bool IsParameterName(std::string_view name) {
          std::all_of(name.begin(), name.end(), inner);
 }
 
-// What to list instead of a value that is no scalar; empty: it is one.
+// What the user may list in place of a value that is not a scalar; empty if it is a scalar.
 std::string RemedyFor(const Node& node) {
   if (node.kind == Node::Kind::kNull)
     return "; write a text such as none, or give a parameter that may be absent a `when`";
@@ -69,7 +70,7 @@ class DomainReader {
     const Value* min = fields_.Find("min");
     const Value* max = fields_.Find("max");
     const Value* step = fields_.Find("step");
-    if (min == nullptr || max == nullptr) return std::nullopt;  // told already
+    if (min == nullptr || max == nullptr) return std::nullopt;  // already a fault
 
     const Scale scale = fields_.Get<std::string>("scale") == "log" ? Scale::kLog : Scale::kLinear;
     std::string type = fields_.Get<std::string>("type");
@@ -78,8 +79,8 @@ class DomainReader {
       type = whole(min) && whole(max) && whole(step) ? "int" : "float";
     }
     if (type == "float") {
-      FloatDomain domain{.min = *Number(*min), .max = *Number(*max), .scale = scale};
-      if (step != nullptr) domain.step = Number(*step);
+      FloatDomain domain{.min = *AsNumber(*min), .max = *AsNumber(*max), .scale = scale};
+      if (step != nullptr) domain.step = AsNumber(*step);
       return domain;
     }
     const auto low = Integer("min");
@@ -101,14 +102,14 @@ class DomainReader {
     }
     if (!complete) return std::nullopt;
 
-    // One number with a point makes floats of them all: [0, 0.1] is one kind of thing.
+    // If one number has a point, all numbers become reals, so that [0, 0.1] has one type.
     const bool numbers = std::all_of(domain.values.begin(), domain.values.end(),
-                                     [](const Value& v) { return Number(v).has_value(); });
+                                     [](const Value& v) { return AsNumber(v).has_value(); });
     const bool reals = std::any_of(domain.values.begin(), domain.values.end(), [](const Value& v) {
       return std::holds_alternative<double>(v);
     });
     if (numbers && reals) {
-      for (Value& value : domain.values) value = *Number(value);
+      for (Value& value : domain.values) value = *AsNumber(value);
     }
     return domain;
   }
@@ -119,7 +120,7 @@ class DomainReader {
     return ConstantDomain{std::move(*value)};
   }
 
-  // A listed value, as `type` wants it.
+  // A listed value, converted as `type` says.
   std::optional<Value> Typed(const Spot& spot) {
     const std::string type = fields_.Get<std::string>("type");
     Result<Value> value = [&]() -> Result<Value> {
@@ -127,7 +128,7 @@ class DomainReader {
       return type == "float" ? AsValue(ReadReal(*spot.node)) : AsValue(ReadInteger(*spot.node));
     }();
     if (value.ok()) return *std::move(value);
-    // A constant without a type was read, and told, by the table.
+    // ReadSection has already reported a faulty constant without a type.
     if (!type.empty() || spot.place.Path() != fields_.spot("value").place.Path()) {
       faults_.AtValue(spot, value.error().message + RemedyFor(*spot.node));
     }
@@ -146,7 +147,7 @@ class DomainReader {
   Faults& faults_;
 };
 
-// The values of a domain, of which many may be looked up: those that are listed.
+// The listed values of a domain, for fast lookup.
 SettingSet ListedIn(const Domain& domain) {
   if (const auto* categorical = std::get_if<CategoricalDomain>(&domain))
     return SettingSet(categorical->values);
@@ -154,8 +155,8 @@ SettingSet ListedIn(const Domain& domain) {
   return constant == nullptr ? SettingSet() : SettingSet({constant->value});
 }
 
-// A scalar as the domain's values are: 1 is the text "1" where there is that text and no number 1.
-// `listed`: ListedIn(domain).
+// A scalar with the type of the domain's values: 1 is the text "1" if the domain lists that text
+// and not the number 1. `listed` is ListedIn(domain).
 Result<Value> ReadFor(const Domain& domain, const SettingSet& listed, const Node& node) {
   if (std::holds_alternative<FloatDomain>(domain)) return AsValue(ReadReal(node));
   if (std::holds_alternative<IntDomain>(domain)) return AsValue(ReadInteger(node));
@@ -165,9 +166,9 @@ Result<Value> ReadFor(const Domain& domain, const SettingSet& listed, const Node
   return text ? Value(node.text) : value;
 }
 
-// A point is completed to a value of each parameter, and compared to those that domains and
-// conditions list.
-constexpr size_t kWorkOfParameter = 100;  // to complete it, in comparisons
+// A limit for the time to check initial points. Each parameter of a point is completed, and
+// compared with the values that domains and conditions list.
+constexpr size_t kWorkOfParameter = 100;  // completing a parameter takes as long as 100 comparisons
 constexpr size_t kMaxPointsWork = kWorkOfParameter * kMaxNodes / 2;
 
 size_t WorkOfPoint(const SearchSpace& space) {
@@ -181,7 +182,7 @@ size_t WorkOfPoint(const SearchSpace& space) {
   return work;
 }
 
-// The first entry of a map that holds parameters rather than being one; null: it is one.
+// The first entry of a map that contains parameters; null if the map is itself a parameter.
 const MapEntry* Nested(const Node& map) {
   const MapEntry* first = nullptr;
   for (const MapEntry& entry : map.entries) {
@@ -213,7 +214,7 @@ class SpaceReader {
     for (const MapEntry& entry : parameters.node->entries) {
       ReadParameter(Child(parameters, entry));
     }
-    // Conditions are read by the domains of their parents, which may stand further down.
+    // Conditions are read after all domains, because a parent may come later in the file.
     if (faults_.count() == before) {
       for (const Parameter& parameter : parameters_)
         parents_[parameter.name].domain = &parameter.domain;

@@ -8,16 +8,16 @@
 
 namespace attune::sweepfile {
 
-// The search space of `parameters`; nullopt, with faults, when it has any.
 std::vector<std::string> NamesOf(const std::vector<Parameter>& parameters);
 
+// Reads the search space of `parameters`; nullopt if it has faults.
 std::optional<SearchSpace> ReadSpace(const Spot& parameters, Faults& faults);
 
-// Values of a configuration of the space, as `Complete` takes them; nullopt, with faults, when
-// there is none that has them.
+// Reads some values of a configuration, for Complete (core/space/draw.h). Nullopt, with faults, if
+// no configuration of the space has these values.
 std::optional<Config> ReadConfig(const Spot& config, const SearchSpace& space, Faults& faults);
 
-// Those of `initial_points`. Faulty ones are left out.
+// Reads `initial_points`. Faulty points are left out.
 std::vector<Config> ReadInitialPoints(const Spot& points, const SearchSpace& space, Faults& faults);
 
 }  // namespace attune::sweepfile

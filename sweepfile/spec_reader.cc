@@ -29,7 +29,7 @@ SpecReader::SpecReader(const Node& root, const Algorithms* algorithms, Faults& f
 void SpecReader::ReadRows() {
   ForEachKey<SweepSpec>([&](const auto& row) {
     const KeyPlace place = PlaceOf(row.key);
-    ReadMember(row.key, section(place.section), place.name, row.Of(spec_), faults_);
+    ReadMember(row.key, section(place.section), place.name, row.FieldIn(spec_), faults_);
   });
 }
 
@@ -76,8 +76,8 @@ void SpecReader::ReadGpus() {
                       " is neither whole nor a share of one GPU in hundredths, from 0.01 to 0.99");
 }
 
-// The name decides which other keys there are, so that it is read first. If it is wrong, nothing
-// can be said of the others.
+// The name determines the other keys, so it is read first. If it is faulty, the others are not
+// checked.
 Fields SpecReader::ReadAlgorithm(const std::string& name) {
   const Spot& spot = file().spot(name);
   Section keys = SectionNamed(name);

@@ -11,12 +11,12 @@
 
 namespace attune::sweepfile {
 
-// Reads the root map of a sweep file into a spec: all that the file says, without defaults that
-// depend on something else than a field. With faults the spec stays incomplete.
+// Reads the root map of a sweep file into a spec. It sets what the file gives, and defaults that
+// depend only on the field. If there are faults, the spec stays incomplete.
 class SpecReader {
  public:
-  // Without `algorithms`, a searcher or scheduler may have any name and any options. The others
-  // outlive the reader.
+  // If `algorithms` is null, a searcher or scheduler may have any name and options. REQUIRES: the
+  // arguments outlive the reader.
   SpecReader(const Node& root, const Algorithms* algorithms, Faults& faults);
 
   SweepSpec& spec() { return spec_; }

@@ -6,7 +6,7 @@
 namespace attune::sweepfile {
 namespace {
 
-// A longer word is not a typing error, and comparing it would cost.
+// Longer words are not compared, because that takes time.
 constexpr size_t kMaxWordBytes = 64;
 
 }  // namespace
@@ -38,7 +38,7 @@ std::string Suggest(std::string_view word, const std::vector<std::string>& known
   for (const std::string& candidate : known) {
     const int distance = EditDistance(word, candidate);
     const int allowed = std::max<int>(1, static_cast<int>(candidate.size()) / 3);
-    // One letter for another is no likeness in a word of two.
+    // Words without a common letter are not similar.
     if (distance > allowed || distance >= static_cast<int>(candidate.size())) continue;
     if (nearest.empty() || distance < nearest_distance) {
       nearest = candidate;

@@ -6,11 +6,12 @@
 
 namespace attune::sweepfile {
 
-// Insertions, deletions, replacements and swaps of neighbours between two words (Damerau,
-// "A technique for computer detection and correction of spelling errors", CACM 1964).
+// The number of insertions, deletions, replacements and swaps of neighbours between two words
+// (Damerau, "A technique for computer detection and correction of spelling errors", CACM 1964).
 int EditDistance(std::string_view a, std::string_view b);
 
-// The known word that was probably meant; empty when none is near, a third of its letters away.
+// The known word that was probably meant; empty if all differ in more than a third of their
+// letters.
 std::string Suggest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace attune::sweepfile

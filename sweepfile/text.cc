@@ -8,8 +8,8 @@
 namespace attune::sweepfile {
 namespace {
 
-// Bytes of the UTF-8 character at the front of `text`; 0 when there is none (RFC 3629: shortest
-// form only, no surrogates, nothing above U+10FFFF).
+// The number of bytes of the UTF-8 character at the beginning of `text`; 0 if it is invalid (RFC
+// 3629: shortest form only, no surrogates, nothing above U+10FFFF).
 size_t CharacterBytes(std::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -109,7 +109,8 @@ std::string JoinSurrogates(std::string_view json) {
       at += 12;
       continue;
     }
-    joined += json[at];  // any other escape, both characters at once: \\u is no \u
+    joined +=
+        json[at];  // copies both characters of any other escape, so that \\u is not read as \u
     joined += json[at + 1];
     at += 2;
   }

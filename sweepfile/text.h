@@ -9,20 +9,20 @@
 
 namespace attune::sweepfile {
 
-// What keeps a text from being read at all: bytes that are not UTF-8, control characters.
+// A reason why a text cannot be read at all: invalid UTF-8, or a control character.
 struct TextFault {
   size_t offset = 0;  // in bytes
   std::string message;
 };
 std::optional<TextFault> CheckText(std::string_view text);
 
-// Where the lines of a text begin, to tell places in characters. The text must outlive it.
+// Converts offsets in a text to lines and columns. REQUIRES: the text outlives it.
 class Lines {
  public:
   explicit Lines(std::string_view text);
 
-  // Both count characters from the last place that they told in the same line: a text of one line
-  // has many places.
+  // Both count characters from their last result in the same line, so that a long line with many
+  // places stays fast.
   Mark AtOffset(size_t offset);     // in bytes, from 0
   Mark AtByte(int line, int byte);  // both from 0; within that line
 
@@ -34,8 +34,8 @@ class Lines {
   int told_characters_ = 0;  // before that byte
 };
 
-// JSON writes a character outside the basic plane as two \u escapes, which YAML does not know.
-// Returns the text with each such pair replaced by the character itself.
+// JSON may write a character outside the basic plane as two \u escapes, which YAML does not know.
+// Replaces each such pair by the character.
 std::string JoinSurrogates(std::string_view json);
 
 }  // namespace attune::sweepfile

@@ -277,7 +277,7 @@ WarmStart Earlier(const MultiProblem& problem, uint64_t seed, const Vector& best
                        .trial = TrialNumber(trial->number)});
   }
   const SweepSpec spec{.objectives = AskTell::Objectives(problem.objectives), .space = Box()};
-  return TakeFrom(spec, SweepId(1), spec, std::move(results)).value();
+  return TakeResults(spec, SweepId(1), spec, std::move(results)).value();
 }
 
 // After each of kParts.

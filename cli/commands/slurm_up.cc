@@ -125,7 +125,7 @@ slurm::Wanted WantedOf(const rest::Demand& demand, const std::vector<rest::Execu
   const Requirements required = RequirementsOf(demand);
   std::set<std::string> unsuitable_executors;
   for (const rest::Executor& executor : executors) {
-    if (!Match(required, executor.labels)) unsuitable_executors.insert(executor.name);
+    if (!Matches(required, executor.labels)) unsuitable_executors.insert(executor.name);
   }
   // Gangs that need only a share of a GPU use one GPU together.
   const int64_t per_gpu = 100 / std::clamp<int64_t>(demand.gpu_percent.value_or(100), 1, 100);
@@ -136,7 +136,7 @@ slurm::Wanted WantedOf(const rest::Demand& demand, const std::vector<rest::Execu
           .worker = {.cpus = static_cast<int>(demand.cpus_per_worker),
                      .gpus = static_cast<int>(demand.gpus_per_worker),
                      .memory_bytes = demand.memory_per_worker},
-          .lacking = Match(required, labels) ? "" : ToString(required),
+          .lacking = Matches(required, labels) ? "" : ToString(required),
           .barred = std::move(unsuitable_executors)};
 }
 

@@ -14,8 +14,8 @@
 
 namespace attune {
 
-// One option of an algorithm: the table from which the sweep file is read, checked and documented.
-// The type of `fallback` is the option's type; a required option has that type and no default.
+// An option of an algorithm. The sweep file is read, checked and documented from these. `fallback` is
+// the default and also determines the type; of a required option it is only the type.
 struct Option {
   std::string name;
   Value fallback;
@@ -31,12 +31,13 @@ struct Entry {
   std::string name;
   std::string help;  // one line
   std::vector<Option> options;
-  // The spec is complete and its options are checked against the table; the error names the key of
-  // the sweep file that cannot be served ("parameters.lr: grid search needs a step or values").
+  // Makes the algorithm for a complete spec whose options match the table. The error names the key of
+  // the sweep file that the algorithm cannot serve ("parameters.lr: grid search needs a step or
+  // values").
   std::function<Result<std::unique_ptr<Algorithm>>(const SweepSpec&)> make;
 };
 
-// The searchers and schedulers there are.
+// The table of searchers and schedulers.
 class Algorithms {
  public:
   void Add(Entry<Searcher> entry) { searchers_.push_back(std::move(entry)); }
@@ -44,14 +45,14 @@ class Algorithms {
 
   const std::vector<Entry<Searcher>>& searchers() const { return searchers_; }
   const std::vector<Entry<Scheduler>>& schedulers() const { return schedulers_; }
-  const Entry<Searcher>* FindSearcher(std::string_view name) const;  // null when unknown
+  const Entry<Searcher>* FindSearcher(std::string_view name) const;  // null if unknown
   const Entry<Scheduler>* FindScheduler(std::string_view name) const;
 
-  // Gives the searcher and the scheduler of a stored spec the options that the table has got since,
-  // with their fallbacks. Required ones have none, and stay missing.
+  // Adds options that a stored spec lacks because they are newer, with their defaults. Required options
+  // have no default and stay missing.
   void Complete(SweepSpec& spec) const;
 
-  // By the spec's searcher and scheduler.
+  // Make the algorithms that the spec names.
   Result<std::unique_ptr<Searcher>> MakeSearcher(const SweepSpec& spec) const;
   Result<std::unique_ptr<Scheduler>> MakeScheduler(const SweepSpec& spec) const;
 

@@ -14,80 +14,82 @@
 
 namespace attune {
 
-// What a scheduler may know of a trial beside its own observations.
+// The trial that a scheduler judges. Everything else a scheduler knows from the events it observed.
 struct TrialView {
   TrialId id;
   const Config& config;
 };
 
-// What a scheduler may know of its sweep when it says what comes next. A look at the brain's own
-// books: making one costs nothing, however large the sweep.
+// The sweep as its scheduler sees it when it chooses the next move. The view refers to the state,
+// so making one is cheap for any size of sweep.
 struct SweepView {
-  // Those that the scheduler paused and whose gangs have left, with the step they have come to.
+  // Trials that the scheduler paused and whose gangs have left, with the step they have reached.
   const std::map<TrialNumber, Step>& paused;
   int running = 0;          // trials with a gang that holds slots
-  int waiting = 0;          // trials that have been started or promoted and have no gang now
+  int waiting = 0;          // trials that were created or promoted and wait for a gang
   int created = 0;          // trials so far
   bool may_create = false;  // neither a limit nor the searcher forbids another
 };
 
-// A paused trial goes on.
+// A paused trial continues.
 struct Promote {
   TrialNumber trial;
   Reason reason;
-  std::optional<Config> config = {};       // with another configuration
-  std::optional<CheckpointId> donor = {};  // from this checkpoint and not from its own
+  std::optional<Config> config = {};       // its new configuration; nullopt: the same
+  std::optional<CheckpointId> donor = {};  // where it resumes; nullopt: from its own checkpoint
 };
-// The searcher's next trial, where there may be one.
-struct New {};
-// Nothing more is started; the sweep ends when what runs and waits has, for this reason. Paused
-// trials end with it. Once said, it stays so until the sweep is edited.
+// The searcher's next trial starts, if there is one.
+struct StartNew {};
+// Nothing more starts, for this reason. When all running and waiting trials have ended, the sweep
+// ends, and its paused trials with it. A scheduler that has answered Done keeps this answer until
+// the sweep is edited.
 struct Done {
   std::string text;
 };
 
-// Wait: nothing now; asked again after the next event of the sweep. If nothing of the sweep runs or
-// waits, no event can come: then its paused trials end, and after them the sweep.
-using NextMove = std::variant<New, Promote, Wait, Done>;
+// Wait means that nothing starts now; the scheduler is asked again after the next event of the
+// sweep. If no trial runs or waits, no event can come: the paused trials end, and then the sweep.
+using NextMove = std::variant<StartNew, Promote, Wait, Done>;
 
-// Judges reports and says at which steps it wants to. Deterministic, like a Searcher.
+// Judges reports and chooses the steps at which it does so. It is deterministic, like a Searcher.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
 
-  // The verdict on a report that reached the trial's milestone, before the report was observed.
-  // A report with a step at which nothing is to be decided gets Continue.
+  // The verdict on a report that reached the trial's milestone. It is called before Observe gets
+  // the report. Returns Continue if the scheduler decides nothing at this step.
   virtual Verdict Judge(const TrialView& trial, const Report& report) const = 0;
 
-  // The first step after `after` at which this trial is judged; nullopt: at no step.
-  // A trial that reaches the sweep's max_step is complete whatever the scheduler says.
+  // The first step after `after` at which this trial is judged; nullopt: never. A trial that
+  // reaches the sweep's max_step is complete; the scheduler is not asked.
   virtual std::optional<Step> NextMilestone(const TrialView& trial, Step after) const = 0;
 
-  // What free slots are for. Trials that were started and wait for a gang go first, unasked. A
-  // promotion of a trial that is not paused, or from a checkpoint that is gone, counts as Wait.
-  virtual NextMove Next(const SweepView&) const { return New{}; }
+  // How the sweep uses free slots. Trials that wait for a gang go first; the scheduler is not asked
+  // then. A promotion of a trial that is not paused, or from a dropped checkpoint, counts as Wait.
+  virtual NextMove Next(const SweepView&) const { return StartNew{}; }
 
-  // The checkpoints that it may name in an exploit or a promotion to come. They stay, and their
-  // trials stay in memory, until it lets go of them or the sweep ends. A plain report changes
-  // nothing here.
+  // The checkpoints that a later exploit or promotion may name. They are kept, and their trials
+  // stay in memory, until they leave this set or the sweep ends. A TrialReported must not change
+  // the set.
   virtual const std::set<CheckpointId>& Retained() const {
     static const std::set<CheckpointId> none;
     return none;
   }
 
-  // Called for every event of the sweep, in order; changes come by it and by Adapt only. A
-  // TrialDecided may be another rule's than the scheduler's own: its reason names the rule.
+  // Called for every event of the sweep, in order. Only this and Adapt change the scheduler. A
+  // TrialDecided may come from another rule, which its reason names.
   virtual void Observe(const Event& event) = 0;
 
-  // The sweep was edited: other limits, ranges or options, of the same scheduler. What was observed
-  // stays. REQUIRES: the table makes a scheduler of this spec.
+  // The sweep was edited: its limits, ranges or options changed, but not the scheduler.
+  // Observations stay. REQUIRES: the table can make a scheduler for this spec.
   virtual void Adapt(const SweepSpec& spec) = 0;
 
-  // All that Observe has changed, as bytes, and back again into a scheduler of the same spec.
+  // Save writes everything that Observe has changed. Load reads it into a new scheduler for the
+  // same spec.
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
 
-  // The milestones shared by all trials, in order; empty when there are none.
+  // The milestones that all trials share, in order; empty if there are none.
   virtual std::vector<Step> Rungs() const { return {}; }
 };
 

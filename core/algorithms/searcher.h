@@ -6,33 +6,34 @@
 
 namespace attune {
 
-// Proposes configurations. Deterministic: the same events and proposal number give the same
-// suggestion. It sees neither clock nor I/O nor another thread.
+// Proposes configurations. It is deterministic: the same events and proposal number give the same
+// suggestion. It uses no clock, I/O or thread.
 class Searcher {
  public:
   virtual ~Searcher() = default;
 
-  // A configuration that is valid in the sweep's space; or Wait, and it is asked again after the
-  // next event of the sweep; or Exhausted. A searcher that waits while nothing of its sweep runs or
-  // is to run waits for nothing, and counts as exhausted.
+  // Returns a configuration that is valid in the sweep's space, or Wait, or Exhausted. After Wait, the
+  // searcher is asked again after the next event of the sweep. If it waits although no trial runs or
+  // will run, it counts as exhausted.
   //
-  // Randomness is keyed by the proposal number: trials that the searcher did not propose have none,
-  // and shift nothing.
+  // Random numbers depend on the proposal number, so trials that the searcher did not propose do not
+  // change them.
   virtual Suggestion Suggest(ProposalNumber proposal) const = 0;
 
-  // Whether a suggestion takes longer than a report may wait (a millisecond): then Suggest is
-  // called for a copy, on a thread of its own, and what it answers comes back as a command. Changes
-  // with what is observed only.
+  // Whether a suggestion takes longer than a millisecond, so that reports cannot wait for it. Then
+  // Suggest is called for a copy on another thread, and the answer comes back as a command. The result
+  // changes only in Observe and Adapt.
   virtual bool Thinks() const { return false; }
 
-  // Called for every event of the sweep, in order; changes come by it and by Adapt only.
+  // Called for every event of the sweep, in order. Only this and Adapt change the searcher.
   virtual void Observe(const Event& event) = 0;
 
-  // The sweep was edited: other limits, ranges or options, of the same searcher. What was observed
-  // stays. REQUIRES: the table makes a searcher of this spec.
+  // The sweep was edited: its limits, ranges or options changed, but not the searcher. Observations
+  // stay. REQUIRES: the table can make a searcher for this spec.
   virtual void Adapt(const SweepSpec& spec) = 0;
 
-  // All that Observe has changed, as bytes, and back again into a searcher of the same spec.
+  // Save writes everything that Observe has changed. Load reads it into a new searcher for the same
+  // spec.
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
 };

@@ -21,8 +21,8 @@ constexpr double kDeviationOfUniform = 0.288675;
 // The values that trials have of a parameter, in bins, and which of them are among the best.
 struct Column {
   std::vector<double> all;   // trials in each bin
-  std::vector<double> best;  // of these, the best
-  std::vector<double> at;    // where a bin lies among all, from 0 to 1; empty: there is no order
+  std::vector<double> best;  // how many of them are among the best
+  std::vector<double> at;    // the rank of each bin, from 0 to 1; empty: the values have no order
 };
 
 double Sum(const std::vector<double>& parts) {
@@ -45,14 +45,14 @@ Column ColumnOfList(const CategoricalDomain& list, const std::string& name,
   return column;
 }
 
-// A divergence does not change with the scale, so numbers stand by their rank: then all trials are
-// spread evenly, wherever the searcher went. Equal numbers lie in one bin.
+// The divergence does not depend on the scale, so numbers are replaced by their ranks, which are
+// spread evenly. Equal numbers are in the same bin.
 Column ColumnOfNumbers(const std::string& name, const std::vector<TrialResult>& results,
                        const std::vector<bool>& is_best) {
   std::vector<std::pair<double, bool>> numbers;
   for (size_t i = 0; i < results.size(); ++i) {
     const Value* value = results[i].config.Find(name);
-    const auto number = value == nullptr ? std::nullopt : Number(*value);
+    const auto number = value == nullptr ? std::nullopt : AsNumber(*value);
     if (number) numbers.emplace_back(*number, is_best[i]);
   }
   std::ranges::sort(numbers);
@@ -75,7 +75,7 @@ Column ColumnOfNumbers(const std::string& name, const std::vector<TrialResult>& 
   return column;
 }
 
-// How much of what lies in one bin is taken to lie in each.
+// The weights with which a value in the bin `from` is spread over all bins.
 std::vector<double> Kernel(const Column& column, size_t from, double width) {
   std::vector<double> kernel(column.all.size(), 0);
   if (column.at.empty()) {
@@ -91,8 +91,8 @@ std::vector<double> Kernel(const Column& column, size_t from, double width) {
   return kernel;
 }
 
-// The Pearson divergence of the best from all of which they are a part, less what as many drawn at
-// random from all of them have on average.
+// The Pearson divergence of the best trials from all trials, minus the average divergence of the
+// same number of trials that are drawn at random.
 double Divergence(const Column& column) {
   const double n = Sum(column.all);
   const double k = Sum(column.best);
@@ -112,18 +112,18 @@ double Divergence(const Column& column) {
     }
   }
   double divergence = 0;
-  double variance = 0;  // of one draw's kernel, beside the density
+  double variance = 0;  // of the kernel of one random draw around the density
   for (size_t i = 0; i < bins; ++i) {
     if (!(density[i] > 0)) continue;
     const double apart = density_of_best[i] - density[i];
     divergence += apart * apart / density[i];
     variance += (squares[i] - density[i] * density[i]) / density[i];
   }
-  // Drawn without putting back.
+  // (n - k) / (n - 1) corrects for drawing without replacement.
   return std::max(0.0, divergence - variance * (n - k) / (k * (n - 1)));
 }
 
-// Whether each is among the best; none where they cannot be told from the others.
+// Whether each result is among the best. None is if too few results have a finite value.
 std::vector<bool> BestOf(const Objective& objective, const std::vector<TrialResult>& results) {
   std::vector<double> values;
   for (const TrialResult& result : results) {

@@ -10,47 +10,47 @@
 
 namespace attune {
 
-// What became of a trial. In an objective a value that is missing or not finite is the worst.
+// The result of a trial. A value of an objective that is missing or not finite counts as the worst.
 struct TrialResult {
   Config config;
   Metrics metrics;
   TrialNumber trial = {};
-  bool complete = true;  // else it was cut short, or has failed
+  bool complete = true;  // false: it was stopped early, or has failed
   bool failed = false;
-  Step step = {};  // the deepest one reported
+  Step step = {};  // the largest step reported
 };
 
 struct Importance {
   std::string parameter;
-  double share = 0;  // of all parameters; they add up to 1
+  double share = 0;  // the shares of all parameters add up to 1
 };
 
 struct Importances {
-  int64_t trials = 0;                  // that were looked at
-  int64_t best = 0;                    // the best of them, held against all
+  int64_t trials = 0;                  // how many were analysed
+  int64_t best = 0;                    // how many of them count as the best
   std::vector<Importance> parameters;  // without constants; the most important first
-  std::string reason;                  // why there are none; else empty
+  std::string reason;                  // why there are no importances; else empty
 };
 
-// Fewer tell nothing.
+// With fewer results, importances would be meaningless.
 inline constexpr int64_t kFewestResults = 20;
 
-// How much each parameter decides about whether a trial is among the best: PED-ANOVA (Watanabe,
+// How strongly each parameter determines whether a trial is among the best: PED-ANOVA (Watanabe,
 // Bansal and Hutter, "PED-ANOVA: Efficiently quantifying hyperparameter importance in arbitrary
-// subspaces", IJCAI 2023), the Pearson divergence of a parameter's density among the best tenth
-// (five at least; of equal values all) from that among all. It is the variance that the parameter
-// alone explains of being among the best.
+// subspaces", IJCAI 2023). The importance is the Pearson divergence between a parameter's density
+// among the best tenth (at least five trials; ties are all included) and its density among all
+// trials. It equals the variance of "is among the best" that the parameter alone explains.
 //
-// - Numbers count by their rank among all trials, in some 50 bins, because a divergence does not
-//   change with the scale: how finely they are told apart follows where the searcher went. Listed
-//   values have no order. Both densities have one kernel's width (Scott's rule for all).
-// - What as many trials drawn at random would have is taken off: with few trials, and lists of many
-//   values, most of a divergence is chance.
-// - A parameter that exists beside some values of others only is compared among trials that have
-//   it. By the law of total variance that counts b² / a times, where a part a of all trials and a
-//   part b of the best have it: that it exists is its parent's doing.
+// - Numbers are replaced by their ranks among all trials, in about 50 bins. The divergence does not
+//   depend on the scale, and ranks give a finer resolution where the searcher has tried more values.
+//   Listed values have no order. Both densities use the same kernel width (Scott's rule for all).
+// - The divergence that the same number of randomly drawn trials would have on average is subtracted.
+//   With few trials and long lists of values, most of a divergence is chance.
+// - A parameter that is not always active is compared only among the trials that have it. Let a be
+//   the fraction of all trials that have it, and b that of the best trials. By the law of total
+//   variance, the divergence is multiplied by b² / a, because the parent decides whether it exists.
 //
-// The answer is about the trials that there are: what the searcher has not tried does not count.
+// The importances describe only the trials that were run.
 Importances ImportancesOf(const SearchSpace& space, const Objective& objective,
                           const std::vector<TrialResult>& results);
 

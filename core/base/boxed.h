@@ -5,9 +5,8 @@
 
 namespace attune {
 
-// A value that lies elsewhere: as small as a pointer where it is held, and copied with its holder.
-// For what is large and seldom in a variant whose other members are small. Empty only once moved
-// from.
+// A value on the heap that is copied together with its holder. The holder stores only a pointer, so
+// a large and rare member does not enlarge a variant. A Boxed is empty only after a move from it.
 template <class T>
 class Boxed {
  public:

@@ -11,17 +11,19 @@
 namespace attune {
 namespace {
 
-// ln 2 as a sum of which the first part has trailing zeros, so that a multiple of it is exact.
+// ln 2 as a sum of two parts. The first one has trailing zeros, so small multiples of it are exact.
 constexpr double kLn2High = 0x1.62e42fee00000p-1;
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 
-double PowerOfTwo(int64_t exponent) {  // REQUIRES: of a normal number
+// REQUIRES: the result is a normal number.
+double PowerOfTwo(int64_t exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
 }
 
-// Numbers, or vectors of the compiler's, of which each lane is computed as one number would be.
+// `x` is a number or a SIMD vector; each lane is computed like a single number. The coefficient of
+// the highest power comes first.
 template <int N, class T>
-T Polynomial(const double (&coefficients)[N], T x) {  // highest power first
+T Polynomial(const double (&coefficients)[N], T x) {
   T sum = T{} + coefficients[0];
   for (int i = 1; i < N; ++i) sum = sum * x + coefficients[i];
   return sum;
@@ -60,7 +62,7 @@ double ScaledErfc(double y) {
   return (kInverseRootPi - tail) / y;
 }
 
-// exp(-y²) without the error of squaring: y is split at its sixteenths.
+// exp(-y²). To avoid the rounding error of y², y is split into a multiple of 1/16 and a rest.
 double ExpOfMinusSquare(double y) {
   const double head = std::floor(y * 16) / 16;
   const double rest = (y - head) * (y + head);
@@ -71,8 +73,8 @@ double ExpOfMinusSquare(double y) {
 
 namespace {
 
-// The range is reduced to |r| <= ln 2 / 2, where the Taylor series converges fast. What is left is
-// a power of two: adding the large number rounds to a multiple of one.
+// The argument is reduced to |r| <= ln 2 / 2, where the Taylor series converges fast, times a power
+// of two. Adding and subtracting kRounding rounds a number to an integer.
 constexpr double kPerLn2 = 1.44269504088896340736;
 constexpr double kRounding = 0x1.8p52;
 constexpr double kTaylor[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
@@ -93,7 +95,7 @@ double Exp(double x) {
   if (x > 709.782712893384) return kInfinity;
   if (x < -745.2) return 0;
   const double k = (x * kPerLn2 + kRounding) - kRounding;
-  // In two factors, because the result may be the largest number or a subnormal one.
+  // Two factors, because one power of two could overflow or underflow although the result does not.
   const auto exponent = static_cast<int64_t>(k);
   const int64_t half = exponent / 2;
   return ExpOfRest(x, k) * PowerOfTwo(half) * PowerOfTwo(exponent - half);
@@ -102,8 +104,8 @@ double Exp(double x) {
 double LogOfSum(std::span<const double> logs) {
   using Double2 = double __attribute__((vector_size(16)));
   using Int2 = int64_t __attribute__((vector_size(16)));
-  constexpr double kLeast =
-      -700;  // less adds nothing to a sum of at least 1, and is no normal number
+  // The exponential of a smaller number would be subnormal, and adds nothing to a sum of at least 1.
+  constexpr double kLeast = -700;
   const double most = *std::ranges::max_element(logs);
   double sum = 0;
   for (size_t i = 0; i < logs.size(); i += 2) {
@@ -143,7 +145,7 @@ double Log(double x) {
   constexpr double kSeries[] = {2.0 / 21, 2.0 / 19, 2.0 / 17, 2.0 / 15, 2.0 / 13,
                                 2.0 / 11, 2.0 / 9,  2.0 / 7,  2.0 / 5,  2.0 / 3};
   const double half_square = 0.5 * f * f;
-  // ln(1+f) = f - f²/2 + s·(f²/2 + the rest of the series): most of the digits stand in f.
+  // ln(1+f) = f - f²/2 + s·(f²/2 + the rest of the series); f has most of the digits.
   const double rest = s * (half_square + z * Polynomial(kSeries, z));
   const auto k = static_cast<double>(exponent);
   return k * kLn2High + (f - (half_square - (rest + k * kLn2Low)));
@@ -172,7 +174,7 @@ double NormalMass(double low, double high) {
 
 double NormalQuantile(double tail) {
   double low = 0;
-  double high = 38;  // less than any normal number lies beyond
+  double high = 38;  // the probability beyond it is smaller than any normal number
   for (int i = 0; i < 56; ++i) {
     const double middle = (low + high) / 2;
     (NormalCdf(-middle) > tail ? low : high) = middle;

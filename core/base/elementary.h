@@ -2,11 +2,11 @@
 
 #include <span>
 
-// Elementary functions that give the same bits on every machine. The mathematical library picks
-// other code paths for other processors, and its last bit changes with its version; a proposal or a
-// verdict that hangs on that bit would not come again after a move to another host. Here is nothing
-// but IEEE 754 additions, multiplications, divisions and square roots in a fixed order, and the
-// build forbids contracting them (cmake/AttuneBuild.cmake).
+// Elementary functions that give the same bits on every machine. The last bits of the standard
+// mathematical library depend on the processor and on the library's version. A proposal or a verdict
+// that depends on such a bit could differ after a move to another host. These functions use only
+// IEEE 754 additions, multiplications, divisions and square roots in a fixed order. The build
+// forbids the compiler to contract them (cmake/AttuneBuild.cmake).
 namespace attune {
 
 // Natural exponential, within 2 units in the last place; 0 below -745, infinity above 709.78. NaN
@@ -16,8 +16,8 @@ double Exp(double x);
 // Natural logarithm, within 2 units in the last place; -infinity for 0, NaN below and for NaN.
 double Log(double x);
 
-// The logarithm of the sum of the exponentials of some numbers, added in their order. REQUIRES: at
-// least one, and none that is infinite or NaN.
+// The logarithm of the sum of the exponentials of `logs`, added in their order. REQUIRES: `logs` has
+// at least one number, and all are finite.
 double LogOfSum(std::span<const double> logs);
 
 // Distribution function of the standard normal, by the rational approximations of Cody ("Rational
@@ -25,12 +25,11 @@ double LogOfSum(std::span<const double> logs);
 // error below 1e-14 where the result is a normal number.
 double NormalCdf(double z);
 
-// How much of a normal distribution lies within [low, high], in units of its deviation from its
-// mean, without losing the digits of a far tail. REQUIRES: low <= high.
+// The probability that a standard normal variable lies within [low, high]. It stays accurate far
+// from the mean. REQUIRES: low <= high.
 double NormalMass(double low, double high);
 
-// The z beyond which so much of the standard normal lies: NormalCdf(-z) = tail, as near as
-// bisection comes. REQUIRES: 0 < tail <= 0.5.
+// The z for which NormalCdf(-z) = tail, to the precision of a bisection. REQUIRES: 0 < tail <= 0.5.
 double NormalQuantile(double tail);
 
 }  // namespace attune

@@ -9,8 +9,7 @@
 namespace attune {
 namespace {
 
-// Digits as ToString prints them: no sign, no leading zero, within the type.
-// A number without leading zeros.
+// Parses digits as ToString prints them: without sign or leading zeros, and within the type's range.
 template <class T>
 std::optional<T> ParseIdNumber(std::string_view text) {
   if (text.size() > 1 && text.front() == '0') return std::nullopt;

@@ -9,7 +9,7 @@
 
 namespace attune {
 
-// A number that does not turn into another kind of number by itself.
+// A number of one kind. It does not convert implicitly to a number of another kind.
 template <class Tag, class Rep>
 struct Strong {
   Rep value{};
@@ -21,15 +21,16 @@ struct Strong {
 
 using SweepId = Strong<struct SweepTag, uint64_t>;            // from 1; printed s1, s2, …
 using TrialNumber = Strong<struct TrialTag, uint32_t>;        // from 0, within its sweep
-using ProposalNumber = Strong<struct ProposalTag, uint32_t>;  // of a searcher, from 0, in a sweep
+using ProposalNumber = Strong<struct ProposalTag, uint32_t>;  // from 0, within its sweep
 using Epoch = Strong<struct EpochTag, uint64_t>;  // lease epoch, from 1, over all attempts
-using Incarnation = Strong<struct IncarnationTag, uint64_t>;  // of an executor, from 1, over all
+// Numbers the processes of all executors, from 1.
+using Incarnation = Strong<struct IncarnationTag, uint64_t>;
 using EventSeq = Strong<struct SeqTag, uint64_t>;             // place in the log, from 1
 using LogIdentity = Strong<struct LogIdentityTag, uint64_t>;  // random, below 2^53; 0: none
-using Step = Strong<struct StepTag, int64_t>;  // of training, from 1; 0 is before any
+using Step = Strong<struct StepTag, int64_t>;  // training step, from 1; 0 is before the first one
 using Seconds = Strong<struct SecondsTag, double>;
 
-// Wall clock, microseconds since 1970. Always an argument: core reads no clock.
+// Wall clock time in microseconds since 1970. It is always an argument, because core reads no clock.
 struct Time {
   int64_t us = 0;
   auto operator<=>(const Time&) const = default;
@@ -50,7 +51,7 @@ struct AttemptId {
   auto operator<=>(const AttemptId&) const = default;
 };
 
-// A trial's checkpoint at a step, by the attempt that saved it.
+// Names a checkpoint by its trial, the attempt that saved it, and its step.
 struct CheckpointId {
   TrialId trial;
   uint32_t attempt = 0;

@@ -18,7 +18,7 @@ uint64_t HashText(std::string_view text) {
 }
 
 // The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every input bit moves every
-// output bit, so that seeds 1, 2, 3 give keys that have nothing in common.
+// output bit, so that seeds 1, 2, 3 give unrelated keys.
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -47,8 +47,8 @@ std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint3
   return counter;
 }
 
-// Seed and purpose make the key. The trial has a word of the counter to itself, so two trials never
-// share a block; the lower two words count blocks.
+// Seed and purpose make the key. One word of the counter holds only the trial, so two trials never
+// share a block. The two lower words count blocks.
 RandomStream::RandomStream(uint64_t seed, TrialNumber trial, std::string_view purpose) {
   const uint64_t key = Mix(Mix(seed) ^ HashText(purpose));
   key_ = {Low(key), High(key)};
@@ -80,7 +80,7 @@ int64_t RandomStream::Integer(int64_t low, int64_t high) {
   const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;
   if (count == 0) return static_cast<int64_t>(Bits());  // all 2^64 integers
 
-  // The lowest 2^64 mod count draws would be one too many for some remainders: draw again.
+  // The lowest 2^64 mod count draws would make some remainders more likely, so they are redrawn.
   const uint64_t surplus = (0 - count) % count;
   uint64_t bits = Bits();
   while (bits < surplus) bits = Bits();

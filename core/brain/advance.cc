@@ -15,17 +15,17 @@
 namespace attune {
 namespace {
 
-// One of the sweep's limits was reached: what runs leaves at its next report.
+// If the sweep has reached a limit, running trials stop at their next report.
 void StopAtLimit(const Sweep& sweep, Time now, Facts& facts) {
   if (sweep.stopping_as || sweep.state == SweepState::kPaused) return;
   const auto limit = LimitReached(sweep, sweep.spec.stop, now);
   if (!limit) return;
-  WindDown(sweep, SweepState::kCompleted, limit->text, TrialState::kStopped, facts);
+  BeginStopping(sweep, SweepState::kCompleted, limit->text, TrialState::kStopped, facts);
   YieldTrials(sweep, Verdict::Stop({.rule = limit->rule, .text = "stopped: " + limit->text}),
               facts);
 }
 
-// Whoever asked for a trial and tells nothing of it any more is gone: it waits for another.
+// If a client has sent nothing about its trial for too long, the trial waits for another client.
 void EndLease(const Sweep& sweep, Time now, Facts& facts) {
   if (sweep.leases.empty() || sweep.leases.begin()->first > now) return;
   const Trial& trial = *sweep.Find(sweep.leases.begin()->second);
@@ -36,39 +36,39 @@ void EndLease(const Sweep& sweep, Time now, Facts& facts) {
                 FormatShort(trial.live->lease.value) + " s: its asker is gone",
             now, facts);
   } else {
-    EndWaiting(sweep, trial, facts);
+    EndIfWaiting(sweep, trial, facts);
   }
 }
 
 void DropSurplus(const Sweep& sweep, Facts& facts) {
   if (sweep.surplus.empty()) return;
   const Trial& trial = *sweep.Find(*sweep.surplus.begin());
-  const KeptCheckpoint& kept = *Surplus(sweep, trial);
-  const bool anew = kept.attempt <= trial.earlier_attempts;
+  const KeptCheckpoint& kept = *FindSurplus(sweep, trial);
+  const bool before_start = kept.attempt <= trial.earlier_attempts;
   facts.push_back(CheckpointDropped{
       .checkpoint = {trial.id, kept.attempt, kept.ref.step},
       .executor = kept.executor,
       .path = kept.ref.path,
-      .reason = anew ? "its trial has begun anew, and nothing refers to it"
-                     : "newer and better ones are kept, and nothing refers to it"});
+      .reason = before_start ? "its trial has begun anew, and nothing refers to it"
+                             : "newer and better ones are kept, and nothing refers to it"});
 }
 
-constexpr size_t kEndedAtOnce = 1'000;
+constexpr size_t kMaxEndedAtOnce = 1'000;  // trials that one call of EndPaused ends
 
 void EndPaused(const Sweep& sweep, const std::string& reason, Facts& facts) {
   for (const auto& [number, trial] : sweep.trials) {
     if (trial.state != TrialState::kPaused) continue;
-    if (facts.size() >= kEndedAtOnce) return;  // the others next time
+    if (facts.size() >= kMaxEndedAtOnce) return;  // the next call ends the others
     const std::string at = "paused at step " + std::to_string(trial.last_step.value) + ", and ";
     EndTrial(trial, TrialState::kStopped, at + reason, facts);
   }
 }
 
-// What only the scheduler still has a use for is of no use to a sweep that is over.
+// When a sweep ends, checkpoints are dropped that only the scheduler retains.
 void DropRetained(const Sweep& sweep, Facts& facts) {
   for (const CheckpointId& id : sweep.retained) {
     const KeptCheckpoint* kept = sweep.Find(id);
-    if (kept == nullptr || !OnlyRetained(sweep, id)) continue;
+    if (kept == nullptr || !IsOnlyRetained(sweep, id)) continue;
     facts.push_back(
         CheckpointDropped{.checkpoint = id,
                           .executor = kept->executor,
@@ -84,22 +84,22 @@ std::string NoFiniteReport(const Sweep& sweep) {
               : "in each report some metric of the sweep is NaN or infinite");
 }
 
-// How the sweep has ended; nothing when it has not. Trials that nobody promoted end before it.
+// Ends the sweep if nothing more can happen in it. Paused trials that were not promoted end first.
 void End(const Sweep& sweep, Time now, Facts& facts) {
   if (!sweep.live.empty() || !sweep.pending.empty()) return;
   std::string reason = sweep.reason;
   std::string unpromoted = "not promoted by the end of the sweep";
   if (!sweep.stopping_as) {
     if (sweep.state == SweepState::kPaused || HasNext(sweep, now)) return;
-    if (sweep.thinking && MayCreate(sweep)) return;  // a trial is to come
-    const NextUp next = WhatIsNext(sweep, now);
+    if (sweep.thinking && MayCreate(sweep)) return;  // the searcher may propose a trial
+    const NextAction next = ChooseNextAction(sweep, now);
     const NextMove& move = std::get<NextMove>(next);
     if (const auto* done = std::get_if<Done>(&move)) {
       reason = done->text;
       unpromoted = "not promoted: " + reason;
     }
     if (const auto* wait = std::get_if<Wait>(&move)) {
-      // No event can come that it waits for; the end of its paused trials is one.
+      // No event can come that the scheduler waits for, except the ends of the paused trials.
       reason = "the scheduler " + sweep.spec.scheduler.name +
                " waits while nothing runs that it could wait for" +
                (wait->text.empty() ? "" : ": " + wait->text);
@@ -120,9 +120,9 @@ void End(const Sweep& sweep, Time now, Facts& facts) {
   }
 }
 
-// Lost executors do not pile up; what one was to delete is given up with it.
+// Forgets an executor that was lost long ago, and the deletions that it still had to do.
 void ForgetLost(const State& state, Time now, const Agenda& agenda, Facts& facts) {
-  const auto& lost = agenda.Lost();
+  const auto& lost = agenda.LostExecutors();
   if (lost.empty()) return;
   const auto& [since, name] = *lost.begin();
   const bool long_ago = now.us - since.us >= kForgetLostAfterUs;
@@ -151,7 +151,7 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
   for (const SweepId id : agenda.Sweeps(now)) {
     const Sweep* sweep = state.Find(id);
     if (sweep == nullptr) {
-      agenda.Drop(id);
+      agenda.RemoveSweep(id);
       continue;
     }
     DropSurplus(*sweep, facts);
@@ -159,7 +159,7 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
     if (facts.empty()) EndLease(*sweep, now, facts);
     if (facts.empty()) End(*sweep, now, facts);
     if (!facts.empty()) return facts;
-    agenda.Rest(state, *sweep, now);
+    agenda.SetIdle(state, *sweep, now);
   }
   EndQuarantine(state, now, agenda, facts);
   if (facts.empty()) StartGang(state, reachable, now, agenda, facts);
@@ -169,7 +169,7 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
 
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now) {
   Agenda agenda;
-  agenda.Take(state, {.all = true});
+  agenda.Update(state, {.all = true});
   return Advance(state, reachable, now, agenda);
 }
 
@@ -182,7 +182,7 @@ std::optional<Time> Due(const State& state, Time now) {
     if (const auto due = DueOf(sweep, now)) consider(*due);
   }
   for (const auto& [name, executor] : state.executors) {
-    if (Forgettable(executor)) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
+    if (CanBeForgotten(executor)) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
     if (executor.quarantine) consider(executor.quarantine->until);
   }
   return first;

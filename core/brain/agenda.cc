@@ -8,8 +8,8 @@
 namespace attune {
 namespace {
 
-// A budget of GPU-hours is a sum of many numbers: from so long before it is used up the sweep is
-// looked at whenever anything is.
+// The end of a budget of GPU-hours is computed with rounding errors. A sweep is looked at in every
+// pass from this long before its deadline.
 constexpr int64_t kRoundingUs = 10'000;
 
 double DominantShare(const Occupied& used, const Occupied& total) {
@@ -52,32 +52,32 @@ std::optional<Time> DueOf(const Sweep& sweep, Time now) {
   return first;
 }
 
-// ---- what has changed -----------------------------------------------------------------------
+// ---- updates after changes ------------------------------------------------------------------
 
-void Agenda::Take(const State& state, const Touched& touched) {
-  if (touched.all) return TakeAll(state);
-  sweeps_.insert(touched.sweeps.begin(), touched.sweeps.end());
-  for (const SweepId id : touched.sweeps) {
-    TakeUse(state, id);
-    TakeSmall(state, id);
+void Agenda::Update(const State& state, const ChangedParts& changed) {
+  if (changed.all) return UpdateAll(state);
+  sweeps_.insert(changed.sweeps.begin(), changed.sweeps.end());
+  for (const SweepId id : changed.sweeps) {
+    UpdateUse(state, id);
+    UpdateSmallGangs(state, id);
   }
-  for (const std::string& name : touched.executors) TakeExecutor(state, name);
-  if (touched.reservation) TakeReservation(state);
+  for (const std::string& name : changed.executors) UpdateExecutor(state, name);
+  if (changed.reservation) UpdateReservation(state);
 }
 
-void Agenda::TakeAll(const State& state) {
+void Agenda::UpdateAll(const State& state) {
   *this = Agenda();
   for (const auto& [id, sweep] : state.sweeps) {
     sweeps_.insert(id);
-    TakeUse(state, id);
-    TakeSmall(state, id);
+    UpdateUse(state, id);
+    UpdateSmallGangs(state, id);
   }
-  for (const auto& [name, executor] : state.executors) TakeExecutor(state, name);
-  TakeReservation(state);
+  for (const auto& [name, executor] : state.executors) UpdateExecutor(state, name);
+  UpdateReservation(state);
 }
 
-// What the sweep uses now, and with it its owner.
-void Agenda::TakeUse(const State& state, SweepId id) {
+// Updates the resources that the sweep, and so its owner, uses.
+void Agenda::UpdateUse(const State& state, SweepId id) {
   const Sweep* sweep = state.Find(id);
   const auto known = use_of_.find(id);
   if (known != use_of_.end()) {
@@ -89,7 +89,7 @@ void Agenda::TakeUse(const State& state, SweepId id) {
   use_of_[id] = {sweep->owner, sweep->used};
 }
 
-void Agenda::TakeSmall(const State& state, SweepId id) {
+void Agenda::UpdateSmallGangs(const State& state, SweepId id) {
   const Sweep* sweep = state.Find(id);
   if (sweep != nullptr && !sweep->small.empty()) {
     small_.insert(id);
@@ -98,8 +98,8 @@ void Agenda::TakeSmall(const State& state, SweepId id) {
   }
 }
 
-void Agenda::TakeExecutor(const State& state, const std::string& name) {
-  unplaced_.insert(name);
+void Agenda::UpdateExecutor(const State& state, const std::string& name) {
+  outdated_.insert(name);
   const auto executor = state.executors.find(name);
   const bool known = executor != state.executors.end();
   std::optional<Present> present;
@@ -110,7 +110,7 @@ void Agenda::TakeExecutor(const State& state, const std::string& name) {
   const bool changed = before == present_.end() ? present.has_value() : present != before->second;
   if (changed) {
     shares_stale_ = true;
-    MoreRoom();  // also for those whose checkpoint has become unavailable
+    NoteMoreRoom();  // also for trials whose checkpoint has become unavailable
     if (before != present_.end()) {
       Add(AllOf(before->second.total), -1, total_);
       present_.erase(before);
@@ -127,13 +127,13 @@ void Agenda::TakeExecutor(const State& state, const std::string& name) {
     lost_.erase({since->second, name});
     lost_at_.erase(since);
   }
-  if (known && Forgettable(executor->second)) {
+  if (known && CanBeForgotten(executor->second)) {
     lost_.emplace(executor->second.lost_at, name);
     lost_at_.emplace(name, executor->second.lost_at);
   }
 }
 
-void Agenda::TakeReservation(const State& state) {
+void Agenda::UpdateReservation(const State& state) {
   const auto before = reserver_;
   reserver_.reset();
   if (state.reservation) reserver_ = state.reservation->sweep;
@@ -141,10 +141,10 @@ void Agenda::TakeReservation(const State& state) {
     const Sweep* sweep = id ? state.Find(*id) : nullptr;
     if (sweep != nullptr && HasTurn(*id)) SetTurn(state, *sweep);
   }
-  MoreRoom();
+  NoteMoreRoom();
 }
 
-void Agenda::MoreRoom() {
+void Agenda::NoteMoreRoom() {
   without_room.clear();
   without_growth.clear();
   may_start_ = true;
@@ -162,26 +162,28 @@ std::vector<SweepId> Agenda::Sweeps(Time now) {
   return {sweeps_.begin(), sweeps_.end()};
 }
 
-// A gang that needs less time than before may start or grow on an executor that ends soon. One that
-// needs more time may do so on an executor that never had that much.
-void Agenda::NoteNeeds(const State& state, const Sweep& sweep) {
-  const Seconds needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
-  const Seconds before = std::exchange(needs_of_.try_emplace(sweep.id, needs).first->second, needs);
+// A gang that needs less time than before may start or grow on an executor that ends soon. A gang
+// that needs more time may do so on an executor whose whole lifetime is shorter than that.
+void Agenda::NoteMinRuntime(const State& state, const Sweep& sweep) {
+  const Seconds needs = state.ending.empty() ? Seconds(0) : MinRuntimeOf(sweep);
+  const Seconds before =
+      std::exchange(min_runtime_of_.try_emplace(sweep.id, needs).first->second, needs);
   if (needs == before) return;
   may_start_ = true;
   without_growth.clear();
 }
 
-void Agenda::Rest(const State& state, const Sweep& sweep, Time now) {
-  NoteNeeds(state, sweep);
+void Agenda::SetIdle(const State& state, const Sweep& sweep, Time now) {
+  NoteMinRuntime(state, sweep);
   if (sweep.spec.External() || !MayStart(sweep) || !HasNext(sweep, now)) {
-    NoTurn(sweep.id);
+    RemoveTurn(sweep.id);
   } else {
-    may_start_ |= !HasTurn(sweep.id) || waiting_.contains(sweep.id) || choosy_.contains(sweep.id);
+    may_start_ |=
+        !HasTurn(sweep.id) || waiting_.contains(sweep.id) || host_limited_.contains(sweep.id);
     SetTurn(state, sweep);
   }
   waiting_.erase(sweep.id);
-  choosy_.erase(sweep.id);  // The next round marks it again if it still is.
+  host_limited_.erase(sweep.id);  // the next round marks it again if necessary
   Forget(sweep.id);
   const auto deadline = Deadline(sweep);
   if (deadline && deadline->us - kRoundingUs <= now.us) sweeps_.insert(sweep.id);
@@ -195,12 +197,12 @@ void Agenda::Rest(const State& state, const Sweep& sweep, Time now) {
   }
 }
 
-void Agenda::Drop(SweepId sweep) {
-  NoTurn(sweep);
+void Agenda::RemoveSweep(SweepId sweep) {
+  RemoveTurn(sweep);
   Forget(sweep);
   waiting_.erase(sweep);
-  choosy_.erase(sweep);
-  needs_of_.erase(sweep);
+  host_limited_.erase(sweep);
+  min_runtime_of_.erase(sweep);
   use_of_.erase(sweep);
 }
 
@@ -247,14 +249,14 @@ void Agenda::SetTurn(const State& state, const Sweep& sweep) {
   turns.insert(turn);
 }
 
-void Agenda::NoTurn(SweepId sweep) {
+void Agenda::RemoveTurn(SweepId sweep) {
   const auto known = turn_of_.find(sweep);
   if (known == turn_of_.end()) return;
   owners_[use_of_.at(sweep).owner].turns.erase(known->second);
   turn_of_.erase(known);
 }
 
-Agenda::Line Agenda::InLine(const State& state) {
+Agenda::Line Agenda::MakeLine(const State& state) {
   if (std::exchange(shares_stale_, false)) {
     for (const auto& [id, turn] : turn_of_) SetTurn(state, *state.Find(id));
   }
@@ -264,49 +266,50 @@ Agenda::Line Agenda::InLine(const State& state) {
   return line;
 }
 
-void Agenda::Line::Add(const Rest& rest) {
-  if (rest.next == rest.end) return;
-  const auto& [priority, reserves, share, sweep] = *rest.next;
-  first_.emplace(std::tuple(priority, reserves, rest.share, share, sweep), rest);
+void Agenda::Line::Add(const OwnerTurns& turns) {
+  if (turns.next == turns.end) return;
+  const auto& [priority, reserves, share, sweep] = *turns.next;
+  owners_.emplace(std::tuple(priority, reserves, turns.share, share, sweep), turns);
 }
 
 std::optional<SweepId> Agenda::Line::Next() {
-  if (first_.empty()) return std::nullopt;
-  const auto first = first_.begin();
+  if (owners_.empty()) return std::nullopt;
+  const auto first = owners_.begin();
   const SweepId sweep = std::get<SweepId>(first->first);
-  Rest rest = first->second;
-  first_.erase(first);
-  ++rest.next;
-  Add(rest);
+  OwnerTurns turns = first->second;
+  owners_.erase(first);
+  ++turns.next;
+  Add(turns);
   return sweep;
 }
 
-Hosts& Agenda::HostsToTry(const State& state, const Reachable& reachable) {
-  for (const std::string& name : std::exchange(unplaced_, {})) PutHost(state, reachable, name);
-  if (look_again_ || ((may_start_ || !small_.empty() || !choosy_.empty()) && !asked_)) {
-    for (const auto& [name, total] : present_) PutHost(state, reachable, name);
-    look_again_ = false;
+Hosts& Agenda::UpdateHosts(const State& state, const Reachable& reachable) {
+  for (const std::string& name : std::exchange(outdated_, {})) UpdateHost(state, reachable, name);
+  if (recheck_reachable_ ||
+      ((may_start_ || !small_.empty() || !host_limited_.empty()) && !asked_)) {
+    for (const auto& [name, total] : present_) UpdateHost(state, reachable, name);
+    recheck_reachable_ = false;
     asked_ = true;
   }
   hosts_.Unmask();
   return hosts_;
 }
 
-void Agenda::PutHost(const State& state, const Reachable& reachable, const std::string& name) {
+void Agenda::UpdateHost(const State& state, const Reachable& reachable, const std::string& name) {
   const auto executor = state.executors.find(name);
   const bool known = executor != state.executors.end() && !executor->second.lost;
   const Reach reach = known ? reachable(name) : Reach(false);
   if (!reach.sends) {
-    seen_.erase(name);
-  } else if (seen_.insert(name).second) {
-    MoreRoom();  // for those whose checkpoint it can send
+    senders_.erase(name);
+  } else if (senders_.insert(name).second) {
+    NoteMoreRoom();  // for trials whose checkpoint it can send
   }
   if (reach.takes && TakesGangs(executor->second)) {
-    if (hosts_.Put(executor->second.host)) MoreRoom();
+    if (hosts_.Update(executor->second.host)) NoteMoreRoom();
   } else if (hosts_.Remove(name)) {
     without_room.clear();
-    // A trial that avoided an executor for the sake of this one may start there now.
-    may_start_ |= !choosy_.empty();
+    // A trial may have avoided another executor only because this one was available.
+    may_start_ |= !host_limited_.empty();
   }
 }
 

@@ -15,121 +15,120 @@
 
 namespace attune {
 
-// What may follow from a state, so that Advance looks at nothing that cannot have changed since it
-// looked last. It is made of the state, of what has changed in it (State::touched) and of time
-// alone: with a fresh agenda the same follows, only later.
+// Remembers what Advance must look at again, so that its cost depends only on what has changed. An
+// agenda is derived from the state, its changes (State::touched) and the time. With a new agenda,
+// Advance gives the same result, but is slower.
 class Agenda {
  public:
-  // Takes in what has changed; then nothing counts as changed. The state stays where it is.
-  void Take(const State& state, const Touched& touched);
+  // Updates the agenda after these changes. REQUIRES: the state stays at the same address.
+  void Update(const State& state, const ChangedParts& changed);
 
-  // What is reachable may have changed: it is asked again, even if nothing else has changed.
-  void LookAgain() { look_again_ = true; }
-  // What was asked before may be out of date.
+  // The set of reachable executors may have changed, so the next pass asks for it again.
+  void RecheckReachable() { recheck_reachable_ = true; }
+  // Answers about reachable executors from an earlier pass may be out of date.
   void BeginPass() { asked_ = false; }
 
-  // ---- sweeps, and what follows from each alone --------------------------------------------
+  // ---- sweeps, and the consequences of each alone ------------------------------------------
 
-  // The sweeps to look at, by now.
+  // The sweeps to look at now.
   std::vector<SweepId> Sweeps(Time now);
-  // Nothing follows from the sweep alone: it rests until it is touched, or due.
-  void Rest(const State& state, const Sweep& sweep, Time now);
-  void Drop(SweepId sweep);  // it has ended
+  // Nothing follows from the sweep alone until it changes or becomes due.
+  void SetIdle(const State& state, const Sweep& sweep, Time now);
+  void RemoveSweep(SweepId sweep);  // the sweep has ended
 
-  // As Due of the state (core/brain/decide.h).
+  // Like Due of the state (core/brain/decide.h).
   std::optional<Time> Due(const State& state, Time now) const;
 
   // ---- gangs -------------------------------------------------------------------------------
 
-  // Whose turn comes first among an owner's sweeps: of the highest priority, then the one for which
-  // slots are reserved, then of the smallest dominant share, then the oldest.
+  // The order of an owner's sweeps: the highest priority first, then the sweep with a reservation,
+  // then the smallest dominant share, then the oldest.
   using Turn = std::tuple<int, bool, double, SweepId>;
 
-  // Walks the sweeps that have something to start, in the order in which they are served: that of
-  // their turns, but that before a sweep's own share its owner's counts.
+  // The sweeps that have something to start, in the order in which they are served: by their turns,
+  // except that the dominant share of the owner counts before that of the sweep.
   class Line {
    public:
-    std::optional<SweepId> Next();  // nullopt: that was the last
+    std::optional<SweepId> Next();  // nullopt at the end
 
    private:
     friend class Agenda;
-    struct Rest {
+    struct OwnerTurns {
       double share = 0;  // of the owner
       std::set<Turn>::const_iterator next, end;
     };
-    void Add(const Rest& rest);
+    void Add(const OwnerTurns& turns);
 
-    std::map<std::tuple<int, bool, double, double, SweepId>, Rest> first_;  // of each owner
+    // The next turns of each owner, by the first of them.
+    std::map<std::tuple<int, bool, double, double, SweepId>, OwnerTurns> owners_;
   };
-  // REQUIRES: no turn changes while it is walked.
-  Line InLine(const State& state);
+  // REQUIRES: no turn changes while the line is in use.
+  Line MakeLine(const State& state);
   bool HasTurn(SweepId sweep) const { return turn_of_.contains(sweep); }
 
-  // Its searcher waits: it starts nothing before something happens to it.
-  void LetWait(SweepId sweep) { waiting_.insert(sweep); }
-  bool Waits(SweepId sweep) const { return waiting_.contains(sweep); }
-  // It may not start just anywhere: a trial of it waits for executors of its own, or avoids some.
-  void MarkChoosy(SweepId sweep) { choosy_.insert(sweep); }
+  // The searcher of the sweep waits, so the sweep starts nothing before its next event.
+  void MarkWaiting(SweepId sweep) { waiting_.insert(sweep); }
+  bool IsWaiting(SweepId sweep) const { return waiting_.contains(sweep); }
+  // A trial of the sweep cannot start on every executor: it waits for some of them, or avoids some.
+  void MarkHostLimits(SweepId sweep) { host_limited_.insert(sweep); }
 
-  // The executors that can be reached, unmasked.
-  Hosts& HostsToTry(const State& state, const Reachable& reachable);
-  // False: no gang can start there that could not before.
+  // The reachable executors that take gangs, without masks.
+  Hosts& UpdateHosts(const State& state, const Reachable& reachable);
+  // False if nothing has changed since a round found that no gang can start.
   bool MayStartGang() const { return may_start_; }
-  void NothingStarts() { may_start_ = false; }
+  void NoteNothingStarts() { may_start_ = false; }
 
-  // A kind of gang that has found no room, and whether some executor is large enough for it. There
-  // is none until something changes.
+  // Kinds of gangs that did not fit, and whether some executor is large enough for them. Any
+  // relevant change clears this map.
   struct Kind {
     int workers = 0;
     Resources per_worker;
     int gpu_percent = 100;
     PlacementPolicy placement = PlacementPolicy::kPack;
-    bool masked = false;  // slots are reserved before it
+    bool masked = false;  // the gang must not use reserved slots
     Requirements required;
-    double needs = 0;
+    double min_runtime = 0;  // GangRequest::min_runtime
     std::set<std::string> avoided;
     auto Key() const {
       return std::tie(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes,
-                      gpu_percent, placement, masked, required, needs, avoided);
+                      gpu_percent, placement, masked, required, min_runtime, avoided);
     }
     bool operator<(const Kind& other) const { return Key() < other.Key(); }
   };
   std::map<Kind, bool> without_room;
 
-  // The sweeps with gangs below their full size.
-  const std::set<SweepId>& WithSmallGangs() const { return small_; }
-  // The gangs of which it is known that there is no room for more workers, until something changes.
+  // The sweeps with gangs that have fewer workers than they ask for.
+  const std::set<SweepId>& SweepsWithSmallGangs() const { return small_; }
+  // Gangs that have no room for more workers. Any relevant change clears this set.
   std::set<Epoch> without_growth;
 
-  // ---- executors that are lost -------------------------------------------------------------
+  // ---- executors ---------------------------------------------------------------------------
 
-  // Since when, and which: those lost first come first.
-  const std::set<std::pair<Time, std::string>>& Lost() const { return lost_; }
+  // Lost executors that can be forgotten, by the time of the loss.
+  const std::set<std::pair<Time, std::string>>& LostExecutors() const { return lost_; }
 
-  // ---- executors in quarantine ----------------------------------------------------------------
-
-  // Until when.
-  const std::map<std::string, Time>& Quarantined() const { return quarantined_; }
+  // Quarantined executors, with the ends of their quarantines.
+  const std::map<std::string, Time>& QuarantinedExecutors() const { return quarantined_; }
 
  private:
-  void TakeAll(const State& state);
-  void TakeExecutor(const State& state, const std::string& name);
-  void TakeReservation(const State& state);
-  void TakeUse(const State& state, SweepId id);
-  void TakeSmall(const State& state, SweepId id);
+  void UpdateAll(const State& state);
+  void UpdateExecutor(const State& state, const std::string& name);
+  void UpdateReservation(const State& state);
+  void UpdateUse(const State& state, SweepId id);
+  void UpdateSmallGangs(const State& state, SweepId id);
   void SetTurn(const State& state, const Sweep& sweep);
-  void NoTurn(SweepId sweep);
+  void RemoveTurn(SweepId sweep);
   void Forget(SweepId sweep);
-  void PutHost(const State& state, const Reachable& reachable, const std::string& name);
-  void MoreRoom();
-  void NoteNeeds(const State& state, const Sweep& sweep);
+  void UpdateHost(const State& state, const Reachable& reachable, const std::string& name);
+  void NoteMoreRoom();
+  void NoteMinRuntime(const State& state, const Sweep& sweep);
 
   std::set<SweepId> sweeps_;  // to look at
   std::set<std::pair<Time, SweepId>> due_;
   std::map<SweepId, Time> due_of_;
 
   struct Owner {
-    Occupied used;  // by its sweeps together
+    Occupied used;  // by all sweeps of the owner
     std::set<Turn> turns;
   };
   struct Use {
@@ -140,8 +139,8 @@ class Agenda {
   std::map<SweepId, Use> use_of_;
   std::map<SweepId, Turn> turn_of_;
   std::set<SweepId> waiting_;
-  std::set<SweepId> choosy_;
-  std::map<SweepId, Seconds> needs_of_;  // how long its gangs must be able to run
+  std::set<SweepId> host_limited_;
+  std::map<SweepId, Seconds> min_runtime_of_;  // how long its gangs must be able to run
   std::set<SweepId> small_;
   std::optional<SweepId> reserver_;
 
@@ -152,14 +151,14 @@ class Agenda {
     bool operator==(const Present&) const = default;
   };
   std::map<std::string, Present> present_;  // executors that are not lost
-  Occupied total_;                          // of these
+  Occupied total_;                          // the sum of their resources
   bool shares_stale_ = false;               // total_ has changed since turns were made
 
   bool may_start_ = true;
-  bool look_again_ = true;
-  bool asked_ = false;              // in this pass, who can be reached
-  std::set<std::string> unplaced_;  // executors that hosts_ has as they were
-  std::set<std::string> seen_;      // executors that could be reached, drained ones too
+  bool recheck_reachable_ = true;
+  bool asked_ = false;              // this pass has asked which executors are reachable
+  std::set<std::string> outdated_;  // executors that have changed and are not yet updated in hosts_
+  std::set<std::string> senders_;   // executors that can send checkpoints, drained ones included
   Hosts hosts_;
 
   std::set<std::pair<Time, std::string>> lost_;
@@ -167,15 +166,15 @@ class Agenda {
   std::map<std::string, Time> quarantined_;
 };
 
-// As Advance of a state alone, and at no greater cost than what has changed. REQUIRES: the agenda
-// has taken in all that has changed.
+// Like Advance without an agenda, but its cost depends only on the changes. REQUIRES: the agenda
+// was updated after all changes.
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now, Agenda& agenda);
 
-// When, after `now`, time alone makes something follow from the sweep.
+// The first time after `now` when something follows from the sweep even without an event.
 std::optional<Time> DueOf(const Sweep& sweep, Time now);
 
-// An executor that has been lost for so long is forgotten, and the earlier ones of more than so
-// many: names are cheap, and would pile up. It had nothing left; if it comes back, it joins anew.
+// A lost executor is forgotten after this time, or earlier if there are too many, so that old names
+// do not accumulate. It can join again later.
 inline constexpr int64_t kForgetLostAfterUs = int64_t{7} * 24 * 3600 * 1'000'000;
 inline constexpr size_t kLostExecutors = 1'000;
 

@@ -17,7 +17,7 @@ namespace attune {
 
 namespace {
 
-// Whether two values are saved as the same bytes. Two NaNs are, although they are not equal.
+// Whether two values are saved as the same bytes. This is true for two NaNs, too.
 template <class T>
 bool AreSame(const T& a, const T& b) {
   ArchiveWriter one, other;
@@ -26,7 +26,7 @@ bool AreSame(const T& a, const T& b) {
   return one.Take() == other.Take();
 }
 
-// The part of a decision that people read.
+// The decision as text for a message.
 std::string Text(const Fact& fact) {
   if (const auto* decided = std::get_if<TrialDecided>(&fact))
     return std::string(Name(decided->verdict.kind)) + " (" + decided->verdict.reason.text + ")";
@@ -71,9 +71,9 @@ bool HasNeeded(const State& state, const Fact& fact) {
   return HasSweep(state, *SweepOf(fact), needs);
 }
 
-// ---- what events need in addition to their row -------------------------------------------------
+// ---- requirements of events in addition to their rows ------------------------------------------
 
-// Whether the searcher of the sweep is busy with the thought that the event answers.
+// Whether the searcher is computing the proposal that the event answers.
 bool IsThinking(const State& state, SweepId id, std::optional<EventSeq> thought) {
   const auto& thinking = state.Find(id)->thinking;
   return !thought || (thinking && thinking->position == *thought);
@@ -127,7 +127,7 @@ std::optional<std::string> CheckNumber(const Sweep& sweep, const TrialCreated& c
 
 // Whether the state has everything that Apply assumes of an event that a brain has written.
 bool CanFollow(const State& state, const Event& event) {
-  if (event.seq <= state.last_seq) return false;  // those between them may have been erased
+  if (event.seq <= state.last_seq) return false;  // gaps are allowed: events may have been erased
   if (!HasNeeded(state, event.fact)) return false;
   bool is_consistent = true;
   Dispatch<kAudit>(event.fact, [&](const auto& fact) -> decltype(void(IsConsistent(state, fact))) {
@@ -159,7 +159,7 @@ std::optional<std::string> Auditor::Next(const Event& event) {
   return fault;
 }
 
-// A suggestion of the searcher as it is now, or as it was when the thought began.
+// The suggestion of the current searcher, or of the searcher as it was at the ProposalBegun.
 Suggestion Auditor::Suggested(const Sweep& sweep, ProposalNumber proposal, bool thought) const {
   return thought ? ThoughtOf(state_, sweep).searcher->Suggest(proposal)
                  : sweep.searcher->Suggest(proposal);
@@ -171,8 +171,9 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
   const Sweep& sweep = *state_.Find(created.trial.sweep);
   if (auto fault = CheckNumber(sweep, created)) return fault;
   const ProposalNumber number = created.proposal.value_or(sweep.next_proposal);
-  const Suggestion proposed =
-      HasPoint(sweep) ? NextPoint(sweep) : Suggested(sweep, number, created.thought.has_value());
+  const Suggestion proposed = HasInitialPoint(sweep)
+                                  ? NextInitialPoint(sweep)
+                                  : Suggested(sweep, number, created.thought.has_value());
   const auto* again = std::get_if<Proposed>(&proposed);
   const std::string recorded = "trial " + ToString(created.trial) + " is recorded with ";
   const std::string here = "; at this place " + sweep.spec.searcher.name;
@@ -189,7 +190,7 @@ std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted
   ++verdicts_;
   Facts facts;
   const Sweep& sweep = *state_.Find(promoted.trial.sweep);
-  PassedOver over;  // trials that may wait for particular executors
+  SkippedTrials over;  // trials that may wait for particular executors
   for (const TrialNumber number : sweep.pending) {
     const Trial& trial = *sweep.Find(number);
     if (OriginOf(state_, trial).readers || !trial.avoided.empty()) over.insert(number);

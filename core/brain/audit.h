@@ -10,19 +10,20 @@
 
 namespace attune {
 
-// Derives the decisions of a log again, each from the events before it: every proposal of a
-// searcher, every verdict and promotion of a scheduler, and whatever else follows from a report.
+// Checks the decisions of a log. It derives each decision again from the events before it: every
+// proposal of a searcher, every verdict and promotion of a scheduler, and all other consequences of
+// a report.
 class Auditor {
  public:
-  // `algorithms` outlives the auditor.
+  // REQUIRES: `algorithms` outlives the auditor.
   explicit Auditor(const Algorithms& algorithms) : state_(algorithms) {}
 
-  // The next event of the log, from the first one on. A sentence when it is not what the brain
-  // decides at this position; there is no next one after an event that does not fit the others.
+  // Checks the next event of the log. Returns a message if the brain decides something else at this
+  // position. Do not continue after an event that is inconsistent with the earlier ones.
   std::optional<std::string> Next(const Event& event);
 
-  int64_t proposals() const { return proposals_; }  // checked so far
-  int64_t verdicts() const { return verdicts_; }    // and promotions
+  int64_t proposals() const { return proposals_; }  // how many were checked
+  int64_t verdicts() const { return verdicts_; }    // how many were checked, with promotions
 
  private:
   std::optional<std::string> CheckProposal(const TrialCreated& created);
@@ -33,7 +34,7 @@ class Auditor {
   void Expect(const TrialReported& reported, Time now);
 
   State state_;
-  std::deque<Fact> expected_;  // what follows from the last report
+  std::deque<Fact> expected_;  // the remaining consequences of the last report
   int64_t proposals_ = 0;
   int64_t verdicts_ = 0;
 };

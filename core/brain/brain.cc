@@ -10,7 +10,7 @@ namespace attune {
 
 namespace {
 
-// Whether the fact is what the command says, rather than what follows from it.
+// Whether the command itself states the fact; otherwise the brain concluded it.
 bool Says(const Command& command, const Fact& fact) {
   const auto* record = std::get_if<RecordFact>(&command);
   if (record == nullptr) return true;
@@ -19,7 +19,8 @@ bool Says(const Command& command, const Fact& fact) {
       record->fact);
 }
 
-// Who says this, where nobody else does: the executor of the gang, or that joins.
+// The actor of a command without a token: the executor that joins or that runs the gang, or
+// kService.
 std::string SpeakerOf(const State& state, const Command& command) {
   if (const auto* join = std::get_if<JoinExecutor>(&command)) return join->name;
   if (const auto* record = std::get_if<RecordFact>(&command)) {
@@ -41,7 +42,7 @@ Result<std::vector<Event>> Brain::Execute(const Command& command, Time now,
   for (bool more = true; more;) {
     auto facts = Decide(state_, command, now);
     if (!facts.ok()) return facts.error();
-    more = GoesOn(command, *facts);
+    more = NeedsSecondDecision(command, *facts);
     for (Fact& fact : *facts) {
       const bool said = Says(command, fact);
       Commit(std::move(fact), now, said ? speaker : kService, events);
@@ -51,7 +52,7 @@ Result<std::vector<Event>> Brain::Execute(const Command& command, Time now,
 }
 
 std::vector<Event> Brain::Advance(Time now) {
-  LookAgain();
+  RecheckReachable();
   return Advance(now, std::numeric_limits<size_t>::max()).events;
 }
 
@@ -70,14 +71,14 @@ Brain::Portion Brain::Advance(Time now, size_t max_events) {
 }
 
 std::optional<Time> Brain::Due(Time now) const {
-  const Touched& touched = state_.touched;
-  const bool noted = !touched.all && touched.sweeps.empty() && touched.executors.empty();
+  const ChangedParts& changed = state_.changed_parts;
+  const bool noted = !changed.all && changed.sweeps.empty() && changed.executors.empty();
   return noted ? agenda_.Due(state_, now) : attune::Due(state_, now);
 }
 
 void Brain::NoteChanges() {
-  agenda_.Take(state_, state_.touched);
-  state_.touched = {.all = false};
+  agenda_.Update(state_, state_.changed_parts);
+  state_.changed_parts = {.all = false};
 }
 
 void Brain::Commit(Fact fact, Time now, std::string_view actor, std::vector<Event>& events) {

@@ -16,55 +16,56 @@
 
 namespace attune {
 
-// The state with its two moves: execute a command, and let follow what follows. Deterministic: the
-// same log and the same calls give the same events. One thread.
+// The state with its two operations: execute a command, and derive all consequences. It is
+// deterministic: the same log and the same calls give the same events. Not thread-safe.
 class Brain {
  public:
-  // Gangs are placed on executors only that take them. `algorithms` outlives the brain.
+  // `reachable` says which executors take gangs now. REQUIRES: `algorithms` outlives the brain.
   Brain(const Algorithms& algorithms, Reachable reachable)
       : state_(algorithms), reachable_(std::move(reachable)) {}
 
-  // Decides on the command and applies what it leads to. The events must become durable before
-  // anybody outside sees them or their effects. Time does not go back: a `now` before that of the
-  // last event counts as the same.
+  // Decides on the command and applies the resulting events. The events must become durable before
+  // their effects are visible outside. Time does not go back: an earlier `now` counts as the time
+  // of the last event.
   //
-  // `actor` is who asks, by the name of a token. Empty: the executor that the command is about, as
-  // it says so itself, or else kService, which all has as its actor that the brain concludes.
+  // `actor` is the name of the token that asks. If it is empty, the actor is the executor that sent
+  // the command, or else kService. Events that the brain concludes itself have the actor kService.
   Result<std::vector<Event>> Execute(const Command& command, Time now, std::string_view actor = "");
 
-  // Everything that follows from the state and the time alone, to its end.
+  // Applies everything that follows from the state and the time, until nothing more follows.
   std::vector<Event> Advance(Time now);
 
-  // The same in portions: once there are so many events, the rest is for the next call. What is
-  // reachable is asked again for what starts now; whether somebody has come back, only after
-  // LookAgain.
+  // The same, but returns after about `max_events` events; `more` says that the next call
+  // continues. It asks again which executors are reachable if a gang may start. Executors that
+  // became reachable are noticed for sure only after RecheckReachable.
   struct Portion {
     std::vector<Event> events;
     bool more = false;
   };
   Portion Advance(Time now, size_t max_events);
-  void LookAgain() { agenda_.LookAgain(); }
+  void RecheckReachable() { agenda_.RecheckReachable(); }
 
-  // When to call Advance again although nothing has happened; nullopt: there is no need.
+  // When to call Advance again if nothing happens before; nullopt: never.
   std::optional<Time> Due(Time now) const;
 
-  // Proposals that searchers have yet to think about, begun after this position
-  // (core/brain/thought.h).
+  // Proposals begun after this position that searchers must still compute (core/brain/thought.h).
   std::vector<Thought> Thoughts(EventSeq after = EventSeq(0)) const {
     return attune::Thoughts(state_, after);
   }
 
-  // At start-up: the state as it was saved (core/state/snapshot.h), and the events of the log after
-  // it, without those that were erased. REQUIRES for Load: nothing has happened yet. After an error
-  // the brain is not to be used.
+  // For start-up: Load reads a snapshot (core/state/snapshot.h), then Replay applies the events of
+  // the log after it. After an error of Load, the brain must not be used. REQUIRES for Load: the
+  // brain is new.
   Status Load(std::string_view snapshot) { return LoadState(snapshot, state_); }
   void Replay(const Event& event) { Apply(state_, event); }
 
-  // What is left of ended sweeps lies beside the snapshots (core/state/ended.h). What Execute and
-  // Replay lack of it has to be brought back first.
-  void LetGoOfEnded() { attune::LetGoOfEnded(state_); }
-  void LetGoOfEnded(SweepId sweep) { attune::LetGoOfEnded(state_, sweep); }
-  Status BringBack(EndedPart part) { return attune::BringBack(state_, std::move(part)); }
+  // The store keeps the data of ended sweeps (core/state/ended.h). Data that Execute or Replay
+  // lacks must be given back first.
+  void ReleaseEndedSweeps() { attune::ReleaseEndedSweeps(state_); }
+  void ReleaseEndedSweeps(SweepId sweep) { attune::ReleaseEndedSweeps(state_, sweep); }
+  Status RestoreEndedSweep(EndedSweepData part) {
+    return attune::RestoreEndedSweep(state_, std::move(part));
+  }
 
   std::string Waiting(const Sweep& sweep) const {
     return attune::Waiting(state_, sweep, reachable_);
@@ -73,7 +74,8 @@ class Brain {
     return attune::Waiting(state_, trial, reachable_);
   }
 
-  // Whether one that is leaving is to stay, because others have yet to fetch checkpoints of it.
+  // Whether an executor that is leaving must stay, because others still have to fetch its
+  // checkpoints.
   bool IsNeeded(const std::string& executor) const {
     return attune::IsNeeded(state_, reachable_, executor);
   }

@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-// A sweep in which nothing has reported yet and this many trials have failed has a broken program.
+// If this many trials failed before the first report of the sweep, its program is broken.
 constexpr int kFailedBeforeAnyReport = 3;
 
 Outcome OutcomeOf(TrialState state) {
@@ -28,7 +28,7 @@ bool HasEnded(const AttemptId& attempt, const Facts& facts) {
   });
 }
 
-// An attempt without ranks ends with its trial. REQUIRES: nothing says yet that it has ended.
+// Ends the trial, and its attempt if that has no ranks. REQUIRES: no fact ends the attempt yet.
 void EndWithAttempt(const Trial& trial, TrialState state, const std::string& reason, Facts& facts) {
   if (trial.live && trial.live->ranks.empty())
     facts.push_back(AttemptEnded{trial.live->id, OutcomeOf(state), {}});
@@ -60,8 +60,8 @@ void KillTrials(const Sweep& sweep, const std::string& reason, const Trial* exce
   }
 }
 
-void WindDown(const Sweep& sweep, SweepState outcome, const std::string& reason, TrialState waiting,
-              Facts& facts) {
+void BeginStopping(const Sweep& sweep, SweepState outcome, const std::string& reason,
+                   TrialState waiting, Facts& facts) {
   facts.push_back(SweepStopping{sweep.id, outcome, reason});
   for (const auto& [number, trial] : sweep.trials) {
     if (!Ended(trial.state) && !trial.live)
@@ -72,14 +72,14 @@ void WindDown(const Sweep& sweep, SweepState outcome, const std::string& reason,
 void YieldTrials(const Sweep& sweep, const Verdict& verdict, Facts& facts) {
   for (TrialNumber number : sweep.live) {
     const Trial& trial = *sweep.Find(number);
-    const bool leaving = trial.yield && trial.yield->kind == VerdictKind::kStop;
+    const bool leaving = trial.yield_verdict && trial.yield_verdict->kind == VerdictKind::kStop;
     const bool spared = verdict.kind == VerdictKind::kStop && trial.requested;
     if (trial.state == TrialState::kRunning && !leaving && !spared)
       facts.push_back(TrialYielding{trial.id, verdict});
   }
 }
 
-const KeptCheckpoint* ToClone(const Sweep& sweep, const CheckpointId& checkpoint) {
+const KeptCheckpoint* FindCloneable(const Sweep& sweep, const CheckpointId& checkpoint) {
   const KeptCheckpoint* kept = sweep.Find(checkpoint);
   return kept == nullptr || kept->unreported ? nullptr : kept;
 }
@@ -93,7 +93,7 @@ void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, 
   }
 }
 
-void EndWaiting(const Sweep& sweep, const Trial& trial, Facts& facts) {
+void EndIfWaiting(const Sweep& sweep, const Trial& trial, Facts& facts) {
   const bool waits = trial.state == TrialState::kPaused || trial.state == TrialState::kPending;
   if (waits && sweep.stopping_as && !trial.requested)
     EndTrial(trial, TrialState::kKilled, "not started again: " + sweep.reason, facts);

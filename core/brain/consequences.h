@@ -6,44 +6,47 @@
 #include "core/log/event.h"
 #include "core/state/state.h"
 
-// What several decisions lead to alike. Each function adds facts; none of those is applied yet.
+// Consequences that several decisions share. Each function appends facts; none of them is applied
+// yet.
 namespace attune {
 
 using Facts = std::vector<Fact>;
 
-// The step of the trial's next decision after a step, never past its last one; 0: there is none.
+// The step of the trial's next decision after the step `after`, at most its last step; 0: none.
 Step NextMilestone(const Sweep& sweep, const Trial& trial, Step after);
 
-// The checkpoint, where another trial can go on from it; null: it was dropped, or the report of its
-// step has not come, and may never.
-const KeptCheckpoint* ToClone(const Sweep& sweep, const CheckpointId& checkpoint);
+// The checkpoint, if another trial can resume from it. Null if it was dropped, or if its step is
+// not reported.
+const KeptCheckpoint* FindCloneable(const Sweep& sweep, const CheckpointId& checkpoint);
 
-// The trial is over. A gang that still runs leaves by itself or is torn down; an attempt without
-// ranks ends here.
+// Ends the trial. A gang that still runs leaves by itself or is killed by its executor. An attempt
+// without ranks ends here.
 void EndTrial(const Trial& trial, TrialState state, const std::string& reason, Facts& facts);
 
-// Every trial of the sweep that is not over, but for `except`, is killed. REQUIRES: no fact yet
-// says that an attempt of one of those has ended, unless it has ranks.
+// Kills every trial of the sweep that has not ended, except `except`. REQUIRES: `facts` does not
+// yet end an attempt without ranks of these trials.
 void KillTrials(const Sweep& sweep, const std::string& reason, const Trial* except, Facts& facts);
 
-// The sweep starts nothing more of its own. What runs goes on; what waits ends as `waiting`.
-void WindDown(const Sweep& sweep, SweepState outcome, const std::string& reason, TrialState waiting,
-              Facts& facts);
+// The sweep starts no more trials by itself. Running trials continue; waiting ones end as
+// `waiting`.
+void BeginStopping(const Sweep& sweep, SweepState outcome, const std::string& reason,
+                   TrialState waiting, Facts& facts);
 
-// What runs of the sweep gets this verdict at its next report. Trials that a person asked for are
-// left alone by a stop.
+// Running trials of the sweep get this verdict at their next report. A stop does not affect trials
+// that a user requested.
 void YieldTrials(const Sweep& sweep, const Verdict& verdict, Facts& facts);
 
-// The trial waits for another attempt, or ends with its sweep. `avoided`: see TrialRequeued.
+// The trial waits for another attempt, or ends if its sweep is stopping. `avoided`: see
+// TrialRequeued.
 void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, Time not_before,
              Facts& facts, const std::string& avoided = "");
 
-// The trial's gang has left. Where it waits for another attempt, or for a promotion, and its sweep
-// starts nothing more of its own, it is over.
-void EndWaiting(const Sweep& sweep, const Trial& trial, Facts& facts);
+// Must be called when the trial's gang has left. Ends the trial if it is pending or paused and its
+// sweep starts no more trials.
+void EndIfWaiting(const Sweep& sweep, const Trial& trial, Facts& facts);
 
-// The trial has failed for good, and with it perhaps the sweep: where so many trials have failed,
-// or the program is `broken`, for this reason, and nothing was ever reported.
+// Ends the trial as failed. The sweep fails as well if too many trials have failed, or if nothing
+// was ever reported and `broken` is not empty: it says why the program cannot work.
 void FailTrial(const Sweep& sweep, const Trial& trial, const std::string& reason,
                const std::string& broken, Facts& facts);
 

@@ -17,8 +17,8 @@ bool Reserves(const State& state, const Sweep& sweep) {
   return state.reservation && state.reservation->sweep == sweep.id;
 }
 
-// What gangs that began since the reservation occupy on this executor of it.
-Resources InShade(const State& state, const Executor& executor) {
+// The resources on this executor of gangs that started since the reservation.
+Resources UsedSinceReservation(const State& state, const Executor& executor) {
   Resources used;
   const auto& attempts = executor.attempts;
   for (auto it = attempts.upper_bound(state.reservation->since); it != attempts.end(); ++it) {
@@ -32,7 +32,7 @@ Resources InShade(const State& state, const Executor& executor) {
   return used;
 }
 
-// Keeps so many of the GPUs of which shares are free: those with the largest shares.
+// Keeps only the `count` GPUs with the largest free shares.
 void KeepLargest(size_t count, std::map<int, int>& shared) {
   while (shared.size() > count)
     shared.erase(std::ranges::min_element(shared, {}, [](const auto& gpu) { return gpu.second; }));
@@ -44,17 +44,17 @@ void MaskReserved(const State& state, Hosts& hosts) {
     if (hosts.Find(name) == nullptr) continue;
     const Executor& executor = state.executors.at(name);
     Host host = executor.host;
-    const Resources need = Times(per_worker, workers);
-    const Resources shade = InShade(state, executor);
-    const auto left = [](auto total, auto kept, auto used) {
-      return std::max<decltype(total)>(total - kept - used, 0);
+    const Resources need = ResourcesOf(per_worker, workers);
+    const Resources used = UsedSinceReservation(state, executor);
+    const auto left = [](auto total, auto reserved, auto taken) {
+      return std::max<decltype(total)>(total - reserved - taken, 0);
     };
-    host.cpus_free = std::min(host.cpus_free, left(host.total.cpus, need.cpus, shade.cpus));
+    host.cpus_free = std::min(host.cpus_free, left(host.total.cpus, need.cpus, used.cpus));
     host.memory_free = std::min(
-        host.memory_free, left(host.total.memory_bytes, need.memory_bytes, shade.memory_bytes));
+        host.memory_free, left(host.total.memory_bytes, need.memory_bytes, used.memory_bytes));
     if (need.gpus > 0) {
       // A gang that takes shares counts as if it took a whole GPU for each rank.
-      const auto gpus = static_cast<size_t>(left(host.total.gpus, need.gpus, shade.gpus));
+      const auto gpus = static_cast<size_t>(left(host.total.gpus, need.gpus, used.gpus));
       if (host.gpus_free.size() > gpus) host.gpus_free.resize(gpus);
       KeepLargest(gpus - host.gpus_free.size(), host.shared);
     }
@@ -63,35 +63,35 @@ void MaskReserved(const State& state, Hosts& hosts) {
 }
 
 // The hosts as this sweep sees them.
-void ShowTo(const State& state, const Sweep& sweep, Hosts& hosts) {
+void MaskFor(const State& state, const Sweep& sweep, Hosts& hosts) {
   hosts.Unmask();
-  if (Yields(state, sweep)) MaskReserved(state, hosts);
+  if (MustSpareReservation(state, sweep)) MaskReserved(state, hosts);
 }
 
-// Whether some gang that the sweep would start now does not avoid the reserved executors. One that
-// waits for the executors with its checkpoint counts: they may be away for a moment.
+// Whether some gang that the sweep would start now does not avoid the reserved executors. A trial
+// that waits for executors with its checkpoint counts, because they may come back soon.
 bool MayUse(const State& state, const Sweep& sweep, const Reservation& reservation,
             const Reachable& reachable, Time now) {
-  PassedOver over;
+  SkippedTrials skipped;
   for (;;) {
-    const Trial* waiting = NextWaiting(sweep, now, over);
-    if (waiting == nullptr) return HasNext(sweep, now, over);
-    const GangRequest request = RequestOf(state, sweep, waiting, reachable);
+    const Trial* waiting = NextWaiting(sweep, now, skipped);
+    if (waiting == nullptr) return HasNext(sweep, now, skipped);
+    const GangRequest request = RequestForNext(state, sweep, waiting, reachable);
     const bool avoids = std::ranges::any_of(reservation.workers, [&](const auto& entry) {
       return request.avoided.contains(entry.first);
     });
     if (!avoids) return true;
-    over.insert(waiting->id.number);
+    skipped.insert(waiting->id.number);
   }
 }
 
-// Why the reservation is no longer of use; empty if it is. An executor that is away for a while
-// keeps it, so that a restart of the server changes no decision.
+// Why the reservation is useless; empty if it is useful. A disconnected executor does not end it,
+// so that a restart of the server changes no decision.
 std::string WhyUseless(const State& state, const Agenda& agenda, const Reachable& reachable,
                        Time now) {
   const Reservation& reservation = *state.reservation;
   const Sweep* holder = state.Find(reservation.sweep);
-  // While its searcher thinks, the gang is about to be.
+  // While its searcher thinks, the sweep may soon have a gang.
   const bool thinks =
       holder != nullptr && holder->thinking && MayStart(*holder) && MayCreate(*holder);
   if (!thinks && !agenda.HasTurn(reservation.sweep)) return "the sweep has nothing to start now";
@@ -105,11 +105,11 @@ std::string WhyUseless(const State& state, const Agenda& agenda, const Reachable
       return "nothing more starts on executor " + name + ": " + why;
     if (ExcludedFrom(state, *holder).contains(name))
       return "executor " + name + " is excluded from the sweep";
-    if (!Lasts(executor->second.host, NeedsOf(*holder), state.last_time))
+    if (!LivesLongEnough(executor->second.host, MinRuntimeOf(*holder), state.last_time))
       return "executor " + name + " ends too soon";
-    if (!Match(holder->spec.gang.required, executor->second.host.labels))
+    if (!Matches(holder->spec.gang.required, executor->second.host.labels))
       return "executor " + name + " has not " + ToString(holder->spec.gang.required) + " any more";
-    if (!IsWithin(Times(per_worker, workers), executor->second.host.total))
+    if (!IsWithin(ResourcesOf(per_worker, workers), executor->second.host.total))
       return "executor " + name + " has become too small";
   }
   if (!thinks && !MayUse(state, *holder, reservation, reachable, now))
@@ -117,36 +117,38 @@ std::string WhyUseless(const State& state, const Agenda& agenda, const Reachable
   return "";
 }
 
-// Those that have its checkpoint and are drained: a, b. `all`: no others have it.
-std::string Drained(const State& state, const GangRequest& request, bool& all) {
+// The drained executors that have the checkpoint: "a, b". `all` becomes true if no others have it.
+std::string DrainedNames(const State& state, const GangRequest& request, bool& all) {
   std::string names;
-  all = request.only.has_value();
+  all = request.rank_zero_hosts.has_value();
   for (const auto& [name, executor] : state.executors) {
-    if (executor.lost || (request.only && !request.only->contains(name))) continue;
+    if (executor.lost || (request.rank_zero_hosts && !request.rank_zero_hosts->contains(name)))
+      continue;
     if (!executor.drain) all = false;
-    if (executor.drain && Match(request.required, executor.host.labels))
+    if (executor.drain && Matches(request.required, executor.host.labels))
       names += (names.empty() ? "" : ", ") + name;
   }
   return names;
 }
 
-// Those that would do, were they not closed: a, b (drained), c (its disk has 0.1 GiB left).
-std::string Closed(const State& state, const GangRequest& request) {
-  std::map<std::string, std::string> names;  // by why
+// Executors with the labels on which nothing starts: "a, b (drained), c (its disk has 0.1 GiB
+// left)".
+std::string ClosedNames(const State& state, const GangRequest& request) {
+  std::map<std::string, std::string> names_by_reason;
   for (const auto& [name, executor] : state.executors) {
     const std::string why = executor.lost ? "" : WhyClosed(executor);
-    if (why.empty() || !Match(request.required, executor.host.labels)) continue;
-    std::string& those = names[why];
-    those += (those.empty() ? "" : ", ") + name;
+    if (why.empty() || !Matches(request.required, executor.host.labels)) continue;
+    std::string& names = names_by_reason[why];
+    names += (names.empty() ? "" : ", ") + name;
   }
   std::string text;
-  for (const auto& [why, those] : names)
-    text += (text.empty() ? "" : ", ") + those + " (" + why + ")";
+  for (const auto& [why, names] : names_by_reason)
+    text += (text.empty() ? "" : ", ") + names + " (" + why + ")";
   return text;
 }
 
-// Those that would do, were they not to be avoided: a, b.
-std::string Avoided(const GangRequest& request, const Hosts& hosts) {
+// Connected executors that the gang avoids: "a, b".
+std::string AvoidedNames(const GangRequest& request, const Hosts& hosts) {
   std::string names;
   for (const std::string& name : request.avoided) {
     if (hosts.Find(name) != nullptr) names += (names.empty() ? "" : ", ") + name;
@@ -154,44 +156,45 @@ std::string Avoided(const GangRequest& request, const Hosts& hosts) {
   return names;
 }
 
-// Those that would do, did they not end so soon.
-std::string Ending(const State& state, const GangRequest& request) {
+// A message about the executors that end too soon for the gang; empty if there are none.
+std::string DescribeEnding(const State& state, const GangRequest& request) {
   std::string names;
   for (const auto& [name, executor] : state.executors) {
-    if (!TakesGangs(executor) || (request.only && !request.only->contains(name)) ||
-        !Match(request.required, executor.host.labels) ||
-        Lasts(executor.host, request.needs, request.now))
+    if (!TakesGangs(executor) ||
+        (request.rank_zero_hosts && !request.rank_zero_hosts->contains(name)) ||
+        !Matches(request.required, executor.host.labels) ||
+        LivesLongEnough(executor.host, request.min_runtime, request.now))
       continue;
-    const int64_t left_us = std::max<int64_t>(executor.host.ends.us - request.now.us, 0);
+    const int64_t left_us = std::max<int64_t>(executor.host.end_time.us - request.now.us, 0);
     names +=
         (names.empty() ? "" : ", ") + name + " (in " + std::to_string(left_us / 1'000'000) + " s)";
   }
   if (names.empty()) return "";
   return "too soon for a gang's next report and its checkpoint, " +
-         FormatShort(request.needs.value) + " s, end " + names;
+         FormatShort(request.min_runtime.value) + " s, end " + names;
 }
 
-std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& request,
-                     Hosts& hosts) {
-  ShowTo(state, sweep, hosts);
+std::string DescribeShortage(const State& state, const Sweep& sweep, const GangRequest& request,
+                             Hosts& hosts) {
+  MaskFor(state, sweep, hosts);
   if (!Place(request, hosts).empty()) return "";
   bool all = false;
-  const std::string drained = Drained(state, request, all);
+  const std::string drained = DrainedNames(state, request, all);
   if (all && !drained.empty())
     return "its checkpoint lies on executor " + drained +
            ", which is drained and away: the trial waits until it is back, or gone";
-  const std::string ending = Ending(state, request);
+  const std::string ending = DescribeEnding(state, request);
   GangRequest at_any_time = request;
-  at_any_time.needs = Seconds(0);
+  at_any_time.min_runtime = Seconds(0);
   if (!ending.empty() && !Place(at_any_time, hosts).empty()) return ending;
-  std::string text = Shortage(at_any_time, hosts);
+  std::string text = DescribeShortage(at_any_time, hosts);
   if (!ending.empty()) text += "; " + ending;
   const auto add = [&](const std::string& there, bool alone) {
     text = alone ? there + ", and no other executor is connected" : text + "; " + there;
   };
-  if (const std::string closed = Closed(state, request); !closed.empty())
+  if (const std::string closed = ClosedNames(state, request); !closed.empty())
     add("nothing starts on " + closed, hosts.All().empty());
-  if (const std::string avoided = Avoided(request, hosts); !avoided.empty())
+  if (const std::string avoided = AvoidedNames(request, hosts); !avoided.empty())
     add("failure.on_log keeps it from " + avoided +
             " until that starts anew or is resumed (attune executor resume)",
         std::ranges::all_of(
@@ -207,7 +210,7 @@ std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& 
 Hosts ReachableHosts(const State& state, const Reachable& reachable) {
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
-    if (TakesGangs(executor) && reachable(name).takes) hosts.Put(executor.host);
+    if (TakesGangs(executor) && reachable(name).takes) hosts.Update(executor.host);
   }
   return hosts;
 }
@@ -215,17 +218,17 @@ Hosts ReachableHosts(const State& state, const Reachable& reachable) {
 // Whether the gang would start if every executor that is not lost were free and took gangs.
 bool CanStart(const State& state, GangRequest request) {
   request.avoided.clear();
-  request.needs = Seconds(0);
+  request.min_runtime = Seconds(0);
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
-    if (!executor.lost) hosts.Put(executor.host);
+    if (!executor.lost) hosts.Update(executor.host);
   }
-  return !Nearest(request, hosts).empty();
+  return !FindNearest(request, hosts).empty();
 }
 
-// So many gangs of the sweep could start one after the other, were there room for all.
+// How many gangs the sweep could start one after the other if all of them fitted.
 int GangsToStart(const Sweep& sweep, Time now) {
-  PassedOver waiting(sweep.pending.begin(), sweep.pending.end());
+  SkippedTrials waiting(sweep.pending.begin(), sweep.pending.end());
   const auto ready = [&](TrialNumber number) { return sweep.Find(number)->not_before <= now; };
   int64_t gangs = std::ranges::count_if(sweep.pending, ready);
   if (HasNext(sweep, now, waiting)) {
@@ -251,63 +254,63 @@ class Round {
         hosts_(hosts),
         facts_(facts) {}
 
-  void Go() {
-    Agenda::Line line = agenda_.InLine(state_);
+  void Run() {
+    Agenda::Line line = agenda_.MakeLine(state_);
     while (const auto next = line.Next()) {
-      if (agenda_.Waits(*next)) continue;
+      if (agenda_.IsWaiting(*next)) continue;
       Try(*state_.Find(*next));
       if (!facts_.empty()) return;
     }
-    agenda_.NothingStarts();
+    agenda_.NoteNothingStarts();
   }
 
  private:
   void Try(const Sweep& sweep) {
-    See(Yields(state_, sweep));
-    PassedOver over;
-    std::optional<GangRequest> first;  // of those that found no room and could
+    SetMasked(MustSpareReservation(state_, sweep));
+    SkippedTrials skipped;
+    std::optional<GangRequest> first;  // the first gang that does not fit now, but could
     for (;;) {
-      const Trial* waiting = NextWaiting(sweep, now_, over);
-      if (waiting == nullptr && !HasNext(sweep, now_, over)) break;
-      GangRequest request = RequestOf(state_, sweep, waiting, reachable_);
+      const Trial* waiting = NextWaiting(sweep, now_, skipped);
+      if (waiting == nullptr && !HasNext(sweep, now_, skipped)) break;
+      GangRequest request = RequestForNext(state_, sweep, waiting, reachable_);
       request.max_workers = MostWorkers(state_, sweep, waiting, hosts_);
-      if (!request.avoided.empty()) agenda_.MarkChoosy(sweep.id);
-      const bool anywhere = !request.choosy;
+      if (!request.avoided.empty()) agenda_.MarkHostLimits(sweep.id);
+      const bool anywhere = !request.has_host_limits;
       const Agenda::Kind kind{.workers = request.min_workers,
                               .per_worker = request.per_worker,
                               .gpu_percent = request.gpu_percent,
                               .placement = request.placement,
                               .masked = masked_,
                               .required = request.required,
-                              .needs = request.needs.value,
+                              .min_runtime = request.min_runtime.value,
                               .avoided = request.avoided};
       const auto known = anywhere ? agenda_.without_room.find(kind) : agenda_.without_room.end();
       bool large_enough = false;
       if (known != agenda_.without_room.end()) {
-        // Meanwhile those that are may have come too near to their ends.
-        large_enough =
-            known->second && (request.needs.value == 0 || !Nearest(request, hosts_).empty());
+        // Executors that were large enough may now be too close to their ends.
+        large_enough = known->second &&
+                       (request.min_runtime.value == 0 || !FindNearest(request, hosts_).empty());
       } else if (auto ranks = Place(request, hosts_); !ranks.empty()) {
-        return Start(sweep, std::move(ranks), over);
+        return Start(sweep, std::move(ranks), skipped);
       } else {
-        large_enough = !Nearest(request, hosts_).empty();
+        large_enough = !FindNearest(request, hosts_).empty();
         if (anywhere) agenda_.without_room.emplace(kind, large_enough);
       }
       if (large_enough && !first) first = std::move(request);
       if (anywhere) break;
-      agenda_.MarkChoosy(sweep.id);
-      over.insert(waiting->id.number);
+      agenda_.MarkHostLimits(sweep.id);
+      skipped.insert(waiting->id.number);
     }
     if (passed_ != nullptr || !first) return;
     passed_ = &sweep;
     passed_request_ = *std::move(first);
   }
 
-  void Start(const Sweep& sweep, std::vector<RankSlot> ranks, const PassedOver& over) {
+  void Start(const Sweep& sweep, std::vector<RankSlot> ranks, const SkippedTrials& skipped) {
     Facts start;
-    StartNext(state_, sweep, std::move(ranks), "", now_, start, over);
+    StartNext(state_, sweep, std::move(ranks), "", now_, start, skipped);
     if (start.empty()) {
-      agenda_.LetWait(sweep.id);
+      agenda_.MarkWaiting(sweep.id);
       if (Reserves(state_, sweep))
         facts_.push_back(ReservationReleased{sweep.id, "its searcher has nothing to start now"});
       return;
@@ -318,15 +321,15 @@ class Round {
 
   void Reserve(const Sweep& next) {
     hosts_.Unmask();
-    std::vector<GangPart> parts = Nearest(passed_request_, hosts_);
+    std::vector<GangPart> parts = FindNearest(passed_request_, hosts_);
     SlotsReserved fact{passed_->id, parts.front().executor,
-                       Shortage(state_, *passed_, passed_request_, hosts_) + "; sweep " +
+                       DescribeShortage(state_, *passed_, passed_request_, hosts_) + "; sweep " +
                            ToString(next.id) + " may not take its turn for ever"};
     if (parts.size() > 1) fact.parts = std::move(parts);
     facts_.push_back(std::move(fact));
   }
 
-  void See(bool masked) {
+  void SetMasked(bool masked) {
     if (masked == masked_) return;
     masked_ = masked;
     hosts_.Unmask();
@@ -340,7 +343,7 @@ class Round {
   Hosts& hosts_;
   Facts& facts_;
   bool masked_ = false;
-  const Sweep* passed_ = nullptr;  // the first whose gang does not fit, and could
+  const Sweep* passed_ = nullptr;  // the first sweep whose gang does not fit now, but could
   GangRequest passed_request_;
 };
 
@@ -349,28 +352,28 @@ class Round {
 GangRequest RequestFor(const State& state, const Sweep& sweep) {
   GangRequest request = RequestFor(sweep.spec.gang);
   request.avoided = ExcludedFrom(state, sweep);
-  request.needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
+  request.min_runtime = state.ending.empty() ? Seconds(0) : MinRuntimeOf(sweep);
   request.now = state.last_time;
   return request;
 }
 
-bool Yields(const State& state, const Sweep& sweep) {
+bool MustSpareReservation(const State& state, const Sweep& sweep) {
   if (!state.reservation || Reserves(state, sweep)) return false;
-  const Sweep* holder = state.Find(state.reservation->sweep);  // null: about to be released
+  const Sweep* holder = state.Find(state.reservation->sweep);  // null: it is released soon
   return holder != nullptr && holder->spec.priority >= sweep.spec.priority;
 }
 
-GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting,
-                      const Reachable& reachable) {
+GangRequest RequestForNext(const State& state, const Sweep& sweep, const Trial* waiting,
+                           const Reachable& reachable) {
   GangRequest request = RequestFor(state, sweep);
-  // One that is yet to be promoted is, once there is room for a gang; then it waits for its own.
+  // A paused trial is promoted once any gang of the sweep fits. After that, its own request counts.
   if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
   if (std::set<std::string> avoided = AvoidedBy(state, *waiting); !avoided.empty()) {
     GangRequest elsewhere = request;
     elsewhere.avoided.merge(avoided);
-    if (!Nearest(elsewhere, ReachableHosts(state, reachable)).empty()) {
+    if (!FindNearest(elsewhere, ReachableHosts(state, reachable)).empty()) {
       request = std::move(elsewhere);
-      request.choosy = true;
+      request.has_host_limits = true;
     }
   }
   Origin origin = OriginOf(state, *waiting);
@@ -379,10 +382,10 @@ GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiti
     request.preferred = origin.checkpoint->executor;
   } else if (std::ranges::any_of(*origin.readers,
                                  [&](const std::string& name) { return reachable(name).sends; })) {
-    request.near = std::move(origin.readers);
+    request.preferred_rank_zero_hosts = std::move(origin.readers);
   } else {
-    request.only = std::move(origin.readers);
-    request.choosy = true;
+    request.rank_zero_hosts = std::move(origin.readers);
+    request.has_host_limits = true;
   }
   return request;
 }
@@ -395,19 +398,19 @@ void StartGang(const State& state, const Reachable& reachable, Time now, Agenda&
       return;
     }
   }
-  Hosts& hosts = agenda.HostsToTry(state, reachable);
-  if (agenda.MayStartGang()) Round(state, reachable, now, agenda, hosts, facts).Go();
+  Hosts& hosts = agenda.UpdateHosts(state, reachable);
+  if (agenda.MayStartGang()) Round(state, reachable, now, agenda, hosts, facts).Run();
   if (facts.empty()) GrowGang(state, reachable, now, agenda, hosts, facts);
 }
 
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {
   const Time now = state.last_time;
   if (sweep.spec.External() || !MayStart(sweep)) return "";
-  // A sweep whose gangs fill the machine waits for nobody but itself.
+  // A sweep with running gangs and no waiting trial waits only for itself.
   const Trial* waiting = NextWaiting(sweep, now);
   if (waiting == nullptr && !(sweep.live.empty() && HasNext(sweep, now))) return "";
   Hosts hosts = ReachableHosts(state, reachable);
-  return Shortage(state, sweep, RequestOf(state, sweep, waiting, reachable), hosts);
+  return DescribeShortage(state, sweep, RequestForNext(state, sweep, waiting, reachable), hosts);
 }
 
 std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
@@ -418,8 +421,8 @@ std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
     if (sweep.spec.External() || !MayStart(sweep)) continue;
     const int gangs = GangsToStart(sweep, now);
     if (gangs <= 0) continue;
-    GangRequest request = RequestOf(state, sweep, NextWaiting(sweep, now), reachable);
-    std::string reason = Shortage(state, sweep, request, hosts);
+    GangRequest request = RequestForNext(state, sweep, NextWaiting(sweep, now), reachable);
+    std::string reason = DescribeShortage(state, sweep, request, hosts);
     if (reason.empty()) continue;
     const bool can_start = CanStart(state, request);
     demands.push_back({id, std::move(request), gangs, std::move(reason), can_start});
@@ -440,7 +443,7 @@ std::string Waiting(const State& state, const Trial& trial, const Reachable& rea
     return "max_concurrent_trials: " + std::to_string(sweep.live.size()) + " trials are running";
   Hosts hosts = ReachableHosts(state, reachable);
   const std::string shortage =
-      Shortage(state, sweep, RequestOf(state, sweep, &trial, reachable), hosts);
+      DescribeShortage(state, sweep, RequestForNext(state, sweep, &trial, reachable), hosts);
   return shortage.empty() ? "waits for its turn" : shortage;
 }
 

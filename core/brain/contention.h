@@ -3,35 +3,35 @@
 #include "core/brain/agenda.h"
 #include "core/brain/consequences.h"
 
-// Which sweep's gang goes where, when there is not room for all.
+// Decides which sweep's gang starts next and where, when not all of them fit.
 //
-// Sweeps are served by priority, then those of the owner with the smallest dominant share, of these
-// the one with the smallest: the largest of its shares of all CPUs, GPUs and memory (Ghodsi et al.,
-// "Dominant resource fairness", NSDI 2011). First the trial is chosen, then it is placed. A trial
-// goes where its checkpoint lies (core/state/origin.h), or else elsewhere, where it is then
-// fetched; while nobody is there to send it the trial waits, and its sweep's next ones pass it
-// meanwhile.
+// The order of sweeps is: the highest priority, then the owner with the smallest dominant share,
+// then the sweep with the smallest dominant share. A dominant share is the largest of the shares of
+// all CPUs, GPUs and memory (Ghodsi et al., "Dominant resource fairness", NSDI 2011). The trial is
+// chosen first and placed second. It is placed where its checkpoint is (core/state/origin.h), or
+// elsewhere, where the checkpoint is fetched. If no executor can send the checkpoint, the trial
+// waits, and the next trials of its sweep may start before it.
 //
-// A gang that does not fit lets smaller ones of later sweeps pass it (backfill), but not for ever:
-// before the first of them does, slots are reserved for it, on the executor that is nearest to
-// having room, or on as many as it needs of those that it can span. From then on, others start
-// there only within what the gang leaves over, and it starts once the earlier ones have ended. An
-// executor that is away keeps the reservation until it is lost.
+// If a gang does not fit, smaller gangs of later sweeps may start before it (backfill). Before the
+// first of them starts, slots are reserved for the gang: on the executor where it is closest to
+// fitting, or on several that it can span. From then on, other gangs use only what it leaves free
+// there, and it starts once the earlier gangs have ended. The reservation stays on a disconnected
+// executor until that is lost.
 namespace attune {
 
-// The facts that start the next gang, reserve slots for one, or release them. None: nothing can
-// start now.
+// Adds the facts that start the next gang, reserve slots, or release a reservation. Adds none if
+// nothing can start now.
 void StartGang(const State& state, const Reachable& reachable, Time now, Agenda& agenda,
                Facts& facts);
 
-// Whether slots are reserved for another sweep, which they are kept for also before this one.
-bool Yields(const State& state, const Sweep& sweep);
+// Whether this sweep must not use the reserved slots of another sweep.
+bool MustSpareReservation(const State& state, const Sweep& sweep);
 
-// What any gang of the sweep needs.
+// The requirements that all gangs of the sweep share.
 GangRequest RequestFor(const State& state, const Sweep& sweep);
 
-// What the sweep's next gang needs: that of a trial that waits, or of a new one (null).
-GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting,
-                      const Reachable& reachable);
+// The requirements of the sweep's next gang: for a waiting trial, or for a new one (null).
+GangRequest RequestForNext(const State& state, const Sweep& sweep, const Trial* waiting,
+                           const Reachable& reachable);
 
 }  // namespace attune

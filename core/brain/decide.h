@@ -13,63 +13,61 @@
 
 namespace attune {
 
-// What a command leads to. Pure: an error means that nothing happens; no facts that there is
-// nothing new (a repeated report, a fact of a superseded epoch).
+// The facts that a command leads to. After an error, nothing happens. No facts means that nothing
+// is new: for example, a repeated report, or a fact of an old epoch.
 //
-// Several facts of one command are to be applied in order, without anything in between.
+// Several facts of one command must be applied in order, with no other event between them.
 Result<std::vector<Fact>> Decide(const State& state, const Command& command, Time now);
 
-// Whether the command is to be decided on again once these facts are applied: a request for a trial
-// that had to be created or promoted first gets its attempt then.
-bool GoesOn(const Command& command, const std::vector<Fact>& facts);
+// Whether the command must be decided again after these facts are applied. A request for a trial
+// may first create or promote the trial, and then assign its attempt.
+bool NeedsSecondDecision(const Command& command, const std::vector<Fact>& facts);
 
-// What can be asked of an executor now: the one thing about the world that is not in the log.
+// What an executor can do now. This is the only input of decisions that is not in the log.
 struct Reach {
-  bool sends = false;  // checkpoints that it holds: its stream is open
-  bool takes = false;  // gangs: and it is not leaving
+  bool sends = false;  // it can send checkpoints: its stream is open
+  bool takes = false;  // it takes gangs: its stream is open, and it is not leaving
 
   constexpr Reach(bool all) : sends(all), takes(all) {}
   constexpr Reach(bool can_send, bool can_take) : sends(can_send), takes(can_take) {}
 };
 using Reachable = std::function<Reach(const std::string& executor)>;
 
-// The next thing that follows from the state and the time alone: a limit of a sweep is reached, a
-// sweep ends, a checkpoint is dropped, a lease of whoever asked runs out, an executor is taken in
-// again or forgotten, a gang grows, a waiting trial or a new one starts. Empty when there is none.
-// Apply it, then ask again.
+// The next consequence of the state and the time: a sweep reaches a limit or ends, a checkpoint is
+// dropped, a client's lease ends, a quarantine ends, a lost executor is forgotten, a gang starts or
+// grows, slots are reserved. Empty if there is none. Apply the facts, then call it again.
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now);
 
-// When, after `now`, time alone will make something follow: a backoff, a budget, a lease or the
-// quarantine of an executor ends, a gang may grow, a lost executor is forgotten. nullopt:
-// never.
+// The first time after `now` when something follows even without an event: a backoff, a budget, a
+// lease or a quarantine ends, a gang may grow, a lost executor is forgotten. nullopt: never.
 std::optional<Time> Due(const State& state, Time now);
 
-// Why the sweep's next gang does not start: a trial waits for its next attempt, or nothing runs.
-// Empty when nothing waits for room.
+// Why the sweep's next gang does not start. Empty if no trial waits and some trial runs, or if the
+// gang fits.
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable);
 
-// Gangs of one sweep that could start now, were there room.
+// Gangs of one sweep that could start now if they fitted.
 struct Demand {
   SweepId sweep;
-  GangRequest request;  // of the next of them
-  int gangs = 0;        // at most; kDemandGangsMax where nothing else bounds them
-  std::string reason;   // why it has none: "needs 8 GPUs: n3 has 6 free"
-  // Whether the next of them would start if every executor that is not lost were free and took
-  // gangs. If not, it waits for another executor.
+  GangRequest request;  // of the next gang
+  int gangs = 0;        // an upper bound, at most kDemandGangsMax
+  std::string reason;   // why the next gang does not fit: "needs 8 GPUs: n3 has 6 free"
+  // Whether the next gang would start if every executor that is not lost were free and took gangs.
+  // If not, it needs another executor.
   bool can_start = true;
 };
 
 inline constexpr int kDemandGangsMax = 1000;
 
-// What there is no room for, by sweep. An upper bound: how many trials a scheduler starts before it
-// waits for results it says only as they start.
+// The sweeps whose gangs do not fit now. The numbers of gangs are upper bounds: a scheduler may
+// wait for results after some of the trials have started.
 std::vector<Demand> Demands(const State& state, const Reachable& reachable);
 
-// Whether a trial that runs elsewhere next, or is about to, has to have its checkpoint fetched from
-// this executor, and from no other.
+// Whether this executor is the only one from which the checkpoint of a trial can be fetched, and
+// the trial starts on another executor, now or next.
 bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor);
 
-// Why this trial does not run; empty when it does or will never again.
+// Why this trial does not run. Empty if it runs, or if it has ended.
 std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable);
 
 }  // namespace attune

@@ -18,26 +18,27 @@ Error NoExecutor(const std::string& name) {
           "there is no executor " + name + "; `attune executor list` shows those there are"};
 }
 
-// Whether a gang of the sweep's has a place elsewhere, when it may have to wait for room there. The
-// checkpoint that it saves now is read, or fetched, from there.
+// Whether a gang of the sweep could run on other executors, perhaps after waiting for free
+// resources.
 bool MayLeave(const State& state, const Sweep& sweep, const std::string& drained) {
   const GangRequest request = RequestFor(state, sweep);
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
-    if (TakesGangs(executor) && name != drained) hosts.Put(executor.host);
+    if (TakesGangs(executor) && name != drained) hosts.Update(executor.host);
   }
-  return !Nearest(request, hosts).empty();
+  return !FindNearest(request, hosts).empty();
 }
 
-// Whether it can be asked to leave, and would be started again.
-bool GoesOn(const Sweep& sweep, const Trial& trial) {
-  return trial.state == TrialState::kRunning && Wanted(trial) &&
+// Whether the trial can be asked to leave and would start again afterwards.
+bool CanMove(const Sweep& sweep, const Trial& trial) {
+  return trial.state == TrialState::kRunning && ShouldRun(trial) &&
          trial.live->verdict == VerdictKind::kContinue && (!sweep.stopping_as || trial.requested);
 }
 
-// One that is to leave and grow might be asked to stay after all.
+// False if the trial is already asked to leave. A request to grow may still be withdrawn, so it
+// does not count.
 bool MayBeAsked(const Trial& trial) {
-  return !trial.yield || trial.yield->kind == VerdictKind::kResize;
+  return !trial.yield_verdict || trial.yield_verdict->kind == VerdictKind::kResize;
 }
 
 TrialYielding Leaving(const Trial& trial, const std::string& executor, const std::string& why) {
@@ -46,10 +47,10 @@ TrialYielding Leaving(const Trial& trial, const std::string& executor, const std
                                             executor + " is " + why})};
 }
 
-// Where it would gain nothing, or would not be started again, it stays to its end.
+// Asks the trial to leave, except if it has no other place, or would not start again.
 void Leave(const State& state, const Trial& trial, const std::string& drained, Facts& facts) {
   const Sweep& sweep = *state.Find(trial.id.sweep);
-  if (GoesOn(sweep, trial) && MayLeave(state, sweep, drained))
+  if (CanMove(sweep, trial) && MayLeave(state, sweep, drained))
     facts.push_back(Leaving(trial, drained, "drained"));
 }
 
@@ -74,8 +75,8 @@ Status DecideDrain(const State& state, const DrainExecutor& command, Facts& fact
   return {};
 }
 
-// Also where there is no other place yet: what is not saved now is lost. A program that only prints
-// saves nothing, and may end by itself before.
+// Trials leave even if they have no other place now, because progress that is not saved would be
+// lost. A program whose output is parsed saves nothing, so it continues and may still finish.
 void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts) {
   const auto known = state.executors.find(command.name);
   if (known == state.executors.end() || known->second.lost ||
@@ -84,7 +85,7 @@ void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts)
   for (const auto& [epoch, id] : known->second.attempts) {
     const Trial& trial = *state.Find(id);
     const Sweep& sweep = *state.Find(id.sweep);
-    if (MayBeAsked(trial) && GoesOn(sweep, trial) && sweep.spec.program.report_pattern.empty())
+    if (MayBeAsked(trial) && CanMove(sweep, trial) && sweep.spec.program.report_pattern.empty())
       facts.push_back(Leaving(trial, command.name, "about to end"));
   }
 }
@@ -97,7 +98,7 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
   for (const auto& [name, other] : state.executors) {
     if (name == executor || !TakesGangs(other) || !reachable(name).takes) continue;
     if (other.folder == known->second.folder) return false;
-    others.Put(other.host);
+    others.Update(other.host);
   }
   const auto goes_on_from = [&](const Trial& trial) {
     const Origin origin = OriginOf(state, trial);
@@ -108,12 +109,12 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
     if (sweep.spec.External()) return false;
     const auto comes = [&](TrialNumber number) {
       const Trial& trial = *sweep.Find(number);
-      return trial.live->state == AttemptState::kAssigned && FetchedFor(state, trial) &&
+      return trial.live->state == AttemptState::kAssigned && CheckpointToFetch(state, trial) &&
              goes_on_from(trial);
     };
     if (std::ranges::any_of(sweep.live, comes)) return true;
     const auto waits = [&](TrialNumber number) { return goes_on_from(*sweep.Find(number)); };
-    return MayStart(sweep) && !Nearest(RequestFor(state, sweep), others).empty() &&
+    return MayStart(sweep) && !FindNearest(RequestFor(state, sweep), others).empty() &&
            std::ranges::any_of(sweep.pending, waits);
   });
 }
@@ -133,10 +134,10 @@ Status DecideResume(const State& state, const ResumeExecutor& command, Facts& fa
   return {};
 }
 
-void LeaveDrained(const State& state, const Trial& trial, Facts& facts) {
+void LeaveIfDrained(const State& state, const Trial& trial, Facts& facts) {
   if (!trial.live) return;
   for (const RankSlot& slot : trial.live->ranks) {
-    const auto executor = state.executors.find(slot.executor);  // forgotten, if its part has ended
+    const auto executor = state.executors.find(slot.executor);  // it may be forgotten
     if (executor == state.executors.end()) continue;
     const auto& drain = executor->second.drain;
     if (drain && drain->now) return Leave(state, trial, slot.executor, facts);

@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-// ---- members as text, for people -------------------------------------------------------------
+// ---- members as text for messages ------------------------------------------------------------
 
 std::string Text(const Value& value) { return FormatValue(value); }
 std::string Text(const std::string& text) { return text; }
@@ -31,10 +31,10 @@ template <HasKeys T>
 std::string Text(const T& owner) {
   std::string text;
   ForEachRow<T>([&]<RowKind kind, auto... path>(const Row<kind, path...>& row) {
-    if constexpr (kind == RowKind::kEntryName) text += row.Of(owner);
+    if constexpr (kind == RowKind::kEntryName) text += row.FieldIn(owner);
     if constexpr (kind == RowKind::kKey) {
-      if (ToValue(row.Of(owner)))
-        text += (text.empty() ? "" : ", ") + row.key.name + " " + Text(row.Of(owner));
+      if (ToValue(row.FieldIn(owner)))
+        text += (text.empty() ? "" : ", ") + row.key.name + " " + Text(row.FieldIn(owner));
     }
   });
   return "{" + text + "}";
@@ -65,7 +65,7 @@ class Comparison {
   }
 
  private:
-  // The first fault is the one that is told.
+  // Only the first fault is reported.
   void Fault(const std::string& key) {
     if (!fault_)
       fault_ = Error{ErrorCode::kInvalid,
@@ -84,8 +84,8 @@ class Comparison {
 
   void CompareRows() {
     ForEachKey<SweepSpec>([this](const auto& row) {
-      const auto& from = row.Of(from_);
-      const auto& to = row.Of(to_);
+      const auto& from = row.FieldIn(from_);
+      const auto& to = row.FieldIn(to_);
       if (from == to) return;
       if (!row.key.editable) return Fault(row.key.name);
       changes_.push_back(row.key.name + " " + Text(to));
@@ -104,7 +104,7 @@ class Comparison {
     }
   }
 
-  // Programs that run need not report what they were not asked for.
+  // A running program may not report a metric that it was not asked for.
   void CheckReported(const std::string& metric) {
     const auto known = from_.ReportedMetrics();
     if (fault_ || std::ranges::find(known, metric) != known.end()) return;

@@ -11,11 +11,11 @@
 // the scheduler, may change as well.
 namespace attune {
 
-// What differs, for people: "stop.max_trials 200", "parameters.lr.max 0.1". The error names the
-// first key that cannot change. The initial points are not compared.
+// The differences as text: "stop.max_trials 200", "parameters.lr.max 0.1". The error names the first
+// key that cannot change. Initial points are not compared.
 Result<std::vector<std::string>> Changes(const SweepSpec& from, const SweepSpec& to);
 
-// Of the points from `used` on, those that lie in this space, after the ones before.
+// The first `used` points, followed by those of the other points that lie in this space.
 std::vector<Config> PointsInside(const std::vector<Config>& points, size_t used,
                                  const SearchSpace& space);
 

@@ -13,25 +13,26 @@
 namespace attune {
 namespace {
 
-// The process of this name that is there; null: none, or it is lost.
+// The executor with this name; null if there is none, or if it is lost.
 const Executor* Present(const State& state, const std::string& name) {
   const auto known = state.executors.find(name);
   return known == state.executors.end() || known->second.lost ? nullptr : &known->second;
 }
 
-// What it had of gangs is gone with it; their trials go on elsewhere.
+// Ends the executor's parts of gangs, so that their trials continue elsewhere.
 void Lose(const State& state, const Executor& executor, const std::string& reason, Time now,
           Facts& facts) {
-  std::set<TrialId> over;  // one that failed before may have ended its whole sweep
-  size_t seen = 0;
+  std::set<TrialId> ended_trials;  // an earlier trial in this loop may have ended its whole sweep
+  size_t next_fact = 0;
   for (const auto& [epoch, id] : executor.attempts) {
-    for (; seen < facts.size(); ++seen) {
-      if (const auto* ended = std::get_if<TrialEnded>(&facts[seen])) over.insert(ended->trial);
+    for (; next_fact < facts.size(); ++next_fact) {
+      if (const auto* ended = std::get_if<TrialEnded>(&facts[next_fact]))
+        ended_trials.insert(ended->trial);
     }
     const Trial& trial = *state.Find(id);
     AttemptEnded end{trial.live->id, Outcome::kLost, {}};
     end.failure.message = "executor " + executor.name + " was lost: " + reason;
-    EndPart(state, trial, executor.name, end, over.contains(id), now, facts);
+    EndPart(state, trial, executor.name, end, ended_trials.contains(id), now, facts);
   }
   facts.push_back(ExecutorLost{executor.name, executor.incarnation, reason});
 }
@@ -39,14 +40,14 @@ void Lose(const State& state, const Executor& executor, const std::string& reaso
 }  // namespace
 
 Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Facts& facts) {
-  if (Status sound = CheckJoin(command); !sound.ok()) return sound;
+  if (Status valid = CheckJoin(command); !valid.ok()) return valid;
   if (const Executor* present = Present(state, command.name)) {
     if (present->instance == command.instance) return {};
     Lose(state, *present, "its process was replaced by another", now, facts);
   }
   std::vector<SweepId> deleted;
   for (const SweepFiles& files : command.sweeps) {
-    const bool is_ours = files.identity == LogIdentity(0) ||  // what is left of it has no mark
+    const bool is_ours = files.identity == LogIdentity(0) ||  // the files do not say
                          files.identity == IdentityOf(state, files.sweep);
     if (state.deleted.contains(files.sweep) && is_ours) deleted.push_back(files.sweep);
   }
@@ -69,7 +70,7 @@ void DecideLoss(const State& state, const LoseExecutor& command, Time now, Facts
     Lose(state, *present, command.reason, now, facts);
 }
 
-void DecideHealth(const State& state, const SayHealth& command, Facts& facts) {
+void DecideHealth(const State& state, const ReportHealth& command, Facts& facts) {
   const Executor* present = Present(state, command.name);
   if (present != nullptr && present->incarnation == command.incarnation &&
       present->problem != command.problem)

@@ -5,14 +5,14 @@
 #include "core/log/command.h"
 #include "core/state/state.h"
 
-// Executors that come, go, and say how they are.
+// Executors that join, get lost and report their health.
 namespace attune {
 
-// Another process of a name takes the place of the one before, which is lost. kInvalid: as
+// A new process replaces the earlier one with the same name, which is lost. Returns kInvalid like
 // CheckJoin.
 Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Facts& facts);
 
 void DecideLoss(const State& state, const LoseExecutor& command, Time now, Facts& facts);
-void DecideHealth(const State& state, const SayHealth& command, Facts& facts);
+void DecideHealth(const State& state, const ReportHealth& command, Facts& facts);
 
 }  // namespace attune

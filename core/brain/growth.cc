@@ -15,7 +15,7 @@
 namespace attune {
 namespace {
 
-// After every backoff.
+// A time after the end of every backoff.
 constexpr Time kEver{std::numeric_limits<int64_t>::max()};
 
 struct Small {
@@ -42,28 +42,31 @@ struct Small {
   }
 };
 
-// It has been asked to.
-bool Grows(const Trial& trial) { return trial.yield && trial.yield->kind == VerdictKind::kResize; }
+// Whether the trial has been asked to grow.
+bool Grows(const Trial& trial) {
+  return trial.yield_verdict && trial.yield_verdict->kind == VerdictKind::kResize;
+}
 
 bool MayGrow(const Sweep& sweep, const Trial& trial) {
   const Attempt& live = *trial.live;
   return sweep.state == SweepState::kRunning && !sweep.stopping_as &&
-         trial.state == TrialState::kRunning && !trial.yield &&
-         live.verdict == VerdictKind::kContinue && live.fell == Outcome::kFinished &&
-         live.gone.empty() && !trial.checkpoints.empty() &&
+         trial.state == TrialState::kRunning && !trial.yield_verdict &&
+         live.verdict == VerdictKind::kContinue && live.part_outcome == Outcome::kFinished &&
+         live.ended_parts.empty() && !trial.checkpoints.empty() &&
          trial.checkpoints.back().attempt == live.id.number;
 }
 
-// Those that may grow by now, in the order of who goes first; or the one that grows already, none
-// where that one is leaving.
+// The gangs that may grow now, the first one to grow first. If a gang was already asked to grow,
+// only that one; none if it is leaving.
 std::vector<Small> Candidates(const State& state, Time now, const Agenda& agenda) {
   std::vector<Small> candidates;
-  for (const SweepId id : agenda.WithSmallGangs()) {
+  for (const SweepId id : agenda.SweepsWithSmallGangs()) {
     const Sweep& sweep = *state.Find(id);
     for (const auto& [time, number] : sweep.small) {
       const Trial& trial = *sweep.Find(number);
       if (trial.live->verdict == VerdictKind::kResize) return {};
-      if (Grows(trial) && (trial.live->fell != Outcome::kFinished || !trial.live->gone.empty()))
+      if (Grows(trial) &&
+          (trial.live->part_outcome != Outcome::kFinished || !trial.live->ended_parts.empty()))
         return {};
       if (Grows(trial)) return {{&sweep, &trial}};
       if (time <= now && MayGrow(sweep, trial)) candidates.push_back({&sweep, &trial});
@@ -73,59 +76,60 @@ std::vector<Small> Candidates(const State& state, Time now, const Agenda& agenda
   return candidates;
 }
 
-// Who is away for a while changes nothing that was decided.
+// Whether every executor that takes gangs is reachable. A decision must not change only because an
+// executor is disconnected for a while.
 bool AllSeen(const State& state, const Hosts& hosts) {
   return std::ranges::all_of(state.executors, [&](const auto& entry) {
     return !TakesGangs(entry.second) || hosts.Find(entry.first) != nullptr;
   });
 }
 
-// How many workers it would have if it gave back what it has; 0: no more than now.
+// How many workers the gang could have if its own resources were free as well; 0: no more than now.
 int RoomFor(const State& state, const Small& small, Hosts& hosts) {
   const Attempt& live = *small.trial->live;
   hosts.Unmask();
   const int most = MostWorkers(state, *small.sweep, small.trial, hosts);
   for (const RankSlot& slot : live.ranks) {
-    const Host* seen = hosts.Find(slot.executor);
-    if (seen == nullptr) return 0;  // it is away
-    Host host = *seen;
-    GiveBack(slot, host);
+    const Host* known = hosts.Find(slot.executor);
+    if (known == nullptr) return 0;  // the executor is disconnected
+    Host host = *known;
+    ReleaseSlot(slot, host);
     hosts.Mask(std::move(host));
   }
   GangRequest request = RequestFor(state, *small.sweep);
   request.min_workers = static_cast<int>(live.ranks.size()) + 1;
   if (small.sweep->spec.gang.grow == GrowthPolicy::kEven) request.max_workers = most;
-  // Its next checkpoint will lie where rank 0 is.
+  // Rank 0 saves the next checkpoint in the data folder of its executor.
   const auto readers = state.folders.find(state.executors.at(live.ranks.front().executor).folder);
-  if (readers != state.folders.end()) request.near = readers->second;
+  if (readers != state.folders.end()) request.preferred_rank_zero_hosts = readers->second;
   const auto room = static_cast<int>(Place(request, hosts).size());
   hosts.Unmask();
   return room;
 }
 
-// Whether a gang of the sweep's waits that the executors are large enough for.
+// Whether a gang of the sweep waits for which the executors are large enough.
 bool Waits(const State& state, const Sweep& sweep, const Reachable& reachable, const Agenda& agenda,
            const Hosts& hosts) {
   if (sweep.spec.External() || !MayStart(sweep)) return false;
-  const bool thinks = sweep.thinking && MayCreate(sweep);  // a trial is to come
+  const bool thinks = sweep.thinking && MayCreate(sweep);  // the searcher may propose a trial
   if (sweep.pending.empty() && !agenda.HasTurn(sweep.id) && !thinks) return false;
-  PassedOver over;
+  SkippedTrials skipped;
   for (;;) {
-    const Trial* waiting = NextWaiting(sweep, kEver, over);
+    const Trial* waiting = NextWaiting(sweep, kEver, skipped);
     if (waiting == nullptr && !thinks) {
-      if (!HasNext(sweep, kEver, over)) return false;
-      Facts next;  // a searcher may wait, or have no more
-      StartNext(state, sweep, {}, "", kEver, next, over);
+      if (!HasNext(sweep, kEver, skipped)) return false;
+      Facts next;  // empty if the searcher waits
+      StartNext(state, sweep, {}, "", kEver, next, skipped);
       if (next.empty() || std::holds_alternative<SearchExhausted>(next.front())) return false;
     }
-    const GangRequest request = RequestOf(state, sweep, waiting, reachable);
-    if (!Nearest(request, hosts).empty()) return true;
-    if (!request.choosy) return false;
-    over.insert(waiting->id.number);
+    const GangRequest request = RequestForNext(state, sweep, waiting, reachable);
+    if (!FindNearest(request, hosts).empty()) return true;
+    if (!request.has_host_limits) return false;
+    skipped.insert(waiting->id.number);
   }
 }
 
-// Of the sweeps with a gang that waits.
+// The highest priority of the sweeps with a waiting gang.
 int HighestWaiting(const State& state, const Reachable& reachable, const Agenda& agenda,
                    const Hosts& hosts) {
   int highest = std::numeric_limits<int>::min();
@@ -143,7 +147,7 @@ int MostWorkers(const State& state, const Sweep& sweep, const Trial* trial, cons
   const bool is_new = trial == nullptr || trial->attempts == 0;
   if (gang.grow == GrowthPolicy::kOldest || (gang.grow == GrowthPolicy::kBest && !is_new))
     return gang.workers;
-  int64_t workers = WorkersThatFit(RequestFor(state, sweep), hosts);
+  int64_t workers = CountWorkersThatFit(RequestFor(state, sweep), hosts);
   for (const TrialNumber number : sweep.live)
     workers += std::ssize(sweep.Find(number)->live->ranks);
   int64_t trials = std::ssize(sweep.live) + std::ssize(sweep.pending);
@@ -173,10 +177,10 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
       continue;
     }
     const bool waited_for =
-        room > 0 && (Yields(state, *small.sweep) ||
+        room > 0 && (MustSpareReservation(state, *small.sweep) ||
                      HighestWaiting(state, reachable, agenda, hosts) >= small.sweep->spec.priority);
     const bool should = room > 0 && !waited_for;
-    if (should == grows) return;  // of those that are left none has a higher priority
+    if (should == grows) return;  // no remaining candidate has a higher priority
     const std::string size = std::to_string(live.ranks.size()) + " of " +
                              std::to_string(small.sweep->spec.gang.workers) + " workers; ";
     const auto reason = [&](const std::string& why) {

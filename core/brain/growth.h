@@ -5,23 +5,24 @@
 
 namespace attune {
 
-// How many workers the gang of a trial of the sweep has at most where it starts; null: of the next
-// new one. With another policy than kOldest a new trial begins with no more than an even share: of
-// what the sweep's gangs hold and what is free, among the trials that can run together now, those
-// to come included. With kEven none has more later, either.
+// The maximum number of workers with which a trial starts; null: the next new trial. With kBest and
+// kEven, a new trial starts with at most an even share. The share divides the workers that the sweep
+// has or could have now among the trials that can run together, future trials included. With kEven,
+// this limit also applies later.
 int MostWorkers(const State& state, const Sweep& sweep, const Trial* trial, const Hosts& hosts);
 
-// Adds the fact that asks a gang to leave at its next report, with a checkpoint, and to go on from
-// there with more workers: one that has fewer than GangSpec::workers, for which there is room.
+// Adds a fact that lets a gang grow: it saves a checkpoint at its next report, leaves, and continues
+// with more workers. The gang has fewer than GangSpec::workers, and more workers fit now.
 //
-// None grows while a gang waits that would use the room, or take what the other gives back: of a
-// sweep of no lower priority, its own included, also one that waits out a backoff. Nor before the
-// attempt has saved a checkpoint, without which the trial would begin anew, and is grow_after old.
-// What has been asked is taken back where that changes before the gang has left. One gang grows at
-// a time, since the room was found for one: of the highest priority first, then of the oldest
-// sweep, then by GangSpec::grow, then the oldest trial.
+// - A gang does not grow while another gang waits that could use the resources. That gang belongs to a
+//   sweep with the same or a higher priority, perhaps the same sweep. It may also wait for a backoff.
+// - The attempt must be grow_after old. It must have saved a checkpoint, because the trial would
+//   otherwise begin from the start.
+// - If the conditions change before the gang has left, the request is withdrawn.
+// - Only one gang grows at a time, because the free resources are counted for one. The order is: the
+//   highest priority, the oldest sweep, GangSpec::grow, the oldest trial.
 //
-// REQUIRES: nothing can start now (core/brain/contention.h); the hosts are as of this moment.
+// REQUIRES: nothing can start now (core/brain/contention.h), and `hosts` is up to date.
 void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& agenda,
               Hosts& hosts, Facts& facts);
 

@@ -16,7 +16,7 @@ Fact Assign(const State& state, const Sweep& sweep, const Trial& trial, std::vec
   Origin origin = OriginOf(state, trial);
   if (origin.checkpoint != nullptr) fact.resume = origin.checkpoint->ref;
   fact.reason = std::move(origin.reason);
-  // A milestone that was set and not reached still holds; a new or promoted trial gets its next.
+  // A milestone that was not reached yet stays. A new or promoted trial gets its next one.
   fact.milestone =
       trial.milestone.value > 0 ? trial.milestone : NextMilestone(sweep, trial, trial.last_step);
   return fact;
@@ -26,10 +26,10 @@ TrialId NextTrial(const Sweep& sweep) {
   return {sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created))};
 }
 
-// Whether something of the sweep is to happen that a searcher could wait for.
+// Whether the sweep has trials that run or wait, so that its searcher can expect an event.
 bool Underway(const Sweep& sweep) { return !sweep.live.empty() || !sweep.pending.empty(); }
 
-// What the searcher's answer leads to; nullopt when it waits.
+// The fact for the searcher's answer; nullopt if it waits.
 std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
                            std::optional<EventSeq> thought) {
   if (const auto* proposed = std::get_if<Proposed>(&suggestion)) {
@@ -50,11 +50,11 @@ std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
       thought};
 }
 
-// The next trial, the end of the search, or the beginning of a thought; nullopt when the searcher
+// The fact that creates a trial, ends the search, or begins a proposal; nullopt if the searcher
 // waits.
 std::optional<Fact> NewTrial(const Sweep& sweep) {
-  if (HasPoint(sweep)) {
-    Proposed point = NextPoint(sweep);
+  if (HasInitialPoint(sweep)) {
+    Proposed point = NextInitialPoint(sweep);
     return TrialCreated{.trial = NextTrial(sweep),
                         .config = std::move(point.config),
                         .origin = std::string(kInitialPoints),
@@ -77,17 +77,17 @@ TrialPromoted Promoted(const Sweep& sweep, const Promote& promote) {
                      .reason = promote.reason,
                      .config = promote.config,
                      .donor = promote.donor};
-  if (promote.donor) fact.cloned = *ToClone(sweep, *promote.donor);
+  if (promote.donor) fact.cloned = *FindCloneable(sweep, *promote.donor);
   return fact;
 }
 
 }  // namespace
 
-bool HasPoint(const Sweep& sweep) {
+bool HasInitialPoint(const Sweep& sweep) {
   return static_cast<size_t>(sweep.points_used) < sweep.spec.initial_points.size();
 }
 
-Proposed NextPoint(const Sweep& sweep) {
+Proposed NextInitialPoint(const Sweep& sweep) {
   const auto& points = sweep.spec.initial_points;
   const auto used = static_cast<size_t>(sweep.points_used);
   return {points[used],
@@ -107,7 +107,7 @@ bool MayCreate(const Sweep& sweep) {
          (sweep.spec.stop.max_trials == 0 || sweep.created < sweep.spec.stop.max_trials);
 }
 
-NextUp WhatIsNext(const Sweep& sweep, Time now, const PassedOver& passed) {
+NextAction ChooseNextAction(const Sweep& sweep, Time now, const SkippedTrials& passed) {
   for (TrialNumber number : sweep.pending) {
     const Trial* trial = sweep.Find(number);
     if (trial->not_before <= now && !passed.contains(number)) return trial;
@@ -116,22 +116,22 @@ NextUp WhatIsNext(const Sweep& sweep, Time now, const PassedOver& passed) {
   NextMove move = sweep.scheduler->Next(ViewOf(sweep));
   if (const auto* promote = std::get_if<Promote>(&move)) {
     if (!sweep.paused.contains(promote->trial) ||
-        (promote->donor && ToClone(sweep, *promote->donor) == nullptr))
+        (promote->donor && FindCloneable(sweep, *promote->donor) == nullptr))
       return Wait{"the trial or the checkpoint that it would promote is gone"};
   }
   return move;
 }
 
-bool HasNext(const Sweep& sweep, Time now, const PassedOver& passed) {
-  const NextUp next = WhatIsNext(sweep, now, passed);
+bool HasNext(const Sweep& sweep, Time now, const SkippedTrials& passed) {
+  const NextAction next = ChooseNextAction(sweep, now, passed);
   const auto* move = std::get_if<NextMove>(&next);
   if (move == nullptr || std::holds_alternative<Promote>(*move)) return true;
-  if (!std::holds_alternative<New>(*move) || !MayCreate(sweep)) return false;
-  return HasPoint(sweep) || (!sweep.thinking && !sweep.search_waits);
+  if (!std::holds_alternative<StartNew>(*move) || !MayCreate(sweep)) return false;
+  return HasInitialPoint(sweep) || (!sweep.thinking && !sweep.search_waits);
 }
 
-const Trial* NextWaiting(const Sweep& sweep, Time now, const PassedOver& passed) {
-  const NextUp next = WhatIsNext(sweep, now, passed);
+const Trial* NextWaiting(const Sweep& sweep, Time now, const SkippedTrials& passed) {
+  const NextAction next = ChooseNextAction(sweep, now, passed);
   if (const auto* trial = std::get_if<const Trial*>(&next)) return *trial;
   const auto* promote = std::get_if<Promote>(&std::get<NextMove>(next));
   return promote != nullptr ? sweep.Find(promote->trial) : nullptr;
@@ -139,8 +139,8 @@ const Trial* NextWaiting(const Sweep& sweep, Time now, const PassedOver& passed)
 
 void StartNext(const State& state, const Sweep& sweep, std::vector<RankSlot> ranks,
                const std::string& idempotency_key, Time now, Facts& facts,
-               const PassedOver& passed) {
-  const NextUp next = WhatIsNext(sweep, now, passed);
+               const SkippedTrials& passed) {
+  const NextAction next = ChooseNextAction(sweep, now, passed);
   if (const auto* waiting = std::get_if<const Trial*>(&next)) {
     facts.push_back(Assign(state, sweep, **waiting, std::move(ranks), idempotency_key));
   } else if (const auto* promote = std::get_if<Promote>(&std::get<NextMove>(next))) {

@@ -8,45 +8,44 @@
 
 #include "core/brain/consequences.h"
 
-// What a sweep runs next. A searcher that thinks is not asked here: its proposal is begun, and
-// comes back as a command.
+// Decides what a sweep runs next. If its searcher thinks (Searcher::Thinks), it is not asked here.
+// A ProposalBegun starts the computation, and the proposal comes back as a command.
 namespace attune {
 
-// Whether the sweep may have one more attempt now.
+// Whether the sweep may start one more attempt now.
 bool MayStart(const Sweep& sweep);
 
 // Whether neither a limit nor the searcher forbids another trial.
 bool MayCreate(const Sweep& sweep);
 
-// Whether an initial point of the sweep's has not been tried, and which is next.
-bool HasPoint(const Sweep& sweep);
-Proposed NextPoint(const Sweep& sweep);  // REQUIRES: HasPoint(sweep)
+// Whether the sweep has an initial point that was not tried, and the next one.
+bool HasInitialPoint(const Sweep& sweep);
+Proposed NextInitialPoint(const Sweep& sweep);  // REQUIRES: HasInitialPoint(sweep)
 
-// Trials that wait for executors of their own, so that others take their turn.
-using PassedOver = std::set<TrialNumber>;
+// Trials that are skipped, because they wait for particular executors.
+using SkippedTrials = std::set<TrialNumber>;
 
-// What the sweep would do with a free slot. A trial that waits for its next attempt (requeued,
-// enqueued, promoted or just created, and its backoff is over) goes before all that the scheduler
-// says. The searcher is not asked here.
-using NextUp = std::variant<const Trial*, NextMove>;
-NextUp WhatIsNext(const Sweep& sweep, Time now, const PassedOver& passed = {});
+// What the sweep would do with a free slot. A trial that waits for an attempt goes first, if its
+// backoff is over. Otherwise the scheduler decides. The searcher is not asked here.
+using NextAction = std::variant<const Trial*, NextMove>;
+NextAction ChooseNextAction(const Sweep& sweep, Time now, const SkippedTrials& passed = {});
 
-// Whether that is to start something: a trial that waits, a promotion, or a new trial.
-bool HasNext(const Sweep& sweep, Time now, const PassedOver& passed = {});
+// Whether the sweep would use a free slot: for a waiting trial, a promotion, or a new trial.
+bool HasNext(const Sweep& sweep, Time now, const SkippedTrials& passed = {});
 
-// The trial that has its attempt next; null when it has yet to be created, or there is none.
-const Trial* NextWaiting(const Sweep& sweep, Time now, const PassedOver& passed = {});
+// The trial that gets the next attempt. Null if it must be created first, or if there is none.
+const Trial* NextWaiting(const Sweep& sweep, Time now, const SkippedTrials& passed = {});
 
-// The sweep's next step, one at a time, so that searcher and scheduler see each: a new trial is
-// created, or a paused one promoted; one that waits gets its attempt on these ranks, or one without
-// ranks for whoever asks with this key. A searcher that has no further configuration says so
-// instead; while it waits there are no facts.
-// REQUIRES: HasNext(sweep, now).
+// Adds the fact for the sweep's next step. It is one step at a time, so that the searcher and the
+// scheduler observe each. A waiting trial gets its attempt with these ranks, or without ranks for a
+// client's request with this key. Otherwise a paused trial is promoted, or a new one is created. If
+// the searcher is exhausted, the fact says so. If it waits, no fact is added.
+// REQUIRES: HasNext(sweep, now, passed).
 void StartNext(const State& state, const Sweep& sweep, std::vector<RankSlot> ranks,
                const std::string& idempotency_key, Time now, Facts& facts,
-               const PassedOver& passed = {});
+               const SkippedTrials& passed = {});
 
-// What comes of a proposal that was thought about. REQUIRES: sweep.thinking.
+// Adds the fact for the answer of a searcher that thinks. REQUIRES: sweep.thinking.
 void EndThought(const Sweep& sweep, const Suggestion& suggestion, Facts& facts);
 
 }  // namespace attune

@@ -14,14 +14,14 @@ namespace {
 // A backoff never grows beyond this many times the first one.
 constexpr double kBackoffGrowth = 32;
 
-constexpr double kRenewAfter = 0.1;  // of a lease
+constexpr double kRenewAfter = 0.1;  // renew a lease once this part of it is used
 
-// Before anything was reported, and by no less than two trials: the program is broken, and starting
-// it again would only take time.
+// If this many attempts of at least two trials fail before the first report, the program is broken,
+// and more restarts would only take time.
 constexpr int kFailedAttempts = 3;
 
-// Doubled for each failure; drawn from its upper half, so that trials that failed together do not
-// come back together.
+// The wait before a restart. It doubles with each failure, and is drawn from the upper half of its
+// range, so that trials that failed together do not restart together.
 Seconds Backoff(const Sweep& sweep, const Trial& trial) {
   const double longest =
       sweep.spec.failure.backoff.value * std::min(std::exp2(trial.failures), kBackoffGrowth);
@@ -30,8 +30,9 @@ Seconds Backoff(const Sweep& sweep, const Trial& trial) {
   return Seconds(stream.Uniform(longest / 2, longest));
 }
 
-// What a host lacked it may still lack: room on its disk, or another host's checkpoint.
-Seconds AgainAfter(const Trial& trial) {
+// The wait after a failure that the host caused. The host may lack disk space, or a checkpoint from
+// another host, for some time.
+Seconds HostFailureDelay(const Trial& trial) {
   return Seconds(std::min(std::exp2(trial.attempts - 1), kBackoffGrowth));
 }
 
@@ -39,9 +40,9 @@ Time After(Time now, Seconds delay) {
   return Time{now.us + static_cast<int64_t>(delay.value * 1e6)};
 }
 
-// What the trial does next after a failure.
-std::string Restarting(const Sweep& sweep, const Trial& trial, Seconds delay) {
-  const KeptCheckpoint* source = trial.Source();
+// The restart after a failure, for a message.
+std::string DescribeRestart(const Sweep& sweep, const Trial& trial, Seconds delay) {
+  const KeptCheckpoint* source = trial.ResumeCheckpoint();
   std::string text = "restart " + std::to_string(trial.failures + 1) + " of " +
                      std::to_string(sweep.spec.failure.max_restarts) +
                      (source != nullptr ? " from step " + std::to_string(source->ref.step.value)
@@ -50,9 +51,9 @@ std::string Restarting(const Sweep& sweep, const Trial& trial, Seconds delay) {
   return text;
 }
 
-// What is wrong with the report's time, where that is a metric of its own; empty: nothing. A
-// program that knows nothing of it counts steps.
-std::string WrongTime(const SweepSpec& spec, const Report& report) {
+// What is wrong with the step of a report if a metric measures time; empty: nothing. A program that
+// does not know about the metric counts steps instead.
+std::string FindWrongStep(const SweepSpec& spec, const Report& report) {
   if (spec.time_attr.empty()) return "";
   const double time = report.metrics.find(spec.time_attr)->second;
   if (StepOfTime(time) == report.step) return "";
@@ -61,12 +62,12 @@ std::string WrongTime(const SweepSpec& spec, const Report& report) {
          "; the program has to be built with this release's SDK, or has to report that as its step";
 }
 
-// What the report lacks of the metrics that the sweep asks for; empty: nothing.
-std::string Missing(const SweepSpec& spec, const Report& report) {
+// Which metric of the sweep the report lacks, or what is wrong with its step; empty: nothing.
+std::string FindReportFault(const SweepSpec& spec, const Report& report) {
   const std::vector<std::string> asked = spec.ReportedMetrics();
   const auto missing = std::ranges::find_if(
       asked, [&](const std::string& metric) { return !report.metrics.contains(metric); });
-  if (missing == asked.end()) return WrongTime(spec, report);
+  if (missing == asked.end()) return FindWrongStep(spec, report);
   std::string has;
   for (const auto& [name, value] : report.metrics) has += (has.empty() ? "" : ", ") + name;
   return "the report at step " + std::to_string(report.step.value) + " has no metric " + *missing +
@@ -83,7 +84,8 @@ class Recorder {
         now_(now),
         facts_(facts) {}
 
-  // A lease that has hardly been used is not renewed: the log need not know of every heartbeat.
+  // A lease is not renewed before a part of it is used, so that the log does not grow with
+  // heartbeats.
   void operator()(const AttemptRenewed& fact) {
     const Attempt& live = *trial_.live;
     const double used_us =
@@ -94,7 +96,7 @@ class Recorder {
 
   void operator()(const AttemptStarted& fact) {
     if (trial_.live->state != AttemptState::kAssigned) return;
-    AttemptStarted started = fact;  // of an executor that may name more processes than there are
+    AttemptStarted started = fact;  // a faulty executor may send too many pids
     started.pids.resize(std::min(started.pids.size(), trial_.live->ranks.size()));
     facts_.push_back(std::move(started));
   }
@@ -105,9 +107,9 @@ class Recorder {
 
   void operator()(const RendezvousOpened& fact) {
     const auto& known = trial_.live->rendezvous;
-    // Said again by an executor that was not answered, it adds nothing.
+    // An executor repeats the message if it got no answer.
     const bool adds = !known || (known->host.empty() && !fact.rendezvous.host.empty());
-    if (trial_.live->Spans() && adds) facts_.push_back(fact);
+    if (trial_.live->SpansExecutors() && adds) facts_.push_back(fact);
   }
 
   void operator()(const CheckpointSaved& fact) {
@@ -115,7 +117,7 @@ class Recorder {
       const KeptCheckpoint& newest = trial_.checkpoints.back();
       if (newest.attempt == fact.attempt.number && fact.checkpoint.step <= newest.ref.step) return;
     }
-    // Said again by an executor that was not answered, and dropped meanwhile.
+    // A repeated message, and the checkpoint was dropped meanwhile.
     const auto removals = state_.removals.find(executor_);
     if (removals != state_.removals.end() &&
         removals->second.contains({trial_.id, fact.attempt.number, fact.checkpoint.step}))
@@ -123,11 +125,11 @@ class Recorder {
     facts_.push_back(fact);
   }
 
-  // A retried attempt walks again over steps that were reported before: those change nothing, but a
-  // rank that waits gets an answer. One that is to leave has nothing new to report.
+  // A new attempt repeats steps that were reported before. Repeated reports change nothing, but a
+  // rank that waits gets an answer. Reports of an attempt that must leave are ignored.
   void operator()(const TrialReported& fact) {
     if (trial_.state != TrialState::kRunning || trial_.live->verdict != VerdictKind::kContinue ||
-        trial_.live->fell != Outcome::kFinished)
+        trial_.live->part_outcome != Outcome::kFinished)
       return;
     const Report& report = fact.report;
     const bool waits = report.waits || Told();
@@ -138,9 +140,8 @@ class Recorder {
       return;
     }
     facts_.push_back(fact);
-    if (const std::string missing = Missing(sweep_.spec, report); !missing.empty()) {
-      FailTrial(sweep_, trial_, missing, Told() ? "" : "its program reports something else",
-                facts_);
+    if (const std::string fault = FindReportFault(sweep_.spec, report); !fault.empty()) {
+      FailTrial(sweep_, trial_, fault, Told() ? "" : "its program reports something else", facts_);
       return;
     }
     const Step last = LastStep(sweep_, trial_);
@@ -149,9 +150,9 @@ class Recorder {
       Complete(fact, last);
     } else if (at_milestone || waits) {
       Decide(fact, VerdictOn(report, at_milestone));
-    } else if (!trial_.yield) {
-      // There are two reports until it would leave without having been asked to: the next, which
-      // waits then, and the one after.
+    } else if (!trial_.yield_verdict) {
+      // If it is not asked now, it reports twice more before it leaves: the next report does not
+      // wait.
       auto verdict = TrialLimitReached(sweep_, trial_, report);
       if (!verdict) verdict = LeavesInTime(2);
       if (verdict) facts_.push_back(TrialYielding{trial_.id, std::move(*verdict)});
@@ -169,27 +170,28 @@ class Recorder {
         ended.outcome == Outcome::kFinished ? std::exchange(ended.failure, {}).message : "";
     if (ended.outcome == Outcome::kFailed) {
       ended.failure.executor = executor_;
-      if (PolicyOn(sweep_.spec.failure, ended.failure) != nullptr)
+      if (FindLogPolicy(sweep_.spec.failure, ended.failure) != nullptr)
         ended.failure.message += "; " + Found(ended.failure);
     }
-    if (trial_.live->Spans()) {
+    if (trial_.live->SpansExecutors()) {
       if (ended.outcome == Outcome::kFailed)
         ended.failure.message = "on executor " + executor_ + ": " + ended.failure.message;
-      // Once rank 0 has been told to leave, the others leave because of that, heard of before it or
-      // after.
-      const bool told = trial_.live->verdict != VerdictKind::kContinue &&
-                        trial_.live->fell == Outcome::kFinished &&
-                        executor_ != trial_.live->ranks.front().executor;
-      if (told && ended.outcome != Outcome::kLost) ended = {ended.attempt, Outcome::kFinished, {}};
+      // If rank 0 was told to leave, the other ranks end because of that. Their ends may arrive
+      // first.
+      const bool follows_rank_zero = trial_.live->verdict != VerdictKind::kContinue &&
+                                     trial_.live->part_outcome == Outcome::kFinished &&
+                                     executor_ != trial_.live->ranks.front().executor;
+      if (follows_rank_zero && ended.outcome != Outcome::kLost)
+        ended = {ended.attempt, Outcome::kFinished, {}};
     }
-    if (trial_.live->HoldsBeside(executor_)) {
+    if (trial_.live->HoldsSlotsElsewhere(executor_)) {
       facts_.push_back(AttemptPartEnded{ended.attempt, executor_, ended.outcome, ended.failure});
       return;
     }
-    if (!trial_.live->gone.empty()) {
+    if (!trial_.live->ended_parts.empty()) {
       Attempt gang = *trial_.live;
-      gang.Fall(ended.outcome, ended.failure);
-      ended.outcome = gang.fell;
+      gang.NotePartEnd(ended.outcome, ended.failure);
+      ended.outcome = gang.part_outcome;
       ended.failure = std::move(gang.failure);
     }
     const VerdictKind verdict = trial_.live->verdict;
@@ -204,8 +206,8 @@ class Recorder {
     facts_.push_back(ended);
     if (ended.outcome == Outcome::kFailed) Blame(failure);
     if (over) return;
-    EndWaiting(sweep_, trial_, facts_);
-    if (trial_.state != TrialState::kRunning) return;  // already decided; only its slots were held
+    EndIfWaiting(sweep_, trial_, facts_);
+    if (trial_.state != TrialState::kRunning) return;  // its state was decided before it left
 
     switch (ended.outcome) {
       case Outcome::kFinished:
@@ -261,35 +263,38 @@ class Recorder {
     EndTrial(trial_, TrialState::kCompleted, text, facts_);
   }
 
-  // Whoever ends the trial goes first: the scheduler, those who want it to yield, its own limits.
-  // Then those who would have it go on later or as another: the scheduler, and a pause.
+  // A verdict that ends the trial takes precedence: from the scheduler, from a requested yield, or
+  // from the trial's limits, in this order. Then follow other verdicts: of the scheduler, then of a
+  // yield.
   Verdict VerdictOn(const Report& report, bool at_milestone) const {
     Verdict verdict = Verdict::Continue("goes on at step " + Text(report.step));
     if (at_milestone && trial_.until.value == 0)
       verdict = sweep_.scheduler->Judge(TrialView{trial_.id, trial_.config}, report);
-    if (verdict.kind == VerdictKind::kExploit && ToClone(sweep_, verdict.donor) == nullptr) {
+    if (verdict.kind == VerdictKind::kExploit && FindCloneable(sweep_, verdict.donor) == nullptr) {
       verdict.kind = VerdictKind::kContinue;
       verdict.reason.text += "; but trial " + std::to_string(verdict.donor.trial.number.value) +
                              " has no checkpoint of step " + Text(verdict.donor.step) + " to clone";
     }
     if (verdict.kind == VerdictKind::kStop) return verdict;
-    if (trial_.yield && trial_.yield->kind == VerdictKind::kStop) return *trial_.yield;
+    if (trial_.yield_verdict && trial_.yield_verdict->kind == VerdictKind::kStop)
+      return *trial_.yield_verdict;
     if (auto limit = TrialLimitReached(sweep_, trial_, report)) return *std::move(limit);
     return verdict.kind == VerdictKind::kContinue ? Yield().value_or(verdict) : verdict;
   }
 
-  // What it is asked to do at its next report. Where it would not be started again it stays.
+  // The verdict that it was asked to get at its next report. It is not asked to leave an executor
+  // if it would not start again.
   std::optional<Verdict> Yield() const {
-    if (!trial_.yield) return LeavesInTime(1);
-    if (trial_.yield->reason.rule == kExecutorDrained && !Again()) return std::nullopt;
-    return trial_.yield;
+    if (!trial_.yield_verdict) return LeavesInTime(1);
+    if (trial_.yield_verdict->reason.rule == kExecutorDrained && !Again()) return std::nullopt;
+    return trial_.yield_verdict;
   }
 
   bool Again() const { return !sweep_.stopping_as || trial_.requested; }
 
-  // A pause for a gang that cannot have so many reports more before one of its executors ends.
+  // A pause, if one of its executors ends before the gang can send this many reports.
   std::optional<Verdict> LeavesInTime(int reports) const {
-    // One that only prints has no checkpoint, and may end by itself before.
+    // A program whose output is parsed has no checkpoint, and may still finish.
     if (state_.ending.empty() || !Again() || !sweep_.spec.program.report_pattern.empty())
       return std::nullopt;
     const Seconds needs(kLeaveBefore.value + reports * sweep_.report_gap.value);
@@ -297,9 +302,9 @@ class Recorder {
       const auto executor = state_.executors.find(slot.executor);
       if (executor == state_.executors.end()) continue;
       const Host& host = executor->second.host;
-      // One that has never had the time for a report would be no better the next time.
-      if (host.lives < NeedsOf(sweep_) || Lasts(host, needs, now_)) continue;
-      const int64_t left_us = std::max<int64_t>(host.ends.us - now_.us, 0);
+      // If the whole lifetime of the executor is too short, leaving early does not help.
+      if (host.lifetime < MinRuntimeOf(sweep_) || LivesLongEnough(host, needs, now_)) continue;
+      const int64_t left_us = std::max<int64_t>(host.end_time.us - now_.us, 0);
       return Verdict::Pause(
           {.rule = std::string(kExecutorDrained),
            .text = "saved and left, to go on elsewhere: executor " + slot.executor + " ends in " +
@@ -316,13 +321,14 @@ class Recorder {
       decided.milestone =
           NextMilestone(sweep_, trial_, std::max(fact.report.step, trial_.last_step));
     }
-    if (verdict.kind == VerdictKind::kExploit) decided.cloned = *ToClone(sweep_, verdict.donor);
+    if (verdict.kind == VerdictKind::kExploit)
+      decided.cloned = *FindCloneable(sweep_, verdict.donor);
     facts_.push_back(std::move(decided));
 
     switch (verdict.kind) {
       case VerdictKind::kContinue:
         return;
-      case VerdictKind::kResize:  // of gangs alone: whoever asks from outside has no ranks
+      case VerdictKind::kResize:  // only gangs get this verdict
         return;
       case VerdictKind::kStop:
         EndTrial(trial_, TrialState::kStopped, verdict.reason.text, facts_);
@@ -340,24 +346,24 @@ class Recorder {
     }
   }
 
-  // What the failure says of the host, whatever becomes of the trial.
+  // Records the failure against its host, independent of the consequences for the trial.
   void Blame(const Failure& failure) {
     if (!BlamesHost(failure)) return;
-    const LogPolicy* policy = PolicyOn(sweep_.spec.failure, failure);
+    const LogPolicy* policy = FindLogPolicy(sweep_.spec.failure, failure);
     if (policy != nullptr && policy->action == LogAction::kExcludeHost &&
         !ExcludedFrom(state_, sweep_).contains(failure.executor))
       facts_.push_back(ExecutorExcluded{sweep_.id, failure.executor, Found(failure)});
     QuarantineIfItKeepsFailing(state_, trial_.id, failure.executor, now_, facts_);
   }
 
-  // its log says "CUDA error: …" (failure.on_log: CUDA error|ECC)
+  // For messages: "its log says "CUDA error: …" (failure.on_log: CUDA error|ECC)".
   static std::string Found(const Failure& failure) {
     return "its log says \"" + failure.line + "\" (failure.on_log: " + failure.pattern + ")";
   }
 
   void Failed(const Failure& failure) {
     const std::string what = "attempt " + std::to_string(trial_.attempts) + ": " + failure.message;
-    const LogPolicy* policy = PolicyOn(sweep_.spec.failure, failure);
+    const LogPolicy* policy = FindLogPolicy(sweep_.spec.failure, failure);
     if (failure.kind == FailureKind::kLease) {
       Requeue(sweep_, trial_, what, now_, facts_);
     } else if (policy != nullptr && policy->action == LogAction::kFail) {
@@ -365,8 +371,8 @@ class Recorder {
     } else if (policy != nullptr && !trial_.avoided.contains(failure.executor)) {
       Requeue(sweep_, trial_, what + "; it goes on on another executor than " + failure.executor,
               now_, facts_, failure.executor);
-    } else if (failure.kind == FailureKind::kHost || FillsDiskFirst(trial_, failure)) {
-      const Seconds delay = AgainAfter(trial_);
+    } else if (failure.kind == FailureKind::kHost || IsFirstFullDisk(trial_, failure)) {
+      const Seconds delay = HostFailureDelay(trial_);
       Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",
               After(now_, delay), facts_);
     } else if (failure.kind == FailureKind::kStart) {
@@ -375,18 +381,17 @@ class Recorder {
       FailTrial(sweep_, trial_, what, broken, facts_);
     } else {
       const Seconds delay = Backoff(sweep_, trial_);
-      Requeue(sweep_, trial_, what + "; " + Restarting(sweep_, trial_, delay), After(now_, delay),
-              facts_);
+      Requeue(sweep_, trial_, what + "; " + DescribeRestart(sweep_, trial_, delay),
+              After(now_, delay), facts_);
     }
   }
 
-  // What says that the program would fail wherever it is started; empty: nothing, it may be that
-  // host, or that configuration.
+  // Why the program would fail everywhere; empty if the host or the configuration may be the cause.
   std::string Broken(const Failure& failure) const {
     if (sweep_.reported || Told()) return "";
     for (const TrialNumber number : sweep_.live) {
       const Trial& other = *sweep_.Find(number);
-      const bool lives_longer = other.live->decided <= trial_.live->decided;
+      const bool lives_longer = other.live->assigned_at <= trial_.live->assigned_at;
       if (&other != &trial_ && (other.live->stepped || lives_longer)) return "";
     }
     EarlyFailures early = sweep_.early_failures;
@@ -400,7 +405,8 @@ class Recorder {
            " attempts failed before anything was reported";
   }
 
-  // From outside: whoever asked waits for every verdict, and has left with one that says so.
+  // Whether a client runs the trial. It waits for every verdict, and leaves at once if that says
+  // so.
   bool Told() const { return trial_.live->ranks.empty(); }
 
   bool TooOften() const { return trial_.failures >= sweep_.spec.failure.max_restarts; }
@@ -408,7 +414,7 @@ class Recorder {
   const State& state_;
   const Sweep& sweep_;
   const Trial& trial_;
-  const std::string executor_;  // that speaks
+  const std::string executor_;  // the sender
   const Time now_;
   Facts& facts_;
 };
@@ -425,10 +431,10 @@ void Record(const State& state, const RecordFact& command, Time now, Facts& fact
   std::string executor = command.executor;
   if (!ranks.empty()) {
     const std::string& first = ranks.front().executor;
-    if (executor.empty() && trial->live->HoldsBeside(first))
-      return;  // of several nobody said which
+    if (executor.empty() && trial->live->HoldsSlotsElsewhere(first))
+      return;  // the sender is unknown
     if (executor.empty()) executor = first;
-    if (!trial->live->Holds(executor)) return;
+    if (!trial->live->HoldsSlotsOn(executor)) return;
     if (executor != first && !std::holds_alternative<AttemptEnded>(command.fact)) return;
   }
   std::visit(Recorder(state, *trial, std::move(executor), now, facts), command.fact);

@@ -16,7 +16,7 @@ std::vector<Thought> Thoughts(const State& state, EventSeq after) {
   return thoughts;
 }
 
-// An edit of the sweep ends its thought, so the spec is the one of that position.
+// An edit of the sweep cancels the proposal, so the spec has not changed since that position.
 Thought ThoughtOf(const State& state, const Sweep& sweep) {
   auto searcher = state.algorithms->MakeSearcher(sweep.spec);
   ATTUNE_CHECK(searcher.ok());

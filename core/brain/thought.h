@@ -6,26 +6,26 @@
 #include "core/log/command.h"
 #include "core/state/state.h"
 
-// Proposals of searchers that think. The brain says which are due; somebody else makes them, on
-// whatever thread, and brings them as commands.
+// Proposals of searchers that think (Searcher::Thinks). The brain says which proposals are due. The
+// server computes them on other threads and brings the answers as commands.
 namespace attune {
 
-// A proposal that is due. It shares nothing with the brain.
+// A proposal that is due. It shares no data with the brain.
 struct Thought {
   SweepId sweep;
   ProposalNumber proposal;
-  EventSeq position;                   // of the log, up to which the searcher has seen it
-  std::unique_ptr<Searcher> searcher;  // a copy, as it was there
+  EventSeq position;                   // the last event that the searcher has observed
+  std::unique_ptr<Searcher> searcher;  // a copy of the searcher at this position
 
-  // May take long. The same every time, before a restart and after it.
+  // May take long. The answer is always the same, even after a restart.
   Propose Think() const { return {sweep, proposal, position, searcher->Suggest(proposal)}; }
 };
 
-// The proposals that were begun after this position and are still due. To be thought about only
-// once the log is durable up to them.
+// The proposals that were begun after this position and are still due. Compute a proposal only once the
+// log is durable up to its position.
 std::vector<Thought> Thoughts(const State& state, EventSeq after);
 
-// The one of this sweep. REQUIRES: sweep.thinking.
+// The due proposal of this sweep. REQUIRES: sweep.thinking.
 Thought ThoughtOf(const State& state, const Sweep& sweep);
 
 }  // namespace attune

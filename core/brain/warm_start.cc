@@ -22,7 +22,7 @@ Error Refusal(SweepId from, const std::string& why) {
   return {ErrorCode::kInvalid, "warm_start: " + ToString(from) + " " + why};
 }
 
-// What is wrong with the earlier sweep's goals.
+// The error if the earlier sweep does not improve this metric in the same direction.
 std::optional<Error> ForeignMetric(const Objective& wanted, SweepId from,
                                    const std::vector<Objective>& improved) {
   const auto same = std::ranges::find(improved, wanted.metric, &Objective::metric);
@@ -50,14 +50,15 @@ std::optional<Error> Foreign(const SweepSpec& spec, SweepId from, const SweepSpe
   return Refusal(from, "has none of this sweep's parameters; name one that varied some of them");
 }
 
-// In the new space, or the parameter that it lies outside of.
+// The configuration of the result in the new space, or the name of a parameter that is out of
+// range.
 std::variant<Config, std::string> Moved(const SweepSpec& spec, SweepId from,
                                         const TrialResult& result, std::set<std::string>& drawn) {
   RandomStream random(spec.seed, result.trial, "warm_start/" + ToString(from));
   Config config;
   for (const size_t place : spec.space.order()) {
     const Parameter& parameter = spec.space.parameters()[place];
-    if (!spec.space.Active(parameter, config)) continue;
+    if (!spec.space.IsActive(parameter, config)) continue;
     const auto* constant = std::get_if<ConstantDomain>(&parameter.domain);
     const Value* value = result.config.Find(parameter.name);
     if (value == nullptr && constant == nullptr) {
@@ -72,15 +73,15 @@ std::variant<Config, std::string> Moved(const SweepSpec& spec, SweepId from,
   return config;
 }
 
-// What a result is ranked by; small is good.
+// A result with its sort keys; small is good.
 struct Candidate {
-  // Failed, outside of a constraint, cut short, how far, negated.
+  // (failed, violates a constraint, stopped early, negated step if stopped early)
   std::tuple<bool, bool, bool, int64_t> standing;
-  std::vector<double> losses;  // none where it failed
+  std::vector<double> losses;  // empty if it failed
   TrialResult result;
 };
 
-// What the earlier sweep has not measured holds.
+// A constraint on a metric that the earlier sweep has not measured counts as satisfied.
 bool IsOutside(const std::vector<Constraint>& constraints, const Metrics& metrics) {
   return std::ranges::any_of(constraints, [&](const Constraint& constraint) {
     const auto found = metrics.find(constraint.metric);
@@ -100,7 +101,7 @@ Candidate CandidateOf(const SweepSpec& spec, TrialResult result) {
   return {{false, outside, !result.complete, behind}, std::move(losses), std::move(result)};
 }
 
-// As Record::Better and BestOf of searchers.
+// The results in the same order as Record::Better and BestOf of searchers give.
 std::vector<TrialResult> Ranked(const SweepSpec& spec, std::vector<TrialResult> results) {
   std::vector<Candidate> candidates;
   for (TrialResult& result : results) candidates.push_back(CandidateOf(spec, std::move(result)));
@@ -120,7 +121,7 @@ std::vector<TrialResult> Ranked(const SweepSpec& spec, std::vector<TrialResult> 
       std::vector<double> losses;  // row after row
       for (auto candidate = begin; candidate != end; ++candidate)
         losses.insert(losses.end(), candidate->losses.begin(), candidate->losses.end());
-      order = NondominatedSort(losses, objectives, count, Within::kHypervolume);
+      order = NondominatedSort(losses, objectives, count, FrontOrder::kHypervolume);
     }
     for (const uint32_t place : order) ranked.push_back(std::move(begin[place].result));
     begin = end;
@@ -144,8 +145,8 @@ std::string Text(const WarmStart& start, size_t inside,
 
 }  // namespace
 
-Result<WarmStart> TakeFrom(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
-                           std::vector<TrialResult> results) {
+Result<WarmStart> TakeResults(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
+                              std::vector<TrialResult> results) {
   if (auto foreign = Foreign(spec, from, earlier)) return *foreign;
   if (results.empty()) return Refusal(from, "has no results yet; wait for some");
   WarmStart start{.from = from, .results = std::ssize(results)};

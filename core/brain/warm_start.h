@@ -10,21 +10,22 @@
 
 namespace attune {
 
-// What a sweep of this spec takes of an earlier one, of which `results` is known now.
+// The results that a sweep with this spec takes from an earlier sweep with these `results`.
 //
-// - Ranked as searchers do: completed ones by their value, then those cut short, who came further
-//   first, then failed ones. By several metrics front after front, in each whoever adds most to its
-//   hypervolume first (core/space/nondominated_sort.h).
-// - A parameter that an earlier trial lacks is drawn at random over its range, by the spec's seed,
-//   so that the result says nothing about it. What the spec has no parameter for is left out.
-// - A result with a value outside of the spec's range is not taken.
-// - Of more than kMostPrior / (sweeps to begin with) those are taken that are spread over the
+// - Results are ranked as searchers rank them: complete trials by their value, then trials that
+// were
+//   stopped early (more steps first), then failed trials. With several metrics, the order is that
+//   of NondominatedSort with the hypervolume (core/space/nondominated_sort.h).
+// - A parameter that an earlier trial lacks gets a random value from the spec's seed, so that the
+//   result says nothing about it. Parameters that the spec lacks are left out.
+// - A result with a value outside the spec's ranges is not taken.
+// - At most kMostPrior / (number of earlier sweeps) results are taken, spread evenly over the
 // ranks.
 //
-// Pure: what was taken goes into the log, and the earlier sweep is never asked again. kInvalid, for
-// the key warm_start: the earlier sweep does not improve a metric of the spec's, or in the other
-// direction; no parameter is in both; nothing is there to take.
-Result<WarmStart> TakeFrom(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
-                           std::vector<TrialResult> results);
+// The result goes into the log, so the earlier sweep is never needed again. The error (kInvalid,
+// for the key warm_start) says that the earlier sweep lacks a metric of the spec or improves it in
+// the other direction, that no parameter is in both, or that there is no result to take.
+Result<WarmStart> TakeResults(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
+                              std::vector<TrialResult> results);
 
 }  // namespace attune

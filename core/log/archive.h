@@ -18,11 +18,11 @@
 #include "core/base/boxed.h"
 #include "core/base/ids.h"
 
-// Values as bytes, for snapshots: what one build of Attune writes, the same form reads. Nothing in
-// it is kept for longer than the log it is derived from.
+// Values as bytes, for snapshots. Only a build with the same form of snapshots can read the bytes.
+// Snapshots can always be derived again from the log.
 //
-// A type takes part by one function, found by its namespace, that names its fields once for every
-// archive: these, and the log's JSON (server/store/json_archive.h).
+// A type takes part by a function Fields in its namespace. It names the fields once, for all
+// archives: those in this file, and the log's JSON (server/store/json_archive.h).
 //
 //   template <class A> void Fields(A& archive, Like<A, Report>& report) {
 //     archive("step", report.step);
@@ -30,12 +30,12 @@
 //     archive.Sparse("waits", report.waits);
 //   }
 //
-// Names are kept in JSON only. A plain field is always there. A Sparse field is left out while it
-// equals T{}. Row is the sweep or the trial that the row of the log names, not its payload.
-// What only snapshots hold needs no names: archive(report.step, report.metrics).
+// Only JSON keeps the names. JSON omits a Sparse field that equals T{}, but never a plain field.
+// Row is the sweep or the trial, which the log stores in columns and not in the payload. Fields
+// that occur only in snapshots need no names: archive(report.step, report.metrics).
 namespace attune {
 
-// T as an archive takes it: const to write, not const to read.
+// The type of an archive's parameter: const T for writing, T for reading.
 template <class Archive, class T>
 using Like = std::conditional_t<Archive::kReads, T, const T>;
 
@@ -67,8 +67,8 @@ class ArchiveWriter {
   void Write(const T& value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
-  // All NaNs become one: the log's JSON keeps neither the sign nor the payload of a NaN, so values
-  // that differ only in these are the same.
+  // All NaNs become the same bytes, because the log's JSON keeps neither the sign nor the payload
+  // of a NaN.
   void Write(const double& value) {
     const double written = std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
     bytes_.append(reinterpret_cast<const char*>(&written), sizeof(written));
@@ -112,13 +112,13 @@ class ArchiveWriter {
   std::string bytes_;
 };
 
-// Bytes that were cut short or altered make `ok` false and leave the values after the fault as they
-// were made; they never lead beyond the bytes.
+// Reads untrusted bytes safely. If the bytes were cut or altered, `ok` becomes false, and the
+// values after the fault keep their defaults.
 class ArchiveReader {
  public:
   static constexpr bool kReads = true;
 
-  // The bytes outlive the reader.
+  // REQUIRES: the bytes outlive the reader.
   explicit ArchiveReader(std::string_view bytes) : bytes_(bytes) {}
 
   template <class... T>
@@ -139,17 +139,18 @@ class ArchiveReader {
   }
   bool ok() const { return ok_; }
   bool AtEnd() const { return ok_ && bytes_.empty(); }
-  void Fail() { ok_ = false; }  // what was read makes no sense
+  void Fail() { ok_ = false; }  // for callers that find a wrong value
 
  private:
-  bool Has(size_t count) {
+  // Whether at least `count` bytes are left; if not, the reader fails.
+  bool HasBytes(size_t count) {
     if (count > bytes_.size()) ok_ = false;
     return ok_;
   }
   template <class T>
   requires std::is_arithmetic_v<T> || std::is_enum_v<T>
   void Read(T& value) {
-    if (!Has(sizeof(value))) return;
+    if (!HasBytes(sizeof(value))) return;
     std::memcpy(&value, bytes_.data(), sizeof(value));
     bytes_.remove_prefix(sizeof(value));
   }
@@ -161,7 +162,7 @@ class ArchiveReader {
   void Read(std::string& text) {
     size_t size = 0;
     Read(size);
-    if (!Has(size)) return;
+    if (!HasBytes(size)) return;
     text = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
   }
@@ -175,10 +176,10 @@ class ArchiveReader {
   }
   template <class T>
   void Read(std::optional<T>& value) {
-    bool there = false;
-    Read(there);
+    bool has_value = false;
+    Read(has_value);
     value.reset();
-    if (there) Read(value.emplace());
+    if (has_value) Read(value.emplace());
   }
   template <class T>
   void Read(Boxed<T>& boxed) {
@@ -195,7 +196,7 @@ class ArchiveReader {
   template <class T>
   void Read(std::vector<T>& vector) {
     vector.clear();
-    for (size_t left = Count(); ok_ && left > 0; --left) {
+    for (size_t left = ReadCount(); ok_ && left > 0; --left) {
       if constexpr (std::is_same_v<T, bool>) {
         bool value = false;
         Read(value);
@@ -208,12 +209,12 @@ class ArchiveReader {
   template <class T>
   void Read(std::deque<T>& deque) {
     deque.clear();
-    for (size_t left = Count(); ok_ && left > 0; --left) Read(deque.emplace_back());
+    for (size_t left = ReadCount(); ok_ && left > 0; --left) Read(deque.emplace_back());
   }
   template <class T, class... Rest>
   void Read(std::set<T, Rest...>& set) {
     set.clear();
-    for (size_t left = Count(); ok_ && left > 0; --left) {
+    for (size_t left = ReadCount(); ok_ && left > 0; --left) {
       T value{};
       Read(value);
       set.insert(set.end(), std::move(value));
@@ -222,7 +223,7 @@ class ArchiveReader {
   template <class K, class V, class... Rest>
   void Read(std::map<K, V, Rest...>& map) {
     map.clear();
-    for (size_t left = Count(); ok_ && left > 0; --left) {
+    for (size_t left = ReadCount(); ok_ && left > 0; --left) {
       K key{};
       Read(key);
       Read(map.emplace_hint(map.end(), std::move(key), V())->second);
@@ -232,8 +233,8 @@ class ArchiveReader {
   requires requires(ArchiveReader& archive, T& value) { Fields(archive, value); }
   void Read(T& value) { Fields(*this, value); }
 
-  // Of a container; every element is at least a byte.
-  size_t Count() {
+  // The number of elements of a container. Each element takes at least one byte.
+  size_t ReadCount() {
     size_t count = 0;
     Read(count);
     if (count > bytes_.size()) ok_ = false;

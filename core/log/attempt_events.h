@@ -24,8 +24,9 @@ struct AttemptAssigned {
   std::optional<CheckpointRef> resume;
   Step milestone;               // 0: none
   std::string idempotency_key;  // of the request that asked for it; empty: none
-  std::string reason;           // why it does not resume from the newest checkpoint; empty: it does
-  // Of an attempt without ranks: after this time without news the client counts as gone. 0:
+  // Why the attempt does not resume from the newest checkpoint; empty: it does.
+  std::string reason;
+  // For an attempt without ranks: after this time without a message, the client counts as gone. 0:
   // kAskedLease.
   Seconds lease{0};
 

@@ -10,21 +10,22 @@
 
 namespace attune {
 
-// What people, executors and the clock ask of the brain. A command may be refused, may change
-// nothing, and leaves no trace but the events it leads to.
+// Requests to the brain, from users, executors and the server. The brain may refuse a command, or a
+// command may change nothing. Only the events that a command causes are kept.
 
-// Answered with the sweep of the same non-empty idempotency_key when there is one.
+// Creates a sweep. If a sweep with the same non-empty idempotency_key exists, nothing changes.
 struct CreateSweep {
   Boxed<SweepSpec> spec;
   std::string source;
   std::string idempotency_key;
   std::string owner{kAdmin};
-  // What is to be taken of each of the spec's warm_start, in their order (core/brain/warm_start.h).
+  // The results to take from each sweep of spec.warm_start, in order (core/brain/warm_start.h).
   std::vector<WarmStart> warm_start = {};
   std::string path = {};  // of the sweep file, absolute; empty: unknown
 };
 
-struct PauseSweep {  // start nothing; running trials save a checkpoint and leave
+// Starts nothing more. Running trials save a checkpoint and leave.
+struct PauseSweep {
   SweepId sweep;
 };
 
@@ -32,42 +33,44 @@ struct ResumeSweep {
   SweepId sweep;
 };
 
-// Sets what is given. Opens a sweep that has ended again, unless that is too long ago.
+// Changes the limits that are given. Reopens the sweep if it has ended and is still reopenable.
 struct ExtendSweep {
   SweepId sweep;
-  std::optional<int> max_trials;  // 0: no limit, as below
+  std::optional<int> max_trials;  // 0 means no limit, for all of these
   std::optional<Seconds> max_time;
   std::optional<double> max_gpu_hours;
-  std::optional<Step> max_step;  // not below the present one
+  std::optional<Step> max_step;  // not below the current one
 };
 
-// Gives the sweep another specification, the present one but for what core/brain/edit.h lets
-// change; its initial points stay, but for those that were not tried and lie outside. Trials that
-// lie outside of new ranges go on. Refused when the sweep was edited after `seen`, the newest event
-// that whoever asks knew of. Opens a sweep that has ended again, unless that is too long ago.
+// Replaces the specification of a sweep. It may differ only as core/brain/edit.h allows. Initial
+// points that were not tried are removed if they lie outside the new ranges. Trials outside the new
+// ranges continue. The command is refused if the sweep was edited after `seen`, the newest event
+// that the client knows. Reopens the sweep if it has ended and is still reopenable.
 struct EditSweep {
   SweepId sweep;
   Boxed<SweepSpec> spec;
   EventSeq seen{0};
 };
 
-struct StopSweep {  // finish running trials, start none
+// Finishes running trials and starts no more.
+struct StopSweep {
   SweepId sweep;
 };
 
-struct KillSweep {  // end every trial now
+// Ends every trial now.
+struct KillSweep {
   SweepId sweep;
 };
 
-// Of a sweep that has ended nothing stays but its part of the log. Refused when something of it has
-// changed after `seen`, the newest event that whoever asks knew of.
+// Deletes a sweep that has ended, with its checkpoints and its events. The command is refused if
+// the sweep changed after `seen`, the newest event that the client knows.
 struct DeleteSweep {
   SweepId sweep;
   EventSeq seen{0};
 };
 
-// What the searcher of a sweep has thought of, for the ProposalBegun at this position. One that
-// comes twice, or that the sweep has no use for any more, changes nothing.
+// The answer of a searcher that thinks, for the ProposalBegun at `position`. A repeated answer, or
+// an answer that the sweep no longer needs, changes nothing.
 struct Propose {
   SweepId sweep;
   ProposalNumber proposal;
@@ -75,7 +78,7 @@ struct Propose {
   Suggestion suggestion;
 };
 
-// A configuration of a person's, tried before any further proposal.
+// A configuration from a user. It is tried before any further proposal.
 struct EnqueueTrial {
   SweepId sweep;
   Config config;
@@ -86,100 +89,102 @@ struct KillTrial {
   TrialId trial;
 };
 
-// A trial that has ended is tried again (`until` is 0: with its restarts counted anew, from its
-// newest checkpoint or from the start), or goes on to a later step, unjudged.
-// Refused when the record may be out of date. A trial that begins from the start has no use for its
-// checkpoints: each goes as soon as nothing else refers to it.
+// Reopens a trial that has ended. If `until` is 0, the trial is tried again, from its newest
+// checkpoint or from the start, and its restarts count from 0. Otherwise the trial continues to
+// step `until`, and no scheduler judges it. The command is refused if the record may be out of
+// date. If the trial begins from the start, each of its checkpoints is dropped once nothing refers
+// to it.
 struct ReopenTrial {
   TrialRecord record;
   Step until{0};
   bool from_start = false;
 };
 
-// The next trial of a sweep without a program, for whoever asks. Its attempt has no ranks; reports
-// and its end are told by RecordFact, with the epoch of the answer.
+// Asks for the next trial of a sweep without a program. The attempt has no ranks. The client sends
+// reports and the end of the attempt as RecordFact, with the epoch from the answer.
 struct AskTrial {
   SweepId sweep;
   std::string idempotency_key;
   Seconds lease{0};                // see AttemptAssigned
-  std::optional<AttemptId> after;  // while this one is live, nothing is asked
+  std::optional<AttemptId> after;  // while this attempt is live, the command does nothing
 };
 
-// Whether a checkpoint stays whatever the sweep's policy says. One that is let go, and that nothing
-// else refers to, is dropped, unless its sweep ended too long ago.
+// Pins a checkpoint, so that it stays whatever the sweep's policy is, or unpins it. An unpinned
+// checkpoint is dropped if nothing else refers to it, unless its sweep ended too long ago.
 struct PinCheckpoint {
   CheckpointId checkpoint;
   bool pinned = true;
 };
 
-// A checkpoint that a person has no use for; `record` says what is known of its trial. Refused
-// while anything needs it, and when the trial has left the brain and the record may be out of date.
-// One that is gone already leads to nothing.
+// Drops a checkpoint that a user no longer wants. `record` is the record of its trial. The command
+// is refused while something needs the checkpoint. It is also refused if the trial is no longer in
+// the state and the record may be out of date. If the checkpoint is gone already, nothing changes.
 struct DropCheckpoint {
   CheckpointId checkpoint;
   TrialRecord record;
 };
 
-// Files of a sweep in an executor's data folder. Sweeps of several logs may have the same number;
-// `identity` is that of the log when this one was created.
+// Files of a sweep in an executor's data folder. Sweeps of different logs may have the same number,
+// so `identity` is the identity that the log had when the sweep was created.
 struct SweepFiles {
   SweepId sweep;
   LogIdentity identity;
   bool operator==(const SweepFiles&) const = default;
 };
 
-// An executor opened its stream. The same `instance` as before is the same process again; another
-// one means that the earlier process and its gangs are gone.
+// An executor opened its stream. If `instance` is the same as before, it is the same process.
+// Otherwise the earlier process and its gangs are gone.
 struct JoinExecutor {
   std::string name;
   std::string instance;
   std::string address;
   Resources resources;
   bool spans = false;  // gangs can have ranks here and elsewhere
-  std::string folder;  // identity of its data folder (ExecutorJoined); empty: not known
+  std::string folder;  // identity of its data folder (ExecutorJoined); empty: unknown
   Labels labels;
-  Seconds time_left{0};                 // until it has to end; 0: as long as it likes
-  std::vector<SweepFiles> sweeps = {};  // in its data folder
+  Seconds time_left{0};                 // until it has to end; 0: it has no end
+  std::vector<SweepFiles> sweeps = {};  // sweeps that have files in its data folder
 };
 
-// Nothing more starts on an executor until it is resumed, whatever becomes of its process; what
-// runs there finishes. `now`: what can go on elsewhere is asked to, at its next report, with a
-// checkpoint.
+// Nothing more starts on the executor until a user resumes it, even if its process restarts.
+// Running trials finish. With `now`, trials that can continue elsewhere save a checkpoint at their
+// next report and move.
 struct DrainExecutor {
   std::string name;
-  std::string reason;  // empty: none, or the one that it was drained for before
+  std::string reason;  // empty: none, or the reason of an earlier drain
   bool now = false;
 };
 
-// Also one in quarantine, or that sweeps have excluded.
+// Resumes an executor that is drained, quarantined or excluded by a sweep.
 struct ResumeExecutor {
   std::string name;
 };
 
-// What an executor says of itself (ExecutorHealth). Ignored when the incarnation is not the current
+// An executor reports its health (ExecutorHealth). Ignored if the incarnation is not the current
 // one.
-struct SayHealth {
+struct ReportHealth {
   std::string name;
   Incarnation incarnation;
   std::string problem;  // empty: it is well
 };
 
-// An executor is about to end: what runs there is asked to save a checkpoint at its next report,
-// and to go on elsewhere. Ignored when the incarnation is not the current one.
+// An executor is about to end. Its trials save a checkpoint at their next report and continue
+// elsewhere. Ignored if the incarnation is not the current one.
 struct LeaveExecutor {
   std::string name;
   Incarnation incarnation;
 };
 
-// An executor's lease has ended. Ignored when the incarnation is not the current one.
+// An executor's lease has ended. Ignored if the incarnation is not the current one.
 struct LoseExecutor {
   std::string name;
   Incarnation incarnation;
   std::string reason;
 };
 
-// What an executor says about an attempt, fenced by the attempt's epoch: a fact of another epoch,
-// of an attempt that has ended, or said before changes nothing.
+// A message about an attempt, from an executor or from the client that asked for the trial. It
+// changes nothing if its epoch is not the attempt's, if the attempt has ended, or if it is a
+// repetition.
 //
 // Of a gang over several executors the one with rank 0 speaks for all; the others say only how
 // their part has ended. An attempt that finished has in `failure.message` why it may have reported
@@ -189,21 +194,21 @@ struct RecordFact {
   std::variant<AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
                MetricsLogged, CheckpointSaved, AttemptEnded>
       fact;
-  std::string executor;  // that says it; empty: whoever asked for the trial, or its only executor
+  std::string executor;  // the sender; empty: the client, or the attempt's only executor
 };
 
-// The files of a checkpoint are gone: of a dropped one, or of one that was dropped in a part of the
-// log that was lost. Said again, it changes nothing.
+// The files of a checkpoint are gone. The log may lack its CheckpointDropped after a backup was
+// restored. A repetition changes nothing.
 struct RecordRemoval {
   CheckpointId checkpoint;
-  std::string executor = {};  // that says it
-  // Of the log that the executor knew. A removal of an earlier identity is ignored: another
-  // checkpoint may have the name by now.
+  std::string executor = {};  // the sender
+  // The identity of the log that the executor knew. A removal with an earlier identity is ignored,
+  // because another checkpoint may have the same name now.
   LogIdentity identity = {};
 };
 
-// The files of a deleted sweep are gone from a data folder, an executor says. Said again, it
-// changes nothing.
+// An executor has removed the files of a deleted sweep from a data folder. A repetition changes
+// nothing.
 struct RecordSweepRemoval {
   SweepId sweep;
   std::string folder;  // FolderOf(executor)
@@ -211,16 +216,16 @@ struct RecordSweepRemoval {
   LogIdentity identity = {};  // as in RecordRemoval
 };
 
-// The server has found that a backup was restored, or that the log has no identity yet. It changes
-// nothing if the log has another identity than `before` by now.
+// Gives the log an identity, because it has none or because a backup was restored. Changes nothing
+// if the identity of the log is not `before`.
 struct IdentifyLog {
   LogIdentity before;
   LogIdentity identity;
   std::string reason = {};  // LogIdentified::reason
 };
 
-// People's time is that of the log plus this from now on (ClockAdjusted). Asked again, it changes
-// nothing.
+// Sets the offset from the time of the log to the time that people see (ClockAdjusted). A
+// repetition changes nothing.
 struct AdjustClock {
   int64_t offset_us = 0;
   std::string reason;
@@ -230,7 +235,7 @@ using Command =
     std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep, StopSweep, KillSweep,
                  DeleteSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial,
                  PinCheckpoint, DropCheckpoint, JoinExecutor, LoseExecutor, DrainExecutor,
-                 ResumeExecutor, LeaveExecutor, SayHealth, RecordFact, RecordRemoval,
+                 ResumeExecutor, LeaveExecutor, ReportHealth, RecordFact, RecordRemoval,
                  RecordSweepRemoval, IdentifyLog, AdjustClock>;
 
 }  // namespace attune

@@ -136,7 +136,7 @@ const std::string* ExecutorIn(const Subject&) {
   return nullptr;
 }
 
-// What `part` says of the subject of a fact.
+// The result of `part` for the subject of a fact.
 template <class Part>
 auto PartOfSubject(const Fact& fact, Part part) {
   return std::visit(

@@ -20,8 +20,8 @@ namespace attune {
 // The actor of events that nobody asked for: the service itself.
 inline constexpr std::string_view kService = "attune";
 
-// All kinds of events. Adding one: its struct with a row (event_row.h), a line here, and Apply
-// (core/state/applier.h).
+// All kinds of events. To add one, write its struct with a row (event_row.h), name it here, and
+// handle it in Apply (core/state/applier.h).
 using AnyFact = std::variant<
     SweepCreated, SweepPaused, SweepResumed, SweepEdited, SweepReopened, SweepStopping, SweepEnded,
     SweepDeleted, SweepRemoved, SearchExhausted, ProposalBegun, SearchWaits, TrialCreated,
@@ -36,8 +36,8 @@ template <class T>
 concept FactKind =
     std::is_constructible_v<AnyFact, T> && !std::is_base_of_v<AnyFact, std::remove_cvref_t<T>>;
 
-// What has happened. A class and not the variant itself, so that what copies and destroys one of so
-// many kinds is compiled in one place and not in every source.
+// Something that has happened. Fact is a class, not the variant itself, so that the code that
+// copies and destroys the variant is compiled only once.
 class Fact : public AnyFact {
  public:
   template <FactKind T>
@@ -50,12 +50,12 @@ class Fact : public AnyFact {
   ~Fact();
 };
 
-// A fact with its place in the log.
+// A fact with its position and time in the log.
 struct Event {
   EventSeq seq;
   Time time;
   Fact fact;
-  std::string actor{kService};  // who made it happen: a token or an executor by name, or kService
+  std::string actor{kService};  // the name of the token or executor that caused it, or kService
 };
 
 // The row of the fact's kind.
@@ -72,8 +72,8 @@ const std::string* ExecutorOf(const Fact& fact);
 //
 //   Dispatch<kTables>(fact, [&](const auto& event) -> decltype(On(event)) { On(event); });
 //
-// Does not compile if a handled event has no code, or an ignored one has. The return type of
-// `handle` must name the call that it makes, so that the compiler can ask whether there is one.
+// Does not compile if a handled event has no code, or if an ignored event has some. The return type
+// of `handle` must name the call that it makes, so that the compiler can check that it exists.
 template <Consumers kConsumer, class Handler>
 void Dispatch(const Fact& fact, const Handler& handle) {
   std::visit(

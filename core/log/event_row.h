@@ -12,8 +12,8 @@
 #include "core/base/ids.h"
 #include "core/log/archive.h"
 
-// The row of an event: all that the service knows of a kind of event besides its fields. Each event
-// has one, as its `kRow`:
+// The row of an event describes a kind of event to the rest of the service. Each event struct has a
+// row as its member `kRow`:
 //
 //   struct TrialRequeued {
 //     TrialId trial;
@@ -23,7 +23,7 @@
 //     static constexpr auto kRow = EventRow(
 //         {"trial_requeued", Needs::kTrial, kNoExecutor, Handled(kStream | kTables),
 //          Ignored(kSummary | kCurves | kAudit)},
-//         &TrialRequeued::trial,                            // what it is about
+//         &TrialRequeued::trial,                            // the subject
 //         Field("reason", &TrialRequeued::reason),          // every other field
 //         Field("not_before_us", &TrialRequeued::not_before));
 //   };
@@ -31,10 +31,10 @@
 // The payloads of the log, snapshots, the audit and the columns of the log derive from the rows.
 namespace attune {
 
-// What the state must have for an event to be true. The audit refuses a log in which it is missing.
+// What the state must contain before the event. The audit refuses a log that breaks this.
 enum class Needs {
   kNothing,
-  kExecutor,      // the executor that it is about
+  kExecutor,      // the executor exists that the event is about
   kNewSweep,      // its sweep does not exist yet
   kSweep,         // its sweep exists and has not ended
   kEndedSweep,    // its sweep has ended and was not deleted
@@ -44,19 +44,19 @@ enum class Needs {
   kLiveAttempt,   // its trial has an attempt that has not ended
 };
 
-// Who must hear of an event although it does not read the log. Flags.
-enum Touches : unsigned {
+// Parts of the server that the event concerns although they do not read the log. Flags.
+enum Concerns : unsigned {
   kNoExecutor = 0,
   kGangs = 1,     // executors that run a gang of its sweep or trial
   kRemovals = 2,  // executors that wait to hear that files are gone
   kEveryExecutor = 4,
   kTrialRecord = 8,  // caches of the record of a trial that has ended
 };
-constexpr Touches operator|(Touches a, Touches b) {
-  return static_cast<Touches>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+constexpr Concerns operator|(Concerns a, Concerns b) {
+  return static_cast<Concerns>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 
-// Those that follow the log and have code for some events only. Flags.
+// Parts of the program that follow the log and handle only some events. Flags.
 enum Consumers : unsigned {
   kNoConsumer = 0,
   kStream = 1,   // server/http/answers/event_stream.cc: clients see the event
@@ -70,26 +70,27 @@ constexpr Consumers operator|(Consumers a, Consumers b) {
   return static_cast<Consumers>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 struct Handled {
-  Consumers by;
-  constexpr explicit Handled(Consumers consumers) : by(consumers) {}
+  Consumers consumers;
+  constexpr explicit Handled(Consumers its_consumers) : consumers(its_consumers) {}
 };
 struct Ignored {
-  Consumers by;
-  constexpr explicit Ignored(Consumers consumers) : by(consumers) {}
+  Consumers consumers;
+  constexpr explicit Ignored(Consumers its_consumers) : consumers(its_consumers) {}
 };
 
 struct EventInfo {
-  std::string_view kind;  // its name in the log
-  int version = 1;        // of its form in the log
+  std::string_view kind;  // the name of the event in the log
+  int version = 1;        // the version of its payload in the log
   Needs needs;
-  Touches touches;
+  Concerns concerns;
   Consumers consumers;
 
-  // Every consumer either handles an event or ignores it, so that nobody forgets to decide.
-  consteval EventInfo(std::string_view its_kind, Needs its_needs, Touches its_touches,
+  // Each row lists every consumer as handling or ignoring the event, so that none is forgotten.
+  consteval EventInfo(std::string_view its_kind, Needs its_needs, Concerns its_concerns,
                       Handled handled, Ignored ignored)
-      : kind(its_kind), needs(its_needs), touches(its_touches), consumers(handled.by) {
-    if ((handled.by & ignored.by) != 0 || (handled.by | ignored.by) != kEveryConsumer)
+      : kind(its_kind), needs(its_needs), concerns(its_concerns), consumers(handled.consumers) {
+    if ((handled.consumers & ignored.consumers) != 0 ||
+        (handled.consumers | ignored.consumers) != kEveryConsumer)
       throw "a consumer neither handles nor ignores the event, or does both";
   }
 };
@@ -122,7 +123,7 @@ struct Sparse {
   }
 };
 
-// A struct whose fields lie in the payload itself and not in a member of it.
+// A struct whose fields become fields of the payload itself.
 template <class Member>
 struct Inline {
   Member member;
@@ -136,7 +137,7 @@ struct Inline {
 
 // ---- subjects --------------------------------------------------------------------------------
 
-// The columns of the log name the sweep and the trial; the payload has the rest.
+// Columns of the log hold the sweep and the trial; the payload holds the rest of the subject.
 template <class A>
 void VisitSubject(A& archive, Like<A, SweepId>& sweep) {
   archive.Row(sweep);
@@ -161,7 +162,7 @@ void VisitSubject(A& archive, Like<A, std::string>& executor) {
   archive("name", executor);
 }
 
-// Of an event about the log as a whole. It stands where other rows name a member.
+// The subject of an event about the log as a whole. Such rows give kNoSubject in place of a member.
 struct NoSubject {};
 struct AboutNothing {
   template <class T>
@@ -207,7 +208,7 @@ constexpr size_t CountMembers() {
   }
 }
 
-// The number of members that a row names. A subject inside of a member that is Inline is not one.
+// The number of members that a row names. A subject inside an Inline member does not count.
 template <class SubjectMember, class... Members>
 constexpr size_t CountFields(const EventRow<SubjectMember, Members...>&) {
   return sizeof...(Members) + (std::is_member_pointer_v<SubjectMember> ? 1 : 0);

@@ -36,7 +36,7 @@ struct Report {
   bool waits = false;  // rank 0 waits for a verdict on this report
 };
 
-// What a rank occupies on its executor.
+// The resources that a rank occupies on its executor.
 struct RankSlot {
   std::string executor;
   int local_rank = 0;
@@ -47,7 +47,7 @@ struct RankSlot {
   bool operator==(const RankSlot&) const = default;
 };
 
-// Its share of all GPUs together: 200 for two whole ones.
+// The share of GPUs that the slot occupies in total: 200 for two whole GPUs.
 inline int GpuPercent(const RankSlot& slot) {
   return static_cast<int>(slot.gpus.size()) * slot.gpu_percent;
 }
@@ -65,9 +65,9 @@ struct KeptCheckpoint {
   CheckpointRef ref;
   std::string executor;        // the executor that holds it
   std::string folder;          // the data folder (ExecutorJoined); empty: the executor's own
-  std::vector<double> values;  // of the objectives at its step, if that report counts
+  std::vector<double> values;  // of the objectives at its step, if that report counts; else empty
   bool pinned = false;         // by a user
-  bool unreported = false;     // no report of its step has come, and none may come
+  bool unreported = false;     // the report of its step has not arrived, and may never arrive
   bool operator==(const KeptCheckpoint&) const = default;
 };
 
@@ -115,22 +115,23 @@ struct Rendezvous {
 
 inline constexpr size_t kFailuresKept = 100;
 
-// How gangs have fared on an executor of late.
-struct Luck {
-  // The trials of the newest failures there, while nothing went well since; at most kFailuresKept.
+// Recent successes and failures of gangs on an executor.
+struct GangHistory {
+  // The trials of the failures since the last success, at most kFailuresKept.
   std::vector<TrialId> failed;
-  bool worked = false;  // since the last of them a gang has made its first step, or left well
-  int times = 0;        // quarantines since something went well
-  bool operator==(const Luck&) const = default;
+  // Since the last failure, a gang made its first step or left without failure.
+  bool worked = false;
+  int times = 0;  // quarantines since the last success
+  bool operator==(const GangHistory&) const = default;
 };
 
 // The part of the state that events of every sweep change (core/state/shared_state.h).
 struct SharedState {
   Epoch last_epoch{0};
   std::optional<Epoch> reserved_since;  // Reservation::since; nullopt: no slots are reserved
-  std::map<std::string, Luck> luck;     // of executors, by name; one that is absent has Luck{}
-  std::vector<SweepId> reopenable;      // ended sweeps, by when they ended
-  EventSeq changes_after{0};            // State::changes_after
+  std::map<std::string, GangHistory> gang_history;  // by executor; absent: GangHistory{}
+  std::vector<SweepId> reopenable;                  // ended sweeps, by when they ended
+  EventSeq changes_after{0};                        // State::changes_after
   bool operator==(const SharedState&) const = default;
 };
 

@@ -7,7 +7,7 @@
 #include "core/log/event.h"
 #include "core/space/front.h"
 
-// What the values inside of events, and specifications, consist of, for archives (archive.h).
+// The fields of values inside events and of specifications, for archives (archive.h).
 namespace attune {
 
 template <class A>
@@ -63,7 +63,7 @@ void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
   archive("pinned", kept.pinned);
   archive.Sparse("unreported", kept.unreported);
 }
-// Without the trial, which is the subject of the event that has the record.
+// Without the trial, because the event that contains the record has the trial as its subject.
 template <class A>
 void Fields(A& archive, Like<A, TrialRecord>& record) {
   archive("config", record.config);
@@ -81,16 +81,16 @@ void Fields(A& archive, Like<A, Rendezvous>& rendezvous) {
   archive.Sparse("port", rendezvous.port);
 }
 template <class A>
-void Fields(A& archive, Like<A, Luck>& luck) {
-  archive("failed", luck.failed);
-  archive("worked", luck.worked);
-  archive("times", luck.times);
+void Fields(A& archive, Like<A, GangHistory>& history) {
+  archive("failed", history.failed);
+  archive("worked", history.worked);
+  archive("times", history.times);
 }
 template <class A>
 void Fields(A& archive, Like<A, SharedState>& shared) {
   archive("last_epoch", shared.last_epoch);
   archive("reserved_since", shared.reserved_since);
-  archive("luck", shared.luck);
+  archive("luck", shared.gang_history);
   archive("reopenable", shared.reopenable);
   archive("changes_after", shared.changes_after);
 }
@@ -174,7 +174,8 @@ void Fields(A& archive, Like<A, Verdict>& verdict) {
 
 // ---- the specification of a sweep ------------------------------------------------------------
 
-// By its rows (sweep_keys.cc). Its JSON is the sweep file's (sweepfile/codec.h).
+// Uses the rows of the keys (sweep_keys.cc). Its JSON is that of the sweep file
+// (sweepfile/codec.h).
 void Fields(ArchiveWriter& archive, const SweepSpec& spec);
 void Fields(ArchiveReader& archive, SweepSpec& spec);
 

@@ -20,7 +20,7 @@ Status CheckName(const std::string& name) {
                  " bytes, does not begin with a dot, and has neither / nor control characters");
 }
 
-// What it has of something, of which it may have so much.
+// Checks that 0 <= amount <= most; `what` names the resource.
 Status CheckAmount(const char* what, int64_t amount, int64_t most) {
   if (amount >= 0 && amount <= most) return {};
   return Invalid(std::string("an executor has 0 to ") + std::to_string(most) + " " + what);

@@ -13,7 +13,7 @@
 #include "core/base/ids.h"
 #include "core/space/value.h"
 
-// A key of a map that a user writes: in a sweep file, in the options of an algorithm or in the body
+// Keys of maps that a user writes: in a sweep file, in the options of an algorithm or in the body
 // of a request.
 namespace attune {
 
@@ -21,7 +21,7 @@ enum class KeyType {
   kText,
   kInteger,
   kReal,
-  kNumber,  // an integer or a real, told apart
+  kNumber,  // an integer or a real; the value keeps its type
   kBoolean,
   kDuration,  // seconds, as a double
   kSize,      // bytes, as an integer
@@ -29,37 +29,37 @@ enum class KeyType {
   kTexts,     // a list of texts
   kValues,    // a list of values
   kTextMap,   // names and texts
-  kChoices,   // names and texts, or lists of texts of which one is meant
-  kSection,   // a map with keys of its own
+  kChoices,   // names, each with one text or a list of allowed texts
+  kSection,   // a map with fixed keys
   kSections,  // a list of such maps
-  kMap,       // names and what a section of its own describes
+  kMap,       // names, each with a map with fixed keys
   kConfigs,   // a list of names and values
 };
 
 struct Key {
-  std::string name;  // in the rows of a sweep with its section: stop.max_trials
+  std::string name;  // the rows of a sweep include the section: stop.max_trials
   KeyType type = KeyType::kText;
   std::string help;  // one sentence, without a full stop
   bool required = false;
-  std::optional<Value> fallback;  // of kText … kSize; absent: none, or see `fallback_words`
-  std::string fallback_words;     // a default that depends on something: the sweep file's folder
+  std::optional<Value> fallback;  // the default of kText … kSize; absent: see `fallback_words`
+  std::string fallback_words;     // describes any other default: the sweep file's folder
   std::optional<double> min;
   std::optional<double> max;
   std::vector<std::string> one_of;
   std::string alias;                                          // another name of this key
-  std::vector<std::pair<std::string, std::string>> synonyms;  // other words for those of one_of
+  std::vector<std::pair<std::string, std::string>> synonyms;  // (synonym, word of one_of)
 
-  std::string element;      // the section of its items or entries: stop.threshold.NAME
-  size_t most = 0;          // items or entries; 0: no limit
-  std::string items;        // what they are called: metrics
-  std::string example;      // of a list or a map
-  std::string needs;        // a key of its section without which it means nothing
-  std::string replaces;     // a key of its section that it is written instead of
+  std::string element;      // the section that describes its items or entries: stop.threshold.NAME
+  size_t most = 0;          // maximum number of items or entries; 0: no limit
+  std::string items;        // the plural noun for them: metrics
+  std::string example;      // an example value of a list or a map
+  std::string needs;        // another key of its section that must be given as well
+  std::string replaces;     // another key of its section that must not be given as well
   bool editable = false;    // may change while the sweep runs
-  bool of_program = false;  // means nothing for a sweep without a command
+  bool of_program = false;  // has no meaning for a sweep without a command
 };
 
-// The largest values of an integer and of a step. A double, and so JSON, holds each exactly.
+// The largest values of an integer and of a step. Both are exact in a double, and so in JSON.
 inline constexpr int64_t kMaxKeyInt = 2147483647;
 inline constexpr int64_t kMaxKeyStep = 9007199254740991;      // 2^53 - 1
 inline constexpr Seconds kMaxDuration{100 * 365.0 * 86'400};  // 100 years
@@ -67,7 +67,7 @@ inline constexpr Seconds kMaxDuration{100 * 365.0 * 86'400};  // 100 years
 // ---- members of one value --------------------------------------------------------------------
 
 template <class T>
-concept WordMember = std::is_enum_v<T>;  // Name(T) says its word, and "unknown" beyond the last
+concept WordMember = std::is_enum_v<T>;  // Name(T) is its word; "unknown" after the last one
 template <class T>
 concept IntegerMember = std::integral<T> || std::same_as<T, Step>;
 
@@ -79,7 +79,7 @@ std::vector<std::string> WordsOf() {
   return words;
 }
 
-// A member of a specification as a value; nullopt where it is absent, as an empty text is.
+// A member of a specification as a value; nullopt if it is absent. An empty text counts as absent.
 inline std::optional<Value> ToValue(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional<Value>(text);
 }
@@ -103,7 +103,7 @@ concept ScalarMember = requires(const T& member) {
   { ToValue(member) } -> std::same_as<std::optional<Value>>;
 };
 
-// REQUIRES: `value` is what ToValue gives of such a member.
+// The inverse of ToValue. REQUIRES: ToValue of a member of this type returned `value`.
 inline void FromValue(const Value& value, std::string& text) {
   text = std::get<std::string>(value);
 }
@@ -127,10 +127,10 @@ void FromValue(const Value& value, T& word) {
   }
 }
 
-// ---- what a member says of its key -----------------------------------------------------------
+// ---- what the type of a member determines about its key --------------------------------------
 
-// Fills in what the key leaves open: its type, its bounds and its default. `initial` is the member
-// in a new struct.
+// CompleteKey sets what the key leaves open: its type, its bounds and its default. `initial` is the
+// member in a new struct.
 void CompleteNumber(Key& key, KeyType type, double max, std::optional<Value> initial);
 inline void CompleteKey(Key&, const std::string&) {}
 inline void CompleteKey(Key& key, const std::optional<double>&) { key.type = KeyType::kReal; }

@@ -10,21 +10,21 @@
 #include "core/log/key.h"
 #include "core/log/labels.h"
 
-// The row of a key: what the service knows of a key of the sweep file besides its field. A row
-// names the field by member pointers and holds a Key:
+// The row of a key: the field of a struct that a key of the sweep file sets, and a Key that
+// describes it. A row names the field by member pointers:
 //
 //   KeyRow<&SweepSpec::stop, &StopPolicy::max_trials>(
 //       {.name = "stop.max_trials", .help = "Maximum number of trials", .editable = true})
 //
-// The type, the range and the default come from the field where the row does not say them. Parsing,
+// If the row does not give the type, the range or the default, they come from the field. Parsing,
 // the JSON of the log and of REST, the resolved file, snapshots, edits, the JSON schema and the
 // tables of docs/reference/sweep-file.md derive from the rows of core/log/sweep_keys.h.
 namespace attune {
 
 enum class RowKind {
   kKey,        // everything derives from the row
-  kByHand,     // the row documents the key; other code reads, writes and compares it
-  kPart,       // a field that belongs to the key of another row; by hand as well
+  kByHand,     // the row only documents the key; other code reads, writes and compares it
+  kPart,       // a field that belongs to the key of another row; other code handles it, too
   kEntryName,  // the field is the name of the entry: the metric of stop.threshold.NAME
 };
 
@@ -44,13 +44,13 @@ struct Row {
   explicit Row(Key its_key) : key(std::move(its_key)) {
     if constexpr (kind == RowKind::kKey) {
       const typename PathTraits<path...>::Owner initial{};
-      CompleteKey(key, Of(initial));
+      CompleteKey(key, FieldIn(initial));
     }
   }
 
   // The field in `owner`, which is const or not.
   template <class Owner>
-  static auto& Of(Owner& owner) {
+  static auto& FieldIn(Owner& owner) {
     return (owner.*....*path);
   }
 };
@@ -64,12 +64,12 @@ using PartRow = Row<RowKind::kPart, path...>;
 template <auto path>
 using EntryNameRow = Row<RowKind::kEntryName, path>;
 
-// The keys of a map that describes one struct.
+// The keys of the map that sets one struct.
 template <class... Rows>
 struct KeyTable {
-  std::string section;  // its path in the file, with NAME for any name: stop.threshold.NAME
+  std::string section;  // the path of the map in the file, NAME for any name: stop.threshold.NAME
   std::string help;     // one sentence, without a full stop
-  std::vector<std::string> any_of;  // at least one of these keys is given; empty: no such rule
+  std::vector<std::string> any_of;  // at least one of these keys must be given; empty: no such rule
   std::tuple<Rows...> rows;
 
   KeyTable(std::string its_section, std::string its_help, std::vector<std::string> its_any_of,
@@ -91,7 +91,7 @@ void ForEachRow(F&& visit) {
   std::apply([&](const auto&... row) { (visit(row), ...); }, Keys(std::type_identity<T>()).rows);
 }
 
-// The rows from which everything derives.
+// Visits the rows of kind kKey.
 template <HasKeys T, class F>
 void ForEachKey(F&& visit) {
   ForEachRow<T>([&]<RowKind kind, auto... path>(const Row<kind, path...>& row) {
@@ -99,7 +99,7 @@ void ForEachKey(F&& visit) {
   });
 }
 
-// Every field of the struct, whatever its row says of it.
+// Visits the rows of all kinds that name a field.
 template <HasKeys T, class F>
 void ForEachField(F&& visit) {
   ForEachRow<T>([&]<RowKind kind, auto... path>(const Row<kind, path...>& row) {
@@ -113,10 +113,10 @@ auto& EntryNameOf(T& entry) {
   using Rows =
       std::remove_cvref_t<decltype(Keys(std::type_identity<std::remove_const_t<T>>()).rows)>;
   static_assert(std::tuple_element_t<0, Rows>::kKind == RowKind::kEntryName, "it is the first row");
-  return std::tuple_element_t<0, Rows>::Of(entry);
+  return std::tuple_element_t<0, Rows>::FieldIn(entry);
 }
 
-// Whether its values are the entries of a map that has their names as keys.
+// Whether values of T are the entries of a map whose keys are their names.
 template <HasKeys T>
 constexpr bool IsEntry() {
   using Rows = std::remove_cvref_t<decltype(Keys(std::type_identity<T>()).rows)>;

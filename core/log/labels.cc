@@ -7,14 +7,14 @@
 namespace attune {
 namespace {
 
-bool Allowed(char c) {
+bool IsAllowed(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_' || c == '.' || c == '/';
 }
 
 Status Check(std::string_view what, std::string_view text) {
   if (text.empty()) return Error{ErrorCode::kInvalid, std::string(what) + " is empty"};
-  if (text.size() <= kMaxLabelBytes && std::ranges::all_of(text, Allowed)) return {};
+  if (text.size() <= kMaxLabelBytes && std::ranges::all_of(text, IsAllowed)) return {};
   return Error{ErrorCode::kInvalid, "`" + std::string(text.substr(0, 2 * kMaxLabelBytes)) +
                                         "` is no " + std::string(what) + ": write at most " +
                                         std::to_string(kMaxLabelBytes) +
@@ -38,7 +38,7 @@ Status CheckLabels(const Labels& labels) {
   return {};
 }
 
-bool Match(const Requirements& required, const Labels& labels) {
+bool Matches(const Requirements& required, const Labels& labels) {
   return std::ranges::all_of(required, [&](const auto& asked) {
     const auto label = labels.find(asked.first);
     return label != labels.end() && asked.second.contains(label->second);

@@ -9,13 +9,13 @@
 // Events of the log itself.
 namespace attune {
 
-// From here on the log has this identity. The first one covers all that came before it. Each later
-// one begins after a backup was restored: the events that the backup lacks may be known to
-// executors and clients, but are no part of this log.
+// The log has this identity from now on. The first identity also covers the events before it. Each
+// later one begins after a backup was restored. Executors and clients may know events that the
+// backup lacks; those are not part of this log.
 struct LogIdentified {
   LogIdentity identity;
-  // Attempts from here on have larger epochs. No attempt of the lost part had one as large, so an
-  // epoch names one attempt only, before and after the restore.
+  // Later attempts have larger epochs. The lost part of the log had no epoch that large, so an
+  // epoch identifies one attempt, before and after the restore.
   Epoch last_epoch;
   SweepId last_sweep = {};  // the newest sweep of the part before; its event may be erased
   std::string reason = {};  // why the server believes that a backup was restored; empty: none was
@@ -28,9 +28,9 @@ struct LogIdentified {
       Field("last_sweep", &LogIdentified::last_sweep), Sparse("reason", &LogIdentified::reason));
 };
 
-// The clock and the time of the log no longer differ by the offset before. The time of the log only
-// grows, at the pace of a steady clock, so that no deadline moves. People see that time plus the
-// offset, from this event on.
+// The offset between the clock and the time of the log has changed. The time of the log only grows,
+// at the pace of a steady clock, so that no deadline moves. From this event on, people see that
+// time plus the new offset.
 struct ClockAdjusted {
   int64_t offset_us = 0;  // 0 until the first of these events
   std::string reason;

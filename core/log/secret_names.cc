@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
 constexpr std::string_view kDigits = "0123456789";
 
-// Words of a name, between its underscores, that are about a secret.
+// Words between the underscores of a name that suggest a secret.
 constexpr std::array<std::string_view, 11> kSecretWords = {
     "APIKEY",   "CREDENTIAL", "CREDENTIALS", "KEY",     "PASSPHRASE", "PASSWD",
     "PASSWORD", "PAT",        "SECRET",      "SECRETS", "TOKEN"};

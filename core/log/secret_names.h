@@ -12,10 +12,11 @@ namespace attune {
 
 inline constexpr size_t kSecretNameBytesMax = 128;
 
-// Programs find their rank, their trial and more in variables with this prefix.
+// The prefix of the variables that tell a program its rank, its trial and more.
 inline constexpr std::string_view kReservedPrefix = "ATTUNE_";
 
-// Letters, digits and _, not a digit first, and without kReservedPrefix.
+// Whether the name has only letters, digits and _, does not begin with a digit or kReservedPrefix,
+// and is not too long.
 bool IsSecretName(std::string_view name);
 
 // Whether a variable with this name usually holds a secret, such as WANDB_API_KEY.

@@ -11,17 +11,17 @@
 
 namespace attune {
 
-// Why a trial is tried with its configuration, in numbers, and in a sentence: `text`.
+// Why the searcher proposed a configuration, as numbers and as a sentence (`text`).
 struct Rationale {
   std::string rule;               // how it was found: "random", "sobol", "density_ratio", …
-  std::vector<TrialNumber> from;  // trials that it was made of, or lies near
-  int64_t results = 0;            // of trials, that were learned from
-  std::optional<double> score;    // what it was chosen by among others, where there were any
+  std::vector<TrialNumber> from;  // trials that it was derived from or is close to
+  int64_t results = 0;            // how many results the searcher had learned from
+  std::optional<double> score;    // the best score among the candidates, if there were several
   std::string text;
   bool operator==(const Rationale&) const = default;
 };
 
-// What a searcher answers to the question for a configuration.
+// ---- the answers of a searcher to a request for a configuration ------------------------------
 
 struct Proposed {
   Config config;
@@ -29,13 +29,13 @@ struct Proposed {
   bool operator==(const Proposed&) const = default;
 };
 
-// None now, but perhaps when more is known. The text says what it waits for.
+// No configuration now, but perhaps later. The text says what the searcher waits for.
 struct Wait {
   std::string text;
   bool operator==(const Wait&) const = default;
 };
 
-// None, and none later unless the sweep is edited.
+// No configuration, and none later unless the sweep is edited.
 struct Exhausted {
   std::string text;
   bool operator==(const Exhausted&) const = default;

@@ -108,9 +108,9 @@ struct SweepEnded {
       &SweepEnded::sweep, Field("state", &SweepEnded::state), Field("reason", &SweepEnded::reason));
 };
 
-// A user deleted a sweep that had ended. Every host deletes its files of the sweep, and the store
-// erases its earlier events: `shared` has what the state would otherwise need them for. Without it
-// they stay.
+// A user deleted a sweep that had ended. Every executor deletes its files of the sweep. The store
+// erases the earlier events of the sweep if `shared` is set, because `shared` holds everything else
+// that the state needs from them.
 struct SweepDeleted {
   SweepId sweep;
   std::optional<Boxed<SharedState>> shared = {};

@@ -12,7 +12,7 @@ namespace {
 // ---- every field has a row -------------------------------------------------------------------
 
 template <auto pointer>
-constexpr char kMark = 0;  // its address stands for the pointer
+constexpr char kMark = 0;  // its address identifies the member pointer
 
 template <class Struct, class Member, class Owner>
 constexpr bool IsMemberOf(Member Owner::*) {
@@ -66,7 +66,7 @@ static_assert(NamesAll<Threshold, Threshold>(), "a field of Threshold has no row
 
 template <class T, class A>
 void ArchiveFields(A& archive, Like<A, T>& owner) {
-  ForEachField<T>([&](const auto& row) { archive(row.Of(owner)); });
+  ForEachField<T>([&](const auto& row) { archive(row.FieldIn(owner)); });
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ struct AlgorithmSpec {
   bool operator==(const AlgorithmSpec&) const = default;
 };
 
-// What a trial runs. Started with this argv, never through a shell; ${args}, ${config} and
-// ${param.NAME} are replaced by the executor.
+// The program of a trial. The executor replaces ${args}, ${config} and ${param.NAME} in `command`
+// and starts it without a shell.
 struct Program {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
@@ -45,10 +45,10 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
-// Where a gang goes when several executors have room.
+// Which executor a gang is placed on if several have enough free resources.
 enum class PlacementPolicy {
-  kPack,     // on the one with the least free, so that large holes stay whole
-  kSpread,   // on the one with the most free, so that gangs seldom share a host
+  kPack,     // the one with the least free, so that others keep space for large gangs
+  kSpread,   // the one with the most free, so that gangs seldom share a host
   kOneHost,  // as kPack, but never on several hosts
 };
 
@@ -77,27 +77,28 @@ struct GangSpec {
   bool operator==(const GangSpec&) const = default;
 };
 
-// 0.25: a quarter of one.
+// The GPUs of each worker; 0.25 is a quarter of one GPU.
 inline double GpusPerWorker(const GangSpec& gang) {
   return gang.per_worker.gpus * gang.gpu_percent / 100.0;
 }
 
-// Sets what gpus_per_worker of a sweep file says. False: neither whole nor hundredths of one GPU.
+// Sets the GPUs of each worker from gpus_per_worker of a sweep file. Returns false if the number is
+// neither whole nor a share of one GPU in hundredths.
 bool SetGpus(const Value& gpus, GangSpec& gang);
 
 // When trials save checkpoints, and which of them stay. A checkpoint also stays while something
 // refers to it: a trial that will continue from it, a clone, the sweep's best, or a user.
 struct CheckpointPolicy {
   Step every{0};      // 0: at milestones and at the end
-  int keep_last = 1;  // newest ones of each trial; at least 1 while it can go on
+  int keep_last = 1;  // newest ones of each trial; at least 1 until the trial ends
   int keep_best = 1;  // of each trial, by the objective at their step
   bool operator==(const CheckpointPolicy&) const = default;
 };
 
-// What follows if a rank failed and a line of its gang's logs matches a pattern.
+// The consequence if a rank failed and a line of its gang's logs matches a pattern.
 enum class LogAction {
   kRetryElsewhere,  // the trial continues on other executors, and the restart does not count
-  kExcludeHost,     // the sweep as well uses other executors only
+  kExcludeHost,     // as kRetryElsewhere; in addition, the sweep no longer uses the executor
   kFail,            // the trial has failed, because it would fail again
 };
 
@@ -144,7 +145,7 @@ struct Threshold {
 struct StopPolicy {
   int max_trials = 0;         // 0: until the searcher has no more
   Seconds max_time{0};        // of the sweep, while it is not paused
-  double max_gpu_hours = 0;   // of all its gangs
+  double max_gpu_hours = 0;   // of all gangs of the sweep
   int patience = 0;           // consecutive trials that end without a better report
   Seconds max_trial_time{0};  // training time of a trial
   int trial_patience = 0;     // consecutive reports of a trial that are its best in no objective
@@ -193,8 +194,8 @@ struct SweepSpec {
   bool operator==(const SweepSpec&) const = default;
 };
 
-// The step that a value of `time_attr` means; nullopt for a value that is below 1, too large to be
-// exact, or no number.
+// The step for a value of the metric `time_attr`; nullopt if the value is below 1, too large to be
+// exact, or NaN.
 std::optional<Step> StepOfTime(double value);
 
 }  // namespace attune

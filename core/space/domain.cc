@@ -13,7 +13,7 @@
 namespace attune {
 namespace {
 
-constexpr double kStepTolerance = 1e-6;  // of a step, for what division and decimals round away
+constexpr double kStepTolerance = 1e-6;  // rounding error that is allowed, as a fraction of a step
 
 // Digits after the point in the shortest decimal that reads as `value`.
 int Decimals(double value) {
@@ -39,7 +39,7 @@ double RoundToDecimals(double value, int decimals) {
   return rounded + 0.0;  // no -0.0
 }
 
-// For a message, which may list many.
+// The value for a message; a long text is cut.
 std::string Shown(const Value& value) {
   constexpr size_t kShownBytes = 80;
   const auto* text = std::get_if<std::string>(&value);
@@ -61,7 +61,7 @@ double StepAt(const FloatDomain& domain, int64_t index) {
 }
 
 Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
-  const auto number = Number(value);
+  const auto number = AsNumber(value);
   if (!number) {
     return Invalid("'" + Shown(value) + "' is " + std::string(TypeName(value)) + ", not a number");
   }
@@ -121,7 +121,7 @@ Result<Value> AdmitTo(const ConstantDomain& domain, const Value& value) {
 
 }  // namespace
 
-std::optional<double> Number(const Value& value) {
+std::optional<double> AsNumber(const Value& value) {
   if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
   if (const auto* real = std::get_if<double>(&value)) return *real;
   return std::nullopt;
@@ -129,8 +129,8 @@ std::optional<double> Number(const Value& value) {
 
 bool SameSetting(const Value& a, const Value& b) {
   if (a.index() == b.index()) return a == b;
-  const auto number_a = Number(a);
-  const auto number_b = Number(b);
+  const auto number_a = AsNumber(a);
+  const auto number_b = AsNumber(b);
   return number_a && number_b && *number_a == *number_b;
 }
 
@@ -148,13 +148,13 @@ bool SettingSet::Contains(const Value& value) const {
   return key && keys_.contains(*key);
 }
 
-// Integers that a double does not hold exactly stay apart.
+// Integers that are not exact as a double stay integers, so that each remains distinct.
 std::optional<Value> SettingSet::KeyOf(const Value& value) {
   if (const auto* boolean = std::get_if<bool>(&value)) return *boolean;
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   const auto* integer = std::get_if<int64_t>(&value);
   if (integer != nullptr && std::abs(static_cast<double>(*integer)) >= 0x1p53) return *integer;
-  const double number = *Number(value);
+  const double number = *AsNumber(value);
   if (std::isnan(number)) return std::nullopt;
   return number;
 }

@@ -11,10 +11,10 @@ namespace {
 
 double LogUniform(double low, double high, RandomStream& stream) {
   const double value = Exp(stream.Uniform(Log(low), Log(high)));
-  return std::clamp(value, low, high);  // they may round past either end
+  return std::clamp(value, low, high);  // Exp and Log may round past either end
 }
 
-// The place of the last step at or below a draw from [min, last step + step).
+// The index of the last step at or below a draw from [min, last step + step).
 int64_t LogUniformStep(double min, double step, int64_t count, RandomStream& stream) {
   const double draw = LogUniform(min, min + static_cast<double>(count) * step, stream);
   const double place = (draw - min) / step;
@@ -42,7 +42,7 @@ Value Draw(const Domain& domain, RandomStream& stream) {
 }
 
 Result<Config> Complete(const SearchSpace& space, const Config& given, RandomStream& stream) {
-  const SearchSpace::Values values = space.ByPlace(given);
+  const SearchSpace::Values values = space.ValuesByPlace(given);
   SearchSpace::Values complete = values;
   std::vector<Value> drawn(values.size());
   std::vector<Config::Entry> entries = given.entries();
@@ -57,7 +57,7 @@ Result<Config> Complete(const SearchSpace& space, const Config& given, RandomStr
         return Error{ErrorCode::kInvalid, parameter.name + ": exists only beside some values of " +
                                               condition.parent + "; give that as well"};
     }
-    if (is_given || !space.Exists(parameter, complete)) continue;
+    if (is_given || !space.IsActive(parameter, complete)) continue;
     drawn[place] = Draw(parameter.domain, stream);
     complete[place] = &drawn[place];
     entries.emplace_back(parameter.name, drawn[place]);

@@ -6,13 +6,13 @@
 
 namespace attune {
 
-// A value drawn from the domain: uniform over its values, or over their logarithms where its scale
-// says so. REQUIRES: the domain has no fault.
+// Draws a value from the domain, uniformly, or log-uniformly if the domain has a log scale.
+// REQUIRES: the domain has no fault.
 Value Draw(const Domain& domain, RandomStream& stream);
 
-// The configuration that has these values and, of whatever else exists beside them, drawn ones.
-// kInvalid: as SearchSpace::Resolve, or a value is given of a parameter that exists only beside a
-// value that is not.
+// The configuration with the given values, and with random values for the other active parameters.
+// Returns kInvalid like SearchSpace::Resolve, or if a parameter is given without the parameter that
+// its condition names.
 Result<Config> Complete(const SearchSpace& space, const Config& given, RandomStream& stream);
 
 }  // namespace attune

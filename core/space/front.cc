@@ -17,21 +17,21 @@ bool Dominates(const std::vector<Objective>& objectives, const std::vector<doubl
   return better;
 }
 
-Offered Offer(const std::vector<Objective>& objectives, Best report, Front& front) {
-  Offered offered;
-  if (objectives.size() == 1 && front.size() == 1) {  // as below, for most sweeps
-    if (!objectives[0].Better(report.values[0], front[0].values[0])) return offered;
+FrontChange AddToFront(const std::vector<Objective>& objectives, Best report, Front& front) {
+  FrontChange change;
+  if (objectives.size() == 1 && front.size() == 1) {  // a fast path, with the same result
+    if (!objectives[0].Better(report.values[0], front[0].values[0])) return change;
     std::swap(front[0], report);
-    offered.joined = true;
-    offered.left.push_back(std::move(report));
-    return offered;
+    change.joined = true;
+    change.left.push_back(std::move(report));
+    return change;
   }
   for (const Best& known : front) {
     if (known.values == report.values || Dominates(objectives, known.values, report.values))
-      return offered;
+      return change;
   }
   const auto leave = [&](Front::iterator place) {
-    offered.left.push_back(std::move(*place));
+    change.left.push_back(std::move(*place));
     return front.erase(place);
   };
   for (auto known = front.begin(); known != front.end();) {
@@ -39,10 +39,10 @@ Offered Offer(const std::vector<Objective>& objectives, Best report, Front& fron
     known = dominated ? leave(known) : known + 1;
   }
   front.push_back(std::move(report));
-  offered.joined = true;
-  if (front.size() <= kMaxFront) return offered;
+  change.joined = true;
+  if (front.size() <= kMaxFront) return change;
 
-  // Of equally crowded ones the newest leaves.
+  // Among equally crowded reports, the newest one is removed.
   std::vector<std::vector<double>> points;
   for (const Best& known : front) points.push_back(known.values);
   const std::vector<double> distances = CrowdingDistances(points);
@@ -53,7 +53,7 @@ Offered Offer(const std::vector<Objective>& objectives, Best report, Front& fron
     return {};
   }
   leave(place);
-  return offered;
+  return change;
 }
 
 const Best* First(const std::vector<Objective>& objectives, const Front& front) {

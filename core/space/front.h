@@ -9,8 +9,7 @@
 
 namespace attune {
 
-// Whether `a` is at least as good as `b` in every objective and better in one. With one objective:
-// whether it is better.
+// Whether `a` is at least as good as `b` in every objective, and better in at least one.
 bool Dominates(const std::vector<Objective>& objectives, const std::vector<double>& a,
                const std::vector<double>& b);
 
@@ -23,25 +22,26 @@ struct Best {
   bool operator==(const Best&) const = default;
 };
 
-// The best reports so far, in the order in which they were reported: those that no other dominates
-// (the Pareto front). With one objective there is at most one. Of equal ones the first stays.
+// The Pareto front: the reports that no other report dominates, in the order in which they arrived.
+// With one objective, it has at most one report. If two reports are equal, only the first one
+// stays.
 using Front = std::vector<Best>;
 
-// More than so many are not kept: then the one with the nearest neighbours leaves, never one that
-// is the best in an objective (crowding distance: Deb et al., "NSGA-II", 2002, §III-B).
-// What only such a one dominated may join afterwards.
+// The maximum size of a front. When it is exceeded, the report with the nearest neighbours is
+// removed, but never one that is the best in an objective (crowding distance: Deb et al.,
+// "NSGA-II", 2002, §III-B). A report that only the removed one dominated may be added later.
 inline constexpr size_t kMaxFront = 100;
 
-// What became of a report that was offered to a front.
-struct Offered {
-  bool joined = false;
-  std::vector<Best> left;  // those that made room for it
+// How a front changed when a report was added.
+struct FrontChange {
+  bool joined = false;     // whether the report is part of the front
+  std::vector<Best> left;  // the reports that it replaced
 };
 
-// REQUIRES: as many values as objectives.
-Offered Offer(const std::vector<Objective>& objectives, Best report, Front& front);
+// Adds the report to the front if it belongs there. REQUIRES: as many values as objectives.
+FrontChange AddToFront(const std::vector<Objective>& objectives, Best report, Front& front);
 
-// The report of the front that is the best in the first objective; null when there is none.
+// The report of the front that is the best in the first objective; null if the front is empty.
 const Best* First(const std::vector<Objective>& objectives, const Front& front);
 
 }  // namespace attune

@@ -13,7 +13,7 @@ namespace {
 using Point = std::vector<double>;
 
 constexpr double kReference = 1.1;
-constexpr size_t kMostExact = 24;  // of a front with three objectives, in whose cube the cost goes
+constexpr size_t kMostExact = 24;  // for three objectives; the cost grows with its cube
 
 struct Losses {
   const std::vector<double>& values;  // row after row
@@ -43,7 +43,7 @@ std::vector<uint32_t> TakeFront(const Losses& losses, std::vector<uint32_t>& lef
   return front;
 }
 
-// The first fronts, of so many rows together at least.
+// The first fronts, until they have at least `count` rows in total.
 std::vector<std::vector<uint32_t>> FirstFronts(const Losses& losses, size_t rows, size_t count) {
   std::vector<uint32_t> left(rows);
   std::iota(left.begin(), left.end(), uint32_t{0});
@@ -53,14 +53,15 @@ std::vector<std::vector<uint32_t>> FirstFronts(const Losses& losses, size_t rows
   return fronts;
 }
 
-// As above, of two objectives: all fronts. The last member of each has its smallest second value,
-// and these grow from front to front.
+// All fronts, for two objectives. The last member of each front has the smallest second value of
+// the front, and these values grow from front to front.
 std::vector<std::vector<uint32_t>> AllFronts2(const Losses& losses, size_t rows) {
   std::vector<std::vector<uint32_t>> fronts;
   std::vector<double> smallest;
   for (uint32_t row = 0; row < rows; ++row) {
     const double value = losses.At(row, 1);
-    const auto first = std::ranges::upper_bound(smallest, value);  // of those that take it
+    const auto first =
+        std::ranges::upper_bound(smallest, value);  // the first front that can take it
     const auto place = static_cast<size_t>(first - smallest.begin());
     if (first == smallest.end()) {
       fronts.emplace_back();
@@ -72,14 +73,14 @@ std::vector<std::vector<uint32_t>> AllFronts2(const Losses& losses, size_t rows)
   return fronts;
 }
 
-// Losses as parts of the front's extent, from 0 to 1.
+// Losses scaled to the front's extent, from 0 to 1.
 std::vector<Point> Scaled(const Losses& losses, const std::vector<uint32_t>& front) {
   std::vector<Point> points(front.size(), Point(losses.objectives, 0));
   for (size_t j = 0; j < losses.objectives; ++j) {
     double low = kInfinity;
     double high = -kInfinity;
     for (const uint32_t row : front) {
-      low = std::min(low, losses.At(row, j) / 2);  // halves: their difference is finite
+      low = std::min(low, losses.At(row, j) / 2);  // halves, so that the difference is finite
       high = std::max(high, losses.At(row, j) / 2);
     }
     for (size_t i = 0; high > low && i < front.size(); ++i) {
@@ -89,24 +90,24 @@ std::vector<Point> Scaled(const Losses& losses, const std::vector<uint32_t>& fro
   return points;
 }
 
-// Of each point, what would be lost without it.
+// The hypervolume that each point alone contributes.
 std::vector<double> Contributions(const std::vector<Point>& points) {
   std::vector<double> contributions;
   for (size_t i = 0; i < points.size(); ++i) {
-    double own = 1;
-    for (const double v : points[i]) own *= kReference - v;
-    std::vector<Point> shared;  // what the others dominate of it
+    double volume = 1;  // of the box that the point dominates
+    for (const double v : points[i]) volume *= kReference - v;
+    std::vector<Point> shared;  // the corners of the parts that other points dominate as well
     for (size_t k = 0; k < points.size(); ++k) {
       if (k == i) continue;
       Point& corner = shared.emplace_back(points[k]);
       for (size_t j = 0; j < corner.size(); ++j) corner[j] = std::max(corner[j], points[i][j]);
     }
-    contributions.push_back(own - (shared.empty() ? 0 : Hypervolume(std::move(shared))));
+    contributions.push_back(volume - (shared.empty() ? 0 : Hypervolume(std::move(shared))));
   }
   return contributions;
 }
 
-// As above, of two objectives in the order of a front.
+// The same for two objectives. REQUIRES: points in the order of a front.
 std::vector<double> Contributions2(const std::vector<Point>& points) {
   std::vector<double> contributions;
   for (size_t i = 0; i < points.size(); ++i) {
@@ -126,13 +127,13 @@ void SortBy(const std::vector<double>& scores, std::vector<uint32_t>& front) {
   front = std::move(sorted);
 }
 
-void SortFront(const Losses& losses, Within within, std::vector<uint32_t>& front) {
+void SortFront(const Losses& losses, FrontOrder order, std::vector<uint32_t>& front) {
   const std::vector<Point> points = Scaled(losses, front);
-  if (within == Within::kHypervolume && losses.objectives == 2) {
+  if (order == FrontOrder::kHypervolume && losses.objectives == 2) {
     return SortBy(Contributions2(points), front);
   }
   SortBy(CrowdingDistances(points), front);
-  if (within == Within::kCrowding || losses.objectives > 3) return;
+  if (order == FrontOrder::kCrowding || losses.objectives > 3) return;
   const auto exact = front.begin() + static_cast<ptrdiff_t>(std::min(front.size(), kMostExact));
   std::vector<uint32_t> first(front.begin(), exact);
   SortBy(Contributions(Scaled(losses, first)), first);
@@ -142,13 +143,13 @@ void SortFront(const Losses& losses, Within within, std::vector<uint32_t>& front
 }  // namespace
 
 std::vector<uint32_t> NondominatedSort(const std::vector<double>& losses, size_t objectives,
-                                       size_t count, Within within) {
+                                       size_t count, FrontOrder order) {
   const Losses table{losses, objectives};
   const size_t rows = losses.size() / objectives;
   auto fronts = objectives == 2 ? AllFronts2(table, rows) : FirstFronts(table, rows, count);
   std::vector<uint32_t> best;
   for (auto front = fronts.begin(); front != fronts.end() && best.size() < count; ++front) {
-    SortFront(table, within, *front);
+    SortFront(table, order, *front);
     std::ranges::copy(*front, std::back_inserter(best));
   }
   best.resize(std::min(best.size(), count));
@@ -159,7 +160,7 @@ std::vector<double> CrowdingDistances(const std::vector<Point>& points) {
   std::vector<double> distances(points.size(), 0);
   std::vector<size_t> order(points.size());
   for (size_t j = 0; j < points.front().size(); ++j) {
-    const auto half = [&](size_t i) { return points[i][j] / 2; };  // their difference is finite
+    const auto half = [&](size_t i) { return points[i][j] / 2; };  // so that differences are finite
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, {}, half);
     const double extent = half(order.back()) - half(order.front());
@@ -184,11 +185,11 @@ double Hypervolume(std::vector<Point> points) {
     }
     return volume;
   }
-  std::vector<Point> so_far;  // without the last coordinate
+  std::vector<Point> projected;  // the points so far, without the last coordinate
   for (size_t i = 0; i < points.size(); ++i) {
-    so_far.emplace_back(points[i].begin(), points[i].end() - 1);
+    projected.emplace_back(points[i].begin(), points[i].end() - 1);
     const double next = i + 1 < points.size() ? points[i + 1].back() : kReference;
-    if (next > points[i].back()) volume += (next - points[i].back()) * Hypervolume(so_far);
+    if (next > points[i].back()) volume += (next - points[i].back()) * Hypervolume(projected);
   }
   return volume;
 }

@@ -6,35 +6,36 @@
 
 namespace attune {
 
-// Who is best where there are several objectives: front after front, those that no other one
-// dominates, then those that none of the rest does, and so on (Deb et al., "A fast and elitist
-// multiobjective genetic algorithm: NSGA-II", IEEE Transactions on Evolutionary Computation 6,
-// 2002, §III-A).
+// Nondominated sorting ranks candidates by several objectives. The first front contains the
+// candidates that no other one dominates. The next front contains those that no candidate of the
+// rest dominates, and so on (Deb et al., "A fast and elitist multiobjective genetic algorithm:
+// NSGA-II", IEEE Transactions on Evolutionary Computation 6, 2002, §III-A).
 
-// What tells the members of one front apart.
-enum class Within {
-  // What it alone adds to the hypervolume of the front (Ozaki et al., "Multiobjective
-  // tree-structured Parzen estimator", JAIR 73, 2022), scaled by its extent, up to a tenth of it
-  // beyond its worst values. Of four objectives or more, and in fronts of three beyond the 24 least
-  // crowded members, kCrowding.
+// The order of the members of one front.
+enum class FrontOrder {
+  // Members that add most to the hypervolume of the front come first (Ozaki et al., "Multiobjective
+  // tree-structured Parzen estimator", JAIR 73, 2022). Losses are scaled by the front's extent, and
+  // the reference point lies a tenth of it beyond the worst values. With three objectives, only the
+  // 24 least crowded members are ordered like this. With more objectives, the order is kCrowding.
   kHypervolume,
-  // How far its neighbours in each objective are from each other (NSGA-II, §III-B).
+  // Members whose neighbours in each objective are farthest apart come first (NSGA-II, §III-B).
   kCrowding,
 };
 
-// Which rows are the first so many, the best first. `losses` has a row a candidate; small is good.
-// Of equal rows a later one is in a later front. With two objectives a row costs a search among the
-// fronts; with more a front costs a comparison of all that are left with its members.
-// REQUIRES: two objectives or more; finite losses, the rows in lexicographic order.
+// The first `count` rows, the best first. `losses` has one row for each candidate; small is good.
+// Among equal rows, a later one is in a later front. Cost: with two objectives, a binary search for
+// each row; with more, each front compares all remaining rows with its members.
+// REQUIRES: at least two objectives; finite losses; rows in lexicographic order.
 std::vector<uint32_t> NondominatedSort(const std::vector<double>& losses, size_t objectives,
-                                       size_t count, Within within);
+                                       size_t count, FrontOrder order);
 
-// Of each point, how far its neighbours are from each other, summed over the coordinates in shares
-// of their extent; infinite at the ends. REQUIRES: a point at least; all have as many coordinates.
+// For each point, the distance between its two neighbours, summed over the coordinates. Distances
+// are fractions of the extent of each coordinate; they are infinite for the first and the last
+// point. REQUIRES: at least one point; all points have the same number of coordinates.
 std::vector<double> CrowdingDistances(const std::vector<std::vector<double>>& points);
 
-// The volume between points and (1.1, …, 1.1), of which they dominate every part; small is good.
-// REQUIRES: two coordinates or more.
+// The volume that the points dominate, up to the reference point (1.1, …, 1.1); small coordinates
+// are good. REQUIRES: at least two coordinates.
 double Hypervolume(std::vector<std::vector<double>> points);
 
 }  // namespace attune

@@ -13,13 +13,13 @@ enum class Mode { kMin, kMax };
 
 std::string_view Name(Mode mode);  // min, max
 
-// A metric that a sweep improves. NaN and infinities of either sign are the worst value: all equal
-// to each other and worse than every finite one.
+// A metric that a sweep improves. NaN and both infinities count as the worst value: they are equal to
+// each other, and worse than every finite value.
 struct Objective {
   std::string metric;
   Mode mode = Mode::kMax;
 
-  double Of(const Metrics& metrics) const;  // NaN where the metric is missing
+  double Of(const Metrics& metrics) const;  // NaN if the metric is missing
   bool Better(double a, double b) const;    // strictly
   bool Worse(double a, double b) const { return Better(b, a); }
   bool operator==(const Objective&) const = default;
@@ -28,7 +28,7 @@ struct Objective {
 inline Objective Maximise(std::string metric) { return {std::move(metric), Mode::kMax}; }
 inline Objective Minimise(std::string metric) { return {std::move(metric), Mode::kMin}; }
 
-// Bounds of a metric, both included; at least one is there. NaN and infinities are outside.
+// Inclusive bounds of a metric; at least one of them is set. NaN and infinities are outside.
 struct Constraint {
   std::string metric;
   std::optional<double> min;
@@ -38,8 +38,8 @@ struct Constraint {
   bool operator==(const Constraint&) const = default;
 };
 
-// What the objectives have in these metrics, in their order, where the report counts: every
-// objective is there and finite, and every constraint holds. Empty where it does not.
+// The values of the objectives, in their order, if a report with these metrics counts; else empty. A
+// report counts if every objective is present and finite and every constraint holds.
 std::vector<double> ValuesThatCount(const std::vector<Objective>& objectives,
                                     const std::vector<Constraint>& constraints,
                                     const Metrics& metrics);

@@ -34,14 +34,15 @@ std::optional<Value> Parse(std::string_view text) {
   return Value(number);
 }
 
-// As the parameter's domain has it; text where it is none of it, which Resolve will refuse.
+// The value of the parameter's domain that the text spells. If there is none, the text itself, which
+// Resolve then refuses.
 Value ValueOf(const std::string& text, const Domain& domain) {
   std::optional<Value> value;
   if (std::holds_alternative<FloatDomain>(domain)) value = Parse<double>(text);
   if (std::holds_alternative<IntDomain>(domain)) value = Parse<int64_t>(text);
   if (const auto* choice = std::get_if<CategoricalDomain>(&domain)) {
-    for (const Value& one : choice->values) {
-      if (FormatValue(one) == text) value = one;
+    for (const Value& listed : choice->values) {
+      if (FormatValue(listed) == text) value = listed;
     }
   }
   if (const auto* constant = std::get_if<ConstantDomain>(&domain);
@@ -93,7 +94,7 @@ class Reader {
     return config;
   }
 
-  // The next character that is no space; 0: there is none.
+  // The next character that is not white space; 0 at the end.
   char Ahead() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';

@@ -10,17 +10,17 @@
 
 namespace attune {
 
-// What a trial is trained with from each of these steps on: whole configurations.
+// The complete configuration with which a trial trains from each of these steps on.
 using ConfigSchedule = std::map<Step, Config>;
 
-// 8: lr=0.12, width=32; 16: lr=0.1, width=32
+// The schedule as text, in order of the steps: "8: lr=0.12, width=32; 16: lr=0.1, width=32".
 //
-// In order of the steps. What is no word of letters, digits and _ . + - / stands in double quotes,
-// with a backslash before " and \. Reals have every digit that they need.
+// A name or value with characters other than letters, digits and _ . + - / is in double quotes, with
+// a backslash before " and \. Reals have enough digits to be read back exactly.
 std::string FormatSchedule(const ConfigSchedule& schedule);
 
-// Reads such a text, in which steps are from 1 on and grow, and every configuration is one of the
-// space, constants left out or not. kInvalid says at which character or step what is wrong.
+// Parses such a text. Steps must be at least 1 and ascending, and each configuration must be valid in
+// the space; constants may be omitted. The error (kInvalid) names the character or the step.
 Result<ConfigSchedule> ParseSchedule(std::string_view text, const SearchSpace& space);
 
 }  // namespace attune

@@ -17,7 +17,7 @@ bool Holds(const Condition& condition, const Value& value) {
     return std::any_of(condition.any_of.begin(), condition.any_of.end(),
                        [&](const Value& wanted) { return SameSetting(wanted, value); });
   }
-  const auto number = Number(value);
+  const auto number = AsNumber(value);
   return number && (!condition.at_least || *number >= *condition.at_least) &&
          (!condition.at_most || *number <= *condition.at_most);
 }
@@ -54,7 +54,7 @@ Error Wrong(const std::string& parameter, const std::string& message) {
 
 }  // namespace
 
-// Kahn's algorithm, with the smallest place in the file first among those whose parents are done.
+// Kahn's algorithm. Among the parameters whose parents are done, the first one in the file is next.
 SearchSpace::SearchSpace(std::vector<Parameter> parameters) : parameters_(std::move(parameters)) {
   for (size_t i = 0; i < parameters_.size(); ++i) places_[parameters_[i].name] = i;
 
@@ -95,7 +95,7 @@ std::optional<size_t> SearchSpace::PlaceOf(std::string_view name) const {
   return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 
-SearchSpace::Values SearchSpace::ByPlace(const Config& config) const {
+SearchSpace::Values SearchSpace::ValuesByPlace(const Config& config) const {
   Values values(parameters_.size());
   for (const auto& [name, value] : config.entries()) {
     if (const auto place = PlaceOf(name)) values[*place] = &value;
@@ -103,14 +103,14 @@ SearchSpace::Values SearchSpace::ByPlace(const Config& config) const {
   return values;
 }
 
-bool SearchSpace::Active(const Parameter& parameter, const Config& config) const {
+bool SearchSpace::IsActive(const Parameter& parameter, const Config& config) const {
   return std::all_of(parameter.when.begin(), parameter.when.end(), [&](const Condition& condition) {
     const Value* value = config.Find(condition.parent);
     return value && Holds(condition, *value);
   });
 }
 
-bool SearchSpace::Exists(const Parameter& parameter, const Values& values) const {
+bool SearchSpace::IsActive(const Parameter& parameter, const Values& values) const {
   return std::ranges::all_of(parameter.when, [&](const Condition& condition) {
     const Value* value = values[*PlaceOf(condition.parent)];
     return value && Holds(condition, *value);
@@ -122,13 +122,13 @@ Result<Config> SearchSpace::Resolve(const Config& config) const {
     if (!Find(name)) return Wrong(name, "is no parameter of this sweep; remove it");
   }
 
-  const Values values = ByPlace(config);
+  const Values values = ValuesByPlace(config);
   std::vector<Value> admitted_values(parameters_.size());
   Values decided(parameters_.size());
   for (const size_t place : order_) {
     const Parameter& parameter = parameters_[place];
     const Value* given = values[place];
-    if (!Exists(parameter, decided)) {
+    if (!IsActive(parameter, decided)) {
       if (given)
         return Wrong(parameter.name, WhyAbsent(parameter, InFileOrder(decided)) + "; remove it");
       continue;

@@ -15,8 +15,7 @@ namespace attune {
 
 enum class Scale { kLinear, kLog };
 
-// Bounds are actual values, both included. With `step`, the values are min, min + step, … up to
-// max.
+// The bounds are inclusive. With `step`, the values are min, min + step, … up to max.
 struct FloatDomain {
   double min = 0;
   double max = 0;
@@ -45,8 +44,8 @@ struct ConstantDomain {
 
 using Domain = std::variant<FloatDomain, IntDomain, CategoricalDomain, ConstantDomain>;
 
-// What a parent parameter must be for a parameter to exist. It does not hold when the parent is
-// absent. Exactly one form is used: one of `any_of`, or the bounds `at_least` / `at_most`.
+// The values of a parent parameter with which a parameter exists. A condition does not hold if the
+// parent is absent. It has either values (`any_of`) or bounds (`at_least`, `at_most`).
 struct Condition {
   std::string parent;
   std::vector<Value> any_of;
@@ -58,27 +57,27 @@ struct Condition {
 struct Parameter {
   std::string name;
   Domain domain;
-  std::vector<Condition> when;  // all must hold
+  std::vector<Condition> when;  // the parameter exists if all of them hold
   bool operator==(const Parameter&) const = default;
 };
 
-// A fault of a search space, with the place it stands at: name of the parameter and key within it
-// ("lr", "max").
+// A fault of a search space, with its place: the name of the parameter and the key within it ("lr",
+// "max").
 struct SpaceFault {
   std::string parameter;
   std::string key;
   std::string message;
 };
 
-// The parameters of a sweep. Their order in the file is kept for people; `order()` puts parents
-// before the parameters whose `when` names them.
+// The parameters of a sweep. `parameters()` keeps the order of the file. `order()` puts each parent
+// before the parameters whose `when` names it.
 class SearchSpace {
  public:
   SearchSpace() = default;
 
-  // Every fault at once: empty space, min > max, log scale at or below zero, step ≤ 0, no values,
-  // duplicate values or names, a `when` that names no parameter, can never hold, or runs in a
-  // circle. After kDetailedFaults, a fault is empty: it only counts.
+  // All faults: min > max, a log scale with min <= 0, step <= 0, no values, duplicate values or
+  // names, and a `when` that names no parameter, can never hold, or is part of a cycle. Faults
+  // after the first kDetailedFaults are empty and only count.
   static constexpr size_t kDetailedFaults = 100;
   static std::vector<SpaceFault> Check(const std::vector<Parameter>& parameters);
 
@@ -90,17 +89,18 @@ class SearchSpace {
   const Parameter* Find(std::string_view name) const;
   std::optional<size_t> PlaceOf(std::string_view name) const;  // in parameters()
 
-  // The values of a configuration by the place of their parameter, for who needs many of them; null
-  // where it has none. The configuration owns them. Names of no parameter are left out.
+  // The values of a configuration, indexed like parameters(); null if it has no value. The pointers
+  // are valid as long as the configuration. Names that are no parameter are ignored.
   using Values = std::vector<const Value*>;
-  Values ByPlace(const Config& config) const;
+  Values ValuesByPlace(const Config& config) const;
 
-  // Whether the parameter exists beside these values. Parents must already be decided.
-  bool Active(const Parameter& parameter, const Config& config) const;
-  bool Exists(const Parameter& parameter, const Values& values) const;
+  // Whether the conditions of the parameter hold with these values. REQUIRES: its parents have
+  // their final values.
+  bool IsActive(const Parameter& parameter, const Config& config) const;
+  bool IsActive(const Parameter& parameter, const Values& values) const;
 
-  // A configuration with exactly the active parameters, each inside its domain; the error names the
-  // parameter. Integers are accepted for floats. Missing constants are filled in.
+  // The configuration in its final form: exactly the active parameters, each inside its domain,
+  // with integers converted for real ranges and constants filled in. The error names the parameter.
   Result<Config> Resolve(const Config& config) const;
 
   bool operator==(const SearchSpace& other) const { return parameters_ == other.parameters_; }

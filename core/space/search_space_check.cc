@@ -8,12 +8,12 @@
 #include "core/space/domain.h"
 #include "core/space/search_space.h"
 
-// SearchSpace::Check: what may be wrong with the parameters of a sweep file, in words for the
-// person who wrote it.
+// SearchSpace::Check finds the faults of parameters, with messages for the author of the sweep
+// file.
 namespace attune {
 namespace {
 
-constexpr double kMaxSteps = 0x1p53;  // steps of a real range; beyond, they are not told apart
+constexpr double kMaxSteps = 0x1p53;  // with more, steps of a real range are not distinct doubles
 
 class Checker {
  public:
@@ -22,21 +22,22 @@ class Checker {
   }
 
   std::vector<SpaceFault> Run() {
-    std::set<std::string_view> seen;
+    std::set<std::string_view> names;
     for (const Parameter& parameter : parameters_) {
       if (parameter.name.empty()) Fault("", "", "a parameter needs a name");
-      if (!seen.insert(parameter.name).second) {
+      if (!names.insert(parameter.name).second) {
         Fault(parameter.name, "", "is defined twice; rename or remove one");
       }
       std::visit([&](const auto& domain) { CheckDomain(parameter.name, domain); },
                  parameter.domain);
     }
-    // Whether a condition can hold depends on sound domains: say first what is wrong with those.
-    const bool sound = faults_.empty();
+    // Whether a condition can hold is known only if all domains are valid.
+    const bool domains_valid = faults_.empty();
     for (const Parameter& parameter : parameters_) {
-      for (const Condition& condition : parameter.when) CheckCondition(parameter, condition, sound);
+      for (const Condition& condition : parameter.when)
+        CheckCondition(parameter, condition, domains_valid);
     }
-    CheckCircles();
+    CheckCycles();
     return std::move(faults_);
   }
 
@@ -97,13 +98,13 @@ class Checker {
   }
 
   void CheckFinite(const std::string& name, const std::string& key, const Value& value) {
-    const auto number = Number(value);
+    const auto number = AsNumber(value);
     if (number && !std::isfinite(*number)) {
       Fault(name, key, FormatReal(*number) + " is not a finite number");
     }
   }
 
-  void CheckCondition(const Parameter& parameter, const Condition& condition, bool sound) {
+  void CheckCondition(const Parameter& parameter, const Condition& condition, bool domains_valid) {
     const auto found = places_.find(condition.parent);
     if (found == places_.end()) {
       Fault(parameter.name, "when",
@@ -123,7 +124,7 @@ class Checker {
                 condition.parent + "'; give values or gte / lte");
       return;
     }
-    if (!sound) return;
+    if (!domains_valid) return;
     const Parameter& parent = *found->second;
     if (values) {
       CheckValues(parameter, condition, parent);
@@ -151,7 +152,7 @@ class Checker {
   }
 
   static bool IsIntegerOf(const Domain& domain, const Value& real) {
-    const double number = *Number(real);
+    const double number = *AsNumber(real);
     if (number != std::floor(number) || std::abs(number) >= kMaxSteps) return false;
     return Admit(domain, static_cast<int64_t>(number)).ok();
   }
@@ -180,11 +181,11 @@ class Checker {
       const auto& range = std::get<FloatDomain>(domain);
       return range.min <= high && range.max >= low;
     }
-    // Values grow: find the first that is not below `low`.
+    // Values are ascending: find the first one that is not below `low`.
     int64_t first = 0;
     for (int64_t left = *count; left > 0;) {
       const int64_t half = left / 2;
-      const auto number = Number(ValueAt(domain, first + half));
+      const auto number = AsNumber(ValueAt(domain, first + half));
       if (number && *number < low) {
         first += half + 1;
         left -= half + 1;
@@ -196,13 +197,13 @@ class Checker {
   }
 
   static bool Within(const Value& value, double low, double high) {
-    const auto number = Number(value);
+    const auto number = AsNumber(value);
     return number && *number >= low && *number <= high;
   }
 
-  // Walks from child to parent; a walk that comes back to where it has been is a circle. Each is
-  // told once, by the parameter at which it was found.
-  void CheckCircles() {
+  // Walks from children to parents. A walk that returns to a parameter on its path has found a
+  // cycle. Each cycle is reported once, for the parameter that closes it.
+  void CheckCycles() {
     enum class Mark { kOnPath, kDone };
     std::map<const Parameter*, Mark> marks;
     for (const Parameter& start : parameters_) {
@@ -227,11 +228,11 @@ class Checker {
         if (fresh) {
           path.push_back({parent});
         } else if (mark->second == Mark::kOnPath) {
-          std::string circle = parent->name;
+          std::string cycle = parent->name;
           for (auto back = path.rbegin(); back->parameter != parent; ++back) {
-            circle = back->parameter->name + " → " + circle;
+            cycle = back->parameter->name + " → " + cycle;
           }
-          Fault(parent->name, "when", "runs in a circle: " + parent->name + " → " + circle);
+          Fault(parent->name, "when", "runs in a circle: " + parent->name + " → " + cycle);
         }
       }
     }

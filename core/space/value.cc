@@ -11,7 +11,7 @@ std::string FormatReal(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
 
-  std::array<char, 32> digits;  // the longest shortest double has 24 characters
+  std::array<char, 32> digits;  // the shortest form of a double has at most 24 characters
   char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
   std::string text(digits.data(), end);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";

@@ -6,7 +6,7 @@
 
 namespace attune {
 
-// Changes the state by one fact; searchers and schedulers are told by Apply.
+// Changes the state by one fact. Apply also tells the searcher and the scheduler.
 class Applier {
  public:
   Applier(State& state, Time now) : state_(state), now_(now) {}
@@ -21,7 +21,7 @@ class Applier {
   void operator()(const SweepEnded& fact);
   void operator()(const SweepDeleted& fact);
   void operator()(const SweepRemoved& fact);
-  void operator()(const ProposalBegun&) {}  // the searcher is saved once it has seen it
+  void operator()(const ProposalBegun&) {}  // Apply saves the searcher after it has observed this
   void operator()(const SearchWaits& fact);
   void operator()(const SearchExhausted& fact);
 
@@ -67,33 +67,33 @@ class Applier {
   void operator()(const ClockAdjusted& fact);
 
  private:
-  void Touch(const std::string& executor);
+  void NoteChange(const std::string& executor);
   void EndReservation();
   Sweep& SweepAt(SweepId id);
   Trial& TrialAt(const TrialId& id);
   void Edit(SweepId id, SweepSpec spec);
   void MakeAlgorithms(Sweep& sweep);
-  void Move(Trial& trial, TrialState to);
+  void SetState(Trial& trial, TrialState to);
 
-  // Whether it waits for an attempt, or for a promotion.
-  void Place(Sweep& sweep, const Trial& trial);
+  // Keeps Sweep::pending and Sweep::paused in step with the trial.
+  void UpdateQueues(Sweep& sweep, const Trial& trial);
   void Clone(Sweep& sweep, Trial& trial, TrialNumber donor, const KeptCheckpoint& cloned);
   void AddPending(Sweep& sweep, const Trial& trial);
-  // REQUIRES: not_before is what it was when the trial was added.
+  // REQUIRES: not_before has not changed since the trial was added.
   static void RemovePending(Sweep& sweep, const Trial& trial);
-  // Whoever asked for it has been heard of.
+  // Extends the lease of an attempt without ranks after a message from its client.
   void Renew(Sweep& sweep, Trial& trial) const;
   static void Remember(Sweep& sweep, const Trial& trial, const std::string& idempotency_key);
-  // A trial is judged by its objectives alone: a constraint may be met late.
+  // Ignores constraints, because a trial may satisfy them only later.
   static void NoteBest(const SweepSpec& spec, const Report& report, Trial& trial);
-  // A report of which every objective is finite and every constraint holds.
-  void Count(Sweep& sweep, Trial& trial, Best report);
+  // REQUIRES: every objective of the report is finite, and every constraint holds.
+  void CountReport(Sweep& sweep, Trial& trial, Best report);
   void NoteReported(Sweep& sweep, Trial& trial);
   static void NoteReached(Sweep& sweep, const Best& report);
-  void LetGoOfDonor(Sweep& sweep, Trial& trial);
-  void LetGoOfClones(Sweep& sweep, const CheckpointId& donor);
-  // What an attempt's end says of the executors that it was on.
-  void NoteLuck(const Attempt& attempt, const AttemptEnded& end);
+  void ReleaseDonor(Sweep& sweep, Trial& trial);
+  void ReleaseClones(Sweep& sweep, const CheckpointId& donor);
+  // Records on the attempt's executors whether its gang failed there.
+  void NoteGangHistory(const Attempt& attempt, const AttemptEnded& end);
   void Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot);
   void Release(Sweep& sweep, const Trial& trial, const RankSlot& slot);
 

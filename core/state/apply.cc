@@ -38,7 +38,8 @@ void Applier::operator()(const SweepResumed& fact) {
   sweep.running_since = now_;
   for (TrialNumber number : sweep.live) {
     Trial& trial = *sweep.Find(number);
-    if (trial.yield && trial.yield->kind == VerdictKind::kPause) trial.yield.reset();
+    if (trial.yield_verdict && trial.yield_verdict->kind == VerdictKind::kPause)
+      trial.yield_verdict.reset();
   }
 }
 
@@ -61,10 +62,11 @@ void Applier::operator()(const SweepReopened& fact) {
 void Applier::operator()(const SweepStopping& fact) {
   Sweep& sweep = SweepAt(fact.sweep);
   sweep.stopping_as = fact.outcome;
-  // What runs goes on; what leaves would not start again.
+  // Running trials continue. A trial that leaves to grow would not start again, so it stays.
   for (TrialNumber number : sweep.live) {
     Trial& trial = *sweep.Find(number);
-    if (trial.yield && trial.yield->kind == VerdictKind::kResize) trial.yield.reset();
+    if (trial.yield_verdict && trial.yield_verdict->kind == VerdictKind::kResize)
+      trial.yield_verdict.reset();
   }
   sweep.thinking.reset();
   sweep.reason = fact.reason;
@@ -86,7 +88,7 @@ void Applier::operator()(const SweepDeleted& fact) {
   state_.deleted.insert(fact.sweep);
   state_.last_sweep = std::max(state_.last_sweep, fact.sweep);
   if (fact.shared) RestoreShared(state_, **fact.shared, fact.sweep);
-  for (auto& [executor, removals] : state_.removals) {  // they go with all the rest
+  for (auto& [executor, removals] : state_.removals) {  // all files of the sweep are removed anyway
     std::erase_if(removals,
                   [&](const auto& removal) { return removal.first.trial.sweep == fact.sweep; });
   }
@@ -119,7 +121,7 @@ void Applier::operator()(const SlotsReserved& fact) {
   if (fact.parts.empty())
     reservation.workers[fact.executor] = MinWorkers(SweepAt(fact.sweep).spec.gang);
   state_.reservation = std::move(reservation);
-  state_.touched.reservation = true;
+  state_.changed_parts.reservation = true;
 }
 
 void Applier::operator()(const ReservationReleased&) { EndReservation(); }
@@ -127,20 +129,21 @@ void Applier::operator()(const ReservationReleased&) { EndReservation(); }
 void Applier::operator()(const ExecutorJoined& fact) {
   Executor& executor = state_.executors[fact.name];
   std::optional<Drain> drain = std::move(executor.drain);
-  executor = {.name = fact.name,
-              .instance = fact.instance,
-              .incarnation = fact.incarnation,
-              .address = fact.address,
-              .folder = fact.folder,
-              .drain = std::move(drain),
-              .host = {.name = fact.name,
-                       .total = fact.resources,
-                       .cpus_free = fact.resources.cpus,
-                       .memory_free = fact.resources.memory_bytes,
-                       .spans = fact.spans,
-                       .labels = fact.labels,
-                       .lives = fact.time_left,
-                       .ends = Time{now_.us + static_cast<int64_t>(fact.time_left.value * 1e6)}}};
+  executor = {
+      .name = fact.name,
+      .instance = fact.instance,
+      .incarnation = fact.incarnation,
+      .address = fact.address,
+      .folder = fact.folder,
+      .drain = std::move(drain),
+      .host = {.name = fact.name,
+               .total = fact.resources,
+               .cpus_free = fact.resources.cpus,
+               .memory_free = fact.resources.memory_bytes,
+               .spans = fact.spans,
+               .labels = fact.labels,
+               .lifetime = fact.time_left,
+               .end_time = Time{now_.us + static_cast<int64_t>(fact.time_left.value * 1e6)}}};
   if (fact.time_left.value > 0)
     state_.ending.insert(fact.name);
   else
@@ -148,7 +151,7 @@ void Applier::operator()(const ExecutorJoined& fact) {
   if (!fact.folder.empty()) state_.folders[fact.folder].insert(fact.name);
   if (!fact.deleted.empty())
     state_.sweep_removals[FolderOf(executor)].insert(fact.deleted.begin(), fact.deleted.end());
-  Touch(fact.name);
+  NoteChange(fact.name);
   for (int gpu = 0; gpu < fact.resources.gpus; ++gpu) executor.host.gpus_free.push_back(gpu);
   state_.last_incarnation = fact.incarnation;
 }
@@ -164,50 +167,50 @@ void Applier::operator()(const ExecutorLost& fact) {
     folder->second.erase(fact.name);
     if (folder->second.empty()) state_.folders.erase(folder);
   }
-  Touch(fact.name);
+  NoteChange(fact.name);
 }
 
 void Applier::operator()(const ExecutorDrained& fact) {
   std::optional<Drain>& drain = state_.executors.at(fact.name).drain;
   drain = Drain{.since = drain ? drain->since : now_, .reason = fact.reason, .now = fact.now};
-  Touch(fact.name);
+  NoteChange(fact.name);
 }
 
 void Applier::operator()(const ExecutorResumed& fact) {
   Executor& executor = state_.executors.at(fact.name);
   executor.drain.reset();
   executor.quarantine.reset();
-  executor.luck = {};
+  executor.gang_history = {};
   for (auto& [id, sweep] : state_.sweeps) {
     bool may_start_there = sweep.excluded.erase(fact.name) > 0;
     for (auto& [number, trial] : sweep.trials)
       may_start_there |= trial.avoided.erase(fact.name) > 0;
-    if (may_start_there && !state_.touched.all) state_.touched.sweeps.insert(id);
+    if (may_start_there && !state_.changed_parts.all) state_.changed_parts.sweeps.insert(id);
   }
-  Touch(fact.name);
+  NoteChange(fact.name);
 }
 
 void Applier::operator()(const ExecutorHealth& fact) {
   state_.executors.at(fact.name).problem = fact.problem;
-  Touch(fact.name);
+  NoteChange(fact.name);
 }
 
 void Applier::operator()(const ExecutorQuarantined& fact) {
   Executor& executor = state_.executors.at(fact.name);
   executor.quarantine = Quarantine{.until = fact.until, .reason = fact.reason};
-  executor.luck.failed.clear();
-  ++executor.luck.times;
-  Touch(fact.name);
+  executor.gang_history.failed.clear();
+  ++executor.gang_history.times;
+  NoteChange(fact.name);
 }
 
 void Applier::operator()(const ExecutorQuarantineEnded& fact) {
   state_.executors.at(fact.name).quarantine.reset();
-  Touch(fact.name);
+  NoteChange(fact.name);
 }
 
 void Applier::operator()(const ExecutorExcluded& fact) {
   SweepAt(fact.sweep).excluded[fact.name] = state_.executors.at(fact.name).incarnation;
-  Touch(fact.name);
+  NoteChange(fact.name);
 }
 
 void Applier::operator()(const ExecutorForgotten& fact) {
@@ -218,7 +221,7 @@ void Applier::operator()(const ExecutorForgotten& fact) {
   for (const auto& [name, executor] : state_.executors) folders.insert(FolderOf(executor));
   std::erase_if(state_.sweep_removals,
                 [&](const auto& removals) { return !folders.contains(removals.first); });
-  Touch(fact.name);
+  NoteChange(fact.name);
 }
 
 void Applier::operator()(const LogIdentified& fact) {
@@ -233,32 +236,32 @@ void Applier::operator()(const LogIdentified& fact) {
 
 void Applier::operator()(const ClockAdjusted& fact) { state_.clock_offset_us = fact.offset_us; }
 
-void Applier::NoteLuck(const Attempt& attempt, const AttemptEnded& end) {
+void Applier::NoteGangHistory(const Attempt& attempt, const AttemptEnded& end) {
   if (end.outcome == Outcome::kFailed && BlamesHost(end.failure)) {
     const auto executor = state_.executors.find(end.failure.executor);
-    if (executor == state_.executors.end()) return;  // an asked trial has none
-    std::vector<TrialId>& failed = executor->second.luck.failed;
+    if (executor == state_.executors.end()) return;  // an attempt without ranks has no executor
+    std::vector<TrialId>& failed = executor->second.gang_history.failed;
     if (failed.size() == kFailuresKept) failed.erase(failed.begin());
     failed.push_back(attempt.id.trial);
-    executor->second.luck.worked = false;
+    executor->second.gang_history.worked = false;
   } else if (end.outcome == Outcome::kFinished || end.outcome == Outcome::kStopped ||
              end.outcome == Outcome::kPaused) {
     for (const RankSlot& slot : attempt.ranks) {
       const auto executor = state_.executors.find(slot.executor);
-      if (executor != state_.executors.end()) executor->second.luck = {.worked = true};
+      if (executor != state_.executors.end()) executor->second.gang_history = {.worked = true};
     }
   }
 }
 
-// ---- what they have in common -------------------------------------------------------------
+// ---- helpers --------------------------------------------------------------------------------
 
-void Applier::Touch(const std::string& executor) {
-  if (!state_.touched.all) state_.touched.executors.insert(executor);
+void Applier::NoteChange(const std::string& executor) {
+  if (!state_.changed_parts.all) state_.changed_parts.executors.insert(executor);
 }
 
 void Applier::EndReservation() {
   state_.reservation.reset();
-  state_.touched.reservation = true;
+  state_.changed_parts.reservation = true;
 }
 
 Sweep& Applier::SweepAt(SweepId id) {
@@ -276,14 +279,14 @@ Trial& Applier::TrialAt(const TrialId& id) {
 void Applier::Edit(SweepId id, SweepSpec spec) {
   Sweep& sweep = SweepAt(id);
   if (sweep.spec.stop.plateau != spec.stop.plateau) {
-    for (auto& [number, trial] : sweep.trials) trial.standstill = {};
+    for (auto& [number, trial] : sweep.trials) trial.plateau_state = {};
   }
   sweep.spec = std::move(spec);
   state_.algorithms->Complete(sweep.spec);
   sweep.edited = state_.last_seq;
   sweep.stopping_as.reset();
   sweep.exhausted = false;  // the searcher may have more now
-  sweep.thinking.reset();   // it does not know of the edit
+  sweep.thinking.reset();   // its searcher was saved before the edit
   sweep.reason.clear();
   sweep.since_best = 0;
   sweep.reached.reset();
@@ -303,20 +306,20 @@ void Applier::MakeAlgorithms(Sweep& sweep) {
 void Applier::Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
   Executor& executor = state_.executors.at(slot.executor);
   executor.attempts.emplace(trial.live->epoch, trial.id);
-  Take(slot, executor.host);
-  Touch(slot.executor);
+  OccupySlot(slot, executor.host);
+  NoteChange(slot.executor);
   sweep.used.cpus += slot.cpus;
   sweep.used.gpu_percent += GpuPercent(slot);
   sweep.used.memory_bytes += slot.memory_bytes;
 }
 
 void Applier::Release(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
-  Touch(slot.executor);
+  NoteChange(slot.executor);
   sweep.gpu_seconds +=
-      GpuPercent(slot) / 100.0 * 1e-6 * static_cast<double>(now_.us - trial.live->decided.us);
+      GpuPercent(slot) / 100.0 * 1e-6 * static_cast<double>(now_.us - trial.live->assigned_at.us);
   Executor& executor = state_.executors.at(slot.executor);
   executor.attempts.erase(trial.live->epoch);
-  GiveBack(slot, executor.host);
+  ReleaseSlot(slot, executor.host);
   sweep.used.cpus -= slot.cpus;
   sweep.used.gpu_percent -= GpuPercent(slot);
   sweep.used.memory_bytes -= slot.memory_bytes;
@@ -329,7 +332,7 @@ void Apply(State& state, const Event& event) {
   state.last_seq = event.seq;
   state.last_time = event.time;
   std::visit(Applier(state, event.time), event.fact);
-  if (InfoOf(event.fact).touches & kTrialRecord) {
+  if (InfoOf(event.fact).concerns & kTrialRecord) {
     state.changes.push_back({*TrialOf(event.fact), event.seq});
     if (state.changes.size() > kRecordChanges) {
       state.changes_after = state.changes.front().seq;
@@ -338,9 +341,9 @@ void Apply(State& state, const Event& event) {
   }
   const auto id = SweepOf(event.fact);
   if (!id || std::holds_alternative<MetricsLogged>(event.fact)) return;
-  if (!state.touched.all) state.touched.sweeps.insert(*id);
+  if (!state.changed_parts.all) state.changed_parts.sweeps.insert(*id);
   const auto sweep = state.sweeps.find(*id);
-  if (sweep == state.sweeps.end()) return;  // it has ended with this event
+  if (sweep == state.sweeps.end()) return;  // this event ended the sweep
   sweep->second.searcher->Observe(event);
   sweep->second.scheduler->Observe(event);
   if (!std::holds_alternative<TrialReported>(event.fact)) ReviewRetained(sweep->second);

@@ -13,12 +13,12 @@
 namespace attune {
 namespace {
 
-constexpr double kFades = 0.9;  // with each report
+constexpr double kGapDecay = 0.9;  // the factor of the longest gap with each report
 
-// `longest` with the time between two more reports of an attempt.
-Seconds LongestOf(Seconds longest, Seconds report, Seconds before) {
+// The longest gap between two reports of an attempt; older gaps fade.
+Seconds UpdateLongestGap(Seconds longest, Seconds report, Seconds before) {
   const double gap = report.value - before.value;
-  const double faded = kFades * longest.value;
+  const double faded = kGapDecay * longest.value;
   return Seconds(std::isfinite(gap) ? std::max(gap, faded) : faded);
 }
 
@@ -54,7 +54,7 @@ void Applier::operator()(const TrialReopened& fact) {
     trial.last_step = fact.record.last_step;
     trial.seconds = fact.record.seconds;
   }
-  // Records do not know which of them were never reported.
+  // A record does not say which checkpoints are unreported.
   std::vector<KeptCheckpoint> checkpoints = fact.record.checkpoints;
   for (KeptCheckpoint& kept : checkpoints) {
     const auto known = std::ranges::find_if(trial.checkpoints, [&](const KeptCheckpoint& each) {
@@ -72,15 +72,15 @@ void Applier::operator()(const TrialReopened& fact) {
   trial.filled_disk = false;
   trial.avoided.clear();
   trial.since_best = 0;
-  trial.standstill = {};
+  trial.plateau_state = {};
   trial.milestone = Step(0);
   trial.until = fact.until;
   trial.requested = true;
-  trial.held = false;
+  trial.paused_with_sweep = false;
   RemovePending(sweep, trial);
   trial.not_before = now_;
-  trial.yield.reset();
-  Move(trial, TrialState::kPending);
+  trial.yield_verdict.reset();
+  SetState(trial, TrialState::kPending);
   Review(sweep, trial.id.number);
 }
 
@@ -92,7 +92,7 @@ void Applier::operator()(const AttemptAssigned& fact) {
                        .epoch = fact.epoch,
                        .ranks = fact.ranks,
                        .resume = fact.resume,
-                       .decided = now_};
+                       .assigned_at = now_};
   if (fact.ranks.empty()) trial.live->lease = fact.lease.value > 0 ? fact.lease : kAskedLease;
   Renew(sweep, trial);
   trial.attempts = fact.attempt.number;
@@ -102,7 +102,7 @@ void Applier::operator()(const AttemptAssigned& fact) {
   if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))
     sweep.small.emplace(*grows, trial.id.number);
   Remember(sweep, trial, fact.idempotency_key);
-  Move(trial, TrialState::kRunning);
+  SetState(trial, TrialState::kRunning);
   for (const RankSlot& slot : fact.ranks) Occupy(sweep, trial, slot);
   if (!fact.ranks.empty() && state_.reservation && state_.reservation->sweep == sweep.id)
     EndReservation();
@@ -122,7 +122,7 @@ void Applier::operator()(const AttemptFirstStep& fact) {
   live.stepped = true;
   for (const RankSlot& slot : live.ranks) {
     const auto executor = state_.executors.find(slot.executor);
-    if (executor != state_.executors.end()) executor->second.luck.worked = true;
+    if (executor != state_.executors.end()) executor->second.gang_history.worked = true;
   }
 }
 
@@ -141,17 +141,17 @@ void Applier::operator()(const TrialReported& fact) {
   Renew(sweep, trial);
   trial.last_step = fact.report.step;
   trial.live->unwaited_step = fact.report.waits ? Step(0) : fact.report.step;
-  sweep.report_gap = LongestOf(sweep.report_gap, fact.report.seconds, trial.live->seconds);
+  sweep.report_gap = UpdateLongestGap(sweep.report_gap, fact.report.seconds, trial.live->seconds);
   trial.live->seconds = fact.report.seconds;
   ++trial.since_best;
   NoteBest(sweep.spec, fact.report, trial);
   if (const auto& plateau = sweep.spec.stop.plateau)
-    trial.standstill = After(*plateau, fact.report, std::move(trial.standstill));
+    trial.plateau_state = AdvancePlateau(*plateau, fact.report, std::move(trial.plateau_state));
   auto values = ValuesThatCount(sweep.spec.objectives, sweep.spec.constraints, fact.report.metrics);
   NoteReported(sweep, trial);
   if (!values.empty())
-    Count(sweep, trial,
-          {trial.id.number, fact.attempt.number, fact.report.step, std::move(values)});
+    CountReport(sweep, trial,
+                {trial.id.number, fact.attempt.number, fact.report.step, std::move(values)});
 }
 
 void Applier::operator()(const MetricsLogged& fact) {
@@ -159,7 +159,7 @@ void Applier::operator()(const MetricsLogged& fact) {
 }
 
 void Applier::operator()(const TrialYielding& fact) {
-  std::optional<Verdict>& yield = TrialAt(fact.trial).yield;
+  std::optional<Verdict>& yield = TrialAt(fact.trial).yield_verdict;
   yield.reset();
   if (fact.verdict.kind != VerdictKind::kContinue) yield = fact.verdict;
 }
@@ -172,14 +172,14 @@ void Applier::operator()(const TrialDecided& fact) {
   trial.live->verdict_step = fact.step;
   trial.milestone = fact.milestone;
   if (fact.verdict.kind == VerdictKind::kPause) {
-    trial.held = IsOrder(fact.verdict.reason.rule);
-    Move(trial, TrialState::kPaused);
+    trial.paused_with_sweep = IsOrder(fact.verdict.reason.rule);
+    SetState(trial, TrialState::kPaused);
   }
   if (fact.verdict.kind == VerdictKind::kExploit) {
     trial.config = fact.verdict.config;
     Clone(sweep, trial, fact.verdict.donor.trial.number, **fact.cloned);
   }
-  if (fact.verdict.kind != VerdictKind::kContinue) trial.yield.reset();
+  if (fact.verdict.kind != VerdictKind::kContinue) trial.yield_verdict.reset();
 }
 
 void Applier::operator()(const TrialPromoted& fact) {
@@ -188,7 +188,7 @@ void Applier::operator()(const TrialPromoted& fact) {
   if (fact.config) trial.config = *fact.config;
   if (fact.donor) Clone(sweep, trial, fact.donor->trial.number, **fact.cloned);
   trial.not_before = now_;
-  Move(trial, TrialState::kPending);
+  SetState(trial, TrialState::kPending);
 }
 
 void Applier::operator()(const AttemptPartEnded& fact) {
@@ -198,31 +198,31 @@ void Applier::operator()(const AttemptPartEnded& fact) {
   for (const RankSlot& slot : live.ranks) {
     if (slot.executor == fact.executor) Release(sweep, trial, slot);
   }
-  live.gone.insert(fact.executor);
-  live.Fall(fact.outcome, fact.failure);
+  live.ended_parts.insert(fact.executor);
+  live.NotePartEnd(fact.outcome, fact.failure);
 }
 
 void Applier::operator()(const AttemptEnded& fact) {
   Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
   Trial& trial = TrialAt(fact.attempt.trial);
   for (const RankSlot& slot : trial.live->ranks) {
-    if (!trial.live->gone.contains(slot.executor)) Release(sweep, trial, slot);
+    if (!trial.live->ended_parts.contains(slot.executor)) Release(sweep, trial, slot);
   }
   trial.seconds.value += trial.live->seconds.value;
   if (fact.outcome == Outcome::kFailed && trial.state == TrialState::kRunning &&
-      Counts(sweep.spec, trial, fact.failure)) {
+      CountsAsRestart(sweep.spec, trial, fact.failure)) {
     ++trial.failures;
     if (!sweep.reported) sweep.early_failures.Note(trial.id.number, fact.failure);
   }
   if (fact.failure.kind == FailureKind::kDisk) trial.filled_disk = true;
-  NoteLuck(*trial.live, fact);
+  NoteGangHistory(*trial.live, fact);
   sweep.leases.erase({trial.live->lease_until, trial.id.number});
   if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))
     sweep.small.erase({*grows, trial.id.number});
   trial.live.reset();
-  if (Ended(trial.state)) LetGoOfDonor(sweep, trial);
+  if (Ended(trial.state)) ReleaseDonor(sweep, trial);
   sweep.live.erase(trial.id.number);
-  Place(sweep, trial);
+  UpdateQueues(sweep, trial);
   Review(sweep, trial.id.number);
 }
 
@@ -232,22 +232,23 @@ void Applier::operator()(const TrialRequeued& fact) {
   trial.not_before = fact.not_before;
   const auto avoided = state_.executors.find(fact.avoided);
   if (avoided != state_.executors.end()) trial.avoided[fact.avoided] = avoided->second.incarnation;
-  trial.held = false;
-  // It starts only when its sweep is no longer paused, and with all the workers there is room for.
-  if (trial.yield && trial.yield->kind != VerdictKind::kStop) trial.yield.reset();
-  Move(trial, TrialState::kPending);
+  trial.paused_with_sweep = false;
+  // A new attempt makes a pause or a resize needless.
+  if (trial.yield_verdict && trial.yield_verdict->kind != VerdictKind::kStop)
+    trial.yield_verdict.reset();
+  SetState(trial, TrialState::kPending);
 }
 
 void Applier::operator()(const TrialEnded& fact) {
   Sweep& sweep = SweepAt(fact.trial.sweep);
   Trial& trial = TrialAt(fact.trial);
-  Move(trial, fact.state);
+  SetState(trial, fact.state);
   const bool tried = fact.state == TrialState::kCompleted || fact.state == TrialState::kStopped;
   const bool best =
       std::ranges::find(sweep.front, trial.id.number, &Best::trial) != sweep.front.end();
   if (tried && !best) ++sweep.since_best;
-  trial.yield.reset();
-  if (!trial.live) LetGoOfDonor(sweep, trial);
+  trial.yield_verdict.reset();
+  if (!trial.live) ReleaseDonor(sweep, trial);
   Review(sweep, trial.id.number);
 }
 
@@ -267,7 +268,7 @@ void Applier::operator()(const CheckpointSaved& fact) {
   }
   const bool reported = !kept.unreported;
   trial.checkpoints.push_back(std::move(kept));
-  if (reported) LetGoOfDonor(sweep, trial);
+  if (reported) ReleaseDonor(sweep, trial);
   Review(sweep, trial.id.number);
 }
 
@@ -279,22 +280,22 @@ void Applier::operator()(const CheckpointPinned& fact) {
 }
 
 void Applier::operator()(const CheckpointDropped& fact) {
-  if (state_.executors.contains(fact.executor))  // else nobody is left to delete it
+  if (state_.executors.contains(fact.executor))  // otherwise no executor can delete the files
     state_.removals[fact.executor][fact.checkpoint] = fact.path;
   const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
   if (sweep != state_.sweeps.end()) {
-    LetGoOfClones(sweep->second, fact.checkpoint);
+    ReleaseClones(sweep->second, fact.checkpoint);
     return Remove(sweep->second, fact.checkpoint);
   }
   const auto ended = state_.ended.find(fact.checkpoint.trial.sweep);
   if (ended != state_.ended.end()) ended->second.dropped.insert(fact.checkpoint);
 }
 
-// Only a checkpoint whose files are gone is dropped before its clones have a checkpoint themselves.
-void Applier::LetGoOfClones(Sweep& sweep, const CheckpointId& donor) {
+// A checkpoint that clones still need is dropped only if its files are gone.
+void Applier::ReleaseClones(Sweep& sweep, const CheckpointId& donor) {
   for (const TrialNumber number : std::set(sweep.clones)) {
     Trial& clone = *sweep.Find(number);
-    if (clone.donor == donor) LetGoOfDonor(sweep, clone);
+    if (clone.donor == donor) ReleaseDonor(sweep, clone);
   }
 }
 
@@ -305,19 +306,19 @@ void Applier::operator()(const CheckpointRemoved& fact) {
   }
 }
 
-// ---- what they have in common -------------------------------------------------------------
+// ---- helpers --------------------------------------------------------------------------------
 
-void Applier::Move(Trial& trial, TrialState to) {
+void Applier::SetState(Trial& trial, TrialState to) {
   Sweep& sweep = SweepAt(trial.id.sweep);
   --sweep.by_state[static_cast<size_t>(trial.state)];
   ++sweep.by_state[static_cast<size_t>(to)];
   trial.state = to;
-  Place(sweep, trial);
+  UpdateQueues(sweep, trial);
 }
 
-void Applier::Place(Sweep& sweep, const Trial& trial) {
+void Applier::UpdateQueues(Sweep& sweep, const Trial& trial) {
   const bool pending = trial.state == TrialState::kPending && !trial.live;
-  const bool paused = trial.state == TrialState::kPaused && !trial.live && !trial.held;
+  const bool paused = trial.state == TrialState::kPaused && !trial.live && !trial.paused_with_sweep;
   if (pending) {
     AddPending(sweep, trial);
   } else {
@@ -331,11 +332,11 @@ void Applier::Place(Sweep& sweep, const Trial& trial) {
 }
 
 void Applier::Clone(Sweep& sweep, Trial& trial, TrialNumber donor, const KeptCheckpoint& cloned) {
-  LetGoOfDonor(sweep, trial);
+  ReleaseDonor(sweep, trial);
   trial.donor = {{sweep.id, donor}, cloned.attempt, cloned.ref.step};
   trial.cloned = cloned;
   trial.last_step = cloned.ref.step;
-  trial.standstill = {};
+  trial.plateau_state = {};
   sweep.clones.insert(trial.id.number);
 }
 
@@ -370,7 +371,7 @@ void Applier::NoteBest(const SweepSpec& spec, const Report& report, Trial& trial
   }
 }
 
-void Applier::Count(Sweep& sweep, Trial& trial, Best report) {
+void Applier::CountReport(Sweep& sweep, Trial& trial, Best report) {
   bool review = false;
   if (!trial.checkpoints.empty()) {
     KeptCheckpoint& newest = trial.checkpoints.back();
@@ -380,16 +381,16 @@ void Applier::Count(Sweep& sweep, Trial& trial, Best report) {
     }
   }
   NoteReached(sweep, report);
-  const Offered offered = Offer(sweep.spec.objectives, std::move(report), sweep.front);
-  if (offered.joined) {
+  const FrontChange change = AddToFront(sweep.spec.objectives, std::move(report), sweep.front);
+  if (change.joined) {
     sweep.since_best = 0;
-    for (const Best& left : offered.left) Review(sweep, left.trial);
+    for (const Best& left : change.left) Review(sweep, left.trial);
     review = true;
   }
   if (review) Review(sweep, trial.id.number);
 }
 
-// From now on the trial goes on from those that were saved up to its newest report.
+// The trial may now resume from checkpoints that were saved up to its newest report.
 void Applier::NoteReported(Sweep& sweep, Trial& trial) {
   bool changed = false;
   for (KeptCheckpoint& kept : trial.checkpoints) {
@@ -400,15 +401,15 @@ void Applier::NoteReported(Sweep& sweep, Trial& trial) {
     changed = true;
   }
   if (!changed) return;
-  LetGoOfDonor(sweep, trial);
+  ReleaseDonor(sweep, trial);
   Review(sweep, trial.id.number);
 }
 
 void Applier::NoteReached(Sweep& sweep, const Best& report) {
-  if (!sweep.reached && Reached(sweep.spec, report.values)) sweep.reached = report;
+  if (!sweep.reached && ReachesTargets(sweep.spec, report.values)) sweep.reached = report;
 }
 
-void Applier::LetGoOfDonor(Sweep& sweep, Trial& trial) {
+void Applier::ReleaseDonor(Sweep& sweep, Trial& trial) {
   if (!trial.donor) return;
   const TrialNumber donor = trial.donor->trial.number;
   trial.donor.reset();

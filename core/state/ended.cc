@@ -4,14 +4,14 @@
 
 #include "base/check.h"
 #include "base/result.h"
-#include "core/base/mark.h"
+#include "core/base/content_hash.h"
 #include "core/state/retention.h"
 #include "core/state/snapshot.h"
 
 namespace attune {
 namespace {
 
-// The sweep that a command may open again, or has to look at.
+// The ended sweep that a command may reopen or must read.
 std::optional<SweepId> NeededSweep(const Command& command) {
   if (const auto* extend = std::get_if<ExtendSweep>(&command)) return extend->sweep;
   if (const auto* edit = std::get_if<EditSweep>(&command)) return edit->sweep;
@@ -22,42 +22,42 @@ std::optional<SweepId> NeededSweep(const Command& command) {
   return std::nullopt;
 }
 
-std::optional<EndedPart> Lacking(const State& state, SweepId id) {
+std::optional<EndedSweepData> MissingDataOf(const State& state, SweepId id) {
   const auto ended = state.ended.find(id);
   if (ended == state.ended.end() || !ended->second.saved.empty()) return std::nullopt;
-  return EndedPart{.sweep = id, .mark = ended->second.mark};
+  return EndedSweepData{.sweep = id, .mark = ended->second.mark};
 }
 
 }  // namespace
 
-std::vector<EndedPart> EndedParts(const State& state) {
-  std::vector<EndedPart> parts;
+std::vector<EndedSweepData> AllEndedSweepData(const State& state) {
+  std::vector<EndedSweepData> parts;
   for (const auto& [id, ended] : state.ended) parts.push_back({id, ended.mark, ended.saved});
   return parts;
 }
 
-void LetGoOfEnded(State& state) {
+void ReleaseEndedSweeps(State& state) {
   for (auto& [id, ended] : state.ended) ended.saved = {};
 }
 
-void LetGoOfEnded(State& state, SweepId sweep) {
+void ReleaseEndedSweeps(State& state, SweepId sweep) {
   const auto ended = state.ended.find(sweep);
   if (ended != state.ended.end()) ended->second.saved = {};
 }
 
-std::optional<EndedPart> Lacks(const State& state, const Command& command) {
+std::optional<EndedSweepData> MissingData(const State& state, const Command& command) {
   const auto id = NeededSweep(command);
-  return id ? Lacking(state, *id) : std::nullopt;
+  return id ? MissingDataOf(state, *id) : std::nullopt;
 }
 
-std::optional<EndedPart> Lacks(const State& state, const Event& event) {
+std::optional<EndedSweepData> MissingData(const State& state, const Event& event) {
   const auto* reopened = std::get_if<SweepReopened>(&event.fact);
-  return reopened != nullptr ? Lacking(state, reopened->sweep) : std::nullopt;
+  return reopened != nullptr ? MissingDataOf(state, reopened->sweep) : std::nullopt;
 }
 
-Status BringBack(State& state, EndedPart part) {
+Status RestoreEndedSweep(State& state, EndedSweepData part) {
   EndedSweep& ended = state.ended.at(part.sweep);
-  if (Mark(part.bytes) != ended.mark)
+  if (ContentHash(part.bytes) != ended.mark)
     return Error{ErrorCode::kCorrupt,
                  "what the database keeps of sweep " + ToString(part.sweep) +
                      " is damaged, so that it cannot be opened again: stop the "
@@ -69,7 +69,7 @@ Status BringBack(State& state, EndedPart part) {
 
 void AddEnded(State& state, const Sweep& sweep) {
   std::string saved = SaveSweep(sweep);
-  const uint64_t mark = Mark(saved);
+  const uint64_t mark = ContentHash(saved);
   state.ended[sweep.id] = {.state = sweep.state,
                            .idempotency_key = sweep.idempotency_key,
                            .mark = mark,

@@ -11,41 +11,45 @@
 
 namespace attune {
 
-// What is left of a sweep that has ended, so that it can be opened again. It is named by its
-// content: whoever replays the log finds the same name. Memory has it until it lies elsewhere.
-struct EndedPart {
+// The saved data of a sweep that has ended, with which it can be opened again. The hash of the
+// bytes identifies it: replaying the log gives the same hash. The state holds the bytes until the
+// store has them.
+struct EndedSweepData {
   SweepId sweep;
   uint64_t mark = 0;
-  std::string bytes;  // empty: they lie elsewhere
+  std::string bytes;  // empty: only the store has them
 
-  bool Names(const EndedPart& other) const { return sweep == other.sweep && mark == other.mark; }
+  bool Names(const EndedSweepData& other) const {
+    return sweep == other.sweep && mark == other.mark;
+  }
 };
 
-// Of every ended sweep: without them a state that was saved does not go on.
-std::vector<EndedPart> EndedParts(const State& state);
+// The data of every ended sweep. A snapshot of the state is complete only together with them.
+std::vector<EndedSweepData> AllEndedSweepData(const State& state);
 
-// All of them, or one, lie elsewhere now.
-void LetGoOfEnded(State& state);
-void LetGoOfEnded(State& state, SweepId sweep);
+// Frees the bytes of all ended sweeps, or of one, because the store has them now.
+void ReleaseEndedSweeps(State& state);
+void ReleaseEndedSweeps(State& state, SweepId sweep);
 
-// What memory needs back before the command is decided on, or the event applied.
-std::optional<EndedPart> Lacks(const State& state, const Command& command);
-std::optional<EndedPart> Lacks(const State& state, const Event& event);
+// The data that the state must get back before this command is decided or this event is applied;
+// nullopt: none.
+std::optional<EndedSweepData> MissingData(const State& state, const Command& command);
+std::optional<EndedSweepData> MissingData(const State& state, const Event& event);
 
-// kCorrupt when the bytes are not the ones that were let go.
-Status BringBack(State& state, EndedPart part);
+// Gives bytes back to the state. Returns kCorrupt if their hash is wrong.
+Status RestoreEndedSweep(State& state, EndedSweepData part);
 
 // ---- for Apply and Decide --------------------------------------------------------------------
 
-// What is left of a sweep that ends takes its place among the ended; the oldest there is forgotten
-// when they are too many.
+// Saves a sweep that ends. If there are too many ended sweeps, the one that ended first is
+// forgotten.
 void AddEnded(State& state, const Sweep& sweep);
 
-// It cannot be opened again; whether it could does not matter.
+// The sweep cannot be opened again. Does nothing if that was so before.
 void ForgetEnded(State& state, SweepId id);
 
-// The sweep as it was left, without the checkpoints and pins that it has lost since. REQUIRES:
-// nothing of it is lacking.
+// Reads the sweep as it was at its end, with the pins and drops of checkpoints since then.
+// REQUIRES: the state has the bytes.
 Status ReadEnded(const State& state, SweepId id, Sweep& sweep);
 
 }  // namespace attune

@@ -14,14 +14,14 @@ constexpr int64_t kNoMemory = std::numeric_limits<int64_t>::min();
 }  // namespace
 
 Hosts::Hosts(const std::vector<Host>& hosts) {
-  for (const Host& host : hosts) Put(host);
+  for (const Host& host : hosts) Update(host);
 }
 
-bool Hosts::Put(const Host& host) {
-  const Resources free = host.Free();
-  int most = free.gpus > 0 ? 100 : 0;
+bool Hosts::Update(const Host& host) {
+  const Resources resources = host.Free();
+  int most = resources.gpus > 0 ? 100 : 0;
   for (const auto& [gpu, percent] : host.shared) most = std::max(most, percent);
-  Room room{free.gpus, free.cpus, free.memory_bytes, host.name};
+  FreeAmounts free{resources.gpus, resources.cpus, resources.memory_bytes, host.name};
   if (host.spans) {
     spanning_.insert(host.name);
   } else {
@@ -29,24 +29,24 @@ bool Hosts::Put(const Host& host) {
   }
   const auto found = entries_.find(host.name);
   if (found == entries_.end()) {
-    rooms_.insert(room);
-    entries_.emplace(host.name, Entry{&host, std::move(room), most});
+    by_free_.insert(free);
+    entries_.emplace(host.name, Entry{&host, std::move(free), most});
     return true;
   }
-  const Room before = std::exchange(found->second.room, room);
+  const FreeAmounts before = std::exchange(found->second.free, free);
   const int most_before = std::exchange(found->second.most_of_a_gpu, most);
   found->second.host = &host;
-  if (before == room) return most > most_before;
-  rooms_.erase(before);
-  rooms_.insert(room);
-  return most > most_before || std::get<0>(room) > std::get<0>(before) ||
-         std::get<1>(room) > std::get<1>(before) || std::get<2>(room) > std::get<2>(before);
+  if (before == free) return most > most_before;
+  by_free_.erase(before);
+  by_free_.insert(free);
+  return most > most_before || std::get<0>(free) > std::get<0>(before) ||
+         std::get<1>(free) > std::get<1>(before) || std::get<2>(free) > std::get<2>(before);
 }
 
 bool Hosts::Remove(const std::string& name) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return false;
-  rooms_.erase(found->second.room);
+  by_free_.erase(found->second.free);
   entries_.erase(found);
   spanning_.erase(name);
   masks_.erase(name);
@@ -75,48 +75,48 @@ std::vector<const Host*> Hosts::Spanning() const {
   return spanning;
 }
 
-// Rooms are in order of what is free, so that whole groups that lack something are stepped over.
-Hosts::Place Hosts::Tightest(const Resources& need) const {
-  auto at = rooms_.lower_bound({need.gpus, need.cpus, need.memory_bytes, ""});
-  while (at != rooms_.end()) {
+// by_free_ is sorted by the free resources, so the search skips whole groups that lack one of them.
+Hosts::Place Hosts::FindLeastFree(const Resources& need) const {
+  auto at = by_free_.lower_bound({need.gpus, need.cpus, need.memory_bytes, ""});
+  while (at != by_free_.end()) {
     const auto& [gpus, cpus, memory, name] = *at;
     if (cpus < need.cpus) {
-      at = rooms_.lower_bound({gpus, need.cpus, need.memory_bytes, ""});
+      at = by_free_.lower_bound({gpus, need.cpus, need.memory_bytes, ""});
     } else if (memory < need.memory_bytes) {
-      at = rooms_.lower_bound({gpus, cpus, need.memory_bytes, ""});
+      at = by_free_.lower_bound({gpus, cpus, need.memory_bytes, ""});
     } else if (masks_.contains(name)) {
       ++at;
     } else {
       return at;
     }
   }
-  return rooms_.end();
+  return by_free_.end();
 }
 
-Hosts::Place Hosts::Roomiest(const Resources& need) const {
-  auto end = rooms_.end();
-  while (end != rooms_.begin()) {
+Hosts::Place Hosts::FindMostFree(const Resources& need) const {
+  auto end = by_free_.end();
+  while (end != by_free_.begin()) {
     const auto& [gpus, cpus, memory, name] = *std::prev(end);
     if (gpus < need.gpus) break;
     if (cpus < need.cpus) {
-      end = rooms_.lower_bound({gpus, kNone, kNoMemory, ""});
+      end = by_free_.lower_bound({gpus, kNone, kNoMemory, ""});
     } else if (memory < need.memory_bytes) {
-      end = rooms_.lower_bound({gpus, cpus, kNoMemory, ""});
+      end = by_free_.lower_bound({gpus, cpus, kNoMemory, ""});
     } else {
-      const auto begin = rooms_.lower_bound({gpus, cpus, memory, ""});
-      for (auto at = begin; at != end; ++at) {  // of equals the first name
+      const auto begin = by_free_.lower_bound({gpus, cpus, memory, ""});
+      for (auto at = begin; at != end; ++at) {  // among equals, the first name
         if (!masks_.contains(std::get<3>(*at))) return at;
       }
       end = begin;
     }
   }
-  return rooms_.end();
+  return by_free_.end();
 }
 
-const Host* Hosts::Best(const Resources& need, PlacementPolicy placement) const {
+const Host* Hosts::FindBest(const Resources& need, PlacementPolicy placement) const {
   const bool pack = placement != PlacementPolicy::kSpread;
-  const auto at = pack ? Tightest(need) : Roomiest(need);
-  const Host* best = at == rooms_.end() ? nullptr : Find(std::get<3>(*at));
+  const auto at = pack ? FindLeastFree(need) : FindMostFree(need);
+  const Host* best = at == by_free_.end() ? nullptr : Find(std::get<3>(*at));
   const int64_t sign = pack ? 1 : -1;
   const auto left_over = [&](const Host& host) {
     return std::tuple(sign * std::ssize(host.gpus_free), sign * host.cpus_free,

@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-// The folder that the checkpoint lies in; empty: nobody has said.
+// The data folder that holds the checkpoint; empty: unknown.
 std::string FolderOf(const State& state, const KeptCheckpoint& kept) {
   if (!kept.folder.empty()) return kept.folder;
   const auto executor = state.executors.find(kept.executor);
@@ -19,7 +19,7 @@ std::string Text(const KeptCheckpoint& kept) {
 }  // namespace
 
 Origin OriginOf(const State& state, const Trial& trial) {
-  const KeptCheckpoint* newest = trial.Source();
+  const KeptCheckpoint* newest = trial.ResumeCheckpoint();
   Origin origin;
   if (newest == nullptr) return origin;
   const auto available = [&](const KeptCheckpoint& kept) {
@@ -35,7 +35,7 @@ Origin OriginOf(const State& state, const Trial& trial) {
     return origin;
   }
   for (auto kept = trial.checkpoints.rbegin(); kept != trial.checkpoints.rend(); ++kept) {
-    if (!trial.MayGoOnFrom(*kept) || !available(*kept)) continue;
+    if (!trial.CanResumeFrom(*kept) || !available(*kept)) continue;
     origin.checkpoint = &*kept;
     break;
   }
@@ -50,7 +50,7 @@ bool IsReadBy(const State& state, const KeptCheckpoint& kept, const Executor& ex
   return folder.empty() || executor.folder.empty() || folder == executor.folder;
 }
 
-std::optional<CheckpointId> FetchedFor(const State& state, const Trial& trial) {
+std::optional<CheckpointId> CheckpointToFetch(const State& state, const Trial& trial) {
   if (!trial.live || !trial.live->resume || trial.live->ranks.empty()) return std::nullopt;
   const auto executor = state.executors.find(trial.live->ranks.front().executor);
   if (executor == state.executors.end()) return std::nullopt;

@@ -20,20 +20,20 @@ std::string Gibibytes(int64_t bytes) {
   return std::to_string(bytes / kGibibyte) + "." + std::to_string(tenths) + " GiB";
 }
 
-// Of a request that is for shares of GPUs, as many of these.
+// "2 GPUs", or "2 shares of 25 % of a GPU" if the request is for shares.
 std::string Gpus(const GangRequest& request, int64_t n) {
   if (request.gpu_percent == 100) return Count(n, "GPU");
   return Count(n, "share") + " of " + std::to_string(request.gpu_percent) + " % of a GPU";
 }
 
-// Of numbers that are not negative; what is too large for the type is its largest number.
+// The product of two numbers >= 0, or the largest number of the type if that overflows.
 template <class T>
 T Product(T each, T count) {
   constexpr T kMost = std::numeric_limits<T>::max();
   return count > 0 && each > kMost / count ? kMost : each * count;
 }
 
-// How many ranks fit into so much.
+// How many workers fit into these resources.
 int Capacity(const Resources& per_worker, const Resources& room) {
   int64_t capacity = std::numeric_limits<int>::max();
   const auto bound = [&](int64_t each, int64_t free) {
@@ -45,26 +45,26 @@ int Capacity(const Resources& per_worker, const Resources& room) {
   return static_cast<int>(capacity);
 }
 
-// The hosts as a gang sees them whose one worker takes a share: each share that a GPU has room for
-// counts as a GPU of its own.
-class InShares {
+// The hosts for a gang whose one worker takes a share of a GPU: each free share of this size counts
+// as one GPU.
+class SharedGpuHosts {
  public:
-  InShares(const GangRequest& request, const Hosts& whole) {
+  SharedGpuHosts(const GangRequest& request, const Hosts& whole) {
     for (const Host* host : whole.All()) Add(request, *host);
-    for (const Host& host : own_) hosts_.Put(host);
+    for (const Host& host : copies_) hosts_.Update(host);
   }
   const Hosts& hosts() const { return hosts_; }
 
  private:
   void Add(const GangRequest& request, const Host& whole) {
-    std::vector<std::pair<int, int>> gpus;  // what is free of each, and its index
+    std::vector<std::pair<int, int>> gpus;  // (free percent, index)
     for (const auto& [gpu, percent] : whole.shared) gpus.emplace_back(percent, gpu);
     for (const int gpu : whole.gpus_free) gpus.emplace_back(100, gpu);
     if (request.placement == PlacementPolicy::kSpread)
       std::ranges::stable_sort(gpus, std::ranges::greater(), &std::pair<int, int>::first);
     else
       std::ranges::sort(gpus);
-    Host& host = own_.emplace_back(whole);
+    Host& host = copies_.emplace_back(whole);
     host.gpus_free.clear();
     for (const auto& [percent, gpu] : gpus)
       host.gpus_free.insert(host.gpus_free.end(),
@@ -72,46 +72,47 @@ class InShares {
     host.total.gpus = Product(host.total.gpus, 100 / request.gpu_percent);
   }
 
-  std::deque<Host> own_;
+  std::deque<Host> copies_;
   Hosts hosts_;
 };
 
-// Null: the gang takes whole GPUs, or none.
-std::unique_ptr<InShares> SharesOf(const GangRequest& request, const Hosts& whole) {
-  return request.gpu_percent < 100 ? std::make_unique<InShares>(request, whole) : nullptr;
+// Null if the gang uses whole GPUs or none.
+std::unique_ptr<SharedGpuHosts> MakeSharedGpuHosts(const GangRequest& request, const Hosts& whole) {
+  return request.gpu_percent < 100 ? std::make_unique<SharedGpuHosts>(request, whole) : nullptr;
 }
 
-bool Allowed(const GangRequest& request, const Host& host) {
-  return Match(request.required, host.labels) && Lasts(host, request.needs, request.now) &&
+bool IsAllowed(const GangRequest& request, const Host& host) {
+  return Matches(request.required, host.labels) &&
+         LivesLongEnough(host, request.min_runtime, request.now) &&
          !request.avoided.contains(host.name);
 }
 
-std::vector<const Host*> Chosen(const GangRequest& request, const Hosts& hosts) {
+std::vector<const Host*> HostsForRankZero(const GangRequest& request, const Hosts& hosts) {
   std::vector<const Host*> chosen;
-  if (!request.only) {
+  if (!request.rank_zero_hosts) {
     chosen = hosts.All();
   } else {
-    for (const std::string& name : *request.only) {
+    for (const std::string& name : *request.rank_zero_hosts) {
       if (const Host* host = hosts.Find(name)) chosen.push_back(host);
     }
   }
-  std::erase_if(chosen, [&](const Host* host) { return !Allowed(request, *host); });
+  std::erase_if(chosen, [&](const Host* host) { return !IsAllowed(request, *host); });
   return chosen;
 }
 
-// Those that the gang can span; none where rank 0 cannot be on any of them.
-std::vector<const Host*> Spanning(const GangRequest& request, const Hosts& hosts) {
+// The hosts that the gang can span; empty if rank 0 cannot be on any of them.
+std::vector<const Host*> HostsToSpan(const GangRequest& request, const Hosts& hosts) {
   if (request.placement == PlacementPolicy::kOneHost) return {};
   std::vector<const Host*> spanning = hosts.Spanning();
-  std::erase_if(spanning, [&](const Host* host) { return !Allowed(request, *host); });
-  if (request.only && std::ranges::none_of(spanning, [&](const Host* host) {
-        return request.only->contains(host->name);
+  std::erase_if(spanning, [&](const Host* host) { return !IsAllowed(request, *host); });
+  if (request.rank_zero_hosts && std::ranges::none_of(spanning, [&](const Host* host) {
+        return request.rank_zero_hosts->contains(host->name);
       }))
     return {};
   return spanning;
 }
 
-// The slots of the ranks that follow those there are.
+// Appends the slots of the gang's next ranks, all on this host.
 void AddRanks(const GangRequest& request, const Host& host, int workers,
               std::vector<RankSlot>& ranks) {
   const Resources& per_worker = request.per_worker;
@@ -127,21 +128,21 @@ void AddRanks(const GangRequest& request, const Host& host, int workers,
   }
 }
 
-const Host* One(const GangRequest& request, int workers, const Hosts& hosts) {
-  const Resources need = Times(request.per_worker, workers);
+const Host* FindSingleHost(const GangRequest& request, int workers, const Hosts& hosts) {
+  const Resources need = ResourcesOf(request.per_worker, workers);
   const auto allowed = [&](const std::string& name) {
-    return !request.only || request.only->contains(name);
+    return !request.rank_zero_hosts || request.rank_zero_hosts->contains(name);
   };
   if (!request.preferred.empty() && allowed(request.preferred)) {
     const Host* host = hosts.Find(request.preferred);
-    if (host != nullptr && Allowed(request, *host) && IsWithin(need, host->Free())) return host;
+    if (host != nullptr && IsAllowed(request, *host) && IsWithin(need, host->Free())) return host;
   }
-  if (!request.only && request.required.empty() && request.needs.value == 0 &&
+  if (!request.rank_zero_hosts && request.required.empty() && request.min_runtime.value == 0 &&
       request.avoided.empty())
-    return hosts.Best(need, request.placement);
+    return hosts.FindBest(need, request.placement);
   Hosts few;
-  for (const Host* host : Chosen(request, hosts)) few.Put(*host);
-  return few.Best(need, request.placement);
+  for (const Host* host : HostsForRankZero(request, hosts)) few.Update(*host);
+  return few.FindBest(need, request.placement);
 }
 
 struct Share {
@@ -150,8 +151,8 @@ struct Share {
   int workers = 0;
 };
 
-// REQUIRES: there is room for so many.
-void Even(std::vector<Share>& shares, int workers) {
+// REQUIRES: the shares have enough capacity in total.
+void DivideEvenly(std::vector<Share>& shares, int workers) {
   for (Share& share : shares) share.workers = 0;
   for (int left = workers; left > 0;) {
     for (Share& share : shares) {
@@ -162,7 +163,7 @@ void Even(std::vector<Share>& shares, int workers) {
   }
 }
 
-// Of these, as few as so many ranks need, and how many go where; empty: they have not room enough.
+// Selects as few shares as possible and sets their workers; empty if their capacity is too small.
 std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolicy placement) {
   std::ranges::stable_sort(shares, std::ranges::greater(), &Share::capacity);
   size_t used = 0;
@@ -172,7 +173,7 @@ std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolic
   if (room < workers) return {};
   if (placement == PlacementPolicy::kSpread) {
     shares.resize(used);
-    Even(shares, workers);
+    DivideEvenly(shares, workers);
     return shares;
   }
   int left = workers;
@@ -180,7 +181,7 @@ std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolic
     shares[i].workers = shares[i].capacity;
     left -= shares[i].workers;
   }
-  size_t last = used - 1;  // the fullest of those that have room for the rest
+  size_t last = used - 1;  // the smallest share with enough capacity for the rest
   for (size_t i = used; i < shares.size() && shares[i].capacity >= left; ++i) {
     if (shares[i].capacity < shares[last].capacity) last = i;
   }
@@ -190,9 +191,10 @@ std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolic
   return shares;
 }
 
-// As Divide(), but the roomiest of rank 0's executors is the first of them.
-std::vector<Share> DivideBeside(const std::set<std::string>& rank_zero, std::vector<Share> shares,
-                                int workers, PlacementPolicy placement) {
+// Like Divide, but the first share is the largest one on an executor that may have rank 0.
+std::vector<Share> DivideAfterRankZero(const std::set<std::string>& rank_zero,
+                                       std::vector<Share> shares, int workers,
+                                       PlacementPolicy placement) {
   std::ranges::stable_partition(
       shares, [&](const Share& share) { return rank_zero.contains(share.host->name); });
   const auto others = std::ranges::find_if(
@@ -207,54 +209,55 @@ std::vector<Share> DivideBeside(const std::set<std::string>& rank_zero, std::vec
       Divide(std::move(shares), workers - first.workers, PlacementPolicy::kPack);
   if (all.empty()) return {};
   all.insert(all.begin(), first);
-  if (placement == PlacementPolicy::kSpread) Even(all, workers);
+  if (placement == PlacementPolicy::kSpread) DivideEvenly(all, workers);
   return all;
 }
 
-std::vector<Share> Divide(const GangRequest& request, std::vector<Share> shares, int workers,
-                          PlacementPolicy placement) {
-  return request.only ? DivideBeside(*request.only, std::move(shares), workers, placement)
-                      : Divide(std::move(shares), workers, placement);
+std::vector<Share> DivideFor(const GangRequest& request, std::vector<Share> shares, int workers,
+                             PlacementPolicy placement) {
+  return request.rank_zero_hosts
+             ? DivideAfterRankZero(*request.rank_zero_hosts, std::move(shares), workers, placement)
+             : Divide(std::move(shares), workers, placement);
 }
 
-std::vector<Share> Over(const GangRequest& request, int workers, const Hosts& hosts) {
+std::vector<Share> DivideOverHosts(const GangRequest& request, int workers, const Hosts& hosts) {
   std::vector<Share> shares;
-  for (const Host* host : Spanning(request, hosts))
+  for (const Host* host : HostsToSpan(request, hosts))
     shares.push_back({host, Capacity(request.per_worker, host->Free())});
-  return Divide(request, std::move(shares), workers, request.placement);
+  return DivideFor(request, std::move(shares), workers, request.placement);
 }
 
-// Slots for so many; none: there is no room.
+// Slots for exactly this many workers; empty if they do not fit.
 std::vector<RankSlot> PlaceAll(const GangRequest& request, int workers, const Hosts& hosts) {
   std::vector<RankSlot> ranks;
-  if (const Host* host = One(request, workers, hosts)) {
+  if (const Host* host = FindSingleHost(request, workers, hosts)) {
     AddRanks(request, *host, workers, ranks);
     return ranks;
   }
-  for (const Share& share : Over(request, workers, hosts))
+  for (const Share& share : DivideOverHosts(request, workers, hosts))
     AddRanks(request, *share.host, share.workers, ranks);
   return ranks;
 }
 
-// Why rank 0 can be nowhere: none of its executors is there, or none has the labels.
-std::string Unreadable(const GangRequest& request, const Hosts& hosts) {
-  for (const std::string& name : *request.only) {
+// Why no executor can have rank 0: the allowed ones are not connected, or lack the labels.
+std::string DescribeNoHostForRankZero(const GangRequest& request, const Hosts& hosts) {
+  for (const std::string& name : *request.rank_zero_hosts) {
     if (hosts.Find(name) != nullptr)
       return "its checkpoint lies on executor " + name + ", which has not " +
              ToString(request.required);
   }
-  return "its checkpoint lies on executor " + *request.only->begin() + ", which is away";
+  return "its checkpoint lies on executor " + *request.rank_zero_hosts->begin() + ", which is away";
 }
 
-// gpu=a100, gpu=h100, zone=a: of all executors, each once.
-std::string LabelsSeen(const Hosts& hosts) {
-  std::set<std::string> seen;
+// The distinct labels of all executors: "gpu=a100, gpu=h100, zone=a".
+std::string ListLabels(const Hosts& hosts) {
+  std::set<std::string> labels;
   for (const Host* host : hosts.All()) {
-    for (const auto& [name, value] : host->labels) seen.insert(name + "=" + value);
+    for (const auto& [name, value] : host->labels) labels.insert(name + "=" + value);
   }
   std::string text;
   size_t named = 0;
-  for (const std::string& label : seen) {
+  for (const std::string& label : labels) {
     if (named++ == kLabelsNamed) return text + ", …";
     text += (text.empty() ? "" : ", ") + label;
   }
@@ -272,12 +275,12 @@ GangRequest RequestFor(const GangSpec& gang) {
           .required = gang.required};
 }
 
-bool Lasts(const Host& host, Seconds needs, Time now) {
-  if (host.lives.value == 0 || host.lives.value < needs.value) return true;
-  return static_cast<double>(host.ends.us - now.us) >= needs.value * 1e6;
+bool LivesLongEnough(const Host& host, Seconds min_runtime, Time now) {
+  if (host.lifetime.value == 0 || host.lifetime.value < min_runtime.value) return true;
+  return static_cast<double>(host.end_time.us - now.us) >= min_runtime.value * 1e6;
 }
 
-void Take(const RankSlot& slot, Host& host) {
+void OccupySlot(const RankSlot& slot, Host& host) {
   host.cpus_free -= slot.cpus;
   host.memory_free -= slot.memory_bytes;
   for (const int gpu : slot.gpus) {
@@ -291,7 +294,7 @@ void Take(const RankSlot& slot, Host& host) {
   }
 }
 
-void GiveBack(const RankSlot& slot, Host& host) {
+void ReleaseSlot(const RankSlot& slot, Host& host) {
   host.cpus_free += slot.cpus;
   host.memory_free += slot.memory_bytes;
   for (const int gpu : slot.gpus) {
@@ -305,17 +308,17 @@ void GiveBack(const RankSlot& slot, Host& host) {
   }
 }
 
-int WorkersThatFit(const GangRequest& request, const Hosts& whole) {
-  const auto in_shares = SharesOf(request, whole);
-  const Hosts& hosts = in_shares ? in_shares->hosts() : whole;
+int CountWorkersThatFit(const GangRequest& request, const Hosts& whole) {
+  const auto shared_gpu_hosts = MakeSharedGpuHosts(request, whole);
+  const Hosts& hosts = shared_gpu_hosts ? shared_gpu_hosts->hosts() : whole;
   int64_t workers = 0;
   for (const Host* host : hosts.All()) {
-    if (Allowed(request, *host)) workers += Capacity(request.per_worker, host->Free());
+    if (IsAllowed(request, *host)) workers += Capacity(request.per_worker, host->Free());
   }
   return static_cast<int>(std::min<int64_t>(workers, std::numeric_limits<int>::max()));
 }
 
-Resources Times(const Resources& per_worker, int workers) {
+Resources ResourcesOf(const Resources& per_worker, int workers) {
   return {.cpus = Product(per_worker.cpus, workers),
           .gpus = Product(per_worker.gpus, workers),
           .memory_bytes = Product<int64_t>(per_worker.memory_bytes, workers)};
@@ -326,37 +329,37 @@ bool IsWithin(const Resources& need, const Resources& room) {
 }
 
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& whole) {
-  const auto in_shares = SharesOf(request, whole);
-  const Hosts& hosts = in_shares ? in_shares->hosts() : whole;
-  std::optional<GangRequest> near;
-  if (request.near) {
-    near = request;
-    near->only = request.near;
+  const auto shared_gpu_hosts = MakeSharedGpuHosts(request, whole);
+  const Hosts& hosts = shared_gpu_hosts ? shared_gpu_hosts->hosts() : whole;
+  std::optional<GangRequest> preferred;
+  if (request.preferred_rank_zero_hosts) {
+    preferred = request;
+    preferred->rank_zero_hosts = request.preferred_rank_zero_hosts;
   }
   for (int workers = request.max_workers; workers >= request.min_workers; --workers) {
-    if (near) {
-      if (auto ranks = PlaceAll(*near, workers, hosts); !ranks.empty()) return ranks;
+    if (preferred) {
+      if (auto ranks = PlaceAll(*preferred, workers, hosts); !ranks.empty()) return ranks;
     }
     if (auto ranks = PlaceAll(request, workers, hosts); !ranks.empty()) return ranks;
   }
   return {};
 }
 
-std::string Shortage(const GangRequest& request, const Hosts& whole) {
-  const auto in_shares = SharesOf(request, whole);
-  const Hosts& all = in_shares ? in_shares->hosts() : whole;
-  std::vector<const Host*> hosts = Chosen(request, all);
-  if (hosts.empty() && request.only) return Unreadable(request, all);
+std::string DescribeShortage(const GangRequest& request, const Hosts& whole) {
+  const auto shared_gpu_hosts = MakeSharedGpuHosts(request, whole);
+  const Hosts& all = shared_gpu_hosts ? shared_gpu_hosts->hosts() : whole;
+  std::vector<const Host*> hosts = HostsForRankZero(request, all);
+  if (hosts.empty() && request.rank_zero_hosts) return DescribeNoHostForRankZero(request, all);
   const std::string with = request.required.empty() ? "" : " with " + ToString(request.required);
   if (all.All().empty()) return "no executor" + with + " is connected";
   if (hosts.empty())
-    return "needs an executor" + with + "; none has that (labels seen: " + LabelsSeen(all) + ")";
-  const Resources need = Times(request.per_worker, request.min_workers);
-  const std::vector<const Host*> spanning = Spanning(request, all);
+    return "needs an executor" + with + "; none has that (labels seen: " + ListLabels(all) + ")";
+  const Resources need = ResourcesOf(request.per_worker, request.min_workers);
+  const std::vector<const Host*> spanning = HostsToSpan(request, all);
   for (const Host* host : spanning) {
     if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
   }
-  // Whether neither one executor nor those that span have enough of it together.
+  // Whether no single executor has enough, nor those that the gang can span together.
   const auto short_of = [&](int64_t needed, auto free) {
     int64_t together = 0;
     for (const Host* host : spanning) together += free(*host);
@@ -387,18 +390,18 @@ std::string Shortage(const GangRequest& request, const Hosts& whole) {
   } else {
     text = "needs " + Count(need.cpus, "CPU") + where + list(cpus, plain);
   }
-  if (Nearest(request, all).empty())
+  if (FindNearest(request, all).empty())
     text +=
         "; no executor is large enough for this gang: lower resources.workers or what each needs, "
         "or let a larger executor join";
   return text;
 }
 
-std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& whole) {
-  const auto in_shares = SharesOf(request, whole);
-  const Hosts& hosts = in_shares ? in_shares->hosts() : whole;
+std::vector<GangPart> FindNearest(const GangRequest& request, const Hosts& whole) {
+  const auto shared_gpu_hosts = MakeSharedGpuHosts(request, whole);
+  const Hosts& hosts = shared_gpu_hosts ? shared_gpu_hosts->hosts() : whole;
   const int workers = request.min_workers;
-  const Resources need = Times(request.per_worker, workers);
+  const Resources need = ResourcesOf(request.per_worker, workers);
   const auto shortage = [&](const Host& host) {
     const Resources free = host.Free();
     const auto missing = [](int64_t needed, int64_t there) {
@@ -408,20 +411,20 @@ std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& whole) {
                       missing(need.memory_bytes, free.memory_bytes));
   };
   const Host* nearest = nullptr;
-  for (const Host* host : Chosen(request, hosts)) {
+  for (const Host* host : HostsForRankZero(request, hosts)) {
     if (IsWithin(need, host->total) && (nearest == nullptr || shortage(*host) < shortage(*nearest)))
       nearest = host;
   }
   if (nearest != nullptr) return {{nearest->name, workers}};
-  // The largest, so that there are few; of equals those with most free.
+  // Divide prefers large executors, so that there are few. Among equals, it takes the first ones.
   std::vector<Share> shares;
-  for (const Host* host : Spanning(request, hosts))
+  for (const Host* host : HostsToSpan(request, hosts))
     shares.push_back({host, Capacity(request.per_worker, host->total)});
   std::ranges::stable_sort(shares, std::ranges::greater(), [&](const Share& share) {
     return Capacity(request.per_worker, share.host->Free());
   });
   std::vector<GangPart> parts;
-  for (const Share& share : Divide(request, std::move(shares), workers, PlacementPolicy::kPack))
+  for (const Share& share : DivideFor(request, std::move(shares), workers, PlacementPolicy::kPack))
     parts.push_back({share.host->name, share.workers});
   return parts;
 }

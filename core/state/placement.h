@@ -12,129 +12,139 @@
 
 namespace attune {
 
-// What one executor has left.
+// The resources of one executor, and how much of them is free.
 struct Host {
   std::string name;
   Resources total;
   int cpus_free = 0;
   int64_t memory_free = 0;
-  std::vector<int> gpus_free;  // indices of those of which nothing is taken, ascending
-  std::map<int, int> shared;   // of GPUs of which some shares are taken: what is free, in percent
+  std::vector<int> gpus_free;  // indices of completely free GPUs, ascending
+  std::map<int, int> shared;   // by index of a GPU that is used in part: its free share in percent
   bool spans = false;          // gangs can have ranks here and elsewhere
   Labels labels;
-  Seconds lives{0};  // from when it joined until it has to end; 0: as long as it likes
-  Time ends;         // that end, if it lives for so long only
+  Seconds lifetime{0};  // the time between its join and its end; 0: it has no end
+  Time end_time;        // when it ends, if `lifetime` is not 0
 
   Resources Free() const { return {cpus_free, static_cast<int>(gpus_free.size()), memory_free}; }
 };
 
-// What a rank occupies is taken, or given back. REQUIRES: it is there.
-void Take(const RankSlot& slot, Host& host);
-void GiveBack(const RankSlot& slot, Host& host);
+// Takes the resources of a rank from the host, or gives them back. REQUIRES: the host has them
+// free, or taken.
+void OccupySlot(const RankSlot& slot, Host& host);
+void ReleaseSlot(const RankSlot& slot, Host& host);
 
-// What the next gang of a sweep needs.
+// The requirements of a gang on its executors.
 struct GangRequest {
   int min_workers = 1;
   int max_workers = 1;
   Resources per_worker;
   int gpu_percent = 100;  // GangSpec
   PlacementPolicy placement = PlacementPolicy::kPack;
-  std::string preferred;  // executor that is taken where it has room
-  // Rank 0 can be on these executors only; the others where it is, or beside it.
-  std::optional<std::set<std::string>> only;
-  // Of places for as many workers, one with rank 0 on these executors is taken before another.
-  std::optional<std::set<std::string>> near;
-  Requirements required;          // of every executor that it runs on
-  std::set<std::string> avoided;  // executors that it does not run on, whatever room they have
-  // So long it has to run at least: no executor is taken that ends earlier, unless that one has
-  // never had so much time.
-  Seconds needs{0};
+  std::string preferred;  // this executor is used if the gang fits there
+  // Rank 0 must be on one of these executors. The other ranks have no such limit.
+  std::optional<std::set<std::string>> rank_zero_hosts;
+  // Among placements with the same number of workers, those with rank 0 on one of these executors
+  // are preferred.
+  std::optional<std::set<std::string>> preferred_rank_zero_hosts;
+  Requirements required;          // labels that each of its executors must have
+  std::set<std::string> avoided;  // executors that it must not use
+  // The gang must be able to run for this long. Executors that end earlier are not used, unless
+  // their whole lifetime is shorter than this.
+  Seconds min_runtime{0};
   Time now;
-  bool choosy = false;  // where it finds no room, others of its sweep may
+  bool has_host_limits = false;  // other gangs of its sweep may fit where this one does not
 };
 
 inline int MinWorkers(const GangSpec& gang) {
   return gang.min_workers > 0 ? gang.min_workers : gang.workers;
 }
 
-// A gang that goes anywhere.
+// The request of a gang without limits on its executors.
 GangRequest RequestFor(const GangSpec& gang);
 
-// What so many ranks occupy together; the largest number there is, where that is more.
-Resources Times(const Resources& per_worker, int workers);
+// The resources of this many workers. An amount that overflows becomes the largest number.
+Resources ResourcesOf(const Resources& per_worker, int workers);
 
-// Whether each amount of the one is within the other's.
+// Whether every amount of `need` is at most that of `room`.
 bool IsWithin(const Resources& need, const Resources& room);
 
-// The executors that gangs can be placed on, found by what is free on them.
+// An index of the executors that gangs can be placed on, by their free resources.
 class Hosts {
  public:
   Hosts() = default;
-  explicit Hosts(const std::vector<Host>& hosts);  // which outlive this
+  explicit Hosts(const std::vector<Host>& hosts);  // REQUIRES: they outlive this object
 
-  // Adds the host or takes in how it has changed; true: it has more room than before. It outlives
-  // this, or is removed before.
-  bool Put(const Host& host);
-  bool Remove(const std::string& name);  // whether it was there
+  // Adds the host, or updates it after a change. Returns true if it has more free resources than
+  // before. REQUIRES: the host outlives this object, or is removed first.
+  bool Update(const Host& host);
+  bool Remove(const std::string& name);  // returns whether the host was known
 
-  // From now on this host is seen as it stands here, until Unmask.
+  // Until Unmask, this value replaces the host with the same name.
   void Mask(Host host);
   void Unmask() { masks_.clear(); }
 
-  const Host* Find(const std::string& name) const;  // null: it is not there
+  const Host* Find(const std::string& name) const;  // null if it is unknown
   std::vector<const Host*> All() const;             // by name
-  std::vector<const Host*> Spanning() const;        // that gangs can have a part on, by name
+  std::vector<const Host*> Spanning() const;        // those that a gang can span, by name
 
-  // The one that would have least left over after this (kPack, kOneHost), or most (kSpread): GPUs
-  // before CPUs before memory; ties go to the name that sorts first. Null: none has room.
-  const Host* Best(const Resources& need, PlacementPolicy placement) const;
+  // The host with enough free resources that would have the least left (kPack, kOneHost) or the
+  // most (kSpread). GPUs count before CPUs, and CPUs before memory. Ties go to the first name. Null
+  // if no host has enough.
+  const Host* FindBest(const Resources& need, PlacementPolicy placement) const;
 
  private:
-  using Room = std::tuple<int, int, int64_t, std::string>;  // GPUs, CPUs, memory, name
+  using FreeAmounts = std::tuple<int, int, int64_t, std::string>;  // free GPUs, CPUs, memory; name
   struct Entry {
     const Host* host;
-    Room room;
-    int most_of_a_gpu;  // that is free, in percent
+    FreeAmounts free;
+    int most_of_a_gpu;  // the largest free share of any of its GPUs, in percent
   };
-  using Place = std::set<Room>::const_iterator;
+  using Place = std::set<FreeAmounts>::const_iterator;
 
-  Place Tightest(const Resources& need) const;
-  Place Roomiest(const Resources& need) const;
+  Place FindLeastFree(const Resources& need) const;
+  Place FindMostFree(const Resources& need) const;
 
   std::map<std::string, Entry> entries_;
-  std::set<Room> rooms_;
+  std::set<FreeAmounts> by_free_;
   std::set<std::string> spanning_;
   std::map<std::string, Host> masks_;
 };
 
-// Slots for every rank of a gang, in order of rank; none: there is no room now.
+// Slots for every rank of a gang, in order of rank; empty if the gang does not fit now.
 //
-// All or nothing. As many ranks as there is room for, up to max_workers; of so many, on a single
-// executor if they fit on one (Hosts::Best), else, but for kOneHost, over as few as they need of
-// those that span: full ones and a last one that they fill best (kPack), or evenly (kSpread). Where
-// rank 0 is bound (GangRequest::only, or near), the roomiest of its executors comes first, and the
-// others beside it. Ranks of one executor are consecutive, and local_rank counts within it. GPUs
-// are whole and of one rank only, but for shares (GangRequest::gpu_percent): these fill the GPU of
-// which least is left first, or the one of which most is (kSpread). Executors that lack a label
-// that is asked for (GangRequest::required) end too soon (GangRequest::needs) or are to be avoided
-// are as good as none.
+// - The gang gets as many workers as fit, from max_workers down to min_workers.
+// - If they fit on one executor, Hosts::FindBest selects it. Otherwise, except with kOneHost, they
+// go to
+//   the smallest possible number of executors that gangs can span. With kPack, all of these are
+//   full except the last one, which is chosen so that it has the least left. With kSpread, ranks
+//   are spread evenly.
+// - If rank 0 is limited to some executors (GangRequest::rank_zero_hosts or
+//   preferred_rank_zero_hosts), the one of these with the most free resources comes first. The
+//   other ranks go to other executors only if they do not fit there.
+// - Ranks of one executor are consecutive, and local_rank counts within it.
+// - A GPU belongs to one rank, except for shares (GangRequest::gpu_percent). A share goes to the
+// GPU
+//   with the smallest sufficient free share, or with kSpread to the one with the largest.
+// - Executors are not used if they lack a label (required), end too soon (needs) or are avoided.
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
 
-// Whether it lasts for so long, or never has.
-bool Lasts(const Host& host, Seconds needs, Time now);
+// Whether the host lives for at least `needs` from now on. A host whose whole lifetime is shorter
+// counts as well.
+bool LivesLongEnough(const Host& host, Seconds min_runtime, Time now);
 
-// How many workers there is room for on all executors together, whichever gangs they are of.
-int WorkersThatFit(const GangRequest& request, const Hosts& hosts);
+// How many workers fit on all executors together, if they need not form gangs.
+int CountWorkersThatFit(const GangRequest& request, const Hosts& hosts);
 
-// Why it has no room: "needs 8 GPUs: n3 has 6 free, n5 has 2 free", those with most first.
-std::string Shortage(const GangRequest& request, const Hosts& hosts);
+// Why the gang does not fit: "needs 8 GPUs: n3 has 6 free, n5 has 2 free", with the most free
+// first.
+std::string DescribeShortage(const GangRequest& request, const Hosts& hosts);
 
-// So many executors are named in a sentence at most.
+// Maximum numbers of names in one message.
 inline constexpr size_t kHostsNamed = 8;
 inline constexpr size_t kLabelsNamed = 16;
 
-// Where the gang, at its smallest, is nearest to having room: one executor, or several of those
-// that span, which are large enough for it. Empty: there are none.
-std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& hosts);
+// The executors where the gang at its minimum size is closest to fitting: a single executor that is
+// large enough, or several that it can span. Empty if it would not fit even on empty executors.
+std::vector<GangPart> FindNearest(const GangRequest& request, const Hosts& hosts);
 
 }  // namespace attune

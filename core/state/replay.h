@@ -5,8 +5,8 @@
 
 namespace attune {
 
-// Whether this program can replay the event: it may lack an algorithm, or the sweep that is created
-// or edited an option that is required since. The error names it. Apply takes it for granted.
+// Whether this program can replay the event. It may lack the algorithm of a sweep, or the sweep may
+// lack an option that has become required. The error names it. Apply REQUIRES that this succeeds.
 Status CanReplay(const Algorithms& known, const Event& event);
 
 }  // namespace attune

@@ -8,31 +8,32 @@
 namespace attune {
 namespace {
 
-// Why a checkpoint is still there.
+// Whether, and for how long, a checkpoint is kept.
 enum class Keep {
   kNot,      // nothing needs it
-  kForNow,   // something refers to it that may cease to
+  kForNow,   // something refers to it, perhaps not forever
   kForGood,  // the sweep's policy keeps it
 };
 
-// Which of the trial's checkpoints are among the newest or the best that the policy keeps, of those
-// since it began anew. One whose report is still to come is beside them: until then the trial would
-// go on from the one before. The best are those that the fewest others are better than in
-// everything; of these the best in the first objective, then the one saved first.
+// Which of the trial's checkpoints the policy keeps, as the newest or the best since the trial
+// began from the start. A checkpoint whose report may still arrive is kept in addition, because
+// until then the trial would resume from an earlier one. The best checkpoints are those that the
+// fewest others dominate. Ties go to the better value of the first objective, then to the earlier
+// checkpoint.
 std::vector<bool> KeptByPolicy(const Sweep& sweep, const Trial& trial) {
   const auto& all = trial.checkpoints;
   const CheckpointPolicy& policy = sweep.spec.checkpoint;
-  const bool is_over = Ended(trial.state) && !trial.live;
-  int newest = is_over ? policy.keep_last : std::max(policy.keep_last, 1);
+  const bool has_ended = Ended(trial.state) && !trial.live;
+  int newest = has_ended ? policy.keep_last : std::max(policy.keep_last, 1);
   std::vector<bool> kept(all.size());
   std::vector<size_t> rivals;
   for (size_t i = all.size(); i-- > 0;) {
     if (all[i].attempt <= trial.earlier_attempts) continue;
-    const bool may_come = trial.live && trial.live->id.number == all[i].attempt;
-    kept[i] = all[i].unreported ? may_come : newest-- > 0;
+    const bool report_may_arrive = trial.live && trial.live->id.number == all[i].attempt;
+    kept[i] = all[i].unreported ? report_may_arrive : newest-- > 0;
     if (!all[i].values.empty()) rivals.push_back(i);
   }
-  // With one objective the order by value says the same.
+  // With one objective, the order by value gives the same result.
   std::vector<int> dominators(all.size());
   if (sweep.spec.objectives.size() > 1) {
     for (const size_t i : rivals) {
@@ -66,26 +67,26 @@ bool IsBest(const Sweep& sweep, const CheckpointId& id) {
   });
 }
 
-// Beside the scheduler.
-bool ReferredByOthers(const Sweep& sweep, const CheckpointId& id) {
+// Whether the front or a clone refers to the checkpoint.
+bool IsReferredTo(const Sweep& sweep, const CheckpointId& id) {
   if (IsBest(sweep, id)) return true;
   return std::ranges::any_of(sweep.clones,
                              [&](TrialNumber number) { return sweep.Find(number)->donor == id; });
 }
 
-// Beside the scheduler's.
+// The result without the checkpoints that the scheduler retains.
 Keep KeptByOthers(const Sweep& sweep, const Trial& trial, size_t index, bool by_policy) {
   const KeptCheckpoint& checkpoint = trial.checkpoints[index];
-  // That one was never reported is known here alone: its trial is not to leave.
+  // Only the state knows that a checkpoint is unreported, so its trial must not leave the state.
   if (by_policy && !checkpoint.unreported) return Keep::kForGood;
   const bool resumed = trial.live && trial.live->resume == checkpoint.ref;
   const bool kept =
-      by_policy || checkpoint.pinned || resumed || ReferredByOthers(sweep, IdOf(trial, checkpoint));
+      by_policy || checkpoint.pinned || resumed || IsReferredTo(sweep, IdOf(trial, checkpoint));
   return kept ? Keep::kForNow : Keep::kNot;
 }
 
 Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index, bool by_policy) {
-  // Whatever else keeps it: its trial is not to leave memory, where the scheduler's word finds it.
+  // kForNow in any case: the trial must stay in the state, so that the scheduler can refer to it.
   if (sweep.retained.contains(IdOf(trial, trial.checkpoints[index]))) return Keep::kForNow;
   return KeptByOthers(sweep, trial, index, by_policy);
 }
@@ -96,17 +97,18 @@ std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
                      const KeptCheckpoint& checkpoint) {
   const CheckpointId id{{sweep.id, trial}, checkpoint.attempt, checkpoint.ref.step};
   if (checkpoint.pinned)
-    return "it is pinned: let go of it with `attune checkpoint unpin " + ToString(id) + "`";
+    return "it is pinned: unpin it with `attune checkpoint unpin " + ToString(id) + "`";
   if (IsBest(sweep, id)) return "it is that of the sweep's best result";
   for (const TrialNumber clone : sweep.clones) {
     if (sweep.Find(clone)->donor == id)
       return "trial " + std::to_string(clone.value) + " goes on from it";
   }
-  if (sweep.retained.contains(id)) return "the scheduler may let another trial go on from it";
+  if (sweep.retained.contains(id)) return "the scheduler may let another trial resume from it";
   if (live == nullptr) return "";
   if (live->live && live->live->resume == checkpoint.ref)
-    return "attempt " + std::to_string(live->live->id.number) + " has gone on from it";
-  if (!Ended(live->state) && live->Newest() != nullptr && live->Newest()->ref == checkpoint.ref)
+    return "attempt " + std::to_string(live->live->id.number) + " has resumed from it";
+  if (!Ended(live->state) && live->NewestCheckpoint() != nullptr &&
+      live->NewestCheckpoint()->ref == checkpoint.ref)
     return "it is the newest, from which its trial would go on: kill the trial first";
   return "";
 }
@@ -120,13 +122,13 @@ const KeptCheckpoint* FindKept(const Sweep& sweep, const CheckpointId& checkpoin
   return nullptr;
 }
 
-bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint) {
+bool IsOnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint) {
   const Trial& trial = *sweep.Find(checkpoint.trial.number);
   const auto index = static_cast<size_t>(sweep.Find(checkpoint) - trial.checkpoints.data());
   return KeptByOthers(sweep, trial, index, KeptByPolicy(sweep, trial)[index]) == Keep::kNot;
 }
 
-const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial) {
+const KeptCheckpoint* FindSurplus(const Sweep& sweep, const Trial& trial) {
   if (trial.checkpoints.empty()) return nullptr;
   const std::vector<bool> by_policy = KeptByPolicy(sweep, trial);
   for (size_t i = 0; i < trial.checkpoints.size(); ++i) {
@@ -135,7 +137,7 @@ const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial) {
   return nullptr;
 }
 
-bool Settled(const Sweep& sweep, const Trial& trial) {
+bool IsSettled(const Sweep& sweep, const Trial& trial) {
   if (!Ended(trial.state) || trial.live) return false;
   const std::vector<bool> by_policy = KeptByPolicy(sweep, trial);
   for (size_t i = 0; i < trial.checkpoints.size(); ++i) {
@@ -146,7 +148,7 @@ bool Settled(const Sweep& sweep, const Trial& trial) {
 
 void SetPinned(Sweep& sweep, const CheckpointId& checkpoint, bool pinned) {
   Trial* trial = sweep.Find(checkpoint.trial.number);
-  if (trial == nullptr) return;  // what has left keeps all it has
+  if (trial == nullptr) return;  // a trial that has left the state keeps its checkpoints
   for (KeptCheckpoint& kept : trial->checkpoints) {
     if (IdOf(*trial, kept) == checkpoint) kept.pinned = pinned;
   }
@@ -164,10 +166,10 @@ void Remove(Sweep& sweep, const CheckpointId& checkpoint) {
 void Review(Sweep& sweep, TrialNumber number) {
   const Trial* trial = sweep.Find(number);
   if (trial == nullptr) return;
-  if (Settled(sweep, *trial)) {
+  if (IsSettled(sweep, *trial)) {
     sweep.trials.erase(number);
     sweep.surplus.erase(number);
-  } else if (Surplus(sweep, *trial) != nullptr) {
+  } else if (FindSurplus(sweep, *trial) != nullptr) {
     sweep.surplus.insert(number);
   } else {
     sweep.surplus.erase(number);

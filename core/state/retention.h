@@ -6,33 +6,33 @@
 
 namespace attune {
 
-// Who or what would miss the checkpoint of a trial, in words, were it dropped; empty: nobody, or
-// only the sweep's policy. `live`: the trial, null when it has left the brain.
+// Why the checkpoint cannot be dropped, for a message; empty if only the sweep's policy keeps it,
+// or nothing does. `live` is the trial; null if it is no longer in the state.
 std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
                      const KeptCheckpoint& checkpoint);
 
-// The checkpoint as its trial has it, or else as a clone of it has it, whose donor may have left the
-// brain; null: nobody has it.
+// The checkpoint from its trial or, if that is no longer in the state, from a clone of it; null if
+// it is unknown.
 const KeptCheckpoint* FindKept(const Sweep& sweep, const CheckpointId& checkpoint);
 
-// The first of the trial's checkpoints that nothing keeps; null when all of them stay.
-const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial);
+// The first checkpoint of the trial that nothing keeps; null if all of them stay.
+const KeptCheckpoint* FindSurplus(const Sweep& sweep, const Trial& trial);
 
-// Whether nothing but the scheduler keeps the checkpoint. REQUIRES: sweep.Find(checkpoint).
-bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint);
+// Whether at most the scheduler keeps the checkpoint. REQUIRES: sweep.Find(checkpoint).
+bool IsOnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint);
 
-// A person's pin is set or taken away, or the checkpoint is gone.
+// Pins or unpins a checkpoint for a user, or removes it from its trial.
 void SetPinned(Sweep& sweep, const CheckpointId& checkpoint, bool pinned);
 void Remove(Sweep& sweep, const CheckpointId& checkpoint);
 
-// Something about the trial's checkpoints has changed, or about what refers to them: it leaves the
-// sweep when it is settled, and is in `surplus` when one of its checkpoints is to be dropped.
+// Must be called after a change of the trial's checkpoints or of the references to them. Removes
+// the trial from the sweep if it is settled, and updates Sweep::surplus.
 void Review(Sweep& sweep, TrialNumber trial);
 
-// The scheduler may retain other checkpoints than before.
+// Must be called after the scheduler may have changed its set of retained checkpoints.
 void ReviewRetained(Sweep& sweep);
 
-// Whether nothing can happen to the trial any more unless a person opens it again.
-bool Settled(const Sweep& sweep, const Trial& trial);
+// Whether the trial has ended and can change only if a user reopens it.
+bool IsSettled(const Sweep& sweep, const Trial& trial);
 
 }  // namespace attune

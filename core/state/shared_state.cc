@@ -9,12 +9,13 @@
 
 namespace attune {
 
-SharedState SharedOf(const State& state, SweepId deleted) {
+SharedState SharedStateWithout(const State& state, SweepId deleted) {
   SharedState shared{.last_epoch = state.last_epoch, .changes_after = state.changes_after};
   if (state.reservation && state.reservation->sweep != deleted)
     shared.reserved_since = state.reservation->since;
   for (const auto& [name, executor] : state.executors) {
-    if (executor.luck != Luck{}) shared.luck.emplace(name, executor.luck);
+    if (executor.gang_history != GangHistory{})
+      shared.gang_history.emplace(name, executor.gang_history);
   }
   std::ranges::copy_if(state.reopenable, std::back_inserter(shared.reopenable),
                        [&](SweepId id) { return id != deleted; });
@@ -24,16 +25,16 @@ SharedState SharedOf(const State& state, SweepId deleted) {
 void RestoreShared(State& state, const SharedState& shared, SweepId deleted) {
   state.last_epoch = std::max(state.last_epoch, shared.last_epoch);
   if (!shared.reserved_since) {
-    state.touched.reservation |= state.reservation.has_value();
+    state.changed_parts.reservation |= state.reservation.has_value();
     state.reservation.reset();
   } else if (state.reservation) {
     state.reservation->since = *shared.reserved_since;
   }
   for (auto& [name, executor] : state.executors) {
-    const auto luck = shared.luck.find(name);
-    executor.luck = luck == shared.luck.end() ? Luck{} : luck->second;
+    const auto history = shared.gang_history.find(name);
+    executor.gang_history = history == shared.gang_history.end() ? GangHistory{} : history->second;
   }
-  // Without the end of the deleted sweep an older one may not have been forgotten.
+  // If the events of the deleted sweep were erased, an older sweep may not have been forgotten yet.
   const std::set<SweepId> stay(shared.reopenable.begin(), shared.reopenable.end());
   for (const SweepId id : std::exchange(state.reopenable, {})) {
     if (stay.contains(id)) {

@@ -3,31 +3,32 @@
 #include <utility>
 
 #include "base/result.h"
-#include "core/base/mark.h"
+#include "core/base/content_hash.h"
 #include "core/log/fields.h"
 
-// A change of the fields, here or in core/log/fields.h, or of what a searcher or a scheduler saves,
-// needs another kForm.
+// Change kForm after each change of the fields here or in core/log/fields.h, or of the bytes that a
+// searcher or a scheduler saves.
 namespace attune {
 
 // ---- the state -------------------------------------------------------------------------------
 
 template <class A>
 void Fields(A& archive, Like<A, Attempt>& attempt) {
-  archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.gone,
-          attempt.fell, attempt.failure, attempt.rendezvous, attempt.resume, attempt.decided,
-          attempt.seconds, attempt.logged, attempt.verdict, attempt.verdict_step,
-          attempt.unwaited_step, attempt.lease, attempt.lease_until);
+  archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks,
+          attempt.ended_parts, attempt.part_outcome, attempt.failure, attempt.rendezvous,
+          attempt.resume, attempt.assigned_at, attempt.seconds, attempt.logged, attempt.verdict,
+          attempt.verdict_step, attempt.unwaited_step, attempt.lease, attempt.lease_until);
 }
 template <class A>
-void Fields(A& archive, Like<A, Standstill>& standstill) {
-  archive(standstill.best, standstill.best_step, standstill.since_best, standstill.values);
+void Fields(A& archive, Like<A, PlateauState>& plateau_state) {
+  archive(plateau_state.best, plateau_state.best_step, plateau_state.since_best,
+          plateau_state.values);
 }
 template <class A>
 void Fields(A& archive, Like<A, Trial>& trial) {
   archive(trial.id, trial.config, trial.state, trial.attempts, trial.failures, trial.last_step,
-          trial.milestone, trial.until, trial.requested, trial.held, trial.not_before,
-          trial.seconds, trial.best, trial.since_best, trial.standstill, trial.yield,
+          trial.milestone, trial.until, trial.requested, trial.paused_with_sweep, trial.not_before,
+          trial.seconds, trial.best, trial.since_best, trial.plateau_state, trial.yield_verdict,
           trial.checkpoints, trial.donor, trial.cloned, trial.live, trial.avoided,
           trial.earlier_attempts, trial.filled_disk);
 }
@@ -61,7 +62,7 @@ void Fields(A& archive, Like<A, EndedSweep>& ended) {
 template <class A>
 void Fields(A& archive, Like<A, Host>& host) {
   archive(host.name, host.total, host.cpus_free, host.memory_free, host.gpus_free, host.shared,
-          host.spans, host.labels, host.lives, host.ends);
+          host.spans, host.labels, host.lifetime, host.end_time);
 }
 template <class A>
 void Fields(A& archive, Like<A, Drain>& drain) {
@@ -75,7 +76,7 @@ template <class A>
 void Fields(A& archive, Like<A, Executor>& executor) {
   archive(executor.name, executor.instance, executor.incarnation, executor.address, executor.folder,
           executor.lost, executor.lost_at, executor.drain, executor.problem, executor.quarantine,
-          executor.luck, executor.host, executor.attempts);
+          executor.gang_history, executor.host, executor.attempts);
 }
 template <class A>
 void Fields(A& archive, Like<A, Reservation>& reservation) {
@@ -101,14 +102,14 @@ namespace {
 
 constexpr uint32_t kForm = 3;
 
-// Changes with most changes of the fields, for the day when somebody forgets kForm.
+// Most changes of the fields change this number, in case somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);
 
 const Error kNotOurs{ErrorCode::kCorrupt, "the snapshot is damaged or of another version"};
 
 std::string Stamp(const std::string& body) {
   ArchiveWriter whole;
-  whole(kForm, kShape, Mark(body), body);
+  whole(kForm, kShape, ContentHash(body), body);
   return whole.Take();
 }
 
@@ -119,7 +120,8 @@ std::optional<std::string> Unstamp(std::string_view bytes) {
   std::string body;
   ArchiveReader whole(bytes);
   whole(form, shape, mark, body);
-  if (!whole.AtEnd() || form != kForm || shape != kShape || mark != Mark(body)) return std::nullopt;
+  if (!whole.AtEnd() || form != kForm || shape != kShape || mark != ContentHash(body))
+    return std::nullopt;
   return body;
 }
 

@@ -9,16 +9,16 @@
 
 namespace attune {
 
-// The whole state as bytes, algorithms included: what replaying the log up to state.last_seq gives,
-// beside what is left of ended sweeps (core/state/ended.h), of which it has the marks. Two states
-// are the same exactly when their bytes are.
+// The whole state as bytes, including the searchers and schedulers. It equals the result of replaying
+// the log up to state.last_seq. Of ended sweeps it has only the hashes of their data
+// (core/state/ended.h). Two states are equal exactly if their bytes are.
 std::string SaveState(const State& state);
 
-// REQUIRES: the state is fresh. kCorrupt when the bytes are not this build's; then the state is not
-// to be used, and the log must be replayed from its beginning.
+// Returns kCorrupt if this build cannot read the bytes. Then the state must not be used, and the log
+// must be replayed from its beginning. REQUIRES: the state is new.
 Status LoadState(std::string_view bytes, State& state);
 
-// One sweep as bytes; the same rules.
+// The same for one sweep.
 std::string SaveSweep(const Sweep& sweep);
 Status LoadSweep(std::string_view bytes, const Algorithms& algorithms, Sweep& sweep);
 

@@ -7,9 +7,9 @@
 
 namespace attune {
 
-const KeptCheckpoint* Trial::Newest() const {
+const KeptCheckpoint* Trial::NewestCheckpoint() const {
   const auto newest = std::ranges::find_if(checkpoints.rbegin(), checkpoints.rend(),
-                                           [&](const auto& own) { return MayGoOnFrom(own); });
+                                           [&](const auto& own) { return CanResumeFrom(own); });
   return newest == checkpoints.rend() ? nullptr : &*newest;
 }
 
@@ -42,36 +42,36 @@ const Trial* State::Find(const TrialId& id) const {
   return sweep == nullptr ? nullptr : sweep->Find(id.number);
 }
 
-bool Attempt::Holds(const std::string& executor) const {
-  return !gone.contains(executor) && std::ranges::any_of(ranks, [&](const RankSlot& slot) {
+bool Attempt::HoldsSlotsOn(const std::string& executor) const {
+  return !ended_parts.contains(executor) && std::ranges::any_of(ranks, [&](const RankSlot& slot) {
     return slot.executor == executor;
   });
 }
 
-bool Attempt::HoldsBeside(const std::string& executor) const {
+bool Attempt::HoldsSlotsElsewhere(const std::string& executor) const {
   return std::ranges::any_of(ranks, [&](const RankSlot& slot) {
-    return slot.executor != executor && !gone.contains(slot.executor);
+    return slot.executor != executor && !ended_parts.contains(slot.executor);
   });
 }
 
-bool Attempt::Spans() const {
+bool Attempt::SpansExecutors() const {
   return !ranks.empty() && ranks.front().executor != ranks.back().executor;
 }
 
 bool Attempt::RankZeroHasLeft() const {
-  return verdict != VerdictKind::kContinue && fell == Outcome::kFinished &&
-         gone.contains(ranks.front().executor);
+  return verdict != VerdictKind::kContinue && part_outcome == Outcome::kFinished &&
+         ended_parts.contains(ranks.front().executor);
 }
 
-void Attempt::Fall(Outcome outcome, const Failure& why) {
-  const bool victim = fell == Outcome::kFailed && failure.lost_peer;
+void Attempt::NotePartEnd(Outcome outcome, const Failure& why) {
+  const bool victim = part_outcome == Outcome::kFailed && failure.lost_peer;
   const bool cause = outcome == Outcome::kLost || (outcome == Outcome::kFailed && !why.lost_peer);
-  if (fell != Outcome::kFinished && !(victim && cause)) return;
-  fell = outcome;
+  if (part_outcome != Outcome::kFinished && !(victim && cause)) return;
+  part_outcome = outcome;
   failure = why;
 }
 
-bool LiesOn(const KeptCheckpoint& kept, const Executor& executor) {
+bool IsStoredOn(const KeptCheckpoint& kept, const Executor& executor) {
   return kept.folder.empty() ? kept.executor == executor.name : kept.folder == executor.folder;
 }
 
@@ -91,14 +91,14 @@ bool IsOlderThanRestore(const State& state, Epoch epoch) {
   return state.parts.size() > 1 && epoch <= state.parts.back().last_epoch;
 }
 
-bool Wanted(const Trial& trial) {
+bool ShouldRun(const Trial& trial) {
   return trial.state != TrialState::kFailed && trial.state != TrialState::kKilled &&
-         trial.live->fell == Outcome::kFinished;
+         trial.live->part_outcome == Outcome::kFinished;
 }
 
 std::optional<Time> MayGrowFrom(const SweepSpec& spec, const Attempt& attempt) {
   if (attempt.ranks.empty() || std::ssize(attempt.ranks) >= spec.gang.workers) return std::nullopt;
-  return Time{attempt.decided.us + static_cast<int64_t>(spec.gang.grow_after.value * 1e6)};
+  return Time{attempt.assigned_at.us + static_cast<int64_t>(spec.gang.grow_after.value * 1e6)};
 }
 
 std::string WhyClosed(const Executor& executor) {
@@ -107,7 +107,7 @@ std::string WhyClosed(const Executor& executor) {
   return executor.quarantine ? "quarantined: " + executor.quarantine->reason : "";
 }
 
-const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure) {
+const LogPolicy* FindLogPolicy(const FailurePolicy& policies, const Failure& failure) {
   if (failure.pattern.empty()) return nullptr;
   const auto policy = std::ranges::find(policies.on_log, failure.pattern, &LogPolicy::pattern);
   return policy == policies.on_log.end() ? nullptr : &*policy;  // an edit may have removed it
@@ -118,15 +118,15 @@ bool BlamesHost(const Failure& failure) {
          !failure.lost_peer;
 }
 
-bool FillsDiskFirst(const Trial& trial, const Failure& failure) {
+bool IsFirstFullDisk(const Trial& trial, const Failure& failure) {
   return failure.kind == FailureKind::kDisk && !trial.filled_disk;
 }
 
-bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure) {
+bool CountsAsRestart(const SweepSpec& spec, const Trial& trial, const Failure& failure) {
   if (failure.kind == FailureKind::kLease || failure.kind == FailureKind::kHost ||
-      FillsDiskFirst(trial, failure))
+      IsFirstFullDisk(trial, failure))
     return false;
-  const LogPolicy* policy = PolicyOn(spec.failure, failure);
+  const LogPolicy* policy = FindLogPolicy(spec.failure, failure);
   return policy == nullptr || policy->action == LogAction::kFail ||
          trial.avoided.contains(failure.executor);
 }
@@ -160,7 +160,7 @@ std::set<std::string> AvoidedBy(const State& state, const Trial& trial) {
   return StillThere(state, trial.avoided);
 }
 
-Seconds NeedsOf(const Sweep& sweep) {
+Seconds MinRuntimeOf(const Sweep& sweep) {
   return Seconds(kLeaveBefore.value +
                  std::exp2(std::ceil(std::log2(std::max(sweep.report_gap.value, 1.0)))));
 }
@@ -173,21 +173,22 @@ std::vector<const Trial*> On(const State& state, const std::string& executor, bo
   if (found == state.executors.end()) return trials;
   for (const auto& [epoch, id] : found->second.attempts) {
     const Trial& trial = *state.Find(id);
-    // A program that only prints knows of no verdict: what is left of it would not leave by itself.
-    const bool left = trial.live->Spans() && trial.live->RankZeroHasLeft() &&
+    // A program whose output is parsed does not receive verdicts, so its other ranks would not
+    // leave.
+    const bool left = trial.live->SpansExecutors() && trial.live->RankZeroHasLeft() &&
                       !state.Find(id.sweep)->spec.program.report_pattern.empty();
-    if ((Wanted(trial) && !left) == wanted) trials.push_back(&trial);
+    if ((ShouldRun(trial) && !left) == wanted) trials.push_back(&trial);
   }
   return trials;
 }
 
 }  // namespace
 
-std::vector<const Trial*> WantedOn(const State& state, const std::string& executor) {
+std::vector<const Trial*> TrialsToRunOn(const State& state, const std::string& executor) {
   return On(state, executor, true);
 }
 
-std::vector<const Trial*> UnwantedOn(const State& state, const std::string& executor) {
+std::vector<const Trial*> TrialsToEndOn(const State& state, const std::string& executor) {
   return On(state, executor, false);
 }
 

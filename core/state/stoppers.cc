@@ -19,7 +19,7 @@ double RanSeconds(const Sweep& sweep, Time now) {
 double Gpus(const Trial& trial) {
   int percent = 0;
   for (const RankSlot& slot : trial.live->ranks) {
-    if (!trial.live->gone.contains(slot.executor)) percent += GpuPercent(slot);
+    if (!trial.live->ended_parts.contains(slot.executor)) percent += GpuPercent(slot);
   }
   return percent / 100.0;
 }
@@ -28,19 +28,20 @@ double GpuSeconds(const Sweep& sweep, Time now) {
   double seconds = sweep.gpu_seconds;
   for (TrialNumber number : sweep.live) {
     const Trial& trial = *sweep.Find(number);
-    seconds += Gpus(trial) * static_cast<double>(now.us - trial.live->decided.us) / kMicroseconds;
+    seconds +=
+        Gpus(trial) * static_cast<double>(now.us - trial.live->assigned_at.us) / kMicroseconds;
   }
   return seconds;
 }
 
-// 90 s, 1.5 h: for a sentence.
+// The duration for a message: "90 s", "1.5 h".
 std::string Duration(double seconds) {
   if (seconds < 2 * 60) return FormatShort(seconds) + " s";
   if (seconds < 2 * kSecondsPerHour) return FormatShort(seconds / 60) + " min";
   return FormatShort(seconds / kSecondsPerHour) + " h";
 }
 
-// accuracy; accuracy or latency
+// The metrics for a message: "accuracy", "accuracy or latency".
 std::string Names(const std::vector<Objective>& objectives) {
   std::string text;
   for (const Objective& objective : objectives)
@@ -65,7 +66,7 @@ double MeanOf(const std::deque<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-// Population standard deviation; not finite where a value is not.
+// The population standard deviation; not finite if some value is not.
 double DeviationOf(const std::deque<double>& values) {
   const double mean = MeanOf(values);
   double sum = 0;
@@ -75,7 +76,7 @@ double DeviationOf(const std::deque<double>& values) {
 
 std::optional<Verdict> AtPlateau(const Plateau& plateau, const Trial& trial, const Report& report) {
   if (report.step < plateau.grace_period) return std::nullopt;
-  const Standstill now = After(plateau, report, trial.standstill);
+  const PlateauState now = AdvancePlateau(plateau, report, trial.plateau_state);
   const std::string& metric = plateau.metric.metric;
   Reason reason{.rule = "plateau", .step = report.step, .value = plateau.metric.Of(report.metrics)};
   if (plateau.std) {
@@ -118,7 +119,7 @@ std::optional<Verdict> AtThreshold(const Threshold& threshold, const Report& rep
                                 " (stop.threshold)"});
 }
 
-// What is farther away than anything lasts is as far.
+// Adds at most 300 years, so that the sum does not overflow.
 Time AddSeconds(Time now, double seconds) {
   constexpr double kMost = 1e10;
   const double us = std::ceil(std::min(seconds, kMost) * kMicroseconds);
@@ -127,7 +128,7 @@ Time AddSeconds(Time now, double seconds) {
 
 }  // namespace
 
-bool Reached(const SweepSpec& spec, const std::vector<double>& values) {
+bool ReachesTargets(const SweepSpec& spec, const std::vector<double>& values) {
   const auto& targets = spec.stop.targets;
   bool any = false;
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -176,10 +177,10 @@ std::optional<Time> Deadline(const Sweep& sweep) {
                        stop.max_time.value - static_cast<double>(sweep.ran_us) / kMicroseconds);
   }
   if (stop.max_gpu_hours > 0 && sweep.used.gpu_percent > 0) {
-    const Time since = sweep.running_since;  // any moment does: use grows evenly
+    const Time since = sweep.running_since;  // any time works, because the use grows linearly
     const double left = stop.max_gpu_hours * kSecondsPerHour - GpuSeconds(sweep, since);
-    const Time then = AddSeconds(since, left * 100 / sweep.used.gpu_percent);
-    first = first ? std::min(*first, then) : then;
+    const Time used_up = AddSeconds(since, left * 100 / sweep.used.gpu_percent);
+    first = first ? std::min(*first, used_up) : used_up;
   }
   return first;
 }
@@ -206,14 +207,14 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                   (std::isnan(known) ? "" : " (best " + FormatShort(known) + ")");
     return Verdict::Stop(reason);
   }
-  if (trial.until.value > 0) return std::nullopt;  // what it has reported is no news to who asked
+  if (trial.until.value > 0) return std::nullopt;  // a user wants this trial to go on
   for (const Threshold& threshold : stop.thresholds) {
     if (auto verdict = AtThreshold(threshold, report)) return verdict;
   }
   return stop.plateau ? AtPlateau(*stop.plateau, trial, report) : std::nullopt;
 }
 
-Standstill After(const Plateau& plateau, const Report& report, Standstill before) {
+PlateauState AdvancePlateau(const Plateau& plateau, const Report& report, PlateauState before) {
   const double value = plateau.metric.Of(report.metrics);
   if (plateau.std) {
     before.values.push_back(value);

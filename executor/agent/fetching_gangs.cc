@@ -33,7 +33,7 @@ void FetchingGangs::OnFetched(const gang::AttemptId& attempt, const Fetched& fet
 
 void FetchingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) {
   if (!waiting_.contains(attempt)) return gangs_.Cancel(attempt, reason);
-  if (reason == gang::CancelReason::kUnwanted || reason == gang::CancelReason::kFallen)
+  if (reason == gang::CancelReason::kUnwanted || reason == gang::CancelReason::kFailedElsewhere)
     return End(attempt, {gang::Outcome::kCancelled, {}});
   End(attempt, {gang::Outcome::kFailed,
                 gang::Failure{.kind = gang::FailureKind::kLease,

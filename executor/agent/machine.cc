@@ -421,7 +421,7 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
     gangs_.Cancel(attempt, gang::CancelReason::kUnwanted);
   }
   for (const gang::AttemptId& attempt : actions.abort)
-    gangs_.Cancel(attempt, gang::CancelReason::kFallen);
+    gangs_.Cancel(attempt, gang::CancelReason::kFailedElsewhere);
   // Whatever a gang leaves here, the next process knows how far the log was.
   if (!actions.start.empty())
     files_.KeepSeen({hello_.identity(), hello_.log_seq(), hello_.server_run()});

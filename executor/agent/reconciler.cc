@@ -41,7 +41,8 @@ void Reconciler::Want(v1::Desired desired) {
   unwanted_.clear();
   for (const v1::AttemptRef& attempt : desired.unwanted()) unwanted_.push_back(FromProto(attempt));
   fallen_.clear();
-  for (const v1::AttemptRef& attempt : desired.fallen()) fallen_.insert(FromProto(attempt));
+  for (const v1::AttemptRef& attempt : desired.failed_elsewhere())
+    fallen_.insert(FromProto(attempt));
   ForgetOldEnds();
 }
 

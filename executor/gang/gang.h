@@ -31,10 +31,10 @@ namespace attune::gang {
 
 // Why a gang is ended from outside. "With a grace": its processes have GangSpec::grace to leave.
 enum class CancelReason {
-  kUnwanted,   // ends as kCancelled, with a grace
-  kFallen,     // a part of it on another host has failed: ends as kCancelled
-  kLeaving,    // with its executor: ends as kFailed with FailureKind::kLease, with a grace
-  kLeaseLost,  // ends as kFailed with FailureKind::kLease
+  kUnwanted,         // ends as kCancelled, with a grace
+  kFailedElsewhere,  // a part of it on another host has failed: ends as kCancelled
+  kLeaving,          // with its executor: ends as kFailed with FailureKind::kLease, with a grace
+  kLeaseLost,        // ends as kFailed with FailureKind::kLease
   // Its executor is about to leave, and has asked it to save and leave before: ends as by kLeaving
   // once a rank is ended by SIGTERM or SIGKILL, and by itself otherwise.
   kSoon,

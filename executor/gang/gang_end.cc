@@ -127,7 +127,7 @@ void Gang::Cancel(CancelReason reason) {
                                   .message = "its executor was stopped and ended the gang"});
     case CancelReason::kUnwanted:
       return EndWithGrace(Outcome::kCancelled, {});
-    case CancelReason::kFallen:
+    case CancelReason::kFailedElsewhere:
       EndGrace();
       return End(Outcome::kCancelled, {});
     case CancelReason::kLeaseLost:

@@ -118,7 +118,7 @@ std::optional<Point> Cube::Place(const Config& config) const {
     const Dimension& dimension = dimensions_[i];
     const Parameter& parameter = space_.parameters()[dimension.parameter];
     const Value* value = config.Find(parameter.name);
-    if ((value != nullptr) != space_.Active(parameter, config)) return std::nullopt;
+    if ((value != nullptr) != space_.IsActive(parameter, config)) return std::nullopt;
     if (value == nullptr) continue;
     ++taken;
     const Result<Value> admitted = Admit(parameter.domain, *value);
@@ -128,7 +128,7 @@ std::optional<Point> Cube::Place(const Config& config) const {
       point[i] = static_cast<double>(std::ranges::find(values, *admitted) - values.begin());
       continue;
     }
-    const double number = *Number(*admitted);
+    const double number = *AsNumber(*admitted);
     if (dimension.kind == Kind::kSteps) {
       const Range range = RangeOf(parameter.domain);
       const double steps = std::round((number - range.min) / range.step);
@@ -209,7 +209,7 @@ std::optional<Config> Cube::FirstThat(const std::function<bool(const Config&)>& 
       return std::nullopt;
     }
     const Parameter& parameter = space_.parameters()[space_.order()[i]];
-    if (!space_.Active(parameter, chosen)) return self(self, i + 1, chosen);
+    if (!space_.IsActive(parameter, chosen)) return self(self, i + 1, chosen);
     for (int64_t value = 0; value < *CountValues(parameter.domain); ++value) {
       Config next = chosen;
       next.Set(parameter.name, ValueAt(parameter.domain, value));

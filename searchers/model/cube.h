@@ -76,7 +76,7 @@ class Cube {
       const Parameter& parameter = space_.parameters()[place];
       const bool constant = std::holds_alternative<ConstantDomain>(parameter.domain);
       const size_t dimension = constant ? 0 : next++;
-      if (!space_.Active(parameter, config)) continue;
+      if (!space_.IsActive(parameter, config)) continue;
       config.Set(parameter.name, constant ? std::get<ConstantDomain>(parameter.domain).value
                                           : At(dimension, coordinate(dimension)));
     }

@@ -16,7 +16,7 @@ bool Comparable(const Record& record, uint32_t a, uint32_t b) {
 }  // namespace
 
 std::vector<uint32_t> BestOf(const Record& record, const std::vector<uint32_t>& sorted,
-                             size_t count, Within within) {
+                             size_t count, FrontOrder order) {
   const size_t objectives = record.objectives();
   std::vector<uint32_t> best;
   for (auto begin = sorted.begin(); begin != sorted.end() && best.size() < count;) {
@@ -32,7 +32,7 @@ std::vector<uint32_t> BestOf(const Record& record, const std::vector<uint32_t>& 
       for (size_t i = 0; i < objectives; ++i) losses.push_back(record.Result(*trial, i));
     }
     const size_t wanted = count - best.size();
-    for (const uint32_t row : NondominatedSort(losses, objectives, wanted, within))
+    for (const uint32_t row : NondominatedSort(losses, objectives, wanted, order))
       best.push_back(begin[row]);
     begin = end;
   }

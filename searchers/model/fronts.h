@@ -15,6 +15,6 @@ namespace attune::searchers {
 // one objective the first of `sorted`.
 // REQUIRES: sorted by Record::Better.
 std::vector<uint32_t> BestOf(const Record& record, const std::vector<uint32_t>& sorted,
-                             size_t count, Within within);
+                             size_t count, FrontOrder order);
 
 }  // namespace attune::searchers

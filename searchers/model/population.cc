@@ -26,7 +26,7 @@ Population::Population(const SweepSpec& spec, Keeps keeps)
 
 std::vector<uint32_t> Population::BestOf(std::vector<uint32_t> trials, size_t count) const {
   std::ranges::sort(trials, [this](uint32_t a, uint32_t b) { return record_.Better(a, b); });
-  return searchers::BestOf(record_, trials, count, Within::kCrowding);
+  return searchers::BestOf(record_, trials, count, FrontOrder::kCrowding);
 }
 
 Suggestion Population::Suggest(ProposalNumber proposal, RandomStream random,

@@ -88,7 +88,7 @@ Config Record::ConfigOf(uint32_t number) const {
     const Parameter& parameter = space.parameters()[place];
     const auto* constant = std::get_if<ConstantDomain>(&parameter.domain);
     const size_t dimension = constant != nullptr ? 0 : next++;
-    if (!space.Active(parameter, config)) continue;
+    if (!space.IsActive(parameter, config)) continue;
     config.Set(parameter.name,
                constant != nullptr
                    ? constant->value

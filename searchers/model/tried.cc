@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/base/mark.h"
+#include "core/base/content_hash.h"
 #include "core/log/fields.h"
 
 namespace attune::searchers {
@@ -12,7 +12,7 @@ namespace {
 uint64_t HashOfConfig(const Config& config) {
   ArchiveWriter archive;
   archive(config);
-  return Mark(archive.Take());
+  return ContentHash(archive.Take());
 }
 
 }  // namespace

@@ -102,9 +102,9 @@ Status ConductorMachine::Restore(const Progress& read) {
 
 bool ConductorMachine::Load(Brain& brain, const Snapshot& snapshot) const {
   if (!brain.Load(snapshot.bytes).ok()) return false;
-  return std::ranges::all_of(EndedParts(brain.state()), [&](const EndedPart& part) {
+  return std::ranges::all_of(AllEndedSweepData(brain.state()), [&](const EndedSweepData& part) {
     return std::ranges::any_of(snapshot.ended,
-                               [&](const EndedPart& kept) { return kept.Names(part); });
+                               [&](const EndedSweepData& kept) { return kept.Names(part); });
   });
 }
 
@@ -113,7 +113,7 @@ Status ConductorMachine::Replay(Brain& brain, EventSeq after, const Progress& re
   Status replayed;
   const Status whole = options_.store->Read(after, [&](const Event& event) {
     if (replayed.ok()) replayed = CanReplay(*brain.state().algorithms, event);
-    if (replayed.ok()) replayed = BringBack(brain, Lacks(brain.state(), event));
+    if (replayed.ok()) replayed = BringBack(brain, MissingData(brain.state(), event));
     if (!replayed.ok()) return;
     brain.Replay(event);
     if (read) read(event.seq, last);
@@ -121,12 +121,12 @@ Status ConductorMachine::Replay(Brain& brain, EventSeq after, const Progress& re
   return whole.ok() ? replayed : whole;
 }
 
-Status ConductorMachine::BringBack(Brain& brain, std::optional<EndedPart> lacking) const {
+Status ConductorMachine::BringBack(Brain& brain, std::optional<EndedSweepData> lacking) const {
   if (!lacking) return {};
   auto bytes = options_.store->ReadEnded(*lacking);
   if (!bytes.ok()) return bytes.error();
   lacking->bytes = std::move(bytes).value();
-  return brain.BringBack(*std::move(lacking));
+  return brain.RestoreEndedSweep(*std::move(lacking));
 }
 
 std::optional<Time> ConductorMachine::NextStep(Time clock) const {
@@ -142,8 +142,9 @@ void ConductorMachine::SaveSnapshot() {
   if (last_seq() <= snapshot_seq_) return;
   snapshot_seq_ = last_seq();
   const State& state = brain().state();
-  if (options_.store->SaveSnapshot({snapshot_seq_, SaveState(state), EndedParts(state)}).ok())
-    mind_->brain().LetGoOfEnded();
+  if (options_.store->SaveSnapshot({snapshot_seq_, SaveState(state), AllEndedSweepData(state)})
+          .ok())
+    mind_->brain().ReleaseEndedSweeps();
 }
 
 bool ConductorMachine::Tidy() {
@@ -213,10 +214,10 @@ void ConductorMachine::Advance(Time now, std::vector<Event>& events) {
 std::optional<Error> ConductorMachine::Decide(const Command& command, const std::string& actor,
                                               Time now, std::vector<Event>& events) {
   Brain& brain = mind_->brain();
-  const std::optional<EndedPart> lacking = Lacks(brain.state(), command);
+  const std::optional<EndedSweepData> lacking = MissingData(brain.state(), command);
   if (const Status whole = BringBack(brain, lacking); !whole.ok()) return whole.error();
   auto led_to = mind_->Execute(command, now, actor);
-  if (lacking) brain.LetGoOfEnded(lacking->sweep);  // unless it has been opened again
+  if (lacking) brain.ReleaseEndedSweeps(lacking->sweep);  // unless it has been opened again
   if (!led_to.ok()) return led_to.error();
   std::ranges::move(*led_to, std::back_inserter(events));
   return std::nullopt;

@@ -85,7 +85,7 @@ class ConductorMachine {
   Status Restore(const Progress& read);
   bool Load(Brain& brain, const Snapshot& snapshot) const;
   Status Replay(Brain& brain, EventSeq after, const Progress& read) const;
-  Status BringBack(Brain& brain, std::optional<EndedPart> lacking) const;
+  Status BringBack(Brain& brain, std::optional<EndedSweepData> lacking) const;
   // An element for each command.
   std::vector<Decided> Decide(const std::vector<Submission>& batch, Time now,
                               std::vector<Event>& events);

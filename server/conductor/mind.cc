@@ -17,7 +17,7 @@ class BrainMind final : public Mind {
     return brain_.Execute(command, now, actor);
   }
   Brain::Portion Advance(Time now) override {
-    brain_.LookAgain();
+    brain_.RecheckReachable();
     return brain_.Advance(now, kPortionEvents);
   }
   Brain& brain() override { return brain_; }

@@ -217,7 +217,7 @@ std::vector<std::string> SendersFor(const State& state, const Trial& trial) {
 
 void AddFetch(const State& state, const Trial& trial, const PieceServers& server_of,
               v1::ResumeFrom& resume) {
-  const auto fetched = FetchedFor(state, trial);
+  const auto fetched = CheckpointToFetch(state, trial);
   if (!fetched) return;
   *resume.mutable_fetch() = ToProto(*fetched);
   if (!server_of) return;
@@ -295,7 +295,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
     if (slot.gpu_percent < 100) out_slot.set_gpu_percent(static_cast<uint32_t>(slot.gpu_percent));
   }
   out.set_nodes(static_cast<uint32_t>(node + 1));
-  out.set_rank_zero_finished(attempt.gone.contains(attempt.ranks.front().executor));
+  out.set_rank_zero_finished(attempt.ended_parts.contains(attempt.ranks.front().executor));
   if (attempt.rendezvous) {
     out.mutable_rendezvous()->set_address(attempt.rendezvous->address);
     out.mutable_rendezvous()->set_master_port(attempt.rendezvous->master_port);
@@ -317,11 +317,11 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
       static_cast<uint32_t>(std::min(spec.failure.stall_timeout.value * 1000, kMostMs)));
   out.set_grace_ms(static_cast<uint32_t>(spec.failure.grace.value * 1000));
   out.set_max_restarts(static_cast<uint32_t>(spec.failure.max_restarts));
-  out.set_decided_us(ShownTime(state, attempt.decided).us);
+  out.set_decided_us(ShownTime(state, attempt.assigned_at).us);
   out.set_milestone(trial.milestone.value);
   out.set_verdict_step(attempt.verdict_step.value);
   out.set_action(ActionOf(attempt.verdict));
-  out.set_yield(trial.yield.has_value() || attempt.HasUnheardVerdict());
+  out.set_yield(trial.yield_verdict.has_value() || attempt.HasUnheardVerdict());
   out.set_identity(IdentityOf(state, sweep.id).value);
   AddKnownFiles(state, trial, state.executors.at(executor), out);
 }
@@ -446,7 +446,7 @@ std::vector<v1::Inventory> ToInventory(const State& state, const std::string& ex
   for (const auto& [id, sweep] : state.sweeps) {
     for (const auto& [number, trial] : sweep.trials) {
       for (const KeptCheckpoint& kept : trial.checkpoints) {
-        if (!LiesOn(kept, known->second)) continue;
+        if (!IsStoredOn(kept, known->second)) continue;
         if (messages.back().checkpoints_size() == kInventoryMax) messages.emplace_back();
         *messages.back().add_checkpoints() = ToProto({trial.id, kept.attempt, kept.ref.step});
       }
@@ -458,15 +458,16 @@ std::vector<v1::Inventory> ToInventory(const State& state, const std::string& ex
 v1::Desired ToDesired(const State& state, const std::string& executor,
                       const PieceServers& server_of, const SecretValues& value_of) {
   v1::Desired desired;
-  for (const Trial* trial : WantedOn(state, executor)) {
+  for (const Trial* trial : TrialsToRunOn(state, executor)) {
     Assign(state, *state.Find(trial->id.sweep), *trial, executor, server_of, value_of,
            *desired.add_assignments());
   }
-  for (const Trial* trial : UnwantedOn(state, executor)) {
+  for (const Trial* trial : TrialsToEndOn(state, executor)) {
     const v1::AttemptRef attempt = ToProto(trial->live->id, trial->live->epoch);
     *desired.add_unwanted() = attempt;
-    if (trial->live->fell == Outcome::kFailed || trial->live->fell == Outcome::kLost)
-      *desired.add_fallen() = attempt;
+    if (trial->live->part_outcome == Outcome::kFailed ||
+        trial->live->part_outcome == Outcome::kLost)
+      *desired.add_failed_elsewhere() = attempt;
   }
   AddRemovals(state, executor, desired);
   desired.set_identity(IdentityOf(state).value);

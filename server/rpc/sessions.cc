@@ -287,7 +287,7 @@ void Sessions::OnHealth(SessionId id, const v1::Health& health) {
 
 // Where the store refuses it, it is asked for again with what facts were dropped.
 void Sessions::TellHealth(SessionId id, const Session& session) {
-  submissions_.Submit(SayHealth{session.hello.name(), session.incarnation, *session.problem},
+  submissions_.Submit(ReportHealth{session.hello.name(), session.incarnation, *session.problem},
                       [this, id](const auto& said) {
                         Session* teller = said.ok() ? nullptr : Find(id);
                         if (teller != nullptr) teller->deaf = true;

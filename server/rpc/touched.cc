@@ -26,14 +26,14 @@ void Touched::Load(const State& state) {
 Touched::Executors Touched::By(std::span<const Event> events) {
   Executors touched;
   for (const Event& event : events) {
-    const Touches touches = InfoOf(event.fact).touches;
+    const Concerns concerns = InfoOf(event.fact).concerns;
     if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact))
       where_[assigned->attempt.trial] = HostsOf(assigned->ranks);
     if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact))
       touched.names.insert(dropped->executor);  // it deletes the checkpoint
-    if (touches & kRemovals) touched.removals = true;
-    if (touches & kEveryExecutor) touched.all = true;
-    if (touches & kGangs) AddGangs(event.fact, touched);
+    if (concerns & kRemovals) touched.removals = true;
+    if (concerns & kEveryExecutor) touched.all = true;
+    if (concerns & kGangs) AddGangs(event.fact, touched);
     if (const auto* ended = std::get_if<AttemptEnded>(&event.fact))
       where_.erase(ended->attempt.trial);
   }

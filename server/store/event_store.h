@@ -17,7 +17,7 @@ namespace attune::server {
 struct Snapshot {
   EventSeq seq;
   std::string bytes;
-  std::vector<EndedPart> ended;
+  std::vector<EndedSweepData> ended;
 };
 
 // The append-only log of events: the truth that everything else is derived from.
@@ -49,7 +49,7 @@ class EventStore {
   virtual Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const = 0;
 
   // The bytes of one of those. kNotFound.
-  virtual Result<std::string> ReadEnded(const EndedPart& part) const = 0;
+  virtual Result<std::string> ReadEnded(const EndedSweepData& part) const = 0;
 
   // Whether a write would succeed now; leaves no trace.
   virtual Status Probe() = 0;

@@ -326,7 +326,7 @@ Status SqliteStore::SaveSnapshot(const Snapshot& snapshot) {
 void SqliteStore::KeepEnded(sqlite::Transaction& transaction, const Snapshot& snapshot) {
   transaction.Run("UPDATE ended_sweeps SET until = ? WHERE until IS NULL OR until >= ?",
                   snapshot.seq.value, snapshot.seq.value);
-  for (const EndedPart& part : snapshot.ended) {
+  for (const EndedSweepData& part : snapshot.ended) {
     const auto mark = static_cast<int64_t>(part.mark);
     if (!part.bytes.empty())
       transaction.Run("INSERT OR REPLACE INTO ended_sweeps (sweep, mark, payload) VALUES (?, ?, ?)",
@@ -361,7 +361,7 @@ Result<std::optional<Snapshot>> SqliteStore::ReadSnapshot(EventSeq at_most) cons
   return snapshot;
 }
 
-Result<std::string> SqliteStore::ReadEnded(const EndedPart& part) const {
+Result<std::string> SqliteStore::ReadEnded(const EndedSweepData& part) const {
   auto connection = sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadOnly,
                                              options_.busy_timeout_ms);
   if (!connection.ok()) return Explain(path_, connection.error());

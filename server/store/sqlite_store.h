@@ -67,7 +67,7 @@ class SqliteStore final : public EventStore {
 
   Status SaveSnapshot(const Snapshot& snapshot) override;
   Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override;
-  Result<std::string> ReadEnded(const EndedPart& part) const override;
+  Result<std::string> ReadEnded(const EndedSweepData& part) const override;
 
   bool Tidy() override;
   bool NeedsSnapshot() const override { return erasures_.waiting; }

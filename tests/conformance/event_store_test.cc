@@ -200,9 +200,11 @@ TEST_P(EventStoreConformance, ReplacesASnapshotOfTheSameEvent) {
 
 TEST_P(EventStoreConformance, StoresPartsOfEndedSweepsOnceForAllSnapshots) {
   const std::string bytes("\0 left", 6);
-  const EndedPart first{SweepId(1), ~uint64_t{0}, bytes};
-  const EndedPart second{SweepId(2), 7, "of the second"};
-  const auto named = [](const EndedPart& part) { return EndedPart{part.sweep, part.mark, ""}; };
+  const EndedSweepData first{SweepId(1), ~uint64_t{0}, bytes};
+  const EndedSweepData second{SweepId(2), 7, "of the second"};
+  const auto named = [](const EndedSweepData& part) {
+    return EndedSweepData{part.sweep, part.mark, ""};
+  };
   ASSERT_TRUE(store().Append(std::span(log_.events()).first(1)).ok());
   ASSERT_TRUE(store().SaveSnapshot({EventSeq(1), "state 1", {first}}).ok());
   ASSERT_TRUE(store().Append(std::span(log_.events()).subspan(1, 1)).ok());
@@ -221,9 +223,9 @@ TEST_P(EventStoreConformance, StoresPartsOfEndedSweepsOnceForAllSnapshots) {
 }
 
 TEST_P(EventStoreConformance, DropsPartsThatNoSnapshotNames) {
-  const EndedPart part{SweepId(1), 7, "left"};
-  const EndedPart name{SweepId(1), 7, ""};
-  const std::vector<std::vector<EndedPart>> ended = {{part}, {}, {}, {part}};
+  const EndedSweepData part{SweepId(1), 7, "left"};
+  const EndedSweepData name{SweepId(1), 7, ""};
+  const std::vector<std::vector<EndedSweepData>> ended = {{part}, {}, {}, {part}};
   const std::vector<bool> kept = {true, true, false, true};
   for (size_t i = 0; i < ended.size(); ++i) {
     ASSERT_TRUE(store().Append(std::span(log_.events()).subspan(i, 1)).ok());

@@ -344,7 +344,7 @@ TEST_P(SchedulerConformance, AnEmptySweepStartsATrial) {
   const SweepOfScheduler sweep(GetParam(), 1, Mode::kMax);
   const std::map<TrialNumber, Step> none;
   const NextMove next = sweep.scheduler().Next({.paused = none, .may_create = true});
-  EXPECT_TRUE(std::holds_alternative<New>(next));
+  EXPECT_TRUE(std::holds_alternative<StartNew>(next));
 }
 
 TEST_P(SchedulerConformance, PromotesNothingWithoutPausedTrials) {

@@ -37,7 +37,7 @@ inline void ExpectInSpace(const SearchSpace& space, const Config& config) {
   size_t present = 0;
   for (const Parameter& parameter : space.parameters()) {
     const Value* value = config.Find(parameter.name);
-    ASSERT_EQ(value != nullptr, space.Active(parameter, config)) << parameter.name;
+    ASSERT_EQ(value != nullptr, space.IsActive(parameter, config)) << parameter.name;
     if (value == nullptr) continue;
     EXPECT_EQ(config.entries()[present++].first, parameter.name) << "not in the file's order";
     if (const auto* real = std::get_if<FloatDomain>(&parameter.domain)) {
@@ -254,7 +254,7 @@ class SweepOfSearcher {
     Config config;
     for (const size_t place : spec_.space.order()) {
       const Parameter& parameter = spec_.space.parameters()[place];
-      if (spec_.space.Active(parameter, config))
+      if (spec_.space.IsActive(parameter, config))
         config.Set(parameter.name, Draw(parameter.domain, random_));
     }
     return spec_.space.Resolve(config).value();

@@ -159,7 +159,7 @@ class WholeSweep {
       return Tell(live, AttemptEnded{live.id, Outcome::kFailed, {.message = "it broke"}});
     if (which.sweep == kId && plan_.kills.erase(moment) > 0) return Execute(KillTrial{which});
     const bool waits =
-        trial->yield || (trial->milestone.value > 0 && Step(step) >= trial->milestone);
+        trial->yield_verdict || (trial->milestone.value > 0 && Step(step) >= trial->milestone);
     if (waits && plan_.saves)
       Tell(live, CheckpointSaved{live.id,
                                  {Step(step), ToString(live.id) + "/" + std::to_string(step), ""}});

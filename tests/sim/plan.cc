@@ -215,7 +215,7 @@ class Planner {
       Config config;
       for (const size_t index : spec.space.order()) {
         const Parameter& parameter = spec.space.parameters()[index];
-        if (spec.space.Active(parameter, config))
+        if (spec.space.IsActive(parameter, config))
           config.Set(parameter.name, Draw(parameter.domain, random));
       }
       Metrics metrics;
@@ -224,7 +224,7 @@ class Planner {
       results.push_back(
           {.config = std::move(config), .metrics = std::move(metrics), .trial = TrialNumber(i)});
     }
-    const auto start = TakeFrom(spec, kEarlierSweep, spec, std::move(results));
+    const auto start = TakeResults(spec, kEarlierSweep, spec, std::move(results));
     if (!start.ok()) return;  // no parameter varies
     planned.spec = std::move(spec);
     planned.warm_start = {*start};
@@ -373,7 +373,7 @@ class Planner {
     int on_one_host = 0;
     int together = 0;
     for (const PlannedHost& host : plan_.executors) {
-      if (host.gone_at_us > 0 || !Match(gang.required, host.labels)) continue;
+      if (host.gone_at_us > 0 || !Matches(gang.required, host.labels)) continue;
       const int workers = WorkersOn(host.resources, gang.per_worker);
       on_one_host = std::max(on_one_host, workers);
       if (host.spans) together += workers;

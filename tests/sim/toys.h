@@ -50,7 +50,7 @@ class PausingHalving final : public Scheduler {
                                   .text = "is in the better half"}};
       }
     }
-    return New{};
+    return StartNew{};
   }
   void Observe(const Event& event) override {
     if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {

@@ -25,7 +25,7 @@ class MemberDraw {
 
   template <HasKeys T>
   void Keys(T& owner) {
-    ForEachKey<T>([&](const auto& row) { Draw(row.key, row.Of(owner)); });
+    ForEachKey<T>([&](const auto& row) { Draw(row.key, row.FieldIn(owner)); });
   }
 
   template <IntegerMember T>

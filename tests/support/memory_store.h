@@ -71,7 +71,7 @@ class MemoryStore final : public server::EventStore {
     snapshots[snapshot.seq] = snapshot.bytes;
     if (snapshots.size() > 2) snapshots.erase(snapshots.begin());
     named[snapshot.seq].clear();
-    for (const EndedPart& part : snapshot.ended) {
+    for (const EndedSweepData& part : snapshot.ended) {
       named[snapshot.seq].insert({part.sweep, part.mark});
       if (!part.bytes.empty()) ended[{part.sweep, part.mark}] = part.bytes;
     }
@@ -86,11 +86,11 @@ class MemoryStore final : public server::EventStore {
     const auto after = snapshots.upper_bound(last);
     if (after == snapshots.begin()) return std::optional<server::Snapshot>();
     const auto& [seq, bytes] = *std::prev(after);
-    std::vector<EndedPart> kept;
+    std::vector<EndedSweepData> kept;
     for (const auto& [name, part] : ended) kept.push_back({name.first, name.second, ""});
     return std::optional(server::Snapshot{seq, bytes, std::move(kept)});
   }
-  Result<std::string> ReadEnded(const EndedPart& part) const override {
+  Result<std::string> ReadEnded(const EndedSweepData& part) const override {
     const auto found = ended.find({part.sweep, part.mark});
     if (found == ended.end()) return Error{ErrorCode::kNotFound, "not kept"};
     return found->second;

@@ -98,7 +98,7 @@ class EverySecondStep final : public Scheduler {
     return Step(after.value / 2 * 2 + 2);
   }
   NextMove Next(const SweepView& view) const override {
-    if (view.paused.empty()) return New{};
+    if (view.paused.empty()) return StartNew{};
     return Promote{.trial = view.paused.begin()->first, .reason = {.rule = "toy", .text = "first"}};
   }
   void Observe(const Event&) override {}

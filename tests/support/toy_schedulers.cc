@@ -37,7 +37,7 @@ class Bracket final : public PausingScheduler {
   static constexpr int kSize = 3;
 
   NextMove Next(const SweepView& view) const override {
-    if (view.created < kSize && view.may_create) return New{};
+    if (view.created < kSize && view.may_create) return StartNew{};
     if (promoted_) return Done{"the bracket is complete"};
     if (view.running + view.waiting > 0) return Wait{"the bracket is not full"};
     if (view.paused.empty()) return Done{"nobody has come to the rung"};
@@ -65,7 +65,7 @@ class Bracket final : public PausingScheduler {
 class Stuck final : public PausingScheduler {
  public:
   NextMove Next(const SweepView& view) const override {
-    if (view.created < 2) return New{};
+    if (view.created < 2) return StartNew{};
     return Wait{"there are to be three"};
   }
 };
@@ -84,7 +84,7 @@ class Donors final : public PausingScheduler {
                      .config = Config{{"x", int64_t{999}}},
                      .donor = *retained_.begin()};
     }
-    return New{};
+    return StartNew{};
   }
   const std::set<CheckpointId>& Retained() const override { return retained_; }
   void Observe(const Event& event) override {

@@ -47,9 +47,9 @@ void FrontTable::Offer(sqlite::Transaction& transaction, const std::vector<Objec
               .attempt = fact.attempt.number,
               .step = fact.report.step,
               .values = std::move(values)};
-  const Offered offered = attune::Offer(objectives, std::move(report), entry.now);
-  if (!offered.joined) return;
-  for (const Best& left : offered.left) entry.fresh.erase(PlaceOf(sweep, left));
+  const FrontChange change = attune::AddToFront(objectives, std::move(report), entry.now);
+  if (!change.joined) return;
+  for (const Best& left : change.left) entry.fresh.erase(PlaceOf(sweep, left));
   entry.fresh[PlaceOf(sweep, entry.now.back())] = seq;
   entry.changed = true;
 }

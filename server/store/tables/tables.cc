@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "core/base/mark.h"
+#include "core/base/content_hash.h"
 #include "core/log/event.h"
 
 namespace attune::server {
@@ -305,7 +305,8 @@ std::string ViewsSql() {
 }
 
 int64_t TablesForm() {
-  return static_cast<int64_t>(Mark(TablesSql() + ViewsSql() + std::to_string(kTablesRevision)));
+  return static_cast<int64_t>(
+      ContentHash(TablesSql() + ViewsSql() + std::to_string(kTablesRevision)));
 }
 
 }  // namespace attune::server

@@ -144,7 +144,7 @@ class Idleness final : public Checker {
     int64_t together = 0;
     for (const auto& [name, capacity] : capacities) {
       if (capacity.executor->excluded.contains(sweep.id) ||
-          !Match(gang.required, capacity.executor->labels))
+          !Matches(gang.required, capacity.executor->labels))
         continue;
       int64_t fits = capacity.free.cpus / gang.per_worker.cpus;
       if (gang.per_worker.gpus > 0)
@@ -171,7 +171,7 @@ class Idleness final : public Checker {
     if (const auto* promote = std::get_if<Promote>(&next))
       return "trial " + std::to_string(promote->trial.value) +
              ", which is paused, could be promoted";
-    const bool may_create = std::holds_alternative<New>(next) && MayCreate(sweep) &&
+    const bool may_create = std::holds_alternative<StartNew>(next) && MayCreate(sweep) &&
                             !sweep.thinks && !models_.at(sweep.id).search_waits;
     return may_create ? "a new trial could start" : "";
   }
@@ -201,7 +201,7 @@ class Idleness final : public Checker {
     if (!sweep.stopping) {
       const NextMove next = NextOf(sweep);
       if (std::holds_alternative<Promote>(next)) return;
-      if (std::holds_alternative<New>(next) && MayCreate(sweep)) return;
+      if (std::holds_alternative<StartNew>(next) && MayCreate(sweep)) return;
       reason = "has nothing to start";
     }
     Report("sweep " + ToString(sweep.id) + " " + reason + " and runs nothing, but it does not end");

@@ -33,11 +33,11 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
   if (SaveState(stored.state()) != live)
     findings.Report("the replayed log gives a state that differs from the server's");
   Brain replayed(algorithms, ReachesNobody());
-  std::map<std::pair<SweepId, uint64_t>, EndedPart> ended;  // parts of all sweeps that ever ended
+  std::map<std::pair<SweepId, uint64_t>, EndedSweepData> ended;  // parts of all sweeps that ever ended
   for (const Event& event : world.log()) {
     replayed.Replay(event);
     if (!std::holds_alternative<SweepEnded>(event.fact)) continue;
-    for (EndedPart& part : EndedParts(replayed.state()))
+    for (EndedSweepData& part : AllEndedSweepData(replayed.state()))
       ended.insert({{part.sweep, part.mark}, std::move(part)});
   }
   if (SaveState(replayed.state()) != live)
@@ -48,9 +48,9 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
   if (const Status loaded = restored.Load(world.snapshot()); !loaded.ok())
     return findings.Report("a snapshot cannot be read: " + loaded.error().message);
   for (size_t i = world.snapshot_seq().value; i < world.log().size(); ++i) {
-    if (const auto missing = Lacks(restored.state(), world.log()[i])) {
+    if (const auto missing = MissingData(restored.state(), world.log()[i])) {
       const auto part = ended.find({missing->sweep, missing->mark});
-      if (part == ended.end() || !restored.BringBack(part->second).ok())
+      if (part == ended.end() || !restored.RestoreEndedSweep(part->second).ok())
         return findings.Report("a part that a snapshot refers to, of sweep " +
                                ToString(missing->sweep) + ", does not match the log");
     }

@@ -39,7 +39,7 @@ class CrashingStore final : public server::EventStore {
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override;
   Status SaveSnapshot(const server::Snapshot& snapshot) override;
   Result<std::optional<server::Snapshot>> ReadSnapshot(EventSeq at_most) const override;
-  Result<std::string> ReadEnded(const EndedPart& part) const override {
+  Result<std::string> ReadEnded(const EndedSweepData& part) const override {
     return store_.ReadEnded(part);
   }
   Status Probe() override { return store_.Probe(); }

@@ -135,7 +135,7 @@ void TrainingGangs::Launch(Gang& gang) {
 void TrainingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) {
   const auto found = gangs_.find(attempt);
   if (found == gangs_.end() || reason == gang::CancelReason::kSoon) return;
-  if (reason == gang::CancelReason::kUnwanted || reason == gang::CancelReason::kFallen)
+  if (reason == gang::CancelReason::kUnwanted || reason == gang::CancelReason::kFailedElsewhere)
     return End(found->second, {gang::Outcome::kCancelled, {}});
   if (reason == gang::CancelReason::kLeaving)
     return Fail(found->second, gang::FailureKind::kLease, -1, "its executor was stopped");

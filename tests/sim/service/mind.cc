@@ -121,7 +121,7 @@ class FaultyMind final : public server::Mind {
   // Drops the reasons that keep gangs off an executor.
   void ForgetClosures(const Command& command) {
     auto& mutable_state = const_cast<State&>(state());
-    const auto* health = std::get_if<SayHealth>(&command);
+    const auto* health = std::get_if<ReportHealth>(&command);
     const auto executor = health == nullptr ? mutable_state.executors.end()
                                             : mutable_state.executors.find(health->name);
     if (variant_ == Variant::kForgetsProblems && executor != mutable_state.executors.end())
@@ -149,7 +149,7 @@ class FaultyMind final : public server::Mind {
     for (const auto& [id, sweep] : state().sweeps) {
       for (const auto& [time, number] : sweep.small) {
         const Trial& trial = *sweep.Find(number);
-        if (trial.state == TrialState::kRunning && !trial.yield)
+        if (trial.state == TrialState::kRunning && !trial.yield_verdict)
           facts.push_back(TrialYielding{
               trial.id, Verdict::Resize({.rule = "resize", .text = "deliberate fault"})});
       }

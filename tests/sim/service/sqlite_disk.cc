@@ -40,7 +40,7 @@ class SqliteDisk final : public Disk, private server::EventStore {
   Result<std::optional<server::Snapshot>> ReadSnapshot(EventSeq at_most) const override {
     return store_->ReadSnapshot(at_most);
   }
-  Result<std::string> ReadEnded(const EndedPart& part) const override {
+  Result<std::string> ReadEnded(const EndedSweepData& part) const override {
     return store_->ReadEnded(part);
   }
   Status Probe() override {

@@ -1,6 +1,6 @@
 #include "tests/unit/core/brain_harness.h"
 
-// Who made what happen.
+// Tests for the actors of events.
 namespace attune {
 namespace {
 

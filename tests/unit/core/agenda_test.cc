@@ -16,12 +16,12 @@
 namespace attune {
 namespace {
 
-// Executors that come and go, sweeps of many kinds, and whatever may happen to them.
+// Random commands for executors and for sweeps of many kinds.
 class Town {
  public:
   explicit Town(uint64_t seed) : random_(seed, TrialNumber{}, "test/agenda") {}
 
-  // Something happens.
+  // Executes a random command.
   void Turn() {
     now_ += OneIn(3) ? 0 : Integer(1, 3'000'000);
     if (Grows() && OneIn(3)) return OneIn(2) ? Lose() : Create();
@@ -41,7 +41,7 @@ class Town {
     }
   }
 
-  // What follows, in portions; and what follows of a copy that knows nothing of before.
+  // Advances in portions, and compares with a copy of the state that has a new agenda.
   std::pair<std::string, std::string> Follow() {
     Brain copy(algorithms_, Sees());
     EXPECT_TRUE(copy.Load(SaveState(state())).ok());
@@ -79,7 +79,7 @@ class Town {
     return text;
   }
 
-  // Refusals are no matter.
+  // Ignores errors.
   void Do(const Command& command) {
     const auto done = brain_.Execute(command, Time{now_});
     static_cast<void>(done);
@@ -98,7 +98,7 @@ class Town {
                               : OneIn(2) ? "shared"
                                          : "",
                     .labels = OneIn(2) ? Labels{{"kind", "new"}} : Labels()});
-    brain_.LookAgain();
+    brain_.RecheckReachable();
   }
   void Drain() {
     const std::string name = SomeHost();
@@ -115,7 +115,7 @@ class Town {
       away_.insert(SomeHost());
     } else {
       away_.erase(SomeHost());
-      brain_.LookAgain();
+      brain_.RecheckReachable();
     }
   }
 
@@ -175,13 +175,13 @@ class Town {
     for (const auto& [id, sweep] : state().sweeps) {
       for (const auto& [time, number] : sweep.small) {
         const Trial& trial = *sweep.Find(number);
-        if (trial.yield && trial.yield->kind == VerdictKind::kResize) return true;
+        if (trial.yield_verdict && trial.yield_verdict->kind == VerdictKind::kResize) return true;
       }
     }
     return false;
   }
 
-  // An executor says something about a gang of its.
+  // An executor sends a message about one of its gangs.
   void Say() {
     const Sweep* sweep = SomeSweep();
     if (sweep == nullptr || sweep->live.empty()) return;

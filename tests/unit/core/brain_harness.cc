@@ -67,7 +67,7 @@ TrialState BrainTest::StateOf(uint32_t number) const {
   return Last<TrialEnded>([&](const TrialEnded& fact) { return fact.trial == Id(number); }).state;
 }
 
-SweepEnded BrainTest::Ending() const {
+SweepEnded BrainTest::DescribeEnding() const {
   return Last<SweepEnded>([&](const SweepEnded& fact) { return fact.sweep == id(); });
 }
 

@@ -11,22 +11,22 @@
 
 namespace attune {
 
-// A brain with a hand-ticked clock, one executor of two CPUs, and a log to replay.
+// A brain with a manual clock, one executor with two CPUs, and a log to replay.
 class BrainTest : public ::testing::Test {
  protected:
   BrainTest();
   ~BrainTest() override;
 
-  // What a command leads to at once; nothing may be refused.
+  // Executes a command and returns its facts. The command must succeed.
   std::vector<Event> Do(const Command& command);
   // Why a command is refused.
   Error Refused(const Command& command);
-  // What follows from time alone.
+  // Lets time pass and returns the facts that follow.
   std::vector<Event> Wait(double seconds);
 
   std::vector<Event> Join(const std::string& executor, Resources resources,
                           const std::string& instance = "a");
-  // One that gangs can have a part on, with a data folder of its own unless another is given.
+  // Adds an executor that gangs can span. By default it has a separate data folder.
   std::vector<Event> JoinSpanning(const std::string& executor, Resources resources,
                                   const std::string& folder = "");
   std::vector<Event> JoinWithFolder(const std::string& executor, Resources resources,
@@ -40,13 +40,13 @@ class BrainTest : public ::testing::Test {
   SweepId id() const { return brain.state().last_sweep; }
   TrialId Id(uint32_t number) const { return {id(), TrialNumber(number)}; }
 
-  // Also of what has left the brain.
+  // Also counts trials that have left the state.
   SweepState StateOf(SweepId id) const;
   TrialState StateOf(uint32_t number) const;
-  // How the sweep created last has ended.
-  SweepEnded Ending() const;
+  // The SweepEnded of the newest sweep.
+  SweepEnded DescribeEnding() const;
 
-  // An executor's word about the trial's live attempt.
+  // A message of an executor about the trial's live attempt.
   template <class F>
   std::vector<Event> Tell(uint32_t number, F fact, const std::string& executor = "") {
     const Attempt& live = *trial(number).live;
@@ -55,13 +55,13 @@ class BrainTest : public ::testing::Test {
   }
   std::vector<Event> Report(uint32_t number, int64_t step, double score, bool waits = false);
   std::vector<Event> Save(uint32_t number, int64_t step);
-  // A checkpoint, and the report of its step.
+  // Saves a checkpoint and reports its step.
   std::vector<Event> SaveAndReport(uint32_t number, int64_t step);
   std::string Path(uint32_t number, int64_t step) const;
   std::vector<Event> Fail(uint32_t number, FailureKind kind = FailureKind::kExit);
   std::vector<Event> Finish(uint32_t number);
 
-  // What the store would say of a trial that has ended.
+  // The record of an ended trial, as the store has it.
   TrialRecord RecordOf(uint32_t number, Step last_step,
                        std::vector<KeptCheckpoint> checkpoints = {}) const;
 
@@ -87,7 +87,7 @@ class BrainTest : public ::testing::Test {
   int64_t now = 0;
   const Algorithms algorithms = testing::ToyAlgorithms();
   bool connected = true;
-  Reachable reachable;  // while they are connected; empty: all are
+  Reachable reachable;  // null: all executors are reachable
   Brain brain{algorithms, [this](const std::string& executor) {
                 if (!connected) return Reach(false);
                 return reachable ? reachable(executor) : Reach(true);

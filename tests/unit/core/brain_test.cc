@@ -73,7 +73,7 @@ TEST_F(BrainTest, AStoppedTrialHoldsItsSlotsUntilItsGangHasLeft) {
   Create(testing::ToySpec());
   Report(0, 2, 0.1);
   EXPECT_EQ(StateOf(0), TrialState::kStopped);
-  EXPECT_TRUE(Wanted(trial(0)));
+  EXPECT_TRUE(ShouldRun(trial(0)));
   EXPECT_EQ(sweep().created, 2);
   const auto events = Finish(0);
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kStopped);
@@ -124,7 +124,7 @@ TEST_F(BrainTest, WhatIsLoggedIsRecordedOnceAndChangesNothingElse) {
   Create(testing::ToySpec());
   Report(0, 2, 0.9);
   const Trial before = trial(0);
-  // A metric of the sweep's own, too, and far beyond where a report would be judged.
+  // Logs a metric of the sweep, too, at a step far beyond the next milestone.
   const MetricsLogged logged{.number = 1, .step = 5.5, .metrics = {{"score", 1e9}}};
   EXPECT_THAT(Tell(0, logged), SizeIs(1));
   EXPECT_THAT(Tell(0, logged), IsEmpty()) << "it was said before";
@@ -186,10 +186,11 @@ TEST_F(BrainTest, AProgramThatCannotBeStartedFailsTheSweepAtOnce) {
   Fail(0, FailureKind::kStart);
   EXPECT_EQ(sweep().stopping_as, SweepState::kFailed);
   EXPECT_EQ(StateOf(1), TrialState::kKilled);
-  EXPECT_FALSE(Wanted(trial(1)));
+  EXPECT_FALSE(ShouldRun(trial(1)));
   Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
   EXPECT_EQ(StateOf(id()), SweepState::kFailed);
-  EXPECT_THAT(Ending().reason, HasSubstr("could not be started; trial 0: attempt 1: it broke"));
+  EXPECT_THAT(DescribeEnding().reason,
+              HasSubstr("could not be started; trial 0: attempt 1: it broke"));
 }
 
 TEST_F(BrainTest, ThreeFailedTrialsBeforeAnyReportFailTheSweep) {
@@ -215,7 +216,7 @@ TEST_F(BrainTest, ThreeFailedAttemptsOfSeveralTrialsBeforeAnyReportFailTheSweep)
   EXPECT_EQ(
       sweep().reason,
       "the first 3 attempts failed before anything was reported; trial 0: attempt 2: it broke");
-  // Where it is tried again, all begins anew.
+  // A new attempt counts logged metrics from the start.
   Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
   ASSERT_EQ(StateOf(id()), SweepState::kFailed);
   Do(ReopenTrial{RecordOf(0, Step(0))});
@@ -309,7 +310,8 @@ TEST_F(BrainTest, OneMoreFailedTrialThanAllowedFailsTheSweep) {
   Fail(0);
   EXPECT_EQ(sweep().state, SweepState::kRunning);
   Fail(1);
-  EXPECT_THAT(Ending().reason, HasSubstr("2 trials failed, more than failure.max_failed_trials"));
+  EXPECT_THAT(DescribeEnding().reason,
+              HasSubstr("2 trials failed, more than failure.max_failed_trials"));
 }
 
 TEST_F(BrainTest, AReportWithoutTheMetricFailsTheTrialAndSaysWhatItHas) {
@@ -317,7 +319,7 @@ TEST_F(BrainTest, AReportWithoutTheMetricFailsTheTrialAndSaysWhatItHas) {
   Report(1, 1, 0.9);
   Tell(0, TrialReported{.report = {Step(1), {{"loss", 1.0}, {"acc", 0.1}}}});
   EXPECT_EQ(StateOf(0), TrialState::kFailed);
-  EXPECT_FALSE(Wanted(trial(0)));
+  EXPECT_FALSE(ShouldRun(trial(0)));
   EXPECT_EQ(Last<TrialEnded>([](const TrialEnded&) { return true; }).reason,
             "the report at step 1 has no metric score; it has acc, loss");
   EXPECT_FALSE(sweep().stopping_as) << "others are right";
@@ -385,7 +387,7 @@ TEST_F(BrainTest, KillEndsEveryTrialAndWaitsForItsGang) {
   Create(testing::ToySpec());
   Do(KillSweep{id()});
   EXPECT_EQ(StateOf(0), TrialState::kKilled);
-  EXPECT_THAT(WantedOn(brain.state(), "box"), IsEmpty());
+  EXPECT_THAT(TrialsToRunOn(brain.state(), "box"), IsEmpty());
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
   EXPECT_EQ(StateOf(id()), SweepState::kKilled);

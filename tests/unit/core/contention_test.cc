@@ -141,7 +141,7 @@ TEST_F(Contention, ALargeGangIsNotStarvedBySmallOnes) {
   EXPECT_THAT(brain.Waiting(sweep(small)), HasSubstr("needs 1 GPU"));
 }
 
-// Its slots were left idle until something else happened.
+// A fault left its slots idle until the next event.
 TEST_F(Contention, WhoIsRaisedAboveAReservationStartsAtOnce) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Gangs of two CPUs, on "box" (which comes first where both have room) and "den".
+// Gangs with two CPUs on "box" and "den". If both are free, "box" is used first.
 class Drains : public BrainTest {
  protected:
   static SweepSpec Gangs(int max_trials = 1) {
@@ -25,7 +25,7 @@ class Drains : public BrainTest {
     const Trial* created = sweep().Find(TrialNumber(number));  // once there was a place for it
     return created != nullptr && created->live ? created->live->ranks.front().executor : "";
   }
-  // Rank 0 is at a report that waits, and leaves if it is told to.
+  // Rank 0 sends a report that waits, and leaves if the verdict says so.
   void Yield(uint32_t number, int64_t step) {
     Save(number, step);
     Report(number, step, 0.9, /*waits=*/true);
@@ -105,10 +105,10 @@ TEST_F(Drains, NowAGangSavesAndGoesOnElsewhereAtNoCost) {
 TEST_F(Drains, OfAnExecutorThatEndsWhateverRunsSavesAndLeaves) {
   Create(Gangs());
   Do(LeaveExecutor{"box", Incarnation(99)});
-  EXPECT_FALSE(trial(0).yield) << "an earlier process said that";
+  EXPECT_FALSE(trial(0).yield_verdict) << "an earlier process said that";
   Do(LeaveExecutor{"box", brain.state().executors.at("box").incarnation});
-  ASSERT_TRUE(trial(0).yield) << "though there is no other place for it yet";
-  EXPECT_EQ(trial(0).yield->reason.text,
+  ASSERT_TRUE(trial(0).yield_verdict) << "though there is no other place for it yet";
+  EXPECT_EQ(trial(0).yield_verdict->reason.text,
             "saved and left, to go on elsewhere: executor box is about to end");
   reachable = [](const std::string& name) { return name != "box"; };
   Yield(0, 3);
@@ -145,11 +145,11 @@ TEST_F(Ends, AGangLeavesWhenThereIsNoTimeForTwoMoreReports) {
   ASSERT_EQ(HostOf(0), "short");
   for (int64_t step = 1; step <= 4; ++step) {
     ReportAfter20Seconds(step);
-    EXPECT_FALSE(trial(0).yield) << "at step " << step;
+    EXPECT_FALSE(trial(0).yield_verdict) << "at step " << step;
   }
   ReportAfter20Seconds(5);  // 100 s are left; a minute of them is for leaving
-  ASSERT_TRUE(trial(0).yield);
-  EXPECT_EQ(trial(0).yield->reason.text,
+  ASSERT_TRUE(trial(0).yield_verdict);
+  EXPECT_EQ(trial(0).yield_verdict->reason.text,
             "saved and left, to go on elsewhere: executor short ends in 99 s, and a report takes "
             "20 s");
   Wait(20);
@@ -169,10 +169,10 @@ TEST_F(Ends, OneThatHasNeverHadTheTimeIsTakenAllTheSame) {
   ASSERT_EQ(HostOf(0), "short");
   ReportAfter20Seconds(1);
   ReportAfter20Seconds(2);
-  EXPECT_FALSE(trial(0).yield) << "it would come no further on any such";
+  EXPECT_FALSE(trial(0).yield_verdict) << "it would come no further on any such";
 }
 
-// It crashed: slots were reserved on none.
+// The program crashed because slots were reserved on no executor.
 TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
   Lose("box");
   JoinFor("short", 200);
@@ -189,7 +189,7 @@ TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
   EXPECT_TRUE(sweep(waits).live.empty());
 }
 
-// Its slots were left idle until something else happened.
+// A fault left its slots idle until the next event.
 TEST_F(Ends, WhoTurnsOutNeverToHaveHadTheTimeIsTakenAtOnce) {
   Lose("box");
   JoinFor("short", 75);
@@ -211,7 +211,7 @@ TEST_F(Ends, ASnapshotKeepsIt) {
   JoinFor("short", 200);
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
-  EXPECT_EQ(loaded.executors.at("short").host.lives, Seconds(200));
+  EXPECT_EQ(loaded.executors.at("short").host.lifetime, Seconds(200));
   EXPECT_EQ(loaded.ending, std::set<std::string>{"short"});
 }
 
@@ -225,14 +225,14 @@ TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsLeavesAndHasItFetched) {
   Do(DrainExecutor{"den", "", true});
   Yield(0, 1);
   EXPECT_EQ(HostOf(0), "own");
-  EXPECT_TRUE(FetchedFor(brain.state(), trial(0)));
+  EXPECT_TRUE(CheckpointToFetch(brain.state(), trial(0)));
 }
 
 TEST_F(Drains, WhoHasNoOtherPlaceStaysToItsEnd) {
   Create(Gangs());
   Join("small", {.cpus = 1});
   Do(DrainExecutor{"box", "", true});
-  EXPECT_FALSE(trial(0).yield);
+  EXPECT_FALSE(trial(0).yield_verdict);
 }
 
 TEST_F(Drains, OnASharedFolderItGoesOnBesideIt) {
@@ -254,7 +254,7 @@ TEST_F(Drains, AGangLeavesWithAnyOfItsHosts) {
   Create(spec);
   ASSERT_EQ(trial(0).live->ranks.back().executor, "n2");
   Do(DrainExecutor{"n2", "", true});
-  ASSERT_TRUE(trial(0).yield);
+  ASSERT_TRUE(trial(0).yield_verdict);
   Tell(0, CheckpointSaved{.checkpoint = {Step(1), Path(0, 1), "sha256:"}}, "n1");
   Tell(0, TrialReported{.report = {Step(1), {{"score", 0.9}}, Seconds(0), true}}, "n1");
   Tell(0, AttemptEnded{.outcome = Outcome::kFinished}, "n1");
@@ -268,7 +268,7 @@ TEST_F(Drains, ATrialOfASweepThatEndsIsNotMoved) {
   Create(Gangs(2));
   Do(StopSweep{id()});
   Do(DrainExecutor{"box", "", true});
-  EXPECT_FALSE(trial(0).yield);
+  EXPECT_FALSE(trial(0).yield_verdict);
 }
 
 TEST_F(Drains, ASweepThatIsStoppedMeanwhileLosesNoTrial) {
@@ -287,7 +287,7 @@ TEST_F(Drains, APauseOfTheSweepDoesNotUndoIt) {
   Do(DrainExecutor{"box", "", true});
   Do(PauseSweep{id()});
   Do(ResumeSweep{id()});
-  ASSERT_TRUE(trial(0).yield);
+  ASSERT_TRUE(trial(0).yield_verdict);
   Yield(0, 1);
   EXPECT_EQ(HostOf(0), "den");
 }

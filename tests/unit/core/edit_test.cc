@@ -61,7 +61,7 @@ TEST_F(Edits, TheRowOfAKeySaysWhetherItMayChange) {
   for (const std::string& name : draw.MetricNames()) from.objectives.push_back(Minimise(name));
   ForEachKey<SweepSpec>([&](const auto& row) {
     SweepSpec to = from;
-    while (row.Of(to) == row.Of(from)) draw.Draw(row.key, row.Of(to));
+    while (row.FieldIn(to) == row.FieldIn(from)) draw.Draw(row.key, row.FieldIn(to));
     const auto changes = Changes(from, to);
     ASSERT_EQ(changes.ok(), row.key.editable) << row.key.name;
     if (changes.ok()) {

@@ -27,17 +27,17 @@ class Ended : public BrainTest {
 };
 
 TEST_F(Ended, WhatIsLeftLiesElsewhereAndComesBackForWhatNeedsIt) {
-  const std::vector<EndedPart> parts = EndedParts(brain.state());
+  const std::vector<EndedSweepData> parts = AllEndedSweepData(brain.state());
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_FALSE(parts[0].bytes.empty());
-  brain.LetGoOfEnded();
-  EXPECT_THAT(EndedParts(brain.state()).at(0).bytes, IsEmpty());
-  EXPECT_FALSE(Lacks(brain.state(), CreateSweep{spec_, "text", "another"}));
-  const auto lacking = Lacks(brain.state(), extend_);
+  brain.ReleaseEndedSweeps();
+  EXPECT_THAT(AllEndedSweepData(brain.state()).at(0).bytes, IsEmpty());
+  EXPECT_FALSE(MissingData(brain.state(), CreateSweep{spec_, "text", "another"}));
+  const auto lacking = MissingData(brain.state(), extend_);
   ASSERT_TRUE(lacking);
   EXPECT_TRUE(lacking->Names(parts[0]));
-  ASSERT_TRUE(brain.BringBack(parts[0]).ok());
-  EXPECT_FALSE(Lacks(brain.state(), extend_));
+  ASSERT_TRUE(brain.RestoreEndedSweep(parts[0]).ok());
+  EXPECT_FALSE(MissingData(brain.state(), extend_));
 
   Do(extend_);
   EXPECT_EQ(sweep().created, 2);
@@ -45,17 +45,17 @@ TEST_F(Ended, WhatIsLeftLiesElsewhereAndComesBackForWhatNeedsIt) {
 
 TEST_F(Ended, AReplayFromASnapshotAsksForItWhereTheSweepIsOpenedAgain) {
   const std::string snapshot = SaveState(brain.state());
-  const std::vector<EndedPart> parts = EndedParts(brain.state());
+  const std::vector<EndedSweepData> parts = AllEndedSweepData(brain.state());
   const size_t since = log.size();
   Do(extend_);
   Brain next(algorithms, [](const std::string&) { return true; });
   ASSERT_TRUE(next.Load(snapshot).ok());
   int asked = 0;
   for (size_t i = since; i < log.size(); ++i) {
-    if (const auto lacking = Lacks(next.state(), log[i])) {
+    if (const auto lacking = MissingData(next.state(), log[i])) {
       ++asked;
       ASSERT_TRUE(lacking->Names(parts.at(0)));
-      ASSERT_TRUE(next.BringBack(parts.at(0)).ok());
+      ASSERT_TRUE(next.RestoreEndedSweep(parts.at(0)).ok());
     }
     next.Replay(log[i]);
   }
@@ -64,22 +64,22 @@ TEST_F(Ended, AReplayFromASnapshotAsksForItWhereTheSweepIsOpenedAgain) {
 }
 
 TEST_F(Ended, OtherBytesAreRefused) {
-  EndedPart part = EndedParts(brain.state()).at(0);
-  brain.LetGoOfEnded();
+  EndedSweepData part = AllEndedSweepData(brain.state()).at(0);
+  brain.ReleaseEndedSweeps();
   part.bytes.back() ^= 1;
-  const Status damaged = brain.BringBack(part);
+  const Status damaged = brain.RestoreEndedSweep(part);
   ASSERT_FALSE(damaged.ok());
   EXPECT_EQ(damaged.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(damaged.error().message, HasSubstr("sweep s1 is damaged"));
-  EXPECT_TRUE(Lacks(brain.state(), extend_));
+  EXPECT_TRUE(MissingData(brain.state(), extend_));
 }
 
 TEST_F(Ended, APinSinceTheEndNeedsNothingBack) {
   const PinCheckpoint pin{{{SweepId(1), TrialNumber(0)}, 1, Step(2)}, true};
-  brain.LetGoOfEnded();
-  EXPECT_FALSE(Lacks(brain.state(), pin));
+  brain.ReleaseEndedSweeps();
+  EXPECT_FALSE(MissingData(brain.state(), pin));
   Do(pin);
-  EXPECT_EQ(EndedParts(brain.state()).size(), 1u);
+  EXPECT_EQ(AllEndedSweepData(brain.state()).size(), 1u);
 }
 
 TEST_F(Ended, ADropSinceTheEndLooksAtWhatIsLeft) {
@@ -93,15 +93,15 @@ TEST_F(Ended, ADropSinceTheEndLooksAtWhatIsLeft) {
   ASSERT_EQ(kept.size(), 2u);
   const TrialId id = trial(0).id;
   Finish(0);
-  const std::vector<EndedPart> parts = EndedParts(brain.state());
+  const std::vector<EndedSweepData> parts = AllEndedSweepData(brain.state());
   ASSERT_EQ(parts.size(), 2u);
 
   TrialRecord record = RecordOf(0, Step(2), kept);
   record.id = id;
   const DropCheckpoint best{{id, 1, Step(2)}, record};
-  brain.LetGoOfEnded();
-  ASSERT_TRUE(Lacks(brain.state(), best));
-  ASSERT_TRUE(brain.BringBack(parts[1]).ok());
+  brain.ReleaseEndedSweeps();
+  ASSERT_TRUE(MissingData(brain.state(), best));
+  ASSERT_TRUE(brain.RestoreEndedSweep(parts[1]).ok());
   EXPECT_THAT(Refused(best).message, HasSubstr("the sweep's best result"));
   const DropCheckpoint first{{id, 1, Step(1)}, record};
   ASSERT_NE(Find<CheckpointDropped>(Do(first)), nullptr);
@@ -149,7 +149,7 @@ TEST_F(Deleted, ItIsOfTheLogAloneAndEveryFolderIsToLoseItsFiles) {
     EXPECT_THAT(Refused(command).message, HasSubstr("it was deleted"));
   }
 
-  // Whoever sees the folder may say it, and says it once.
+  // Any executor with the folder may report the removal; only the first report counts.
   EXPECT_EQ(Do(RecordSweepRemoval{SweepId(1), "shared", "right"}).size(), 1u);
   EXPECT_THAT(Removals("shared"), IsEmpty());
   EXPECT_THAT(Do(RecordSweepRemoval{SweepId(1), "shared", "left"}), IsEmpty());

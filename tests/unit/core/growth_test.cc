@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 constexpr double kGrowAfter = 60;
 
-// Hosts of GPUs, and gangs that may be smaller than they would like to be.
+// Hosts with GPUs, and gangs with min_workers.
 class Growth : public BrainTest {
  protected:
   static SweepSpec Elastic(int workers, int min_workers, int max_trials = 1) {
@@ -28,7 +28,7 @@ class Growth : public BrainTest {
   std::vector<Event> Host(const std::string& name, int gpus) {
     return JoinSpanning(name, {.gpus = gpus}, "shared");
   }
-  // Rank 0's executor speaks.
+  // Sends a message from rank 0's executor.
   std::string First(uint32_t number) const { return trial(number).live->ranks.front().executor; }
   std::vector<Event> Report(uint32_t number, int64_t step, double score, bool waits = false) {
     return Tell(number,
@@ -41,10 +41,10 @@ class Growth : public BrainTest {
   }
   size_t Size(uint32_t number) const { return trial(number).live->ranks.size(); }
   bool Grows(uint32_t number) const {
-    return trial(number).yield && trial(number).yield->kind == VerdictKind::kResize;
+    return trial(number).yield_verdict && trial(number).yield_verdict->kind == VerdictKind::kResize;
   }
-  std::string Why(uint32_t number) const { return trial(number).yield->reason.text; }
-  // Two workers of a trial that would have eight, with a checkpoint of step 1, old enough to grow.
+  std::string Why(uint32_t number) const { return trial(number).yield_verdict->reason.text; }
+  // A trial with two of eight workers and a checkpoint of step 1, old enough to grow.
   void StartSmall() {
     Host("a", 2);
     Create(Elastic(8, 2));
@@ -100,7 +100,7 @@ TEST_F(Growth, NeverBeforeTheAttemptIsOldEnough) {
   EXPECT_FALSE(Grows(0));
   const auto due = brain.Due(Time{now});
   ASSERT_TRUE(due);
-  EXPECT_EQ(*due, (Time{trial(0).live->decided.us + static_cast<int64_t>(kGrowAfter * 1e6)}));
+  EXPECT_EQ(*due, (Time{trial(0).live->assigned_at.us + static_cast<int64_t>(kGrowAfter * 1e6)}));
   Wait(kGrowAfter / 2);
   EXPECT_FALSE(Grows(0));
   Wait(kGrowAfter / 2);
@@ -209,7 +209,7 @@ TEST_F(Growth, OneTooLargeForEveryExecutorIsNotWaitedFor) {
   giant.gang = {.workers = 64, .per_worker = {.cpus = 0, .gpus = 1}};
   Create(giant);
   Host("b", 4);
-  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield);
+  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield_verdict);
 }
 
 TEST_F(Growth, OneOfALowerPriorityIsNotWaitedFor) {
@@ -219,7 +219,7 @@ TEST_F(Growth, OneOfALowerPriorityIsNotWaitedFor) {
   large.priority = -1;
   Create(large);
   Host("b", 5);
-  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield);
+  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield_verdict);
 }
 
 TEST_F(Growth, OneGangGrowsAtATime) {
@@ -311,7 +311,7 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsGone) {
   ASSERT_NE(Find<TrialYielding>(events), nullptr);
   EXPECT_EQ(Find<TrialYielding>(events)->verdict.kind, VerdictKind::kContinue);
   EXPECT_THAT(Find<TrialYielding>(events)->verdict.reason.text, HasSubstr("is gone"));
-  EXPECT_FALSE(trial(0).yield);
+  EXPECT_FALSE(trial(0).yield_verdict);
   const auto decided = Report(0, 2, 0.6, true);
   EXPECT_EQ(Find<TrialDecided>(decided)->verdict.kind, VerdictKind::kContinue);
 }
@@ -323,7 +323,7 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenAGangWaits) {
   const SweepId small = id();
   Create(Elastic(6, 6));
   const Trial& grown = *sweep(small).Find(TrialNumber(0));
-  EXPECT_FALSE(grown.yield);
+  EXPECT_FALSE(grown.yield_verdict);
 }
 
 TEST_F(Growth, AnExecutorThatIsAwayTakesNothingBack) {
@@ -345,7 +345,7 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsDrained) {
   EXPECT_TRUE(Grows(0));
 }
 
-// It stayed small until something else happened.
+// A fault kept the gang small until the next event.
 TEST_F(Growth, AGangGrowsOntoAnExecutorOnceThatIsExcludedNoMore) {
   Host("b", 2);
   SweepSpec spec = Elastic(8, 2);
@@ -371,7 +371,7 @@ TEST_F(Growth, OneThatIsToLeaveADrainedExecutorDoesWhateverBecomesOfTheRoom) {
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
   Do(DrainExecutor{"a", "", /*now=*/true});
-  EXPECT_EQ(trial(0).yield->reason.rule, kExecutorDrained);
+  EXPECT_EQ(trial(0).yield_verdict->reason.rule, kExecutorDrained);
   Report(0, 2, 0.6, /*waits=*/true);
   Save(0, 2);
   Finish(0);
@@ -383,7 +383,7 @@ TEST_F(Growth, APauseOfTheSweepGoesFirst) {
   StartSmall();
   Host("b", 4);
   Do(PauseSweep{id()});
-  EXPECT_EQ(trial(0).yield->reason.rule, kSweepPaused);
+  EXPECT_EQ(trial(0).yield_verdict->reason.rule, kSweepPaused);
   Report(0, 2, 0.6, true);
   Save(0, 2);
   Finish(0);
@@ -408,7 +408,7 @@ TEST_F(Growth, ASweepThatIsStoppedLetsItsTrialsFinishAsTheyAre) {
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
   Do(StopSweep{id()});
-  EXPECT_FALSE(trial(0).yield) << "who leaves now would not start again";
+  EXPECT_FALSE(trial(0).yield_verdict) << "who leaves now would not start again";
   Report(0, 2, 0.6, true);
   EXPECT_EQ(StateOf(0), TrialState::kRunning);
 }

@@ -34,7 +34,7 @@ std::vector<TrialResult> Drawn(const SearchSpace& space, uint32_t count,
     Config config;
     for (const size_t place : space.order()) {
       const Parameter& parameter = space.parameters()[place];
-      if (!space.Active(parameter, config)) continue;
+      if (!space.IsActive(parameter, config)) continue;
       RandomStream stream(1, ProposalNumber(i), "test/" + parameter.name);
       config.Set(parameter.name, Draw(parameter.domain, stream));
     }
@@ -43,7 +43,7 @@ std::vector<TrialResult> Drawn(const SearchSpace& space, uint32_t count,
   return results;
 }
 
-std::map<std::string, double> SharesOf(const Importances& importances) {
+std::map<std::string, double> MakeSharedGpuHosts(const Importances& importances) {
   EXPECT_EQ(importances.reason, "");
   std::map<std::string, double> shares;
   double sum = 0;
@@ -59,7 +59,7 @@ std::map<std::string, double> SharesOf(const Importances& importances) {
 
 std::map<std::string, double> Shares(const SearchSpace& space, uint32_t count,
                                      const std::function<double(const Config&)>& loss) {
-  return SharesOf(ImportancesOf(space, Minimise("loss"), Drawn(space, count, loss)));
+  return MakeSharedGpuHosts(ImportancesOf(space, Minimise("loss"), Drawn(space, count, loss)));
 }
 
 SearchSpace Box() {
@@ -98,7 +98,7 @@ TEST(Importance, IsOfTheLargestWhereThatIsTheGoal) {
   for (TrialResult& result : turned) result.metrics["loss"] *= -1;
   const auto highest = ImportancesOf(Box(), Maximise("loss"), results);
   const auto lowest = ImportancesOf(Box(), Minimise("loss"), turned);
-  EXPECT_EQ(SharesOf(highest), SharesOf(lowest));
+  EXPECT_EQ(MakeSharedGpuHosts(highest), MakeSharedGpuHosts(lowest));
   EXPECT_EQ(highest.parameters.front().parameter, "x");
 }
 
@@ -165,13 +165,13 @@ TEST(Importance, WhereTheSearcherWentDoesNotHideWhatItFound) {
     result.config.Set("x", 0.4 + Real(result.config, "x") / 20);
     result.metrics["loss"] = std::abs(Real(result.config, "x") - 0.4);
   }
-  EXPECT_GT(SharesOf(ImportancesOf(Box(), Minimise("loss"), results)).at("x"), 0.7);
+  EXPECT_GT(MakeSharedGpuHosts(ImportancesOf(Box(), Minimise("loss"), results)).at("x"), 0.7);
 }
 
 TEST(Importance, FailedTrialsAreTheWorst) {
   const auto results = Drawn(
       Box(), 300, [](const Config& c) { return Real(c, "x") > -0.8 ? kNaN : Real(c, "z") * 1e-9; });
-  EXPECT_GT(SharesOf(ImportancesOf(Box(), Minimise("loss"), results)).at("x"), 0.5);
+  EXPECT_GT(MakeSharedGpuHosts(ImportancesOf(Box(), Minimise("loss"), results)).at("x"), 0.5);
 }
 
 TEST(Importance, ManyValuesOfAListAreNotImportantByChance) {
@@ -187,7 +187,7 @@ TEST(Importance, ValuesFromBeforeAnEditCountWhereTheyCanBeCompared) {
   const SearchSpace edited({{"x", FloatDomain{.min = 0, .max = 1}},
                             {"y", FloatDomain{.min = -1, .max = 1}},
                             {"z", CategoricalDomain{{Text("new"), Text("newer")}}}});
-  const auto shares = SharesOf(ImportancesOf(edited, Minimise("loss"), results));
+  const auto shares = MakeSharedGpuHosts(ImportancesOf(edited, Minimise("loss"), results));
   EXPECT_GT(shares.at("x"), 0.9);
   EXPECT_EQ(shares.at("z"), 0) << "of the list no trial has a value";
 }
@@ -198,8 +198,8 @@ TEST(Importance, DoesNotChangeWithTheScale) {
   auto stretched = results;
   for (TrialResult& result : stretched)
     result.config.Set("x", std::exp(9 * Real(result.config, "x")));
-  EXPECT_EQ(SharesOf(ImportancesOf(Box(), Minimise("loss"), results)),
-            SharesOf(ImportancesOf(Box(), Minimise("loss"), stretched)));
+  EXPECT_EQ(MakeSharedGpuHosts(ImportancesOf(Box(), Minimise("loss"), results)),
+            MakeSharedGpuHosts(ImportancesOf(Box(), Minimise("loss"), stretched)));
 }
 
 TEST(Importance, FewTrialsHaveNoneAndItSaysSo) {
@@ -223,7 +223,7 @@ TEST(Importance, EqualValuesAreAllAmongTheBest) {
       Drawn(Box(), 200, [](const Config& c) { return Real(c, "x") < 0 ? 0.0 : 1.0; });
   const Importances importances = ImportancesOf(Box(), Minimise("loss"), results);
   EXPECT_GT(importances.best, 80);
-  EXPECT_GT(SharesOf(importances).at("x"), 0.95);
+  EXPECT_GT(MakeSharedGpuHosts(importances).at("x"), 0.95);
 }
 
 }  // namespace

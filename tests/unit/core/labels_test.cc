@@ -10,10 +10,10 @@ using ::testing::HasSubstr;
 
 TEST(Labels, AnyOfTheValuesWillDoAndEveryNameIsNeeded) {
   const Requirements required = {{"gpu", {"a100", "h100"}}, {"zone", {"a"}}};
-  EXPECT_TRUE(Match(required, {{"gpu", "h100"}, {"zone", "a"}, {"more", "x"}}));
-  EXPECT_FALSE(Match(required, {{"gpu", "h100"}}));
-  EXPECT_FALSE(Match(required, {{"gpu", "v100"}, {"zone", "a"}}));
-  EXPECT_TRUE(Match({}, {}));
+  EXPECT_TRUE(Matches(required, {{"gpu", "h100"}, {"zone", "a"}, {"more", "x"}}));
+  EXPECT_FALSE(Matches(required, {{"gpu", "h100"}}));
+  EXPECT_FALSE(Matches(required, {{"gpu", "v100"}, {"zone", "a"}}));
+  EXPECT_TRUE(Matches({}, {}));
   EXPECT_EQ(ToString(required), "gpu=a100 or h100, zone=a");
 }
 
@@ -116,7 +116,7 @@ TEST_F(Labelled, ATrialHasItsCheckpointFetchedFromWhereItsLabelIsNotAnyMore) {
                   .folder = "of new",
                   .labels = {{"gpu", "h100"}}});
   ASSERT_TRUE(trial(0).live);
-  EXPECT_EQ(FetchedFor(brain.state(), trial(0)), (CheckpointId{trial(0).id, 1, Step(1)}));
+  EXPECT_EQ(CheckpointToFetch(brain.state(), trial(0)), (CheckpointId{trial(0).id, 1, Step(1)}));
 }
 
 TEST_F(Labelled, WrongLabelsAreRefused) {

@@ -92,7 +92,7 @@ TEST_F(LogIdentityTest, ACheckpointThatALostPartHasDroppedIsDroppedOnceItsFilesA
   EXPECT_EQ(assigned.resume->step, Step(1));
 }
 
-// An executor sends what it has not been able to say for as long as it takes.
+// An executor repeats unacknowledged facts for as long as necessary.
 TEST_F(LogIdentityTest, ARemovalOfALostPartDoesNotDropACheckpointOfTheSameName) {
   Identify(7);
   Create(testing::ToySpec());
@@ -103,7 +103,7 @@ TEST_F(LogIdentityTest, ARemovalOfALostPartDoesNotDropACheckpointOfTheSameName) 
   EXPECT_NE(Find<CheckpointDropped>(Do(RecordRemoval{saved, "box", LogIdentity(8)})), nullptr);
 }
 
-// Nobody has said which folders "box" and "other" have, so gangs on both read it where it lies.
+// The folders of "box" and "other" are unknown, so gangs on both read the checkpoint at its path.
 TEST_F(LogIdentityTest, ACheckpointOfAnUnknownFolderIsDroppedOnceAnExecutorHasNotFoundIt) {
   Create(testing::ToySpec());
   SaveAndReport(0, 1);
@@ -113,7 +113,7 @@ TEST_F(LogIdentityTest, ACheckpointOfAnUnknownFolderIsDroppedOnceAnExecutorHasNo
   EXPECT_EQ(Find<CheckpointRemoved>(events), nullptr) << "it may still lie on box";
 }
 
-// The log has lost that rank 0 was told to go on beyond its milestone.
+// The log has lost the verdict that let rank 0 continue beyond its milestone.
 TEST_F(LogIdentityTest, AMilestoneInTheLostPartIsJudgedAtTheNextReport) {
   Create(testing::ToySpec());
   ASSERT_EQ(trial(0).milestone, Step(2));

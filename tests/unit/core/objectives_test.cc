@@ -3,7 +3,7 @@
 #include "core/state/retention.h"
 #include "tests/unit/core/brain_harness.h"
 
-// What sweeps with several objectives, or with constraints, do.
+// Sweeps with several objectives or with constraints.
 namespace attune {
 namespace {
 
@@ -15,7 +15,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 class Objectives : public BrainTest {
  protected:
-  // Score is to be large and cost small.
+  // A large score and a small cost are good.
   static SweepSpec Two(StopPolicy stop = {}) {
     SweepSpec spec = testing::ToySpec();
     spec.scheduler.name = "cloner";  // decides nothing about good trials

@@ -137,7 +137,7 @@ TEST_F(OnLog, ASweepThatIsOpenedAgainExcludesNobody) {
   EXPECT_EQ(HostOf(1), "box");
 }
 
-// As a trial that has left memory, whose record does not say whom it avoided.
+// The record of a trial that has left the state does not name the executors that it avoided.
 TEST_F(OnLog, ATrialThatIsOpenedAgainAvoidsNobody) {
   SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
   spec.checkpoint = {.keep_last = 0, .keep_best = 0};

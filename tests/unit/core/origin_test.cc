@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Trial 0 runs on the roomy executor "n1", beside the small "box".
+// Trial 0 runs on the large executor "n1". There is also the small "box".
 class Origins : public BrainTest {
  protected:
   static SweepSpec One() {
@@ -50,8 +50,8 @@ TEST_F(Origins, WhileTheHolderIsFullItIsFetchedElsewhere) {
   JoinWithFolder("n2", {.cpus = 3}, "of n2");
   const Trial& moved = *sweep(first).Find(TrialNumber(0));
   EXPECT_EQ(moved.live->ranks[0].executor, "n2");
-  EXPECT_EQ(FetchedFor(brain.state(), moved), (CheckpointId{moved.id, 1, Step(1)}));
-  EXPECT_EQ(FetchedFor(brain.state(), trial(0)), std::nullopt);
+  EXPECT_EQ(CheckpointToFetch(brain.state(), moved), (CheckpointId{moved.id, 1, Step(1)}));
+  EXPECT_EQ(CheckpointToFetch(brain.state(), trial(0)), std::nullopt);
 }
 
 TEST_F(Origins, ACheckpointWhoseReportHasNotComeIsNoneToGoOnFrom) {
@@ -67,7 +67,7 @@ TEST_F(Origins, ACheckpointWhoseReportHasNotComeIsNoneToGoOnFrom) {
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 2));
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
   SaveAndReport(0, 2);
-  EXPECT_EQ(trial(0).Source()->ref.path, Path(0, 2));
+  EXPECT_EQ(trial(0).ResumeCheckpoint()->ref.path, Path(0, 2));
 }
 
 TEST_F(Origins, WhatCouldNotBeFetchedIsTriedAgainLaterUncharged) {

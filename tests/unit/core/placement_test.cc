@@ -43,10 +43,10 @@ std::vector<RankSlot> Placed(const GangSpec& gang, const std::vector<Host>& host
 
 std::string Refused(const GangSpec& gang, const std::vector<Host>& hosts) {
   EXPECT_TRUE(Placed(gang, hosts).empty());
-  return Shortage(RequestFor(gang), Hosts(hosts));
+  return DescribeShortage(RequestFor(gang), Hosts(hosts));
 }
 
-// "a:0 a:1 b:0": where each rank is, with its local rank.
+// The executor and local rank of each rank: "a:0 a:1 b:0".
 std::string Where(const std::vector<RankSlot>& ranks) {
   std::string text;
   for (const RankSlot& slot : ranks)
@@ -92,17 +92,17 @@ TEST(Placement, EveryRankGetsGpusOfItsOwn) {
   EXPECT_EQ(ranks[2].local_rank, 2);
 }
 
-// Of one worker, which takes so much of a GPU.
+// A request for one worker with this share of a GPU.
 GangSpec Share(int percent, PlacementPolicy placement = PlacementPolicy::kPack) {
   return {.per_worker = {.cpus = 0, .gpus = 1}, .gpu_percent = percent, .placement = placement};
 }
 
-// On which GPU of the host the gang is placed, which it takes; -1: there is no room.
+// Places the gang on the host and returns its GPU; -1: it does not fit.
 int TakeGpu(const GangSpec& gang, Host& host, std::vector<RankSlot>* taken = nullptr) {
   const std::vector<RankSlot> slots = Placed(gang, {host});
   if (slots.empty()) return -1;
   EXPECT_EQ(slots[0].gpu_percent, gang.gpu_percent);
-  Take(slots[0], host);
+  OccupySlot(slots[0], host);
   if (taken != nullptr) taken->push_back(slots[0]);
   return slots[0].gpus[0];
 }
@@ -116,12 +116,12 @@ TEST(Placement, SharesFillTheGpuOfWhichLeastIsLeft) {
               testing::StartsWith("needs 1 GPU:"));
   EXPECT_EQ(TakeGpu(Share(20), host), 0) << "of one that has room for it";
 
-  GiveBack(taken[2], host);
+  ReleaseSlot(taken[2], host);
   EXPECT_EQ(TakeGpu(Share(60), host, &taken), 1);
-  for (const size_t i : {3, 4}) GiveBack(taken[i], host);
+  for (const size_t i : {3, 4}) ReleaseSlot(taken[i], host);
   EXPECT_THAT(host.gpus_free, testing::ElementsAre(1)) << "it is whole again";
   EXPECT_EQ(TakeGpu(Gang(1, {.cpus = 0, .gpus = 1}), host), 1);
-  EXPECT_EQ(WorkersThatFit(RequestFor(Share(10)), Hosts({host})), 0);
+  EXPECT_EQ(CountWorkersThatFit(RequestFor(Share(10)), Hosts({host})), 0);
 }
 
 TEST(Placement, SpreadSharesGoWhereMostIsFree) {
@@ -134,7 +134,7 @@ TEST(Placement, AShareIsOnTheHostThatItFillsBest) {
   Host large = MakeHost("large", 4, 4);
   Host small = MakeHost("small", 4, 1);
   EXPECT_EQ(Placed(Share(50), {large, small})[0].executor, "small");
-  EXPECT_TRUE(Nearest(RequestFor(Share(50)), Hosts({MakeHost("none", 4)})).empty());
+  EXPECT_TRUE(FindNearest(RequestFor(Share(50)), Hosts({MakeHost("none", 4)})).empty());
   TakeGpu(Share(60), small);
   EXPECT_EQ(Placed(Share(50), {large, small})[0].executor, "large");
 }
@@ -182,7 +182,7 @@ TEST(Placement, AGangOfOneHostWaitsForThatAndSpansNone) {
   a.cpus_free = b.cpus_free = 2;
   EXPECT_EQ(Refused(gang, {a, b}), "needs 4 CPUs: a has 2 free, b has 2 free");
   const std::vector<Host> hosts{a, b};
-  EXPECT_EQ(Nearest(RequestFor(gang), Hosts(hosts)), (std::vector<GangPart>{{"a", 4}}));
+  EXPECT_EQ(FindNearest(RequestFor(gang), Hosts(hosts)), (std::vector<GangPart>{{"a", 4}}));
   gang.workers = 9;
   EXPECT_THAT(Refused(gang, {a, b}), ::testing::EndsWith(kTooLarge));
 }
@@ -208,9 +208,9 @@ TEST(Placement, AGangSpansOnlyThoseWithItsLabels) {
   gang.required = {{"zone", {"x"}}};
   EXPECT_EQ(Where(Placed(gang, hosts)), "a:0 a:1 c:0 c:1");
   GangRequest request = RequestFor(gang);
-  request.only = {"b"};
+  request.rank_zero_hosts = {"b"};
   EXPECT_TRUE(Placed(request, hosts).empty()) << "rank 0 would be where the label is not";
-  request.only = {"c"};
+  request.rank_zero_hosts = {"c"};
   EXPECT_EQ(Where(Placed(request, hosts)), "c:0 c:1 a:0 a:1");
 }
 
@@ -253,10 +253,10 @@ TEST(Placement, ThePreferredExecutorIsTakenWhereItHasRoom) {
 
 TEST(Placement, NoOtherExecutorWillDoWhereSomeAreNamed) {
   GangRequest request = Gang(1, 1, {.cpus = 1});
-  request.only = {"b", "d"};
+  request.rank_zero_hosts = {"b", "d"};
   EXPECT_EQ(Where(Placed(request, {MakeHost("a", 8), MakeHost("b", 0), MakeHost("d", 2)})), "d:0");
   EXPECT_EQ(Where(Placed(request, {MakeHost("a", 8), MakeHost("b", 0)})), "");
-  EXPECT_EQ(Shortage(request, Hosts({MakeHost("a", 8)})),
+  EXPECT_EQ(DescribeShortage(request, Hosts({MakeHost("a", 8)})),
             "its checkpoint lies on executor b, which is away");
 }
 
@@ -264,22 +264,22 @@ TEST(Placement, OverSeveralRankZeroIsWhereItHasToBe) {
   const std::vector<Host> hosts = {Spanning(MakeHost("a", 4)), Spanning(MakeHost("b", 1)),
                                    Spanning(MakeHost("c", 2)), MakeHost("d", 2)};
   GangRequest request = Gang(5, 5, {.cpus = 1});
-  request.only = {"c"};
+  request.rank_zero_hosts = {"c"};
   EXPECT_EQ(Where(Placed(request, hosts)), "c:0 c:1 a:0 a:1 a:2");
-  request.only = {"b", "c"};
+  request.rank_zero_hosts = {"b", "c"};
   EXPECT_EQ(Where(Placed(request, hosts)), "c:0 c:1 a:0 a:1 a:2") << "the roomiest of them";
   request.placement = PlacementPolicy::kSpread;
-  request.only = {"b"};
+  request.rank_zero_hosts = {"b"};
   EXPECT_EQ(Where(Placed(request, hosts)), "b:0 a:0 a:1 a:2 a:3");
-  request.only = {"c"};
+  request.rank_zero_hosts = {"c"};
   EXPECT_EQ(Where(Placed(request, hosts)), "c:0 c:1 a:0 a:1 a:2");
-  request.only = {"d"};
+  request.rank_zero_hosts = {"d"};
   EXPECT_EQ(Where(Placed(request, hosts)), "") << "it spans nothing";
-  request.only = {"c"};
+  request.rank_zero_hosts = {"c"};
   std::vector<Host> full = hosts;
   full[2].cpus_free = 0;
   EXPECT_EQ(Where(Placed(request, full)), "");
-  EXPECT_EQ(Shortage(request, Hosts(full)),
+  EXPECT_EQ(DescribeShortage(request, Hosts(full)),
             "needs 5 CPUs: a has 4 free, b has 1 free, c has 0 free");
 }
 
@@ -299,12 +299,13 @@ TEST(Placement, TheNearestIsOneExecutorOrTheFewestThatSpan) {
   a.cpus_free = 1;
   const std::vector<Host> all = {a, b, c};
   const Hosts hosts(all);
-  EXPECT_EQ(Nearest(Gang(3, 3, {.cpus = 1}), hosts), (std::vector<GangPart>{{"b", 3}}));
-  EXPECT_EQ(Nearest(Gang(6, 6, {.cpus = 1}), hosts), (std::vector<GangPart>{{"b", 4}, {"c", 2}}));
-  EXPECT_EQ(Nearest(Gang(11, 11, {.cpus = 1}), hosts), std::vector<GangPart>{});
+  EXPECT_EQ(FindNearest(Gang(3, 3, {.cpus = 1}), hosts), (std::vector<GangPart>{{"b", 3}}));
+  EXPECT_EQ(FindNearest(Gang(6, 6, {.cpus = 1}), hosts),
+            (std::vector<GangPart>{{"b", 4}, {"c", 2}}));
+  EXPECT_EQ(FindNearest(Gang(11, 11, {.cpus = 1}), hosts), std::vector<GangPart>{});
 }
 
-// Against a search that looks at every host.
+// Compares with a search over all hosts.
 TEST(Placement, TheBestHostIsFoundAmongMany) {
   const uint64_t seed = conformance::BaseSeed();
   RandomStream random(seed, TrialNumber{}, "test/placement");
@@ -336,7 +337,7 @@ TEST(Placement, TheBestHostIsFoundAmongMany) {
         if (IsWithin(need, host.Free()) && (best == nullptr || left(host) < left(*best)))
           best = &host;
       }
-      const Host* found = hosts.Best(need, placement);
+      const Host* found = hosts.FindBest(need, placement);
       EXPECT_EQ(found == nullptr ? "" : found->name, best == nullptr ? "" : best->name)
           << "ATTUNE_SEED=" << seed << " round " << round;
     }

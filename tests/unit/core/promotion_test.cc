@@ -2,7 +2,7 @@
 #include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
 
-// What a sweep does with its scheduler's answers to a free slot.
+// How a sweep uses its scheduler's answers for a free slot.
 namespace attune {
 namespace {
 
@@ -90,7 +90,7 @@ TEST_F(PromotionTest, ABracketWaitsForAllThenPromotesTheBestAndIsDone) {
   Report(1, 6, 0.9, /*waits=*/true);
   Finish(1);
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
-  EXPECT_EQ(Ending().reason, "the bracket is complete");
+  EXPECT_EQ(DescribeEnding().reason, "the bracket is complete");
   EXPECT_EQ(StateOf(0), TrialState::kStopped);
   EXPECT_EQ(Audited(), "");
 }
@@ -106,7 +106,7 @@ TEST_F(PromotionTest, ATrialThatIsLostAfterDoneRunsAgain) {
   EXPECT_EQ(Find<AttemptAssigned>(events)->attempt, (AttemptId{Id(1), 3}));
 }
 
-// ---- nothing hangs ------------------------------------------------------------------------------
+// ---- no sweep waits forever ---------------------------------------------------------------------
 
 TEST_F(PromotionTest, WhereTheSchedulerWaitsForNothingThePausedTrialsAndThenTheSweepEnd) {
   Create(SpecOf("stuck", 100));
@@ -115,7 +115,7 @@ TEST_F(PromotionTest, WhereTheSchedulerWaitsForNothingThePausedTrialsAndThenTheS
   Pause(1, 0.9);
   EXPECT_EQ(StateOf(0), TrialState::kStopped);
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
-  EXPECT_THAT(Ending().reason,
+  EXPECT_THAT(DescribeEnding().reason,
               HasSubstr("the scheduler stuck waits while nothing runs that it could wait for"));
   const auto ended = Last<TrialEnded>([&](const TrialEnded& fact) { return fact.trial == Id(0); });
   EXPECT_THAT(ended.reason, HasSubstr("not promoted: the scheduler stuck waits"));

@@ -36,7 +36,7 @@ class UnfitHosts : public BrainTest {
     Report(On(name).value(), 1, 0.9);
   }
   void SayHealthOf(const std::string& name, const std::string& problem) {
-    Do(SayHealth{name, executor(name).incarnation, problem});
+    Do(ReportHealth{name, executor(name).incarnation, problem});
   }
   // Quarantines box for the first time.
   void Break() {
@@ -73,7 +73,7 @@ TEST_F(UnfitHosts, OfAnEarlierProcessAProblemSaysNothing) {
   SayHealthOf("box", "hot");
   Join("box", {.cpus = 2}, "another process");
   EXPECT_EQ(executor("box").problem, "");
-  Do(SayHealth{"box", before, "hot"});
+  Do(ReportHealth{"box", before, "hot"});
   EXPECT_EQ(executor("box").problem, "");
 }
 
@@ -107,7 +107,7 @@ TEST_F(UnfitHosts, WhatGoesWellThereClearsItsRecord) {
   EXPECT_FALSE(executor("box").quarantine);
   FailOn("box");
   EXPECT_TRUE(executor("box").quarantine);
-  EXPECT_EQ(executor("box").luck.times, 1);
+  EXPECT_EQ(executor("box").gang_history.times, 1);
 }
 
 TEST_F(UnfitHosts, AProgramThatFailsEverywhereQuarantinesNoExecutor) {
@@ -154,7 +154,7 @@ TEST_F(UnfitHosts, ASnapshotKeepsAllOfIt) {
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
   EXPECT_EQ(loaded.executors.at("box").quarantine->until, executor("box").quarantine->until);
-  EXPECT_EQ(loaded.executors.at("box").luck.times, 1);
+  EXPECT_EQ(loaded.executors.at("box").gang_history.times, 1);
   EXPECT_EQ(loaded.executors.at("den").problem, "hot");
 }
 

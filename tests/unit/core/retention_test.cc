@@ -19,7 +19,7 @@ class Retention : public BrainTest {
     spec.checkpoint = {.keep_last = keep_last, .keep_best = keep_best};
     return spec;
   }
-  // A checkpoint and the report of its step.
+  // Saves a checkpoint and reports its step.
   std::vector<Event> Train(uint32_t number, int64_t step, double score, bool waits = false) {
     auto events = Save(number, step);
     const auto more = Report(number, step, score, waits);
@@ -60,7 +60,7 @@ TEST_F(Retention, OfATrialThatHasEndedNoneNeedsToStayButTheSweepsBest) {
   EXPECT_THAT(Kept(1), ElementsAre(1));
 }
 
-// As a batch of the conductor's has them: nothing is dropped before its end.
+// Like a batch of the conductor: no checkpoint is dropped before its end.
 TEST_F(Retention, OfAThousandInOneBatchTheNewestAndTheBestStay) {
   Create(Spec(2, 3));
   Train(1, 1, 5);
@@ -140,7 +140,7 @@ TEST_F(Retention, OnRequestACheckpointIsDroppedOnce) {
   EXPECT_THAT(Do(drop), IsEmpty());
 }
 
-// It was recorded anew, and its file was gone.
+// A fault recorded the checkpoint again although its files were gone.
 TEST_F(Retention, WhatWasDroppedAndIsSaidAgainStaysDropped) {
   SweepSpec spec = Spec(1, 0);
   spec.max_step = Step(6);
@@ -220,7 +220,7 @@ TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
   EXPECT_THAT(Kept(0), ElementsAre(6));
 }
 
-// Else the clone would be started from it for ever.
+// Otherwise the clone would start from it again and again.
 TEST_F(Retention, ACloneGoesOnFromItsOwnOnceTheFilesOfADonorThatHasLeftAreGone) {
   Create(Spec(2, 0));
   Train(0, 4, 5);
@@ -243,7 +243,7 @@ TEST_F(Retention, ACloneGoesOnFromItsOwnOnceTheFilesOfADonorThatHasLeftAreGone) 
 TEST_F(Retention, WhatAnAttemptThatLeavesToBecomeACloneSaysAgainIsNoNewReport) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
-  Train(1, 8, 0.1, /*waits=*/true);  // clones trial 0, and is to go on from step 4
+  Train(1, 8, 0.1, /*waits=*/true);  // clones trial 0, and must resume from step 4
   EXPECT_THAT(Report(1, 7, 0.1), IsEmpty());
   EXPECT_THAT(Report(1, 8, 0.1, /*waits=*/true), IsEmpty());
 }

@@ -3,7 +3,7 @@
 #include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
 
-// What a sweep does with its searcher's answers.
+// How a sweep uses its searcher's answers.
 namespace attune {
 namespace {
 
@@ -18,7 +18,7 @@ class SearchTest : public BrainTest {
   }
   int64_t X(uint32_t number) const { return std::get<int64_t>(*trial(number).config.Find("x")); }
 
-  // The first thing that the audit says of the whole log; empty: nothing.
+  // The first message of the audit of the whole log; empty: none.
   std::string Audited() const { return AuditedBy(algorithms); }
   std::string AuditedBy(const Algorithms& known) const {
     Auditor auditor(known);
@@ -106,7 +106,7 @@ TEST_F(SearchTest, AWaitLeavesTheSlotsToTheNextSweep) {
 TEST_F(SearchTest, ASearcherThatWaitsForNothingIsExhaustedAndTheSweepSaysSo) {
   Create(SpecOf("idle"));
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
-  EXPECT_THAT(Ending().reason, HasSubstr("the searcher idle waits while nothing runs"));
+  EXPECT_THAT(DescribeEnding().reason, HasSubstr("the searcher idle waits while nothing runs"));
   EXPECT_EQ(Audited(), "");
 }
 
@@ -144,7 +144,7 @@ TEST_F(SearchTest, TheAuditNamesAnEndOfTheSearchThatIsNone) {
 
 class ThinkingTest : public SearchTest {
  protected:
-  // What a thread would have thought of by now.
+  // Computes all due proposals, like the server's thread.
   std::vector<Event> Think() {
     std::vector<Event> events;
     for (const Thought& thought : brain.Thoughts()) {

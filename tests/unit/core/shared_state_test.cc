@@ -7,7 +7,7 @@
 namespace attune {
 namespace {
 
-// Sweeps that are deleted, and what their events leave in the state of the others.
+// Deleted sweeps, and the effects of their events on the rest of the state.
 class SharedStateOfSweeps : public BrainTest {
  protected:
   static SweepSpec Gangs(int gpus, int max_trials = 1) {
@@ -62,12 +62,12 @@ TEST_F(SharedStateOfSweeps, EpochsLuckAndTheReservationStay) {
   ASSERT_TRUE(brain.state().reservation);
   ASSERT_EQ(brain.state().reservation->sweep, large);
   ASSERT_EQ(brain.state().reservation->since, brain.state().last_epoch);
-  ASSERT_NE(brain.state().executors.at("gpus").luck, Luck{});
+  ASSERT_NE(brain.state().executors.at("gpus").gang_history, GangHistory{});
 
   const Executor before = brain.state().executors.at("gpus");
   const Epoch last_epoch = brain.state().last_epoch;
   Delete(gone);
-  EXPECT_EQ(brain.state().executors.at("gpus").luck, before.luck);
+  EXPECT_EQ(brain.state().executors.at("gpus").gang_history, before.gang_history);
   EXPECT_EQ(brain.state().last_epoch, last_epoch);
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
   End(other);
@@ -148,7 +148,7 @@ TEST_F(SharedStateOfSweeps, ChangesOfRecordsStayKnownAsFarBack) {
   for (int i = 0; i < 200; ++i) SetPinned(gone, 2, i % 2 == 0);
   Delete(gone);
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
-  // As it would be without the deletion: who looked too long ago has to look again.
+  // As without the deletion: a record that was read too long ago is out of date.
   EXPECT_EQ(Refused(DeleteSweep{stays, seen}).code, ErrorCode::kConflict);
   Do(DeleteSweep{stays, seen_later});
 }

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Some of everything that a state can hold.
+// A state with some data in every field.
 class Snapshot : public BrainTest {
  protected:
   Snapshot() {
@@ -32,7 +32,7 @@ class Snapshot : public BrainTest {
     Save(0, 2);
     Report(0, 2, 0.5);  // paused by the scheduler
     Report(1, 1, 0.9);
-    Do(PauseSweep{id()});  // and one that yields
+    Do(PauseSweep{id()});  // and a trial that must yield
     Do(EnqueueTrial{id(), {{"x", int64_t{3}}, {"z", true}}, "another key"});
   }
 };
@@ -97,7 +97,7 @@ TEST_F(Audit, NamesAProposalThatTheSearcherDidNotMake) {
   EXPECT_THAT(*fault, HasSubstr("counting proposes x=1"));
 }
 
-// It may not be noticed, but must not end the program.
+// LoadState may accept damaged bytes, but must not crash.
 TEST_F(Audit, SurvivesALogWithAnyOfItsEventsMissing) {
   int noticed = 0;
   for (size_t missing = 0; missing < log.size(); ++missing) {

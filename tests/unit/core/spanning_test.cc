@@ -25,15 +25,15 @@ class Spanning : public BrainTest {
   int Free(const std::string& executor) const {
     return brain.state().executors.at(executor).host.cpus_free;
   }
-  std::vector<std::string> Wanted(const std::string& executor) const {
+  std::vector<std::string> ShouldRun(const std::string& executor) const {
     std::vector<std::string> wanted;
-    for (const Trial* each : WantedOn(brain.state(), executor))
+    for (const Trial* each : TrialsToRunOn(brain.state(), executor))
       wanted.push_back(ToString(each->live->id));
     return wanted;
   }
   std::vector<std::string> Unwanted(const std::string& executor) const {
     std::vector<std::string> unwanted;
-    for (const Trial* each : UnwantedOn(brain.state(), executor))
+    for (const Trial* each : TrialsToEndOn(brain.state(), executor))
       unwanted.push_back(ToString(each->live->id));
     return unwanted;
   }
@@ -65,8 +65,8 @@ TEST_F(Spanning, AGangTooLargeForOneIsPlacedOverSeveral) {
   EXPECT_EQ(ranks[3].local_rank, 1);
   EXPECT_EQ(Free("a"), 0);
   EXPECT_EQ(Free("b"), 0);
-  EXPECT_THAT(Wanted("a"), ElementsAre("s1/0.1"));
-  EXPECT_THAT(Wanted("b"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(ShouldRun("a"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(ShouldRun("b"), ElementsAre("s1/0.1"));
 }
 
 TEST_F(Spanning, ThePartThatHasEndedFreesItsOwnSlotsOnly) {
@@ -77,8 +77,8 @@ TEST_F(Spanning, ThePartThatHasEndedFreesItsOwnSlotsOnly) {
   EXPECT_EQ(Free("b"), 2);
   EXPECT_EQ(Free("a"), 0);
   EXPECT_EQ(sweep().used.cpus, 2);
-  EXPECT_THAT(Wanted("a"), ElementsAre("s1/0.1")) << "the rest ends by itself";
-  EXPECT_THAT(Wanted("b"), ElementsAre());
+  EXPECT_THAT(ShouldRun("a"), ElementsAre("s1/0.1")) << "the rest ends by itself";
+  EXPECT_THAT(ShouldRun("b"), ElementsAre());
   EndPart("b", Outcome::kFinished);  // said again
   EndPart("a", Outcome::kFinished);
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
@@ -88,7 +88,7 @@ TEST_F(Spanning, TheFirstFailureIsTheAttemptsAndTheOtherPartsAreTornDown) {
   Create(Wide());
   EndPart("b", Outcome::kFailed, "it broke");
   EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
-  EXPECT_THAT(Wanted("a"), ElementsAre());
+  EXPECT_THAT(ShouldRun("a"), ElementsAre());
   EXPECT_EQ(trial(0).failures, 0) << "not before the gang has left";
   const auto events = EndPart("a", Outcome::kKilled);
   ASSERT_NE(Find<AttemptEnded>(events), nullptr);
@@ -147,7 +147,7 @@ TEST_F(Spanning, WhatLeavesBehindRankZeroThatWasToldToLeaveHasNotFailed) {
   Create(spec);
   Tell(0, TrialReported{.report = {.step = Step(1), .metrics = {{"score", 1.0}}, .waits = true}},
        "a");
-  EXPECT_THAT(Wanted("b"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(ShouldRun("b"), ElementsAre("s1/0.1"));
   EndPart("a", Outcome::kFinished);
   EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1")) << "it knows no verdict and would train on";
   const auto events = EndPart("b", Outcome::kFailed, "its peer is gone");
@@ -237,7 +237,7 @@ TEST_F(Spanning, AKilledGangEndsWithItsLastPart) {
   EXPECT_EQ(Free("a"), 2);
   EXPECT_NE(brain.state().Find(id()), nullptr);
   EndPart("b", Outcome::kKilled);
-  EXPECT_EQ(Ending().state, SweepState::kCompleted);
+  EXPECT_EQ(DescribeEnding().state, SweepState::kCompleted);
 }
 
 TEST_F(Spanning, EnoughExecutorsAreReservedForAGangThatSpans) {

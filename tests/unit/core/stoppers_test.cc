@@ -32,7 +32,7 @@ TEST_F(Stoppers, AReachedTargetLetsEveryTrialLeaveAtItsNextReport) {
     Finish(number);
   }
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
-  EXPECT_THAT(Ending().reason, HasSubstr("the target was reached"));
+  EXPECT_THAT(DescribeEnding().reason, HasSubstr("the target was reached"));
 }
 
 TEST_F(Stoppers, TheReasonNamesTheFirstReportThatReachedTheTarget) {
@@ -134,10 +134,10 @@ TEST_F(Stoppers, TheTrainingTimeOfATrialGoesOnOverItsAttempts) {
   Tell(0, TrialReported{.report = {Step(1), {{"score", 2.0}}, Seconds(6)}});
   Fail(0);
   Tell(0, TrialReported{.report = {Step(2), {{"score", 2.0}}, Seconds(3)}});
-  EXPECT_FALSE(trial(0).yield);
+  EXPECT_FALSE(trial(0).yield_verdict);
   Tell(0, TrialReported{.report = {Step(3), {{"score", 2.0}}, Seconds(4)}});
-  ASSERT_TRUE(trial(0).yield);
-  EXPECT_THAT(trial(0).yield->reason.text, HasSubstr("it has trained for 10 s"));
+  ASSERT_TRUE(trial(0).yield_verdict);
+  EXPECT_THAT(trial(0).yield_verdict->reason.text, HasSubstr("it has trained for 10 s"));
 }
 
 TEST_F(Stoppers, ATrialThatAPersonAskedForIsSparedByTheSweepsLimits) {
@@ -145,8 +145,8 @@ TEST_F(Stoppers, ATrialThatAPersonAskedForIsSparedByTheSweepsLimits) {
   Do(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{5}}}});
   Finish(0);
   Report(1, 1, 0.95);
-  EXPECT_TRUE(trial(1).yield);
-  EXPECT_FALSE(trial(2).yield);
+  EXPECT_TRUE(trial(1).yield_verdict);
+  EXPECT_FALSE(trial(2).yield_verdict);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ TEST_F(SweepStates, APausedSweepStartsNothingAndAsksItsTrialsToYield) {
   Create(testing::ToySpec());
   Do(PauseSweep{id()});
   EXPECT_EQ(sweep().state, SweepState::kPaused);
-  ASSERT_TRUE(trial(0).yield);
-  EXPECT_EQ(trial(0).yield->kind, VerdictKind::kPause);
+  ASSERT_TRUE(trial(0).yield_verdict);
+  EXPECT_EQ(trial(0).yield_verdict->kind, VerdictKind::kPause);
   Finish(1);
   EXPECT_EQ(sweep().created, 2);
 }
@@ -44,7 +44,7 @@ TEST_F(SweepStates, AResumedSweepGoesOnFromTheCheckpointsOfThePause) {
   ASSERT_NE(Find<AttemptAssigned>(events), nullptr);
   EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, Path(0, 1));
   EXPECT_EQ(trial(0).failures, 0);
-  EXPECT_FALSE(trial(1).yield);
+  EXPECT_FALSE(trial(1).yield_verdict);
 }
 
 TEST_F(SweepStates, AResumeOvertakesATrialThatIsStillLeaving) {
@@ -79,7 +79,7 @@ TEST_F(SweepStates, ATrialThatTheSchedulerPausedStaysPausedWhenTheSweepIsResumed
   Create(spec);
   Do(PauseSweep{id()});
   Report(0, 2, 0.5, true);
-  EXPECT_FALSE(trial(0).held);
+  EXPECT_FALSE(trial(0).paused_with_sweep);
 }
 
 TEST_F(SweepStates, ARankThatWaitsAtAStepItReportedBeforeGetsItsAnswer) {

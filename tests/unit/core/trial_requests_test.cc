@@ -60,7 +60,7 @@ TEST_F(TrialRequests, TheSameKeyEnqueuesOnce) {
 TEST_F(TrialRequests, AKilledTrialMakesRoomForTheNext) {
   Create(testing::ToySpec());
   Do(KillTrial{Id(0)});
-  EXPECT_FALSE(Wanted(trial(0)));
+  EXPECT_FALSE(ShouldRun(trial(0)));
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   EXPECT_EQ(sweep().created, 3);
   EXPECT_EQ(Refused(KillTrial{Id(0)}).code, ErrorCode::kConflict);
@@ -87,7 +87,7 @@ TEST_F(TrialRequests, AFailedTrialIsTriedAgainWithItsRestartsCountedAnew) {
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
-// Its history would have a gap.
+// Otherwise its history would lack a report.
 TEST_F(TrialRequests, ATrialThatIsTriedAgainGoesOnFromNoCheckpointWhoseReportNeverCame) {
   Create(testing::ToySpec());
   SaveAndReport(0, 1);
@@ -100,7 +100,7 @@ TEST_F(TrialRequests, ATrialThatIsTriedAgainGoesOnFromNoCheckpointWhoseReportNev
       .attempt = 1, .ref = {Step(2), Path(0, 2), ""}, .executor = "box", .pinned = true};
   Do(ReopenTrial{RecordOf(0, Step(1), {reported, pinned})});
   ASSERT_EQ(trial(0).checkpoints.size(), 2u);
-  EXPECT_EQ(trial(0).Newest()->ref.step, Step(1));
+  EXPECT_EQ(trial(0).NewestCheckpoint()->ref.step, Step(1));
 }
 
 TEST_F(TrialRequests, ATrialOfAStoppedSweepRunsAloneAndTheSweepIsStoppedAgain) {

@@ -31,7 +31,7 @@ class TrialStoppers : public BrainTest {
     const auto* decided = Find<TrialDecided>(events);
     return decided == nullptr ? Verdict{} : decided->verdict;
   }
-  // The step at which the trial is stopped, of values at steps 1, 2, …; 0: at none.
+  // The step at which a trial with these values at steps 1, 2, … is stopped; 0: never.
   int64_t StoppedAt(const std::vector<double>& values) {
     int64_t step = 0;
     for (const double value : values) {
@@ -106,7 +106,7 @@ TEST_F(TrialStoppers, AThresholdWaitsForItsGracePeriod) {
 TEST_F(TrialStoppers, AReportThatDoesNotWaitLetsTheTrialYield) {
   Create(Spec({.thresholds = {{.metric = "score", .at_least = 0.9}}}));
   Report(0, 1, 0.95);
-  ASSERT_TRUE(trial(0).yield);
+  ASSERT_TRUE(trial(0).yield_verdict);
   EXPECT_EQ(Judged(2, 0.5).kind, VerdictKind::kStop) << "though it has fallen since";
   EXPECT_EQ(StateOf(0), TrialState::kStopped);
 }

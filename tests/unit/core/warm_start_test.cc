@@ -37,7 +37,7 @@ std::vector<uint32_t> Trials(const WarmStart& start) {
 
 std::string Refusal(const SweepSpec& spec, const SweepSpec& earlier,
                     std::vector<TrialResult> results) {
-  const auto start = TakeFrom(spec, kOld, earlier, std::move(results));
+  const auto start = TakeResults(spec, kOld, earlier, std::move(results));
   return start.ok() ? "" : start.error().message;
 }
 
@@ -48,7 +48,7 @@ TEST(WarmStart, RanksThoseOutsideOfAConstraintBehindTheOthers) {
   results[1].metrics["latency"] = 5;
   SweepSpec spec = Of({Lr(1)});
   spec.constraints = {{.metric = "latency", .max = 10}};
-  const WarmStart start = TakeFrom(spec, kOld, Of({Lr(1)}), results).value();
+  const WarmStart start = TakeResults(spec, kOld, Of({Lr(1)}), results).value();
   EXPECT_EQ(Trials(start), (std::vector<uint32_t>{1, 2, 0, 3}));
 }
 
@@ -62,7 +62,7 @@ TEST(WarmStart, RanksCompletedOnesThenWhoCameFurtherThenFailedOnes) {
   broken.complete = false;
   broken.failed = true;
   broken.step = Step(20);
-  const WarmStart start = TakeFrom(Of({Lr(1)}), kOld, Of({Lr(1)}), results).value();
+  const WarmStart start = TakeResults(Of({Lr(1)}), kOld, Of({Lr(1)}), results).value();
   EXPECT_EQ(Trials(start), (std::vector<uint32_t>{1, 0, 3, 2, 4, 5}));
   EXPECT_EQ(start.taken.front().rank, 0.5 / 6);
   EXPECT_EQ(start.taken.back().rank, 5.5 / 6);
@@ -72,7 +72,7 @@ TEST(WarmStart, RanksCompletedOnesThenWhoCameFurtherThenFailedOnes) {
 TEST(WarmStart, RanksTheLargestFirstWhereTheMetricIsMaximised) {
   const SweepSpec spec = Of({Lr(1)}, Maximise("loss"));
   const WarmStart start =
-      TakeFrom(spec, kOld, spec, {Done(0, 0.1, 0.5), Done(1, 0.2, 0.9)}).value();
+      TakeResults(spec, kOld, spec, {Done(0, 0.1, 0.5), Done(1, 0.2, 0.9)}).value();
   EXPECT_EQ(Trials(start), (std::vector<uint32_t>{1, 0}));
 }
 
@@ -96,7 +96,7 @@ TEST(WarmStart, RanksFrontAfterFrontBySeveralMetrics) {
       DoneOfTwo(3, 0, 0),   // an end
       DoneOfTwo(4, 9, 10),  // the other one, which is nearer to the rest
   };
-  const WarmStart start = TakeFrom(OfTwo(), kOld, OfTwo(), results).value();
+  const WarmStart start = TakeResults(OfTwo(), kOld, OfTwo(), results).value();
   EXPECT_EQ(Trials(start), (std::vector<uint32_t>{2, 1, 3, 4, 0}));
   EXPECT_EQ(start.taken.front().rank, 0.5 / 5);
 }
@@ -106,8 +106,8 @@ TEST(WarmStart, ByTheEarlierOnesOwnOrderOfMetricsNothingChanges) {
   std::swap(earlier.objectives[0], earlier.objectives[1]);
   const std::vector<TrialResult> results{DoneOfTwo(0, 1, 3), DoneOfTwo(1, 2, 9),
                                          DoneOfTwo(2, 0, 0)};
-  EXPECT_EQ(TakeFrom(OfTwo(), kOld, earlier, results).value(),
-            TakeFrom(OfTwo(), kOld, OfTwo(), results).value());
+  EXPECT_EQ(TakeResults(OfTwo(), kOld, earlier, results).value(),
+            TakeResults(OfTwo(), kOld, OfTwo(), results).value());
 }
 
 TEST(WarmStart, OfSeveralMetricsCutShortOnesComeLaterAndWhoLacksOneHasFailed) {
@@ -117,7 +117,7 @@ TEST(WarmStart, OfSeveralMetricsCutShortOnesComeLaterAndWhoLacksOneHasFailed) {
   results[1].step = results[3].step = Step(7);
   results[2].step = Step(8);
   results[5].metrics.erase("speed");
-  const WarmStart start = TakeFrom(OfTwo(), kOld, OfTwo(), results).value();
+  const WarmStart start = TakeResults(OfTwo(), kOld, OfTwo(), results).value();
   EXPECT_EQ(Trials(start), (std::vector<uint32_t>{4, 2, 1, 3, 0, 5}));
 }
 
@@ -134,8 +134,8 @@ TEST(WarmStart, NamesTheMetricThatTheEarlierSweepDoesNotImprove) {
 }
 
 TEST(WarmStart, LeavesOutWhatLiesOutsideAndCountsIt) {
-  const WarmStart start = TakeFrom(Of({Lr(0.25)}), kOld, Of({Lr(1)}),
-                                   {Done(0, 0.1, 1), Done(1, 0.25, 2), Done(2, 0.26, 3)})
+  const WarmStart start = TakeResults(Of({Lr(0.25)}), kOld, Of({Lr(1)}),
+                                      {Done(0, 0.1, 1), Done(1, 0.25, 2), Done(2, 0.26, 3)})
                               .value();
   EXPECT_EQ(Trials(start), (std::vector<uint32_t>{0, 1}));
   EXPECT_EQ(start.text, "2 of 3 results of s3; 1 outside of lr");
@@ -144,7 +144,7 @@ TEST(WarmStart, LeavesOutWhatLiesOutsideAndCountsIt) {
 TEST(WarmStart, DrawsWhatTheEarlierSweepLackedAlikeEachTime) {
   const SweepSpec spec = Of({Lr(1), {"width", IntDomain{.min = 1, .max = 1'000'000}, {}}});
   const auto take = [&] {
-    return TakeFrom(spec, kOld, Of({Lr(1)}), {Done(0, 0.1, 1), Done(1, 0.2, 2)}).value();
+    return TakeResults(spec, kOld, Of({Lr(1)}), {Done(0, 0.1, 1), Done(1, 0.2, 2)}).value();
   };
   const WarmStart start = take();
   EXPECT_EQ(start, take());
@@ -161,7 +161,7 @@ TEST(WarmStart, LeavesOutParametersThatAreNoLongerThereAndFollowsConditions) {
   TrialResult old = Done(0, 0.1, 1);
   old.config.Set("optimizer", std::string("sgd"));
   old.config.Set("depth", int64_t{3});
-  const WarmStart start = TakeFrom(spec, kOld, Of({Lr(1)}), {old}).value();
+  const WarmStart start = TakeResults(spec, kOld, Of({Lr(1)}), {old}).value();
   const Config& config = start.taken.front().config;
   EXPECT_EQ(spec.space.Resolve(config).value(), config);
 }
@@ -169,12 +169,12 @@ TEST(WarmStart, LeavesOutParametersThatAreNoLongerThereAndFollowsConditions) {
 TEST(WarmStart, TakesNoMoreThanTheBoundSpreadOverTheRanks) {
   std::vector<TrialResult> results;
   for (uint32_t i = 0; i < 2 * kMostPrior; ++i) results.push_back(Done(i, 0.5, i));
-  const WarmStart start = TakeFrom(Of({Lr(1)}), kOld, Of({Lr(1)}), results).value();
+  const WarmStart start = TakeResults(Of({Lr(1)}), kOld, Of({Lr(1)}), results).value();
   ASSERT_EQ(start.taken.size(), kMostPrior);
   EXPECT_EQ(Trials(start)[1], 2u);
   EXPECT_EQ(start.text, "1000 of 2000 results of s3, from the best to the worst");
   results.resize(kMostPrior);
-  EXPECT_EQ(TakeFrom(Of({Lr(1)}), kOld, Of({Lr(1)}), results)->taken.size(), kMostPrior);
+  EXPECT_EQ(TakeResults(Of({Lr(1)}), kOld, Of({Lr(1)}), results)->taken.size(), kMostPrior);
 }
 
 TEST(WarmStart, SaysWhyASweepCannotBeBegunWith) {

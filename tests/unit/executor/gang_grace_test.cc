@@ -174,7 +174,7 @@ TEST_F(GangGrace, OtherRanksOfAFailedGangHaveNone) {
 
 TEST_F(GangGrace, APartOfAGangThatFailedOnAnotherHostHasNone) {
   const GangSpec spec = Start(PlainWorker({"trap:saved", "progress:0", "hang"}), kLong);
-  EXPECT_EQ(Cancel(spec, CancelReason::kFallen).outcome, Outcome::kCancelled);
+  EXPECT_EQ(Cancel(spec, CancelReason::kFailedElsewhere).outcome, Outcome::kCancelled);
   EXPECT_FALSE(Told("saved"));
 }
 

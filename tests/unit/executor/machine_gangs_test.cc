@@ -348,9 +348,9 @@ TEST_F(MachineTest, GangsThatHaveFallenElsewhereAreToldSo) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   v1::ToExecutor without = Wanting({});
-  *without.mutable_desired()->add_fallen() = Trial(0).attempt();
+  *without.mutable_desired()->add_failed_elsewhere() = Trial(0).attempt();
   Receive(without);
-  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kFallen)));
+  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kFailedElsewhere)));
 }
 
 TEST_F(MachineTest, SupersededTearsDownAndIsDoneWhenItsGangsAreGone) {

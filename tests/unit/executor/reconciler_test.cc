@@ -161,7 +161,7 @@ TEST_F(ReconcilerTest, AGangThatHasFallenOnAnotherHostIsAborted) {
   v1::Desired desired;
   desired.set_revision(2);
   for (const v1::Assignment& each : {On(0, 1), On(1, 2)}) *desired.add_unwanted() = each.attempt();
-  *desired.add_fallen() = On(1, 2).attempt();
+  *desired.add_failed_elsewhere() = On(1, 2).attempt();
   reconciler_.Want(desired);
   const auto actions = Reconcile();
   EXPECT_THAT(actions.cancel, ElementsAre(Id(0, 1)));

@@ -97,7 +97,7 @@ TEST(HyperBand, FollowsThePaper) {
   EXPECT_EQ(sweep.verdict().reason.rung, Step(2));
   EXPECT_EQ(sweep.NextMilestone({3, 2}), 0);  // it is trained to max
   EXPECT_EQ(sweep.Promoted(), std::nullopt);  // trials 0 and 1 have lost
-  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next()));
+  EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next()));
 
   EXPECT_EQ(sweep.NextMilestone({4, 0}), 2);  // of the next bracket, with one rung
   EXPECT_THAT(sweep.Report({4, 2}, 0.3).verdict(), Pauses());
@@ -160,7 +160,7 @@ TEST(HyperBand, APausedTrialThatEndsKeepsItsPlace) {
 TEST(HyperBand, WhereNoMoreTrialsComeTheBestOfThoseThatDidGoOn) {
   SchedulerHarness sweep(Small());
   sweep.Report({0, 1}, 0.5).Report({1, 1}, 0.9);
-  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next(true)));
+  EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next(true)));
   EXPECT_THAT(sweep.Promoted(false), Optional(1u));  // one of two
   EXPECT_THAT(sweep.promotion().text, HasSubstr("of which the best goes on"));
   EXPECT_TRUE(std::holds_alternative<Wait>(sweep.Next(false, 1)));
@@ -284,7 +284,7 @@ TEST(HyperBand, AgreesWithTheDefinitionOverRandomSweeps) {
           const uint32_t trial = promote->trial.value;
           passed.insert({trial, at.at(trial)});
           running[trial] = at.at(trial);
-        } else if (std::holds_alternative<New>(move) && created < most) {
+        } else if (std::holds_alternative<StartNew>(move) && created < most) {
           sweep.Create(created);
           running[created++] = 0;
         } else {

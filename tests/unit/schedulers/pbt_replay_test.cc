@@ -32,7 +32,7 @@ TEST(PbtReplay, PausesAtTheStepsOfItsScheduleAndGoesOnWithTheNextConfiguration) 
   ASSERT_TRUE(std::holds_alternative<Promote>(move));
   EXPECT_EQ(std::get<Promote>(move).config, Lr(0.2));
   EXPECT_FALSE(std::get<Promote>(move).donor);
-  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next()));
+  EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next()));
 }
 
 TEST(PbtReplay, AReportThatPassesSeveralStepsGoesOnWithTheLast) {

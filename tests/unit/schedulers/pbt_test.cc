@@ -221,10 +221,10 @@ TEST(Pbt, WhereOthersWaitForASlotTrialsTakeTurns) {
   EXPECT_EQ(sweep.text(),
             "paused at step 2: accuracy 0.5 is rank 1 of 1 in the population; others wait for its "
             "slot");
-  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next()));
+  EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next()));
   sweep.Create(2);
   EXPECT_THAT(sweep.Report({1, 2}, 0.6).verdict(), Pauses());
-  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next()));
+  EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next()));
   sweep.Create(3);
   EXPECT_THAT(sweep.Report({2, 2}, 0.7).verdict(), Pauses());
   EXPECT_THAT(sweep.Promoted(), Optional(0u));
@@ -256,7 +256,7 @@ TEST(Pbt, WhoFailsIsReplacedAndWhoCompletesIsNot) {
   Begin(sweep);
   EXPECT_TRUE(std::holds_alternative<Wait>(sweep.Next(true, 4)));
   sweep.End(0, TrialState::kFailed);
-  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next(true, 3)));
+  EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next(true, 3)));
   sweep.Create(4);
   for (uint32_t trial = 1; trial < 5; ++trial) sweep.End(trial, TrialState::kCompleted);
   const NextMove done = sweep.Next(true);

@@ -128,7 +128,7 @@ TEST(AshaPromotion, WhatIsNotFiniteIsStoppedAndCountsAsWorst) {
 TEST(AshaPromotion, WithoutAnotherTrialTheSweepIsDoneOnceNothingRuns) {
   SchedulerHarness sweep(Promoting());
   sweep.Report({0, 1}, 0.5);
-  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next(true)));
+  EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next(true)));
   EXPECT_TRUE(std::holds_alternative<Wait>(sweep.Next(false, 1)));
   const NextMove done = sweep.Next(false);
   ASSERT_TRUE(std::holds_alternative<Done>(done));

@@ -20,11 +20,11 @@ SweepSpec SpecOf(size_t objectives) {
   return spec;
 }
 
-std::vector<uint32_t> Best(const Record& record, size_t count, Within within) {
+std::vector<uint32_t> Best(const Record& record, size_t count, FrontOrder order) {
   std::vector<uint32_t> trials(record.size());
   std::iota(trials.begin(), trials.end(), 0u);
   std::ranges::sort(trials, [&](uint32_t a, uint32_t b) { return record.Better(a, b); });
-  return BestOf(record, trials, count, within);
+  return BestOf(record, trials, count, order);
 }
 
 class Fronts : public testing::Test {
@@ -47,14 +47,14 @@ TEST_F(Fronts, WhoIsNotDominatedComesFirst) {
   Done({2, 2});
   Done({1, 1});
   Done({3, 3});
-  EXPECT_THAT(Best(record_, 3, Within::kHypervolume), ElementsAre(1, 0, 2));
+  EXPECT_THAT(Best(record_, 3, FrontOrder::kHypervolume), ElementsAre(1, 0, 2));
 }
 
 TEST_F(Fronts, OfEqualOnesTheLaterIsInTheNextFront) {
   Done({1, 1});
   Done({1, 1});
   Done({0, 2});
-  EXPECT_THAT(Best(record_, 3, Within::kCrowding), ElementsAre(2, 0, 1));
+  EXPECT_THAT(Best(record_, 3, FrontOrder::kCrowding), ElementsAre(2, 0, 1));
 }
 
 // Scaled: (0, 1), (0.1, 0.4), (0.5, 0.3), (1, 0). Alone they add (0.1·0.1), (0.4·0.6), (0.5·0.1)
@@ -64,7 +64,7 @@ TEST_F(Fronts, WithinAFrontWhoAddsMostVolumeComesFirst) {
   Done({1, 4});
   Done({5, 3});
   Done({10, 0});
-  EXPECT_THAT(Best(record_, 4, Within::kHypervolume), ElementsAre(1, 2, 3, 0));
+  EXPECT_THAT(Best(record_, 4, FrontOrder::kHypervolume), ElementsAre(1, 2, 3, 0));
 }
 
 TEST_F(Fronts, ByCrowdingTheEndsComeFirstAndTheCrowdedLast) {
@@ -73,7 +73,7 @@ TEST_F(Fronts, ByCrowdingTheEndsComeFirstAndTheCrowdedLast) {
   Done({2, 8});
   Done({6, 3});
   Done({10, 0});
-  EXPECT_THAT(Best(record_, 5, Within::kCrowding), ElementsAre(0, 4, 3, 2, 1));
+  EXPECT_THAT(Best(record_, 5, FrontOrder::kCrowding), ElementsAre(0, 4, 3, 2, 1));
 }
 
 TEST_F(Fronts, WhoWasCutShortOrFailedComesAfterAllThatCompleted) {
@@ -81,14 +81,14 @@ TEST_F(Fronts, WhoWasCutShortOrFailedComesAfterAllThatCompleted) {
   Done({0, 0}, TrialState::kStopped);
   Done({5, 5});
   Done({6, 6});
-  EXPECT_THAT(Best(record_, 4, Within::kHypervolume), ElementsAre(2, 3, 1, 0));
+  EXPECT_THAT(Best(record_, 4, FrontOrder::kHypervolume), ElementsAre(2, 3, 1, 0));
 }
 
 TEST_F(Fronts, NumbersAsLargeAsTheyGoAreFine) {
   Done({1e308, -1e308});
   Done({-1e308, 1e308});
   Done({0, 0});
-  EXPECT_THAT(Best(record_, 3, Within::kCrowding), ElementsAre(1, 0, 2));
+  EXPECT_THAT(Best(record_, 3, FrontOrder::kCrowding), ElementsAre(1, 0, 2));
 }
 
 class ThreeObjectives : public Fronts {
@@ -102,7 +102,7 @@ TEST_F(ThreeObjectives, WhoIsAloneInAnObjectiveAddsMost) {
   Done({1, 0.05, 0.9});
   Done({1, 1, 0});
   // The second shares nearly all of what it has with the third.
-  EXPECT_EQ(Best(record_, 4, Within::kHypervolume).back(), 1u);
+  EXPECT_EQ(Best(record_, 4, FrontOrder::kHypervolume).back(), 1u);
 }
 
 }  // namespace

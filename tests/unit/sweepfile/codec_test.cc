@@ -229,7 +229,7 @@ TEST(Codec, SpaceWithFaultsIsCorruptAndNoCrash) {
 TEST(ResolvedYaml, ReadsBackAsTheSameSpec) {
   SweepSpec spec = FullSpec();
   spec.program.environment = {{"Z", "1"}, {"A", ""}, {"yes", "no"}};
-  // Numbers of one choice are of one type in a file.
+  // All numbers of a choice have the same type in a file.
   std::vector<Parameter> parameters = spec.space.parameters();
   parameters[1].when[0].any_of = {Value("no"), Value("1")};
   parameters[2].domain =

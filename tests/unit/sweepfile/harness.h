@@ -20,14 +20,14 @@ inline ParseOptions Options() {
 
 inline Parsed Parse(std::string_view text) { return ParseSweep(text, Options()); }
 
-// Every fault as a person sees it, a line each.
+// All faults as a user sees them, one line each.
 inline std::string FaultLines(const Parsed& parsed) {
   std::string text;
   for (const Fault& fault : parsed.faults) text += FormatFault("sweep.yaml", fault) + "\n";
   return text;
 }
 
-// A file that is right but for `lines`, which come after its first four.
+// A valid file of four lines, followed by `lines`.
 inline std::string With(std::string_view lines) {
   return "command: [train]\n"
          "metric: {name: loss, mode: min}\n"
@@ -36,7 +36,7 @@ inline std::string With(std::string_view lines) {
          std::string(lines);
 }
 
-// A file whose parameters are `lines`, which begin in line 5.
+// A valid file with `lines` as its parameters; they begin in line 5.
 inline std::string WithParameters(std::string_view lines) {
   return "command: [train]\n"
          "metric: {name: loss, mode: min}\n"
@@ -45,7 +45,7 @@ inline std::string WithParameters(std::string_view lines) {
          std::string(lines);
 }
 
-// The spec of a file that must be right.
+// The spec of a file. The file must be valid.
 inline SweepSpec Spec(std::string_view text) {
   Parsed parsed = Parse(text);
   EXPECT_EQ(FaultLines(parsed), "") << text;

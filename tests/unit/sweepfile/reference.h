@@ -4,7 +4,7 @@
 
 namespace attune::sweepfile {
 
-// The tables stand between these lines of docs/reference/sweep-file.md.
+// The lines of docs/reference/sweep-file.md before and after the tables.
 inline constexpr std::string_view kReferenceBegin = "<!-- keys: begin -->\n";
 inline constexpr std::string_view kReferenceEnd = "<!-- keys: end -->";
 

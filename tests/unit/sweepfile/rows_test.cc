@@ -29,7 +29,7 @@ SearchSpace DrawSpace(testing::MemberDraw& draw) {
   return SearchSpace(std::move(parameters));
 }
 
-// What the rows cannot know: values that do not go together become some that do.
+// Replaces values that exclude each other, which the rows cannot express.
 void Reconcile(testing::MemberDraw& draw, SweepSpec& spec) {
   spec.program.command.insert(spec.program.command.begin(), "/bin/train");
   spec.program.working_directory = "/home/" + spec.program.working_directory;
@@ -98,7 +98,7 @@ void DrawSearch(testing::MemberDraw& draw, SweepSpec& spec) {
 void ForgetProgram(SweepSpec& spec) {
   const SweepSpec none;
   ForEachKey<SweepSpec>([&](const auto& row) {
-    if (row.key.of_program) row.Of(spec) = row.Of(none);
+    if (row.key.of_program) row.FieldIn(spec) = row.FieldIn(none);
   });
   spec.gang = none.gang;
 }
@@ -122,8 +122,9 @@ TEST(Rows, EveryKeyComesBackFromYamlJsonAndBytes) {
   std::map<std::string, int> changed;
   for (int i = 0; i < kSpecs; ++i) {
     const SweepSpec spec = DrawSpec(draw);
-    ForEachKey<SweepSpec>(
-        [&](const auto& row) { changed[row.key.name] += row.Of(spec) == row.Of(initial) ? 0 : 1; });
+    ForEachKey<SweepSpec>([&](const auto& row) {
+      changed[row.key.name] += row.FieldIn(spec) == row.FieldIn(initial) ? 0 : 1;
+    });
 
     const std::string yaml = ResolvedYaml(spec);
     const Parsed parsed = Parse(yaml);

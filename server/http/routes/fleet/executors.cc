@@ -38,7 +38,7 @@ Response Executors::Drain(const Request& request, const Target& target) {
     const auto executor = brain.state().executors.find(target.executor);
     if (executor == brain.state().executors.end()) return;
     for (const auto& [epoch, id] : executor->second.attempts) {
-      const auto& yield = brain.state().Find(id)->yield;
+      const auto& yield = brain.state().Find(id)->yield_verdict;
       ++running;
       leaving += yield && yield->kind == VerdictKind::kPause ? 1 : 0;
     }

@@ -78,7 +78,7 @@ Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
     }
     auto results = reader_.Results(from);
     if (!results.ok()) return results.error();
-    auto start = TakeFrom(spec, from, earlier->spec, std::move(results).value());
+    auto start = TakeResults(spec, from, earlier->spec, std::move(results).value());
     if (!start.ok()) return start.error();
     starts.push_back(std::move(start).value());
   }

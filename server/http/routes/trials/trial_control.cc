@@ -72,7 +72,8 @@ Response Trials::Reopen(const Request& request, const Target& target, Step until
   Step source{0};
   backend_.Look([&](const Brain& brain) {
     const Trial* trial = brain.state().Find(target.trial);
-    if (trial != nullptr && trial->Source() != nullptr) source = trial->Source()->ref.step;
+    if (trial != nullptr && trial->ResumeCheckpoint() != nullptr)
+      source = trial->ResumeCheckpoint()->ref.step;
   });
   std::string effect = source.value > 0 ? "it will go on from step " + std::to_string(source.value)
                                         : "it will start from the beginning";

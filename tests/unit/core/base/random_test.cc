@@ -25,7 +25,7 @@ TEST(Philox, GivesThePublishedAnswers) {
               ElementsAre(0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1));
 }
 
-// Golden: a change here changes every sweep that anyone repeats by its seed.
+// Golden numbers: a change here changes every sweep that a user repeats with its seed.
 TEST(RandomStream, DrawsNeverChangeBetweenReleases) {
   RandomStream bits(7, TrialNumber(3), "random/lr");
   EXPECT_EQ(bits.Bits(), 0x2082bd06ab0c17e8u);
@@ -68,7 +68,7 @@ TEST(RandomStream, UniformLiesInTheHalfOpenInterval) {
 }
 
 TEST(RandomStream, UniformNeverRoundsUpToTheEnd) {
-  const double high = std::nextafter(1.0, 2.0);  // nothing lies between 1 and high
+  const double high = std::nextafter(1.0, 2.0);  // no double lies between 1 and high
   RandomStream stream(1, TrialNumber(0), "test");
   for (int i = 0; i < 100; ++i) ASSERT_EQ(stream.Uniform(1.0, high), 1.0);
 }
@@ -95,8 +95,8 @@ TEST(RandomStream, IntegerCoversTheWholeType) {
   EXPECT_NEAR(negative, 500, 80);
 }
 
-// Of three parts of 2^64 the modulo would prefer some; a range of 3·2^62 shows it at once, because
-// the lowest third would come twice as often.
+// A plain modulo would be biased. A range of 3·2^62 shows it clearly, because the lowest third
+// would appear twice as often.
 TEST(RandomStream, IntegerHasNoModuloBias) {
   const int64_t third = int64_t{1} << 62;
   RandomStream stream(1, TrialNumber(0), "test");

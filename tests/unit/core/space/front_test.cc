@@ -29,21 +29,21 @@ std::vector<uint32_t> Trials(const Front& front) {
 
 TEST(Front, KeepsWhatNoOtherDominates) {
   Front front;
-  EXPECT_TRUE(Offer(kBoth, Report(0, {0.8, 20}), front).joined);
-  EXPECT_TRUE(Offer(kBoth, Report(1, {0.9, 30}), front).joined);
-  EXPECT_FALSE(Offer(kBoth, Report(2, {0.8, 25}), front).joined);
-  EXPECT_TRUE(Offer(kBoth, Report(3, {0.7, 10}), front).joined);
+  EXPECT_TRUE(AddToFront(kBoth, Report(0, {0.8, 20}), front).joined);
+  EXPECT_TRUE(AddToFront(kBoth, Report(1, {0.9, 30}), front).joined);
+  EXPECT_FALSE(AddToFront(kBoth, Report(2, {0.8, 25}), front).joined);
+  EXPECT_TRUE(AddToFront(kBoth, Report(3, {0.7, 10}), front).joined);
   EXPECT_THAT(Trials(front), ElementsAre(0, 1, 3));
 
-  const Offered offered = Offer(kBoth, Report(4, {0.85, 10}), front);
-  EXPECT_THAT(Trials(offered.left), ElementsAre(0, 3));
+  const FrontChange change = AddToFront(kBoth, Report(4, {0.85, 10}), front);
+  EXPECT_THAT(Trials(change.left), ElementsAre(0, 3));
   EXPECT_THAT(Trials(front), ElementsAre(1, 4));
 }
 
 TEST(Front, OfEqualReportsTheFirstStays) {
   Front front;
-  Offer(kBoth, Report(5, {0.8, 20}), front);
-  EXPECT_FALSE(Offer(kBoth, Report(1, {0.8, 20}), front).joined);
+  AddToFront(kBoth, Report(5, {0.8, 20}), front);
+  EXPECT_FALSE(AddToFront(kBoth, Report(1, {0.8, 20}), front).joined);
   EXPECT_THAT(Trials(front), ElementsAre(5));
 }
 
@@ -51,7 +51,7 @@ TEST(Front, OfOneObjectiveIsTheBestReport) {
   const std::vector<Objective> one = {Minimise("loss")};
   Front front;
   for (uint32_t trial = 0; trial < 5; ++trial)
-    Offer(one, Report(trial, {std::fabs(2.0 - trial)}), front);
+    AddToFront(one, Report(trial, {std::fabs(2.0 - trial)}), front);
   EXPECT_THAT(Trials(front), ElementsAre(2));
   EXPECT_EQ(First(one, front)->trial, TrialNumber(2));
   EXPECT_EQ(First(one, {}), nullptr);
@@ -61,7 +61,7 @@ TEST(Front, IsBoundedAndKeepsTheBestInEachObjective) {
   Front front;
   for (uint32_t trial = 0; trial < 3 * kMaxFront; ++trial) {
     const double accuracy = trial * 1e-3;
-    Offer(kBoth, Report(trial, {accuracy, accuracy * accuracy}), front);
+    AddToFront(kBoth, Report(trial, {accuracy, accuracy * accuracy}), front);
     EXPECT_LE(front.size(), kMaxFront);
   }
   EXPECT_EQ(front.size(), kMaxFront);
@@ -74,7 +74,7 @@ TEST(Front, AFullOneIsTheSameForTheSameReports) {
     Front front;
     for (uint32_t trial = 0; trial < 2 * kMaxFront; ++trial) {
       const double accuracy = (trial * 37 % 211) * 1e-3;
-      Offer(kBoth, Report(trial, {accuracy, accuracy}), front);
+      AddToFront(kBoth, Report(trial, {accuracy, accuracy}), front);
     }
     return front;
   };

@@ -17,17 +17,17 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(NondominatedSort, GoesFrontAfterFrontUntilThereAreEnough) {
   const std::vector<double> losses{0, 2, 1, 1, 1, 3, 2, 0, 2, 2};
-  EXPECT_THAT(NondominatedSort(losses, 2, 5, Within::kHypervolume), ElementsAre(1, 0, 3, 2, 4));
-  EXPECT_THAT(NondominatedSort(losses, 2, 2, Within::kHypervolume), ElementsAre(1, 0));
-  EXPECT_THAT(NondominatedSort({}, 2, 2, Within::kHypervolume), ElementsAre());
+  EXPECT_THAT(NondominatedSort(losses, 2, 5, FrontOrder::kHypervolume), ElementsAre(1, 0, 3, 2, 4));
+  EXPECT_THAT(NondominatedSort(losses, 2, 2, FrontOrder::kHypervolume), ElementsAre(1, 0));
+  EXPECT_THAT(NondominatedSort({}, 2, 2, FrontOrder::kHypervolume), ElementsAre());
 }
 
-// As where one metric follows from the other.
+// One metric determines the other.
 TEST(NondominatedSort, OfAHundredThousandRowsEachMayBeAFrontOfItsOwn) {
   constexpr uint32_t kRows = 100'000;
   std::vector<double> losses;
   for (uint32_t row = 0; row < kRows; ++row) losses.insert(losses.end(), {row / 2.0, row / 3.0});
-  const auto sorted = NondominatedSort(losses, 2, kRows, Within::kHypervolume);
+  const auto sorted = NondominatedSort(losses, 2, kRows, FrontOrder::kHypervolume);
   EXPECT_EQ(sorted.size(), kRows);
   EXPECT_TRUE(std::ranges::is_sorted(sorted));
 }

@@ -12,8 +12,8 @@ using ::testing::ElementsAre;
 
 Value Text(const char* text) { return std::string(text); }
 
-// momentum exists for sgd, nesterov where momentum is at least 0.5; both stand before what decides
-// about them.
+// momentum exists for sgd, and nesterov if momentum is at least 0.5. Both come before their parents
+// in the file.
 SearchSpace Space() {
   return SearchSpace({
       {"nesterov", CategoricalDomain{{true, false}}, {{.parent = "momentum", .at_least = 0.5}}},
@@ -35,20 +35,20 @@ TEST(SearchSpace, FindsAParameterByName) {
 
 TEST(SearchSpace, AParameterWithoutConditionsIsAlwaysActive) {
   const SearchSpace space = Space();
-  EXPECT_TRUE(space.Active(*space.Find("optimizer"), {}));
+  EXPECT_TRUE(space.IsActive(*space.Find("optimizer"), Config{}));
 }
 
 TEST(SearchSpace, AParameterIsActiveWhileItsParentHasTheValue) {
   const SearchSpace space = Space();
   const Parameter& momentum = *space.Find("momentum");
-  EXPECT_TRUE(space.Active(momentum, {{"optimizer", Text("sgd")}}));
-  EXPECT_FALSE(space.Active(momentum, {{"optimizer", Text("adamw")}}));
+  EXPECT_TRUE(space.IsActive(momentum, {{"optimizer", Text("sgd")}}));
+  EXPECT_FALSE(space.IsActive(momentum, {{"optimizer", Text("adamw")}}));
 }
 
 TEST(SearchSpace, AnAbsentParentHidesItsChildren) {
   const SearchSpace space = Space();
-  EXPECT_FALSE(space.Active(*space.Find("momentum"), {}));
-  EXPECT_FALSE(space.Active(*space.Find("nesterov"), {{"optimizer", Text("adamw")}}));
+  EXPECT_FALSE(space.IsActive(*space.Find("momentum"), Config{}));
+  EXPECT_FALSE(space.IsActive(*space.Find("nesterov"), {{"optimizer", Text("adamw")}}));
 }
 
 TEST(SearchSpace, BoundsOfAConditionAreIncluded) {
@@ -57,10 +57,10 @@ TEST(SearchSpace, BoundsOfAConditionAreIncluded) {
       {"skip", ConstantDomain{true}, {{.parent = "layers", .at_least = 4, .at_most = 6}}},
   });
   const Parameter& skip = *space.Find("skip");
-  EXPECT_FALSE(space.Active(skip, {{"layers", int64_t{3}}}));
-  EXPECT_TRUE(space.Active(skip, {{"layers", int64_t{4}}}));
-  EXPECT_TRUE(space.Active(skip, {{"layers", int64_t{6}}}));
-  EXPECT_FALSE(space.Active(skip, {{"layers", int64_t{7}}}));
+  EXPECT_FALSE(space.IsActive(skip, {{"layers", int64_t{3}}}));
+  EXPECT_TRUE(space.IsActive(skip, {{"layers", int64_t{4}}}));
+  EXPECT_TRUE(space.IsActive(skip, {{"layers", int64_t{6}}}));
+  EXPECT_FALSE(space.IsActive(skip, {{"layers", int64_t{7}}}));
 }
 
 TEST(SearchSpace, AllConditionsMustHold) {
@@ -69,8 +69,8 @@ TEST(SearchSpace, AllConditionsMustHold) {
       {"b", CategoricalDomain{{true, false}}},
       {"c", ConstantDomain{int64_t{1}}, {{"a", {true}}, {"b", {true}}}},
   });
-  EXPECT_TRUE(space.Active(*space.Find("c"), {{"a", true}, {"b", true}}));
-  EXPECT_FALSE(space.Active(*space.Find("c"), {{"a", true}, {"b", false}}));
+  EXPECT_TRUE(space.IsActive(*space.Find("c"), {{"a", true}, {"b", true}}));
+  EXPECT_FALSE(space.IsActive(*space.Find("c"), {{"a", true}, {"b", false}}));
 }
 
 TEST(SearchSpace, ResolveFillsConstantsAndKeepsTheFilesOrder) {

@@ -37,7 +37,7 @@ class FrailStore final : public EventStore {
   Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override {
     return kept.ReadSnapshot(at_most);
   }
-  Result<std::string> ReadEnded(const EndedPart& part) const override {
+  Result<std::string> ReadEnded(const EndedSweepData& part) const override {
     return kept.ReadEnded(part);
   }
   Status Probe() override {

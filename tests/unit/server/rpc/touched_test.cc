@@ -108,8 +108,8 @@ TEST_F(TouchedTest, TheRestOfAGangIsToldThatItHasFallen) {
                 "d"});
   const v1::Desired fallen = ToDesired(brain.state(), "e");
   ASSERT_EQ(fallen.unwanted_size(), 1);
-  ASSERT_EQ(fallen.fallen_size(), 1);
-  EXPECT_EQ(fallen.fallen(0).epoch(), fallen.unwanted(0).epoch());
+  ASSERT_EQ(fallen.failed_elsewhere_size(), 1);
+  EXPECT_EQ(fallen.failed_elsewhere(0).epoch(), fallen.unwanted(0).epoch());
 }
 
 TEST_F(TouchedTest, WhatAPersonKillsHasNotFallen) {
@@ -118,7 +118,7 @@ TEST_F(TouchedTest, WhatAPersonKillsHasNotFallen) {
   Do(KillSweep{SweepId(1)});
   const v1::Desired killed = ToDesired(brain.state(), host);
   EXPECT_EQ(killed.unwanted_size(), 1);
-  EXPECT_EQ(killed.fallen_size(), 0);
+  EXPECT_EQ(killed.failed_elsewhere_size(), 0);
 }
 
 TEST_F(TouchedTest, ProgramsGetSecretsAsVariables) {
@@ -141,7 +141,7 @@ TEST_F(TouchedTest, ADeletedSweepTouchesAllUntilItIsRemoved) {
   const SweepId sweep = brain.state().last_sweep;
   Do(KillSweep{sweep});
   for (const auto& [name, executor] : brain.state().executors) {
-    for (const Trial* trial : UnwantedOn(brain.state(), name)) {
+    for (const Trial* trial : TrialsToEndOn(brain.state(), name)) {
       const AttemptEnded ended{.attempt = trial->live->id, .outcome = Outcome::kKilled};
       Do(RecordFact{trial->live->epoch, ended, name});
     }

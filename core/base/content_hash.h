@@ -5,8 +5,8 @@
 
 namespace attune {
 
-// Names bytes by their content (FNV-1a).
-constexpr uint64_t Mark(std::string_view bytes) {
+// A hash of the bytes that identifies their content (FNV-1a, 64 bits).
+constexpr uint64_t ContentHash(std::string_view bytes) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char byte : bytes) {
     hash ^= static_cast<unsigned char>(byte);
