@@ -221,7 +221,7 @@ struct Server::Parts {
   }
 
   bool MayJoin(const std::string& token) const {
-    if (SameSecret(token, folder.token())) return true;
+    if (SecretsMatch(token, folder.token())) return true;
     const auto known = named_tokens.Find(token);
     return known.ok() && *known && (*known)->role != Role::kViewer;
   }

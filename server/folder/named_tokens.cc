@@ -153,7 +153,7 @@ Result<std::optional<NamedToken>> NamedTokens::FindDigest(const std::string& dig
     }
   }
   for (const NamedToken& token : known_)
-    if (SameSecret(digest, token.sha256)) return std::optional(token);
+    if (SecretsMatch(digest, token.sha256)) return std::optional(token);
   if (!read.ok()) return read.error();
   return std::optional<NamedToken>();
 }

@@ -189,7 +189,7 @@ bool Access::KnownHost(std::string_view name) const {
 }
 
 Result<std::optional<NamedToken>> Access::Known(std::string_view secret) const {
-  if (SameSecret(secret, options_.secret)) return std::optional(admin_);
+  if (SecretsMatch(secret, options_.secret)) return std::optional(admin_);
   if (options_.others == nullptr || secret.empty()) return std::optional<NamedToken>();
   return options_.others->Find(secret);
 }
@@ -199,7 +199,7 @@ Result<std::optional<NamedToken>> Access::OfSession(std::string_view secret) con
   if (!session.ok()) return session.error();
   if (!*session) return std::optional<NamedToken>();
   const std::string& digest = (*session)->token_sha256;
-  if (SameSecret(digest, admin_.sha256)) return std::optional(admin_);
+  if (SecretsMatch(digest, admin_.sha256)) return std::optional(admin_);
   if (options_.others == nullptr) return std::optional<NamedToken>();
   return options_.others->FindDigest(digest);
 }

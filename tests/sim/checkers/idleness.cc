@@ -93,7 +93,7 @@ class Idleness final : public Checker {
       Rests(sweep);
       if (sweep.spec.External() || !MayStart(sweep)) continue;
       if (!rooms) rooms = Rooms();
-      if (rooms->empty() || !HasRoom(sweep, *rooms)) continue;
+      if (rooms->empty() || !HasFreeSpace(sweep, *rooms)) continue;
       if (const std::string what = Could(sweep, now); !what.empty())
         Find("there is room for a gang of sweep " + ToString(id) + ", and " + what);
     }
@@ -134,7 +134,7 @@ class Idleness final : public Checker {
     return since != nullptr && *since < *undisturbed_since_;
   }
 
-  static bool HasRoom(const SweepBook& sweep, const std::map<std::string, Room>& rooms) {
+  static bool HasFreeSpace(const SweepBook& sweep, const std::map<std::string, Room>& rooms) {
     const GangSpec& gang = sweep.spec.gang;
     const int64_t least = gang.min_workers > 0 ? gang.min_workers : gang.workers;
     int64_t together = 0;
