@@ -165,7 +165,7 @@ void ExecutorService::RecordEnds(std::vector<Command> facts) {
   conductor_.RecordEnds(std::move(facts));
 }
 
-void ExecutorService::Post(Look look) {
+void ExecutorService::Post(StateReader look) {
   conductor_.Post([this, look = std::move(look)](const Brain& brain) {
     std::lock_guard lock(mutex_);
     look(brain);

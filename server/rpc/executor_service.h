@@ -121,8 +121,8 @@ class ExecutorService final : public v1::Executors::CallbackService,
   void Submit(Command command, Done done) override;
   void Record(std::vector<Command> facts, Stored stored) override;
   void RecordEnds(std::vector<Command> facts) override;
-  void Post(Look look) override;
-  void Nudge() override { conductor_.Nudge(); }
+  void Post(StateReader look) override;
+  void CheckForStarts() override { conductor_.CheckForStarts(); }
 
   Conductor& conductor_;
   const std::function<bool(const std::string& token)> may_join_;

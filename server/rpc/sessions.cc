@@ -112,7 +112,7 @@ void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& join
     if (is_new_to_it && brain.state().parts.size() > 1) SendInventory(*present, brain);
     SendDesired(*present, brain);
   });
-  submissions_.Nudge();
+  submissions_.CheckForStarts();
   Settle();
 }
 

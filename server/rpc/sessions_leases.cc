@@ -43,7 +43,7 @@ void Sessions::OnTime(Time now) {
                           if (!lost.ok() && found != executors_.end()) found->second.losing = false;
                         });
   }
-  if (now > settle_by_ && !std::exchange(settled_, true)) submissions_.Nudge();
+  if (now > settle_by_ && !std::exchange(settled_, true)) submissions_.CheckForStarts();
 }
 
 bool Sessions::AllBack() const {
@@ -55,7 +55,7 @@ bool Sessions::AllBack() const {
 void Sessions::Settle() {
   if (!started_ || settled_ || restored_ || !AllBack()) return;
   settled_ = true;
-  submissions_.Nudge();
+  submissions_.CheckForStarts();
 }
 
 bool Sessions::Connected(const std::string& executor) const {

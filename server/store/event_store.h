@@ -58,10 +58,10 @@ class EventStore {
   virtual EventSeq LastSeq() const { return EventSeq(0); }
 
   // A little of the work that can wait, for when there is nothing else to do; whether some is left.
-  virtual bool Tidy() { return false; }
+  virtual bool DoBackgroundWork() { return false; }
 
-  // Whether Tidy waits for a snapshot: events of deleted sweeps are erased once a snapshot is there
-  // that does not need them.
+  // Whether DoBackgroundWork waits for a snapshot: events of deleted sweeps are erased once a
+  // snapshot is there that does not need them.
   virtual bool NeedsSnapshot() const { return false; }
 };
 

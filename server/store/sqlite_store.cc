@@ -184,7 +184,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path, 
   if (*built) store->ContinueBuilding(**built);
   if (Status mended = store->MendTables(); !mended.ok()) return Explain(path, mended.error());
   const auto until = Clock::now() + store->options_.build_at_open;
-  while (store->Building() && Clock::now() < until) {
+  while (store->IsBuilding() && Clock::now() < until) {
     if (Status slice = store->BuildSlice(); !slice.ok()) return Explain(path, slice.error());
   }
   return store;
@@ -192,7 +192,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path, 
 
 // What an earlier process has left to do.
 Status SqliteStore::MendTables() {
-  if (Building()) return {};
+  if (IsBuilding()) return {};
   const auto unshown = connection_->Number("SELECT count(*) FROM unshown WHERE retry");
   if (!unshown.ok() && !Projection::OfTables(unshown.error())) return unshown.error();
   if (!unshown.ok() || *unshown > 0) return BeginBuilding();
@@ -253,17 +253,17 @@ Status SqliteStore::Write(std::span<const Event> batch, Projection::Care care) {
       if (IsErasable(event)) AddErasure(transaction, *SweepOf(event.fact), event.seq);
       if (!transaction.status().ok()) break;
     }
-    if (!Building()) projection_.Apply(transaction, batch, last_seq_, batch.back().seq, care);
+    if (!IsBuilding()) projection_.Apply(transaction, batch, last_seq_, batch.back().seq, care);
     written = transaction.Commit();
   }
-  if (!written.ok() && !Building()) projection_.Forget();
+  if (!written.ok() && !IsBuilding()) projection_.Forget();
   return written;
 }
 
-bool SqliteStore::Tidy() {
-  if (Building()) {
+bool SqliteStore::DoBackgroundWork() {
+  if (IsBuilding()) {
     const Status built = BuildSlice();
-    return built.ok() && (Building() || projection_.Behind() || erasures_.begun);
+    return built.ok() && (IsBuilding() || projection_.Behind() || erasures_.begun);
   }
   if (!projection_.Behind()) return EraseSlice();
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
@@ -401,10 +401,10 @@ Status SqliteStore::WriteAndRollBack(int64_t bytes) {
 
 Status SqliteStore::Rebuild() {
   if (Status begun = BeginBuilding(); !begun.ok()) return begun;
-  while (Building()) {
+  while (IsBuilding()) {
     if (Status built = BuildSlice(); !built.ok()) return built;
   }
-  while (projection_.Behind()) Tidy();
+  while (projection_.Behind()) DoBackgroundWork();
   return {};
 }
 

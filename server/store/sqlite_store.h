@@ -16,12 +16,12 @@ namespace attune::server {
 // A snapshot lies in rows of so many bytes.
 inline constexpr size_t kSnapshotPartBytes = size_t{64} << 20;
 
-// Tidy erases or builds for so long before it commits, which takes about as long again: a command
-// that comes meanwhile waits for 20 ms at most.
+// DoBackgroundWork erases or builds for so long before it commits, which takes about as long again:
+// a command that comes meanwhile waits for 20 ms at most.
 inline constexpr std::chrono::microseconds kTidySlice{8'000};
 
 // Tables of another form are rebuilt for so long before Open returns, so that those of a small
-// log are there at once. Tidy continues.
+// log are there at once. DoBackgroundWork continues.
 inline constexpr std::chrono::microseconds kBuildAtOpen{500'000};
 
 // What is kept back for kills and ends: the end of a sweep of 10,000 trials takes half of it.
@@ -34,10 +34,10 @@ inline constexpr int64_t kReserveBytes = int64_t{8} << 20;
 // The log file (-wal) always has room for a reserve, so that kills and ends can be stored when the
 // disk is full: Append fails before it would use that up.
 //
-// What reports change in the tables may be behind the log (docs/reference/database.md); Tidy brings
-// it up. An event that the tables cannot take is in the log alone: it is noted, and when the file
-// is opened again the tables are rebuilt. Tidy also rebuilds tables of another form (table_build.h)
-// and erases deleted sweeps (erasure.h), a slice at a time.
+// What reports change in the tables may be behind the log (docs/reference/database.md);
+// DoBackgroundWork brings it up. An event that the tables cannot take is in the log alone: it is
+// noted, and when the file is opened again the tables are rebuilt. DoBackgroundWork also rebuilds
+// tables of another form (table_build.h) and erases deleted sweeps (erasure.h), a slice at a time.
 class SqliteStore final : public EventStore {
  public:
   struct Options {
@@ -69,7 +69,7 @@ class SqliteStore final : public EventStore {
   Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override;
   Result<std::string> ReadEnded(const EndedPart& part) const override;
 
-  bool Tidy() override;
+  bool DoBackgroundWork() override;
   bool NeedsSnapshot() const override { return erasures_.waiting; }
 
   // Room for kProbeBytes more, and for the reserve: they are written to the disk and rolled back.
@@ -79,7 +79,7 @@ class SqliteStore final : public EventStore {
   Status Rebuild();
 
   // Whether tables are being built. Until they are there, nothing may be read from them.
-  bool Building() const { return built_.has_value(); }
+  bool IsBuilding() const { return built_.has_value(); }
 
   EventSeq LastSeq() const override { return last_seq_; }
   const std::string& path() const { return path_; }

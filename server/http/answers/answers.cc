@@ -61,7 +61,7 @@ Response Answers::Sweep(const Request& request, SweepId id, int status,
   if (!request.is_admin && !program.environment.empty())
     file->text = sweepfile::ResolvedYaml(VisibleSpec(request, sweep->spec));
   LiveSweep live;
-  backend_.Look([&](const Brain& brain) { live = LiveSweepOf(brain, blockers_, id); });
+  backend_.QueryState([&](const Brain& brain) { live = LiveSweepOf(brain, blockers_, id); });
   rest::SweepDetail detail =
       RenderDetail(*sweep, RungsOf(sweep->spec), live, std::move(file).value());
   if (request.is_admin) detail.warnings = SecretWarnings(program);
@@ -73,7 +73,7 @@ Response Answers::Trial(const TrialId& id, int status, const std::string& effect
   const auto detail = reader_.Detail(id);
   if (!detail.ok()) return Problem(detail.error());
   std::string waiting;
-  backend_.Look([&](const Brain& brain) { waiting = WaitingReason(brain, blockers_, id); });
+  backend_.QueryState([&](const Brain& brain) { waiting = WaitingReason(brain, blockers_, id); });
   rest::TrialDetail rendered = RenderDetail(*detail, waiting);
   if (effect.empty()) return Render(rendered, status);
   return Render(rest::SteeredTrial{{std::move(rendered)}, effect}, status);
@@ -81,7 +81,7 @@ Response Answers::Trial(const TrialId& id, int status, const std::string& effect
 
 std::vector<rest::Sweep> Answers::Sweeps(std::span<const SweepRow> rows) const {
   std::vector<LiveSweep> live;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     for (const SweepRow& row : rows) live.push_back(LiveSweepOf(brain, blockers_, row.id));
   });
   std::vector<rest::Sweep> list;
@@ -92,7 +92,7 @@ std::vector<rest::Sweep> Answers::Sweeps(std::span<const SweepRow> rows) const {
 
 std::vector<rest::Trial> Answers::Trials(std::span<const TrialRow> rows) const {
   std::vector<std::string> waiting;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     for (const TrialRow& row : rows) waiting.push_back(WaitingReason(brain, blockers_, row.id));
   });
   std::vector<rest::Trial> list;

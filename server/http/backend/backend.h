@@ -37,7 +37,7 @@ class Backend {
   }
 
   // Shows the state as it is between two decisions. `look` is to be quick.
-  virtual void Look(const std::function<void(const Brain&)>& look) = 0;
+  virtual void QueryState(const std::function<void(const Brain&)>& look) = 0;
 
   struct ExecutorStatus {
     // A part of a gang that holds slots there.

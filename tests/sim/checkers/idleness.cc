@@ -36,7 +36,7 @@ class Idleness final : public Checker {
     if (const auto* created = std::get_if<SweepCreated>(&event.fact)) Know(*created);
     const auto known = minds_.find(*id);
     if (known == minds_.end()) return;
-    Mind& mind = known->second;
+    Decider& mind = known->second;
     if (const auto* ended = std::get_if<SweepEnded>(&event.fact); ended != nullptr) {
       mind.over = true;
       return;
@@ -66,7 +66,7 @@ class Idleness final : public Checker {
   }
 
  private:
-  struct Mind {
+  struct Decider {
     SweepSpec spec;
     std::unique_ptr<Scheduler> scheduler;
     bool search_waits = false;
@@ -78,7 +78,7 @@ class Idleness final : public Checker {
   };
 
   void Know(const SweepCreated& fact) {
-    Mind& mind = minds_[fact.sweep];
+    Decider& mind = minds_[fact.sweep];
     mind.spec = *fact.spec;
     TestAlgorithms().Complete(mind.spec);
     mind.scheduler = TestAlgorithms().MakeScheduler(mind.spec).value();
@@ -254,7 +254,7 @@ class Idleness final : public Checker {
     gone_ = std::move(gone);
   }
 
-  std::map<SweepId, Mind> minds_;
+  std::map<SweepId, Decider> minds_;
   std::map<std::pair<Epoch, std::string>, int> gone_;  // and for how many minutes
   int64_t still_ = 0;                                  // minutes without an event
   std::optional<Time> undisturbed_since_;              // who is there since then counts as seen

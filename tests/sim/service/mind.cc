@@ -14,7 +14,7 @@ namespace attune::sim {
 namespace {
 
 // The brain, with a fault around it.
-class BrokenMind final : public server::Mind {
+class BrokenMind final : public server::Decider {
  public:
   BrokenMind(Variant variant, Reachable reachable)
       : variant_(variant), brain_(AlgorithmsFor(variant), reachable), reachable_(reachable) {}
@@ -210,7 +210,7 @@ class BrokenMind final : public server::Mind {
 
 }  // namespace
 
-std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
+std::unique_ptr<server::Decider> MakeDecider(Variant variant, Reachable reachable) {
   switch (variant) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:
@@ -231,7 +231,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kWastesSlots:
       return std::make_unique<BrokenMind>(variant, std::move(reachable));
     default:
-      return server::MakeBrainMind(AlgorithmsFor(variant), std::move(reachable));
+      return server::MakeBrainDecider(AlgorithmsFor(variant), std::move(reachable));
   }
 }
 

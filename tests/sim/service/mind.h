@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/conductor/mind.h"
+#include "server/conductor/decider.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {
 
 // The brain as the server in this world has it: the real one, or one that is wrong on purpose.
-std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable);
+std::unique_ptr<server::Decider> MakeDecider(Variant variant, Reachable reachable);
 
 // One thing the brain was asked, as it went into a batch that became durable: a command, or to
 // advance.
@@ -25,10 +25,10 @@ struct Input {
 };
 
 // Writes down what a mind is asked, where that led to something.
-class Scribe final : public server::Mind {
+class Scribe final : public server::Decider {
  public:
   // `inputs` is added to, and outlives the scribe.
-  Scribe(std::unique_ptr<server::Mind> mind, Reachable reachable, std::vector<Input>& inputs)
+  Scribe(std::unique_ptr<server::Decider> mind, Reachable reachable, std::vector<Input>& inputs)
       : mind_(std::move(mind)), reachable_(std::move(reachable)), inputs_(inputs) {}
 
   Result<std::vector<Event>> Execute(const Command& command, Time now,
@@ -39,7 +39,7 @@ class Scribe final : public server::Mind {
  private:
   std::map<std::string, Reach> Reached();
 
-  std::unique_ptr<server::Mind> mind_;
+  std::unique_ptr<server::Decider> mind_;
   Reachable reachable_;
   std::vector<Input>& inputs_;
 };

@@ -76,11 +76,11 @@ ServerProcess::ServerProcess(Stage stage)
            .run = stage_.run,
            .lease_ttl_us = kLeaseUs,
            .patience_us = stage_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2 : kPatienceUs}),
-      thinker_(*this, stage_.think),
-      machine_({.make_mind = [this]() -> std::unique_ptr<server::Mind> {
+      proposal_runner_(*this, stage_.think),
+      machine_({.make_decider = [this]() -> std::unique_ptr<server::Decider> {
                   stage_.inputs.clear();  // those of a mind that was dropped led to nothing
                   const auto reaches = [this](const std::string& name) { return Reaches(name); };
-                  return std::make_unique<Scribe>(MakeMind(stage_.variant, reaches), reaches,
+                  return std::make_unique<Scribe>(MakeDecider(stage_.variant, reaches), reaches,
                                                   stage_.inputs);
                 },
                 .store = &stage_.store,
@@ -91,7 +91,7 @@ ServerProcess::ServerProcess(Stage stage)
     machine_.Subscribe(&*log_keeper_);
   }
   machine_.Subscribe(this);
-  machine_.Subscribe(&thinker_);
+  machine_.Subscribe(&proposal_runner_);
 }
 
 ServerProcess::~ServerProcess() = default;
@@ -106,7 +106,7 @@ void ServerProcess::Step(Time clock) {
   const Status stepped = machine_.Step(queue_.TakeBatch(), clock);
   ATTUNE_CHECK(stepped.ok());
   stage_.store.Flush();
-  machine_.Tidy();
+  machine_.DoBackgroundWork();
   if (stage_.dies_at == DeathPoint::kBetweenBatches) throw Death{};
 }
 

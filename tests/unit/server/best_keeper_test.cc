@@ -17,7 +17,7 @@ std::optional<SweepId> After(uint32_t trial, int64_t step) {
       {.trial = TrialNumber(3), .attempt = 1, .step = Step(7), .values = {0.5}}};
   const Event event{EventSeq(1), Time{0},
                     TrialReported{{{kSweep, TrialNumber(trial)}, 1}, {.step = Step(step)}}};
-  return SweepWithOtherBest(event, state);
+  return SweepWithChangedBest(event, state);
 }
 
 TEST(BestKeeper, AReportThatIsTheBestLeadsToALookHoweverLateItIs) {

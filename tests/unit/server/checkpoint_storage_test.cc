@@ -40,7 +40,7 @@ TEST(CheckpointStorage, WhatWasBegunIsRemovedButThatOfTheBest) {
       left.push_back(fs::relative(entry.path(), sweep));
   }
   EXPECT_THAT(left, UnorderedElementsAre("0/2-900", "0/.2-900.part-0123"));
-  EXPECT_THAT(storage.Of(SweepId{1}), UnorderedElementsAre(Id(0, 2, 900)));
+  EXPECT_THAT(storage.ListCopies(SweepId{1}), UnorderedElementsAre(Id(0, 2, 900)));
 }
 
 // After a restored backup another checkpoint may have the name of one that was copied before.

@@ -119,7 +119,7 @@ Response MetricsPage::Get(const Request&, const Target&) {
   text.Begin("attune_trials", "gauge", "Trials of all sweeps by state.");
   AddCounts(text, kTrialStates, counts->trials);
   size_t waiting = 0;
-  backend_.Look([&](const Brain& brain) { waiting = brain.Demands().size(); });
+  backend_.QueryState([&](const Brain& brain) { waiting = brain.Demands().size(); });
   text.Begin("attune_sweeps_waiting", "gauge", "Sweeps whose next gang finds no room.");
   text.Add({}, static_cast<double>(waiting));
   AddExecutors(text, backend_.Executors());

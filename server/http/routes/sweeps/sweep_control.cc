@@ -71,7 +71,7 @@ Response Sweeps::Stop(const Request& request, const Target& target) {
   const auto events = backend_.Execute(StopSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   int running = 0;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(target.sweep());
     if (sweep != nullptr) running = sweep->Count(TrialState::kRunning);
   });
@@ -130,7 +130,7 @@ Response Sweeps::Delete(const Request& request, const Target& target) {
   const auto events = backend_.Execute(DeleteSweep{id, *seen}, request.actor);
   if (!events.ok()) return Problem(events.error());
   std::set<std::string> folders;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     for (const auto& [name, executor] : brain.state().executors) folders.insert(FolderOf(executor));
   });
   std::string effect = "deleted";

@@ -102,7 +102,7 @@ Result<SweepId> Sweeps::Make(CreateSweep command, const std::string& actor) {
   if (!events.ok()) return events.error();
   if (!events->empty()) return std::get<SweepCreated>(events->front().fact).sweep;
   std::optional<SweepId> id;  // made by a request beside this one
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const auto& by_key = brain.state().by_key;
     if (const auto made = FindRequest(by_key, key); made != by_key.end()) id = made->second;
   });

@@ -113,7 +113,7 @@ Response AskTell::Ask(const Request& request, const Target& target) {
 std::optional<Response> AskTell::RefuseReused(SweepId sweep, const std::string& request_key) {
   if (reader_.Ready().ok()) return RefuseReusedKey(reader_, sweep, request_key);
   std::optional<std::string> earlier;  // nullopt: the sweep does not run
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const Sweep* found = brain.state().Find(sweep);
     if (found == nullptr) return;
     const auto known = FindRequest(found->by_key, request_key);
@@ -160,7 +160,7 @@ AskTell::Next AskTell::NextOf(const Asked& asked, bool patient) {
 AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
   std::string reason = "sweep " + ToString(id) + " has ended";
   bool thinks = false;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(id);
     if (sweep == nullptr) return;
     reason = "every trial is running, or waits after a failure";
@@ -180,7 +180,7 @@ AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
 AskTell::Next AskTell::Offered(const AttemptAssigned& fact) {
   const TrialId& id = fact.attempt.trial;
   std::optional<rest::Offer> offer;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     if (const Sweep* sweep = brain.state().Find(id.sweep)) offer = OfferNow(*sweep, fact);
   });
   if (offer) return offer;
@@ -201,7 +201,7 @@ AskTell::Next AskTell::NoTrial(SweepId id, std::string reason) {
 Result<AskTell::Standing> AskTell::StandingOf(SweepId id) {
   std::optional<Standing> standing;
   if (!reader_.Ready().ok()) {
-    backend_.Look([&](const Brain& brain) {
+    backend_.QueryState([&](const Brain& brain) {
       if (const Sweep* sweep = brain.state().Find(id))
         standing = Standing{std::string(Name(sweep->state)), sweep->spec.External()};
     });
@@ -242,7 +242,7 @@ AskTell::Told AskTell::About(const TrialId& id) {
   // Of a sweep that runs the brain knows all: its rows take the longer to read the more trials
   // there are.
   std::optional<Told> told;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(id.sweep);
     if (sweep == nullptr) return;
     told = About(sweep->spec);

@@ -70,7 +70,7 @@ Response Trials::Reopen(const Request& request, const Target& target, Step until
       ReopenTrial{RecordOf(*detail, sweep->spec), until, from_start}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   Step source{0};
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const Trial* trial = brain.state().Find(target.trial);
     if (trial != nullptr && trial->Source() != nullptr) source = trial->Source()->ref.step;
   });

@@ -93,9 +93,9 @@ class ConductorMachineTest : public ::testing::Test {
   Diary diary;
   bool may_place = true;
   const Algorithms algorithms = attune::testing::ToyAlgorithms();
-  ConductorMachine machine{{.make_mind =
+  ConductorMachine machine{{.make_decider =
                                 [this] {
-                                  return MakeBrainMind(
+                                  return MakeBrainDecider(
                                       algorithms, [this](const auto&) { return Reach(may_place); });
                                 },
                             .store = &store}};
@@ -331,7 +331,8 @@ TEST_F(ConductorMachineTest, AProcessThatDiesInItsAppendHasToldNobody) {
 
 TEST_F(ConductorMachineTest, ASnapshotIsWrittenWhenEnoughHasHappened) {
   ConductorMachine small(
-      {.make_mind = [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
+      {.make_decider =
+           [this] { return MakeBrainDecider(algorithms, [](const auto&) { return true; }); },
        .store = &store,
        .snapshot_events = 2});
   ASSERT_TRUE(small.Start(Time{0}, {}).ok());
@@ -381,7 +382,8 @@ class ClockTest : public ConductorMachineTest {
   // Another process, whose clock says so when it starts.
   std::unique_ptr<ConductorMachine> Restart(int64_t clock_us) {
     auto next = std::make_unique<ConductorMachine>(ConductorMachine::Options{
-        .make_mind = [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
+        .make_decider =
+            [this] { return MakeBrainDecider(algorithms, [](const auto&) { return true; }); },
         .store = &store});
     EXPECT_TRUE(next->Start(Time{clock_us}, {}).ok());
     EXPECT_TRUE(next->Step({}, Time{clock_us}).ok());
@@ -442,10 +444,10 @@ TEST_F(ClockTest, AnHourWithoutAServerIsAnHourOfTheLog) {
 
 TEST_F(ClockTest, AClockThatIsSetWhileTheServerRunsIsFollowedByWhatIsShown) {
   ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
-  machine.OnWallClock(kClockToleranceUs / 2);
+  machine.SetWallClockOffset(kClockToleranceUs / 2);
   ASSERT_TRUE(Step(kYearUs + 1, Asking(Create())).ok());
   EXPECT_EQ(machine.brain().state().clock_offset_us, 0) << "clocks are never quite the same";
-  machine.OnWallClock(-10 * kYearUs);
+  machine.SetWallClockOffset(-10 * kYearUs);
   ASSERT_TRUE(Step(kYearUs + 2, Asking(Create())).ok());
   EXPECT_EQ(ShownNow(machine), Time{-9 * kYearUs + 2});
   EXPECT_EQ(last().time, Time{kYearUs + 2});

@@ -290,10 +290,10 @@ TEST_F(Backoff, EndsByTheClockAlone) {
 
 TEST_F(Backoff, HoldsUntilTheClockSaysSo) {
   FailOnce(conductor, Seconds(10));
-  conductor.Nudge();
+  conductor.CheckForStarts();
   EXPECT_FALSE(Runs(conductor));
   now += 10'000'000;
-  conductor.Nudge();
+  conductor.CheckForStarts();
   EXPECT_TRUE(Runs(conductor));
 }
 
@@ -353,7 +353,7 @@ TEST_F(ConductorTest, EveryKindOfCallerIsServedUntilItStops) {
   };
   until_over([&] { conductor.WaitForEvents(EventSeq(1'000'000), 1); });
   until_over([&] {
-    conductor.Nudge();
+    conductor.CheckForStarts();
     conductor.Query([](const Brain&) {});
   });
   until_over([&] {

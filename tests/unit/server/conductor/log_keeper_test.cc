@@ -24,10 +24,11 @@ class Process final : private Submissions {
  public:
   Process(const Algorithms& algorithms, EventStore& store, Marks& marks, uint64_t identity)
       : keeper_(*this, marks, [identity] { return LogIdentity(identity); }),
-        machine(
-            {.make_mind =
-                 [&] { return MakeBrainMind(algorithms, [](const auto&) { return Reach(true); }); },
-             .store = &store}) {
+        machine({.make_decider =
+                     [&] {
+                       return MakeBrainDecider(algorithms, [](const auto&) { return Reach(true); });
+                     },
+                 .store = &store}) {
     machine.Subscribe(&keeper_);
     EXPECT_TRUE(machine.Start(Time{1'000}, {}).ok());
     Step();
@@ -49,8 +50,8 @@ class Process final : private Submissions {
   }
   void Record(std::vector<Command>, Stored) override {}
   void RecordEnds(std::vector<Command>) override {}
-  void Post(Look) override {}
-  void Nudge() override {}
+  void Post(StateReader) override {}
+  void CheckForStarts() override {}
 
   Queue queue_;
   LogKeeper keeper_;

@@ -38,7 +38,7 @@ class FakeBackend final : public Backend {
   using Backend::Execute;
   std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
                               const After& after) override;
-  void Look(const std::function<void(const Brain&)>& look) override;
+  void QueryState(const std::function<void(const Brain&)>& look) override;
   std::vector<ExecutorStatus> Executors() override;
   Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                            uint32_t limit_bytes) override;

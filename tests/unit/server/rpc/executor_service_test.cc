@@ -52,7 +52,7 @@ class ExecutorServiceTest : public ::testing::Test {
   }
 
   template <class F>
-  F Look(F (*look)(const Brain&)) {
+  F ReadState(F (*look)(const Brain&)) {
     F result{};
     conductor->Query([&](const Brain& brain) { result = look(brain); });
     return result;
@@ -115,7 +115,7 @@ TEST_F(ExecutorServiceTest, FactsAreAcknowledgedWhenTheyAreDurable) {
   executor.Report(desired.assignments(0).attempt(), 1, 0.7);
   while (executor.Await(v1::ToExecutor::kAck).ack().seq() < 1) {
   }
-  EXPECT_EQ(Look<Step>([](const Brain& brain) {
+  EXPECT_EQ(ReadState<Step>([](const Brain& brain) {
               return brain.state().Find(TrialId(SweepId{1}, TrialNumber{0}))->last_step;
             }),
             Step(1));
@@ -228,10 +228,11 @@ TEST_F(ExecutorServiceTest, AnExecutorThatStaysAwayLosesItsGangsToOthers) {
     executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
   }
   EventSeq seen{0};
-  while (Look<bool>([](const Brain& brain) { return !brain.state().executors.at("box").lost; })) {
+  while (ReadState<bool>(
+      [](const Brain& brain) { return !brain.state().executors.at("box").lost; })) {
     seen = conductor->WaitForEvents(seen, 10);
   }
-  EXPECT_EQ(Look<int>([](const Brain& brain) {
+  EXPECT_EQ(ReadState<int>([](const Brain& brain) {
               return brain.state().Find(SweepId{1})->Count(TrialState::kPending);
             }),
             2);
@@ -247,7 +248,7 @@ TEST_F(ExecutorServiceTest, NothingIsPlacedOnAnExecutorThatSaidGoodbye) {
                [](v1::Fact& fact) { fact.mutable_ended()->set_outcome(v1::Ended::CANCELLED); });
   while (executor.Await(v1::ToExecutor::kAck).ack().seq() < 1) {
   }
-  EXPECT_EQ(Look<int>([](const Brain& brain) {
+  EXPECT_EQ(ReadState<int>([](const Brain& brain) {
               return brain.state().Find(SweepId{1})->Count(TrialState::kPending);
             }),
             1);
@@ -296,7 +297,7 @@ TEST_F(ExecutorServiceTest, AFullDiskKeepsTheExecutorAndAsksForItsFactsOnceThere
   EXPECT_EQ(ack.seq(), 0u);
   conductor->Query([&](const Brain&) { store.full.reset(); });
   now += kProbeIntervalUs;
-  conductor->Nudge();
+  conductor->CheckForStarts();
   EXPECT_EQ(executor.Await(v1::ToExecutor::kRefusal).refusal().code(), v1::Refusal::BUSY);
 }
 

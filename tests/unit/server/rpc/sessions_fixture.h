@@ -67,9 +67,9 @@ class Server final : private Submissions, private Listener {
  public:
   Server(const Algorithms& algorithms, EventStore& store, Time& now)
       : now_(now),
-        machine({.make_mind =
+        machine({.make_decider =
                      [&, this] {
-                       return MakeBrainMind(algorithms, [this](const std::string& name) {
+                       return MakeBrainDecider(algorithms, [this](const std::string& name) {
                          return sessions.ReachOf(name);
                        });
                      },
@@ -134,8 +134,8 @@ class Server final : private Submissions, private Listener {
   void RecordEnds(std::vector<Command> facts) override {
     queue.Push({.commands = std::move(facts), .ends_only = true});
   }
-  void Post(Look look) override { queue.Push({.look = std::move(look)}); }
-  void Nudge() override { queue.Push({}); }
+  void Post(StateReader look) override { queue.Push({.look = std::move(look)}); }
+  void CheckForStarts() override { queue.Push({}); }
 
   void OnStarted(const Brain& brain) override { sessions.OnStarted(brain, now_); }
   void OnState(EventSeq, const Status& writable) override { sessions.OnState(writable); }

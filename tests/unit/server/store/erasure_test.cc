@@ -63,7 +63,7 @@ class Erasing : public ::testing::Test {
   }
   void EraseAll() {
     SaveSnapshot();
-    while (store_->Tidy()) continue;
+    while (store_->DoBackgroundWork()) continue;
   }
 
   std::vector<EventSeq> Read() const {
@@ -163,10 +163,10 @@ TEST_F(Erasing, WaitsForASnapshotThatDoesNotNeedTheEvents) {
   const EventSeq before = store_->LastSeq();
   Delete();
   EXPECT_TRUE(store_->NeedsSnapshot());
-  EXPECT_FALSE(store_->Tidy());
+  EXPECT_FALSE(store_->DoBackgroundWork());
   Open();
   EXPECT_TRUE(store_->NeedsSnapshot()) << "also after a start";
-  EXPECT_FALSE(store_->Tidy());
+  EXPECT_FALSE(store_->DoBackgroundWork());
   EXPECT_EQ(Read().size(), appended_.size());
   EXPECT_EQ((*store_->ReadSnapshot(before))->seq, before);
 
@@ -175,7 +175,7 @@ TEST_F(Erasing, WaitsForASnapshotThatDoesNotNeedTheEvents) {
   EXPECT_EQ(Read(), Remaining()) << "they count as erased at once";
   EXPECT_FALSE(*store_->ReadSnapshot(before)) << "older ones have the sweep";
   EXPECT_EQ((*store_->ReadSnapshot(store_->LastSeq()))->seq, store_->LastSeq());
-  EXPECT_TRUE(store_->Tidy());
+  EXPECT_TRUE(store_->DoBackgroundWork());
 }
 
 TEST_F(Erasing, IsSeenByNobodyAndContinuesAfterADeathInAnySlice) {
@@ -195,7 +195,7 @@ TEST_F(Erasing, IsSeenByNobodyAndContinuesAfterADeathInAnySlice) {
     EXPECT_EQ(reader->Attempt({trial, 1}).error().code, ErrorCode::kNotFound);
     EXPECT_EQ(reader->Counts()->trials, (std::map<std::string, int64_t>{{"pending", 1}}));
     Open();
-    more = store_->Tidy();
+    more = store_->DoBackgroundWork();
     if (slices % 4 == 3) {
       ASSERT_TRUE(store_->Rebuild().ok());
     }

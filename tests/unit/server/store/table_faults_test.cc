@@ -197,10 +197,10 @@ TEST_F(ManyTrials, AFewRowsAreBroughtUpWithABatchAndTheRestByAndBy) {
   Report(1, 0.5);
   EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kProgressRows));
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
-  EXPECT_FALSE(store_->Tidy());
+  EXPECT_FALSE(store_->DoBackgroundWork());
   EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 0);
-  EXPECT_FALSE(store_->Tidy());
+  EXPECT_FALSE(store_->DoBackgroundWork());
 }
 
 TEST_F(ManyTrials, ALargeBatchBringsUpMoreRows) {
@@ -249,7 +249,7 @@ TEST_F(ManyTrials, AStartThatFindsADamagedFrontMakesTheTablesAnew) {
   store_.reset();
   Execute("UPDATE front SET objectives = '[0.9'");
   Open();
-  while (store_->Tidy()) continue;
+  while (store_->DoBackgroundWork()) continue;
   EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
   ExpectSound();
 }
@@ -270,7 +270,7 @@ TEST_F(ManyTrials, ABatchThatWasRefusedLosesNoReportOfAnEarlierOne) {
   EXPECT_FALSE(store_->Append(std::vector{another.Next(SearchExhausted{SweepId(1)})}).ok());
   ASSERT_TRUE(other->Execute("ROLLBACK").ok());
   Append(SearchExhausted{SweepId(1)});
-  while (store_->Tidy()) continue;
+  while (store_->DoBackgroundWork()) continue;
   EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
 }
 

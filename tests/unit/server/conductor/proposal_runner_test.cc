@@ -1,4 +1,4 @@
-#include "server/conductor/thinker.h"
+#include "server/conductor/proposal_runner.h"
 
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ class Desk final : public Submissions {
   }
   void Record(std::vector<Command>, Stored) override {}
   void RecordEnds(std::vector<Command>) override {}
-  void Post(Look) override {}
-  void Nudge() override {}
+  void Post(StateReader) override {}
+  void CheckForStarts() override {}
 
   std::vector<Propose> proposals;
   bool refuses = false;
@@ -59,7 +59,8 @@ class ThinkerTest : public ::testing::Test {
   std::vector<Event> begun_;
   Desk desk_;
   std::vector<std::function<void()>> jobs_;
-  Thinker thinker_{desk_, [this](std::function<void()> job) { jobs_.push_back(std::move(job)); }};
+  ProposalRunner thinker_{desk_,
+                          [this](std::function<void()> job) { jobs_.push_back(std::move(job)); }};
 };
 
 TEST_F(ThinkerTest, WhatIsDueAtTheStartIsThoughtOf) {
