@@ -176,7 +176,7 @@ class Rows {
 // An export of no rows does not say whether there is such a sweep. `table`: `sweeps`, or `events`,
 // which has those that were deleted as well.
 Status FindSweep(const std::string& database, SweepId sweep, const std::string& table) {
-  const auto connection = server::OpenBeside(database);
+  const auto connection = server::OpenOffline(database);
   if (!connection.ok()) return connection.error();
   server::sqlite::Rows rows =
       (*connection)->Query("SELECT 1 FROM log." + table + " WHERE sweep = ?1 LIMIT 1", sweep.value);

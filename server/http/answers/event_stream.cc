@@ -143,7 +143,7 @@ class Translator {
 
   void operator()(const TrialRequeued& fact) {
     Json change = {{"state", Name(TrialState::kPending)}, {"reason", fact.reason}};
-    const Time shown = Shown(fact.not_before);
+    const Time shown = DisplayTime(fact.not_before);
     if (shown > event_.time) change["not_before"] = FormatTime(shown);
     Add("trial_changed", change);
   }
@@ -185,7 +185,7 @@ class Translator {
                              {"state", nullptr},
                              {"quarantined", true},
                              {"reason", fact.reason},
-                             {"until", FormatTime(Shown(fact.until))}});
+                             {"until", FormatTime(DisplayTime(fact.until))}});
   }
 
   void operator()(const ExecutorQuarantineEnded& fact) {
@@ -231,8 +231,8 @@ class Translator {
   }
 
   // A time inside of the fact, which is one of the log, as people see it.
-  Time Shown(Time time) const {
-    const auto shown = reader_.Shown(event_.seq, time);
+  Time DisplayTime(Time time) const {
+    const auto shown = reader_.DisplayTime(event_.seq, time);
     return shown.ok() ? *shown : time;
   }
 

@@ -25,7 +25,7 @@ Response RefuseBody(const Error& error, std::string_view file);
 Response ProblemOfBody(const Error& error);
 
 // The refusal of a request whose Idempotency-Key came with another body before; nullopt if it did
-// not. `sweep` and `request_key` are those of Reader::Requested. An empty key is never refused.
+// not. `sweep` and `request_key` are those of Reader::FindRequest. An empty key is never refused.
 std::optional<Response> RefuseReusedKey(Reader& reader, SweepId sweep,
                                         const std::string& request_key);
 

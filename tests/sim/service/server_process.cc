@@ -20,7 +20,7 @@ class ServerProcess::Link final : public server::ExecutorLink {
     process_.stage_.network.Send(stream_, std::move(message));
   }
   void Close() override { process_.stage_.network.CloseByServer(stream_); }
-  void ReadOn() override {}
+  void ReadNext() override {}
 
   void Refuse() {
     v1::ToExecutor message;

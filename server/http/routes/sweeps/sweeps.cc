@@ -88,7 +88,7 @@ Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
 // The sweep that an earlier request with this key has created.
 Result<std::optional<SweepId>> Sweeps::FindRequested(const std::string& key) {
   if (key.empty()) return std::optional<SweepId>();
-  const auto earlier = reader_.Requested(SweepId(0), key);
+  const auto earlier = reader_.FindRequest(SweepId(0), key);
   if (!earlier.ok()) return earlier.error();
   return *earlier ? SweepOf((*earlier)->fact) : std::nullopt;
 }
@@ -189,7 +189,7 @@ Response Sweeps::Curves(const Request& request, const Target& target) {
   const auto from = ParsePageToken(kOf, request);
   if (!from.ok()) return Problem(from.error());
   const TrialNumber first(static_cast<uint32_t>(from->value_or(0)));
-  const auto curves = reader_.CurvesOf(target.sweep(), metric, first, {.stop = request.left});
+  const auto curves = reader_.MetricCurves(target.sweep(), metric, first, {.stop = request.left});
   if (!curves.ok()) return Problem(curves.error());
   const std::set<std::string> known = MetricsOf(*sweep);
   const bool whole = !*from && !curves->next;

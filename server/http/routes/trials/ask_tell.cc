@@ -142,7 +142,7 @@ AskTell::Next AskTell::NextOf(const Asked& asked, bool patient) {
   const AskTrial& command = asked.command;
   if (asked.offer) return asked.offer;
   if (!command.idempotency_key.empty()) {
-    const auto earlier = reader_.Requested(command.sweep, command.idempotency_key);
+    const auto earlier = reader_.FindRequest(command.sweep, command.idempotency_key);
     if (!earlier.ok()) return earlier.error();
     const auto* assigned = *earlier ? std::get_if<AttemptAssigned>(&(*earlier)->fact) : nullptr;
     if (assigned != nullptr) return Offered(*assigned);

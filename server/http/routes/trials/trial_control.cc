@@ -27,7 +27,7 @@ Response Trials::Enqueue(const Request& request, const Target& target) {
   if (events.ok() && !events->empty()) {
     trial = std::get<TrialCreated>(events->front().fact).trial;
   } else if (!key->empty()) {  // an earlier request's, perhaps of a sweep that has ended since
-    const auto earlier = reader_.Requested(target.sweep(), *key);
+    const auto earlier = reader_.FindRequest(target.sweep(), *key);
     if (!earlier.ok()) return Problem(earlier.error());
     if (*earlier) trial = TrialOf((*earlier)->fact);
   }

@@ -85,8 +85,8 @@ Response Trials::Logged(const Request& request, const Target& target) {
   const auto limit = IntegerQuery(request, "limit", kLoggedDefault, 1, kLoggedMax);
   if (!limit.ok()) return Problem(limit.error());
   if (const auto trial = reader_.Trial(target.trial); !trial.ok()) return Problem(trial.error());
-  const auto logged = reader_.LoggedBy(target.trial, EventSeq(static_cast<uint64_t>(*after)),
-                                       static_cast<int>(*limit));
+  const auto logged = reader_.Logged(target.trial, EventSeq(static_cast<uint64_t>(*after)),
+                                     static_cast<int>(*limit));
   if (!logged.ok()) return Problem(logged.error());
   rest::LoggedList list;
   for (const LoggedRow& row : *logged) list.logged.push_back(RenderLogged(row));

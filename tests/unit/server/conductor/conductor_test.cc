@@ -321,18 +321,18 @@ TEST_F(ConductorTest, AStoppedConductorShowsNoOtherStateThanItsLast) {
 
 TEST_F(ConductorTest, ManyThreadsAreServedInBatches) {
   constexpr int kThreads = 8;
-  constexpr int kEach = 50;
+  constexpr int kSkip = 50;
   std::vector<std::thread> threads;
   std::atomic<int> created = 0;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
-      for (int k = 0; k < kEach; ++k) created += Create().ok() ? 1 : 0;
+      for (int k = 0; k < kSkip; ++k) created += Create().ok() ? 1 : 0;
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(created, kThreads * kEach);
+  EXPECT_EQ(created, kThreads * kSkip);
   conductor.Query([&](const Brain& brain) {
-    EXPECT_EQ(brain.state().sweeps.size(), static_cast<size_t>(kThreads * kEach));
+    EXPECT_EQ(brain.state().sweeps.size(), static_cast<size_t>(kThreads * kSkip));
     EXPECT_EQ(store.events.size(), recorder.seen.size());
   });
 }

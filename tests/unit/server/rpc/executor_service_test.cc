@@ -228,8 +228,8 @@ TEST_F(ExecutorServiceTest, AnExecutorThatStaysAwayLosesItsGangsToOthers) {
     executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
   }
   EventSeq seen{0};
-  while (ReadState<bool>(
-      [](const Brain& brain) { return !brain.state().executors.at("box").lost; })) {
+  while (
+      ReadState<bool>([](const Brain& brain) { return !brain.state().executors.at("box").lost; })) {
     seen = conductor->WaitForEvents(seen, 10);
   }
   EXPECT_EQ(ReadState<int>([](const Brain& brain) {
@@ -347,11 +347,11 @@ TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
   while (!service->ReachOf("box").takes) std::this_thread::yield();
-  const ExecutorService::PieceOf wanted{.trial = TrialId(SweepId{1}, TrialNumber{3}),
-                                        .folder = "step-3-attempt-1",
-                                        .file = "model.bin",
-                                        .offset = 5,
-                                        .limit_bytes = 4 << 20};
+  const ExecutorService::PieceRequest wanted{.trial = TrialId(SweepId{1}, TrialNumber{3}),
+                                             .folder = "step-3-attempt-1",
+                                             .file = "model.bin",
+                                             .offset = 5,
+                                             .limit_bytes = 4 << 20};
   auto reading = std::async([&] { return service->ReadCheckpoint("box", wanted); });
   const auto request = executor.Await(v1::ToExecutor::kCheckpointRequest).checkpoint_request();
   EXPECT_EQ(request.trial(), 3u);
@@ -387,7 +387,7 @@ TEST_F(ExecutorServiceTest, WhoReadsACheckpointIsToldAtOnceThatItsExecutorIsGone
   auto reading = std::async([&] { return service->ReadCheckpoint("box", {.file = "model.bin"}); });
   executor.Await(v1::ToExecutor::kCheckpointRequest);
   executor.Leave();
-  ASSERT_EQ(reading.wait_for(kPiecePatience.longest / 2), std::future_status::ready);
+  ASSERT_EQ(reading.wait_for(kPieceWaitLimits.longest / 2), std::future_status::ready);
   const auto read = reading.get();
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code, ErrorCode::kUnavailable);
@@ -400,7 +400,7 @@ TEST_F(ExecutorServiceTest, OnlySoManyReadCheckpointsAtOnce) {
   executor.Await(v1::ToExecutor::kWelcome);
   while (!service->ReachOf("box").takes) std::this_thread::yield();
   std::vector<std::future<Result<v1::CheckpointPiece>>> readers;
-  for (size_t i = 0; i < kPiecePatience.requests_max; ++i) {
+  for (size_t i = 0; i < kPieceWaitLimits.requests_max; ++i) {
     readers.push_back(std::async([&] { return service->ReadCheckpoint("box", {.file = "a"}); }));
     executor.Await(v1::ToExecutor::kCheckpointRequest);
   }

@@ -21,7 +21,7 @@ TEST_F(SessionsTest, ALongProblemOfAHostIsCut) {
 }
 
 TEST(Requests, ALongErrorOfAnExecutorIsCut) {
-  Requests<v1::LogChunk> requests(kLogPatience);
+  Requests<v1::LogChunk> requests(kLogWaitLimits);
   const auto answer = requests.Await("box", [&](uint64_t request) {
     v1::LogChunk chunk;
     chunk.set_request(request);

@@ -23,7 +23,7 @@ class FakeLink final : public ExecutorLink {
  public:
   void Send(v1::ToExecutor message) override { sent.push_back(std::move(message)); }
   void Close() override { closed = true; }
-  void ReadOn() override { ++reads; }
+  void ReadNext() override { ++reads; }
 
   std::vector<v1::ToExecutor> All(v1::ToExecutor::MessageCase kind) const {
     std::vector<v1::ToExecutor> found;

@@ -228,13 +228,13 @@ TEST_F(SessionsTest, AConnectionIsClosedWhereItsFirstWordIsNotHello) {
   const auto unhealthy = opened();
   server->sessions.OnHealth(unhealthy->id, {});
   const auto other = opened();
-  EXPECT_EQ(server->sessions.OnOther(other->id), "");
+  EXPECT_EQ(server->sessions.OnOtherMessage(other->id), "");
   for (const FakeLink* link : {leaving.get(), unhealthy.get(), other.get()}) {
     EXPECT_TRUE(link->closed);
     EXPECT_EQ(link->reads, 0);
   }
   EXPECT_TRUE(server->queue.empty());
-  EXPECT_EQ(server->sessions.OnOther(server->Join("box")->id), "box");
+  EXPECT_EQ(server->sessions.OnOtherMessage(server->Join("box")->id), "box");
 }
 
 TEST_F(SessionsTest, AConnectionIsClosedWhereNoHelloComes) {

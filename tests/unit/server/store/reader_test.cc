@@ -175,7 +175,7 @@ TEST_F(ReaderTest, CurvesSayWhereTheyGoOnFromAnothers) {
                     .donor = CheckpointId{{SweepId(1), TrialNumber(2)}, 1, Step(3)},
                     .cloned = kept});
   std::string clones;
-  const auto curves = reader_->CurvesOf(SweepId(1), "step");
+  const auto curves = reader_->MetricCurves(SweepId(1), "step");
   for (const Curve& curve : curves->trials) {
     for (const Clone& clone : curve.clones)
       clones += std::to_string(curve.trial.value) + " of " + std::to_string(clone.donor.value) +
@@ -195,29 +195,29 @@ TEST_F(ReaderTest, CurvesHaveWhatWasLoggedBetweenReports) {
   log(1, 4, 2.75, {{"other", 1}});
   EXPECT_THAT(reader_->Sweep(SweepId(1))->logged, ElementsAre("batch_loss", "loss", "other"));
 
-  auto curves = reader_->CurvesOf(SweepId(1), "batch_loss");
+  auto curves = reader_->MetricCurves(SweepId(1), "batch_loss");
   ASSERT_EQ(curves->trials.size(), 1u);
   EXPECT_EQ(curves->trials[0].trial, TrialNumber(3));
   EXPECT_THAT(curves->trials[0].steps, IsEmpty());
   EXPECT_THAT(curves->trials[0].logged_steps, ElementsAre(0.5, 1.5, 2.5));
-  curves = reader_->CurvesOf(SweepId(1), "loss");
+  curves = reader_->MetricCurves(SweepId(1), "loss");
   EXPECT_EQ(curves->trials.size(), 4u);
   EXPECT_THAT(curves->trials[3].steps, ElementsAre(1, 2));
   EXPECT_THAT(curves->trials[3].logged_steps, ElementsAre(0.5, 1.5));
 
   // The next attempt goes on from step 1, and logs from there.
   log(2, 1, 1.25, {{"batch_loss", 2}});
-  curves = reader_->CurvesOf(SweepId(1), "batch_loss");
+  curves = reader_->MetricCurves(SweepId(1), "batch_loss");
   EXPECT_THAT(curves->trials[0].logged_steps, ElementsAre(0.5, 1.25));
   EXPECT_THAT(curves->trials[0].logged_values, ElementsAre(5, 2));
 
-  const auto first = reader_->LoggedBy(trial, EventSeq(0), 2);
+  const auto first = reader_->Logged(trial, EventSeq(0), 2);
   ASSERT_EQ(first->size(), 2u);
   EXPECT_EQ(first->at(1).step, 1.5);
-  const auto rest = reader_->LoggedBy(trial, first->at(1).seq, 9);
+  const auto rest = reader_->Logged(trial, first->at(1).seq, 9);
   ASSERT_EQ(rest->size(), 3u);
   EXPECT_EQ(rest->at(2).attempt, 2u);
-  EXPECT_THAT(reader_->LoggedBy(Trial(0), EventSeq(0), 9).value(), IsEmpty());
+  EXPECT_THAT(reader_->Logged(Trial(0), EventSeq(0), 9).value(), IsEmpty());
   EXPECT_THAT(reader_->Detail(trial)->history, SizeIs(2)) << "they are no reports";
 }
 
@@ -226,7 +226,7 @@ TEST_F(ReaderTest, TheNewestAttemptThatCoversAStepCounts) {
   const auto report = [&](uint32_t attempt, int64_t step, double value) {
     Add(TrialReported{{trial, attempt}, {.step = Step(step), .metrics = {{"loss", value}}}});
   };
-  const auto curve = [&] { return reader_->CurvesOf(SweepId(1), "loss")->trials.back(); };
+  const auto curve = [&] { return reader_->MetricCurves(SweepId(1), "loss")->trials.back(); };
   report(1, 4, 40);
   report(1, 5, 50);
   EXPECT_THAT(curve().steps, ElementsAre(1, 2, 4, 5));
@@ -246,17 +246,17 @@ TEST_F(ReaderTest, TheNewestAttemptThatCoversAStepCounts) {
 
 TEST_F(ReaderTest, CurvesComeInPagesOfWholeTrials) {
   Add(MetricsLogged{{TrialId(SweepId(1), TrialNumber(3)), 1}, 1, 0.5, {{"loss", 5}}});
-  const auto all = reader_->CurvesOf(SweepId(1), "loss");
+  const auto all = reader_->MetricCurves(SweepId(1), "loss");
   ASSERT_TRUE(all.ok());
   ASSERT_EQ(all->trials.size(), 4u);
   EXPECT_EQ(all->next, std::nullopt);
 
   const size_t points = all->trials[0].steps.size() + all->trials[1].steps.size();
-  const auto first = reader_->CurvesOf(SweepId(1), "loss", TrialNumber(0), {.points = points});
+  const auto first = reader_->MetricCurves(SweepId(1), "loss", TrialNumber(0), {.points = points});
   ASSERT_TRUE(first.ok());
   EXPECT_THAT(first->trials, SizeIs(2));
   EXPECT_EQ(first->next, TrialNumber(2));
-  const auto second = reader_->CurvesOf(SweepId(1), "loss", *first->next);
+  const auto second = reader_->MetricCurves(SweepId(1), "loss", *first->next);
   EXPECT_THAT(second->trials, SizeIs(2));
   EXPECT_EQ(second->trials[1].steps, all->trials[3].steps);
   EXPECT_EQ(second->trials[1].logged_steps, all->trials[3].logged_steps);
@@ -264,7 +264,7 @@ TEST_F(ReaderTest, CurvesComeInPagesOfWholeTrials) {
 }
 
 TEST_F(ReaderTest, ATrialThatExceedsAPageOfCurvesIsRefused) {
-  const auto curves = reader_->CurvesOf(SweepId(1), "loss", TrialNumber(0), {.points = 0});
+  const auto curves = reader_->MetricCurves(SweepId(1), "loss", TrialNumber(0), {.points = 0});
   EXPECT_EQ(curves.error().code, ErrorCode::kInvalid);
 }
 
@@ -272,17 +272,17 @@ TEST_F(ReaderTest, CurvesStopWhenNobodyWaitsForThem) {
   std::stop_source stop{};
   stop.request_stop();
   const auto curves =
-      reader_->CurvesOf(SweepId(1), "loss", TrialNumber(0), {.stop = stop.get_token()});
+      reader_->MetricCurves(SweepId(1), "loss", TrialNumber(0), {.stop = stop.get_token()});
   EXPECT_EQ(curves.error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(ReaderTest, AFilterDoesNotMakeAReadOfEventsLong) {
   const TrialId trial(SweepId(1), TrialNumber(3));
-  for (int64_t i = 1; i <= int64_t{kEventsPerLook}; ++i)
+  for (int64_t i = 1; i <= int64_t{kEventsPerScan}; ++i)
     Add(MetricsLogged{{trial, 1}, i, static_cast<double>(i), {}});
   const auto page = reader_->EventsAfter(EventSeq(1), SweepId(7), 256);
   ASSERT_TRUE(page.ok());
-  EXPECT_EQ(page->seen, EventSeq(1 + kEventsPerLook));
+  EXPECT_EQ(page->seen, EventSeq(1 + kEventsPerScan));
   EXPECT_TRUE(page->more);
   const auto rest = reader_->EventsAfter(page->seen, SweepId(7), 256);
   EXPECT_EQ(rest->seen, reader_->LastSeq().value());
@@ -297,9 +297,9 @@ TEST_F(ReaderTest, OnlySoManyLoggedMetricsHaveCurves) {
   ASSERT_TRUE(store_->Rebuild().ok());
   Add(MetricsLogged{{trial, 1}, 2, 0.75, {{"one more", 1}, {"10000", 2}}});
   EXPECT_THAT(reader_->Sweep(SweepId(1))->logged, SizeIs(kLoggedMetricsMax));
-  EXPECT_THAT(reader_->CurvesOf(SweepId(1), "10000")->trials[0].logged_values, ElementsAre(1, 2));
-  EXPECT_THAT(reader_->CurvesOf(SweepId(1), "one more")->trials, IsEmpty());
-  EXPECT_THAT(reader_->LoggedBy(trial, EventSeq(0), 9).value(), SizeIs(2)) << "all are in the log";
+  EXPECT_THAT(reader_->MetricCurves(SweepId(1), "10000")->trials[0].logged_values, ElementsAre(1, 2));
+  EXPECT_THAT(reader_->MetricCurves(SweepId(1), "one more")->trials, IsEmpty());
+  EXPECT_THAT(reader_->Logged(trial, EventSeq(0), 9).value(), SizeIs(2)) << "all are in the log";
 }
 
 TEST_F(ReaderTest, ResultsAreThoseOfTrialsThatAreOver) {
@@ -477,7 +477,7 @@ TEST_F(ReaderTest, WhatIsNotThereIsNotFound) {
   EXPECT_EQ(reader_->Trial(Trial(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Detail(Trial(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Attempt({Trial(0), 9}).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(reader_->CurvesOf(SweepId(9), "loss").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(reader_->MetricCurves(SweepId(9), "loss").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Checkpoints(SweepId(9), TrialNumber(0), 1).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(Reader::Open(folder_ / "other.db").ok(), false);
 }
@@ -485,12 +485,12 @@ TEST_F(ReaderTest, WhatIsNotThereIsNotFound) {
 TEST_F(ReaderTest, AMetricNamedLikeAFieldIsNotMistakenForIt) {
   Add(TrialReported{{Trial(3), 1},
                     {.step = Step(5), .metrics = {{"metrics", 1.0}, {"step", 99.0}}}});
-  const auto curves = reader_->CurvesOf(SweepId(1), "step");
+  const auto curves = reader_->MetricCurves(SweepId(1), "step");
   ASSERT_TRUE(curves.ok());
   ASSERT_EQ(curves->trials.size(), 1u);
   EXPECT_THAT(curves->trials[0].steps, ElementsAre(5));
   EXPECT_THAT(curves->trials[0].values, ElementsAre(99.0));
-  EXPECT_TRUE(reader_->CurvesOf(SweepId(1), "seconds")->trials.empty());
+  EXPECT_TRUE(reader_->MetricCurves(SweepId(1), "seconds")->trials.empty());
 }
 
 TEST_F(ReaderTest, MoreThreadsThanConnectionsAllGetTheirAnswer) {

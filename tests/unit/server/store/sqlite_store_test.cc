@@ -144,13 +144,13 @@ TEST(SqliteStore, AllThatIsMeasuredIsFoundWhetherItIsIndexedYetOrNot) {
     const auto trial = reader->Detail({SweepId(1), TrialNumber(3)});
     ASSERT_TRUE(trial.ok()) << trial.error().message;
     EXPECT_EQ(trial->history.size() - already, until / 8);
-    const auto logged = reader->LoggedBy(trial->trial.id, EventSeq(0), static_cast<int>(until));
+    const auto logged = reader->Logged(trial->trial.id, EventSeq(0), static_cast<int>(until));
     EXPECT_EQ(logged->size(), until / 8);
     EXPECT_EQ(logged->back().step, 9.5 + static_cast<double>(until / 8));
     EXPECT_TRUE(
         std::ranges::is_sorted(trial->history, {}, [](const ReportRow& row) { return row.time; }));
-    EXPECT_EQ(reader->CurvesOf(SweepId(1), "accuracy")->trials.size(), 4u);
-    EXPECT_EQ(reader->CurvesOf(SweepId(1), "batch_loss")->trials.size(), 4u);
+    EXPECT_EQ(reader->MetricCurves(SweepId(1), "accuracy")->trials.size(), 4u);
+    EXPECT_EQ(reader->MetricCurves(SweepId(1), "batch_loss")->trials.size(), 4u);
   }
   const auto before = Tables(path);
   ASSERT_TRUE(store->Rebuild().ok());

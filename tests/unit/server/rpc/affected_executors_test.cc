@@ -1,4 +1,4 @@
-#include "server/rpc/touched.h"
+#include "server/rpc/affected_executors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,11 +21,11 @@ class TouchedTest : public ::testing::Test {
     for (const char* name : {"a", "b", "c"}) Do(JoinExecutor{name, "1", "", {.cpus = 1}});
   }
 
-  // What is touched; checks that whoever is not touched wants what it wanted.
-  Touched::Executors Do(Command command) {
+  // What is affected; checks that whoever is not affected wants what it wanted.
+  AffectedExecutors::Executors Do(Command command) {
     auto events = std::move(brain.Execute(command, Time{++now})).value();
     for (Event& event : brain.Advance(Time{now})) events.push_back(std::move(event));
-    const Touched::Executors by = touched.By(events);
+    const AffectedExecutors::Executors by = affected.Find(events);
     for (const auto& [name, executor] : brain.state().executors) {
       const v1::Desired desired = ToDesired(brain.state(), name);
       const bool looked =
@@ -54,7 +54,7 @@ class TouchedTest : public ::testing::Test {
 
   const Algorithms algorithms = attune::testing::ToyAlgorithms();
   Brain brain{algorithms, [](const std::string&) { return true; }};
-  Touched touched;
+  AffectedExecutors affected;
   std::map<std::string, std::string> wanted;
   std::set<std::string> removing;
   int64_t now = 0;
@@ -173,8 +173,8 @@ TEST_F(TouchedTest, WhatConcernsASweepTouchesWhereItRuns) {
 
 TEST_F(TouchedTest, ALoadedStateIsKnown) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
-  touched = Touched();
-  touched.Load(brain.state());
+  affected = AffectedExecutors();
+  affected.Load(brain.state());
   EXPECT_THAT(Do(KillTrial{TrialId(SweepId(1), TrialNumber(0))}).names, ElementsAre(HostOf(0)));
 }
 
