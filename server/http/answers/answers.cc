@@ -57,7 +57,7 @@ Response Answers::Sweep(const Request& request, SweepId id, int status,
   auto file = reader_.FileOf(id);
   if (!file.ok()) return Problem(file.error());
   const Program& program = sweep->spec.program;
-  // Not the file as it was sent, whose comments may repeat what is hidden.
+  // Not the file as it was sent, because its comments may repeat hidden values.
   if (!request.is_admin && !program.environment.empty())
     file->text = sweepfile::ResolvedYaml(VisibleSpec(request, sweep->spec));
   LiveSweep live;

@@ -65,7 +65,7 @@ Response Executors::Answer(const std::string& name, const std::string& effect) {
     return Render(rest::SteeredExecutor{{RenderExecutor(executor)}, effect}, kAccepted);
   }
   return Problem(rest::ProblemType::kNotFound,
-                 "executor " + name + " is gone");  // forgotten meanwhile
+                 "executor " + name + " is gone");  // it was forgotten meanwhile
 }
 
 }  // namespace attune::server

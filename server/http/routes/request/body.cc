@@ -24,7 +24,7 @@ constexpr double kShortestLeaseSeconds = 1;
 constexpr size_t kReasonMaxBytes = 1000;
 constexpr auto kMaxExact = static_cast<double>(kIntegerMax);
 
-// A body as its table of keys says.
+// Reads a body according to a table of keys and collects its faults.
 class Reading {
  public:
   Reading(std::string_view text, const Section& keys)
@@ -35,7 +35,7 @@ class Reading {
   const Fields& fields() const { return fields_; }
   sweepfile::Faults& faults() { return faults_; }
 
-  // Of a text that cannot be read to its end, only that is told.
+  // If the text cannot be parsed to its end, returns only that fault.
   template <class T>
   Body<T> Finish(T value) {
     faults_.Close();
@@ -52,7 +52,7 @@ class Reading {
   }
 
   sweepfile::Document document_;
-  std::vector<sweepfile::Fault> told_;  // about what it says
+  std::vector<sweepfile::Fault> told_;  // faults of the contents
   sweepfile::Faults faults_;
   Fields fields_;
 };
@@ -92,7 +92,7 @@ const Section& DrainKeys() {
 const Section& ContinueKeys() {
   static const Section section{.keys = {{.name = "until",
                                          .type = KeyType::kInteger,
-                                         .help = "The step it is to reach",
+                                         .help = "The step that the trial must reach",
                                          .required = true,
                                          .min = 1,
                                          .max = kMaxExact}}};
@@ -136,12 +136,12 @@ void Missing(Reading& body, const char* key, const std::string& what) {
   body.faults().Add(spot.place, spot.mark, "missing: " + what);
 }
 
-// 0 where nothing is said.
+// The member `lease`; 0 if it is absent.
 Seconds ReadLease(const Fields& fields) {
   return Seconds(fields.Find("lease") != nullptr ? fields.Get<double>("lease") : 0);
 }
 
-// A number, or the words "nan", "inf" and "-inf" for what JSON cannot carry.
+// A number, or the strings "nan", "inf" and "-inf", which JSON cannot express as numbers.
 Result<double> ReadMetric(const sweepfile::Node& node) {
   if (node.kind == sweepfile::Node::Kind::kScalar &&
       (node.text == "nan" || node.text == "inf" || node.text == "-inf"))
@@ -177,7 +177,7 @@ Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
   return metrics;
 }
 
-// The report's step, which is that of the metric that the sweep measures time in.
+// Sets the report's step from the metric in which the sweep measures time.
 void ReadTime(Reading& body, double time, Report& report) {
   const std::optional<Step> step = StepOfTime(time);
   const Fields& fields = body.fields();
@@ -260,13 +260,14 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
   if (fields.Get<bool>("ask")) {
     tell.next_lease = ReadLease(fields);
   } else if (fields.Given("lease")) {
-    body.faults().AtValue(fields.spot("lease"), "is that of the next trial: say ask as well");
+    body.faults().AtValue(fields.spot("lease"), "is the lease of the next trial: add `ask`");
   }
   if (fields.Given("state")) {
     if (fields.Get<std::string>("state") == "failed") tell.outcome = Outcome::kFailed;
     tell.running = fields.Get<std::string>("state") == "running";
     if (fields.Given("step") || fields.Given("metrics"))
-      body.faults().AtValue(fields.spot("state"), "stands alone; tell the last step before it");
+      body.faults().AtValue(fields.spot("state"),
+                            "must not be combined with step or metrics; tell the last step first");
     return body.Finish(std::move(tell));
   }
   if (!fields.Given("step") && time_attr.empty())

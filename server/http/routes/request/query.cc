@@ -13,8 +13,8 @@
 namespace attune::server {
 namespace {
 
-constexpr size_t kDigestBytes = 32;                 // of 64 hexadecimal digits
-constexpr uint64_t kScramble = 0x9e3779b97f4a7c15;  // so that nobody counts on a token's looks
+constexpr size_t kDigestBytes = 32;                 // digits of the digest that are used, of 64
+constexpr uint64_t kScramble = 0x9e3779b97f4a7c15;  // makes tokens opaque
 
 uint64_t HashOf(std::string_view text) {  // FNV-1a
   uint64_t hash = 0xcbf29ce484222325;
@@ -70,7 +70,8 @@ Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Reques
   if (masked && PageToken(of, *masked ^ HashOf(of)) == token)
     return std::optional<uint64_t>(*masked ^ HashOf(of));
   return Error{ErrorCode::kInvalid,
-               "page_token: '" + token + "' is not one that this list gave out: begin without one"};
+               "page_token: '" + token +
+                   "' is not a token of this list: omit it to begin with the first page"};
 }
 
 Result<std::string> IdempotencyKey(const Request& request) {

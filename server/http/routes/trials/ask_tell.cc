@@ -17,7 +17,7 @@
 namespace attune::server {
 namespace {
 
-// The answer to an ask: an attempt as it was assigned.
+// The answer to an ask, for an assigned attempt.
 rest::Offer RenderOffer(std::string_view state, const SweepSpec& spec, const AttemptAssigned& fact,
                         const Config& config, Step last) {
   const TrialNumber trial = fact.attempt.trial.number;
@@ -32,7 +32,7 @@ rest::Offer RenderOffer(std::string_view state, const SweepSpec& spec, const Att
   return offer;
 }
 
-// nullopt: the brain no longer knows the trial.
+// The present offer; nullopt: the brain no longer knows the trial.
 std::optional<rest::Offer> OfferNow(const Sweep& sweep, const AttemptAssigned& fact) {
   const Trial* trial = sweep.Find(fact.attempt.trial.number);
   if (trial == nullptr) return std::nullopt;
@@ -58,14 +58,14 @@ const T* Find(std::span<const Event> events) {
 Error Superseded(const TrialId& trial, Epoch epoch) {
   return {ErrorCode::kConflict, "trial " + ToString(trial) + " has no attempt with epoch " +
                                     std::to_string(epoch.value) +
-                                    " any more: ask for a trial, and tell its epoch"};
+                                    " any more: ask for a trial and use its epoch"};
 }
 
 Error RanOut(const TrialId& trial, Epoch epoch) {
-  return {ErrorCode::kConflict,
-          "the lease of epoch " + std::to_string(epoch.value) + " of trial " + ToString(trial) +
-              " has run out, because nothing was told of it for so long, and the trial waits for "
-              "another asker: ask again"};
+  return {ErrorCode::kConflict, "the lease of epoch " + std::to_string(epoch.value) + " of trial " +
+                                    ToString(trial) +
+                                    " has run out, because nothing was told for so long: ask for "
+                                    "another trial"};
 }
 
 RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
@@ -75,11 +75,11 @@ RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
   if (tell.outcome == Outcome::kFailed)
     ended.failure = {
         .kind = FailureKind::kExit,
-        .message = tell.message.empty() ? "its asker said that it failed" : tell.message};
+        .message = tell.message.empty() ? "its client told that it failed" : tell.message};
   return {tell.epoch, std::move(ended)};
 }
 
-// The reply to a tell that led to these events; nullopt: they contain none.
+// The reply to a tell that caused these events; nullopt: they contain none.
 std::optional<AskTell::Reply> ReplyFrom(const TellBody& tell, std::span<const Event> led_to) {
   if (tell.running || (!tell.report && !led_to.empty())) return AskTell::Reply();
   const auto* decided = Find<TrialDecided>(led_to);
@@ -88,14 +88,14 @@ std::optional<AskTell::Reply> ReplyFrom(const TellBody& tell, std::span<const Ev
                        decided->milestone);
 }
 
-// Whether the trial continues, so that its asker keeps it.
+// Whether the trial continues, so that its client keeps it.
 bool Continues(const TellBody& tell, const AskTell::Reply& reply) {
   return tell.running || (tell.report && reply && reply->verdict == Name(VerdictKind::kContinue));
 }
 
 }  // namespace
 
-// ---- asking --------------------------------------------------------------------------------
+// ---- Ask -----------------------------------------------------------------------------------
 
 Response AskTell::Ask(const Request& request, const Target& target) {
   const auto key = IdempotencyKey(request);
@@ -107,7 +107,7 @@ Response AskTell::Ask(const Request& request, const Target& target) {
   Submit(asked, request.actor);
   const Next next = NextOf(asked, request.patient);
   if (!next.ok()) return Problem(next.error());
-  return *next ? Render(**next) : Response{.later = true};
+  return *next ? Render(**next) : Response{.postponed = true};
 }
 
 std::optional<Response> AskTell::RefuseReused(SweepId sweep, const std::string& request_key) {
@@ -132,7 +132,7 @@ Backend::After AskTell::OfferTo(Asked& asked) {
     const auto* assigned = Find<AttemptAssigned>(led_to);
     if (assigned == nullptr) return;
     const Sweep* sweep = brain.state().Find(asked.command.sweep);
-    if (sweep == nullptr) return;  // what followed has ended it, and the trial with it
+    if (sweep == nullptr) return;  // the sweep and the trial have ended since
     asked.offer = OfferNow(*sweep, *assigned);
     Keep(*assigned, sweep->spec);
   };
@@ -155,8 +155,8 @@ AskTell::Next AskTell::NextOf(const Asked& asked, bool patient) {
   return none_now ? NoTrial(command.sweep, refused.message) : refused;
 }
 
-// Whoever asks while a searcher thinks gets the trial as soon as it is there, which may be now, or
-// is told to ask again.
+// While a searcher computes a proposal, a client that can wait gets the trial when it is ready.
+// Other clients are told to ask again.
 AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
   std::string reason = "sweep " + ToString(id) + " has ended";
   bool thinks = false;
@@ -167,7 +167,8 @@ AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
     thinks =
         sweep->thinking || (sweep->searcher->Thinks() && HasNext(*sweep, brain.state().last_time));
     if (thinks) reason = "the searcher thinks about the next trial: ask again";
-    if (sweep->search_waits) reason = "the searcher waits for what the running trials tell";
+    if (sweep->search_waits)
+      reason = "the searcher waits for results of running trials: ask again later";
     if (!sweep->stopping_as) return;
     thinks = false;
     reason = "no other trial starts: " + sweep->reason;
@@ -176,7 +177,7 @@ AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
   return NoTrial(id, std::move(reason));
 }
 
-// Of a trial that runs the brain knows all; of one that has ended since, the tables do.
+// The brain knows a running trial. The tables contain a trial that has ended since.
 AskTell::Next AskTell::Offered(const AttemptAssigned& fact) {
   const TrialId& id = fact.attempt.trial;
   std::optional<rest::Offer> offer;
@@ -212,7 +213,7 @@ Result<AskTell::Standing> AskTell::StandingOf(SweepId id) {
   return Standing{row->state, row->spec.External()};
 }
 
-// ---- telling -------------------------------------------------------------------------------
+// ---- Tell ----------------------------------------------------------------------------------
 
 void AskTell::Keep(const AttemptAssigned& fact, const SweepSpec& spec) {
   const TrialId& id = fact.attempt.trial;
@@ -239,8 +240,8 @@ AskTell::Told AskTell::About(const SweepSpec& spec) {
 }
 
 AskTell::Told AskTell::About(const TrialId& id) {
-  // Of a sweep that runs the brain knows all: its rows take the longer to read the more trials
-  // there are.
+  // Asks the brain for a running sweep, because reading its rows takes longer the more trials it
+  // has.
   std::optional<Told> told;
   backend_.QueryState([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(id.sweep);
@@ -274,8 +275,8 @@ Response AskTell::Tell(const Request& request, const Target& target) {
     if (!told.external)
       return Problem(rest::ProblemType::kHasCommand,
                      "sweep " + ToString(target.sweep()) +
-                         " has a program, whose workers report: only the trials of a sweep "
-                         "without `command` are told about");
+                         " has a `command`, whose workers report: tell results only for "
+                         "sweeps without `command`");
     body = ReadTell(request.body, told.metrics, told.time_attr);
     if (!body.value) return Refuse(body.faults);
     if (body.value->epoch == told.epoch) attempt = told.attempt;
@@ -288,7 +289,7 @@ Response AskTell::Tell(const Request& request, const Target& target) {
   if (asked && !Continues(tell, *reply)) {
     const Next next = NextOf(*asked, request.patient);
     if (!next.ok()) return Problem(next.error());
-    if (!*next) return Response{.later = true};
+    if (!*next) return Response{.postponed = true};
     if (!*reply) reply->emplace();
     (*reply)->next = **next;
   }

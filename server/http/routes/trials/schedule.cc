@@ -14,7 +14,7 @@
 namespace attune::server {
 namespace {
 
-// The sweep of this one trial, which its schedule leads to where it has come to.
+// A sweep with only this trial, whose schedule reproduces the trial's training.
 SweepSpec Again(SweepSpec spec, const TrialRow& trial, const Lineages::Lineage& lineage) {
   ConfigSchedule schedule;
   for (const auto& [step, part] : lineage) {
@@ -61,7 +61,7 @@ void Lineages::Observe(const Event& event) {
     if (promoted->donor) {
       Clone(trial, *promoted->donor, promoted->config.value_or(configs_[trial]));
     } else if (promoted->config) {
-      configs_[trial] = *promoted->config;  // from where its next attempt goes on
+      configs_[trial] = *promoted->config;  // used by its next attempt
     }
   }
 }
@@ -80,7 +80,7 @@ void Lineages::Clone(TrialNumber trial, const CheckpointId& donor, const Config&
   configs_[trial] = config;
 }
 
-// An attempt that goes on from farther back trains again what came after.
+// An attempt that resumes from an earlier step trains the later steps again.
 void Lineages::GoOn(TrialNumber trial, Step from, const Config& config) {
   int& at = now_[trial];
   while (at != kNone && links_[static_cast<size_t>(at)].from >= from)

@@ -26,7 +26,7 @@ Response Trials::Enqueue(const Request& request, const Target& target) {
   std::optional<TrialId> trial;
   if (events.ok() && !events->empty()) {
     trial = std::get<TrialCreated>(events->front().fact).trial;
-  } else if (!key->empty()) {  // an earlier request's, perhaps of a sweep that has ended since
+  } else if (!key->empty()) {  // the trial of an earlier request, whose sweep may have ended since
     const auto earlier = reader_.FindRequest(target.sweep(), *key);
     if (!earlier.ok()) return Problem(earlier.error());
     if (*earlier) trial = TrialOf((*earlier)->fact);
@@ -74,7 +74,7 @@ Response Trials::Reopen(const Request& request, const Target& target, Step until
     const Trial* trial = brain.state().Find(target.trial);
     if (trial != nullptr && trial->Source() != nullptr) source = trial->Source()->ref.step;
   });
-  std::string effect = source.value > 0 ? "it will go on from step " + std::to_string(source.value)
+  std::string effect = source.value > 0 ? "it will resume from step " + std::to_string(source.value)
                                         : "it will start from the beginning";
   if (until.value > 0) effect += ", to step " + std::to_string(until.value);
   return answers_.Trial(target.trial, kAccepted, effect);

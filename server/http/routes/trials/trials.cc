@@ -33,7 +33,7 @@ Response Trials::List(const Request& request, const Target& target) {
 Response Trials::Get(const Request&, const Target& target) { return answers_.Trial(target.trial); }
 
 Response Trials::Explain(const Request& request, const Target& target) {
-  // 0: the newest decision's.
+  // 0 means the newest decision.
   const auto step = IntegerQuery(request, "step", 0, 0, std::numeric_limits<int64_t>::max());
   if (!step.ok()) return Problem(step.error());
   const auto asked = *step > 0 ? std::optional(Step(*step)) : std::nullopt;

@@ -419,7 +419,7 @@ TEST_F(ThinkingTest, ATellThatAsksWaitsForASearcherThatThinks) {
 
 class ImpatientTest : public ThinkingTest {
  protected:
-  ImpatientTest() : ThinkingTest({.workers = 1, .later = std::chrono::milliseconds(50)}) {}
+  ImpatientTest() : ThinkingTest({.workers = 1, .postponed = std::chrono::milliseconds(50)}) {}
 };
 
 TEST_F(ImpatientTest, WhoWaitsTooLongForAThoughtIsToldToAskAgain) {

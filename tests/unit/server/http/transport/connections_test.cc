@@ -307,7 +307,7 @@ class HastyTest : public ConnectionsTest {
       : ConnectionsTest({.idle = Time(50),
                          .head = Time(50),
                          .body = Time(50),
-                         .taking = Time(50),
+                         .sending = Time(50),
                          .slowest_bytes_per_second = 1 << 30}) {}
 };
 
