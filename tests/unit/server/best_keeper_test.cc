@@ -20,11 +20,9 @@ std::optional<SweepId> After(uint32_t trial, int64_t step) {
   return SweepWithChangedBest(event, state);
 }
 
-TEST(BestKeeper, AReportThatIsTheBestLeadsToALookHoweverLateItIs) {
-  EXPECT_EQ(After(3, 7), kSweep);
-}
+TEST(BestKeeper, ChecksTheSweepOfALateBestReport) { EXPECT_EQ(After(3, 7), kSweep); }
 
-TEST(BestKeeper, OtherReportsLeadToNone) {
+TEST(BestKeeper, IgnoresReportsThatAreNotBest) {
   EXPECT_EQ(After(3, 8), std::nullopt);
   EXPECT_EQ(After(2, 7), std::nullopt);
 }

@@ -23,7 +23,7 @@ CheckpointId Id(uint32_t trial, uint32_t attempt, int64_t step) {
   return {TrialId(SweepId{1}, TrialNumber{trial}), attempt, Step(step)};
 }
 
-TEST(CheckpointStorage, WhatWasBegunIsRemovedButThatOfTheBest) {
+TEST(CheckpointStorage, RemovesUnfinishedCopiesExceptThoseOfTheBest) {
   const attune::testing::ScratchFolder scratch;
   const auto storage = CheckpointStorage::Open(scratch.path(), "me").value();
   const fs::path sweep = scratch / "s1";
@@ -56,7 +56,7 @@ TEST(CheckpointStorage, ACopyWithAnotherDigestIsNotTheCheckpoint) {
   EXPECT_FALSE(storage.Has(id, checkpoints::DigestOf("[]")));
 }
 
-TEST(CheckpointStorage, AnotherServersIsRefused) {
+TEST(CheckpointStorage, RefusesTheFolderOfAnotherServer) {
   const attune::testing::ScratchFolder scratch;
   ASSERT_TRUE(CheckpointStorage::Open(scratch.path(), "me").ok());
   EXPECT_TRUE(CheckpointStorage::Open(scratch.path(), "me").ok());
@@ -65,14 +65,14 @@ TEST(CheckpointStorage, AnotherServersIsRefused) {
   EXPECT_EQ(other.error().code, ErrorCode::kConflict);
 }
 
-TEST(CheckpointStorage, AnEmptyMarkIsThatOfNobody) {
+TEST(CheckpointStorage, TakesAFolderWithAnEmptyMark) {
   const attune::testing::ScratchFolder scratch;
   std::ofstream(scratch / "attune-storage").close();
   EXPECT_TRUE(CheckpointStorage::Open(scratch.path(), "me").ok());
   EXPECT_FALSE(CheckpointStorage::Open(scratch.path(), "you").ok());
 }
 
-TEST(CheckpointStorage, AMarkThatCannotBeReadIsNotTakenForNone) {
+TEST(CheckpointStorage, RefusesAFolderWithAnUnreadableMark) {
   const attune::testing::ScratchFolder scratch;
   fs::create_directory(scratch / "attune-storage");
   const auto opened = CheckpointStorage::Open(scratch.path(), "me");

@@ -45,7 +45,7 @@ class MaskedLogTest : public ::testing::Test {
   const SecretMask mask_{{"s3cr3t-of-mine"}};
 };
 
-TEST_F(MaskedLogTest, NoSizeOfPartsShowsASecret) {
+TEST_F(MaskedLogTest, SecretsAreHiddenWhateverTheSizeOfParts) {
   for (uint32_t limit = 1; limit < 100; ++limit) EXPECT_EQ(ReadAll(limit), masked_) << limit;
 }
 

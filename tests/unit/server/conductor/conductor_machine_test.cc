@@ -131,7 +131,7 @@ TEST_F(ConductorMachineTest, ARefusedCommandIsAnsweredAloneOfItsBatch) {
   EXPECT_EQ(store.kept.commits, 1);
 }
 
-TEST_F(ConductorMachineTest, OfCommandsWithAnswersEachComesWhereTheOneBeforeLedToSomething) {
+TEST_F(ConductorMachineTest, ACommandNeedsAnEventOfTheOneBefore) {
   diary.lines.clear();
   Submission all = Asking(Create());
   all.commands.push_back(PauseSweep{SweepId(1)});
@@ -147,7 +147,7 @@ TEST_F(ConductorMachineTest, OfCommandsWithAnswersEachComesWhereTheOneBeforeLedT
   EXPECT_EQ(store.kept.commits, 1);
 }
 
-TEST_F(ConductorMachineTest, WhatFollowsFromACommandComesBeforeTheNextOneOfItsSubmission) {
+TEST_F(ConductorMachineTest, ConsequencesPrecedeTheNextCommand) {
   ASSERT_TRUE(Step(1, Asking(Create())).ok());
   diary.lines.clear();
   Submission all = Asking(KillSweep{SweepId(1)});  // which then has ended
@@ -156,13 +156,13 @@ TEST_F(ConductorMachineTest, WhatFollowsFromACommandComesBeforeTheNextOneOfItsSu
   EXPECT_THAT(diary.lines, ::testing::Contains("sweep s1 has already ended: it is killed"));
 }
 
-TEST_F(ConductorMachineTest, WhatWaitedWhenTheLastProcessEndedIsLookedAtAtOnce) {
+TEST_F(ConductorMachineTest, ContinuesWaitingWorkRightAfterAStart) {
   EXPECT_EQ(machine.NextStep(Time{5}), Time{5});
   ASSERT_TRUE(Step(5).ok());
   EXPECT_EQ(machine.NextStep(Time{5}), std::nullopt);
 }
 
-TEST_F(ConductorMachineTest, WhatBecomesDueBetweenAStepAndTheNextLookIsNotMissed) {
+TEST_F(ConductorMachineTest, NoticesWhatBecomesDueBetweenSteps) {
   ASSERT_TRUE(Step(1, Asking(Join(2))).ok());
   CreateSweep create = Create();
   create.spec->stop.max_trials = 1;
@@ -181,7 +181,7 @@ TEST_F(ConductorMachineTest, WhatBecomesDueBetweenAStepAndTheNextLookIsNotMissed
   EXPECT_TRUE(trial.live);
 }
 
-TEST_F(ConductorMachineTest, AStoreThatRefusesIsAskedAgainAtItsTimeAndNotBefore) {
+TEST_F(ConductorMachineTest, ProbesAStalledStoreAtItsTimeAndNotBefore) {
   store.kept.full = kFull;
   ASSERT_TRUE(Step(0, Asking(Create())).ok());
   EXPECT_EQ(diary.lines.back(), "the disk is full");
@@ -234,7 +234,7 @@ class FullStore : public ConductorMachineTest {
   }
 };
 
-TEST_F(FullStore, TakesAKillAndTheEndsOfItsGangsAndNothingElse) {
+TEST_F(FullStore, StoresOnlyAKillAndTheEndsOfItsGangs) {
   ASSERT_TRUE(Step(3, Asking(KillSweep{SweepId(1)})).ok());
   EXPECT_THAT(diary.lines, ::testing::Contains(::testing::StartsWith("answered")));
   EXPECT_TRUE(Record({Of(0, {.outcome = Outcome::kKilled})}));
@@ -256,7 +256,7 @@ TEST_F(FullStore, StartsNothingInPlaceOfWhatItKills) {
   EXPECT_EQ(sweep().live.size(), 2u);
 }
 
-TEST_F(FullStore, AsksForFactsAgainThatItCannotTake) {
+TEST_F(FullStore, RequestsFactsAgainThatItCannotStore) {
   EXPECT_FALSE(Record({Report(0)}));
   EXPECT_FALSE(Record({Report(0), Of(0, {.outcome = Outcome::kFinished})}))
       << "an end must not overtake its report";
@@ -275,7 +275,7 @@ TEST_F(FullStore, TakesTheEndOfAKilledGangWhoseReportsWereDropped) {
   EXPECT_TRUE(sweep().live.contains(TrialNumber(1))) << "also when the store takes more again";
 }
 
-TEST_F(FullStore, TakesNothingOnceItsReserveIsUsedUp) {
+TEST_F(FullStore, StoresNothingOnceItsReserveIsUsedUp) {
   store.kept.reserve = 0;
   ASSERT_TRUE(Step(3, Asking(KillSweep{SweepId(1)})).ok());
   EXPECT_EQ(diary.lines.back(), "the disk is full");
@@ -295,7 +295,7 @@ TEST_F(ConductorMachineTest, ListenersLearnWhenTheStoreRefusesAndWhenItTakesAgai
                                                   "the disk is full", "durable 0"));
 }
 
-TEST_F(ConductorMachineTest, LooksSeeDurableStateOnlyWhileTheStoreRefuses) {
+TEST_F(ConductorMachineTest, ShowsOnlyDurableStateWhileTheStoreRefuses) {
   store.kept.full = kFull;
   Submission create = Asking(Create());
   size_t seen = 1;
@@ -315,21 +315,21 @@ TEST_F(ConductorMachineTest,
   EXPECT_TRUE(diary.lines.empty());
 }
 
-TEST_F(ConductorMachineTest, AStoreThatDoesNotKnowWhatIsOnItsDiskEndsTheProcess) {
+TEST_F(ConductorMachineTest, EndsTheProcessIfTheStateOfTheDiskIsUnknown) {
   store.kept.full = Error{ErrorCode::kUnsynced, "the disk did not say"};
   diary.lines.clear();
   EXPECT_FALSE(Step(0, Asking(Create())).ok());
   EXPECT_TRUE(diary.lines.empty());
 }
 
-TEST_F(ConductorMachineTest, AProcessThatDiesInItsAppendHasToldNobody) {
+TEST_F(ConductorMachineTest, AnswersNobodyIfTheProcessDiesInItsAppend) {
   store.dies = true;
   diary.lines.clear();
   EXPECT_THROW(static_cast<void>(Step(0, Asking(Create()))), std::runtime_error);
   EXPECT_TRUE(diary.lines.empty());
 }
 
-TEST_F(ConductorMachineTest, ASnapshotIsWrittenWhenEnoughHasHappened) {
+TEST_F(ConductorMachineTest, WritesASnapshotAfterEnoughEvents) {
   ConductorMachine small(
       {.make_decider =
            [this] { return MakeBrainDecider(algorithms, [](const auto&) { return true; }); },
@@ -345,7 +345,7 @@ TEST_F(ConductorMachineTest, ASnapshotIsWrittenWhenEnoughHasHappened) {
   EXPECT_THAT(store.kept.snapshots, SizeIs(1));
 }
 
-TEST(Queue, ABatchTakesSubmissionsWholeUntilItHasEnough) {
+TEST(Queue, NeverSplitsASubmission) {
   Queue queue;
   const auto push = [&](size_t commands) {
     Submission submission;
@@ -360,7 +360,7 @@ TEST(Queue, ABatchTakesSubmissionsWholeUntilItHasEnough) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(Queue, ItIsFullWhenSoManyCommandsWait) {
+TEST(Queue, IsFullWhenTooManyCommandsWait) {
   Queue queue;
   for (size_t i = 0; i < kQueueCommands; ++i) {
     EXPECT_FALSE(queue.full());
@@ -395,7 +395,7 @@ class ClockTest : public ConductorMachineTest {
   }
 };
 
-TEST_F(ClockTest, AStartThirtyYearsAheadMovesNoTimeOfTheLog) {
+TEST_F(ClockTest, AStartThirtyYearsAheadDoesNotMoveTheLogsTime) {
   ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
   const Time before = last().time;
   const auto ahead = Restart(31 * kYearUs);
@@ -412,7 +412,7 @@ TEST_F(ClockTest, AStartThirtyYearsAheadMovesNoTimeOfTheLog) {
   EXPECT_EQ(last().seq, seq) << "the clock is what it was, and a second has passed";
 }
 
-TEST_F(ClockTest, WhatWaitsInTheLogWaitsAsLongAsBefore) {
+TEST_F(ClockTest, DelaysInTheLogKeepTheirLength) {
   SweepSpec spec = attune::testing::ToySpec();
   spec.stop.max_trials = 1;
   spec.failure.backoff = Seconds(100);
@@ -442,7 +442,7 @@ TEST_F(ClockTest, AnHourWithoutAServerIsAnHourOfTheLog) {
   EXPECT_EQ(last().time, Time{kYearUs + hour_us});
 }
 
-TEST_F(ClockTest, AClockThatIsSetWhileTheServerRunsIsFollowedByWhatIsShown) {
+TEST_F(ClockTest, DisplayedTimesFollowAClockThatIsSet) {
   ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
   machine.SetWallClockOffset(kClockToleranceUs / 2);
   ASSERT_TRUE(Step(kYearUs + 1, Asking(Create())).ok());
@@ -453,7 +453,7 @@ TEST_F(ClockTest, AClockThatIsSetWhileTheServerRunsIsFollowedByWhatIsShown) {
   EXPECT_EQ(last().time, Time{kYearUs + 2});
 }
 
-TEST_F(ClockTest, WhileTheDiskIsFullTheAdjustmentWaits) {
+TEST_F(ClockTest, AdjustmentWaitsWhileTheDiskIsFull) {
   ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
   store.kept.full = kFull;
   auto ahead = Restart(31 * kYearUs);

@@ -55,7 +55,7 @@ TEST_F(ConductorTest, AnswersAfterTheCommit) {
   EXPECT_GE(conductor.WaitForEvents(EventSeq{0}, kPatienceMs), EventSeq{1});
 }
 
-TEST_F(ConductorTest, WhatFollowsACommandIsWrittenInItsTransaction) {
+TEST_F(ConductorTest, ConsequencesAreInTheTransactionOfTheCommand) {
   ASSERT_TRUE(Join().ok());
   ASSERT_TRUE(Create().ok());
   conductor.Query([](const Brain&) {});
@@ -79,7 +79,7 @@ TEST_F(ConductorTest, ARefusedCommandLeavesNoTrace) {
   EXPECT_TRUE(store.events.empty());
 }
 
-TEST_F(ConductorTest, AFullDiskRefusesTheBatchAndItGoesOnWhenThereIsSpace) {
+TEST_F(ConductorTest, RefusesBatchesWhileTheDiskIsFull) {
   ASSERT_TRUE(Join().ok());
   conductor.Query([&](const Brain&) {
     store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
@@ -103,7 +103,7 @@ TEST_F(ConductorTest, AFullDiskRefusesTheBatchAndItGoesOnWhenThereIsSpace) {
   });
 }
 
-TEST_F(ConductorTest, ARestartGoesOnWithTheLog) {
+TEST_F(ConductorTest, ContinuesTheLogAfterARestart) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   Conductor next(algorithms, store, [this] { return Time{++now}; });
@@ -115,7 +115,7 @@ TEST_F(ConductorTest, ARestartGoesOnWithTheLog) {
   });
 }
 
-TEST_F(ConductorTest, ASnapshotIsWrittenAtTheEndAndTheNextStartReadsWhatCameAfter) {
+TEST_F(ConductorTest, StartsFromTheLastSnapshotAndTheLogAfterIt) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   ASSERT_EQ(store.snapshots.size(), 1u);
@@ -127,7 +127,7 @@ TEST_F(ConductorTest, ASnapshotIsWrittenAtTheEndAndTheNextStartReadsWhatCameAfte
   next.Query([](const Brain& brain) { EXPECT_NE(brain.state().Find(SweepId{1}), nullptr); });
 }
 
-TEST_F(ConductorTest, ASnapshotThatCannotBeLoadedIsSkippedForTheOneBeforeIt) {
+TEST_F(ConductorTest, FallsBackToTheSnapshotBeforeADamagedOne) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   {
@@ -144,7 +144,7 @@ TEST_F(ConductorTest, ASnapshotThatCannotBeLoadedIsSkippedForTheOneBeforeIt) {
   third.Query([](const Brain& brain) { EXPECT_EQ(brain.state().sweeps.size(), 2u); });
 }
 
-TEST_F(ConductorTest, WithoutASnapshotThatCanBeLoadedTheWholeLogIsRead) {
+TEST_F(ConductorTest, ReadsTheWholeLogWithoutAUsableSnapshot) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   store.snapshots[EventSeq{1}] = "damaged";
@@ -170,7 +170,7 @@ class EndedSweepTest : public ConductorTest {
   }
 };
 
-TEST_F(EndedSweepTest, IsOpenedAgainFromWhatLiesBesideTheSnapshot) {
+TEST_F(EndedSweepTest, IsReopenedFromItsStoredPart) {
   Conductor next(algorithms, store, [this] { return Time{++now}; });
   ASSERT_TRUE(next.Start().ok());
   EXPECT_THAT(store.read_after, ElementsAre(EventSeq(store.events.size())));
@@ -182,7 +182,7 @@ TEST_F(EndedSweepTest, IsOpenedAgainFromWhatLiesBesideTheSnapshot) {
   });
 }
 
-TEST_F(EndedSweepTest, IsLetGoOfOnceACheckpointOfItIsNoLongerPinned) {
+TEST_F(EndedSweepTest, LeavesMemoryAfterItsLastUnpin) {
   Conductor next(algorithms, store, [this] { return Time{++now}; });
   ASSERT_TRUE(next.Start().ok());
   const CheckpointId checkpoint{{SweepId(1), TrialNumber(0)}, 1, Step(1)};
@@ -192,7 +192,7 @@ TEST_F(EndedSweepTest, IsLetGoOfOnceACheckpointOfItIsNoLongerPinned) {
   EXPECT_TRUE(Reopen(next).ok());
 }
 
-TEST_F(EndedSweepTest, DamageIsToldToWhoeverWantsItOpened) {
+TEST_F(EndedSweepTest, DamageIsReportedToARequestToReopenIt) {
   store.ended.begin()->second.back() ^= 1;
   Conductor next(algorithms, store, [this] { return Time{++now}; });
   ASSERT_TRUE(next.Start().ok());
@@ -201,7 +201,7 @@ TEST_F(EndedSweepTest, DamageIsToldToWhoeverWantsItOpened) {
   EXPECT_EQ(refused.error().code, ErrorCode::kCorrupt);
 }
 
-TEST_F(EndedSweepTest, ASnapshotThatNamesWhatIsNotThereIsSkipped) {
+TEST_F(EndedSweepTest, SkipsASnapshotWithAMissingPart) {
   store.ended.clear();
   Conductor next(algorithms, store, [this] { return Time{++now}; });
   ASSERT_TRUE(next.Start().ok());
@@ -209,7 +209,7 @@ TEST_F(EndedSweepTest, ASnapshotThatNamesWhatIsNotThereIsSkipped) {
   EXPECT_TRUE(Reopen(next).ok());
 }
 
-TEST_F(EndedSweepTest, ALogThatOpensWhatIsDamagedIsReadFromItsBeginning) {
+TEST_F(EndedSweepTest, ReadsTheWholeLogIfItReopensADamagedPart) {
   const auto snapshot = *store.snapshots.begin();
   auto parts = store.ended;
   {
@@ -227,7 +227,7 @@ TEST_F(EndedSweepTest, ALogThatOpensWhatIsDamagedIsReadFromItsBeginning) {
   last.Query([](const Brain& brain) { EXPECT_NE(brain.state().Find(SweepId(1)), nullptr); });
 }
 
-TEST_F(ConductorTest, ASnapshotThatCannotBeWrittenIsNoErrorOfTheBatch) {
+TEST_F(ConductorTest, AFailedSnapshotDoesNotFailTheBatch) {
   ASSERT_TRUE(Create().ok());
   conductor.Query([&](const Brain&) {
     store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
@@ -239,7 +239,7 @@ TEST_F(ConductorTest, ASnapshotThatCannotBeWrittenIsNoErrorOfTheBatch) {
   EXPECT_TRUE(next.Start().ok());
 }
 
-TEST_F(ConductorTest, TimeGoesOnFromTheLogWhereTheClockIsBehindIt) {
+TEST_F(ConductorTest, TimeContinuesFromALogAheadOfTheClock) {
   now = 1'000'000'000;
   ASSERT_TRUE(Create().ok());
   const int64_t last_us = store.events.back().time.us;
@@ -288,7 +288,7 @@ TEST_F(Backoff, EndsByTheClockAlone) {
   EXPECT_TRUE(std::holds_alternative<AttemptAssigned>(fresh.events.back().fact));
 }
 
-TEST_F(Backoff, HoldsUntilTheClockSaysSo) {
+TEST_F(Backoff, HoldsUntilItsTime) {
   FailOnce(conductor, Seconds(10));
   conductor.CheckForStarts();
   EXPECT_FALSE(Runs(conductor));
@@ -308,7 +308,7 @@ TEST_F(ConductorTest, AStoppedConductorRefusesAndEndsWaits) {
 }
 
 // An executor that reconnects then must not be told that nothing is to run.
-TEST_F(ConductorTest, AStoppedConductorShowsNoOtherStateThanItsLast) {
+TEST_F(ConductorTest, ShowsItsLastStateOnceStopped) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   bool shown = false;

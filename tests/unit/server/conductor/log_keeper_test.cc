@@ -94,7 +94,7 @@ TEST_F(LogKeeperTest, ALogThatEndsBeforeItsMarkIsARestoredOne) {
   EXPECT_EQ(marks.mark->identity, LogIdentity(8));
 }
 
-TEST_F(LogKeeperTest, ALogWithoutAMarkOrWithThatOfAnotherIsARestoredOne) {
+TEST_F(LogKeeperTest, ALogWithAMissingOrForeignMarkIsARestoredOne) {
   Process(algorithms, store, marks, 7).Create();
   marks.mark.reset();
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 8).state()), LogIdentity(8));
@@ -134,7 +134,7 @@ TEST_F(LogKeeperTest, TheFirstIdentityIsAwaitedWhileTheDiskIsFull) {
 }
 
 // A process that dies before the identity is stored leaves the mark as it was.
-TEST_F(LogKeeperTest, WhileTheDiskIsFullTheMarkStaysAndTheIdentityComesLater) {
+TEST_F(LogKeeperTest, KeepsTheOldMarkWhileTheDiskIsFull) {
   EventSeq backup;
   {
     Process first(algorithms, store, marks, 7);

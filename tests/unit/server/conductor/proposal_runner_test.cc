@@ -35,9 +35,9 @@ class Desk final : public Submissions {
   bool refuses = false;
 };
 
-class ThinkerTest : public ::testing::Test {
+class ProposalRunnerTest : public ::testing::Test {
  protected:
-  ThinkerTest() {
+  ProposalRunnerTest() {
     SweepSpec spec = attune::testing::ToySpec();
     spec.searcher.name = "thinker";
     Do(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 2}});
@@ -63,14 +63,14 @@ class ThinkerTest : public ::testing::Test {
                           [this](std::function<void()> job) { jobs_.push_back(std::move(job)); }};
 };
 
-TEST_F(ThinkerTest, WhatIsDueAtTheStartIsThoughtOf) {
+TEST_F(ProposalRunnerTest, ComputesProposalsThatAreDueAtTheStart) {
   thinker_.OnStarted(brain_);
   RunJobs();
   ASSERT_EQ(desk_.proposals.size(), 1u);
   EXPECT_EQ(desk_.proposals.front().position, begun_.back().seq);
 }
 
-TEST_F(ThinkerTest, WhatWasBegunIsThoughtOfOnceAndNotOnTheCallersThread) {
+TEST_F(ProposalRunnerTest, ComputesEachProposalOnceOnAnotherThread) {
   thinker_.OnDurable(begun_, brain_);
   EXPECT_TRUE(desk_.proposals.empty());
   thinker_.OnDurable(begun_, brain_);
@@ -78,7 +78,7 @@ TEST_F(ThinkerTest, WhatWasBegunIsThoughtOfOnceAndNotOnTheCallersThread) {
   EXPECT_EQ(desk_.proposals.size(), 1u);
 }
 
-TEST_F(ThinkerTest, EachProposalBeginsTheNextThought) {
+TEST_F(ProposalRunnerTest, EachProposalStartsTheNext) {
   thinker_.OnStarted(brain_);
   RunJobs();
   thinker_.OnDurable(Do(desk_.proposals.back()), brain_);
@@ -87,7 +87,7 @@ TEST_F(ThinkerTest, EachProposalBeginsTheNextThought) {
   EXPECT_EQ(desk_.proposals.back().proposal, ProposalNumber(1));
 }
 
-TEST_F(ThinkerTest, WhatTheStoreHadNoRoomForIsSubmittedAgainWhenItHas) {
+TEST_F(ProposalRunnerTest, SubmitsAgainOnceTheStoreHasSpace) {
   thinker_.OnStarted(brain_);
   desk_.refuses = true;
   RunJobs();

@@ -105,7 +105,7 @@ TEST(Facts, MetricsHaveNames) {
   }
 }
 
-TEST(Facts, StepsAndTimesAreThoseThatAWorkerMaySay) {
+TEST(Facts, StepsAndTimesHaveBounds) {
   for (const int64_t step : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min(),
                              kIntegerMax + 1, std::numeric_limits<int64_t>::max()}) {
     EXPECT_THAT(
@@ -124,7 +124,7 @@ TEST(Facts, StepsAndTimesAreThoseThatAWorkerMaySay) {
   }
 }
 
-TEST(Facts, ACheckpointLiesInItsFolderAndHasADigest) {
+TEST(Facts, ACheckpointNeedsItsFolderAndADigest) {
   for (const std::string& path :
        {std::string("../../etc/passwd"), std::string("/data/.."), std::string("/data/step-3"),
         std::string("/data/step-4-attempt-2"), std::string("/da\nta/step-3-attempt-2"),
@@ -143,7 +143,7 @@ TEST(Facts, ACheckpointLiesInItsFolderAndHasADigest) {
       HasSubstr("bytes"));
 }
 
-TEST(Facts, ARendezvousIsAPlace) {
+TEST(Facts, ARendezvousNeedsAnAddress) {
   const auto problem = [](auto change) {
     return ProblemAfter(MakeRendezvous(), [&](v1::Fact& f) { change(*f.mutable_rendezvous()); });
   };

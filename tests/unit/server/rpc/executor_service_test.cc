@@ -158,7 +158,7 @@ TEST_F(ExecutorServiceTest, GangsOfAPausedSweepAreAskedToYieldAndToldToPause) {
   executor.AwaitDesired([](const auto& d) { return !d.assignments(1).yield(); });
 }
 
-TEST_F(ExecutorServiceTest, ADroppedCheckpointIsToBeRemovedUntilItIs) {
+TEST_F(ExecutorServiceTest, ADroppedCheckpointStaysInDesiredUntilRemoved) {
   FakeExecutor executor(rpc->LocalChannel());
   CreateSweep();
   const auto attempt =
@@ -180,7 +180,7 @@ TEST_F(ExecutorServiceTest, ADroppedCheckpointIsToBeRemovedUntilItIs) {
   executor.AwaitDesired([](const auto& d) { return d.removals_size() == 0; });
 }
 
-TEST_F(ExecutorServiceTest, ADeletedSweepIsToBeRemovedUntilItIs) {
+TEST_F(ExecutorServiceTest, ADeletedSweepStaysInDesiredUntilRemoved) {
   FakeExecutor executor(rpc->LocalChannel());
   const SweepId sweep = CreateSweep();
   const auto desired =
@@ -331,7 +331,7 @@ TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
   EXPECT_THAT(absent.error().message, HasSubstr("other"));
 }
 
-TEST_F(ExecutorServiceTest, WhoReadsALogIsToldAtOnceThatItsExecutorIsGone) {
+TEST_F(ExecutorServiceTest, ReadLogFailsAtOnceWhenItsExecutorDisconnects) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
   while (!service->ReachOf("box").takes) std::this_thread::yield();
@@ -380,7 +380,7 @@ TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
   EXPECT_THAT(unread.error().message, HasSubstr("cannot read model.bin"));
 }
 
-TEST_F(ExecutorServiceTest, WhoReadsACheckpointIsToldAtOnceThatItsExecutorIsGone) {
+TEST_F(ExecutorServiceTest, ReadCheckpointFailsAtOnceWhenItsExecutorDisconnects) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
   while (!service->ReachOf("box").takes) std::this_thread::yield();
@@ -395,7 +395,7 @@ TEST_F(ExecutorServiceTest, WhoReadsACheckpointIsToldAtOnceThatItsExecutorIsGone
   EXPECT_FALSE(service->ReadCheckpoint("box", {}).ok());
 }
 
-TEST_F(ExecutorServiceTest, OnlySoManyReadCheckpointsAtOnce) {
+TEST_F(ExecutorServiceTest, ConcurrentReadsOfCheckpointsAreLimited) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
   while (!service->ReachOf("box").takes) std::this_thread::yield();
@@ -411,7 +411,7 @@ TEST_F(ExecutorServiceTest, OnlySoManyReadCheckpointsAtOnce) {
   executor.Leave();
 }
 
-TEST_F(ExecutorServiceTest, WhoFetchesACheckpointIsToldWhoCanBeAskedDirectly) {
+TEST_F(ExecutorServiceTest, AFetchNamesExecutorsForDirectReads) {
   v1::Hello hello = FakeExecutor::Hello("own", "a");
   hello.set_folder("of own");
   hello.set_address("10.0.0.1");

@@ -40,7 +40,7 @@ TEST_F(SessionsTest, HeartbeatsAreAnsweredAndFactsAreNotWhileTheStoreRefuses) {
   EXPECT_FALSE(link->closed);
 }
 
-TEST_F(SessionsTest, WhatFollowsDroppedFactsIsNotAcknowledgedAndAllIsAskedForOnceThereIsSpace) {
+TEST_F(SessionsTest, FactsAfterDroppedOnesAreNotAcknowledged) {
   const auto link = server->Join("box");
   FillAndTry();
   server->SayFact(*link, 1);
@@ -215,7 +215,7 @@ TEST_F(SessionsTest, ASecondConnectionOfAProcessTakesTheFirstsPlace) {
 
 // ---- who says nothing of itself ---------------------------------------------------------------
 
-TEST_F(SessionsTest, AConnectionIsClosedWhereItsFirstWordIsNotHello) {
+TEST_F(SessionsTest, AConnectionWithoutHelloFirstIsClosed) {
   const auto opened = [this] {
     auto link = std::make_unique<FakeLink>();
     link->id = server->sessions.OnOpened(*link, now);
@@ -237,7 +237,7 @@ TEST_F(SessionsTest, AConnectionIsClosedWhereItsFirstWordIsNotHello) {
   EXPECT_EQ(server->sessions.OnOtherMessage(server->Join("box")->id), "box");
 }
 
-TEST_F(SessionsTest, AConnectionIsClosedWhereNoHelloComes) {
+TEST_F(SessionsTest, ASilentConnectionIsClosed) {
   const auto link = std::make_unique<FakeLink>();
   server->sessions.OnOpened(*link, now);
   server->Pass(kPatienceUs);
@@ -248,7 +248,7 @@ TEST_F(SessionsTest, AConnectionIsClosedWhereNoHelloComes) {
 
 // ---- who leaves -------------------------------------------------------------------------------
 
-TEST_F(SessionsTest, WhatRunsWhereALeavingExecutorIsSavesOnceTheStoreCanWrite) {
+TEST_F(SessionsTest, GangsOfALeavingExecutorSaveOnceTheStoreCanWrite) {
   const auto link = server->Join("box");
   Create();
   FillAndTry();
@@ -264,14 +264,14 @@ TEST_F(SessionsTest, WhatRunsWhereALeavingExecutorIsSavesOnceTheStoreCanWrite) {
 
 // ---- what pushes back ------------------------------------------------------------------------
 
-TEST_F(SessionsTest, AStreamIsReadOnWhileLittleOfItWaits) {
+TEST_F(SessionsTest, AStreamIsReadWhileFewFactsWait) {
   const auto link = server->Join("box");
   const int before = link->reads;
   server->SayRemoved(*link, 1, kSessionBytesMax - 1);
   EXPECT_EQ(link->reads, before + 1);
 }
 
-TEST_F(SessionsTest, AStreamOfWhichTooMuchWaitsIsReadOnOnceItIsStored) {
+TEST_F(SessionsTest, AStreamWithManyWaitingFactsIsReadOnceStored) {
   const auto link = server->Join("box");
   const int before = link->reads;
   server->SayRemoved(*link, 1, kSessionBytesMax);
@@ -280,7 +280,7 @@ TEST_F(SessionsTest, AStreamOfWhichTooMuchWaitsIsReadOnOnceItIsStored) {
   EXPECT_EQ(link->reads, before + 1);
 }
 
-TEST_F(SessionsTest, WhenTooMuchWaitsOfAllEachHasOneMessageTaken) {
+TEST_F(SessionsTest, BeyondTheTotalLimitEachStreamIsReadOnce) {
   std::vector<std::unique_ptr<FakeLink>> links;
   size_t waits = 0;
   for (int i = 0; waits < kSessionsBytesMax; ++i) {
@@ -294,7 +294,7 @@ TEST_F(SessionsTest, WhenTooMuchWaitsOfAllEachHasOneMessageTaken) {
   EXPECT_THAT(reads, ::testing::Each(2));  // after its Hello and after its facts
 }
 
-TEST_F(SessionsTest, FactsGoToTheStoreOneBatchOfASessionAtATimeSoThatNoneIsOvertaken) {
+TEST_F(SessionsTest, OneBatchPerSessionIsStoredAtATime) {
   const auto link = server->Join("box");
   FillAndTry();
   store.full.reset();
@@ -307,13 +307,13 @@ TEST_F(SessionsTest, FactsGoToTheStoreOneBatchOfASessionAtATimeSoThatNoneIsOvert
   EXPECT_TRUE(link->closed);
 }
 
-TEST_F(SessionsTest, FactsThatComeWhileOthersAreStoredGoTogether) {
+TEST_F(SessionsTest, FactsThatArriveDuringAStoreFormOneBatch) {
   const auto link = server->Join("box");
   for (uint64_t seq = 1; seq <= 3; ++seq) server->SayRemoved(*link, seq);
   EXPECT_EQ(server->queue.TakeBatch().size(), 1u);  // the other two wait for it
 }
 
-TEST_F(SessionsTest, AStreamThatIsNotReadOnMayClose) {
+TEST_F(SessionsTest, AStreamThatIsNotReadMayClose) {
   const auto link = server->Join("box");
   server->SayRemoved(*link, 1, kSessionBytesMax);
   server->sessions.OnClosed(link->id);
@@ -406,7 +406,7 @@ TEST_F(RestoredSessions, AServerThatRestartsSoonAfterARestoreWaitsToo) {
   EXPECT_EQ(last->desired().assignments_size(), 2);
 }
 
-TEST_F(RestoredSessions, WhatAnExecutorHasSeenInThisRunIsNoSign) {
+TEST_F(RestoredSessions, EventsOfThisRunAreNoSignOfARestore) {
   const auto link = server->Join("box");
   Create();
   server->sessions.OnClosed(link->id);
@@ -415,7 +415,7 @@ TEST_F(RestoredSessions, WhatAnExecutorHasSeenInThisRunIsNoSign) {
   EXPECT_THAT(server->state().parts, SizeIs(1));
 }
 
-TEST_F(RestoredSessions, FilesOfASweepThatTheLogLacksAreASignAndAreToBeSetAside) {
+TEST_F(RestoredSessions, FilesOfAnUnknownSweepAreASignOfARestore) {
   v1::Hello hello = MakeHello("box", "a");
   Add({SweepId(1), LogIdentity(7)}, *hello.mutable_sweeps());
   Add({SweepId(2), LogIdentity(7)}, *hello.mutable_sweeps());
@@ -429,7 +429,7 @@ TEST_F(RestoredSessions, FilesOfASweepThatTheLogLacksAreASignAndAreToBeSetAside)
   EXPECT_EQ(link->desired().lost_sweeps(0).sweeps(0), 2u);
 }
 
-TEST_F(RestoredSessions, WhoeverHearsOfANewIdentityIsAskedForTheCheckpointsThatTheLogKnows) {
+TEST_F(RestoredSessions, ANewIdentityComesWithAnInventory) {
   const auto link = server->Join("box");
   const v1::AttemptRef attempt = link->desired().assignments(0).attempt();
   const AttemptId id = FromProto(attempt);

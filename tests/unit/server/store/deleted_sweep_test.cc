@@ -28,7 +28,7 @@ std::map<std::string, int64_t> RowsOf(const std::string& path, int64_t sweep) {
   return counts;
 }
 
-TEST(DeletedSweep, LeavesNothingInTheTablesAndOthersStay) {
+TEST(DeletedSweep, LeavesNoRowsInTheTables) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   SampleLog log;

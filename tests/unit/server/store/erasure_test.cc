@@ -178,7 +178,7 @@ TEST_F(Erasing, WaitsForASnapshotThatDoesNotNeedTheEvents) {
   EXPECT_TRUE(store_->DoBackgroundWork());
 }
 
-TEST_F(Erasing, IsSeenByNobodyAndContinuesAfterADeathInAnySlice) {
+TEST_F(Erasing, IsInvisibleAndContinuesAfterADeathInAnySlice) {
   Delete();
   SaveSnapshot();
   const auto reader = Reader::At(path_);
@@ -204,7 +204,7 @@ TEST_F(Erasing, IsSeenByNobodyAndContinuesAfterADeathInAnySlice) {
   EXPECT_EQ(Number("SELECT count(*) FROM events WHERE sweep = 1"), 1);
 }
 
-TEST_F(Erasing, AGapOfAnotherKindStaysAFault) {
+TEST_F(Erasing, AnyOtherGapIsAFault) {
   Delete();
   EraseAll();
   const EventSeq lost = appended_.at(appended_.size() - 4).seq;  // the trial of the other sweep
@@ -238,7 +238,7 @@ TEST_F(Erasing, KnowsTheEdgesOfARange) {
 }
 
 // A rebuild indexes what is measured in parts of the log, whose ends may be erased.
-TEST_F(Erasing, ReportsBesideErasedEventsAreFoundAfterARebuild) {
+TEST_F(Erasing, KeepsReportsNextToErasedEventsAfterARebuild) {
   const auto report = [&](SweepId sweep, int64_t step) {
     return log_.Next(TrialReported{{{sweep, TrialNumber(0)}, 1},
                                    {Step(step), {{"accuracy", 0.5}}, Seconds(1), false}});
@@ -256,7 +256,7 @@ TEST_F(Erasing, ReportsBesideErasedEventsAreFoundAfterARebuild) {
   EXPECT_THAT(Faults(), IsEmpty());
 }
 
-TEST_F(Erasing, VacuumFinishesItAndGivesTheSpaceBack) {
+TEST_F(Erasing, IsFinishedByVacuumWhichFreesTheSpace) {
   std::vector<Event> reports;
   for (int64_t step = 1; step <= 20'000; ++step) {
     reports.push_back(log_.Next(TrialReported{

@@ -65,7 +65,7 @@ void Execute(const std::string& path, const std::string& sql) {
   ASSERT_TRUE(done.ok()) << done.error().message;
 }
 
-TEST(SqliteStore, WhatWasAppendedIsReadAfterReopening) {
+TEST(SqliteStore, ReadsAppendedEventsAfterReopening) {
   const ScratchFolder folder;
   const SampleLog log;
   std::vector<std::string> before;
@@ -128,7 +128,7 @@ std::vector<Event> ManyReports(SampleLog& log, size_t count) {
   return events;
 }
 
-TEST(SqliteStore, AllThatIsMeasuredIsFoundWhetherItIsIndexedYetOrNot) {
+TEST(SqliteStore, FindsMeasuredValuesIndexedOrNot) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   auto store = OpenOrDie(path);
@@ -209,7 +209,7 @@ TEST(SqliteStore, AFormatWhoseWriterIsUnknownIsRefused) {
   EXPECT_THAT(refusal.message, HasSubstr("start the version that wrote it, or choose"));
 }
 
-TEST(SqliteStore, WhatIsNoDatabaseIsRefused) {
+TEST(SqliteStore, RefusesAFileThatIsNotADatabase) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   std::ofstream(path) << std::string(8192, 'x');
@@ -230,7 +230,7 @@ TEST(SqliteStore, ADatabaseOfAnotherProgramIsLeftAlone) {
   EXPECT_THAT(opened.error().message, HasSubstr("another program"));
 }
 
-TEST(SqliteStore, ADamagedPageOfTheLogIsSaidWithTheRemedy) {
+TEST(SqliteStore, ADamagedPageIsReportedWithTheRemedy) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   SampleLog log;
@@ -368,7 +368,7 @@ std::optional<ErrorCode> CodeOf(const Status& status) {
 }
 
 // A real disk that is really full: needs the right to mount.
-TEST(SqliteStore, AFullDiskIsFoundByProbeAndTheStoreGoesOnWhenThereIsRoom) {
+TEST(SqliteStore, ContinuesAfterAFullDisk) {
   const ScratchFolder folder;
   const std::string disk = folder / "disk";
   ASSERT_EQ(::mkdir(disk.c_str(), 0755), 0);
@@ -409,7 +409,7 @@ TEST(SqliteStore, ASnapshotAheadOfTheLogIsOfAnotherLogAndSkipped) {
   EXPECT_EQ(connection->Number("SELECT count(*) FROM snapshots").value(), 1);
 }
 
-TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
+TEST(SqliteStore, ADrainSurvivesARestartOfItsExecutor) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   SampleLog log;
@@ -447,7 +447,7 @@ TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
       1);
 }
 
-TEST(SqliteStore, AReaderThatStaysForLongHoldsUpNoAppend) {
+TEST(SqliteStore, ALongReadDoesNotDelayAppends) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   SampleLog log;

@@ -103,7 +103,7 @@ class TableBuild : public ::testing::Test {
   std::unique_ptr<SqliteStore> store_;
 };
 
-TEST_F(TableBuild, TheLogIsWrittenAndReadWhileTheTablesAreNotThere) {
+TEST_F(TableBuild, LeavesTheLogUsableMeanwhile) {
   UseOtherForm();
   Open();
   ASSERT_TRUE(store_->IsBuilding());
@@ -149,7 +149,7 @@ TEST_F(TableBuild, ContinuesAfterADeathInAnySlice) {
   EXPECT_THAT(Faults(), IsEmpty());
 }
 
-TEST_F(TableBuild, OneAfterTheOtherGivesTheSameTables) {
+TEST_F(TableBuild, RepeatedBuildsGiveTheSameTables) {
   for (int i = 0; i < 3; ++i) {
     Open();
     ASSERT_TRUE(store_->Rebuild().ok());
@@ -158,7 +158,7 @@ TEST_F(TableBuild, OneAfterTheOtherGivesTheSameTables) {
   }
 }
 
-TEST_F(TableBuild, AnotherVersionBeginsItAnew) {
+TEST_F(TableBuild, IsRestartedByAnotherVersion) {
   UseOtherForm();
   Open();
   ASSERT_TRUE(store_->DoBackgroundWork());
@@ -171,7 +171,7 @@ TEST_F(TableBuild, AnotherVersionBeginsItAnew) {
   EXPECT_EQ(Rows(), before_);
 }
 
-TEST_F(TableBuild, OfASmallLogIsDoneBeforeTheStart) {
+TEST_F(TableBuild, IsCompleteBeforeTheStartForASmallLog) {
   UseOtherForm();
   store_ = SqliteStore::Open(path_).value();
   EXPECT_FALSE(store_->IsBuilding());
@@ -180,7 +180,7 @@ TEST_F(TableBuild, OfASmallLogIsDoneBeforeTheStart) {
 }
 
 // A sweep is deleted and begins to be erased when the new tables have a part of it.
-TEST_F(TableBuild, LeavesNothingOfASweepThatIsDeletedMeanwhile) {
+TEST_F(TableBuild, OmitsASweepThatIsDeletedMeanwhile) {
   UseOtherForm();
   Open();
   ASSERT_TRUE(store_->DoBackgroundWork());

@@ -91,7 +91,7 @@ class ManyTrials : public TableFaults {
   static TrialId Id(uint32_t i) { return {SweepId(1), TrialNumber(100 + i)}; }
 };
 
-TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsInTheLogAndLeftOut) {
+TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsStillLogged) {
   Open();
   Append(log_.events());
   const auto before = log_.events().size();
@@ -108,7 +108,7 @@ TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsInTheLogAndLeftOut) {
   EXPECT_THAT(tables->fault.value_or(""), HasSubstr("is in the log alone"));
 }
 
-TEST_F(TableFaults, TheNextStartMakesTheTablesAnewOnce) {
+TEST_F(TableFaults, TheNextStartRebuildsTheTablesOnce) {
   Open();
   Append(log_.events());
   Append(SweepCreated{.sweep = SweepId(1), .spec = SampleSpec()});
@@ -193,7 +193,7 @@ TEST_F(TableFaults, SecondsThatAreNoNumberAreTaken) {
   EXPECT_EQ(Trial(3).step, Step(4));
 }
 
-TEST_F(ManyTrials, AFewRowsAreBroughtUpWithABatchAndTheRestByAndBy) {
+TEST_F(ManyTrials, FewRowsAreUpdatedWithABatch) {
   Report(1, 0.5);
   EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kProgressRows));
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
@@ -203,7 +203,7 @@ TEST_F(ManyTrials, AFewRowsAreBroughtUpWithABatchAndTheRestByAndBy) {
   EXPECT_FALSE(store_->DoBackgroundWork());
 }
 
-TEST_F(ManyTrials, ALargeBatchBringsUpMoreRows) {
+TEST_F(ManyTrials, ALargeBatchUpdatesMoreRows) {
   std::vector<Event> events;
   constexpr size_t kRows = kProgressRows + 1;
   for (size_t i = 0; i < kRows * kEventsPerProgressRow; ++i)
@@ -230,7 +230,7 @@ TEST_F(ManyTrials, TheRowOfATrialWhoseAttemptEndsIsUpToDate) {
   EXPECT_EQ(Trial(last.number.value).best, 0.5);
 }
 
-TEST_F(ManyTrials, WhatAProcessLeavesBehindIsBroughtUpByTheNext) {
+TEST_F(ManyTrials, TheNextProcessUpdatesTheRemainingRows) {
   Report(1, 0.5);
   Report(2, 0.25);
   // An attempt that has ended since, and another one of the same trial that has not reported.
@@ -243,7 +243,7 @@ TEST_F(ManyTrials, WhatAProcessLeavesBehindIsBroughtUpByTheNext) {
   ExpectSound();
 }
 
-TEST_F(ManyTrials, AStartThatFindsADamagedFrontMakesTheTablesAnew) {
+TEST_F(ManyTrials, AStartWithADamagedFrontRebuildsTheTables) {
   Report(1, 0.9);
   ASSERT_EQ(Number("SELECT count(*) FROM behind"), 1);
   store_.reset();
@@ -274,7 +274,7 @@ TEST_F(ManyTrials, ABatchThatWasRefusedLosesNoReportOfAnEarlierOne) {
   EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
 }
 
-TEST_F(TableFaults, ASnapshotLargerThanARowLiesInSeveral) {
+TEST_F(TableFaults, ALargeSnapshotIsSplitIntoRows) {
   Open({.snapshot_part_bytes = 10});
   Append(log_.events());
   for (const size_t size : {0, 9, 10, 11, 35}) {
@@ -329,7 +329,7 @@ class FrailDisk {
   sqlite3_vfs vfs_;
 };
 
-TEST_F(TableFaults, AFailedSyncIsNoRefusalAndTheNextStartDecides) {
+TEST_F(TableFaults, AFailedSyncLeavesTheDecisionToTheNextStart) {
   const FrailDisk disk;
   Open();
   Append(log_.events());

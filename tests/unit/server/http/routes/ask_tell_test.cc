@@ -74,7 +74,7 @@ TEST_F(AskTellTest, AsksAndReportsAreAnsweredWhileTablesAreRebuilt) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("state"), "running") << "it was not killed";
 }
 
-TEST_F(AskTellTest, AnAskedTrialSaysAllThatATrainingLoopNeeds) {
+TEST_F(AskTellTest, AnOfferHasAllThatATrainingLoopNeeds) {
   const Json trial = Ask();
   EXPECT_EQ(trial.at("trial"), 0);
   EXPECT_EQ(trial.at("config").dump(), R"({"lr":0.01})");
@@ -96,7 +96,7 @@ TEST_F(AskTellTest, AReportGetsAVerdict) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("best"), 0.5);
 }
 
-TEST_F(AskTellTest, AnAskAndItsReportsWaitForTheConductorOnceEach) {
+TEST_F(AskTellTest, AnAskAndEachReportNeedOneRoundTrip) {
   const int before = backend_.looks;
   const std::string epoch = Ask().at("epoch").dump();
   Tell(R"({"epoch": )" + epoch + R"(, "step": 1, "metrics": {"accuracy": 0.5}})");
@@ -162,7 +162,7 @@ TEST_F(AskTellTest, AnEnqueueThatIsRepeatedAfterTheEndGetsTheFirstAnswer) {
   EXPECT_THAT(PostJson(path, body, 409, "another").at("detail"), HasSubstr("has already ended"));
 }
 
-TEST_F(AskTellTest, ATellAfterItsLeaseIsRefusedWithWords) {
+TEST_F(AskTellTest, ATellAfterItsLeaseIsRefused) {
   const Json first = PostJson("/api/v1/sweeps/s2/trials:ask", R"({"lease": "10s"})");
   EXPECT_EQ(first.at("lease"), 10.0);
   const std::string epoch = first.at("epoch").dump();
@@ -187,7 +187,7 @@ TEST_F(AskTellTest, ALeaseIsADuration) {
   EXPECT_EQ(place(R"({"leas": "10s"})"), "/leas");
 }
 
-TEST_F(AskTellTest, WhoAsksForTooManyIsToldWhy) {
+TEST_F(AskTellTest, AnAskBeyondTheLimitIsExplained) {
   Ask();
   const Json none = Ask();
   EXPECT_TRUE(none.at("trial").is_null());
@@ -255,7 +255,7 @@ std::string Metrics(int count) {
   return text;
 }
 
-TEST_F(AskTellTest, ATellThatSaysNothingUsableNamesThePlace) {
+TEST_F(AskTellTest, AnInvalidTellNamesThePlace) {
   const std::string epoch = Ask().at("epoch").dump();
   const std::pair<std::string, std::string> cases[] = {
       {R"({"step": 1, "metrics": {"accuracy": 1}})", "/epoch"},
@@ -276,7 +276,7 @@ TEST_F(AskTellTest, ATellThatSaysNothingUsableNamesThePlace) {
   Tell("{", 400);
 }
 
-TEST_F(AskTellTest, OnlySweepsWithoutAProgramAreAskedAndTold) {
+TEST_F(AskTellTest, OnlySweepsWithoutAProgramTakeAskAndTell) {
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials:ask", "", 409).at("detail"),
               HasSubstr("has a program"));
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials/0:tell", R"({"epoch": 1, "state": "failed"})", 409)
@@ -293,7 +293,7 @@ std::string AtStep(int step, const Json& trial) {
          R"(, "metrics": {"accuracy": 0.5}, "ask": true})";
 }
 
-TEST_F(AskTellTest, WhoTellsTheLastOfATrialMayAskForTheNextAtOnce) {
+TEST_F(AskTellTest, TheLastTellOfATrialMayAskForTheNext) {
   const int before = backend_.looks;
   const Json told = Tell(AtStep(9, Ask()));
   EXPECT_EQ(told.at("verdict"), "stop");
@@ -304,7 +304,7 @@ TEST_F(AskTellTest, WhoTellsTheLastOfATrialMayAskForTheNextAtOnce) {
   EXPECT_EQ(backend_.looks, before);
 }
 
-TEST_F(AskTellTest, NothingIsAskedWhileTheTrialGoesOn) {
+TEST_F(AskTellTest, ATellOfAContinuingTrialAsksForNothing) {
   const Json trial = Ask();
   EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));
   EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));  // told again
@@ -316,7 +316,7 @@ TEST_F(AskTellTest, NothingIsAskedWhileTheTrialGoesOn) {
   EXPECT_TRUE(Ask().at("trial").is_null());  // one at a time: it is still out
 }
 
-TEST_F(AskTellTest, WhoSaysThatATrialHasEndedMayAskForTheNextAtOnce) {
+TEST_F(AskTellTest, ATellOfAnEndMayAskForTheNext) {
   const Json told = Tell(R"({"epoch": )" + Ask().at("epoch").dump() +
                          R"(, "state": "completed", "ask": true, "lease": "10m"})");
   EXPECT_EQ(told.at("next").at("trial"), 1);
@@ -347,7 +347,7 @@ TEST_F(AskTellTest, WithoutANextTrialTheTellSaysWhy) {
   }
 }
 
-TEST_F(AskTellTest, WhoReachesTheTargetIsGivenNoTrialMore) {
+TEST_F(AskTellTest, ReachingTheTargetOffersNoFurtherTrial) {
   PostJson("/api/v1/sweeps", R"(name: targeted
 metric: {name: accuracy, mode: max, target: 0.4}
 parameters: {lr: {min: 0.001, max: 0.1}}
@@ -366,7 +366,7 @@ scheduler: {name: asha, max: 9}
   GetJson("/api/v1/sweeps/s3/trials/1", 404);
 }
 
-TEST_F(AskTellTest, WhoAsksWhileSomebodyEndsTheSweepIsGivenNothing) {
+TEST_F(AskTellTest, AnAskDuringTheEndOfTheSweepGetsNothing) {
   backend_.another = KillSweep{SweepId(2)};
   const Json none = Ask();
   EXPECT_TRUE(none.at("trial").is_null());
@@ -388,14 +388,14 @@ searcher: {name: thinker}
 scheduler: {name: asha, max: 9}
 )";
 
-class ThinkingTest : public HttpFixture {
+class SlowSearcherTest : public HttpFixture {
  protected:
-  explicit ThinkingTest(HttpLimits limits = {}) : HttpFixture(limits) {
+  explicit SlowSearcherTest(HttpLimits limits = {}) : HttpFixture(limits) {
     PostJson("/api/v1/sweeps", std::string(kThinking), 201);
   }
 };
 
-TEST_F(ThinkingTest, AnAskWaitsForASearcherThatThinks) {
+TEST_F(SlowSearcherTest, AnAskWaitsForASlowSearcher) {
   auto asked = std::async(std::launch::async,
                           [&] { return PostJson("/api/v1/sweeps/s2/trials:ask", "", 200, "k"); });
   backend_.Think();
@@ -404,7 +404,7 @@ TEST_F(ThinkingTest, AnAskWaitsForASearcherThatThinks) {
   EXPECT_EQ(trial.at("config").dump(), R"({"lr":0.05})");
 }
 
-TEST_F(ThinkingTest, ATellThatAsksWaitsForASearcherThatThinks) {
+TEST_F(SlowSearcherTest, ATellThatAsksWaitsForASlowSearcher) {
   auto asked =
       std::async(std::launch::async, [&] { return PostJson("/api/v1/sweeps/s2/trials:ask"); });
   backend_.Think();
@@ -417,12 +417,12 @@ TEST_F(ThinkingTest, ATellThatAsksWaitsForASearcherThatThinks) {
   EXPECT_EQ(answer.at("next").at("trial"), 1);
 }
 
-class ImpatientTest : public ThinkingTest {
+class ImpatientTest : public SlowSearcherTest {
  protected:
-  ImpatientTest() : ThinkingTest({.workers = 1, .postponed = std::chrono::milliseconds(50)}) {}
+  ImpatientTest() : SlowSearcherTest({.workers = 1, .postponed = std::chrono::milliseconds(50)}) {}
 };
 
-TEST_F(ImpatientTest, WhoWaitsTooLongForAThoughtIsToldToAskAgain) {
+TEST_F(ImpatientTest, AnAskThatWaitsTooLongIsToldToAskAgain) {
   const Json none = PostJson("/api/v1/sweeps/s2/trials:ask");
   EXPECT_TRUE(none.at("trial").is_null());
   EXPECT_EQ(none.at("state"), "running");

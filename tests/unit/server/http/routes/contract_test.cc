@@ -73,7 +73,7 @@ TEST_F(ContractTest, EachQueryParameterOfTheContractIsKnown) {
   }
 }
 
-TEST_F(ContractTest, CurvesOfAMetricThatNobodyKnowsAreRefused) {
+TEST_F(ContractTest, CurvesOfAnUnknownMetricAreRefused) {
   const Json problem = GetJson("/api/v1/sweeps/s1/curves?metric=acuracy", 400);
   EXPECT_THAT(
       problem.at("detail").get<std::string>(),

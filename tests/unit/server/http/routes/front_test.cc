@@ -30,7 +30,7 @@ class FrontTest : public HttpFixture {
   uint32_t trials_ = 0;
 };
 
-TEST_F(FrontTest, IsTheReportsThatNoOtherBeatsInEverything) {
+TEST_F(FrontTest, HasTheReportsThatAreNotDominated) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("pareto_front"), Json::array());
   Report(SampleConfig(0.1), 0.8, 12);
   Report(SampleConfig(0.2), 0.7, 15);  // beaten by the one before

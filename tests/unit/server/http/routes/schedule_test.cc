@@ -48,11 +48,11 @@ class Story {
   Lineages lineages_;
 };
 
-TEST(Lineages, OfOneThatClonedNobodyIsItsOwnConfiguration) {
+TEST(Lineages, OfATrialWithoutClonesHasOnlyItsConfiguration) {
   EXPECT_EQ(Story().Created(0, 0.5).Assigned(0, 1, 0).Assigned(0, 2, 3).Of(0), "0: 0.5 by 0");
 }
 
-TEST(Lineages, OfACloneGoThroughItsDonors) {
+TEST(Lineages, OfACloneIncludesItsDonors) {
   Story story;
   story.Created(0, 0.1).Created(1, 0.2).Created(2, 0.3);
   for (uint32_t trial : {0, 1, 2}) story.Assigned(trial, 1, 0);
@@ -63,7 +63,7 @@ TEST(Lineages, OfACloneGoThroughItsDonors) {
 }
 
 // The donor clones another before its clone starts; the checkpoint is of what it was.
-TEST(Lineages, OfADonorAreThoseOfTheAttemptThatSaved) {
+TEST(Lineages, UsesTheDonorsLineageAtItsCheckpoint) {
   Story story;
   story.Created(0, 0.1).Created(1, 0.2).Created(2, 0.3);
   for (uint32_t trial : {0, 1, 2}) story.Assigned(trial, 1, 0);
@@ -73,7 +73,7 @@ TEST(Lineages, OfADonorAreThoseOfTheAttemptThatSaved) {
   EXPECT_EQ(story.Of(1), "0: 0.1 by 0; 4: 0.12 by 1");
 }
 
-TEST(Lineages, AnAttemptThatGoesOnFromFartherBackTrainsAgainAsItIsNow) {
+TEST(Lineages, ReplacesStepsThatAreTrainedAgain) {
   Story story;
   story.Created(0, 0.1).Assigned(0, 1, 0).Promoted(0, 0.2).Assigned(0, 2, 4);
   EXPECT_EQ(story.Of(0), "0: 0.1 by 0; 4: 0.2 by 0");

@@ -25,14 +25,14 @@ class WarmStartApi : public HttpFixture {
   Json Refused(const std::string& file) { return PostJson(kSweeps, file, 422).at("errors").at(0); }
 };
 
-TEST_F(WarmStartApi, SaysWhatWasTakenOfAnEarlierSweep) {
+TEST_F(WarmStartApi, DescribesWhatItTookFromAnEarlierSweep) {
   const Json sweep = PostJson(kSweeps, Later("s1", 0.0011), 201);
   EXPECT_EQ(sweep.at("warm_start"), Json::array({"1 of 3 results of s1; 2 outside of lr"}));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("warm_start"), sweep.at("warm_start"));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("warm_start"), Json::array());
 }
 
-TEST_F(WarmStartApi, NamesASweepThatIsNotThereWithItsPlace) {
+TEST_F(WarmStartApi, NamesAMissingSweepAndItsPlace) {
   const Json error = Refused(Later("s77", 0.5));
   EXPECT_EQ(error.at("pointer"), "/warm_start");
   EXPECT_EQ(error.at("line"), 7);
@@ -64,7 +64,7 @@ class WarmStartOfSeveral : public WarmStartApi {
       "metrics: [{name: accuracy, mode: max}, {name: latency, mode: min}]";
 };
 
-TEST_F(WarmStartOfSeveral, TakesWhatAnEarlierSweepOfTheSameMetricsHas) {
+TEST_F(WarmStartOfSeveral, TakesResultsOfASweepWithTheSameMetrics) {
   const Json sweep = PostJson(kSweeps, Beginning("s2", 0.5, kBoth), 201);
   EXPECT_EQ(sweep.at("warm_start"), Json::array({"1 of 1 results of s2"}));
 }

@@ -116,7 +116,7 @@ TEST_F(ConnectionsTest, AClientThatGoesInTheMiddleIsForgotten) {
   ExpectAlive();
 }
 
-TEST_F(ConnectionsTest, ABodyIsAskedForOnlyWhereItIsWelcome) {
+TEST_F(ConnectionsTest, SendsContinueOnlyForAnAdmittedBody) {
   const std::string length = "Content-Length: 8\r\nExpect: 100-continue\r\n";
   RawClient client = Connect();
   client.Send(Request("POST /api/v1/sweeps:validate", length));
@@ -207,7 +207,7 @@ TEST_F(NarrowTest, OneAuthenticatedConnectionMoreIsRefusedAndHealthIsStillTold) 
   EXPECT_THAT(health.ReadUntil(kLiveAnswer), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(NarrowTest, AConnectionThatHasGoneMakesRoom) {
+TEST_F(NarrowTest, AClosedConnectionFreesItsSlot) {
   { const auto taken = ConnectMany(4, Request("GET /version"), kVersionAnswer); }
   // The server hears of their end before it hears of these.
   ConnectMany(4, Request("GET /version"), kVersionAnswer);
@@ -263,7 +263,7 @@ TEST_F(NarrowTest, OneRequestMoreThanMayWaitIsRefusedAndHealthIsStillTold) {
   EXPECT_THAT(second.front().ReadUntil("}]}"), HasSubstr("200 OK"));
 }
 
-TEST_F(NarrowTest, MoreBodiesThanThereIsRoomForAreRefused) {
+TEST_F(NarrowTest, TooManyBodiesAreRefused) {
   const std::string post =
       Request("POST /api/v1/sweeps:validate", "Content-Length: 1000000\r\n") + "n";
   const auto two = ConnectMany(2, post, "");
@@ -290,7 +290,7 @@ TEST_F(NarrowTest, OneStreamMoreIsRefusedAndStreamsHoldNoWorker) {
     EXPECT_THAT(stream.ReadUntil("stopped"), HasSubstr("id: 39\nevent: sweep_changed\n"));
 }
 
-TEST_F(NarrowTest, AStreamThatIsClosedMakesRoomForAnother) {
+TEST_F(NarrowTest, AClosedStreamFreesItsSlot) {
   for (int i = 0; i < 10; ++i) {
     auto stream = ConnectMany(1, Request("GET /api/v1/events"), "retry: 2000");
     stream.front().HalfClose();
@@ -311,26 +311,26 @@ class HastyTest : public ConnectionsTest {
                          .slowest_bytes_per_second = 1 << 30}) {}
 };
 
-TEST_F(HastyTest, AHeadThatDoesNotEndIsGivenUp) {
+TEST_F(HastyTest, AnIncompleteHeadTimesOut) {
   RawClient client = Connect();
   client.Send(kVersion.substr(0, 20));
   EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 408"));
 }
 
-TEST_F(HastyTest, ABodyThatDoesNotEndIsGivenUp) {
+TEST_F(HastyTest, AnIncompleteBodyTimesOut) {
   RawClient client = Connect();
   client.Send(Request("POST /api/v1/sweeps", "Content-Length: 9\r\n") + "n");
   EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 408"));
 }
 
-TEST_F(HastyTest, AConnectionWithoutARequestEnds) {
+TEST_F(HastyTest, AConnectionWithoutARequestTimesOut) {
   EXPECT_EQ(Connect().ReadToEnd(), "");
   RawClient client = Connect();
   client.Send(kVersion);
   EXPECT_THAT(client.ReadToEnd(), HasSubstr(std::string(kVersionAnswer)));
 }
 
-TEST_F(HastyTest, AClientThatTakesNoAnswersIsLetGo) {
+TEST_F(HastyTest, AClientThatTakesNoAnswersIsDisconnected) {
   RawClient client = Connect(4096);
   std::string requests;
   for (int i = 0; i < 1000; ++i) requests += "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";

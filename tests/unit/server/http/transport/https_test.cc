@@ -113,7 +113,7 @@ TEST_F(HttpsTest, StreamsEvents) {
   EXPECT_THAT(text, HasSubstr("id: 5\n"));
 }
 
-TEST_F(HttpsTest, ItsCookieStaysOutOfClearText) {
+TEST_F(HttpsTest, ItsCookieIsNotSentWithoutTls) {
   const auto secure = Client()->Get("/login?token=" + std::string(kToken));
   ASSERT_TRUE(secure);
   EXPECT_THAT(secure->get_header_value("Set-Cookie"), HasSubstr("; Secure"));
@@ -128,7 +128,7 @@ TEST_F(HttpsTest, TheNamesOfItsCertificateAreItsOwn) {
   EXPECT_THAT(secure_->https_url(), StartsWith("https://attune:"));
 }
 
-TEST_F(HttpsTest, PagesInClearAreOfAnotherOrigin) {
+TEST_F(HttpsTest, PagesWithoutTlsHaveAnotherOrigin) {
   const auto client = Client();
   const auto from = [&](const char* origin) {
     return client->Get("/livez", {{"Host", "attune"}, {"Origin", origin}})->status;
@@ -137,13 +137,13 @@ TEST_F(HttpsTest, PagesInClearAreOfAnotherOrigin) {
   EXPECT_EQ(from("http://attune"), 403);
 }
 
-TEST_F(HttpsTest, SaysSoToThoseWhoSpeakInClear) {
+TEST_F(HttpsTest, ExplainsItselfToPlainHttp) {
   RawClient client(Port());
   client.Send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_THAT(client.ReadToEnd(), HasSubstr("this port speaks HTTPS"));
 }
 
-TEST_F(HttpsTest, WhoDoesNotComeToTheEndOfAHandshakeIsLetGo) {
+TEST_F(HttpsTest, AnIncompleteHandshakeTimesOut) {
   RawClient silent(Port());
   RawClient stuck(Port());
   stuck.Send(std::string_view("\x16\x03\x01\x02", 4));
@@ -152,7 +152,7 @@ TEST_F(HttpsTest, WhoDoesNotComeToTheEndOfAHandshakeIsLetGo) {
   EXPECT_EQ(Client()->Get("/livez")->status, 200);
 }
 
-TEST_F(HttpsTest, ACertificateThatIsReplacedIsShownToWhoComesNext) {
+TEST_F(HttpsTest, NewConnectionsGetAReplacedCertificate) {
   EXPECT_TRUE(Shows(certificate_));
   const auto connected = Client();
   EXPECT_EQ(connected->Get("/livez")->status, 200);
