@@ -172,7 +172,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
 
   // Back-pressure, from the outbox to the workers. The supervision thread asks before it reads; the
   // agent's thread tells it to read on, if it left off, once there is room.
-  bool HasFreeSpace() const { return facts_in_mailbox_ < kMailboxFactsMax && !outbox_full_; }
+  bool HasRoom() const { return facts_in_mailbox_ < kMailboxFactsMax && !outbox_full_; }
   bool MayRead();
   void ReadOnIfLeftOff();
 
@@ -354,13 +354,13 @@ void Agent::Impl::RunThread() {
 // Looks again once it has said that it will leave off: room that was made meanwhile is told to
 // nobody.
 bool Agent::Impl::MayRead() {
-  if (HasFreeSpace()) return true;
+  if (HasRoom()) return true;
   left_off_ = true;
-  return HasFreeSpace();
+  return HasRoom();
 }
 
 void Agent::Impl::ReadOnIfLeftOff() {
-  if (HasFreeSpace() && left_off_.exchange(false)) supervisor_->ReadOn();
+  if (HasRoom() && left_off_.exchange(false)) supervisor_->ReadOn();
 }
 
 template <typename Handle>

@@ -360,12 +360,12 @@ class Planner {
       GangSpec gang = planned.spec.gang;
       gang.required["kind"] = {labels_.Integer(0, 1) == 0 ? "old" : "new"};
       if (labels_.Integer(0, 2) == 0) gang.required["zone"] = {"a", "b"};
-      if (HasFreeSpace(gang)) planned.spec.gang = gang;
+      if (HasRoom(gang)) planned.spec.gang = gang;
     }
   }
 
   // On the hosts with its labels that are never gone for good.
-  bool HasFreeSpace(const GangSpec& gang) const {
+  bool HasRoom(const GangSpec& gang) const {
     int most = 0;
     int together = 0;
     for (const PlannedHost& host : plan_.executors) {

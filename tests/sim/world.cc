@@ -210,7 +210,7 @@ void World::Quiet() {
     if (!executor->up() && !IsGone(*executor)) Start(*executor);
     if (executor->up() && executor->unhealthy()) executor->SetUnhealthy(false);
   }
-  people_.DoBackgroundWork();
+  people_.Tidy();
   over_ = timeline_.now().us > plan_.quiet_at_us && Over();
   timeline_.After(kTidyUs, [this] { Quiet(); });
 }

@@ -21,7 +21,7 @@ LiveSweep LiveSweepOf(const Brain& brain, const Answers::Blockers& blockers, Swe
 }
 
 // Whether a trial only waits for free slots.
-bool LacksRoom(const Brain& brain, const Trial& trial) {
+bool WaitsForSlots(const Brain& brain, const Trial& trial) {
   if (trial.state != TrialState::kPending || trial.live) return false;
   if (trial.not_before > brain.state().last_time) return false;
   return !brain.Waiting(*brain.state().Find(trial.id.sweep)).empty();
@@ -32,7 +32,7 @@ std::string WaitingReason(const Brain& brain, const Answers::Blockers& blockers,
   const Trial* trial = brain.state().Find(id);
   if (trial == nullptr) return "";
   const std::string waiting = brain.Waiting(*trial);
-  if (waiting.empty() || !LacksRoom(brain, *trial)) return waiting;
+  if (waiting.empty() || !WaitsForSlots(brain, *trial)) return waiting;
   return waiting + blockers(id.sweep);
 }
 

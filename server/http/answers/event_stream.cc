@@ -10,7 +10,7 @@
 namespace attune::server {
 namespace {
 
-Json Present(double value) {
+Json NullIfNan(double value) {
   if (std::isnan(value)) return nullptr;
   return sweepfile::RealToJson(value);
 }
@@ -94,8 +94,8 @@ class Translator {
                      {"reason", reason.text},
                      {"rule", reason.rule},
                      {"rung", reason.rung.value},
-                     {"value", Present(reason.value)},
-                     {"cutoff", Present(reason.cutoff)},
+                     {"value", NullIfNan(reason.value)},
+                     {"cutoff", NullIfNan(reason.cutoff)},
                      {"rank", reason.rank},
                      {"peers", reason.peers},
                      {"milestone", fact.milestone.value}};

@@ -47,7 +47,7 @@ Result<std::shared_ptr<Certificate>> Certificate::Load(std::filesystem::path cer
   return loaded;
 }
 
-Certificate::Stamp Certificate::Now() const {
+Certificate::Stamp Certificate::ReadStamp() const {
   Stamp stamp{};
   for (size_t i = 0; const std::filesystem::path& file : {certificate_, key_}) {
     struct stat found {};
@@ -61,7 +61,8 @@ Certificate::Stamp Certificate::Now() const {
 
 // REQUIRES: no other thread uses the object, or mutex_ is held.
 Status Certificate::Read() {
-  const Stamp stamp = Now();  // taken first, so that a change during the read is noticed next time
+  const Stamp stamp =
+      ReadStamp();  // taken first, so that a change during the read is noticed next time
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (context == nullptr) return Error{ErrorCode::kUnavailable, "OpenSSL has no memory for TLS"};
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
@@ -83,11 +84,12 @@ Status Certificate::Read() {
 
 SSL* Certificate::Accept(int socket) {
   const std::lock_guard lock(mutex_);
-  if (const Stamp now = Now(); now != read_ && (now != refused_ || Clock::now() >= again_)) {
+  if (const Stamp now = ReadStamp();
+      now != read_ && (now != refused_ || Clock::now() >= retry_at_)) {
     // The files may be half replaced. If they are unusable, the earlier certificate stays in use.
     if (const Status read = Read(); !read.ok()) {
       refused_ = now;
-      again_ = Clock::now() + kRetry;
+      retry_at_ = Clock::now() + kRetry;
       logging::Warn("the earlier TLS certificate stays in use: {}", read.error().message);
     }
   }

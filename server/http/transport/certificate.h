@@ -40,7 +40,7 @@ class Certificate {
 
   Certificate(std::filesystem::path certificate, std::filesystem::path key);
   Status Read();
-  Stamp Now() const;
+  Stamp ReadStamp() const;
 
   const std::filesystem::path certificate_;
   const std::filesystem::path key_;
@@ -48,7 +48,7 @@ class Certificate {
   std::shared_ptr<SSL_CTX> context_;
   Stamp read_{};
   Stamp refused_{};  // the stamp of unusable files
-  Clock::time_point again_;
+  Clock::time_point retry_at_;
 };
 
 }  // namespace attune::server

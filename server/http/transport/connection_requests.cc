@@ -161,7 +161,7 @@ void Connections::BeginAnswer(Entry entry, Written written) {
     // An event may have happened between the attempt and the watch. A second attempt finds it.
     publisher_.WatchNextEvent();
     if (!std::exchange(connection.tried_twice, true)) return SubmitToWorker(entry);
-    connection.stage = Stage::kLater;
+    connection.stage = Stage::kPostponed;
     connection.deadline = connection.patience;
     return;
   }

@@ -162,7 +162,7 @@ void Connections::OnDeadline(Entry entry) {
       if (connection.input.empty()) return Close(entry);
       return Refuse(entry, rest::ProblemType::kRequestTimeout,
                     "the request did not arrive completely in time", true);
-    case Stage::kLater:
+    case Stage::kPostponed:
       return SubmitToWorker(entry);
     default:
       return Close(entry);
@@ -187,7 +187,7 @@ void Connections::HandleMessages() {
     for (auto entry = connections_.begin(); entry != connections_.end();) {
       const auto next = std::next(entry);
       entry->second.tried_twice = false;
-      if (entry->second.stage == Stage::kLater) SubmitToWorker(entry);
+      if (entry->second.stage == Stage::kPostponed) SubmitToWorker(entry);
       entry = next;
     }
   }
@@ -209,7 +209,7 @@ void Connections::BeginStop() {
       connection.output = kLastChunk;
       connection.written = 0;
       Write(entry);
-    } else if (connection.stage == Stage::kLater) {
+    } else if (connection.stage == Stage::kPostponed) {
       BeginAnswer(entry, StopRefusal());
     }
     entry = next;
@@ -292,7 +292,7 @@ void Connections::OnEvent(Id id, uint32_t) {
     case Stage::kAnswering:
       if (entry->second.heavy) Close(entry);  // the client has disconnected
       return;
-    case Stage::kLater:
+    case Stage::kPostponed:
       return;
   }
 }

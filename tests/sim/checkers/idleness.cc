@@ -36,7 +36,7 @@ class Idleness final : public Checker {
     if (const auto* created = std::get_if<SweepCreated>(&event.fact)) Know(*created);
     const auto known = minds_.find(*id);
     if (known == minds_.end()) return;
-    Decider& mind = known->second;
+    Mind& mind = known->second;
     if (const auto* ended = std::get_if<SweepEnded>(&event.fact); ended != nullptr) {
       mind.over = true;
       return;
@@ -66,7 +66,7 @@ class Idleness final : public Checker {
   }
 
  private:
-  struct Decider {
+  struct Mind {
     SweepSpec spec;
     std::unique_ptr<Scheduler> scheduler;
     bool search_waits = false;
@@ -78,7 +78,7 @@ class Idleness final : public Checker {
   };
 
   void Know(const SweepCreated& fact) {
-    Decider& mind = minds_[fact.sweep];
+    Mind& mind = minds_[fact.sweep];
     mind.spec = *fact.spec;
     TestAlgorithms().Complete(mind.spec);
     mind.scheduler = TestAlgorithms().MakeScheduler(mind.spec).value();
@@ -93,7 +93,7 @@ class Idleness final : public Checker {
       Rests(sweep);
       if (sweep.spec.External() || !MayStart(sweep)) continue;
       if (!rooms) rooms = Rooms();
-      if (rooms->empty() || !HasFreeSpace(sweep, *rooms)) continue;
+      if (rooms->empty() || !HasRoom(sweep, *rooms)) continue;
       if (const std::string what = Could(sweep, now); !what.empty())
         Find("there is room for a gang of sweep " + ToString(id) + ", and " + what);
     }
@@ -134,7 +134,7 @@ class Idleness final : public Checker {
     return since != nullptr && *since < *undisturbed_since_;
   }
 
-  static bool HasFreeSpace(const SweepBook& sweep, const std::map<std::string, Room>& rooms) {
+  static bool HasRoom(const SweepBook& sweep, const std::map<std::string, Room>& rooms) {
     const GangSpec& gang = sweep.spec.gang;
     const int64_t least = gang.min_workers > 0 ? gang.min_workers : gang.workers;
     int64_t together = 0;
@@ -254,7 +254,7 @@ class Idleness final : public Checker {
     gone_ = std::move(gone);
   }
 
-  std::map<SweepId, Decider> minds_;
+  std::map<SweepId, Mind> minds_;
   std::map<std::pair<Epoch, std::string>, int> gone_;  // and for how many minutes
   int64_t still_ = 0;                                  // minutes without an event
   std::optional<Time> undisturbed_since_;              // who is there since then counts as seen

@@ -66,7 +66,7 @@ void CheckDecisions(const World& world, Variant variant, Findings& findings) {
     const auto known = reach.find(executor);
     return known == reach.end() ? Reach(false) : known->second;
   };
-  const auto mind = MakeDecider(variant, reachable);
+  const auto mind = MakeMind(variant, reachable);
   size_t next = 0;
   for (const Input& input : world.inputs()) {
     reach = input.reach;

@@ -210,7 +210,7 @@ class BrokenMind final : public server::Decider {
 
 }  // namespace
 
-std::unique_ptr<server::Decider> MakeDecider(Variant variant, Reachable reachable) {
+std::unique_ptr<server::Decider> MakeMind(Variant variant, Reachable reachable) {
   switch (variant) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:

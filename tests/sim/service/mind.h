@@ -14,7 +14,7 @@
 namespace attune::sim {
 
 // The brain as the server in this world has it: the real one, or one that is wrong on purpose.
-std::unique_ptr<server::Decider> MakeDecider(Variant variant, Reachable reachable);
+std::unique_ptr<server::Decider> MakeMind(Variant variant, Reachable reachable);
 
 // One thing the brain was asked, as it went into a batch that became durable: a command, or to
 // advance.

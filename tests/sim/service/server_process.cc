@@ -80,7 +80,7 @@ ServerProcess::ServerProcess(Stage stage)
       machine_({.make_decider = [this]() -> std::unique_ptr<server::Decider> {
                   stage_.inputs.clear();  // those of a mind that was dropped led to nothing
                   const auto reaches = [this](const std::string& name) { return Reaches(name); };
-                  return std::make_unique<Scribe>(MakeDecider(stage_.variant, reaches), reaches,
+                  return std::make_unique<Scribe>(MakeMind(stage_.variant, reaches), reaches,
                                                   stage_.inputs);
                 },
                 .store = &stage_.store,

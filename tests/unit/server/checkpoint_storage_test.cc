@@ -43,7 +43,7 @@ TEST(CheckpointStorage, RemovesUnfinishedCopiesExceptThoseOfTheBest) {
   EXPECT_THAT(storage.ListCopies(SweepId{1}), UnorderedElementsAre(Id(0, 2, 900)));
 }
 
-// After a restored backup another checkpoint may have the name of one that was copied before.
+// After a backup was restored, another checkpoint may have the name of an earlier copy.
 TEST(CheckpointStorage, ACopyWithAnotherDigestIsNotTheCheckpoint) {
   const attune::testing::ScratchFolder scratch;
   const auto storage = CheckpointStorage::Open(scratch.path(), "me").value();

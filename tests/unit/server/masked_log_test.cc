@@ -8,7 +8,7 @@
 namespace attune::server {
 namespace {
 
-constexpr uint32_t kReadBytesMax = 40;  // as executors have a limit
+constexpr uint32_t kReadBytesMax = 40;  // executors have a similar limit
 
 class MaskedLogTest : public ::testing::Test {
  protected:

@@ -59,16 +59,16 @@ Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int6
   return *number;
 }
 
-std::string PageToken(std::string_view of, uint64_t next) {
-  return Hex(next ^ HashOf(of)) + "-" + Hex((next * kScramble) ^ HashOf(of));
+std::string PageToken(std::string_view list, uint64_t next) {
+  return Hex(next ^ HashOf(list)) + "-" + Hex((next * kScramble) ^ HashOf(list));
 }
 
-Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Request& request) {
+Result<std::optional<uint64_t>> ParsePageToken(std::string_view list, const Request& request) {
   const std::string token = request.Query("page_token").value_or("");
   if (token.empty()) return std::optional<uint64_t>();
   const auto masked = ParseNumber<uint64_t>(std::string_view(token).substr(0, token.find('-')), 16);
-  if (masked && PageToken(of, *masked ^ HashOf(of)) == token)
-    return std::optional<uint64_t>(*masked ^ HashOf(of));
+  if (masked && PageToken(list, *masked ^ HashOf(list)) == token)
+    return std::optional<uint64_t>(*masked ^ HashOf(list));
   return Error{ErrorCode::kInvalid,
                "page_token: '" + token +
                    "' is not a token of this list: omit it to begin with the first page"};

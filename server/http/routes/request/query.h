@@ -29,7 +29,7 @@ Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int6
 
 // Page tokens: where the next page begins, opaque to clients. `list` names the list. ParsePageToken
 // returns kInvalid for a token of another list.
-std::string PageToken(std::string_view of, uint64_t next);
-Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Request& request);
+std::string PageToken(std::string_view list, uint64_t next);
+Result<std::optional<uint64_t>> ParsePageToken(std::string_view list, const Request& request);
 
 }  // namespace attune::server

@@ -28,8 +28,8 @@ constexpr double kSecondsPerHour = 3600;
 
 // Applies the body to the sweep's specification. Only changes that do not affect the recorded
 // trials are allowed.
-sweepfile::Parsed Changed(const SweepSpec& spec, const std::string& body,
-                          const Algorithms& algorithms) {
+sweepfile::Parsed ApplyChanges(const SweepSpec& spec, const std::string& body,
+                               const Algorithms& algorithms) {
   auto parsed =
       sweepfile::PatchSweep(spec, body.empty() ? "{}" : body, {.algorithms = &algorithms});
   if (!parsed.spec) return parsed;
@@ -125,7 +125,7 @@ Response Replays::ReplaySweep(const Request& request, const Target& target) {
   if (!asked.ok()) return Problem(asked.error());
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
-  const auto changed = Changed(sweep->spec, request.body, algorithms_);
+  const auto changed = ApplyChanges(sweep->spec, request.body, algorithms_);
   if (!changed.spec) return Refuse(changed.faults);
 
   const std::unique_lock alone(one_at_a_time_, std::try_to_lock);

@@ -13,7 +13,7 @@
 namespace attune::server {
 namespace {
 
-std::string Limits(const ExtendSweep& command) {
+std::string DescribeLimits(const ExtendSweep& command) {
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value, bool none) {
     text += (text.empty() ? "" : ", ") + (none ? "no " + name : name + " " + value);
@@ -97,7 +97,7 @@ Response Sweeps::Extend(const Request& request, const Target& target) {
   if (!events.ok()) return ProblemOfBody(events.error());
   const std::string effect =
       (CountFacts<SweepReopened>(*events) > 0 ? "it is open again: " : "now ") +
-      Limits(*body.value);
+      DescribeLimits(*body.value);
   return answers_.Sweep(request, target.sweep(), kAccepted, effect);
 }
 

@@ -93,7 +93,7 @@ Result<std::optional<SweepId>> Sweeps::FindRequested(const std::string& key) {
   return *earlier ? SweepOf((*earlier)->fact) : std::nullopt;
 }
 
-Result<SweepId> Sweeps::Make(CreateSweep command, const std::string& actor) {
+Result<SweepId> Sweeps::CreateOrFind(CreateSweep command, const std::string& actor) {
   const std::string key = command.idempotency_key;
   auto taken = WarmStartsOf(*command.spec);
   if (!taken.ok()) return taken.error();
@@ -126,7 +126,7 @@ Response Sweeps::Create(const Request& request, const Target&) {
   if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
   CreateSweep command{*std::move(parsed.spec), request.body, *std::move(key), request.actor};
   command.path = PathOf(request);
-  const auto id = Make(std::move(command), request.actor);
+  const auto id = CreateOrFind(std::move(command), request.actor);
   return id.ok() ? AnswerCreated(request, *id) : RefuseBody(id.error(), request.body);
 }
 

@@ -50,7 +50,7 @@ class Sweeps {
   Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);
   Result<std::optional<SweepId>> FindRequested(const std::string& key);
   Response AnswerCreated(const Request& request, SweepId id);
-  Result<SweepId> Make(CreateSweep command, const std::string& actor);
+  Result<SweepId> CreateOrFind(CreateSweep command, const std::string& actor);
 
   Backend& backend_;
   Reader& reader_;

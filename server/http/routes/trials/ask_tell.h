@@ -26,7 +26,7 @@ namespace attune::server {
 // checks whether it still is.
 class AskTell {
  public:
-  static constexpr size_t kOffersKept = 4'096;
+  static constexpr size_t kOffersCached = 4'096;
 
   // Both outlive the object.
   AskTell(Backend& backend, Reader& reader) : backend_(backend), reader_(reader) {}
@@ -39,7 +39,7 @@ class AskTell {
 
  private:
   // The data that is needed to handle a tell for a trial.
-  struct Told {
+  struct TellTarget {
     std::optional<Error> unknown;  // the error if there is no such sweep
     bool external = false;
     std::vector<std::string> metrics;  // metrics that a report must contain
@@ -47,10 +47,10 @@ class AskTell {
     std::optional<AttemptId> attempt;  // the live attempt
     Epoch epoch;                       // epoch of the live attempt
   };
-  static Told About(const SweepSpec& spec);
-  Told About(const TrialId& id);
-  void Keep(const AttemptAssigned& fact, const SweepSpec& spec);
-  std::optional<Told> Kept(const TrialId& id);
+  static TellTarget TargetOf(const SweepSpec& spec);
+  TellTarget TargetOf(const TrialId& id);
+  void CacheOffer(const AttemptAssigned& fact, const SweepSpec& spec);
+  std::optional<TellTarget> FindCached(const TrialId& id);
 
   // Like RefuseReusedKey. While the tables are rebuilt, the brain knows the keys of a running
   // sweep.
@@ -63,35 +63,35 @@ class AskTell {
     std::optional<rest::Offer> offer;
   };
   void Submit(Asked& asked, const std::string& actor);
-  Backend::After OfferTo(Asked& asked);
+  Backend::After MakeOfferCallback(Asked& asked);
 
   // The answer to an ask; nullopt: not known yet.
   using Next = Result<std::optional<rest::Offer>>;
-  Next NextOf(const Asked& asked, bool patient);
-  Next NothingNow(SweepId sweep, bool patient);
-  Next Offered(const AttemptAssigned& fact);  // for an earlier ask
+  Next AnswerAsk(const Asked& asked, bool patient);
+  Next ExplainNoTrial(SweepId sweep, bool patient);
+  Next RepeatOffer(const AttemptAssigned& fact);  // for an earlier ask
   Next NoTrial(SweepId sweep, std::string reason);
   // The state of a sweep for an answer. While the tables are rebuilt, the brain knows the state of
   // a running sweep.
-  struct Standing {
+  struct SweepStatus {
     std::string state;
     bool external = false;
   };
-  Result<Standing> StandingOf(SweepId sweep);
+  Result<SweepStatus> FindSweepStatus(SweepId sweep);
 
   // Also executes `asked`, unless the trial continues.
   Result<Reply> ReplyTo(const TrialId& trial, const std::optional<AttemptId>& live,
                         const TellBody& tell, std::optional<Asked>& asked,
                         const std::string& actor);
   // The reply to a tell for an attempt that has ended or never existed.
-  Result<Reply> ToldBefore(const TrialId& trial, const TellBody& tell);
+  Result<Reply> FindEarlierReply(const TrialId& trial, const TellBody& tell);
 
   Backend& backend_;
   Reader& reader_;
 
   std::mutex mutex_;
-  std::map<TrialId, Told> kept_;    // guarded by mutex_, like the next
-  std::deque<TrialId> kept_first_;  // oldest first
+  std::map<TrialId, TellTarget> cached_;  // guarded by mutex_, like the next
+  std::deque<TrialId> cached_by_age_;     // oldest first
 };
 
 }  // namespace attune::server

@@ -29,7 +29,7 @@ class Lineages {
   void Observe(const Event& event);
 
   // Returns the lineage of a trial. REQUIRES: the trial has been created.
-  Lineage Of(TrialNumber trial) const;
+  Lineage LineageOf(TrialNumber trial) const;
 
   // The kinds of events that lineages depend on.
   static std::span<const std::string_view> Kinds();
@@ -44,7 +44,7 @@ class Lineages {
   static constexpr int kNone = -1;
 
   void Clone(TrialNumber trial, const CheckpointId& donor, const Config& config);
-  void GoOn(TrialNumber trial, Step from, const Config& config);
+  void Resume(TrialNumber trial, Step from, const Config& config);
   int Add(Link link);
 
   std::vector<Link> links_;

@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 
 const Error kFull{ErrorCode::kStorageFull, "the disk is full"};
 
-// A store that fails, or dies, where the test wants it to.
+// A store that fails or dies when the test wants it to.
 class FrailStore final : public EventStore {
  public:
   Status Append(std::span<const Event> batch) override {
@@ -110,7 +110,7 @@ TEST_F(ConductorMachineTest, AppendsThenAnswersThenPublishes) {
 TEST_F(ConductorMachineTest, ARefusedFactLeavesTheOthersOfItsSubmissionAlone) {
   bool stored = false;
   std::vector<Command> facts;
-  facts.push_back(StopSweep{SweepId{7}});  // there is none
+  facts.push_back(StopSweep{SweepId{7}});  // no such sweep
   facts.push_back(Join(1));
   ASSERT_TRUE(
       Step(1, {.commands = std::move(facts), .stored = [&](const Status& s) { stored = s.ok(); }})
@@ -135,7 +135,7 @@ TEST_F(ConductorMachineTest, ACommandNeedsAnEventOfTheOneBefore) {
   diary.lines.clear();
   Submission all = Asking(Create());
   all.commands.push_back(PauseSweep{SweepId(1)});
-  all.commands.push_back(PauseSweep{SweepId(1)});  // already
+  all.commands.push_back(PauseSweep{SweepId(1)});  // already paused
   all.commands.push_back(Join(1));
   ASSERT_TRUE(Step(1, std::move(all)).ok());
   Submission refused = Asking(StopSweep{SweepId{7}});
@@ -150,7 +150,7 @@ TEST_F(ConductorMachineTest, ACommandNeedsAnEventOfTheOneBefore) {
 TEST_F(ConductorMachineTest, ConsequencesPrecedeTheNextCommand) {
   ASSERT_TRUE(Step(1, Asking(Create())).ok());
   diary.lines.clear();
-  Submission all = Asking(KillSweep{SweepId(1)});  // which then has ended
+  Submission all = Asking(KillSweep{SweepId(1)});  // which has ended by then
   all.commands.push_back(PauseSweep{SweepId(1)});
   ASSERT_TRUE(Step(2, std::move(all)).ok());
   EXPECT_THAT(diary.lines, ::testing::Contains("sweep s1 has already ended: it is killed"));
@@ -173,7 +173,7 @@ TEST_F(ConductorMachineTest, NoticesWhatBecomesDueBetweenSteps) {
   std::vector<Command> facts;
   facts.push_back(RecordFact{.epoch = trial.live->epoch, .fact = failed, .executor = "box"});
   ASSERT_TRUE(Step(10, {.commands = std::move(facts)}).ok());
-  const Time due{10 + 1'000'000};  // after the pause of a first attempt
+  const Time due{10 + 1'000'000};  // after the backoff of a first attempt
   ASSERT_EQ(trial.not_before, due);
   EXPECT_EQ(machine.NextStep(Time{20}), due);
   EXPECT_EQ(machine.NextStep(Time{due.us + 5}), due);
@@ -214,7 +214,7 @@ class FullStore : public ConductorMachineTest {
   const Sweep& sweep() const { return *machine.brain().state().Find(SweepId(1)); }
   const Trial& trial(uint32_t number) const { return *sweep().Find(TrialNumber(number)); }
 
-  // What the box says of the attempt of a trial.
+  // A fact that the executor sends about a trial's attempt.
   RecordFact Of(uint32_t number, AttemptEnded ended) const {
     ended.attempt = trial(number).live->id;
     return {.epoch = trial(number).live->epoch, .fact = ended, .executor = "box"};
@@ -247,7 +247,7 @@ TEST_F(FullStore, StoresOnlyAKillAndTheEndsOfItsGangs) {
 
 TEST_F(FullStore, StartsNothingInPlaceOfWhatItKills) {
   ASSERT_TRUE(Step(3, Asking(KillTrial{{SweepId(1), TrialNumber(0)}})).ok());
-  may_place = false;  // as sessions have it while the store refuses
+  may_place = false;  // sessions report this while the store refuses
   EXPECT_TRUE(Record({Of(0, {.outcome = Outcome::kKilled})}));
   EXPECT_EQ(sweep().live.size(), 1u);
   store.kept.full.reset();
@@ -373,13 +373,13 @@ TEST(Queue, IsFullWhenTooManyCommandsWait) {
   EXPECT_FALSE(queue.full());
 }
 
-// ---- the clock --------------------------------------------------------------------------------
+// ---- The clock -------------------------------------------------------------------------------
 
 constexpr int64_t kYearUs = int64_t{365} * 24 * 3600 * 1'000'000;
 
 class ClockTest : public ConductorMachineTest {
  protected:
-  // Another process, whose clock says so when it starts.
+  // Starts another process with this time of its clock.
   std::unique_ptr<ConductorMachine> Restart(int64_t clock_us) {
     auto next = std::make_unique<ConductorMachine>(ConductorMachine::Options{
         .make_decider =

@@ -155,7 +155,7 @@ TEST_F(ConductorTest, ReadsTheWholeLogWithoutAUsableSnapshot) {
   next.Query([](const Brain& brain) { EXPECT_EQ(brain.state().sweeps.size(), 1u); });
 }
 
-// A sweep that has ended, and a conductor that has gone with a snapshot of it.
+// A sweep that has ended, and a stopped conductor with a snapshot of it.
 class EndedSweepTest : public ConductorTest {
  protected:
   EndedSweepTest() {
@@ -253,7 +253,7 @@ TEST_F(ConductorTest, TimeContinuesFromALogAheadOfTheClock) {
   EXPECT_EQ(store.events.back().time.us, last_us + 70);
 }
 
-// A trial that failed waits for a backoff that nobody but the clock ends.
+// A failed trial waits for a backoff that only the clock ends.
 class Backoff : public ConductorTest {
  protected:
   void FailOnce(Conductor& which, Seconds backoff) {
@@ -307,7 +307,7 @@ TEST_F(ConductorTest, AStoppedConductorRefusesAndEndsWaits) {
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
 }
 
-// An executor that reconnects then must not be told that nothing is to run.
+// An executor that reconnects then must not be told that nothing should run.
 TEST_F(ConductorTest, ShowsItsLastStateOnceStopped) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
@@ -337,7 +337,7 @@ TEST_F(ConductorTest, ManyThreadsAreServedInBatches) {
   });
 }
 
-// Worth the most under ThreadSanitizer: every way in at once, until the conductor stops below them.
+// Most useful under ThreadSanitizer: uses all entry points at once until the conductor stops.
 TEST_F(ConductorTest, EveryKindOfCallerIsServedUntilItStops) {
   constexpr int kTrials = 400;
   ASSERT_TRUE(Join().ok());

@@ -100,12 +100,12 @@ TEST_F(LogKeeperTest, ALogWithAMissingOrForeignMarkIsARestoredOne) {
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 8).state()), LogIdentity(8));
   marks.mark->identity = LogIdentity(99);
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 9).state()), LogIdentity(9));
-  marks.mark = LogMark{LogIdentity(0), EventSeq(0)};  // by attune db restore
+  marks.mark = LogMark{LogIdentity(0), EventSeq(0)};  // written by attune db restore
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 10).state()), LogIdentity(10));
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 11).state()), LogIdentity(10));
 }
 
-// Its epochs must not be those of the lost part.
+// The epochs of the new part must differ from those of the lost part.
 TEST_F(LogKeeperTest, ALogRestoredToBeforeItsIdentityIsARestoredOne) {
   Process(algorithms, store, marks, 7).Create();
   store.events.clear();
@@ -118,7 +118,7 @@ TEST_F(LogKeeperTest, ALogRestoredToBeforeItsIdentityIsARestoredOne) {
   EXPECT_EQ(marks.mark->seq, store.LastSeq());
 }
 
-// Others may store something before it.
+// Other components may store something before it.
 TEST_F(LogKeeperTest, TheFirstIdentityIsAwaitedWhileTheDiskIsFull) {
   store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
   Process first(algorithms, store, marks, 7);

@@ -15,7 +15,7 @@ namespace {
 
 const Error kFull{ErrorCode::kUnavailable, "the disk is full"};
 
-// Keeps what is submitted.
+// Keeps the submitted commands.
 class Desk final : public Submissions {
  public:
   void Submit(Command command, Done done) override {

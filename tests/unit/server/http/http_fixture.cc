@@ -70,7 +70,7 @@ Algorithms FakeAlgorithms() {
   return algorithms;
 }
 
-// ---- the backend ---------------------------------------------------------------------------
+// ---- The backend ---------------------------------------------------------------------------
 
 FakeBackend::FakeBackend(const std::string& path, const Algorithms& algorithms)
     : store_(SqliteStore::Open(path).value()),
@@ -197,7 +197,7 @@ void FakeBackend::Append(const std::vector<Event>& events) {
   changed_.notify_all();
 }
 
-// ---- the fixture ---------------------------------------------------------------------------
+// ---- The fixture ---------------------------------------------------------------------------
 
 HttpFixture::HttpFixture(HttpLimits limits)
     : limits_(limits),

@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 class HttpServerTest : public HttpFixture {
  protected:
-  // Sends bytes as they are and reads to the end of the connection.
+  // Sends bytes unchanged and reads until the connection ends.
   std::string Exchange(const std::string& bytes) const {
     RawClient client(server_->port());
     client.Send(bytes);
@@ -99,7 +99,7 @@ TEST_F(HttpServerTest, AFailedReadOfTheTokensIsNotRemembered) {
   ada->set_default_headers({{"Authorization", "Bearer " + secret}});
   std::filesystem::rename(folder_ / "tokens", folder_ / "away");
   std::ofstream(folder_ / "tokens") << "no folder";
-  // A time that lies back, so that a good answer would be remembered.
+  // An old timestamp, so that a successful read would be cached.
   std::filesystem::last_write_time(
       folder_ / "tokens", std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   const auto refused = ada->Get("/api/v1/sweeps/s1");
@@ -351,7 +351,7 @@ TEST_F(HttpServerTest, ATakenPortIsNamedWithTheRemedy) {
 }
 
 TEST_F(HttpServerTest, AStopDoesNotWaitForIdleConnections) {
-  EXPECT_EQ(client_->Get("/livez")->status, 200);  // and the connection stays
+  EXPECT_EQ(client_->Get("/livez")->status, 200);  // and keeps the connection open
   const auto begun = std::chrono::steady_clock::now();
   server_->Stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));

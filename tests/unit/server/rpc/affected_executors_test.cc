@@ -21,7 +21,7 @@ class AffectedExecutorsTest : public ::testing::Test {
     for (const char* name : {"a", "b", "c"}) Do(JoinExecutor{name, "1", "", {.cpus = 1}});
   }
 
-  // What is affected; checks that whoever is not affected wants what it wanted.
+  // Returns the affected executors. Checks that the desired state of all others is unchanged.
   AffectedExecutors::Executors Do(Command command) {
     auto events = std::move(brain.Execute(command, Time{++now})).value();
     for (Event& event : brain.Advance(Time{now})) events.push_back(std::move(event));

@@ -11,7 +11,7 @@
 #include "base/message_limits.h"
 #include "core/log/sweep_keys.h"
 
-// What executors say, beyond the limits that they keep themselves.
+// Tests of messages beyond the limits that correct executors keep.
 namespace attune::server {
 namespace {
 

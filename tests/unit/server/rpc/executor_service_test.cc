@@ -269,7 +269,7 @@ TEST_F(ExecutorServiceTest, AnExecutorThatReadsLateGetsTheNewestAnswersOnly) {
   constexpr int kHeartbeats = 100;
   for (int i = 1; i <= kHeartbeats; ++i) executor.SayHeartbeat(i);
   executor.SayGoodbye();
-  while (service->ReachOf("box").takes) std::this_thread::yield();  // all of it has been read
+  while (service->ReachOf("box").takes) std::this_thread::yield();  // all messages have been read
   int answers = 0;
   int64_t newest = 0;
   while (newest < kHeartbeats) {
@@ -314,7 +314,7 @@ TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
     chunk.set_data("not asked for");
     stranger.Answer(chunk);
     stranger.SayHeartbeat(1);
-    stranger.Await(v1::ToExecutor::kAck);  // what it said before has been read
+    stranger.Await(v1::ToExecutor::kAck);  // its earlier messages have been read
     chunk.set_data("hello");
     chunk.set_file_bytes(5);
     executor.Answer(chunk);
@@ -359,7 +359,7 @@ TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
   EXPECT_EQ(request.offset(), 5u);
   v1::CheckpointPiece piece;
   piece.set_request(request.request());
-  piece.set_data(std::string(4 << 20, 'x'));  // as large as they are
+  piece.set_data(std::string(4 << 20, 'x'));  // as large as real pieces
   EXPECT_EQ(executor.Deliver(piece).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   piece.set_token("secret");
   EXPECT_TRUE(executor.Deliver(piece).ok());
@@ -419,7 +419,7 @@ TEST_F(ExecutorServiceTest, AFetchNamesExecutorsForDirectReads) {
   hello.set_pieces_key("a key");
   FakeExecutor own(rpc->LocalChannel(), hello);
   SweepSpec spec = attune::testing::ToySpec();
-  spec.stop.max_trials = 1;  // others would take the room
+  spec.stop.max_trials = 1;  // other trials would take the slots
   ASSERT_TRUE(conductor->Execute(attune::CreateSweep{spec, "text", ""}).ok());
   const v1::AttemptRef attempt =
       own.AwaitDesired([](const auto& d) { return d.assignments_size() > 0; })

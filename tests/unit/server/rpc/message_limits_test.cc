@@ -3,7 +3,7 @@
 #include "server/rpc/requests.h"
 #include "tests/unit/server/rpc/sessions_fixture.h"
 
-// What executors say outside of facts.
+// Tests of messages other than facts.
 namespace attune::server {
 namespace {
 

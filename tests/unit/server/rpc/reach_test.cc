@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::SizeIs;
 
-// ---- what is reachable -----------------------------------------------------------------------
+// ---- Reachable executors ---------------------------------------------------------------------
 
 TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllThatAreNotLostAreBack) {
   server->Join("first");
@@ -24,7 +24,7 @@ TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllThatAreNotLostAreBack)
   EXPECT_EQ(first->desired().assignments_size() + second->desired().assignments_size(), 4);
 }
 
-// The first gang of a sweep marks the folder of the sweep with the identity. A gang with another
+// The first gang of a sweep marks the sweep's folder with the identity. A gang with another
 // identity would set the folder aside.
 TEST_F(SessionsTest, NothingIsReachableBeforeTheLogHasItsFirstIdentity) {
   Restart();
@@ -128,7 +128,7 @@ TEST_F(SessionsTest, AnUnneededStayingExecutorIsReleasedAtOnce) {
   EXPECT_TRUE(link->released());
 }
 
-// ---- what they say of themselves -------------------------------------------------------------
+// ---- Health and heartbeats -------------------------------------------------------------------
 
 class HealthTest : public SessionsTest {
  protected:

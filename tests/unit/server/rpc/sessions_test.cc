@@ -8,7 +8,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// ---- leases are no matter of the log ---------------------------------------------------------
+// ---- Leases do not depend on the log ---------------------------------------------------------
 
 TEST_F(SessionsTest, AnExecutorThatTheLogKnowsIsWelcomedWhileTheStoreRefuses) {
   server->sessions.OnClosed(server->Join("box")->id);
@@ -64,7 +64,7 @@ TEST_F(SessionsTest, AnExecutorThatSaidNothingWhileTheStoreRefusedStaysConnected
   EXPECT_FALSE(link->closed);
 }
 
-// ---- while the log is being read -------------------------------------------------------------
+// ---- While the log is read -------------------------------------------------------------------
 
 TEST_F(SessionsTest, WhileTheLogIsReadExecutorsAreWelcomedAnsweredAndToldNothingElse) {
   Create();
@@ -113,12 +113,12 @@ TEST_F(SessionsTest, LeasesCountFromWhenTheLogHasBeenRead) {
   EXPECT_TRUE(Lost("box"));
 }
 
-// ---- the lost, and the dead ------------------------------------------------------------------
+// ---- Lost executors and dead processes -------------------------------------------------------
 
 TEST_F(SessionsTest, AnExecutorThatComesBackWhileItIsBeingLostJoinsAnew) {
   server->sessions.OnClosed(server->Join("box")->id);
-  server->Pass(kPatienceUs + 1);                             // decided next
-  const auto link = server->Connect(MakeHello("box", "a"));  // in between
+  server->Pass(kPatienceUs + 1);                             // the loss is decided in the next step
+  const auto link = server->Connect(MakeHello("box", "a"));  // before that step
   server->Run();
   EXPECT_TRUE(server->sessions.Connected("box"));
   EXPECT_FALSE(Lost("box"));
@@ -213,7 +213,7 @@ TEST_F(SessionsTest, ASecondConnectionOfAProcessTakesTheFirstsPlace) {
   EXPECT_EQ(server->sessions.LinkOf("box"), second.get());
 }
 
-// ---- who says nothing of itself ---------------------------------------------------------------
+// ---- Connections without hello ---------------------------------------------------------------
 
 TEST_F(SessionsTest, AConnectionWithoutHelloFirstIsClosed) {
   const auto opened = [this] {
@@ -246,7 +246,7 @@ TEST_F(SessionsTest, ASilentConnectionIsClosed) {
   EXPECT_TRUE(link->closed);
 }
 
-// ---- who leaves -------------------------------------------------------------------------------
+// ---- Leaving executors -----------------------------------------------------------------------
 
 TEST_F(SessionsTest, GangsOfALeavingExecutorSaveOnceTheStoreCanWrite) {
   const auto link = server->Join("box");
@@ -262,7 +262,7 @@ TEST_F(SessionsTest, GangsOfALeavingExecutorSaveOnceTheStoreCanWrite) {
   EXPECT_FALSE(link->closed);
 }
 
-// ---- what pushes back ------------------------------------------------------------------------
+// ---- Flow control ----------------------------------------------------------------------------
 
 TEST_F(SessionsTest, AStreamIsReadWhileFewFactsWait) {
   const auto link = server->Join("box");
@@ -288,7 +288,7 @@ TEST_F(SessionsTest, BeyondTheTotalLimitEachStreamIsReadOnce) {
     waits += kSessionBytesMax - 1;
   }
   for (const auto& link : links) server->SayRemoved(*link, 1, kSessionBytesMax - 1);
-  const auto last = server->Join("last");  // decides on what waited
+  const auto last = server->Join("last");  // decides on the waiting facts
   std::vector<int> reads;
   for (const auto& link : links) reads.push_back(link->reads);
   EXPECT_THAT(reads, ::testing::Each(2));  // after its Hello and after its facts
@@ -300,7 +300,7 @@ TEST_F(SessionsTest, OneBatchPerSessionIsStoredAtATime) {
   store.full.reset();
   server->SayFact(*link, 1);
   server->SayFact(*link, 2);
-  server->Run();  // refuses the first; the store could be written by now
+  server->Run();  // refuses the first batch; the store could be written by now
   now.us += kProbeIntervalUs;
   server->Run();
   EXPECT_EQ(link->acknowledged(), 0u);
@@ -323,7 +323,7 @@ TEST_F(SessionsTest, AStreamThatIsNotReadMayClose) {
   EXPECT_EQ(again->reads, 2);
 }
 
-// ---- a restored backup -----------------------------------------------------------------------
+// ---- Restored backups ------------------------------------------------------------------------
 
 class RestoredSessions : public SessionsTest {
  protected:
@@ -332,7 +332,7 @@ class RestoredSessions : public SessionsTest {
     server->Do(IdentifyLog{LogIdentity(0), LogIdentity(7)});
     Create();
   }
-  // What the executor of this link says to a later process.
+  // The hello that the executor of this link sends to a later process.
   static v1::Hello Again(const FakeLink& link) {
     v1::Hello hello = MakeHello("box", "a");
     hello.set_identity(link.desired().identity());
@@ -340,7 +340,7 @@ class RestoredSessions : public SessionsTest {
     hello.set_server_run(link.desired().server_run());
     return hello;
   }
-  // The server comes back with a log that ends here.
+  // The server restarts with a log that ends here.
   void Restore(EventSeq last) {
     store.events.resize(last.value);
     store.snapshots.clear();
@@ -368,7 +368,7 @@ TEST_F(RestoredSessions, AnExecutorThatHasSeenMoreGivesTheLogAnotherIdentity) {
   EXPECT_EQ(again->desired().assignments_size(), 2);
 }
 
-// Its disk may be full.
+// The disk may be full meanwhile.
 TEST_F(RestoredSessions, NobodyIsToldOfARestoredLogBeforeItHasItsIdentity) {
   const auto link = server->Join("box");
   ASSERT_EQ(link->desired().assignments_size(), 2);
@@ -447,8 +447,8 @@ TEST_F(RestoredSessions, ANewIdentityComesWithAnInventory) {
     EXPECT_THAT(again->All(v1::ToExecutor::kInventory), SizeIs(seen == 7 ? 1 : 0));
     server->sessions.OnClosed(again->id);
   }
-  // Another process of the executor. It must be asked before it hears of the identity, because it
-  // is not asked afterwards.
+  // Another process of the executor. It must get the inventory before it learns the identity,
+  // because it gets none afterwards.
   v1::Hello hello = Again(*link);
   hello.set_instance("b");
   hello.set_identity(7);

@@ -9,7 +9,7 @@
 namespace attune::server {
 namespace {
 
-// How many rows each table has of a sweep, in those that say whose a row is.
+// The number of rows of a sweep in each table that has a column for it.
 std::map<std::string, int64_t> RowsOf(const std::string& path, int64_t sweep) {
   auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
   std::map<std::string, int64_t> counts;

@@ -68,7 +68,7 @@ TEST_F(EndedSweep, KeepsItsFrontWhenItIsReopened) {
   ExpectSound();
 }
 
-// Seen by what a report is compared with: what the table says now.
+// A later report is compared with the table's present contents.
 TEST_F(EndedSweep, IsNotKeptInMemory) {
   Append({End()});
   auto other =

@@ -42,7 +42,7 @@ class Erasing : public ::testing::Test {
     Append(MetricsLogged{{{kGone, TrialNumber(3)}, 1}, 1, 0.5, {{"batch_loss", 1}}});
   }
 
-  // As a process would that has been killed; every slice is as small as it can be.
+  // Restarts like a killed process. Every slice is as small as possible.
   void Open() {
     store_.reset();
     store_ = SqliteStore::Open(path_, {.slice = std::chrono::microseconds(0)}).value();
@@ -73,7 +73,7 @@ class Erasing : public ::testing::Test {
     EXPECT_TRUE(read.ok()) << read.error().message;
     return seqs;
   }
-  // What is to be read once the sweep is erased.
+  // The log that must remain once the sweep is erased.
   std::vector<EventSeq> Remaining() const {
     std::vector<EventSeq> seqs;
     for (const Event& event : appended_) {
@@ -94,7 +94,7 @@ class Erasing : public ::testing::Test {
         sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
     ASSERT_TRUE(connection->Execute(sql).ok());
   }
-  // The rows of the sweep in each table that says whose a row is.
+  // The rows of the sweep in each table that has a column for it.
   std::map<std::string, int64_t> Rows(SweepId sweep) const {
     std::map<std::string, int64_t> rows;
     for (const SweepTable& table : kSweepTables)
@@ -237,7 +237,7 @@ TEST_F(Erasing, KnowsTheEdgesOfARange) {
   EXPECT_EQ(Number("SELECT count(*) FROM erased WHERE first % 4096 <> 1 OR last % 4096 <> 0"), 0);
 }
 
-// A rebuild indexes what is measured in parts of the log, whose ends may be erased.
+// A rebuild indexes measured values in parts of the log whose ends may be erased.
 TEST_F(Erasing, KeepsReportsNextToErasedEventsAfterARebuild) {
   const auto report = [&](SweepId sweep, int64_t step) {
     return log_.Next(TrialReported{{{sweep, TrialNumber(0)}, 1},
@@ -261,7 +261,7 @@ TEST_F(Erasing, IsFinishedByVacuumWhichFreesTheSpace) {
   for (int64_t step = 1; step <= 20'000; ++step) {
     reports.push_back(log_.Next(TrialReported{
         {{kGone, TrialNumber(3)}, 1}, {Step(step), {{"accuracy", 0.5}}, Seconds(1), false}}));
-    if (step % 2 == 0)  // another's events lie between them
+    if (step % 2 == 0)  // events of another sweep lie between them
       reports.push_back(log_.Next(ProposalBegun{kOther, ProposalNumber(0)}));
   }
   Append(reports);

@@ -36,7 +36,7 @@ TEST(EventCodec, RoundTripsEveryFact) {
   }
 }
 
-// What Fields leaves out is the same in the above, whatever it was.
+// The test above compares only what Fields writes.
 TEST(EventCodec, AnExecutorJoinedKeepsWhichDeletedSweepsItHas) {
   const auto decoded = DecodeAgain(Encode(ExecutorJoined{.name = "a", .deleted = {SweepId(3)}}));
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;

@@ -55,7 +55,7 @@ class Offline : public ::testing::Test {
   ScratchFolder folder_;
   const std::string path_ = folder_ / "attune.db";
   SampleLog log_;
-  std::unique_ptr<SqliteStore> store_;  // a server's, which stays open
+  std::unique_ptr<SqliteStore> store_;  // like that of a running server
 };
 
 TEST_F(Offline, ANonDatabaseIsNotReportedAsAFailedWrite) {

@@ -30,7 +30,7 @@ TEST_F(ReaderCurvesTest, CurvesTellWhereTheyContinueADonor) {
                    .step = Step(4),
                    .verdict = Verdict::Exploit(donor, SampleConfig(0.3), {.rule = "pbt"}),
                    .cloned = kept});
-  // What waited for all others of its population gets its donor when they have come.
+  // A trial that waited for its whole population gets its donor once all have reported.
   Add(TrialPromoted{.trial = trial,
                     .config = SampleConfig(0.4),
                     .donor = CheckpointId{{SweepId(1), TrialNumber(2)}, 1, Step(3)},
@@ -46,7 +46,7 @@ TEST_F(ReaderCurvesTest, CurvesTellWhereTheyContinueADonor) {
 }
 
 TEST_F(ReaderCurvesTest, CurvesContainLoggedMetrics) {
-  const TrialId trial(SweepId(1), TrialNumber(3));  // which has reported steps 1 and 2
+  const TrialId trial(SweepId(1), TrialNumber(3));  // it has reported steps 1 and 2
   const auto log = [&](uint32_t attempt, int64_t number, double step, Metrics metrics) {
     Add(MetricsLogged{{trial, attempt}, number, step, std::move(metrics)});
   };
@@ -66,7 +66,7 @@ TEST_F(ReaderCurvesTest, CurvesContainLoggedMetrics) {
   EXPECT_THAT(curves->trials[3].steps, ElementsAre(1, 2));
   EXPECT_THAT(curves->trials[3].logged_steps, ElementsAre(0.5, 1.5));
 
-  // The next attempt goes on from step 1, and logs from there.
+  // The next attempt resumes from step 1 and logs from there.
   log(2, 1, 1.25, {{"batch_loss", 2}});
   curves = reader_->MetricCurves(SweepId(1), "batch_loss");
   EXPECT_THAT(curves->trials[0].logged_steps, ElementsAre(0.5, 1.25));

@@ -52,7 +52,7 @@ TEST_F(ReaderTest, ADecisionIsExplainedByEarlierOnesAtItsRung) {
   decide(0, 0.7, VerdictKind::kStop);
   decide(3, std::numeric_limits<double>::quiet_NaN(), VerdictKind::kStop);
   decide(1, 0.9, VerdictKind::kContinue);
-  decide(0, 0.95, VerdictKind::kContinue);  // judged again: it has the value that it had first
+  decide(0, 0.95, VerdictKind::kContinue);  // judged again; its first value counts
   decide(2, 0.8, VerdictKind::kPause);
   decide(1, 0.1, VerdictKind::kStop);  // later
   const auto explanation = reader_->Explain(Trial(2), std::nullopt);
@@ -199,8 +199,8 @@ TEST_F(ReaderTest, TheFrontIsFeasibleAndNotDominated) {
   };
   report(0.5, 20, 4);
   report(0.7, 30, 4);
-  report(0.9, 10, 9);  // too large
-  report(0.6, 20, 8);  // better than the first in everything
+  report(0.9, 10, 9);  // infeasible: too large
+  report(0.6, 20, 8);  // dominates the first one
   report(std::nan(""), 1, 1);
   const auto sweep = reader_->Sweep(SweepId(2));
   ASSERT_TRUE(sweep.ok()) << sweep.error().message;

@@ -112,8 +112,7 @@ TEST(SqliteStore, RebuildingGivesTheSameTables) {
   EXPECT_EQ(Tables(path), before);
 }
 
-// Of one report each, and of something logged behind it; the events before them are the sample
-// log's.
+// Batches of one report and one logged value, after the events of the sample log.
 std::vector<Event> ManyReports(SampleLog& log, size_t count) {
   std::vector<Event> events;
   for (size_t i = 0; i < count; ++i) {
@@ -293,7 +292,7 @@ TEST(SqliteStore, AReadOnlyFileIsDenied) {
   OpenOrDie(path).reset();
   ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
   ASSERT_EQ(::chmod(folder.path().c_str(), 0555), 0);
-  const bool root = ::geteuid() == 0;  // may write anywhere
+  const bool root = ::geteuid() == 0;  // root may write anywhere
   ASSERT_EQ(root ? ::seteuid(65534) : 0, 0);
   const auto opened = SqliteStore::Open(path);
   ASSERT_EQ(root ? ::seteuid(0) : 0, 0);
@@ -332,7 +331,7 @@ TEST(SqliteStore, AFullStoreRefusesABatchAsAWholeAndSaysSo) {
   const size_t taken = FillUp(*store, log);
   const auto before = Tables(path);
 
-  // A small event first and one that does not fit behind it: neither is kept.
+  // A small event and one that does not fit: neither is kept.
   const std::vector<Event> batch = {
       {EventSeq(taken + 1), Time{kSampleStart}, SearchExhausted{SweepId(1)}},
       {EventSeq(taken + 2), Time{kSampleStart},
@@ -367,7 +366,7 @@ std::optional<ErrorCode> CodeOf(const Status& status) {
   return status.error().code;
 }
 
-// A real disk that is really full: needs the right to mount.
+// Uses a real full disk, which needs the right to mount.
 TEST(SqliteStore, ContinuesAfterAFullDisk) {
   const ScratchFolder folder;
   const std::string disk = folder / "disk";
@@ -378,7 +377,7 @@ TEST(SqliteStore, ContinuesAfterAFullDisk) {
     SampleLog log;
     auto store = OpenOrDie(disk + "/attune.db");
     const std::string ballast(16 << 20, 'b');
-    std::ofstream(disk + "/ballast") << ballast;  // as much as fits
+    std::ofstream(disk + "/ballast") << ballast;  // fills the disk
     const Status probed = store->Probe();
     EXPECT_EQ(CodeOf(probed), ErrorCode::kStorageFull);
 
@@ -456,7 +455,7 @@ TEST(SqliteStore, ALongReadDoesNotDelayAppends) {
   auto reader = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
   sqlite::Transaction snapshot(*reader, sqlite::Transaction::Kind::kRead);
   const auto before = reader->Number("SELECT count(*) FROM events").value();
-  // More than the log file holds before it is copied into the database.
+  // More than the size at which the log file is copied into the database.
   for (int batch = 0; batch < 20; ++batch) {
     const Event event =
         log.Next(TrialRequeued{TrialId(SweepId(1), TrialNumber(3)), std::string(1 << 20, 'x')});

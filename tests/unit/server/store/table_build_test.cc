@@ -42,7 +42,7 @@ class TableBuild : public ::testing::Test {
     store_.reset();
   }
 
-  // Every slice is as small as it can be.
+  // Every slice is as small as possible.
   void Open() {
     store_.reset();
     store_ = SqliteStore::Open(path_, {.slice = kNone, .build_at_open = kNone}).value();

@@ -14,7 +14,7 @@
 #include "tests/support/every_fact.h"
 #include "tests/support/sample_log.h"
 
-// What goes wrong beside the log, or below it.
+// Tests of faults in the tables and in the file system below the log.
 namespace attune::server {
 namespace {
 
@@ -40,7 +40,7 @@ class TableFaults : public ::testing::Test {
     EXPECT_TRUE(number.ok()) << number.error().message;
     return number.ok() ? *number : -1;
   }
-  // As somebody does who writes to the database.
+  // Changes the database like another program that writes to it.
   void Execute(const std::string& sql) {
     auto connection =
         sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
@@ -61,7 +61,8 @@ class TableFaults : public ::testing::Test {
   SampleLog log_;
 };
 
-// Trials 100, 101, …, each with an attempt and so many reports: one of each trial in turn.
+// Trials 100, 101, …, each with an attempt and this many reports, which alternate between the
+// trials.
 class ManyTrials : public TableFaults {
  protected:
   static constexpr uint32_t kTrials = 3 * kProgressRows;
@@ -95,7 +96,7 @@ TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsStillLogged) {
   Open();
   Append(log_.events());
   const auto before = log_.events().size();
-  // The sweep is there already, and then goes on.
+  // The tables have this sweep already. Later events must still be stored.
   Append({log_.Next(SweepCreated{.sweep = SweepId(1), .spec = SampleSpec()}),
           log_.Next(TrialEnded{{SweepId(1), TrialNumber(2)}, TrialState::kKilled, "by a person"})});
   EXPECT_EQ(store_->LastSeq().value, before + 2);
@@ -217,7 +218,7 @@ TEST_F(ManyTrials, ALargeBatchUpdatesMoreRows) {
 
 TEST_F(ManyTrials, NoRowWaitsForMoreThanItsTurn) {
   for (int64_t step = 1; step <= 8; ++step) Report(step, 0.5);
-  // Three batches bring every row up once.
+  // Three batches update every row once.
   EXPECT_EQ(Number("SELECT count(*) FROM trials WHERE number >= 100 AND step < 5"), 0);
 }
 
@@ -233,7 +234,7 @@ TEST_F(ManyTrials, TheRowOfATrialWhoseAttemptEndsIsUpToDate) {
 TEST_F(ManyTrials, TheNextProcessUpdatesTheRemainingRows) {
   Report(1, 0.5);
   Report(2, 0.25);
-  // An attempt that has ended since, and another one of the same trial that has not reported.
+  // An attempt that has ended since, and another attempt of the same trial without reports.
   Append({log_.Next(AttemptEnded{.attempt = {Id(170), 1}, .outcome = Outcome::kLost}),
           log_.Next(AttemptAssigned{.attempt = {Id(170), 2}, .epoch = Epoch(5'000)})});
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
@@ -286,9 +287,9 @@ TEST_F(TableFaults, ALargeSnapshotIsSplitIntoRows) {
   }
 }
 
-// ---- a disk whose syncs fail -----------------------------------------------------------------
+// ---- A disk whose syncs fail -----------------------------------------------------------------
 
-// SQLite's own file system, but for syncs, which fail while `fails` is set.
+// SQLite's own file system, except that syncs fail while `fails` is set.
 class FrailDisk {
  public:
   FrailDisk() {
@@ -324,7 +325,7 @@ class FrailDisk {
 
   static inline decltype(sqlite3_vfs::xOpen) open_ = nullptr;
   static inline decltype(sqlite3_io_methods::xSync) sync_ = nullptr;
-  // SQLite has some for databases and others for logs.
+  // SQLite passes different flags for databases and logs.
   static inline std::map<const sqlite3_io_methods*, sqlite3_io_methods> methods_;
   sqlite3_vfs vfs_;
 };
@@ -338,13 +339,13 @@ TEST_F(TableFaults, AFailedSyncLeavesTheDecisionToTheNextStart) {
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.error().code, ErrorCode::kUnsynced);
   FrailDisk::fails = false;
-  // As the files are when the process ends now: the mark of the commit had been written.
+  // The files at the end of the process. The commit record is already written.
   for (const char* file : {"", "-wal"})
     std::filesystem::copy_file(path_ + file, folder_ / "after.db" + file);
   const auto after = SqliteStore::Open(folder_ / "after.db");
   ASSERT_TRUE(after.ok()) << after.error().message;
   EXPECT_EQ((*after)->LastSeq().value, log_.events().size() + 1);
-  store_.reset();  // before its disk
+  store_.reset();  // must be destroyed before its disk
 }
 
 }  // namespace

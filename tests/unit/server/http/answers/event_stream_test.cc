@@ -21,9 +21,9 @@ struct Received {
 
 class EventStreamTest : public HttpFixture {
  protected:
-  static constexpr uint64_t kLast = 38;  // of the sample log
+  static constexpr uint64_t kLast = 38;  // the last event of the sample log
 
-  // Reads until `enough` says so of the text so far.
+  // Reads until `enough` is true for the text so far.
   std::string ReadUntil(const std::string& query, const httplib::Headers& headers,
                         const std::function<bool(const std::string&)>& enough) {
     std::string text;
@@ -35,7 +35,7 @@ class EventStreamTest : public HttpFixture {
     return text;
   }
 
-  // Every event up to and with the one of this seq.
+  // All events up to the one with this seq.
   std::vector<Received> EventsUntil(uint64_t seq, const std::string& query,
                                     const httplib::Headers& headers = {}) {
     const std::string last = "id: " + std::to_string(seq) + "\n";
@@ -113,7 +113,7 @@ TEST_F(EventStreamTest, APauseIsAVerdictAndAState) {
   EXPECT_EQ(events[1].data.at("reason"), "paused at rung 1");
 }
 
-// The one event of a fact, without what every event has.
+// The stream event of a fact, without the members that every event has.
 class Translation : public HttpFixture {
  protected:
   std::string Of(Fact fact) {
@@ -199,7 +199,7 @@ TEST_F(Translation, TellsChangesOfCheckpoints) {
 TEST_F(EventStreamTest, LastEventIdOverridesTheQuery) {
   const auto events = EventsUntil(kLast, "?after=0", {{"Last-Event-ID", "36"}});
   ASSERT_FALSE(events.empty());
-  EXPECT_EQ(events.front().data.at("seq"), 38);  // 37 is a fact that no page shows
+  EXPECT_EQ(events.front().data.at("seq"), 38);  // the stream does not show event 37
 }
 
 TEST_F(EventStreamTest, BeginsWithTheNextEventByDefault) {

@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Sweep s2, whose trials run nowhere that the server knows of.
+// Sweep s2, whose trials an external program runs.
 class AskTellTest : public HttpFixture {
  protected:
   AskTellTest() {
@@ -42,7 +42,7 @@ max_concurrent_trials: 1
   }
 };
 
-// After an update that changes the tables.
+// This happens after an update that changes the tables.
 TEST_F(AskTellTest, AsksAndReportsAreAnsweredWhileTablesAreRebuilt) {
   const std::string path = folder_ / "attune.db";
   const auto database =
@@ -217,7 +217,7 @@ TEST_F(AskTellTest, TheEndOfASweepIsAStateAndNoError) {
     const std::string body =
         R"({"epoch": )" + Ask().at("epoch").dump() + R"(, "state": "completed"})";
     TellEnd(body, trial);
-    TellEnd(body, trial);  // said twice
+    TellEnd(body, trial);  // tells it twice
   }
   Ask();  // the searcher has no more
   const Json none = Ask();
@@ -248,7 +248,7 @@ TEST_F(AskTellTest, AFailedTrialIsOfferedAgain) {
               HasSubstr("epoch " + epoch));
 }
 
-// , "m0": 0, "m1": 0, …
+// Text of the form: , "m0": 0, "m1": 0, …
 std::string Metrics(int count) {
   std::string text;
   for (int i = 0; i < count; ++i) text += R"(, "m)" + std::to_string(i) + R"(": 0)";
@@ -286,7 +286,7 @@ TEST_F(AskTellTest, OnlySweepsWithoutAProgramTakeAskAndTell) {
   PostJson("/api/v1/sweeps/s2/trials/7:tell", R"({"epoch": 1, "state": "failed"})", 404);
 }
 
-// ---- tell and ask in one ---------------------------------------------------------------------
+// ---- Tell and ask in one request -------------------------------------------------------------
 
 std::string AtStep(int step, const Json& trial) {
   return R"({"epoch": )" + trial.at("epoch").dump() + R"(, "step": )" + std::to_string(step) +
@@ -313,7 +313,7 @@ TEST_F(AskTellTest, ATellOfAContinuingTrialAsksForNothing) {
       R"({"epoch": )" + trial.at("epoch").dump() + R"(, "state": "running", "ask": true})",
       "application/json");
   EXPECT_EQ(renewed->status, 204);
-  EXPECT_TRUE(Ask().at("trial").is_null());  // one at a time: it is still out
+  EXPECT_TRUE(Ask().at("trial").is_null());  // only one trial at a time
 }
 
 TEST_F(AskTellTest, ATellOfAnEndMayAskForTheNext) {

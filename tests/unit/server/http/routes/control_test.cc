@@ -18,7 +18,8 @@ scheduler: {name: asha, max: 9}
 resources: {workers: 2}
 )";
 
-// Beside the sample log: sweep s2, whose trial 0 runs on the one executor and whose trial 1 waits.
+// In addition to the sample log: sweep s2, whose trial 0 runs on the only executor and whose trial
+// 1 waits.
 class ControlTest : public HttpFixture {
  protected:
   ControlTest() {
@@ -203,7 +204,7 @@ TEST_F(ControlTest, AKilledTrialIsOver) {
 }
 
 TEST_F(ControlTest, AnEndedTrialIsRetried) {
-  PostJson("/api/v1/sweeps/s2/trials/1:retry", "", 409);  // not before it has ended
+  PostJson("/api/v1/sweeps/s2/trials/1:retry", "", 409);  // it has not ended yet
   PostJson("/api/v1/sweeps/s2/trials/1:kill", "", 202);
   const Json trial = PostJson("/api/v1/sweeps/s2/trials/1:retry", "", 202);
   EXPECT_EQ(trial.at("state"), "pending");

@@ -7,7 +7,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kSweeps = "/api/v1/sweeps?directory=/opt&file=later.yaml";
 
-// Of a sweep that searches lr from 0.001 to 0.5.
+// A sweep that searches lr from 0.001 to 0.5.
 std::string Beginning(const std::string& from, double max, const std::string& metrics) {
   return "name: later\ncommand: [/bin/true]\n" + metrics +
          "\nparameters:\n  lr: {min: 0.001, max: " + std::to_string(max) +
@@ -15,7 +15,7 @@ std::string Beginning(const std::string& from, double max, const std::string& me
          "]\nscheduler: {name: asha, max: 9}\nstop: {max_trials: 4}\n";
 }
 
-// Of the sample log's sweep s1, which improves the accuracy.
+// The sample log's sweep s1, which maximises the accuracy.
 std::string Later(const std::string& from, double max, const std::string& mode = "max") {
   return Beginning(from, max, "metric: {name: accuracy, mode: " + mode + "}");
 }
@@ -44,7 +44,7 @@ TEST_F(WarmStartApi, RefusesTheOppositeGoal) {
               HasSubstr("s1 maximises accuracy"));
 }
 
-// Sweep s2 improves two metrics.
+// Sweep s2 optimises two metrics.
 class WarmStartOfSeveral : public WarmStartApi {
  protected:
   WarmStartOfSeveral() {

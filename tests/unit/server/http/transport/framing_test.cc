@@ -24,7 +24,7 @@ rest::ProblemType ProblemOf(const std::string& bytes) {
   return framing.fault().type;
 }
 
-// The same however it comes.
+// The result must not depend on how the bytes arrive.
 size_t SizeOf(const std::string& bytes) {
   Framing whole;
   EXPECT_EQ(whole.Read(bytes), State::kWhole) << bytes;

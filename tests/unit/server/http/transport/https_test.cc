@@ -17,14 +17,14 @@ using ::testing::StartsWith;
 
 const std::string kBearer = "Bearer " + std::string(kToken);
 
-// As what renews certificates does: a file that takes the place of the one before.
+// Replaces the file by renaming, like programs that renew certificates.
 void Write(const std::filesystem::path& file, const std::string& text) {
   const std::filesystem::path whole = file.string() + ".new";
   std::ofstream(whole) << text;
   std::filesystem::rename(whole, file);
 }
 
-// A second server of the fixture's, which speaks HTTPS besides; its certificate is for "attune".
+// A second server that also uses HTTPS, with a certificate for "attune".
 class HttpsTest : public HttpFixture {
  protected:
   HttpsTest() {
@@ -63,7 +63,7 @@ class HttpsTest : public HttpFixture {
     return client;
   }
 
-  // Whether a new connection is shown the certificate in this file.
+  // Whether a new connection gets the certificate in this file.
   bool Shows(const std::filesystem::path& file) const {
     httplib::SSLClient client("attune", Port());
     client.set_hostname_addr_map({{"attune", "127.0.0.1"}});
@@ -89,7 +89,8 @@ TEST_F(HttpsTest, AnswersAsInClearOverOneConnection) {
 }
 
 TEST_F(HttpsTest, CarriesLongBodiesBothWays) {
-  static const std::string long_text(6 << 20, 'a');  // many records, and more than a socket takes
+  // many TLS records, and more than a socket buffers
+  static const std::string long_text(6 << 20, 'a');
   const std::array<Asset, 1> assets = {Asset{"/long", "text/plain", "e", long_text, false}};
   HttpServer::Options options = Options();
   options.assets = assets;
@@ -101,7 +102,7 @@ TEST_F(HttpsTest, CarriesLongBodiesBothWays) {
   const std::string comment = "# " + std::string(900'000, 'b');
   const auto told = client->Post("/api/v1/sweeps:validate", comment, "application/yaml");
   ASSERT_TRUE(told);
-  EXPECT_EQ(told->status, 400) << told->body;  // nothing but a comment
+  EXPECT_EQ(told->status, 400) << told->body;  // the body is only a comment
 }
 
 TEST_F(HttpsTest, StreamsEvents) {
@@ -158,7 +159,7 @@ TEST_F(HttpsTest, NewConnectionsGetAReplacedCertificate) {
   EXPECT_EQ(connected->Get("/livez")->status, 200);
   std::filesystem::copy_file(certificate_, folder_ / "before.pem");
   Write(certificate_, "half of one");
-  EXPECT_TRUE(Shows(folder_ / "before.pem"));  // what was good stays
+  EXPECT_TRUE(Shows(folder_ / "before.pem"));  // the earlier certificate stays in use
   Certify();
   EXPECT_TRUE(Shows(certificate_));
   EXPECT_FALSE(Shows(folder_ / "before.pem"));

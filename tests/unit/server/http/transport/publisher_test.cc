@@ -26,12 +26,12 @@ class LongFeed final : public EventFeed {
     if (sweep != kFiltered) return Page{.seen = kLast, .text = "live"};
     ++filtered_reads;
     ++reads_of[after.value / 1000 % reads_of.size()];
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // stands for work
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // simulates work
     return Page{.seen = EventSeq(after.value + 1), .text = "", .more = true};
   }
 
   std::atomic<int> filtered_reads{0};
-  std::array<std::atomic<int>, 128> reads_of{};  // by the thousand at which a stream began
+  std::array<std::atomic<int>, 128> reads_of{};  // index: first event of the stream, in thousands
 };
 
 TEST(PublisherTest, StreamsFarBehindDoNotDelayOthers) {
@@ -47,7 +47,7 @@ TEST(PublisherTest, StreamsFarBehindDoNotDelayOthers) {
   const int before = feed.filtered_reads;
   publisher.AddStream(kStreams + 1, EventSeq(kLast.value - 1), kLive);
   delivered.acquire();
-  // The rest of one round, and no other: a round ends after 20 ms, so after five reads at most.
+  // At most the rest of one round: a round ends after 20 ms, so after five reads.
   EXPECT_LE(feed.filtered_reads - before, 6);
 }
 
