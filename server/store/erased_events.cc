@@ -37,9 +37,8 @@ Status ErasedEvents::CheckGap(EventSeq before, EventSeq next) {
     if (Status loaded = Load(RangeOf(missing)); !loaded.ok()) return loaded;
     if (bits_.Has(missing)) continue;
     return Error{ErrorCode::kCorrupt,
-                 "the log lacks event " + std::to_string(missing.value) + " between events " +
-                     std::to_string(before.value) + " and " + std::to_string(next.value) +
-                     ", and it was not erased: restore the database from a backup"};
+                 "the log lacks event " + std::to_string(missing.value) +
+                     ", which was not erased: restore the database from a backup"};
   }
   return {};
 }

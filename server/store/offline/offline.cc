@@ -104,7 +104,7 @@ Status Backup(const std::string& from, const std::string& to) {
   if (!source.ok()) return source.error();
   std::error_code error;
   if (fs::exists(to, error))
-    return Error{ErrorCode::kConflict, to + " exists already: give another name, or remove it"};
+    return Error{ErrorCode::kConflict, to + " is already there: give another name, or remove it"};
   const std::string partial = to + ".partial";
   fs::remove(partial, error);
   const int probe = open(partial.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

@@ -88,7 +88,8 @@ TEST_F(LogKeeperTest, ALogThatEndsBeforeItsMarkIsARestoredOne) {
   store.events.resize(backup.value);
   Process next(algorithms, store, marks, 8);
   EXPECT_EQ(IdentityOf(next.state()), LogIdentity(8));
-  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason, HasSubstr("held event"));
+  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason,
+              HasSubstr("contained event"));
   next.Create();
   EXPECT_EQ(IdentityOf(next.state(), SweepId(1)), LogIdentity(8));
   EXPECT_EQ(marks.mark->identity, LogIdentity(8));
@@ -112,8 +113,7 @@ TEST_F(LogKeeperTest, ALogRestoredToBeforeItsIdentityIsARestoredOne) {
   Process next(algorithms, store, marks, 8);
   next.Step();
   ASSERT_EQ(next.state().parts.size(), 2u);
-  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason,
-              HasSubstr("held another log"));
+  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason, HasSubstr("another log"));
   EXPECT_GT(next.state().last_epoch.value, uint64_t{1} << 32);
   EXPECT_EQ(marks.mark->seq, store.LastSeq());
 }

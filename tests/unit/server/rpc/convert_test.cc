@@ -86,7 +86,7 @@ TEST(Facts, WithinTheLimitsAreTaken) {
 
 TEST(Facts, AReportOfTooManyMetricsEndsItsAttempt) {
   EXPECT_EQ(Problem(MakeReport(kMetricsMax + 1)),
-            "its executor sent a report that has 1001 metrics, where at most 1000 are allowed");
+            "its executor sent a report that has 1001 metrics; at most 1000 are allowed");
   v1::Fact log = MakeLog();
   for (int i = 0; i < kMetricsMax; ++i)
     log.mutable_logged()->add_metrics()->set_name("m" + std::to_string(i));
@@ -118,9 +118,9 @@ TEST(Facts, StepsAndTimesHaveBounds) {
   for (const double value : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     EXPECT_THAT(
         ProblemAfter(MakeReport(), [&](v1::Fact& f) { f.mutable_report()->set_seconds(value); }),
-        HasSubstr("the time"));
+        HasSubstr("invalid time"));
     EXPECT_THAT(ProblemAfter(MakeLog(), [&](v1::Fact& f) { f.mutable_logged()->set_step(value); }),
-                HasSubstr("the step"));
+                HasSubstr("invalid step"));
   }
 }
 

@@ -161,7 +161,7 @@ TEST(EventCodec, UnreadableEventsAreCorruptAndNamed) {
       {"trial_requeued", 1, R"({"reason": )", "trial_requeued"},
       {"trial_ended", 1, R"({"state": "asleep", "reason": ""})", "'asleep'"},
       {"trial_reported", 1, R"({"attempt":1,"step":1,"seconds":0,"metrics":{"a":"x"}})", "a"},
-      {"attempt_started", 1, R"({"attempt":1e99,"pids":[]})", "1e+99 is not such a whole number"},
+      {"attempt_started", 1, R"({"attempt":1e99,"pids":[]})", "1e+99 is not a whole number"},
       {"attempt_started", 1, R"({"attempt":1,"pids":[18446744073709551615]})",
        "18446744073709551615"},
       {"sweep_created", 1, R"({"spec":{},"source":"","idempotency_key":""})", "sweep_created"},

@@ -76,7 +76,7 @@ TEST_F(Offline, ASoundDatabaseHasNoFaultsWhileItsServerRuns) {
 TEST_F(Offline, ALostEventIsFound) {
   Execute("DELETE FROM events WHERE seq = 5");
   ASSERT_THAT(Faults(path_), ::testing::Not(IsEmpty()));
-  EXPECT_THAT(Faults(path_).front(), HasSubstr("from event 4 to 6"));
+  EXPECT_THAT(Faults(path_).front(), HasSubstr("lacks event 5"));
 }
 
 TEST_F(Offline, APayloadThatCannotBeReadIsFoundAndNamed) {

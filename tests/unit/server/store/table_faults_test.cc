@@ -106,7 +106,7 @@ TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsStillLogged) {
   const auto findings = CheckDatabase(path_).value();
   const auto tables = std::ranges::find(findings, "tables", &Finding::what);
   ASSERT_NE(tables, findings.end());
-  EXPECT_THAT(tables->fault.value_or(""), HasSubstr("is in the log alone"));
+  EXPECT_THAT(tables->fault.value_or(""), HasSubstr("do not contain event"));
 }
 
 TEST_F(TableFaults, TheNextStartRebuildsTheTablesOnce) {

@@ -278,10 +278,10 @@ TEST_F(AskTellTest, AnInvalidTellNamesThePlace) {
 
 TEST_F(AskTellTest, OnlySweepsWithoutAProgramTakeAskAndTell) {
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials:ask", "", 409).at("detail"),
-              HasSubstr("has a program"));
+              HasSubstr("`command`"));
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials/0:tell", R"({"epoch": 1, "state": "failed"})", 409)
                   .at("detail"),
-              HasSubstr("has a program"));
+              HasSubstr("`command`"));
   PostJson("/api/v1/sweeps/s9/trials:ask", "", 404);
   PostJson("/api/v1/sweeps/s2/trials/7:tell", R"({"epoch": 1, "state": "failed"})", 404);
 }
@@ -378,7 +378,7 @@ TEST_F(AskTellTest, ALeaseWithoutAnAskIsAFault) {
   const Json refused = Tell(R"({"epoch": )" + Ask().at("epoch").dump() +
                                 R"(, "step": 1, "metrics": {"accuracy": 0.5}, "lease": "10m"})",
                             422);
-  EXPECT_THAT(refused.at("errors").at(0).at("message"), HasSubstr("say ask as well"));
+  EXPECT_THAT(refused.at("errors").at(0).at("message"), HasSubstr("`ask`"));
 }
 
 constexpr std::string_view kThinking = R"(name: thought

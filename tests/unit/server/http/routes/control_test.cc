@@ -55,7 +55,7 @@ TEST_F(ControlTest, ResumeContinuesPausedTrialsFirst) {
   PostJson("/api/v1/sweeps/s2:pause", "", 202);
   const Json sweep = PostJson("/api/v1/sweeps/s2:resume", "", 202);
   EXPECT_EQ(sweep.at("state"), "running");
-  EXPECT_EQ(sweep.at("effect"), "it goes on");
+  EXPECT_EQ(sweep.at("effect"), "the sweep continues");
   EXPECT_EQ(PostJson("/api/v1/sweeps/s2:resume", "", 202).at("effect"), "it is running already");
 }
 
@@ -149,7 +149,7 @@ TEST_F(ControlTest, AnEditIsAMergePatchOfTheSweepFile) {
   EXPECT_EQ(sweep.at("edited").at("actor"), "admin");
   EXPECT_EQ(sweep.at("edited").at("changes")[0], "priority 5");
   EXPECT_EQ(PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5})", 202).at("effect"),
-            "it is so already");
+            "nothing changes: the sweep has these values already");
 }
 
 TEST_F(ControlTest, AnEditThatCannotBeIsRefusedByItsKey) {
@@ -217,7 +217,7 @@ TEST_F(ControlTest, ACompleteTrialResumesOrStartsAgain) {
   PostJson(path + ":continue", R"({"until": 9})", 422);
   PostJson(path + ":continue", "", 422);
   EXPECT_EQ(PostJson(path + ":continue", R"({"until": 81})", 202).at("effect"),
-            "it will go on from step 3, to step 81");
+            "it will resume from step 3, to step 81");
   PostJson(path + ":kill", "", 202);
   EXPECT_EQ(PostJson(path + ":retry", R"({"from_start": true})", 202).at("effect"),
             "it will start from the beginning");

@@ -180,10 +180,10 @@ TEST_F(HttpsTest, SaysWhatIsWrongWithItsFiles) {
   };
   EXPECT_THAT(wrong(folder_ / "none", key_), HasSubstr("none: cannot be read: No such file"));
   EXPECT_THAT(wrong(key_, key_), HasSubstr("--tls-cert"));
-  EXPECT_THAT(wrong(key_, key_), HasSubstr("holds no certificate in PEM"));
-  EXPECT_THAT(wrong(certificate_, certificate_), HasSubstr("holds no private key"));
+  EXPECT_THAT(wrong(key_, key_), HasSubstr("PEM certificate"));
+  EXPECT_THAT(wrong(certificate_, certificate_), HasSubstr("PEM private key"));
   Write(folder_ / "other", tls::MakeIdentity()->key);
-  EXPECT_THAT(wrong(certificate_, folder_ / "other"), HasSubstr("belongs to the certificate"));
+  EXPECT_THAT(wrong(certificate_, folder_ / "other"), HasSubstr("for the certificate in"));
 }
 
 }  // namespace
