@@ -211,7 +211,7 @@ DecisionRow DecisionOfRow(const sqlite::Rows& rows) {
 
 // Whether `a` ranks above `b`. Values that count as the worst are nullopt.
 bool RanksAbove(const Objective& objective, const std::optional<double>& a,
-           const std::optional<double>& b) {
+                const std::optional<double>& b) {
   if (!a || !b) return a.has_value() && !b.has_value();
   return objective.Better(*a, *b);
 }

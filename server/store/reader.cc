@@ -269,7 +269,7 @@ Result<std::vector<TrialResult>> Reader::Results(SweepId sweep) {
 }
 
 Result<Curves> Reader::MetricCurves(SweepId sweep, const std::string& metric, TrialNumber first,
-                              const CurveLimits& limits) {
+                                    const CurveLimits& limits) {
   return InSnapshot<Curves>([&](sqlite::Connection& connection) {
     return ReadCurves(connection, sweep, metric, first, limits);
   });

@@ -296,7 +296,7 @@ class Reader {
   // The curves of a metric in reports and logged values, from trial `first` on. kNotFound: no such
   // sweep. kInvalid: a single trial exceeds the limits. kUnavailable: stopped.
   Result<Curves> MetricCurves(SweepId sweep, const std::string& metric,
-                        TrialNumber first = TrialNumber(0), const CurveLimits& limits = {});
+                              TrialNumber first = TrialNumber(0), const CurveLimits& limits = {});
   // The metrics that the trial logged in events after `after`, at most `limit` of them.
   Result<std::vector<LoggedRow>> Logged(const TrialId& trial, EventSeq after, int limit);
 

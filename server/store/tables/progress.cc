@@ -90,7 +90,8 @@ void Progress::WriteRowOf(sqlite::Transaction& transaction, const TrialId& trial
     transaction.Run(
         "UPDATE @trials SET step = ?, seconds = seconds_before + ?, metrics = ?"
         " WHERE sweep = ? AND number = ?",
-        last->step.value, FiniteOrZero(last->seconds), metrics_, trial.sweep.value, trial.number.value);
+        last->step.value, FiniteOrZero(last->seconds), metrics_, trial.sweep.value,
+        trial.number.value);
     return;
   }
   const auto best = best_seq == last_seq ? last : ReportAt(transaction, best_seq);

@@ -50,8 +50,8 @@ void AddDecision(sqlite::Transaction& transaction, const Event& event, const Dec
       " FROM @trials WHERE sweep = ?2 AND number = ?3",
       event.seq.value, decided.trial.sweep.value, decided.trial.number.value, decided.attempt,
       FormatTime(event.time), decided.step, decided.verdict, reason.text, reason.rule,
-      reason.rung.value, NulloptIfNan(reason.value), NulloptIfNan(reason.cutoff), reason.rank, reason.peers,
-      decided.milestone.value, decided.donor, decided.config);
+      reason.rung.value, NulloptIfNan(reason.value), NulloptIfNan(reason.cutoff), reason.rank,
+      reason.peers, decided.milestone.value, decided.donor, decided.config);
 }
 
 void AddClone(sqlite::Transaction& transaction, EventSeq seq, const TrialId& trial,
@@ -79,8 +79,8 @@ void SetPolicy(sqlite::Transaction& transaction, EventSeq seq, SweepId sweep, co
 }
 
 // Records the event of a request with an idempotency key. Sweep 0: the request created a sweep.
-void RecordRequest(sqlite::Transaction& transaction, SweepId sweep, const std::string& idempotency_key,
-              EventSeq seq) {
+void RecordRequest(sqlite::Transaction& transaction, SweepId sweep,
+                   const std::string& idempotency_key, EventSeq seq) {
   if (idempotency_key.empty()) return;
   transaction.Run("INSERT OR IGNORE INTO @requests (sweep, key, seq) VALUES (?, ?, ?)", sweep.value,
                   idempotency_key, seq.value);

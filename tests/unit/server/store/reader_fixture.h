@@ -25,7 +25,12 @@ class ReaderTest : public ::testing::Test {
     ASSERT_TRUE(store_->Append({&event, 1}).ok());
   }
 
-  static TrialId Trial(uint32_t number) {
-    return {SweepId(1), TrialNumber(number)};
+  static TrialId Trial(uint32_t number) { return {SweepId(1), TrialNumber(number)}; }
 
-  }  // namespace attune::server
+  ScratchFolder folder_;
+  SampleLog log_;
+  std::unique_ptr<SqliteStore> store_;
+  std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace attune::server
