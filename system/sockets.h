@@ -37,12 +37,12 @@ struct Packet {
   bool lacks_descriptors = false;  // the process has reached its limit of descriptors
 };
 
-// Sends a packet with up to 4 descriptors, which the caller keeps. `flags` are those of sendmsg.
+// Sends a packet with up to 4 descriptors, which the caller keeps. See sendmsg(2) for `flags`.
 // Returns false and sets errno if it fails.
 bool SendPacket(int socket, const std::string& bytes, const std::vector<int>& descriptors,
                 int flags);
 
-// Receives a packet; repeats the call after EINTR. `flags` are those of recvmsg. Returns nullopt
+// Receives a packet; repeats the call after EINTR. See recvmsg(2) for `flags`. Returns nullopt
 // and sets errno if it fails: 0 at the end of the stream, EMSGSIZE for a packet beyond
 // kPacketBytesMax.
 std::optional<Packet> ReceivePacket(int socket, int flags);

@@ -38,7 +38,7 @@ class ConnectionsTest : public HttpFixture {
     return RawClient(server_->port(), receive_bytes);
   }
 
-  // Connections that have sent `text`, one after the other, and received `answer`.
+  // Connections that have sent `sent`, one after the other, and received `got`.
   std::vector<RawClient> ConnectMany(int count, std::string_view sent, std::string_view got) const {
     std::vector<RawClient> clients;
     for (int i = 0; i < count; ++i) {
