@@ -25,7 +25,7 @@
 #include "schedulers/register.h"
 #include "searchers/random.h"
 #include "searchers/register.h"
-#include "server/conductor/thinker.h"
+#include "server/conductor/proposal_runner.h"
 #include "server/conductor/thread_pool.h"
 #include "server/rpc/rpc_server.h"
 #include "server/store/sqlite_store.h"
@@ -122,9 +122,9 @@ class BareServer {
                                           std::make_unique<SlowSearcher>(spec));
                                     }});
     conductor_ = std::make_unique<Conductor>(algorithms_, *slow_, Now);
-    thinker_ = std::make_unique<Thinker>(
+    proposal_runner_ = std::make_unique<ProposalRunner>(
         *conductor_, [this](std::function<void()> job) { threads_.Run(std::move(job)); });
-    conductor_->Subscribe(thinker_.get());
+    conductor_->Subscribe(proposal_runner_.get());
     const std::chrono::milliseconds lease_ttl{60'000};
     service_ = std::make_unique<ExecutorService>(
         *conductor_, ExecutorService::Options{
@@ -166,7 +166,7 @@ class BareServer {
   std::unique_ptr<SlowStore> slow_;
   std::unique_ptr<Conductor> conductor_;
   ThreadPool threads_{1};
-  std::unique_ptr<Thinker> thinker_;
+  std::unique_ptr<ProposalRunner> proposal_runner_;
   std::unique_ptr<ExecutorService> service_;
   std::unique_ptr<RpcServer> rpc_;
 };

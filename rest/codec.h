@@ -1,6 +1,6 @@
 #pragma once
 
-// How the generated structs of rest/contract.h are written as JSON and read from it.
+// Writes the generated structs of rest/contract.h as JSON, and reads them.
 
 #include <cstdint>
 #include <limits>
@@ -19,7 +19,7 @@ namespace attune::rest {
 
 using Json = nlohmann::ordered_json;
 
-// A number that may be NaN or infinite. JSON has the strings "nan", "inf" and "-inf" for those.
+// A number that may be NaN or infinite. In JSON these are the strings "nan", "inf" and "-inf".
 struct Real {
   Real(double number = 0) : value(number) {}
   operator double() const { return value; }
@@ -27,24 +27,24 @@ struct Real {
   double value;
 };
 
-// A member that may be left out. (std::optional is a member that may be null.)
+// A member that may be left out. (A member of type std::optional may be null.)
 template <class T>
 struct Absent : std::optional<T> {
   using std::optional<T>::optional;
   Absent(std::optional<T> value) : std::optional<T>(std::move(value)) {}
 };
 
-// A problem that the API answers (RFC 9457).
+// A problem that the API may answer (RFC 9457).
 struct ProblemRow {
   const char* type;
   int status;
   const char* title;
 };
 
-// A parameter that the query of an operation may have.
+// A query parameter of an operation.
 struct QueryParameter {
   std::string_view method;
-  std::string_view path;  // of the contract: /api/v1/sweeps:validate
+  std::string_view path;  // in the contract's form: /api/v1/sweeps:validate
   std::string_view name;
 };
 
@@ -52,40 +52,41 @@ struct QueryParameter {
 struct Bounds {
   std::optional<double> min = {};
   std::optional<double> max = {};
-  size_t min_length = 0;                                   // of a text, in characters
-  size_t max_length = std::numeric_limits<size_t>::max();  // of a text or the texts of a list
-  size_t max_items = std::numeric_limits<size_t>::max();   // of a list
+  size_t min_length = 0;  // of a string, in characters
+  // of a string, or of each string of a list
+  size_t max_length = std::numeric_limits<size_t>::max();
+  size_t max_items = std::numeric_limits<size_t>::max();  // items of a list
 };
 
-// A value of a document that is being read, and where it is, for messages.
-class Place {
+// A value of a JSON document that is being read. It knows its path in the document, for messages.
+class JsonPlace {
  public:
-  explicit Place(const Json& json) : json_(json) {}
+  explicit JsonPlace(const Json& json) : json_(json) {}
 
   const Json& json() const { return json_; }
   void ExpectObject() const;
   // Calls `read` with the member; fails if there is none.
   template <class Read>
   void Member(const char* name, Read read) const {
-    read(Place(Find(name), this, name));
+    read(JsonPlace(Find(name), this, name));
   }
   bool Has(const char* name) const { return json_.contains(name); }
   template <class Read>
   void Element(size_t index, Read read) const {
-    read(Place(json_[index], this, nullptr, index));
+    read(JsonPlace(json_[index], this, nullptr, index));
   }
-  // Ends the reading; Parse returns the error.
+  // Reports that the value is not `expected`. Parse returns this as its error.
   [[noreturn]] void Fail(const std::string& expected) const;
 
  private:
-  Place(const Json& json, const Place* parent, const char* name, size_t index = 0)
+  JsonPlace(const Json& json, const JsonPlace* parent, const char* name, size_t index = 0)
       : json_(json), parent_(parent), name_(name), index_(index) {}
 
   const Json& Find(const char* name) const;
   std::string Path() const;
 
   const Json& json_;
-  const Place* parent_ = nullptr;
+  const JsonPlace* parent_ = nullptr;
   const char* name_ = nullptr;  // null: an element of a list
   size_t index_ = 0;
 };
@@ -98,15 +99,15 @@ inline void Write(uint64_t value, Json& json) { json = value; }
 inline void Write(double value, Json& json) { json = value; }
 inline void Write(const Json& value, Json& json) { json = value; }
 
-void Read(const Place& place, Real& value);
-void Read(const Place& place, std::string& value);
-void Read(const Place& place, bool& value);
-void Read(const Place& place, int64_t& value);
-void Read(const Place& place, uint64_t& value);
-void Read(const Place& place, double& value);
-inline void Read(const Place& place, Json& value) { value = place.json(); }
+void Read(const JsonPlace& place, Real& value);
+void Read(const JsonPlace& place, std::string& value);
+void Read(const JsonPlace& place, bool& value);
+void Read(const JsonPlace& place, int64_t& value);
+void Read(const JsonPlace& place, uint64_t& value);
+void Read(const JsonPlace& place, double& value);
+inline void Read(const JsonPlace& place, Json& value) { value = place.json(); }
 
-// The templates below find Write and Read of a struct by its namespace.
+// These declarations let the templates find each other's Write and Read.
 template <class T>
 void Write(const std::optional<T>& value, Json& json);
 template <class T>
@@ -114,11 +115,11 @@ void Write(const std::vector<T>& values, Json& json);
 template <class T>
 void Write(const std::map<std::string, T>& values, Json& json);
 template <class T>
-void Read(const Place& place, std::optional<T>& value);
+void Read(const JsonPlace& place, std::optional<T>& value);
 template <class T>
-void Read(const Place& place, std::vector<T>& values);
+void Read(const JsonPlace& place, std::vector<T>& values);
 template <class T>
-void Read(const Place& place, std::map<std::string, T>& values);
+void Read(const JsonPlace& place, std::map<std::string, T>& values);
 
 template <class T>
 void Write(const std::optional<T>& value, Json& json) {
@@ -142,7 +143,7 @@ void Write(const std::map<std::string, T>& values, Json& json) {
 }
 
 template <class T>
-void Read(const Place& place, std::optional<T>& value) {
+void Read(const JsonPlace& place, std::optional<T>& value) {
   if (place.json().is_null()) {
     value.reset();
   } else {
@@ -151,18 +152,18 @@ void Read(const Place& place, std::optional<T>& value) {
 }
 
 template <class T>
-void Read(const Place& place, std::vector<T>& values) {
+void Read(const JsonPlace& place, std::vector<T>& values) {
   if (!place.json().is_array()) place.Fail("a list");
   values.resize(place.json().size());
   for (size_t i = 0; i < values.size(); ++i)
-    place.Element(i, [&](const Place& element) { Read(element, values[i]); });
+    place.Element(i, [&](const JsonPlace& element) { Read(element, values[i]); });
 }
 
 template <class T>
-void Read(const Place& place, std::map<std::string, T>& values) {
+void Read(const JsonPlace& place, std::map<std::string, T>& values) {
   place.ExpectObject();
   for (const auto& [name, value] : place.json().items())
-    place.Member(name.c_str(), [&](const Place& member) { Read(member, values[name]); });
+    place.Member(name.c_str(), [&](const JsonPlace& member) { Read(member, values[name]); });
 }
 
 template <class T>
@@ -176,37 +177,37 @@ void Put(Json& json, const char* name, const Absent<T>& value) {
 }
 
 template <class T>
-void Get(const Place& place, const char* name, T& value) {
-  place.Member(name, [&](const Place& member) { Read(member, value); });
+void Get(const JsonPlace& place, const char* name, T& value) {
+  place.Member(name, [&](const JsonPlace& member) { Read(member, value); });
 }
 
 template <class T>
-void Get(const Place& place, const char* name, Absent<T>& value) {
+void Get(const JsonPlace& place, const char* name, Absent<T>& value) {
   if (place.Has(name)) Get(place, name, value.emplace());
 }
 
-void CheckBounds(const Place& place, double value, const Bounds& bounds);
-void CheckBounds(const Place& place, const std::string& value, const Bounds& bounds);
-void CheckItems(const Place& place, size_t items, const Bounds& bounds);
+void CheckBounds(const JsonPlace& place, double value, const Bounds& bounds);
+void CheckBounds(const JsonPlace& place, const std::string& value, const Bounds& bounds);
+void CheckItems(const JsonPlace& place, size_t items, const Bounds& bounds);
 template <class T>
-void CheckBounds(const Place& place, const std::vector<T>& values, const Bounds& bounds) {
+void CheckBounds(const JsonPlace& place, const std::vector<T>& values, const Bounds& bounds) {
   CheckItems(place, values.size(), bounds);
   if constexpr (std::is_same_v<T, std::string>) {
     for (size_t i = 0; i < values.size(); ++i)
-      place.Element(i, [&](const Place& element) { CheckBounds(element, values[i], bounds); });
+      place.Element(i, [&](const JsonPlace& element) { CheckBounds(element, values[i], bounds); });
   }
 }
 
 template <class T>
-void Get(const Place& place, const char* name, T& value, const Bounds& bounds) {
-  place.Member(name, [&](const Place& member) {
+void Get(const JsonPlace& place, const char* name, T& value, const Bounds& bounds) {
+  place.Member(name, [&](const JsonPlace& member) {
     Read(member, value);
     CheckBounds(member, value, bounds);
   });
 }
 
 template <class T>
-void Get(const Place& place, const char* name, Absent<T>& value, const Bounds& bounds) {
+void Get(const JsonPlace& place, const char* name, Absent<T>& value, const Bounds& bounds) {
   if (place.Has(name)) Get(place, name, value.emplace(), bounds);
 }
 
@@ -217,16 +218,17 @@ Json ToJson(const T& value) {
   return json;
 }
 
-// Calls `read`; returns the error if it failed.
-Status TryRead(const Json& json, void (*read)(const Place& place, void* into), void* into);
+// Calls `read` and returns the error if it called Fail.
+Status TryRead(const Json& json, void (*read)(const JsonPlace& place, void* into), void* into);
 
-// Reads a struct of the contract. Members that it does not know are ignored. kInvalid: the document
-// does not have the form that the contract describes; the message names the member.
+// Reads a struct of the contract and ignores unknown members. kInvalid: the document does not have
+// the form that the contract describes; the message names the member.
 template <class T>
 Result<T> Parse(const Json& json) {
   T value;
   const Status status = TryRead(
-      json, [](const Place& place, void* into) { Read(place, *static_cast<T*>(into)); }, &value);
+      json, [](const JsonPlace& place, void* into) { Read(place, *static_cast<T*>(into)); },
+      &value);
   if (!status.ok()) return status.error();
   return value;
 }

@@ -15,12 +15,12 @@ namespace {
 
 using checkpoints::Downloaded;
 
-// A better one may follow at once.
-constexpr std::chrono::milliseconds kSettles{500};
-constexpr std::chrono::seconds kAgain{5};  // after a failure; later ones wait longer
-constexpr std::chrono::seconds kAgainMax{320};
+// The delay before a new best checkpoint is copied, because a better one may follow at once.
+constexpr std::chrono::milliseconds kSettleDelay{500};
+constexpr std::chrono::seconds kRetryDelay{5};  // the first delay after a failure
+constexpr std::chrono::seconds kRetryDelayMax{320};
 
-// Of the many reports only those that are on their sweep's front.
+// Only few reports are on the front of their sweep.
 bool IsBest(const TrialReported& fact, const State& state) {
   const Sweep* const sweep = state.Find(fact.attempt.trial.sweep);
   return sweep != nullptr && std::ranges::any_of(sweep->front, [&](const Best& best) {
@@ -31,7 +31,7 @@ bool IsBest(const TrialReported& fact, const State& state) {
 
 }  // namespace
 
-std::optional<SweepId> SweepWithOtherBest(const Event& event, const State& state) {
+std::optional<SweepId> SweepWithChangedBest(const Event& event, const State& state) {
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     if (!IsBest(*reported, state)) return std::nullopt;
     return reported->attempt.trial.sweep;
@@ -62,66 +62,67 @@ void BestKeeper::OnStarted(const Brain& brain) {
   {
     const std::lock_guard lock(mutex_);
     deleted_ = brain.state().deleted;
-    tidy_ = false;
+    removed_deleted_ = false;
     changed_.notify_all();
   }
-  for (const auto& [id, sweep] : brain.state().sweeps) LookAt(id, now);
-  for (const auto& [id, ended] : brain.state().ended) LookAt(id, now);
+  for (const auto& [id, sweep] : brain.state().sweeps) Schedule(id, now);
+  for (const auto& [id, ended] : brain.state().ended) Schedule(id, now);
 }
 
 void BestKeeper::OnDurable(std::span<const Event> events, const Brain& brain) {
   std::set<SweepId> changed;
-  bool joined = false;  // somebody who may have what could not be brought
+  bool executor_joined = false;  // an executor that may have the missing checkpoints
   for (const Event& event : events) {
-    if (const auto sweep = SweepWithOtherBest(event, brain.state())) changed.insert(*sweep);
+    if (const auto sweep = SweepWithChangedBest(event, brain.state())) changed.insert(*sweep);
     if (const auto* deleted = std::get_if<SweepDeleted>(&event.fact)) {
       const std::lock_guard lock(mutex_);
       deleted_.insert(deleted->sweep);
     }
-    joined = joined || std::holds_alternative<ExecutorJoined>(event.fact);
+    executor_joined = executor_joined || std::holds_alternative<ExecutorJoined>(event.fact);
   }
-  if (joined) {
+  if (executor_joined) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [sweep, again] : again_) changed.insert(sweep);
+    for (const auto& [sweep, delay] : retry_delays_) changed.insert(sweep);
   }
-  for (const SweepId sweep : changed) LookAt(sweep, Clock::now() + kSettles);
+  for (const SweepId sweep : changed) Schedule(sweep, Clock::now() + kSettleDelay);
 }
 
-// What is to be looked at anyway is not put off: a sweep that saves all the time has its turn.
-void BestKeeper::LookAt(SweepId sweep, Clock::time_point at) {
+// An earlier time that is already scheduled stays, so a sweep that always saves still gets its
+// turn.
+void BestKeeper::Schedule(SweepId sweep, Clock::time_point at) {
   const std::lock_guard lock(mutex_);
   const auto [entry, is_new] = due_.try_emplace(sweep, at);
   if (!is_new) entry->second = std::min(entry->second, at);
   changed_.notify_all();
 }
 
-bool BestKeeper::Stopping() {
+bool BestKeeper::IsStopping() {
   const std::lock_guard lock(mutex_);
   return stop_;
 }
 
 bool BestKeeper::FailedBefore(SweepId sweep) {
   const std::lock_guard lock(mutex_);
-  return again_.contains(sweep);
+  return retry_delays_.contains(sweep);
 }
 
-// Of sweeps that were deleted nothing is there; what could not be deleted is due again.
-void BestKeeper::Tidy(std::unique_lock<std::mutex>& lock) {
+// Removes the copies of deleted sweeps. Sweeps whose copies could not be removed are due again.
+void BestKeeper::RemoveDeletedSweeps(std::unique_lock<std::mutex>& lock) {
   const std::set<SweepId> deleted = deleted_;
   lock.unlock();
-  std::vector<SweepId> left;
+  std::vector<SweepId> failed;
   for (const SweepId id : deleted) {
-    if (!Stopping() && !storage_.Remove(id)) left.push_back(id);
+    if (!IsStopping() && !storage_.Remove(id)) failed.push_back(id);
   }
   lock.lock();
-  for (const SweepId id : left) due_.try_emplace(id, Clock::now() + kAgain);
+  for (const SweepId id : failed) due_.try_emplace(id, Clock::now() + kRetryDelay);
 }
 
 void BestKeeper::Run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    if (!std::exchange(tidy_, true)) {
-      Tidy(lock);
+    if (!std::exchange(removed_deleted_, true)) {
+      RemoveDeletedSweeps(lock);
       continue;
     }
     const auto next =
@@ -138,47 +139,47 @@ void BestKeeper::Run() {
     due_.erase(next);
     const bool deleted = deleted_.contains(sweep);
     lock.unlock();
-    const bool all = deleted ? storage_.Remove(sweep) : Keep(sweep);
+    const bool all = deleted ? storage_.Remove(sweep) : CopyBest(sweep);
     lock.lock();
     if (all) {
-      again_.erase(sweep);
+      retry_delays_.erase(sweep);
     } else {
-      auto& wait = again_[sweep];
-      wait = std::clamp(2 * wait, kAgain, kAgainMax);
+      auto& wait = retry_delays_[sweep];
+      wait = std::clamp(2 * wait, kRetryDelay, kRetryDelayMax);
       due_.try_emplace(sweep, Clock::now() + wait);
     }
   }
 }
 
-bool BestKeeper::Keep(SweepId sweep) {
+bool BestKeeper::CopyBest(SweepId sweep) {
   const auto row = reader_.Sweep(sweep);
   if (!row.ok()) return row.error().code == ErrorCode::kNotFound;
   std::set<CheckpointId> best;
   bool all = true;
-  for (const BestTrial& report : row->front) {
-    const auto page = reader_.Checkpoints(sweep, report.trial, 1);
+  for (const BestTrial& trial : row->front) {
+    const auto page = reader_.Checkpoints(sweep, trial.trial, 1);
     if (!page.ok()) return false;
     for (const KeptRow& kept : page->checkpoints) {
-      if (kept.checkpoint.path != report.checkpoint) continue;
+      if (kept.checkpoint.path != trial.checkpoint) continue;
       const CheckpointId id{{sweep, kept.trial}, kept.checkpoint.attempt, kept.checkpoint.step};
       best.insert(id);
       if (storage_.Has(id, kept.checkpoint.digest)) continue;
-      storage_.Remove(id);  // a copy of another checkpoint with this name
-      all = Bring(id, kept.checkpoint.digest) && all;
+      storage_.Remove(id);  // an outdated copy of another checkpoint with this name
+      all = CopyCheckpoint(id, kept.checkpoint.digest) && all;
     }
   }
   storage_.RemoveUnfinished(sweep, best);
   if (!all) return false;
-  for (const CheckpointId& id : storage_.Of(sweep)) {
+  for (const CheckpointId& id : storage_.ListCopies(sweep)) {
     if (!best.contains(id)) storage_.Remove(id);
   }
   return true;
 }
 
-bool BestKeeper::Bring(const CheckpointId& id, const std::string& digest) {
+bool BestKeeper::CopyCheckpoint(const CheckpointId& id, const std::string& digest) {
   const auto read = [&](const std::string& file, uint64_t offset,
                         const std::string&) -> Result<checkpoints::Piece> {
-    if (Stopping()) return Error{ErrorCode::kUnavailable, "the server ends"};
+    if (IsStopping()) return Error{ErrorCode::kUnavailable, "the server is stopping"};
     auto piece = source_.Read(id, file, offset, checkpoints::kPieceBytesMax);
     if (!piece.ok()) return Error{ErrorCode::kUnavailable, piece.error().message};
     return checkpoints::Piece{.data = std::move(piece->data), .file_bytes = piece->file_bytes};
@@ -186,10 +187,10 @@ bool BestKeeper::Bring(const CheckpointId& id, const std::string& digest) {
   const Downloaded done = checkpoints::Download(
       {.name = ToString(id), .digest = digest, .read = read}, storage_.FolderOf(id), {});
   if (done.status.ok() || done.status.error().code == ErrorCode::kConflict) return true;
-  if (Stopping()) return false;
+  if (IsStopping()) return false;
   logging::Log(FailedBefore(id.trial.sweep) ? logging::Level::kDebug : logging::Level::kWarn,
-               "the best checkpoint {} could not be copied to {}: {}", ToString(id),
-               storage_.path().string(), done.status.error().message);
+               "cannot copy the best checkpoint {} to {}: {}; the server tries again later",
+               ToString(id), storage_.path().string(), done.status.error().message);
   return false;
 }
 

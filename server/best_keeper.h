@@ -16,19 +16,20 @@
 
 namespace attune::server {
 
-// The sweep whose best checkpoints this event may have changed, once it has led to this state.
-std::optional<SweepId> SweepWithOtherBest(const Event& event, const State& state);
+// The sweep whose best checkpoints may have changed with this event. `state` is the state after it.
+std::optional<SweepId> SweepWithChangedBest(const Event& event, const State& state);
 
-// Brings the checkpoints of each sweep's best reports to the storage, whatever becomes of the
-// executors that hold them, and drops copies that are of the best no more, once the better ones are
-// there, and those of sweeps that are deleted. On a thread of its own; what fails is tried again,
-// less and less often until an executor joins, and what a server that died has left undone is done
-// by the next.
+// Copies the checkpoints of each sweep's best reports to the storage, so that they outlive the
+// executors that hold them. Removes a copy once the copies of better checkpoints exist, or when its
+// sweep is deleted.
+//
+// Works on its own thread. Retries failures with growing delays, or as soon as an executor joins. A
+// new server completes the work that an earlier one left.
 class BestKeeper final : public Listener {
  public:
   // All outlive the object.
   BestKeeper(const CheckpointStorage& storage, CheckpointSource& source, Reader& reader);
-  ~BestKeeper() override;  // leaves off
+  ~BestKeeper() override;  // stops copying
 
   void OnStarted(const Brain& brain) override;
   void OnDurable(std::span<const Event> events, const Brain& brain) override;
@@ -36,12 +37,12 @@ class BestKeeper final : public Listener {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void LookAt(SweepId sweep, Clock::time_point at);
-  void Tidy(std::unique_lock<std::mutex>& lock);
+  void Schedule(SweepId sweep, Clock::time_point at);
+  void RemoveDeletedSweeps(std::unique_lock<std::mutex>& lock);
   void Run();
-  bool Keep(SweepId sweep);  // false: something could not be brought now
-  bool Bring(const CheckpointId& id, const std::string& digest);
-  bool Stopping();
+  bool CopyBest(SweepId sweep);  // false: a checkpoint could not be copied now
+  bool CopyCheckpoint(const CheckpointId& id, const std::string& digest);
+  bool IsStopping();
   bool FailedBefore(SweepId sweep);
 
   const CheckpointStorage& storage_;
@@ -51,10 +52,10 @@ class BestKeeper final : public Listener {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Under mutex_:
-  std::map<SweepId, Clock::time_point> due_;       // sweeps to look at, and when
-  std::map<SweepId, std::chrono::seconds> again_;  // those that failed, and how long they wait
-  std::set<SweepId> deleted_;                      // of which no copy is to stay
-  bool tidy_ = true;                               // whether what they had left was deleted
+  std::map<SweepId, Clock::time_point> due_;              // sweeps to check, and when
+  std::map<SweepId, std::chrono::seconds> retry_delays_;  // failed sweeps with their delays
+  std::set<SweepId> deleted_;                             // sweeps whose copies must be removed
+  bool removed_deleted_ = true;  // false: the copies of deleted_ must be removed first
   bool stop_ = false;
 
   std::thread thread_;  // last: it uses all of the above

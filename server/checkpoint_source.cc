@@ -15,12 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the state knows of who has a checkpoint.
+// The executors that may hold a checkpoint, as the state knows them.
 struct Holders {
-  std::string folder;              // Hello.folder of the executor that saved it; empty: unknown
-  std::optional<Time> lost;        // since when that executor is
-  bool known = false;              // whether that executor is
-  std::vector<std::string> names;  // of those that read that folder, the one that saved it first
+  std::string folder;        // Hello.folder of the executor that saved it; empty: unknown
+  std::optional<Time> lost;  // since when that executor is lost
+  bool known = false;        // whether the state knows that executor
+  // executors that read that folder; the first one saved the checkpoint
+  std::vector<std::string> names;
 };
 
 Holders HoldersOf(const State& state, const std::string& saver) {
@@ -37,8 +38,8 @@ Holders HoldersOf(const State& state, const std::string& saver) {
   return holders;
 }
 
-// The data folder, if it is seen from here under the same path.
-std::optional<fs::path> SeenFromHere(const std::string& folder) {
+// The executor's data folder, if this server sees the same folder under the same path.
+std::optional<fs::path> FindMountedFolder(const std::string& folder) {
   const size_t colon = folder.find(':');
   if (colon == folder.npos) return std::nullopt;
   const fs::path path = folder.substr(colon + 1);
@@ -49,7 +50,7 @@ std::optional<fs::path> SeenFromHere(const std::string& folder) {
   return path;
 }
 
-// As executor/gang/folders.h has it.
+// The layout is that of executor/gang/folders.h.
 fs::path CheckpointsOf(const fs::path& data, const TrialId& trial) {
   return data / "sweeps" / ToString(trial.sweep) / "trials" / std::to_string(trial.number.value) /
          "checkpoints";
@@ -62,16 +63,16 @@ Result<Backend::CheckpointPiece> ReadFrom(const fs::path& folder, const std::str
   return Backend::CheckpointPiece{std::move(piece->data), piece->file_bytes};
 }
 
-Error OutOfReach(const CheckpointId& id, const KeptRow& row, const Holders& holders) {
-  std::string text = "checkpoint " + ToString(id) + " lies on executor " + row.executor + ", in " +
-                     row.checkpoint.path + "; that executor is ";
+Error UnreachableError(const CheckpointId& id, const KeptRow& row, const Holders& holders) {
+  std::string text = "checkpoint " + ToString(id) + " is on executor " + row.executor + ", in " +
+                     row.checkpoint.path + ", and that executor ";
   if (!holders.known) {
-    text += "forgotten: copy the folder by hand";
+    text += "is no longer known: copy the folder by hand";
   } else if (holders.lost) {
-    text += "lost since " + FormatTime(*holders.lost) +
+    text += "is lost since " + FormatTime(*holders.lost) +
             ": start it again on the same data folder, or copy the folder by hand";
   } else {
-    text += "not connected: try again when it is, or start it again on the same data folder";
+    text += "is not connected: start it again on the same data folder, then try again";
   }
   return {ErrorCode::kUnavailable, std::move(text)};
 }
@@ -91,14 +92,15 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
                                            row->checkpoint.reason};
   const std::string name = fs::path(row->checkpoint.path).filename();
   if (row->executor.empty() || name.empty() || !checkpoints::NameFault(name).empty())
-    return Error{ErrorCode::kUnavailable, "checkpoint " + ToString(id) +
-                                              " was told from outside: only " +
-                                              row->checkpoint.path + " is known of it"};
+    return Error{ErrorCode::kUnavailable,
+                 "checkpoint " + ToString(id) +
+                     " was reported by an external program, so the server cannot read it: read " +
+                     row->checkpoint.path + " directly"};
 
   Holders holders;
   conductor_.Query([&](const Brain& brain) { holders = HoldersOf(brain.state(), row->executor); });
   const bool stored = storage_ != nullptr && storage_->Has(id, row->checkpoint.digest);
-  if (const auto data = SeenFromHere(holders.folder)) {
+  if (const auto data = FindMountedFolder(holders.folder)) {
     auto piece = ReadFrom(CheckpointsOf(*data, id.trial) / name, file, offset, limit_bytes);
     if (piece.ok() || !stored) return piece;
   }
@@ -114,7 +116,7 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
       return Backend::CheckpointPiece{std::move(*piece->mutable_data()), piece->file_bytes()};
     if (executors_.Connected(executor)) return piece.error();
   }
-  return OutOfReach(id, *row, holders);
+  return UnreachableError(id, *row, holders);
 }
 
 }  // namespace attune::server

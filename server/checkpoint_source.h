@@ -12,17 +12,17 @@
 
 namespace attune::server {
 
-// Where a checkpoint's files can be read: in the folder itself where the server sees it, the same
-// one by its word (Hello.folder), in the server's storage, or else by way of an executor that sees
-// it. Any thread.
+// Reads the files of checkpoints. It tries three places in this order: the executor's data folder,
+// if this server can see it (Hello.folder); the server's storage; an executor that can see the data
+// folder. Any thread.
 class CheckpointSource {
  public:
-  // All outlive the object; `storage` is null where there is none.
+  // All arguments outlive the object. `storage` may be null.
   CheckpointSource(Conductor& conductor, ExecutorService& executors, Reader& reader,
                    const CheckpointStorage* storage)
       : conductor_(conductor), executors_(executors), reader_(reader), storage_(storage) {}
 
-  // As Backend::ReadCheckpoint.
+  // See Backend::ReadCheckpoint.
   Result<Backend::CheckpointPiece> Read(const CheckpointId& id, const std::string& file,
                                         uint64_t offset, uint32_t limit_bytes);
 

@@ -10,24 +10,25 @@
 
 namespace attune::server {
 
-// A folder of the server's, which may lie on a file server, with copies of checkpoints that outlive
-// their executors: `s1/17/2-900`, as people name them. A copy that is there is whole. Any thread.
+// A folder, perhaps on a file server, with copies of checkpoints that outlive their executors. The
+// copy of checkpoint s1/17/2-900 is in the folder of that name. A copy that exists is complete. Any
+// thread.
 class CheckpointStorage {
  public:
-  // Makes the folder when it is absent, and marks it as that of `owner`, a word by which the server
-  // knows its own. kConflict: it is another server's. kDenied, kStorageFull: it cannot be written.
+  // Opens the folder and creates it if it is absent. Marks it with `owner`, the id of the server.
+  // kConflict: it belongs to another server. kDenied, kStorageFull: it cannot be written.
   static Result<CheckpointStorage> Open(const std::filesystem::path& path,
                                         const std::string& owner);
 
   std::filesystem::path FolderOf(const CheckpointId& id) const;
-  // Whether there is a copy of the checkpoint with this digest. One of that name with another
-  // digest is of a log whose end was lost.
+  // Whether a copy of the checkpoint with this digest exists. A copy with another digest belongs to
+  // events that a restored backup has lost.
   bool Has(const CheckpointId& id, const std::string& digest) const;
-  std::vector<CheckpointId> Of(SweepId sweep) const;
+  std::vector<CheckpointId> ListCopies(SweepId sweep) const;
   void Remove(const CheckpointId& id) const;
-  bool Remove(SweepId sweep) const;  // all of it; false: not all could be deleted
-  // Copies that were begun, but those of these, and deletions that were.
-  void RemoveUnfinished(SweepId sweep, const std::set<CheckpointId>& but) const;
+  bool Remove(SweepId sweep) const;  // all copies; false: some could not be deleted
+  // Removes unfinished copies and deletions, except unfinished copies of `except`.
+  void RemoveUnfinished(SweepId sweep, const std::set<CheckpointId>& except) const;
 
   const std::filesystem::path& path() const { return path_; }
 
@@ -35,7 +36,7 @@ class CheckpointStorage {
   explicit CheckpointStorage(std::filesystem::path path) : path_(std::move(path)) {}
 
   template <typename Visit>
-  void Each(SweepId sweep, Visit visit) const;
+  void ForEachEntry(SweepId sweep, Visit visit) const;
 
   std::filesystem::path path_;
 };

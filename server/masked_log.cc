@@ -7,7 +7,7 @@ namespace attune::server {
 
 Result<Backend::LogSlice> ReadMasked(const LogRange& wanted, const SecretMask& mask,
                                      const ReadLogRange& read) {
-  // So many bytes of a secret can lie before and behind the part.
+  // A secret may begin this many bytes before the part, or end this many bytes after it.
   const int64_t margin = std::max<int64_t>(static_cast<int64_t>(mask.longest_bytes()) - 1, 0);
   const int64_t from =
       wanted.offset < 0 ? wanted.offset - margin : std::max<int64_t>(wanted.offset - margin, 0);

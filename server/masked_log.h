@@ -17,8 +17,9 @@ struct LogRange {
 
 using ReadLogRange = std::function<Result<Backend::LogSlice>(const LogRange& range)>;
 
-// Reads a part of a log and masks secrets, also those that lie only partly in it. So nobody can
-// read a secret in small parts. The slice may be shorter than the limit before the end of the log.
+// Reads a part of a log and masks secrets, including those that lie only partly in it. So nobody
+// can read a secret in small parts. The slice may be shorter than the limit, even before the log's
+// end.
 Result<Backend::LogSlice> ReadMasked(const LogRange& wanted, const SecretMask& mask,
                                      const ReadLogRange& read);
 

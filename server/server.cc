@@ -15,7 +15,7 @@
 #include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"
 #include "server/conductor/log_keeper.h"
-#include "server/conductor/thinker.h"
+#include "server/conductor/proposal_runner.h"
 #include "server/conductor/thread_pool.h"
 #include "server/folder/browser_sessions.h"
 #include "server/folder/data_folder.h"
@@ -48,19 +48,20 @@ HttpLimits HttpLimitsOf(const ConnectionLimits& connections) {
   return limits;
 }
 
-// Sweeps whose searchers think at the same time; more take turns.
+// The number of searchers that run at the same time; the others wait.
 constexpr int kThinkingThreads = 2;
 
-// The store, which is opened only when the ports are. Nobody asks before.
-class LateStore final : public EventStore {
+// A store that is opened only after the ports. Nobody uses it before.
+class DeferredStore final : public EventStore {
  public:
   Status Open(const std::filesystem::path& database) {
     auto opened = SqliteStore::Open(database);
     if (!opened.ok()) return opened.error();
     store_ = std::move(opened).value();
-    if (store_->Building())
+    if (store_->IsBuilding())
       logging::Info(
-          "the tables for people are being rebuilt; what needs them is answered 503 until then");
+          "the tables for people are being rebuilt; requests that need them get status 503 until "
+          "then");
     return {};
   }
 
@@ -80,10 +81,11 @@ class LateStore final : public EventStore {
     return store_->ReadEnded(part);
   }
   Status Probe() override { return store_->Probe(); }
-  bool Tidy() override {
-    const bool was_building = store_->Building();
-    const bool more = store_->Tidy();
-    if (was_building && !store_->Building()) logging::Info("the tables for people are rebuilt");
+  bool DoBackgroundWork() override {
+    const bool was_building = store_->IsBuilding();
+    const bool more = store_->DoBackgroundWork();
+    if (was_building && !store_->IsBuilding())
+      logging::Info("the tables for people are complete again");
     return more;
   }
   bool NeedsSnapshot() const override { return store_->NeedsSnapshot(); }
@@ -99,9 +101,9 @@ LogIdentity NewIdentity() {
   return LogIdentity(bits % ((uint64_t{1} << 53) - 1) + 1);  // exact in JSON, and not 0
 }
 
-class FolderMarks final : public LogMarks {
+class FolderLogMarks final : public LogMarks {
  public:
-  explicit FolderMarks(const std::filesystem::path& data_dir) : file_(data_dir) {}
+  explicit FolderLogMarks(const std::filesystem::path& data_dir) : file_(data_dir) {}
 
   std::optional<LogMark> Read() override {
     const auto mark = file_.Read();
@@ -125,7 +127,7 @@ struct SubscribedLogKeeper : LogKeeper {
 
 }  // namespace
 
-// In the order of construction; a part uses those above it.
+// Parts are in the order of construction. A part uses only those above it.
 struct Server::Parts {
   Parts(DataFolder opened, std::optional<CheckpointStorage> opened_storage,
         const ServerOptions& options)
@@ -138,7 +140,8 @@ struct Server::Parts {
         marks(folder.path()),
         conductor(*options.algorithms, store, SteadyClock()),
         log_keeper(conductor, marks),
-        thinker(conductor, [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
+        proposal_runner(conductor,
+                        [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
         executors(conductor,
                   {.may_join = [this](const std::string& token) { return MayJoin(token); },
                    .new_identity = NewIdentity,
@@ -156,15 +159,15 @@ struct Server::Parts {
         host(options.host),
         rpc_host(options.rpc_host) {
     conductor.SetWallClock(WallClock());
-    conductor.Subscribe(&thinker);
+    conductor.Subscribe(&proposal_runner);
     if (!storage) return;
     keeper = std::make_unique<BestKeeper>(*storage, backend.checkpoints(), *reader);
     conductor.Subscribe(keeper.get());
   }
 
-  // No callback of the conductor and no request may meet a part that is gone.
+  // The order ensures that no callback of the conductor and no request uses a destroyed part.
   ~Parts() {
-    folder.Withdraw();  // before the ports are free for others
+    folder.Withdraw();  // before other programs can take the ports
     thinking.Stop();
     conductor.Stop();
     http.reset();
@@ -173,7 +176,7 @@ struct Server::Parts {
     keeper.reset();
   }
 
-  // The ports first: executors keep their leases and people are told how far it is.
+  // Opens the ports first, so that executors keep their leases and people see the progress.
   Status Start(const ServerOptions& options) {
     if (const auto readable = secrets.Mask(); !readable.ok()) return readable.error();
     if (Status started = StartRpc(options); !started.ok()) return started;
@@ -221,12 +224,12 @@ struct Server::Parts {
   }
 
   bool MayJoin(const std::string& token) const {
-    if (SameSecret(token, folder.token())) return true;
+    if (SecretsMatch(token, folder.token())) return true;
     const auto known = named_tokens.Find(token);
     return known.ok() && *known && (*known)->role != Role::kViewer;
   }
 
-  // Secrets were read at the start. From then on the last that were read are known.
+  // Start has read the secrets. From then on, the last ones that were read are always known.
   std::optional<std::string> ValueOf(const std::string& name) const {
     return secrets.Find(name).value();
   }
@@ -244,16 +247,16 @@ struct Server::Parts {
   const BrowserSessions sessions;
   const Secrets secrets;
   const std::optional<CheckpointStorage> storage;
-  LateStore store;
+  DeferredStore store;
   std::unique_ptr<Reader> reader;
-  FolderMarks marks;
+  FolderLogMarks marks;
   Conductor conductor;
   SubscribedLogKeeper log_keeper;  // before `executors`, which subscribes itself
   ThreadPool thinking{kThinkingThreads};
-  Thinker thinker;
+  ProposalRunner proposal_runner;
   ExecutorService executors;
   ServerBackend backend;
-  std::unique_ptr<BestKeeper> keeper;  // null: there is no storage
+  std::unique_ptr<BestKeeper> keeper;  // null: no storage
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<HttpServer> http;
   const std::string host;

@@ -19,43 +19,43 @@ namespace attune::server {
 
 struct ServerOptions {
   const Algorithms* algorithms = nullptr;  // outlive the server
-  std::span<const Asset> assets;           // the web page; outlive the server
-  std::filesystem::path data_dir;          // database, token, logs, checkpoints; made when absent
-  std::string host = "127.0.0.1";          // of the page and REST
-  int http_port = 7070;                    // 0: any free one
-  std::optional<HttpServer::Options::Https> https;  // the same for other machines
-  std::string rpc_host = "127.0.0.1";               // where executors connect to
-  int rpc_port = 7071;                              // 0: any free one
-  bool rpc_tls = false;                             // executors must speak TLS
+  std::span<const Asset> assets;           // the dashboard; outlive the server
+  std::filesystem::path data_dir;          // database, token, logs, checkpoints; created if absent
+  std::string host = "127.0.0.1";          // of the dashboard and REST
+  int http_port = 7070;                    // 0: any free port
+  std::optional<HttpServer::Options::Https> https;  // HTTPS for other machines
+  std::string rpc_host = "127.0.0.1";               // the address to which executors connect
+  int rpc_port = 7071;                              // 0: any free port
+  bool rpc_tls = false;                             // executors must use TLS
   bool rpc = true;                                  // listen for executors of other processes
   std::chrono::milliseconds lease_ttl{15'000};
-  // Where copies of sweeps' best checkpoints outlive executors; empty: nowhere.
+  // The folder for copies of the best checkpoints, which outlive executors; empty: no copies.
   std::filesystem::path storage_path;
 };
 
 // A tuning server: the conductor, its store, REST and the executors' service in one process.
 //
-// Start listens at once, and returns when the log has been read: until then executors keep their
-// leases, and HTTP answers how far it is.
+// Start listens at once, and returns when it has read the log. Until then executors keep their
+// leases, and HTTP answers with the progress.
 //
-// Start fails with a message for people when the data folder is held by another server
-// (kConflict), its database is newer than this program or damaged (kCorrupt), a port is taken
-// (kUnavailable), TLS cannot be spoken with the files of `https` (kInvalid), or the folder cannot
-// be written (kDenied, kStorageFull). While it runs, AskServer() (folder/server_socket.h) tells
-// clients on this machine where it answers.
+// Start fails with a message for people: kConflict: another server holds the data folder or the
+// storage. kCorrupt: the database is damaged or newer than this program. kUnavailable: a port is
+// taken. kInvalid: the files of `https` do not work. kDenied, kStorageFull: the folder cannot be
+// written. While the server runs, AskServer() (folder/server_socket.h) tells clients on this
+// machine where it answers.
 class Server {
  public:
   static Result<std::unique_ptr<Server>> Start(const ServerOptions& options);
 
-  // Ends the streams, waits for the last commit and closes the store. Gangs of other processes go
-  // on until their lease ends.
+  // Ends the streams, waits for the last commit and closes the store. Gangs of other processes
+  // continue until their lease ends.
   ~Server();
 
   std::string http_url() const;    // http://127.0.0.1:7070
   std::string https_url() const;   // https://tuner.example.org:7443; empty without HTTPS
-  std::string rpc_target() const;  // 127.0.0.1:7071; empty when it does not listen
+  std::string rpc_target() const;  // 127.0.0.1:7071; empty if it does not listen
   std::string token() const;
-  std::string join() const;  // what executors join with (tls/join.h), as in DATA-DIR/join
+  std::string join() const;  // the word with which executors join (tls/join.h), as in DATA-DIR/join
   std::shared_ptr<grpc::Channel> LocalChannel();  // for an executor in this process
 
  private:

@@ -8,7 +8,7 @@
 namespace attune::server {
 namespace {
 
-// A file that cannot be read now is no fault of the request.
+// A file that cannot be read now is not a fault of the request.
 Error Unavailable(const Error& error) { return {ErrorCode::kUnavailable, error.message}; }
 
 }  // namespace
@@ -35,8 +35,8 @@ Result<Backend::LogSlice> ServerBackend::ReadLog(const AttemptId& attempt, int r
   if (!row.ok()) return row.error();
   const std::vector<RankSlot>& ranks = row->ranks;
   if (ranks.empty())
-    return Error{ErrorCode::kNotFound,
-                 "attempt " + ToString(attempt) + " runs outside of Attune and has no log"};
+    return Error{ErrorCode::kNotFound, "attempt " + ToString(attempt) +
+                                           " runs outside Attune, so the server has no log of it"};
   if (rank < 0 || rank >= std::ssize(ranks))
     return Error{ErrorCode::kNotFound, "attempt " + ToString(attempt) + " has no rank " +
                                            std::to_string(rank) + ": its ranks are 0 to " +

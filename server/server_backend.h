@@ -15,8 +15,7 @@
 
 namespace attune::server {
 
-// Answers what HTTP asks with the conductor, the executors' service, the store, the secrets, and
-// the storage of checkpoints (null: there is none). They outlive the object.
+// Answers the requests of HTTP. All arguments outlive the object. `storage` may be null.
 class ServerBackend final : public Backend {
  public:
   ServerBackend(Conductor& conductor, ExecutorService& executors, Reader& reader,
@@ -35,7 +34,9 @@ class ServerBackend final : public Backend {
                               const After& after) override {
     return conductor_.Execute(std::move(commands), actor, after);
   }
-  void Look(const std::function<void(const Brain&)>& look) override { conductor_.Query(look); }
+  void QueryState(const std::function<void(const Brain&)>& look) override {
+    conductor_.Query(look);
+  }
   std::vector<ExecutorStatus> Executors() override;
   Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                            uint32_t limit_bytes) override;

@@ -17,7 +17,7 @@
 namespace attune {
 namespace {
 
-constexpr size_t kReadBytes = 4096;  // at once
+constexpr size_t kReadBytes = 4096;  // per read
 
 }  // namespace
 
@@ -59,7 +59,7 @@ bool WriteAt(int file, std::string_view bytes, off_t offset) {
   return true;
 }
 
-uint64_t BytesIn(const std::filesystem::path& folder) {
+uint64_t TotalFileBytes(const std::filesystem::path& folder) {
   uint64_t bytes = 0;
   std::error_code failed;
   for (auto entry = std::filesystem::recursive_directory_iterator(folder, failed);
@@ -72,13 +72,13 @@ uint64_t BytesIn(const std::filesystem::path& folder) {
   return bytes;
 }
 
-bool HasRoom(const std::filesystem::path& folder) {
-  std::string name = folder / ".room-XXXXXX";
+bool HasFreeSpace(const std::filesystem::path& folder) {
+  std::string name = folder / ".space-XXXXXX";
   const UniqueFd file(mkostemp(name.data(), O_CLOEXEC));
   if (!file) return !IsStorageFull(errno);
   unlink(name.c_str());
   // Random bytes, because some file systems compress.
-  return WriteAt(file.get(), RandomBytes(kRoomTriedBytes), 0) || !IsStorageFull(errno);
+  return WriteAt(file.get(), RandomBytes(kFreeSpaceProbeBytes), 0) || !IsStorageFull(errno);
 }
 
 Result<std::string> ReadWhole(const std::filesystem::path& path) {

@@ -5,7 +5,7 @@
 
 namespace attune {
 
-// Bytes as two lower-case hexadecimal digits each.
+// Writes each byte as two lower-case hexadecimal digits.
 inline std::string ToHex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string hex;

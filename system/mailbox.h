@@ -8,31 +8,31 @@
 
 namespace attune {
 
-// Letters from many threads to one reader.
+// A queue of messages ("letters") from many threads to one reader.
 template <class Letter>
 class Mailbox {
  public:
   using Clock = std::chrono::steady_clock;
 
   void Post(Letter letter) {
-    // Notified under the lock: once the letter is read, this mailbox may be gone.
+    // Notifies under the lock, because the reader may destroy this mailbox once it has the letter.
     const std::lock_guard lock(mutex_);
     letters_.push_back(std::move(letter));
     changed_.notify_one();
   }
 
-  // Ends the reader's wait without a letter.
+  // Ends the reader's current wait, or else its next one, without a letter.
   void Wake() {
     const std::lock_guard lock(mutex_);
     woken_ = true;
     changed_.notify_one();
   }
 
-  // All letters there are, in order; waits until `deadline` for the first.
+  // Takes all letters in the order of posting. Waits for the first one until `deadline`.
   std::vector<Letter> TakeUntil(Clock::time_point deadline) {
     std::unique_lock lock(mutex_);
     const auto ready = [this] { return woken_ || !letters_.empty(); };
-    // wait_until() would overflow on the end of time.
+    // wait_until() overflows on time_point::max().
     if (deadline == Clock::time_point::max()) {
       changed_.wait(lock, ready);
     } else {

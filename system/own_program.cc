@@ -8,14 +8,15 @@ namespace attune {
 namespace {
 
 constexpr char kSelf[] = "/proc/self/exe";
-constexpr char kLoader[] = "attune-loader";  // as packaging/attune.sh starts it
+// packaging/attune.sh starts the program with this name
+constexpr char kLoader[] = "attune-loader";
 
 }  // namespace
 
 std::filesystem::path OwnProgram() {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::read_symlink(kSelf, error);
-  // With " (deleted)" behind it, where it was replaced.
+  // The kernel appends " (deleted)" to the name if the file was replaced.
   if (file.filename().string().starts_with(kLoader)) return program_invocation_name;
   return std::filesystem::exists(file, error) ? file : kSelf;
 }

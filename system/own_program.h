@@ -4,8 +4,8 @@
 
 namespace attune {
 
-// What to start for another process of this program, also after its file was replaced: a file of
-// its own, or the script that ran it with a loader and libraries of its own (packaging/).
+// The path to run for another process of this program, even after its file was replaced: the
+// program's own file, or the script that runs it with its own loader and libraries (packaging/).
 std::filesystem::path OwnProgram();
 
 }  // namespace attune

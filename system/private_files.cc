@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kOfOthers = 0077;
+constexpr mode_t kOthersAccess = 0077;
 constexpr int kUnchanged = -1;
 
 std::atomic<int> umask_of_programs = kUnchanged;
@@ -22,15 +22,15 @@ std::atomic<int> umask_of_programs = kUnchanged;
 bool Hide(const fs::path& path, mode_t kind) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0 || (status.st_mode & S_IFMT) != kind) return false;
-  if ((status.st_mode & kOfOthers) == 0) return true;
+  if ((status.st_mode & kOthersAccess) == 0) return true;
   if (status.st_uid != geteuid() || (status.st_mode & S_ISVTX) != 0) return false;
-  return chmod(path.c_str(), status.st_mode & 07777 & ~kOfOthers) == 0;
+  return chmod(path.c_str(), status.st_mode & 07777 & ~kOthersAccess) == 0;
 }
 
 }  // namespace
 
 void KeepFilesPrivate() {
-  const mode_t before = umask(kOfOthers);
+  const mode_t before = umask(kOthersAccess);
   int unchanged = kUnchanged;
   umask_of_programs.compare_exchange_strong(unchanged, static_cast<int>(before));
 }
@@ -46,7 +46,7 @@ bool MakePrivate(const fs::path& folder, std::initializer_list<const char*> mark
       markers, [&](const char* marker) { return fs::exists(folder / marker, failed); });
   if (!marked && !fs::is_empty(folder, failed)) {
     struct stat status {};
-    return stat(folder.c_str(), &status) == 0 && (status.st_mode & kOfOthers) == 0;
+    return stat(folder.c_str(), &status) == 0 && (status.st_mode & kOthersAccess) == 0;
   }
   if (!Hide(folder, S_IFDIR)) return false;
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;

@@ -23,8 +23,8 @@ std::optional<mode_t> UmaskOfPrograms();
 // no access now.
 bool MakePrivate(const std::filesystem::path& folder, std::initializer_list<const char*> markers);
 
-// Gives a file that root has created to the owner of `folder`, who has to read it. Does nothing for
-// other users. Errors: as of SystemError().
+// Gives a file that root has created to the owner of `folder`, who has to read it. Does nothing if
+// this process does not run as root. Errors: see SystemError().
 Status GiveToOwner(const std::filesystem::path& folder, const std::filesystem::path& path);
 
 }  // namespace attune

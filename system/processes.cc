@@ -19,7 +19,7 @@ ProcessState ReadProcess(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
   std::getline(file, stat);
-  // `pid (name) state parent group ...`; a name may itself hold parentheses and spaces.
+  // The format is `pid (name) state parent group ...`; the name may contain parentheses and spaces.
   const size_t name_end = stat.rfind(')');
   ProcessState process;
   if (name_end == std::string::npos) return process;
@@ -63,7 +63,7 @@ UniqueFd OpenPidfd(pid_t pid) {
 
 void DieWithParent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the call above
+  if (getppid() != parent) _exit(1);  // the parent died before prctl()
 }
 
 }  // namespace attune

@@ -8,11 +8,11 @@
 
 namespace attune {
 
-// What the kernel says of a process.
+// The kernel's view of a process.
 struct ProcessState {
   pid_t parent = 0;  // 0: there is no such process
   pid_t group = 0;
-  bool is_dead = true;      // ended, and perhaps not reaped yet
+  bool is_dead = true;      // it has ended, but may not be reaped yet
   bool is_stopped = false;  // by a signal, or a debugger
 };
 ProcessState ReadProcess(pid_t pid);
@@ -22,14 +22,15 @@ struct Descendant {
   pid_t pid = 0;
   ProcessState state;
 };
-// Children of a process, their children, and so on; each after its parent.
+// The children of a process, their children, and so on. Each follows its parent.
 std::vector<Descendant> DescendantsOf(pid_t ancestor);
 
-// A descriptor that polls readable once the process has ended; without one, errno says why.
-// REQUIRES: nobody else reaps the process meanwhile.
+// Returns a descriptor that becomes readable when the process ends. If it is invalid, errno says
+// why. REQUIRES: nobody else reaps the process meanwhile.
 UniqueFd OpenPidfd(pid_t pid);
 
-// In a freshly forked child: SIGKILL when the parent dies, also when it already has.
+// Call it in a newly forked child. The kernel then kills the child with SIGKILL when `parent` dies,
+// even if that has already happened.
 void DieWithParent(pid_t parent);
 
 }  // namespace attune

@@ -12,9 +12,9 @@ namespace attune {
 std::string RandomBytes(size_t count) {
   std::string bytes(count, '\0');
   for (size_t filled = 0; filled < count;) {
-    const ssize_t came = getrandom(bytes.data() + filled, count - filled, 0);
-    ATTUNE_CHECK(came >= 0 || errno == EINTR);
-    if (came > 0) filled += static_cast<size_t>(came);
+    const ssize_t count_or_error = getrandom(bytes.data() + filled, count - filled, 0);
+    ATTUNE_CHECK(count_or_error >= 0 || errno == EINTR);
+    if (count_or_error > 0) filled += static_cast<size_t>(count_or_error);
   }
   return bytes;
 }

@@ -2,7 +2,7 @@
 
 namespace attune {
 
-bool SameSecret(std::string_view shown, std::string_view known) {
+bool SecretsMatch(std::string_view shown, std::string_view known) {
   unsigned difference = shown.size() == known.size() ? 0 : 1;
   for (size_t i = 0; i < shown.size(); ++i) {
     const char other = known.empty() ? '\0' : known[i % known.size()];

@@ -4,8 +4,8 @@
 
 namespace attune {
 
-// Whether a secret that was shown is the one that is known. Takes the same time wherever they
-// differ, so that nobody finds it out letter by letter.
-bool SameSecret(std::string_view shown, std::string_view known);
+// Whether the secret that a client shows is the known one. The time does not depend on where they
+// differ, so nobody can guess a secret letter by letter. An empty known secret never matches.
+bool SecretsMatch(std::string_view shown, std::string_view known);
 
 }  // namespace attune

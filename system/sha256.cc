@@ -17,7 +17,7 @@
 namespace attune {
 namespace {
 
-constexpr size_t kReadFileBytes = 1 << 20;  // at once
+constexpr size_t kReadFileBytes = 1 << 20;  // per read
 constexpr size_t kHexDigits = 64;
 
 std::string_view AsText(const unsigned char* bytes, size_t count) {

@@ -10,18 +10,18 @@
 
 namespace attune {
 
-// SHA-256 of bytes that come in parts.
+// SHA-256 of bytes that arrive in parts.
 class Sha256 {
  public:
   Sha256();
   ~Sha256();
 
   void Add(std::string_view bytes);
-  std::string Hex();  // 64 lower-case digits; once, after the last Add()
+  std::string Hex();  // 64 lower-case digits; call it once, after the last Add()
 
   static std::string HexOf(std::string_view bytes);
 
-  // Of a file's bytes. `tick` is called many times a second. Errors: as of SystemError().
+  // The digest of a file's contents. Calls `tick` before each MiB. Errors: see SystemError().
   static Result<std::string> HexOfFile(const std::filesystem::path& file,
                                        const std::function<void()>& tick = {});
 
@@ -30,15 +30,14 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
-// Whether this is 64 lower-case hex digits.
+// Whether the text is 64 lower-case hexadecimal digits.
 bool IsSha256(std::string_view hex);
 
-// HMAC-SHA256 (RFC 2104), 32 bytes: whoever shows it for a text that was not known before has the
-// key.
+// HMAC-SHA256 (RFC 2104), 32 bytes. A valid code for a new text proves that its sender has the key.
 std::string HmacSha256(std::string_view key, std::string_view text);
 
-// Whether this is that of the text. Takes the same time wherever they differ, so that nobody finds
-// it out byte by byte.
+// Whether `mac` is the code of `text`. The time does not depend on where they differ, so nobody can
+// guess a code byte by byte.
 bool IsHmacSha256(std::string_view mac, std::string_view key, std::string_view text);
 
 }  // namespace attune

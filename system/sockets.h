@@ -16,33 +16,35 @@ namespace attune {
 // A connected pair of Unix sockets, close-on-exec: SOCK_STREAM or SOCK_SEQPACKET.
 Result<std::pair<UniqueFd, UniqueFd>> SocketPair(int type);
 
-// The end to read and the end to write of a new pipe, close-on-exec.
+// The read end and the write end of a new pipe, close-on-exec.
 Result<std::pair<UniqueFd, UniqueFd>> MakePipe();
 
-// Whether this machine's loopback interface is up; without it no program reaches another by
-// 127.0.0.1. True if the system does not tell.
+// Whether this machine's loopback interface is up. Without it no program can reach another at
+// 127.0.0.1. Returns true if the system does not tell.
 bool IsLoopbackUp();
 
-// On a stream socket of any mode. Does not wait. Sends what the socket takes now, and removes it
-// from `bytes`: all of it when nobody listens any more, which then makes no difference.
+// Sends as much as a stream socket takes without waiting, and removes it from `bytes`. Removes all
+// bytes if the connection is broken.
 void SendSome(int socket, std::string& bytes);
 
-// ---- packets, on a seqpacket socket
+// ---- Packets on a SOCK_SEQPACKET socket.
 
 inline constexpr size_t kPacketBytesMax = 64 * 1024;
 
 struct Packet {
   std::string bytes;
   std::vector<UniqueFd> descriptors;
-  bool lacks_descriptors = false;  // this process could hold no more of them
+  bool lacks_descriptors = false;  // the process has reached its limit of descriptors
 };
 
-// With up to 4 descriptors, which stay the caller's. `flags` as for sendmsg. False with errno set.
+// Sends a packet with up to 4 descriptors, which the caller keeps. See sendmsg(2) for `flags`.
+// Returns false and sets errno if it fails.
 bool SendPacket(int socket, const std::string& bytes, const std::vector<int>& descriptors,
                 int flags);
 
-// `flags` as for recvmsg; EINTR is tried again. Empty with errno set, 0 at the end of the stream,
-// EMSGSIZE for a packet beyond kPacketBytesMax.
+// Receives a packet; repeats the call after EINTR. See recvmsg(2) for `flags`. Returns nullopt
+// and sets errno if it fails: 0 at the end of the stream, EMSGSIZE for a packet beyond
+// kPacketBytesMax.
 std::optional<Packet> ReceivePacket(int socket, int flags);
 
 }  // namespace attune

@@ -25,26 +25,26 @@
 namespace attune {
 namespace {
 
-// Whether a path that was not found is not there, rather than out of reach.
+// Whether the error means that a path does not exist, rather than that it cannot be accessed.
 bool IsAbsent(const std::error_code& error) {
   return !error || error == std::errc::no_such_file_or_directory ||
          error == std::errc::not_a_directory;
 }
 
-constexpr int kFirstScratchFd = 10;  // above every number that a child's descriptors end up at
+constexpr int kFirstScratchFd = 10;  // above each number that a child's descriptors finally have
 
 struct ChildFailure {
   int error;
   char stage[32];
 };
 
-// Everything the child needs, laid out before the fork: between vfork and exec it shares the
-// parent's memory and may call nothing that allocates or locks.
+// Everything that the child needs, prepared before the fork. Between vfork and exec the child
+// shares the parent's memory, so it must not allocate or lock.
 struct ChildPlan {
   const char* program;
   char* const* argv;
   char* const* environment;
-  const char* working_directory;  // null: stay
+  const char* working_directory;  // null: the parent's
   int input_fd;
   int output_fd;
   int error_fd;
@@ -74,15 +74,15 @@ void Announce(const ChildPlan& plan, pid_t word) {
   _exit(127);
 }
 
-// A copy out of the way of the numbers about to be assigned.
-int Lift(const ChildPlan& plan, int fd) {
+// Copies a descriptor to a high number, so that it does not collide with the numbers assigned next.
+int CopyToHighFd(const ChildPlan& plan, int fd) {
   if (fd < 0) return fd;
   const int lifted = fcntl(fd, F_DUPFD_CLOEXEC, kFirstScratchFd);
   if (lifted < 0) Fail(plan, "fcntl");
   return lifted;
 }
 
-void Place(const ChildPlan& plan, int fd, int number) {
+void AssignFd(const ChildPlan& plan, int fd, int number) {
   if (fd >= 0 && dup2(fd, number) < 0) Fail(plan, "dup2");
 }
 
@@ -101,17 +101,17 @@ void Place(const ChildPlan& plan, int fd, int number) {
 
   if (plan.umask) umask(*plan.umask);
 
-  plan.failure_fd = Lift(plan, plan.failure_fd);
-  const int input = Lift(plan, plan.input_fd);
-  const int output = Lift(plan, plan.output_fd);
-  const int error = Lift(plan, plan.error_fd);
-  const int inherited = Lift(plan, plan.inherited_fd);
-  Place(plan, input, STDIN_FILENO);
-  Place(plan, output, STDOUT_FILENO);
-  Place(plan, error, STDERR_FILENO);
-  // Whatever a library opened without close-on-exec stays here.
+  plan.failure_fd = CopyToHighFd(plan, plan.failure_fd);
+  const int input = CopyToHighFd(plan, plan.input_fd);
+  const int output = CopyToHighFd(plan, plan.output_fd);
+  const int error = CopyToHighFd(plan, plan.error_fd);
+  const int inherited = CopyToHighFd(plan, plan.inherited_fd);
+  AssignFd(plan, input, STDIN_FILENO);
+  AssignFd(plan, output, STDOUT_FILENO);
+  AssignFd(plan, error, STDERR_FILENO);
+  // The child must not inherit descriptors that a library opened without close-on-exec.
   const int first_closed = plan.inherited_fd >= 0 ? kInheritedFd + 1 : kInheritedFd;
-  Place(plan, inherited, kInheritedFd);
+  AssignFd(plan, inherited, kInheritedFd);
   syscall(SYS_close_range, first_closed, ~0U, CLOSE_RANGE_CLOEXEC);
 
   // Handlers must not run in memory shared with the parent; all signals are blocked until here.
@@ -126,7 +126,7 @@ void Place(const ChildPlan& plan, int fd, int number) {
   Fail(plan, "execve");
 }
 
-// Apart from Spawn(), so that none of its variables lives across the vfork.
+// Separate from Spawn(), so that none of its variables lives across the vfork.
 [[gnu::noinline]] pid_t Fork(const ChildPlan& plan) {
   const pid_t pid = plan.cgroup >= 0 ? ForkInto(plan.cgroup) : vfork();
   if (pid == 0) RunChild(plan);
@@ -205,7 +205,7 @@ Result<Child> Spawn(const SpawnRequest& request) {
     waitpid(pid, nullptr, 0);
     return Invalid(Explain(request, failure));
   }
-  // Nobody else reaps the child, so its number is still its own.
+  // Only this function reaps the child, so its pid cannot be reused yet.
   UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) {
     const Error error = SystemError("pidfd_open", errno);
@@ -217,7 +217,7 @@ Result<Child> Spawn(const SpawnRequest& request) {
 }
 
 pid_t ForkInto(int cgroup) {
-  // Not with the caller's memory, as vfork() does it: that would need a stack of the child's own.
+  // The child gets its own memory. Sharing it as vfork() does would need a separate stack.
   clone_args arguments{};
   arguments.flags = CLONE_INTO_CGROUP;
   arguments.exit_signal = SIGCHLD;

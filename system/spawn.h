@@ -12,13 +12,13 @@
 
 namespace attune {
 
-// The number under which a spawned process finds the one descriptor that it inherits.
+// The descriptor number of the one descriptor that a spawned process inherits.
 inline constexpr int kInheritedFd = 3;
 
 struct Child {
   pid_t pid = 0;
   UniqueFd pidfd;
-  int cgroup_error = 0;  // errno, if it could not start in SpawnRequest::cgroup
+  int cgroup_error = 0;  // errno if the child could not start in SpawnRequest::cgroup
 };
 
 struct SpawnRequest {
@@ -29,40 +29,44 @@ struct SpawnRequest {
   int output_fd = -1;                       // becomes stdout and stderr; -1: the caller's
   int error_fd = -1;                        // becomes stderr instead; -1: output_fd
   int inherited_fd = -1;                    // becomes kInheritedFd; -1: none
-  pid_t process_group = 0;                  // to join; 0: a new one
-  bool new_session = false;                 // instead of a process group
-  // A cgroup's folder to start in; if the kernel refuses that, and for -1, the caller's cgroup.
+  pid_t process_group = 0;                  // the group that the child joins; 0: a new one
+  bool new_session = false;                 // start a new session instead of a process group
+  // Descriptor of the folder of the cgroup to start in. -1: the caller's cgroup. The child also
+  // starts there if the kernel refuses this one.
   int cgroup = -1;
-  // SIGKILL when the calling *thread* ends: the kernel's parent-death signal is tied to the thread
-  // that forked, not to its process. Call Spawn() from one that lives as long as its children may.
+  // Kill the child with SIGKILL when the calling *thread* ends. The kernel ties its parent-death
+  // signal to the thread that forked, not to the process. So call Spawn() from a thread that lives
+  // as long as its children may.
   bool dies_with_parent = true;
-  // A socket to which the child sends its process group (a pid_t) before the program runs, and the
-  // negative of a new one should its start fail after all; -1: none.
+  // The child sends its process group (a pid_t) to this socket before the program runs. If it has
+  // made a new group and its start then fails, it sends the negative of the group. -1: no socket.
   int announce_fd = -1;
 };
 
-// Starts a process that inherits stdin from /dev/null, the descriptors named in `request`, and
-// nothing else: no other descriptor, no blocked or ignored signal. Returns after its exec.
+// Starts a process and returns after its exec. The process inherits stdin from /dev/null and the
+// descriptors in `request`. It inherits no other descriptor and no blocked or ignored signal.
 // Errors: kInvalid if the program cannot be run, and those of SystemError().
 Result<Child> Spawn(const SpawnRequest& request);
 
-// As fork(), with the child in the cgroup of this folder from its first instant; clone3(2). The
-// child may do nothing but system calls.
+// Like fork(), but the child starts in the cgroup whose folder has this descriptor; see clone3(2).
+// The child may make only system calls.
 pid_t ForkInto(int cgroup);
 
 // How a process ended.
 struct ExitStatus {
   int exit_code = 0;
-  int signal = 0;  // 0: it left by itself, with exit_code
+  int signal = 0;  // 0: the process exited by itself, with exit_code
 
   bool ok() const { return exit_code == 0 && signal == 0; }
 };
 
-// Reaps a child of this process that has ended. Empty if it has not, or is not this one's to reap.
+// Reaps a child of this process that has ended. Returns nullopt if it still runs, or is not a child
+// that this process must reap.
 std::optional<ExitStatus> Reap(int pidfd);
 
-// The file that a command's first word names: a path relative to `working_directory`, or a name
-// looked up in PATH. kNotFound, kInvalid: it is missing, a folder, or not executable.
+// Finds the file of a command's first word: a path relative to `working_directory`, or a name in
+// PATH. kNotFound: the file is missing. kInvalid: it is a folder or not executable, or the working
+// directory cannot be used.
 Result<std::filesystem::path> FindProgram(const std::string& name,
                                           const std::filesystem::path& working_directory,
                                           const std::string& path_variable);

@@ -6,8 +6,9 @@
 
 namespace attune {
 
-// `what` failed with this errno: kStorageFull for a full disk, kUnavailable where the system has
-// too little of something now, else kDenied. The message is "what: words of the errno".
+// The error of a system call that failed with this errno. kStorageFull: the disk or quota is full.
+// kUnavailable: the system lacks memory or descriptors now. kDenied: anything else. The message is
+// "`what`: text of the errno".
 base::Error SystemError(const std::string& what, int number);  // the SDK has another Error
 
 // Whether this errno says that a disk or a quota is full.

@@ -14,11 +14,11 @@
 namespace attune {
 namespace {
 
-constexpr int kWaiting = 128;  // connections that wait to be accepted
-constexpr mode_t kOfOwner = 0600;
+constexpr int kBacklogMax = 128;  // connections that wait for accept()
+constexpr mode_t kOwnerOnly = 0600;
 
-// An address has 108 bytes for a path. A descriptor of the folder stands for the folder, however
-// long its path is.
+// A socket address has 108 bytes for the path. The name uses a descriptor of the folder instead of
+// the folder's path, which may be longer.
 struct NamedSocket {
   UniqueFd folder;
   UniqueFd socket;
@@ -27,7 +27,7 @@ struct NamedSocket {
   const sockaddr* name() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
-// Leaves errno set when it fails.
+// Returns nullopt and sets errno if it fails.
 std::optional<NamedSocket> NameSocket(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   NamedSocket named{.folder = UniqueFd(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
@@ -52,8 +52,8 @@ Result<UniqueFd> ListenAtPath(const std::filesystem::path& path) {
   const int socket = named->socket.get();
   unlinkat(named->folder.get(), path.filename().c_str(), 0);
   // The mode of a socket is the mode of the file that names it.
-  if (fchmod(socket, kOfOwner) != 0 || bind(socket, named->name(), sizeof(named->address)) != 0 ||
-      listen(socket, kWaiting) != 0)
+  if (fchmod(socket, kOwnerOnly) != 0 || bind(socket, named->name(), sizeof(named->address)) != 0 ||
+      listen(socket, kBacklogMax) != 0)
     return SystemError("cannot listen at " + path.string(), errno);
   return std::move(named->socket);
 }

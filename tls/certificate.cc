@@ -47,7 +47,8 @@ Certificate ReadCertificate(std::string_view pem) {
 
 Key ReadKey(std::string_view pem) {
   const Bio bio = Reading(pem);
-  // An empty passphrase, so that a key with one is an error and not a question on the terminal.
+  // With an empty passphrase, a key that needs one is an error. OpenSSL would otherwise ask on the
+  // terminal.
   return Key(bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, const_cast<char*>(""))
                  : nullptr);
 }

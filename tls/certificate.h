@@ -6,27 +6,28 @@
 
 namespace attune::tls {
 
-// A certificate and its private key, as PEM.
+// A certificate and its private key, both in PEM format.
 struct Identity {
   std::string certificate;
   std::string key;
 };
 
-// The name in every certificate, for which a server is asked; it says nothing of who holds one.
+// The name in every certificate, and the name that clients expect. It does not identify a server.
 inline constexpr std::string_view kCertificateName = "attune";
 
-// A new key on the curve P-256 with a certificate that it has signed itself: valid from a day ago,
-// for hosts whose clock is behind, and for a hundred years. It names no host, since whoever
-// connects knows its fingerprint. Nullopt when OpenSSL cannot, for want of randomness, say.
+// Creates a key on the curve P-256 and a self-signed certificate. The certificate is valid for a
+// hundred years, and from a day ago for hosts whose clock is behind. It names no host, because
+// clients know its fingerprint. Returns nullopt if OpenSSL fails, for example because it lacks
+// randomness.
 std::optional<Identity> MakeIdentity();
 
-// An identity as the text of one file, and back; nullopt where the text does not hold both, or the
-// certificate is not the key's.
+// Write an identity as the text of one file, and read it. ParsePem returns nullopt if the
+// certificate or the key is missing, or if they do not belong together.
 std::string ToPem(const Identity& identity);
 std::optional<Identity> ParsePem(const std::string& pem);
 
-// SHA-256 of the first certificate in a PEM text, in 64 lower-case hexadecimal digits; nullopt when
-// there is none.
+// SHA-256 of the first certificate in a PEM text, as 64 lower-case hexadecimal digits. Nullopt if
+// the text has none.
 std::optional<std::string> Fingerprint(std::string_view pem);
 
 }  // namespace attune::tls

@@ -6,19 +6,18 @@
 
 namespace attune::tls {
 
-// What an executor has to know to join a server elsewhere, in one word that can be copied:
-// TOKEN, or sha256:FINGERPRINT:TOKEN where the server speaks TLS.
+// The data that an executor needs to join a server on another machine. People copy it as one word:
+// TOKEN, or sha256:FINGERPRINT:TOKEN if the server uses TLS.
 struct Join {
   std::string token;
-  std::string fingerprint;  // of the server's certificate, as Fingerprint() has it; empty: no TLS
+  std::string fingerprint;  // Fingerprint() of the server's certificate; empty: no TLS
 
   friend bool operator==(const Join&, const Join&) = default;
 };
 
 std::string ToText(const Join& join);
 
-// Nullopt for a text that is none: no token, a space or a control character in it, or no whole
-// fingerprint where one begins.
+// Nullopt if the text has no token, a space or control character, or an incomplete fingerprint.
 std::optional<Join> ParseJoin(std::string_view text);
 
 }  // namespace attune::tls

@@ -176,7 +176,7 @@ class RowWriter {
 // kNotFound if the sweep does not exist, because an export without rows would not tell. `table`:
 // `sweeps`, or `events`, which also has deleted sweeps.
 Status CheckSweepExists(const std::string& database, SweepId sweep, const std::string& table) {
-  const auto connection = server::OpenBeside(database);
+  const auto connection = server::OpenOffline(database);
   if (!connection.ok()) return connection.error();
   server::sqlite::Rows rows =
       (*connection)->Query("SELECT 1 FROM log." + table + " WHERE sweep = ?1 LIMIT 1", sweep.value);

@@ -243,7 +243,7 @@ uint64_t Gang::DiscardUnfinished() {
   if (!services_.discard) return bytes;
   if (const auto fetched = FetchedFolder(spec_)) services_.discard(*fetched);
   for (std::filesystem::path& unfinished : UnfinishedCheckpoints(spec_)) {
-    bytes += BytesIn(unfinished);
+    bytes += TotalFileBytes(unfinished);
     services_.discard(std::move(unfinished));
   }
   return bytes;

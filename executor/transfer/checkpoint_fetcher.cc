@@ -200,7 +200,7 @@ void CheckpointFetcher::Evict(uint64_t bytes_max) {
   for (auto entry = fs::directory_iterator(folder_, failed);
        !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
     std::error_code gone;
-    entries.push_back({entry->path(), entry->last_write_time(gone), BytesIn(entry->path())});
+    entries.push_back({entry->path(), entry->last_write_time(gone), TotalFileBytes(entry->path())});
     if (gone)
       entries.pop_back();
     else

@@ -8,11 +8,11 @@ namespace attune::server {
 
 using Clock = std::function<Time()>;
 
-// Wall time at the call, and steady time since: goes on evenly whatever happens to the machine's
-// clock.
+// A clock that starts at the current wall time and then advances steadily, even if somebody sets
+// the machine's clock.
 Clock SteadyClock();
 
-// Wall time at each call.
+// The wall time at each call.
 Clock WallClock();
 
 }  // namespace attune::server

@@ -14,13 +14,14 @@ namespace attune::server {
 namespace {
 
 constexpr std::chrono::microseconds kTimerMin{1'000};
-constexpr uint64_t kProgressEvents = 4096;  // read between two words about how far it is
+constexpr uint64_t kProgressEvents = 4096;  // progress is reported after this many events
 
 const Error kStopping{ErrorCode::kUnavailable, "the server is stopping"};
 
-// Nothing of this process may be said any more, not even by the destructors of what lives in it.
+// Ends the process at once, without destructors, because what they say or write may be wrong.
 void EndProcess(const Error& why) {
-  logging::Critical("the server ends: {}; what is on disk decides at its next start", why.message);
+  logging::Critical("the server ends: {}; start it again, and it continues from the state on disk",
+                    why.message);
   logging::Shutdown();
   std::_Exit(EXIT_FAILURE);
 }
@@ -31,7 +32,7 @@ Conductor::Conductor(const Algorithms& algorithms, EventStore& store, Clock cloc
     : algorithms_(algorithms),
       clock_(std::move(clock)),
       fatal_(fatal ? std::move(fatal) : EndProcess),
-      machine_({.make_mind = [this] { return MakeBrainMind(algorithms_, reachable_); },
+      machine_({.make_decider = [this] { return MakeBrainDecider(algorithms_, reachable_); },
                 .store = &store}) {
   machine_.Subscribe(this);
 }
@@ -40,7 +41,8 @@ Conductor::~Conductor() { Stop(); }
 
 Status Conductor::Start() {
   const auto read = [this](EventSeq seq, EventSeq last) {
-    if (seq.value % kProgressEvents == 0) TellStarting("it has read", seq.value, last.value);
+    if (seq.value % kProgressEvents == 0)
+      SetStartProgress("it has read event", seq.value, last.value);
   };
   if (Status started = machine_.Start(clock_(), read); !started.ok()) return started;
   running_ = true;
@@ -53,7 +55,7 @@ Status Conductor::Start() {
   return {};
 }
 
-// ---- what comes in --------------------------------------------------------------------------
+// ---- Requests -------------------------------------------------------------------------------
 
 void Conductor::Submit(Command command, Done done) {
   Submission submission{.done = std::move(done)};
@@ -69,9 +71,9 @@ void Conductor::RecordEnds(std::vector<Command> facts) {
   Push({.commands = std::move(facts), .ends_only = true});
 }
 
-void Conductor::Post(Look look) { Push({.look = std::move(look)}); }
+void Conductor::Post(StateReader look) { Push({.look = std::move(look)}); }
 
-void Conductor::Nudge() { Push({}); }
+void Conductor::CheckForStarts() { Push({}); }
 
 std::vector<Result<std::vector<Event>>> Conductor::Execute(std::vector<Command> commands,
                                                            std::string actor, const After& after) {
@@ -79,9 +81,9 @@ std::vector<Result<std::vector<Event>>> Conductor::Execute(std::vector<Command> 
   {
     std::lock_guard lock(mutex_);
     if (queue_.full())
-      return {commands.size(), Answer(Error{ErrorCode::kUnavailable,
-                                            "more waits than can be decided now: try again in a "
-                                            "moment"})};
+      return {commands.size(),
+              Answer(Error{ErrorCode::kUnavailable,
+                           "too many commands are waiting: try again in a moment"})};
   }
   std::vector<Answer> answers;
   Submission submission{.commands = std::move(commands), .actor = std::move(actor)};
@@ -107,16 +109,16 @@ Result<std::vector<Event>> Conductor::Execute(Command command) {
   return std::move(Execute(std::move(one), "", {}).front());
 }
 
-void Conductor::Query(const Look& look) {
+void Conductor::Query(const StateReader& look) {
   if (PushAndWait({.look = look})) return;
-  // It stops: nothing will change any more once its thread has ended.
+  // The conductor stops. Once its thread has ended, nothing changes any more.
   std::unique_lock lock(mutex_);
   durable_.wait(lock, [this] { return !running_; });
   if (started_) return look(machine_.brain());
   look(Brain(algorithms_, reachable_));
 }
 
-// The promise goes with the look, and breaks where that is dropped.
+// The look owns the promise, so a dropped look breaks the promise and ends the wait.
 bool Conductor::PushAndWait(Submission submission) {
   bool has_looked = false;
   auto promise = std::make_shared<std::promise<void>>();
@@ -151,7 +153,7 @@ void Conductor::Refuse(Submission submission) {
   if (submission.stored) submission.stored(kStopping);
 }
 
-// ---- what is known of it --------------------------------------------------------------------
+// ---- State for others -----------------------------------------------------------------------
 
 Status Conductor::Started() const {
   std::lock_guard lock(mutex_);
@@ -159,10 +161,10 @@ Status Conductor::Started() const {
   return Error{ErrorCode::kUnavailable, starting_ + "; try again in a moment"};
 }
 
-void Conductor::TellStarting(const std::string& what, uint64_t done, uint64_t total) {
+void Conductor::SetStartProgress(const std::string& step, uint64_t done, uint64_t total) {
   std::lock_guard lock(mutex_);
-  starting_ = "the server is starting: " + what + " " + std::to_string(done) + " of the " +
-              std::to_string(total) + " events of its log";
+  starting_ = "the server is starting: " + step + " " + std::to_string(done) + " of " +
+              std::to_string(total);
 }
 
 Status Conductor::Ready() const {
@@ -186,7 +188,8 @@ void Conductor::OnStarted(const Brain&) {
 void Conductor::OnDurable(std::span<const Event> events, const Brain&) {
   for (const Event& event : events) {
     if (const auto* adjusted = std::get_if<ClockAdjusted>(&event.fact))
-      logging::Warn("{}: what is shown follows the clock, and no deadline moves", adjusted->reason);
+      logging::Warn("{}: displayed times follow the clock; deadlines do not change",
+                    adjusted->reason);
   }
 }
 
@@ -197,7 +200,7 @@ void Conductor::OnState(EventSeq durable, const Status& writable) {
   durable_.notify_all();
 }
 
-// ---- the thread -----------------------------------------------------------------------------
+// ---- The thread -----------------------------------------------------------------------------
 
 void Conductor::Stop() {
   {
@@ -207,14 +210,14 @@ void Conductor::Stop() {
     durable_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  // What was queued by whoever did not know that the log could not be read.
+  // The thread may have ended early, because the log could not be read.
   while (!queue_.empty()) {
     for (Submission& submission : queue_.TakeBatch()) Refuse(std::move(submission));
   }
 }
 
 void Conductor::Run() {
-  bool untidy = true;
+  bool has_background_work = true;
   for (;;) {
     std::vector<Submission> batch;
     const Time now = clock_();
@@ -222,9 +225,9 @@ void Conductor::Run() {
     {
       std::unique_lock lock(mutex_);
       const auto ready = [&] { return !queue_.empty() || stopping_; };
-      if (untidy && !ready() && (!next || *next > now)) {
+      if (has_background_work && !ready() && (!next || *next > now)) {
         lock.unlock();
-        untidy = machine_.Tidy();
+        has_background_work = machine_.DoBackgroundWork();
         continue;
       }
       if (!next) {
@@ -236,10 +239,10 @@ void Conductor::Run() {
       if (queue_.empty() && stopping_) break;
       batch = queue_.TakeBatch();
     }
-    if (wall_clock_) machine_.OnWallClock(wall_clock_().us - clock_().us);
+    if (wall_clock_) machine_.SetWallClockOffset(wall_clock_().us - clock_().us);
     if (const Status whole = machine_.Step(std::move(batch), clock_()); !whole.ok())
       return fatal_(whole.error());
-    untidy = true;
+    has_background_work = true;
   }
   machine_.SaveSnapshot();
 }

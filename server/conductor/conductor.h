@@ -19,66 +19,67 @@
 
 namespace attune::server {
 
-// The one thread that owns all state: a ConductorMachine with a queue, a clock and a thread. Every
-// method may be called from any thread; callbacks and listeners run on the conductor's, until Stop.
+// Runs a ConductorMachine, which owns all state, on one thread with a queue and a clock. Any thread
+// may call the methods. Callbacks and listeners run on the conductor's thread until Stop.
 class Conductor final : public Submissions, private Listener {
  public:
-  // Called where the machine says that the process must end; does not return.
+  // Called if the machine says that the process must end. Must not return.
   using Fatal = std::function<void(const Error&)>;
 
-  // Algorithms and store outlive the conductor. The clock does not go back; where the log is ahead
-  // of it, the conductor goes on from there at the clock's pace. Without `fatal` the process ends
-  // with a line on stderr.
+  // Algorithms and store outlive the conductor. The clock must not go back. If the log's last event
+  // is later than the clock, the log's time continues from there at the clock's pace. Without
+  // `fatal`, the process logs an error and exits.
   Conductor(const Algorithms& algorithms, EventStore& store, Clock clock, Fatal fatal = {});
 
   ~Conductor() override;  // stops
 
-  // REQUIRES: called before Start. Without it no executor is reachable; it is asked on the
-  // conductor's thread.
+  // Sets the function that tells whether an executor is reachable; by default none is. It is called
+  // on the conductor's thread. REQUIRES: called before Start.
   void SetReachable(Reachable reachable) { reachable_ = std::move(reachable); }
-  // REQUIRES: called before Start. People see this time: where it departs from the clock, an event
-  // says so (ClockAdjusted), and a warning.
+  // Sets the clock whose time people see. If it departs from the conductor's clock, a ClockAdjusted
+  // event records the offset and a warning is logged. REQUIRES: called before Start.
   void SetWallClock(Clock wall_clock) { wall_clock_ = std::move(wall_clock); }
   void Subscribe(Listener* listener) { machine_.Subscribe(listener); }
 
-  // Reads the log, then begins to decide. What is submitted before waits.
+  // Reads the log, then starts the thread. Commands that are submitted earlier wait.
   Status Start();
 
-  // Before Start, for Started: how far something is that has to be done first.
-  void TellStarting(const std::string& what, uint64_t done, uint64_t total);
+  // Sets the progress that Started() reports. Call it before Start.
+  void SetStartProgress(const std::string& step, uint64_t done, uint64_t total);
 
   void Submit(Command command, Done done) override;
   void Record(std::vector<Command> facts, Stored stored) override;
   void RecordEnds(std::vector<Command> facts) override;
-  void Post(Look look) override;
-  void Nudge() override;
+  void Post(StateReader look) override;
+  void CheckForStarts() override;
 
-  // Submits and waits; an answer for each command, of which each is decided only where the one
-  // before led to something. `actor` is who asks, as Brain::Execute has it. `kUnavailable` when too
-  // much waits already, and once the conductor stops. `after` is shown, of each that was not
-  // refused, what it led to and the state between their batch and the next; they are in one.
+  // Submits commands, waits, and returns an answer for each. A command is decided only if the one
+  // before it caused an event. `actor` names the client (see Brain::Execute).
+  //
+  // All commands are decided in one batch. For each command that was not refused, `after` gets its
+  // events and the state after the batch. kUnavailable: too many commands wait already, or the
+  // conductor stops.
   using After = std::function<void(std::span<const Event>, const Brain&)>;
   std::vector<Result<std::vector<Event>>> Execute(std::vector<Command> commands, std::string actor,
                                                   const After& after);
   Result<std::vector<Event>> Execute(Command command);
 
-  // Waits for the look. Once it has stopped, the look is at the last state there was, on the
-  // caller's thread.
-  void Query(const Look& look);
+  // Calls `look` with the current state and waits for it. After the conductor has stopped, calls it
+  // with the last state on the caller's thread.
+  void Query(const StateReader& look);
 
-  // Why nothing can be decided or written now: the log is being read, or the store refuses.
+  // Why the server cannot decide or write now: it still reads the log, or the store refuses writes.
   Status Ready() const;
 
-  // Why there is no state to look at: the log is being read, and how far that is.
+  // Why there is no state yet: the log is being read. The message says how far.
   Status Started() const;
 
-  // Blocks until an event after `seq` is durable, `timeout_ms` has passed or the conductor stops;
-  // returns the last durable one.
+  // Blocks until an event after `seq` is durable, `timeout_ms` has passed or the conductor stops.
+  // Returns the last durable event.
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) const;
 
-  // Refuses what comes and ends every wait; a look that is posted then is dropped, and refusals are
-  // told on the thread that submits. When it returns, what was queued is decided and written. Not
-  // from a callback.
+  // Ends every wait and refuses new commands, on the thread that submits them. Drops new looks.
+  // Before it returns, all queued commands are decided and written. Do not call it from a callback.
   void Stop();
 
  private:
@@ -87,7 +88,7 @@ class Conductor final : public Submissions, private Listener {
   void OnDurable(std::span<const Event> events, const Brain&) override;
 
   void Push(Submission submission);
-  bool PushAndWait(Submission submission);  // whether its look was taken
+  bool PushAndWait(Submission submission);  // returns whether `look` was called
   void Refuse(Submission submission);
   void Run();
 
@@ -96,7 +97,7 @@ class Conductor final : public Submissions, private Listener {
   Clock wall_clock_;
   const Fatal fatal_;
   Reachable reachable_ = [](const std::string&) { return false; };
-  ConductorMachine machine_;  // the conductor's thread's, once that runs
+  ConductorMachine machine_;  // used only by the conductor's thread once it runs
 
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;     // something is queued, or stop
@@ -107,7 +108,7 @@ class Conductor final : public Submissions, private Listener {
   bool started_ = false;
   Status writable_;
   bool stopping_ = false;
-  bool running_ = false;  // the thread
+  bool running_ = false;  // whether the thread runs
   std::thread thread_;
 };
 

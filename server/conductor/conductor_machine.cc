@@ -14,14 +14,14 @@ namespace attune::server {
 
 namespace {
 
-// Whether the fact is about an attempt of a trial that has ended, or of one that has left memory.
+// Whether the fact is about a trial that has ended or has left memory.
 bool IsOfEndedTrial(const RecordFact& command, const State& state) {
   const AttemptId id = std::visit([](const auto& fact) { return fact.attempt; }, command.fact);
   const Trial* trial = state.Find(id.trial);
   return trial == nullptr || Ended(trial->state);
 }
 
-// What ends something, or frees space.
+// Whether a command ends something or frees space.
 bool Ends(const Command& command, const State& state) {
   if (const auto* fact = std::get_if<RecordFact>(&command)) return IsOfEndedTrial(*fact, state);
   return std::holds_alternative<KillSweep>(command) || std::holds_alternative<KillTrial>(command) ||
@@ -32,7 +32,7 @@ bool Ends(const Command& command, const State& state) {
          std::holds_alternative<RecordSweepRemoval>(command);
 }
 
-// 3 s, 5 min, 7 h or 12 days.
+// A duration as 3 s, 5 min, 7 h or 12 days.
 std::string SpanText(int64_t us) {
   const int64_t seconds = us / 1'000'000;
   if (seconds < 120) return std::to_string(seconds) + " s";
@@ -46,7 +46,7 @@ std::string SpanText(int64_t us) {
 Status ConductorMachine::Start(Time clock, const Progress& read) {
   if (Status restored = Restore(read); !restored.ok()) return restored;
   StartClock(clock);
-  TellState();
+  PublishState();
   for (Listener* listener : listeners_) listener->OnStarted(brain());
   return {};
 }
@@ -66,7 +66,7 @@ void ConductorMachine::StartClock(Time clock) {
                                                SpanText(-gap_us) + " before the last event"};
 }
 
-void ConductorMachine::OnWallClock(int64_t ahead_us) {
+void ConductorMachine::SetWallClockOffset(int64_t ahead_us) {
   const int64_t change_us = ahead_us - wall_ahead_us_;
   if (std::abs(change_us) < kClockToleranceUs) return;
   wall_ahead_us_ = ahead_us;
@@ -75,7 +75,7 @@ void ConductorMachine::OnWallClock(int64_t ahead_us) {
                                             (change_us > 0 ? " forward" : " back")};
 }
 
-// Before anything else of the batch, so that people see the right time of that.
+// Runs first in a batch, so that the other events of the batch already show the right time.
 void ConductorMachine::AdjustClockIfDue(Time now, std::vector<Event>& events) {
   if (!adjustment_) return;
   if (adjustment_->offset_us == brain().state().clock_offset_us) return adjustment_.reset();
@@ -84,18 +84,18 @@ void ConductorMachine::AdjustClockIfDue(Time now, std::vector<Event>& events) {
 
 Status ConductorMachine::Restore(const Progress& read) {
   for (EventSeq at_most{std::numeric_limits<int64_t>::max()};;) {
-    auto mind = options_.make_mind();
+    auto decider = options_.make_decider();
     const auto snapshot = options_.store->ReadSnapshot(at_most);
-    const bool some = snapshot.ok() && *snapshot;
-    const EventSeq after = some ? (*snapshot)->seq : EventSeq(0);
-    const bool loaded = !some || Load(mind->brain(), **snapshot);
-    const Status replayed = loaded ? Replay(mind->brain(), after, read) : Status();
+    const bool has_snapshot = snapshot.ok() && *snapshot;
+    const EventSeq after = has_snapshot ? (*snapshot)->seq : EventSeq(0);
+    const bool loaded = !has_snapshot || Load(decider->brain(), **snapshot);
+    const Status replayed = loaded ? Replay(decider->brain(), after, read) : Status();
     if (loaded && replayed.ok()) {
-      mind_ = std::move(mind);
+      decider_ = std::move(decider);
       snapshot_seq_ = after;
       return {};
     }
-    if (!some) return replayed;  // the log alone says everything
+    if (!has_snapshot) return replayed;  // there is no older snapshot to try
     at_most = EventSeq(after.value - 1);
   }
 }
@@ -113,7 +113,7 @@ Status ConductorMachine::Replay(Brain& brain, EventSeq after, const Progress& re
   Status replayed;
   const Status whole = options_.store->Read(after, [&](const Event& event) {
     if (replayed.ok()) replayed = CanReplay(*brain.state().algorithms, event);
-    if (replayed.ok()) replayed = BringBack(brain, MissingData(brain.state(), event));
+    if (replayed.ok()) replayed = RestoreEnded(brain, MissingData(brain.state(), event));
     if (!replayed.ok()) return;
     brain.Replay(event);
     if (read) read(event.seq, last);
@@ -121,7 +121,7 @@ Status ConductorMachine::Replay(Brain& brain, EventSeq after, const Progress& re
   return whole.ok() ? replayed : whole;
 }
 
-Status ConductorMachine::BringBack(Brain& brain, std::optional<EndedSweepData> lacking) const {
+Status ConductorMachine::RestoreEnded(Brain& brain, std::optional<EndedSweepData> lacking) const {
   if (!lacking) return {};
   auto bytes = options_.store->ReadEnded(*lacking);
   if (!bytes.ok()) return bytes.error();
@@ -131,32 +131,31 @@ Status ConductorMachine::BringBack(Brain& brain, std::optional<EndedSweepData> l
 
 std::optional<Time> ConductorMachine::NextStep(Time clock) const {
   if (stalled_) return probe_at_;
-  if (more_) return clock;
+  if (has_more_) return clock;
   const auto due = brain().Due(advanced_at_);
   if (!due) return std::nullopt;
   return Time{due->us - ahead_us_};
 }
 
-// A snapshot saves time at the next start and nothing else: without one the log is read.
+// A snapshot only makes the next start faster. If it cannot be saved, the next start reads the log.
 void ConductorMachine::SaveSnapshot() {
   if (last_seq() <= snapshot_seq_) return;
   snapshot_seq_ = last_seq();
   const State& state = brain().state();
-  if (options_.store->SaveSnapshot({snapshot_seq_, SaveState(state), AllEndedSweepData(state)})
-          .ok())
-    mind_->brain().ReleaseEndedSweeps();
+  if (options_.store->SaveSnapshot({snapshot_seq_, SaveState(state), AllEndedSweepData(state)}).ok())
+    decider_->brain().ReleaseEndedSweeps();
 }
 
-bool ConductorMachine::Tidy() {
+bool ConductorMachine::DoBackgroundWork() {
   if (stalled_) return false;
   if (options_.store->NeedsSnapshot()) SaveSnapshot();
-  return options_.store->Tidy();
+  return options_.store->DoBackgroundWork();
 }
 
 Status ConductorMachine::Step(std::vector<Submission> batch, Time clock) {
   if (stalled_) Probe(clock);
   std::vector<Event> events;
-  std::vector<Decided> decided = Decide(batch, LogTime(clock), events);
+  std::vector<Decision> decided = Decide(batch, LogTime(clock), events);
   Result<bool> appended = Append(events, clock);
   if (appended.ok() && !*appended && has_reserve_) {
     events.clear();
@@ -173,25 +172,27 @@ Status ConductorMachine::Step(std::vector<Submission> batch, Time clock) {
   return {};
 }
 
-std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
+std::vector<ConductorMachine::Decision> ConductorMachine::Decide(
     const std::vector<Submission>& batch, Time now, std::vector<Event>& events) {
   size_t commands = 0;
   for (const Submission& submission : batch) commands += submission.commands.size();
   if (!stalled_) AdjustClockIfDue(now, events);
-  std::vector<Decided> all;
+  std::vector<Decision> all;
   all.reserve(commands);
-  events.reserve(commands);  // most lead to one
+  events.reserve(commands);  // most commands cause one event
   for (const Submission& submission : batch) {
-    bool comes = true;
+    bool proceeds = true;
     for (const Command& command : submission.commands) {
-      // As if it had come alone: limits that the one before has reached are reached.
+      // Decides each command as if it had come alone, so first applies limits that the one before
+      // has reached.
       const bool chained = submission.done && &command != &submission.commands.front();
-      if (chained && comes) Advance(now, events);
-      Decided& decided = all.emplace_back(events.size());
-      decided.waits = comes && !MayBeStored(command, submission.ends_only);
-      if (comes && !decided.waits) decided.refused = Decide(command, submission.actor, now, events);
+      if (chained && proceeds) Advance(now, events);
+      Decision& decided = all.emplace_back(events.size());
+      decided.deferred = proceeds && !MayBeStored(command, submission.ends_only);
+      if (proceeds && !decided.deferred)
+        decided.refused = Decide(command, submission.actor, now, events);
       decided.end = events.size();
-      comes = !submission.done || decided.begin < decided.end;
+      proceeds = !submission.done || decided.begin < decided.end;
     }
   }
   if (!stalled_ || has_reserve_) Advance(now, events);
@@ -206,25 +207,26 @@ bool ConductorMachine::MayBeStored(const Command& command, bool ends_only) const
 
 void ConductorMachine::Advance(Time now, std::vector<Event>& events) {
   advanced_at_ = now;
-  Brain::Portion following = mind_->Advance(now);
+  Brain::Portion following = decider_->Advance(now);
   std::ranges::move(following.events, std::back_inserter(events));
-  more_ = following.more;
+  has_more_ = following.more;
 }
 
 std::optional<Error> ConductorMachine::Decide(const Command& command, const std::string& actor,
                                               Time now, std::vector<Event>& events) {
-  Brain& brain = mind_->brain();
+  Brain& brain = decider_->brain();
   const std::optional<EndedSweepData> lacking = MissingData(brain.state(), command);
-  if (const Status whole = BringBack(brain, lacking); !whole.ok()) return whole.error();
-  auto led_to = mind_->Execute(command, now, actor);
-  if (lacking) brain.ReleaseEndedSweeps(lacking->sweep);  // unless it has been opened again
+  if (const Status whole = RestoreEnded(brain, lacking); !whole.ok()) return whole.error();
+  auto led_to = decider_->Execute(command, now, actor);
+  // no effect if the trial's sweep was opened again
+  if (lacking) brain.ReleaseEndedSweeps(lacking->sweep);
   if (!led_to.ok()) return led_to.error();
   std::ranges::move(*led_to, std::back_inserter(events));
   return std::nullopt;
 }
 
-// With the store's refusal memory goes back to what is on disk. If that is not known, or cannot be
-// read, it is not known either what this process may say.
+// If the store refuses, memory returns to the state on disk. If that state is unknown or
+// unreadable, this process no longer knows what is true and must end.
 Result<bool> ConductorMachine::Append(std::span<const Event> events, Time clock) {
   if (events.empty()) return true;
   const Status written =
@@ -234,10 +236,10 @@ Result<bool> ConductorMachine::Append(std::span<const Event> events, Time clock)
     if (Status restored = Restore({}); !restored.ok()) return restored.error();
     has_reserve_ = !stalled_ && written.error().code == ErrorCode::kStorageFull;
     stalled_ = written.error();
-    more_ = true;
+    has_more_ = true;
     probe_at_ = Time{clock.us + kProbeIntervalUs};
   }
-  TellState();
+  PublishState();
   return written.ok();
 }
 
@@ -246,24 +248,24 @@ void ConductorMachine::Probe(Time clock) {
   probe_at_ = Time{clock.us + kProbeIntervalUs};
   if (!options_.store->Probe().ok()) return;
   stalled_.reset();
-  TellState();
+  PublishState();
 }
 
 void ConductorMachine::Answer(const std::vector<Submission>& batch,
-                              const std::vector<Decided>& decided, std::span<const Event> events,
+                              const std::vector<Decision>& decided, std::span<const Event> events,
                               bool dropped) {
   auto next = decided.begin();
   for (const Submission& submission : batch) {
-    const std::span<const Decided> own(next, submission.commands.size());
+    const std::span<const Decision> own(next, submission.commands.size());
     next += std::ssize(own);
-    const auto waits = [dropped](const Decided& each) { return dropped || each.waits; };
+    const auto is_deferred = [dropped](const Decision& each) { return dropped || each.deferred; };
     if (submission.stored) {
-      const bool some_wait = dropped || std::ranges::any_of(own, waits);
-      submission.stored(some_wait ? Status(*stalled_) : Status());
+      const bool some_deferred = dropped || std::ranges::any_of(own, is_deferred);
+      submission.stored(some_deferred ? Status(*stalled_) : Status());
     }
-    for (const Decided& each : own) {
+    for (const Decision& each : own) {
       if (!submission.done) break;
-      if (waits(each)) {
+      if (is_deferred(each)) {
         submission.done(*stalled_);
       } else if (each.refused) {
         submission.done(*each.refused);
@@ -275,7 +277,7 @@ void ConductorMachine::Answer(const std::vector<Submission>& batch,
   }
 }
 
-void ConductorMachine::TellState() {
+void ConductorMachine::PublishState() {
   const Status writable = stalled_ ? Status(*stalled_) : Status();
   for (Listener* listener : listeners_) listener->OnState(last_seq(), writable);
 }

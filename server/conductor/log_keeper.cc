@@ -8,18 +8,18 @@
 
 namespace attune::server {
 
-std::string WhyRestored(const State& state, const std::optional<LogMark>& mark) {
+std::string FindRestoreReason(const State& state, const std::optional<LogMark>& mark) {
   if (!mark) {
     // A new log has neither a mark nor an identity.
-    return state.parts.empty() ? "" : "the data folder does not say how far its log was";
+    return state.parts.empty() ? "" : "the data folder has no record of its newest event";
   }
   if (mark->identity == LogIdentity(0)) return "`attune db restore` has replaced the database";
   const bool is_known =
       std::ranges::find(state.parts, mark->identity, &LogPart::identity) != state.parts.end();
-  if (!is_known) return "the data folder has held another log";
+  if (!is_known) return "the data folder contained another log before";
   if (mark->identity == IdentityOf(state) && mark->seq > state.last_seq)
-    return "the data folder has held event " + std::to_string(mark->seq.value) +
-           ", and the log ends with event " + std::to_string(state.last_seq.value);
+    return "the data folder contained event " + std::to_string(mark->seq.value) +
+           ", but the log ends with event " + std::to_string(state.last_seq.value);
   return "";
 }
 
@@ -29,7 +29,7 @@ void LogKeeper::OnStarted(const Brain& brain) {
   identity_ = IdentityOf(state);
   durable_ = state.last_seq;
   started_ = true;
-  std::string reason = WhyRestored(state, mark);
+  std::string reason = FindRestoreReason(state, mark);
   if (identity_ == LogIdentity(0)) {
     reason_ = std::move(reason);
     return Identify("");
@@ -38,7 +38,8 @@ void LogKeeper::OnStarted(const Brain& brain) {
   WriteMark();
 }
 
-// Until the new identity is durable the old mark stays: it is why there is one.
+// The old mark stays until the new identity is durable, because it is the reason for the new
+// identity.
 void LogKeeper::Identify(std::string reason) {
   wanted_ = IdentifyLog{identity_, make_identity_(), std::move(reason)};
   Submit();
@@ -61,8 +62,9 @@ void LogKeeper::OnDurable(std::span<const Event> events, const Brain&) {
     const auto* identified = std::get_if<LogIdentified>(&event.fact);
     if (identified == nullptr) continue;
     if (!identified->reason.empty())
-      logging::Warn("{}: this log continues as a restored backup, with another identity",
-                    identified->reason);
+      logging::Warn(
+          "{}: the server treats this log as a restored backup and gives it a new identity",
+          identified->reason);
     identity_ = identified->identity;
     wanted_.reset();
     if (!reason_.empty()) return Identify(std::exchange(reason_, ""));

@@ -9,29 +9,29 @@
 
 namespace attune::server {
 
-// The newest event that was durable, kept outside the database (server/folder/log_mark.h). It tells
-// a log that lacks events from one that has them all.
+// The newest event that was durable. It is kept outside the database (server/folder/log_mark.h), so
+// a log that lacks newer events can be recognised.
 struct LogMark {
   LogIdentity identity;  // 0: `attune db restore` has replaced the database
   EventSeq seq;
 };
 
-// Where the mark is kept.
+// Reads and writes the mark.
 class LogMarks {
  public:
   virtual ~LogMarks() = default;
-  virtual std::optional<LogMark> Read() = 0;    // nullopt: there is none, or it cannot be read
-  virtual void Write(const LogMark& mark) = 0;  // quick; nobody is told of a failure
+  virtual std::optional<LogMark> Read() = 0;    // nullopt: it is absent or unreadable
+  virtual void Write(const LogMark& mark) = 0;  // must be fast; failures are ignored
 };
 
-// Why a log with this state is a restored backup, given the mark; empty: it is not.
-std::string WhyRestored(const State& state, const std::optional<LogMark>& mark);
+// Why a log with this state counts as a restored backup, given the mark. Empty: it is not restored.
+std::string FindRestoreReason(const State& state, const std::optional<LogMark>& mark);
 
-// Gives the log its first identity, and another one after a backup was restored. Keeps the mark.
-// A backup that was made before the log had an identity gets both, one after the other.
+// Gives a log its first identity, and a new one after a backup was restored. Keeps the mark up to
+// date. A restored backup without an identity gets both, one after the other.
 //
-// Subscribe it before anything that submits commands: the identity precedes all that the process
-// decides.
+// Subscribe it before anything that submits commands, because the identity must precede all
+// decisions of the process.
 class LogKeeper : public Listener {
  public:
   // A new random identity, below 2^53.
@@ -41,8 +41,8 @@ class LogKeeper : public Listener {
   LogKeeper(Submissions& conductor, LogMarks& marks, MakeIdentity make_identity)
       : conductor_(conductor), marks_(marks), make_identity_(std::move(make_identity)) {}
 
-  // Whether the log's first identity, or the one after a restore, is not durable yet. Call it on
-  // the thread that calls the listeners.
+  // Whether the first identity, or the new one after a restore, is not durable yet. Call it on the
+  // thread that calls the listeners.
   bool AwaitsIdentity() const { return wanted_.has_value(); }
 
   void OnStarted(const Brain& brain) override;
@@ -57,9 +57,9 @@ class LogKeeper : public Listener {
   Submissions& conductor_;
   LogMarks& marks_;
   const MakeIdentity make_identity_;
-  std::optional<IdentifyLog> wanted_;  // not durable yet
-  bool is_refused_ = false;            // by the store
-  std::string reason_;  // why another identity follows the first one; empty: none does
+  std::optional<IdentifyLog> wanted_;  // the new identity, until it is durable
+  bool is_refused_ = false;            // the store refused it
+  std::string reason_;  // why a new identity must follow the first one; empty: none must
   LogIdentity identity_;
   EventSeq durable_;
   bool started_ = false;

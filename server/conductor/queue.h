@@ -8,26 +8,27 @@
 
 namespace attune::server {
 
-// What waits for the conductor: commands with their answers, of which each is decided only where
-// the one before led to something; facts with theirs; a look; or, with nothing in it, a nudge.
+// A request that waits for the conductor: commands with their answers, facts with one answer, or a
+// look. A submission without any of these makes the conductor check what can start. A command with
+// an answer is decided only if the one before it caused an event.
 struct Submission {
   std::vector<Command> commands;
-  std::string actor;  // who asks; empty: as Brain::Execute has it
-  Done done;          // of each of them, in turn
-  Stored stored;      // of all of them
-  Look look;
+  std::string actor;  // the client; empty: see Brain::Execute
+  Done done;          // called for each command in turn
+  Stored stored;      // called once for all
+  StateReader look;
   bool ends_only = false;  // Submissions::RecordEnds
 };
 
-// Of one batch, which is one transaction; a submission is never split.
+// The limit of one batch, which is one transaction. A submission is never split.
 inline constexpr size_t kBatchCommands = 8192;
 
-// So many commands may wait. Who could ask again later is then refused; who is slowed down in
-// another way (facts: their stream is not read on) and what the server itself asks is not counted
-// out.
+// The number of waiting commands from which on Execute refuses clients, who can ask again. Facts
+// and the server's own commands are never refused; facts are slowed down by not reading their
+// stream.
 inline constexpr size_t kQueueCommands = 32'768;
 
-// In order, and one thread at a time.
+// A queue in order of arrival. Not thread-safe.
 class Queue {
  public:
   void Push(Submission submission);

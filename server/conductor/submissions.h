@@ -10,50 +10,53 @@
 
 namespace attune::server {
 
-// What a command led to, once it is durable; with an error nothing has happened.
+// Gets the events of a command once they are durable. With an error, nothing has happened.
 using Done = std::function<void(const Result<std::span<const Event>>&)>;
-// Whether what the facts led to is durable.
+// Gets whether the events of the facts are durable.
 using Stored = std::function<void(const Status&)>;
-using Look = std::function<void(const Brain&)>;
+using StateReader = std::function<void(const Brain&)>;
 
-// What whoever speaks to the outside asks of the conductor. Callbacks come after the commit, in the
-// order of submission.
+// The requests that others make to the conductor. Callbacks run after the commit, in the order of
+// submission.
 class Submissions {
  public:
   virtual ~Submissions() = default;
 
-  // One command, with an answer of its own. `done` may be empty.
+  // Submits one command. `done` may be empty.
   virtual void Submit(Command command, Done done) = 0;
 
-  // Facts that somebody outside keeps until they are stored. Each is decided by itself: one that
-  // is refused would be refused again, and leaves the others alone. An error is the store's.
+  // Submits facts that their sender keeps until they are stored. Each fact is decided separately: a
+  // refused one would be refused again and does not affect the others. `stored` gets only errors of
+  // the store.
   virtual void Record(std::vector<Command> facts, Stored stored) = 0;
 
-  // Facts that come after others were dropped, so that most must wait until those are said again.
-  // Only what cannot matter any more is decided: facts about attempts of trials that have ended.
+  // Submits facts that follow dropped ones. Most of them must wait until the dropped ones are sent
+  // again. Decides only facts about attempts of trials that have ended, because their order no
+  // longer matters.
   virtual void RecordEnds(std::vector<Command> facts) = 0;
 
-  // Runs `look` between two batches, on durable state only; never, where it stops before.
-  virtual void Post(Look look) = 0;
+  // Calls `look` between two batches, with durable state. Does not call it if the conductor stops
+  // before.
+  virtual void Post(StateReader look) = 0;
 
-  // What is reachable has changed: look again for what can start.
-  virtual void Nudge() = 0;
+  // Makes the conductor check what can start, because the set of reachable executors has changed.
+  virtual void CheckForStarts() = 0;
 };
 
-// Told of what has become durable, by the conductor, between two batches: be quick, and submit
-// nothing that you wait for.
+// Gets notifications from the conductor between two batches. Methods must be fast and must not wait
+// for a command that they submit.
 class Listener {
  public:
   virtual ~Listener() = default;
 
-  // The log has been read; nothing has been decided yet.
+  // The log has been read, and no command has been decided yet.
   virtual void OnStarted(const Brain&) {}
 
-  // After a batch, before anybody is answered: the newest durable event, and why nothing can be
-  // written now. Told when either has changed.
+  // Called after a batch and before its answers when either value has changed: the newest durable
+  // event, and why the store refuses writes.
   virtual void OnState(EventSeq /*durable*/, const Status& /*writable*/) {}
 
-  // After the answers.
+  // Called after the answers.
   virtual void OnDurable(std::span<const Event> events, const Brain& brain) = 0;
 };
 

@@ -9,16 +9,16 @@
 
 namespace attune::server {
 
-// A few threads that do jobs in the order in which they came.
+// A few threads that run jobs in order of arrival.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
-  ~ThreadPool();  // stops
+  ~ThreadPool();  // calls Stop
 
-  // Any thread. Does nothing once the pool stops.
+  // Queues a job; ignores it after Stop. Any thread.
   void Run(std::function<void()> job);
 
-  // Drops what has not begun and waits for what has.
+  // Drops the queued jobs and waits for the running ones.
   void Stop();
 
  private:

@@ -10,14 +10,14 @@
 
 namespace attune::server {
 
-// Who a browser is logged in as. The session ends when that token is revoked.
+// The token with which a browser is logged in. The session ends when that token is revoked.
 struct BrowserSession {
   std::string token_name;
   std::string token_sha256;  // digest of the token's secret
 };
 
-// The browsers that are logged in, and the codes with which one may log in once. Both are files of
-// the data folder that hold no secret, so they survive a restart of the server. Any thread, and any
+// Manages the sessions of logged-in browsers and the one-time codes to log in. Both are files of
+// the data folder without secrets, so they survive a restart of the server. Any thread, and any
 // process of the user who owns the folder.
 class BrowserSessions {
  public:
@@ -27,11 +27,11 @@ class BrowserSessions {
   explicit BrowserSessions(const std::filesystem::path& data_dir);
 
   // Creates a session and returns its secret, for a cookie. Deletes sessions that have expired.
-  // Errors: as of WriteWhole.
+  // Errors: see WriteWhole.
   Result<std::string> Create(const BrowserSession& session) const;
 
-  // Returns the session with this secret. Nullopt if it has ended, expired or never was. Returns an
-  // error if its file cannot be read now.
+  // Returns the session with this secret; nullopt if it has ended, has expired or never existed.
+  // Returns an error if its file cannot be read now.
   Result<std::optional<BrowserSession>> Find(std::string_view secret) const;
 
   // Ends a session. Does nothing if there is none with this secret.

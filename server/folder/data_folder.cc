@@ -15,7 +15,7 @@ namespace {
 
 // Reads a word from a file of the folder. If the file is absent, writes a random word. `what`
 // describes the word.
-Result<std::string> WordIn(const std::filesystem::path& file, const std::string& what) {
+Result<std::string> ReadOrCreateWord(const std::filesystem::path& file, const std::string& what) {
   const auto known = ReadWord(file);
   if (!known.ok()) return known.error();
   const std::string word = known->empty() ? RandomWord() : *known;
@@ -25,12 +25,13 @@ Result<std::string> WordIn(const std::filesystem::path& file, const std::string&
   }
   const auto join = tls::ParseJoin(word);
   if (join && join->token == word) return word;
-  return Error{ErrorCode::kInvalid, file.string() + " holds no " + what +
-                                        ", which is one word of printable ASCII: write one, or "
-                                        "remove the file for a new one"};
+  return Error{
+      ErrorCode::kInvalid,
+      file.string() + " holds no " + what +
+          ": write one word of printable ASCII to it, or remove the file to get a new one"};
 }
 
-std::string Holder(const std::filesystem::path& folder) {
+std::string DescribeHolder(const std::filesystem::path& folder) {
   const Result<ServerAddress> running = AskServer(folder);
   if (!running.ok()) return "";
   return " (process " + std::to_string(running->pid) + ", " + running->http + ")";
@@ -49,21 +50,22 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
             "; give another with --data-dir"};
   Result<UniqueFd> lock = LockFile(path / "lock", kPrivate);
   if (!lock.ok() && lock.error().code == ErrorCode::kConflict)
-    return Error{ErrorCode::kConflict, "the data folder " + path.string() +
-                                           " is in use by another server" + Holder(path) +
-                                           ": stop that one, or give another with --data-dir"};
+    return Error{ErrorCode::kConflict,
+                 "the data folder " + path.string() + " is in use by another server" +
+                     DescribeHolder(path) +
+                     ": stop that server, or give another folder with --data-dir"};
   if (!lock.ok()) return lock.error();
   DataFolder folder(path, *std::move(lock));
-  auto token = WordIn(path / "token", "token");
+  auto token = ReadOrCreateWord(path / "token", "token");
   if (!token.ok()) return token.error();
   folder.token_ = std::move(token).value();
   std::error_code ignored;
-  auto id = WordIn(path / "server-id", "word by which the server knows what is its own");
+  auto id = ReadOrCreateWord(path / "server-id", "id of the server");
   if (!id.ok()) return id.error();
   folder.id_ = std::move(id).value();
   if (!std::filesystem::exists(folder.database(), ignored) &&
       std::filesystem::exists(path / "sweeps", ignored))
-    logging::Warn("{} has no database and begins anew; what an earlier one knew of {} is lost",
+    logging::Warn("{} has no database, so a new one is created; the earlier state of {} is lost",
                   path.string(), (path / "sweeps").string());
   return folder;
 }
@@ -85,9 +87,9 @@ Result<tls::Identity> DataFolder::Identity() const {
     if (auto identity = tls::ParsePem(pem.ok() ? *pem : "")) return *std::move(identity);
     return Error{ErrorCode::kCorrupt,
                  file.string() +
-                     " cannot be read, or does not hold a certificate and its key: put the right "
-                     "one back, or delete it, and let every executor join with the word that is "
-                     "printed then"};
+                     " cannot be read or lacks a certificate with its key: restore the file, or "
+                     "delete it and let "
+                     "every executor join with the new word in the file `join`"};
   }
   const auto made = tls::MakeIdentity();
   if (!made) return Error{ErrorCode::kInternal, "OpenSSL cannot make a certificate"};

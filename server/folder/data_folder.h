@@ -13,37 +13,38 @@
 
 namespace attune::server {
 
-// A server's data folder, held by this process alone until it is destroyed: database, token,
-// the server's own word, certificate, and the socket that tells clients on this machine where the
-// server answers.
+// A server's data folder: the database, token, id, certificate, and the socket that tells clients
+// on this machine where the server answers. This process holds the folder's lock until the object
+// is destroyed.
 class DataFolder {
  public:
-  // Makes the folder, its token and the server's word when they are absent. kConflict when another
-  // server holds it, kDenied or kStorageFull when it cannot be written.
+  // Opens and locks the folder. Creates the folder, the token and the id if they are absent.
+  // kConflict: another server holds it. kDenied, kStorageFull: it cannot be written.
   static Result<DataFolder> Open(const std::filesystem::path& path);
 
   DataFolder(DataFolder&&) noexcept = default;
   DataFolder& operator=(DataFolder&&) = delete;
   ~DataFolder() = default;
 
-  // From now on AskServer() finds this server, until Withdraw() or the end of the object. If the
-  // file system has no sockets, warns that clients need the address.
+  // Makes AskServer() find this server until Withdraw() or the end of the object. If the file
+  // system has no sockets, logs a warning that clients need the address.
   void Announce(const std::string& http_url, const std::string& rpc_target);
   void Withdraw() { socket_.reset(); }
 
-  // The server's key and certificate, `tls.pem`, made when it is absent. kCorrupt when it is not
-  // that.
+  // Reads the server's key and certificate from `tls.pem`, or creates them if the file is absent.
+  // kCorrupt if the file has other contents.
   Result<tls::Identity> Identity() const;
 
-  // The word with which executors join (tls/join.h), in the file `join`. Its token is named `join`
-  // in `tokens` and may do nothing else. Creates or replaces that token if the file does not hold
-  // it. `fingerprint` is that of the certificate; empty without TLS.
+  // The word with which executors join (tls/join.h), stored in the file `join`. Its token is named
+  // `join` in `tokens` and only allows to join. Creates or replaces that token if the file does not
+  // hold it. `fingerprint` is the certificate's; empty: no TLS.
   Result<std::string> JoinWord(const NamedTokens& tokens, const std::string& fingerprint) const;
 
   std::filesystem::path database() const { return path_ / "attune.db"; }
   const std::filesystem::path& path() const { return path_; }
   const std::string& token() const { return token_; }
-  // By which the server knows its storage and its sweeps' files again, whatever its token is.
+  // The server's id. It marks the storage and the files of sweeps as this server's, and does not
+  // change with the token.
   const std::string& id() const { return id_; }
 
  private:

@@ -9,14 +9,14 @@
 
 namespace attune::server {
 
-// `DATA-DIR/log-mark` says how far the log of this data folder has been. It stays when the database
-// is replaced by an older one. It may be some events behind the log and is never ahead of it: the
-// database is synced first, and the mark is written at most ten times a second.
+// `DATA-DIR/log-mark` records the newest event of this data folder's log. It stays when the
+// database is replaced by an older one. The mark may be some events behind the log but is never
+// ahead: the database is synced first, and the mark is written at most ten times a second.
 class LogMarkFile {
  public:
   struct Mark {
-    uint64_t identity = 0;  // of the log; 0: the database was replaced on purpose
-    uint64_t seq = 0;       // of its newest event
+    uint64_t identity = 0;  // the log's identity; 0: the database was replaced on purpose
+    uint64_t seq = 0;       // its newest event
   };
 
   explicit LogMarkFile(const std::filesystem::path& data_dir)
@@ -28,7 +28,8 @@ class LogMarkFile {
   }
   void Write(const Mark& mark) { file_.Write({mark.identity, mark.seq}); }
 
-  // Durable when it returns: the next server takes the log for a restored one, whatever is in it.
+  // Makes the next server treat the log as a restored one, whatever it contains. Durable when it
+  // returns.
   Status WriteReplaced() const { return file_.WriteDurably({0, 0}); }
 
  private:

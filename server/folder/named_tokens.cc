@@ -22,9 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kNameBytesMax = 64;
-constexpr std::chrono::seconds kCoarseTime{2};  // of a file system's clock, at most
+// the coarsest resolution of a file system's timestamps
+constexpr std::chrono::seconds kCoarseTime{2};
 constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
-// The actors of the server's own token, and of what nobody has asked for (core/log/event.h).
+// Actors with a fixed meaning: the server's own token, and events without a client
+// (core/log/event.h).
 constexpr std::array<std::string_view, 2> kReserved = {"admin", "attune"};
 
 bool IsName(std::string_view name) {
@@ -45,7 +47,7 @@ std::optional<NamedToken> Parse(const std::string& name, const std::string& text
   return std::nullopt;
 }
 
-std::optional<fs::file_time_type> ChangeOf(const fs::path& folder) {
+std::optional<fs::file_time_type> TokensModifiedAt(const fs::path& folder) {
   std::error_code error;
   const fs::file_time_type time = fs::last_write_time(folder, error);
   return error ? std::nullopt : std::optional(time);
@@ -69,17 +71,18 @@ NamedTokens::NamedTokens(const fs::path& data_dir) : folder_(data_dir / "tokens"
 
 Result<std::string> NamedTokens::Create(const std::string& name, Role role) const {
   if (!IsName(name))
-    return Error{ErrorCode::kInvalid, "`" + name + "` is no name for a token: at most " +
-                                          std::to_string(kNameBytesMax) +
-                                          " of a to z, 0 to 9, `-`, `_` and `.`, the first no dot; "
-                                          "`admin` and `attune` are the server's own"};
+    return Error{ErrorCode::kInvalid,
+                 "`" + name + "` cannot name a token: use at most " +
+                     std::to_string(kNameBytesMax) +
+                     " of a to z, 0 to 9, `-`, `_` and `.`, but no dot at the beginning; "
+                     "`admin` and `attune` are reserved"};
   std::error_code error;
   fs::create_directory(folder_, error);
   if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
   if (error) return SystemError("cannot make " + folder_.string(), error.value());
   if (fs::exists(folder_ / name, error))
     return Error{ErrorCode::kConflict,
-                 name + " has a token: remove that first, with `attune token rm " + name + "`"};
+                 name + " has a token: remove it first with `attune token rm " + name + "`"};
   return Write(name, role);
 }
 
@@ -123,7 +126,7 @@ Result<std::vector<NamedToken>> NamedTokens::List() const {
     if (auto token = text.ok() ? Parse(name, *text) : std::nullopt) {
       tokens.push_back(*std::move(token));
     } else {
-      logging::Warn("{} is skipped: {}", entry->path().string(),
+      logging::Warn("the token file {} is skipped: {}", entry->path().string(),
                     text.ok() ? "it holds no token" : text.error().message);
     }
   }
@@ -140,20 +143,20 @@ Result<std::optional<NamedToken>> NamedTokens::Find(std::string_view secret) con
 Result<std::optional<NamedToken>> NamedTokens::FindDigest(const std::string& digest) const {
   const std::lock_guard lock(mutex_);
   Status read;
-  const auto change = ChangeOf(folder_);
+  const auto change = TokensModifiedAt(folder_);
   if (!change || change != read_) {
-    // Times are coarse: only one that lies back tells that nothing has changed since.
-    const bool rests = change && *change + kCoarseTime < fs::file_time_type::clock::now();
+    // Timestamps are coarse. Only an older one proves that nothing has changed since.
+    const bool is_settled = change && *change + kCoarseTime < fs::file_time_type::clock::now();
     read_.reset();
     if (auto listed = List(); listed.ok()) {
       known_ = *std::move(listed);
-      if (rests) read_ = change;
+      if (is_settled) read_ = change;
     } else {
       read = listed.error();
     }
   }
   for (const NamedToken& token : known_)
-    if (SameSecret(digest, token.sha256)) return std::optional(token);
+    if (SecretsMatch(digest, token.sha256)) return std::optional(token);
   if (!read.ok()) return read.error();
   return std::optional<NamedToken>();
 }

@@ -14,47 +14,47 @@ namespace attune::server {
 enum class Role {
   kAdmin,     // may do everything
   kViewer,    // may read everything and change nothing
-  kExecutor,  // may join as an executor, and nothing else
+  kExecutor,  // may only join as an executor
 };
 
 std::string_view ToString(Role role);
 
-// The token in the file `join` of the data folder, with which executors join by default.
+// The name of the token with which executors join by default. It is in the file `join` of the data
+// folder.
 inline constexpr std::string_view kJoinToken = "join";
 
-// A client that shows the secret acts in this name.
+// A client that shows the secret acts under this name.
 struct NamedToken {
   std::string name;
   Role role = Role::kViewer;
-  std::string sha256;  // of the secret, which nobody keeps
+  std::string sha256;  // digest of the secret, which is not stored
 };
 
-// The tokens of a server beside its own, each a file in DATA-DIR/tokens. Other processes may make
-// and remove them while the server runs. Any thread.
+// The server's tokens in addition to its own, each a file in DATA-DIR/tokens. Other processes may
+// create and remove them while the server runs. Any thread.
 class NamedTokens {
  public:
   explicit NamedTokens(const std::filesystem::path& data_dir);
 
-  // A new one's secret, which is told this once. kInvalid for a name that is none, kConflict when
-  // it has a token, kDenied or kStorageFull when it cannot be written.
+  // Creates a token and returns its secret, which is shown only now. kInvalid: the name is not
+  // allowed. kConflict: the name has a token. kDenied, kStorageFull: the token cannot be written.
   Result<std::string> Create(const std::string& name, Role role) const;
 
-  // From now on its secret opens nothing. kNotFound when there is none.
+  // Revokes a token. kNotFound if there is none.
   Status Remove(const std::string& name) const;
 
-  // Gives a token another secret, and returns it. The errors of Create, and kNotFound.
+  // Gives a token a new secret and returns it. Errors: those of Create, and kNotFound.
   Result<std::string> Rotate(const std::string& name) const;
 
-  // Returns all tokens, sorted by name. Skips files that hold no token or that this user may
-  // not read, with a line in the log. Returns an error if the folder or another file cannot be
-  // read.
+  // Returns all tokens, sorted by name. Files that hold no token or that this user may not read are
+  // skipped with a warning. Returns an error if the folder or another file cannot be read.
   Result<std::vector<NamedToken>> List() const;
 
-  // Returns the token with this secret. Reads the folder again if it has changed. Returns an error
-  // if the folder cannot be read and the tokens that were read last do not hold this one.
+  // Returns the token with this secret. Reads the folder again if it has changed. If it cannot be
+  // read, searches the tokens of the last read, and returns an error if none matches.
   Result<std::optional<NamedToken>> Find(std::string_view secret) const;
 
-  // The same for a token of which only the digest is known.
+  // Like Find, for the digest of a secret.
   Result<std::optional<NamedToken>> FindDigest(const std::string& digest) const;
 
  private:
@@ -63,8 +63,8 @@ class NamedTokens {
   const std::filesystem::path folder_;
   mutable std::mutex mutex_;
   mutable std::optional<std::filesystem::file_time_type>
-      read_;                               // the folder's time; empty: read again
-  mutable std::vector<NamedToken> known_;  // as read last without an error
+      read_;  // the folder's timestamp at the last read; nullopt: read again
+  mutable std::vector<NamedToken> known_;  // the result of the last successful read
 };
 
 }  // namespace attune::server

@@ -12,7 +12,7 @@ struct Range {
   size_t end = 0;
 };
 
-// The length of the longest part of a value that passes `matches`, but not of the whole value.
+// The length of the longest proper part of a value for which `matches` is true; 0 if there is none.
 template <class Matches>
 size_t LongestPart(std::string_view value, std::string_view text, Matches matches) {
   for (size_t bytes = std::min(value.size() - 1, text.size()); bytes >= kMaskedPartBytesMin;
@@ -33,7 +33,7 @@ SecretMask::SecretMask(const std::vector<std::string>& values) {
 
 void SecretMask::Apply(std::string& text) const {
   const std::string_view view = text;
-  std::vector<Range> found;  // in the text as it was: values may overlap
+  std::vector<Range> found;  // ranges of the unchanged text, because values may overlap
   for (const std::string_view value : values_) {
     for (size_t at = view.find(value); at != view.npos; at = view.find(value, at + 1))
       found.push_back({at, at + value.size()});

@@ -6,10 +6,10 @@
 
 namespace attune::server {
 
-// A shorter value is not masked, since it may be a common word.
+// Shorter values are not masked, because they may be common words.
 inline constexpr size_t kMaskedBytesMin = 8;
 
-// A text may begin or end inside a value: a part of this length is masked there as well.
+// A text may begin or end inside a value. Parts of at least this length are masked there.
 inline constexpr size_t kMaskedPartBytesMin = 4;
 
 // Replaces the values of secrets in texts by asterisks, one for each byte. Immutable.

@@ -14,15 +14,16 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::chrono::seconds kTimeStep{2};  // of a file system's clock, at most
+// the coarsest resolution of a file system's timestamps
+constexpr std::chrono::seconds kTimeStep{2};
 
-std::optional<fs::file_time_type> TimeOf(const fs::path& file) {
+std::optional<fs::file_time_type> SecretsModifiedAt(const fs::path& file) {
   std::error_code error;
   const fs::file_time_type time = fs::last_write_time(file, error);
   return error ? std::nullopt : std::optional(time);
 }
 
-// The text of a file of these values; kInvalid if one is not UTF-8.
+// The contents as the file's text; kInvalid if a value is not UTF-8.
 Result<std::string> ToText(const json& contents) {
   try {
     return contents.dump(2) + '\n';
@@ -35,8 +36,9 @@ Result<std::string> ToText(const json& contents) {
 Status CheckValue(const std::string& value) {
   if (value.empty()) return Error{ErrorCode::kInvalid, "the value is empty"};
   if (value.size() > kSecretBytesMax)
-    return Error{ErrorCode::kInvalid, "the value has more than " + std::to_string(kSecretBytesMax) +
-                                          " bytes; put it into a file, and give its path in env"};
+    return Error{ErrorCode::kInvalid,
+                 "the value has more than " + std::to_string(kSecretBytesMax) +
+                     " bytes: put it into a file and give the file's path in env"};
   if (value.find('\0') != value.npos)
     return Error{ErrorCode::kInvalid,
                  "the value has a zero byte, which an environment variable cannot hold"};
@@ -105,15 +107,16 @@ Result<std::shared_ptr<const SecretMask>> Secrets::Mask() const {
 
 Result<std::shared_ptr<const Secrets::Contents>> Secrets::Read() const {
   const std::lock_guard lock(mutex_);
-  const auto time = TimeOf(file_);
+  const auto time = SecretsModifiedAt(file_);
   if (known_ && time && time == read_) return known_;
-  // Times are coarse. The file may change once more within the time that it has now.
+  // Timestamps are coarse. The file may change once more without a new timestamp.
   const bool is_old = time && *time + kTimeStep < fs::file_time_type::clock::now();
   read_.reset();
   auto contents = ReadFile();
   if (!contents.ok()) {
     if (!known_) return contents.error();
-    logging::Warn("{}; the secrets that were read before stay in use", contents.error().message);
+    logging::Warn("{}; the server keeps using the secrets that it read before",
+                  contents.error().message);
     return known_;
   }
   known_ = std::make_shared<const Contents>(*std::move(contents));

@@ -16,26 +16,28 @@
 
 namespace attune::server {
 
-inline constexpr size_t kSecretBytesMax = 16 * 1024;  // of a value
-inline constexpr size_t kFormerValuesMax = 1000;      // that are still masked
+inline constexpr size_t kSecretBytesMax = 16 * 1024;  // of one value
+// replaced or removed values that are still masked
+inline constexpr size_t kFormerValuesMax = 1000;
 
-// The secrets that programs of sweeps get as environment variables, in DATA-DIR/secrets.json. Only
-// the owner of the folder can read the file. It is no part of the database and its backups.
+// The secrets that programs of sweeps get as environment variables. They are in
+// DATA-DIR/secrets.json, which only the owner of the folder can read. The database and its backups
+// do not contain them.
 //
-// The file also keeps the values that were replaced or removed, because logs may still contain
-// them. They are only masked, and the oldest are forgotten first.
+// The file also keeps replaced and removed values, because logs may still contain them. They are
+// only masked, and the oldest are forgotten first.
 //
 // Other processes may change the file while the server runs. Any thread.
 class Secrets {
  public:
   explicit Secrets(const std::filesystem::path& data_dir);
 
-  // Creates or replaces a secret, and creates the data folder if it is absent. kInvalid for a value
-  // that cannot be an environment variable, kConflict while another process changes the file,
-  // errors of SystemError. REQUIRES: IsSecretName(name) (core/log/secret_names.h).
+  // Creates or replaces a secret. Creates the data folder if it is absent. kInvalid: the value
+  // cannot be an environment variable. kConflict: another process is changing the file. Other
+  // errors: see SystemError. REQUIRES: IsSecretName(name) (core/log/secret_names.h).
   Status Set(const std::string& name, const std::string& value) const;
 
-  // Removes a secret; `forget`: its values are no longer masked either. kNotFound if there is none.
+  // Removes a secret. With `forget`, its values are no longer masked. kNotFound if there is none.
   Status Remove(const std::string& name, bool forget) const;
 
   // The names of all secrets, sorted.
@@ -44,7 +46,7 @@ class Secrets {
   // The value of a secret; nullopt if there is none.
   Result<std::optional<std::string>> Find(const std::string& name) const;
 
-  // Masks all values, those of before as well.
+  // Masks all current, replaced and removed values.
   Result<std::shared_ptr<const SecretMask>> Mask() const;
 
  private:
@@ -54,7 +56,7 @@ class Secrets {
     SecretMask mask;
   };
 
-  // The newest contents. If the file cannot be read now, those that were read last.
+  // The newest contents. If the file cannot be read now, the contents of the last read.
   Result<std::shared_ptr<const Contents>> Read() const;
   Result<Contents> ReadFile() const;
   Status Edit(const std::function<Status(Contents&)>& change) const;
@@ -62,9 +64,9 @@ class Secrets {
   const std::filesystem::path folder_;
   const std::filesystem::path file_;
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Contents> known_;  // as read last; null: never
+  mutable std::shared_ptr<const Contents> known_;  // the contents of the last read; null: none yet
   mutable std::optional<std::filesystem::file_time_type>
-      read_;  // the file's time; empty: read again
+      read_;  // the file's timestamp at the last read; nullopt: read again
 };
 
 }  // namespace attune::server

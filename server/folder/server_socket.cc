@@ -27,7 +27,7 @@ bool OwnsFolder(uid_t user, const std::filesystem::path& folder) {
   return stat(folder.c_str(), &status) == 0 && status.st_uid == user;
 }
 
-// All that the other end sends before it closes the connection.
+// Reads everything that the other end sends before it closes the connection.
 std::string ReadAll(int socket) {
   std::string text;
   std::array<char, 1024> part;
@@ -65,7 +65,7 @@ ServerSocket::~ServerSocket() {
   thread_.join();
 }
 
-// No client can keep this waiting: an answer fits into the buffer of a socket.
+// No client can make this wait, because an answer fits into a socket's buffer.
 void ServerSocket::Answer() {
   while (true) {
     const UniqueFd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));

@@ -13,7 +13,7 @@
 
 namespace attune::server {
 
-// Where the server of a data folder answers.
+// The addresses at which the server of a data folder answers.
 struct ServerAddress {
   pid_t pid = 0;
   std::string http;  // http://127.0.0.1:7070
@@ -23,11 +23,11 @@ struct ServerAddress {
 };
 
 // Tells programs of this user where the server of a data folder answers. They ask at
-// DATA-DIR/server.sock before each connection. A file would outlive a server that was killed, and
-// then lead to another program that took the port.
+// DATA-DIR/server.sock before each connection. A file with the address would outlive a killed
+// server and then lead to another program that took the port.
 class ServerSocket {
  public:
-  // Answers until it is destroyed. Errors: as of SystemError().
+  // Answers until it is destroyed. Errors: see SystemError().
   static Result<std::unique_ptr<ServerSocket>> Open(const std::filesystem::path& data_dir,
                                                     const ServerAddress& address);
   ~ServerSocket();
@@ -42,8 +42,8 @@ class ServerSocket {
   std::thread thread_;
 };
 
-// Asks the server that runs on a data folder. kUnavailable if none answers, kDenied if the socket
-// is neither of this user nor of the folder's owner.
+// Asks the server that runs on a data folder. kUnavailable if none answers. kDenied if the socket
+// belongs neither to this user nor to the folder's owner.
 Result<ServerAddress> AskServer(const std::filesystem::path& data_dir);
 
 }  // namespace attune::server

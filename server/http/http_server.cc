@@ -74,8 +74,8 @@ class HttpServer::Parts {
   }
 
  private:
-  // Whether the body of a request is read. It needs a valid token whatever the path is: the path is
-  // decoded later.
+  // Whether the body of a request may be read. The path is not decoded yet, so every path needs a
+  // valid token.
   bool Admits(Request head) const {
     return TakesBody(head.method) && access_.ShowsToken(head) && !access_.Refuse(head).has_value();
   }

@@ -18,7 +18,8 @@
 
 namespace attune::server {
 
-// The REST API (docs/reference/rest-api.md), the events stream and the page's files on one port.
+// Serves the REST API (docs/reference/rest-api.md), the events stream and the dashboard's files on
+// one port.
 class HttpServer {
  public:
   struct Options {
@@ -28,8 +29,8 @@ class HttpServer {
     std::string version;
     HttpLimits limits;
 
-    // The same once more, for other machines: by HTTPS, which writes so that the process has to
-    // ignore SIGPIPE.
+    // A second port for other machines, with HTTPS. OpenSSL writes without suppressing SIGPIPE, so
+    // the process must ignore that signal.
     struct Https {
       std::string host = "0.0.0.0";
       int port = 7443;  // 0: any free one
@@ -42,25 +43,25 @@ class HttpServer {
     Backend* backend = nullptr;
     Reader* reader = nullptr;
     const Algorithms* algorithms = nullptr;
-    const NamedTokens* named_tokens = nullptr;  // of people; null: there are none
+    const NamedTokens* named_tokens = nullptr;  // additional tokens; null: none
     const BrowserSessions* sessions = nullptr;
     std::span<const Asset> assets;
   };
 
-  // Listens, and serves on its own threads. Returns the errors of ListenTcp, and kInvalid if the
+  // Listens and serves on its own threads. Errors: those of ListenTcp, and kInvalid if the
   // certificate's files cannot be used. REQUIRES: a token, and no null pointer except
-  // `named_tokens`. The process may open as many descriptors as the limits need.
+  // `named_tokens`. The process must be allowed to open as many descriptors as the limits need.
   static Result<std::unique_ptr<HttpServer>> Start(Options options);
 
-  // Stops.
+  // Calls Stop.
   ~HttpServer();
 
-  // Takes no more requests, ends the streams and waits for the answers being given. Calls into the
-  // backend end by themselves; the backend outlives this call.
+  // Refuses new requests, ends the streams and waits for running requests. The backend must outlive
+  // this call, because calls into it are not interrupted.
   void Stop();
 
   int port() const;
-  // https://HOST:PORT, by a name that the certificate has if there is one; empty without HTTPS.
+  // https://HOST:PORT, with a name from the certificate if possible; empty without HTTPS.
   std::string https_url() const;
 
  private:

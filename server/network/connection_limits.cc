@@ -7,7 +7,8 @@
 namespace attune::server {
 namespace {
 
-// An executor's connection is held twice: by gRPC, and by the acceptor that may close it.
+// An executor's connection has two descriptors: gRPC's, and one with which the acceptor may close
+// it.
 constexpr size_t kDescriptorsPerExecutor = 2;
 
 }  // namespace

@@ -13,18 +13,17 @@ struct ConnectionLimits {
   size_t executors_unauthenticated = 128;
 };
 
-// What the process opens besides connections: the store, logs, local executors.
+// Descriptors for everything except connections: the store, logs, local executors.
 inline constexpr size_t kOtherDescriptors = 256;
 
-// How many descriptors a process with these limits opens at most.
+// The most descriptors that a process with these limits opens.
 size_t DescriptorsOf(const ConnectionLimits& limits);
 
-// The default limits, lowered so that they need at most `descriptors`, but never below what a
-// server needs to work at all.
+// The default limits, lowered to fit `descriptors`, but never below what a server needs to work.
 ConnectionLimits LimitsWithin(size_t descriptors);
 
-// Raises the process's limit of open files to what the default limits need, as far as the system
-// allows, and returns the limits that fit.
+// Raises the process's limit of open files to the need of the default limits, as far as the system
+// allows. Returns the limits that fit.
 ConnectionLimits ReserveDescriptors();
 
 }  // namespace attune::server

@@ -12,7 +12,7 @@
 namespace attune::server {
 namespace {
 
-constexpr int kBacklog = 1'024;  // connections that wait to be accepted
+constexpr int kBacklog = 1'024;  // connections that wait for accept()
 
 Error CannotListen(const std::string& host, int port, const std::string& flag,
                    const std::string& reason, int system_error) {
@@ -31,8 +31,8 @@ Error CannotListen(const std::string& host, int port, const std::string& flag,
   return {ErrorCode::kUnavailable, "cannot listen on " + place + ": " + reason};
 }
 
-// What the system says of a socket that listens. An address that cannot be asked for counts as one
-// that other machines reach.
+// Describes a listening socket. If its address is unknown, assumes that other machines can reach
+// it.
 TcpListener Describe(UniqueFd socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
@@ -51,7 +51,7 @@ TcpListener Describe(UniqueFd socket) {
   return listener;
 }
 
-// Leaves errno set when it fails.
+// Returns an invalid descriptor and sets errno if it fails.
 UniqueFd Bind(const addrinfo& address) {
   UniqueFd socket(::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                            address.ai_protocol));

@@ -20,14 +20,14 @@
 namespace attune::server {
 namespace {
 
-// What an epoll event is about. Connections have larger numbers.
+// The values of epoll events. Connections have larger numbers.
 constexpr uint64_t kWake = 0;
 constexpr uint64_t kListener = 1;
 constexpr int kEventsAtOnce = 64;
 constexpr int kAcceptAtOnce = 64;
-constexpr int kRetryMs = 100;  // when the process has no descriptors left
+constexpr int kRetryMs = 100;  // until the next attempt, when the process has no descriptors left
 
-// ADDRESS:PORT, as PeerOf makes it of gRPC's names.
+// ADDRESS:PORT, in the form that PeerOf returns.
 std::string NameOf(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address.ss_family == AF_INET) {
@@ -45,7 +45,8 @@ std::string NameOf(const sockaddr_storage& address) {
   return "[" + std::string(text.data()) + "]:" + port;
 }
 
-// `ipv4:127.0.0.1:1` becomes `127.0.0.1:1`, and `ipv6:%5B::1%5D:1` becomes `[::1]:1`.
+// Converts a peer's name from gRPC's form: `ipv4:127.0.0.1:1` to `127.0.0.1:1`, and
+// `ipv6:%5B::1%5D:1` to `[::1]:1`.
 std::string PeerOf(std::string_view grpc_peer) {
   std::string peer(grpc_peer.substr(std::min(grpc_peer.find(':') + 1, grpc_peer.size())));
   if (const size_t open = peer.find("%5B"); open != peer.npos) peer.replace(open, 3, "[");

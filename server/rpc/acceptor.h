@@ -17,31 +17,31 @@ class ExternalConnectionAcceptor;
 
 namespace attune::server {
 
-// Accepts executors' connections and hands them to gRPC, which limits neither their number nor the
-// bytes that they send before a token is seen.
+// Accepts executors' connections and hands them to gRPC. gRPC limits neither the number of
+// connections nor the bytes that a connection sends before its token is checked.
 //
 // Until Authenticate is called for a connection, it belongs to a small pool and may send only few
-// bytes. The acceptor keeps a second descriptor of each connection, so that it can shut the
-// connection down while gRPC owns the first.
+// bytes. The acceptor keeps a second descriptor of each connection, so it can shut the connection
+// down while gRPC owns the first.
 class Acceptor {
  public:
   struct Limits {
     size_t authenticated = 512;
     size_t unauthenticated = 128;
-    // TLS handshake, headers, and a Hello of 64 KiB.
+    // Enough for a TLS handshake, headers, and a Hello of 64 KiB.
     size_t unauthenticated_bytes = 80 << 10;
   };
 
-  // `listener` listens and does not block. Accepts from now on. REQUIRES: gRPC's server has
-  // started.
+  // Starts accepting. `listener` listens and does not block. REQUIRES: gRPC's server has started.
   Acceptor(UniqueFd listener, Limits limits,
            std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> to_grpc);
-  // Stops accepting. Open connections stay gRPC's.
+  // Stops accepting. gRPC keeps the open connections.
   ~Acceptor();
 
-  // Tells that a call with a valid token came from this peer, in the form of
-  // grpc::ServerContextBase::peer(). Returns false if there are too many connections; the call is
-  // then to be refused. Returns true for a peer that did not come through this object. Any thread.
+  // Marks the connection of this peer as authenticated, because a call with a valid token came from
+  // it. `grpc_peer` has the form of grpc::ServerContextBase::peer(). Returns false if there are too
+  // many connections; the caller must then refuse the call. Returns true for a peer that did not
+  // connect through this object. Any thread.
   bool Authenticate(const std::string& grpc_peer);
 
  private:

@@ -31,7 +31,7 @@ v1::CheckpointName ToProto(const CheckpointId& checkpoint) {
   return name;
 }
 
-// ---- what is wrong with what an executor says of an attempt; empty: nothing ------------------
+// ---- Problems of facts; empty: no problem ---------------------------------------------------
 
 bool IsStep(int64_t step) { return step >= 1 && step <= kIntegerMax; }
 bool IsTime(double value) { return std::isfinite(value) && value >= 0; }
@@ -42,29 +42,30 @@ bool IsPlace(const std::string& text) {
 
 std::string ProblemOf(const google::protobuf::RepeatedPtrField<v1::Metric>& metrics) {
   if (metrics.size() > kMetricsMax)
-    return "has " + std::to_string(metrics.size()) + " metrics, where at most " +
+    return "has " + std::to_string(metrics.size()) + " metrics; at most " +
            std::to_string(kMetricsMax) + " are allowed";
   const auto is_named = [](const v1::Metric& metric) { return IsMetricName(metric.name()); };
   if (std::ranges::all_of(metrics, is_named)) return "";
-  return "has a metric whose name is not 1 to " + std::to_string(kMetricNameBytesMax) +
-         " bytes without control characters";
+  return "has a metric with an invalid name; names have 1 to " +
+         std::to_string(kMetricNameBytesMax) + " bytes and no control characters";
 }
 
 std::string ProblemOf(const v1::Report& report) {
-  if (!IsStep(report.step())) return "has the step " + std::to_string(report.step());
-  if (!IsTime(report.seconds())) return "has the time " + FormatReal(report.seconds()) + " s";
+  if (!IsStep(report.step())) return "has the invalid step " + std::to_string(report.step());
+  if (!IsTime(report.seconds()))
+    return "has the invalid time " + FormatReal(report.seconds()) + " s";
   return ProblemOf(report.metrics());
 }
 
 std::string ProblemOf(const v1::Logged& logged) {
-  if (!IsTime(logged.step())) return "has the step " + FormatReal(logged.step());
+  if (!IsTime(logged.step())) return "has the invalid step " + FormatReal(logged.step());
   return ProblemOf(logged.metrics());
 }
 
 std::string ProblemOf(const v1::CheckpointSaved& saved, uint32_t attempt) {
   const std::string folder =
       "step-" + std::to_string(saved.step()) + "-attempt-" + std::to_string(attempt);
-  if (!IsStep(saved.step())) return "has the step " + std::to_string(saved.step());
+  if (!IsStep(saved.step())) return "has the invalid step " + std::to_string(saved.step());
   if (!IsPlace(saved.path()) || std::filesystem::path(saved.path()).filename() != folder)
     return "is not in a folder " + folder;
   if (!IsDigest(saved.digest())) return "has a digest that is not sha256: and 64 hex digits";
@@ -76,10 +77,10 @@ std::string ProblemOf(const v1::CheckpointSaved& saved, uint32_t attempt) {
 std::string ProblemOf(const v1::Rendezvous& opened) {
   const bool is_place = IsPlace(opened.address()) && IsPlace(opened.host()) &&
                         IsPort(opened.master_port()) && IsPort(opened.port());
-  return is_place ? "" : "has an address or a port that cannot be one";
+  return is_place ? "" : "has an invalid address or port";
 }
 
-// Executors end a gang for which they would have to say such a thing. Only a broken one says it.
+// A correct executor ends the gang instead of sending such a fact. Only a broken one sends it.
 std::string ProblemOf(const v1::Fact& fact) {
   const auto sentence = [](const char* what, const std::string& problem) {
     return problem.empty() ? "" : "its executor sent " + std::string(what) + " that " + problem;
@@ -92,7 +93,7 @@ std::string ProblemOf(const v1::Fact& fact) {
   return "";
 }
 
-// ---- from the protocol ------------------------------------------------------------------------
+// ---- From the protocol ----------------------------------------------------------------------
 
 FailureKind FromProto(v1::Failure::Kind kind) {
   switch (kind) {
@@ -202,7 +203,8 @@ void AddRemovals(const State& state, const std::string& executor, v1::Desired& d
     Add({sweep, IdentityOf(state, sweep)}, *desired.mutable_deleted_sweeps());
 }
 
-// Those that can send what the trial's live attempt goes on from, the one that saved it first.
+// The executors that can send the checkpoint from which the trial's live attempt resumes. The one
+// that saved it comes first.
 std::vector<std::string> SendersFor(const State& state, const Trial& trial) {
   Origin origin = OriginOf(state, trial);
   if (origin.checkpoint == nullptr || origin.checkpoint->ref != *trial.live->resume ||
@@ -245,8 +247,8 @@ void AddEnvironment(const Program& program, const SecretValues& value_of, v1::Pr
   }
 }
 
-// If a backup was restored since the sweep was created, the trial's folder may have files of the
-// part of the log that was lost.
+// If a backup was restored after the sweep was created, the trial's folder may contain files of the
+// lost part of the log.
 void AddKnownFiles(const State& state, const Trial& trial, const Executor& executor,
                    v1::Assignment& out) {
   const bool has_newest_identity = IdentityOf(state, trial.id.sweep) == IdentityOf(state);
@@ -260,7 +262,7 @@ void AddKnownFiles(const State& state, const Trial& trial, const Executor& execu
   }
 }
 
-// What the executor should run for this trial's live attempt. REQUIRES: trial.live.
+// Describes what the executor must run for this trial's live attempt. REQUIRES: trial.live.
 void Assign(const State& state, const Sweep& sweep, const Trial& trial, const std::string& executor,
             const PieceServers& server_of, const SecretValues& value_of, v1::Assignment& out) {
   const SweepSpec& spec = sweep.spec;
@@ -365,7 +367,7 @@ void Add(const SweepFiles& files, google::protobuf::RepeatedPtrField<v1::SweepFi
 }
 
 Resources FromProto(const v1::Resources& resources) {
-  // What is too large for the type is negative in it, which CheckJoin refuses.
+  // A value that is too large for the type becomes negative, and CheckJoin refuses it.
   return {.cpus = static_cast<int>(resources.cpus()),
           .gpus = static_cast<int>(resources.gpus()),
           .memory_bytes = static_cast<int64_t>(resources.memory_bytes())};

@@ -11,7 +11,7 @@
 #include "core/log/command.h"
 #include "core/state/state.h"
 
-// Between the executors' protocol and the words of core.
+// Converts between messages of the executors' protocol and types of core.
 namespace attune::server {
 
 v1::AttemptRef ToProto(const AttemptId& id, Epoch epoch);
@@ -23,38 +23,41 @@ void Add(const SweepFiles& files, google::protobuf::RepeatedPtrField<v1::SweepFi
 Resources FromProto(const v1::Resources& resources);
 Labels FromProto(const google::protobuf::Map<std::string, std::string>& labels);
 
-// nullopt when the fact has no body this server knows. Takes the fact's texts, and cuts those that
-// are too long. A fact beyond another limit of base/message_limits.h, which executors keep for
-// their gangs, is the end of the attempt: it failed, because of its executor.
+// Converts a fact. Returns nullopt if this server does not know its kind. Moves texts out of the
+// fact and cuts those that are too long. If the fact exceeds another limit of
+// base/message_limits.h, which correct executors respect, the result is a failed end of the
+// attempt.
 std::optional<Command> FromProto(v1::Fact&& fact);
 
-// Facts of one message, of which a server may know fewer kinds than the executor.
+// The facts of one message. Facts of unknown kinds are left out.
 struct FactBatch {
   std::vector<Command> commands;
   uint64_t last = 0;  // number of the last fact
-  size_t bytes = 0;   // of memory that they take, roughly
+  size_t bytes = 0;   // approximate memory use of the facts
 };
-FactBatch FromProto(v1::Facts& facts);  // takes what they hold
+FactBatch FromProto(v1::Facts& facts);  // moves the facts' contents
 
-// Changes the texts of facts that a failed program has said or printed.
+// Applies `mask` to the texts that a failed program has printed or sent.
 void MaskFailures(v1::Facts& facts, const std::function<void(std::string& text)>& mask);
 
-// Who of those that can send a checkpoint is named to whoever fetches it, at most.
+// The most senders of a checkpoint that an executor is told.
 inline constexpr int kPieceServersMax = 3;
 
-// Where an executor's checkpoints can be read directly; nullopt: nowhere, or it is not there.
-// Empty: nobody's can.
+// Returns the address at which an executor's checkpoints can be read directly. Nullopt: it is not
+// connected or has no such address. An empty function: no executor has one.
 using PieceServers = std::function<std::optional<v1::PieceServer>(const std::string& executor)>;
 
-// The checkpoints that the executor's data folder should have, in messages of at most so many; one
-// message at least, which forgets what waits to be deleted.
+// The most checkpoints in one message of an inventory.
 inline constexpr int kInventoryMax = 5'000;
+// The checkpoints that the executor's data folder should contain, in one or more messages. The
+// executor drops its queued deletions when it gets a message.
 std::vector<v1::Inventory> ToInventory(const State& state, const std::string& executor);
 
-// The value of a secret; nullopt if it has none now. Empty: no secret has one.
+// Returns the value of a secret; nullopt if it has none now. An empty function: no secret has one.
 using SecretValues = std::function<std::optional<std::string>(const std::string& name)>;
 
-// All that the executor should run, and what it should delete; without a revision.
+// All attempts that the executor should run, and all files that it should delete, without a
+// revision.
 v1::Desired ToDesired(const State& state, const std::string& executor,
                       const PieceServers& server_of = {}, const SecretValues& value_of = {});
 

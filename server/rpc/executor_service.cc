@@ -10,7 +10,7 @@
 namespace attune::server {
 namespace {
 
-constexpr std::chrono::milliseconds kLeaseMargin{1'500};  // at most
+constexpr std::chrono::milliseconds kLeaseMargin{1'500};  // upper limit of the margin
 
 Time Now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -21,14 +21,14 @@ int64_t Microseconds(std::chrono::milliseconds duration) {
   return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
 }
 
-// An executor may bring more than it was asked for.
+// An executor may send more than the request allows.
 void CutTo(uint32_t limit_bytes, std::string& data) {
   if (data.size() > limit_bytes) data.resize(limit_bytes);
 }
 
-// An executor counts from when it sent, and this from when it heard: all that has to happen
-// meanwhile is that its gangs are killed.
-std::chrono::milliseconds MarginOf(std::chrono::milliseconds lease) {
+// The executor's lease counts from when it sent a heartbeat, the server's from when it arrived. The
+// margin must only be long enough for the executor to kill its gangs.
+std::chrono::milliseconds LeaseMargin(std::chrono::milliseconds lease) {
   return std::min(lease / 2, kLeaseMargin);
 }
 
@@ -47,7 +47,7 @@ ExecutorService::ExecutorService(Conductor& conductor, Options options)
                  .run = options.run,
                  .value_of = std::move(options.value_of),
                  .lease_ttl_us = Microseconds(options.lease_ttl),
-                 .patience_us = Microseconds(options.lease_ttl + MarginOf(options.lease_ttl))}) {
+                 .patience_us = Microseconds(options.lease_ttl + LeaseMargin(options.lease_ttl))}) {
   conductor_.Subscribe(this);
   conductor_.SetReachable([this](const std::string& executor) { return ReachOf(executor); });
 }
@@ -72,7 +72,7 @@ void ExecutorService::CheckLeases() {
   sessions_.OnTime(Now());
 }
 
-// ---- streams --------------------------------------------------------------------------------
+// ---- Streams --------------------------------------------------------------------------------
 
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* ExecutorService::Connect(
     grpc::CallbackServerContext* context) {
@@ -99,7 +99,7 @@ SessionId ExecutorService::OnOpened(ExecutorLink& link) {
   return sessions_.OnOpened(link, Now());
 }
 
-// The next message may be read into this one as soon as the sessions have been told.
+// The sessions may start the next read into `message` at once, so its contents are moved out first.
 void ExecutorService::OnMessage(SessionId id, const std::string& peer, v1::FromExecutor& message) {
   if (message.has_facts()) {
     if (mask_) MaskFailures(*message.mutable_facts(), mask_);
@@ -108,17 +108,17 @@ void ExecutorService::OnMessage(SessionId id, const std::string& peer, v1::FromE
     return sessions_.OnFacts(id, std::move(batch), Now());
   }
   const v1::FromExecutor taken = std::move(message);
-  // The sessions refuse a wrong token, and say why.
+  // OnHello refuses a wrong token and explains it.
   const bool too_many =
       taken.has_hello() &&
       Authenticate(taken.hello().token(), peer).error_code() == grpc::StatusCode::UNAVAILABLE;
   std::lock_guard lock(mutex_);
-  if (too_many) return sessions_.OnTooMany(id);
+  if (too_many) return sessions_.OnTooManyConnections(id);
   if (taken.has_hello()) return sessions_.OnHello(id, taken.hello(), Now());
   if (taken.has_heartbeat()) return sessions_.OnHeartbeat(id, taken.heartbeat(), Now());
   if (taken.has_goodbye()) return sessions_.OnGoodbye(id, taken.goodbye());
   if (taken.has_health()) return sessions_.OnHealth(id, taken.health());
-  const std::string executor = sessions_.OnOther(id);
+  const std::string executor = sessions_.OnOtherMessage(id);
   if (taken.has_log_chunk()) logs_.OnAnswer(taken.log_chunk(), executor);
 }
 
@@ -130,7 +130,7 @@ void ExecutorService::OnClosed(SessionId id) {
   pieces_.OnGone(executor);
 }
 
-// ---- the conductor --------------------------------------------------------------------------
+// ---- The conductor --------------------------------------------------------------------------
 
 void ExecutorService::OnStarted(const Brain& brain) {
   std::lock_guard lock(mutex_);
@@ -165,14 +165,14 @@ void ExecutorService::RecordEnds(std::vector<Command> facts) {
   conductor_.RecordEnds(std::move(facts));
 }
 
-void ExecutorService::Post(Look look) {
+void ExecutorService::Post(StateReader look) {
   conductor_.Post([this, look = std::move(look)](const Brain& brain) {
     std::lock_guard lock(mutex_);
     look(brain);
   });
 }
 
-// ---- logs and checkpoints -------------------------------------------------------------------
+// ---- Logs and checkpoints -------------------------------------------------------------------
 
 bool ExecutorService::Send(const std::string& executor, v1::ToExecutor message) {
   std::lock_guard lock(mutex_);
@@ -204,7 +204,7 @@ Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& ex
 }
 
 Result<v1::CheckpointPiece> ExecutorService::ReadCheckpoint(const std::string& executor,
-                                                            const PieceOf& wanted) {
+                                                            const PieceRequest& wanted) {
   auto brought = pieces_.Await(executor, [&](uint64_t request) {
     v1::ToExecutor message;
     v1::CheckpointRequest& piece = *message.mutable_checkpoint_request();
@@ -244,13 +244,14 @@ grpc::ServerUnaryReactor* ExecutorService::Fetch(grpc::CallbackServerContext* co
     --fetches_;
     reactor->Finish({grpc::StatusCode::UNAVAILABLE,
                      std::to_string(kFetchesMax) +
-                         " pieces of checkpoints are waited for already: try again in a moment"});
+                         " requests for checkpoints are waiting already: try again in a moment"});
     return reactor;
   }
   fetching_.Run([this, context, reactor, request, piece] {
     --fetches_;
     if (context->IsCancelled())
-      return reactor->Finish({grpc::StatusCode::CANCELLED, "nobody waits for it"});
+      return reactor->Finish(
+          {grpc::StatusCode::CANCELLED, "the executor no longer waits for the answer"});
     auto read = read_piece_(FromProto(request->checkpoint()), request->file(), request->offset(),
                             request->limit_bytes());
     if (!read.ok()) {

@@ -17,12 +17,12 @@
 
 namespace attune::server {
 
-// So many executors are brought pieces of others' checkpoints at once; more take turns.
+// The number of threads that read checkpoints for executors; more requests wait.
 inline constexpr int kFetchThreads = 8;
-inline constexpr int kFetchesMax = 64;  // that wait for their turn
+inline constexpr int kFetchesMax = 64;  // the most requests that wait
 
-// The executors' side of the server: Sessions, with gRPC's streams, a lock and a steady clock. It
-// also asks executors for the logs of ranks, and for their checkpoints.
+// The service for executors: Sessions with gRPC's streams, a lock and a steady clock. It also
+// requests logs of ranks and checkpoints from executors.
 class ExecutorService final : public v1::Executors::CallbackService,
                               public Listener,
                               private Submissions {
@@ -31,28 +31,29 @@ class ExecutorService final : public v1::Executors::CallbackService,
     std::string data;
     uint64_t file_bytes = 0;
   };
-  // A part of one of a checkpoint's files, wherever it lies; waits for it.
+  // Reads a part of a checkpoint's file, wherever it is stored. Blocks.
   using ReadPiece = std::function<Result<FilePiece>(const CheckpointId& id, const std::string& file,
                                                     uint64_t offset, uint32_t limit_bytes)>;
   struct Options {
-    // Whether a token allows to join as an executor. Called often, by any thread.
+    // Whether a token allows its owner to join as an executor. Called often, by any thread.
     std::function<bool(const std::string& token)> may_join;
     // The next three are those of Sessions::Options.
     std::function<LogIdentity()> new_identity = {};
     std::function<bool()> awaits_identity = [] { return false; };
     uint64_t run = 0;
     std::chrono::milliseconds lease_ttl;
-    SecretValues value_of = {};  // of secrets that programs need; quick
-    // Hides secrets in what failed programs said; by several threads. Empty: nothing is hidden.
+    SecretValues value_of = {};  // values of secrets that programs need; must be fast
+    // Masks secrets in texts of failed programs. Called by several threads. Empty: nothing is
+    // masked.
     std::function<void(std::string& text)> mask = {};
     ReadPiece read_piece =
-        {};  // for executors that fetch checkpoints of others; by several threads
+        {};  // for executors that fetch others' checkpoints; called by several threads
   };
   struct LogSlice {
     std::string data;
     uint64_t offset = 0;
     uint64_t file_bytes = 0;
-    uint64_t gap_begin = 0;  // as of v1::LogChunk
+    uint64_t gap_begin = 0;  // see v1::LogChunk
     uint64_t gap_end = 0;
   };
 
@@ -60,31 +61,33 @@ class ExecutorService final : public v1::Executors::CallbackService,
   ExecutorService(Conductor& conductor, Options options);
 
   bool Connected(const std::string& executor) const;
-  Reach ReachOf(const std::string& executor) const;  // as Sessions has it, as is the next
+  Reach ReachOf(const std::string& executor) const;  // see Sessions, like the next method
   std::optional<Sessions::Pulse> PulseOf(const std::string& executor) const;
 
-  // Part of a rank's log, from the executor that holds it; waits for the answer. Errors are those
-  // of Requests, as with the next.
+  // Reads a part of a rank's log from the executor that holds it. Blocks until the answer arrives.
+  // Errors: those of Requests.
   Result<LogSlice> ReadLog(const std::string& executor, const AttemptId& attempt, int rank,
                            int64_t offset, uint32_t limit_bytes);
 
-  // A part of one of a checkpoint's files.
-  struct PieceOf {
+  // A part of a file of a checkpoint.
+  struct PieceRequest {
     TrialId trial;
-    std::string folder;  // among the trial's checkpoints
+    std::string folder;  // in the folder of the trial's checkpoints
     std::string file;
     uint64_t offset = 0;
     uint32_t limit_bytes = 0;
   };
-  // From the executor that has it; waits for the answer.
-  Result<v1::CheckpointPiece> ReadCheckpoint(const std::string& executor, const PieceOf& wanted);
+  // Reads it from an executor that has it. Blocks until the answer arrives. Errors: those of
+  // Requests.
+  Result<v1::CheckpointPiece> ReadCheckpoint(const std::string& executor,
+                                             const PieceRequest& wanted);
 
-  // `authenticated` is called with the peer of each call that shows the right token. It returns
-  // false if the call is to be refused because there are too many connections. Null: no call is.
+  // Sets a function that is called with the peer of each call with a valid token. It returns false
+  // if the call must be refused because there are too many connections. Null: no call is refused.
   using Authenticated = std::function<bool(const std::string& peer)>;
   void SetAuthenticated(Authenticated authenticated);
 
-  // Declares lost every executor whose lease has run out. To be called a few times a lease.
+  // Declares every executor lost whose lease has run out. Call it a few times per lease.
   void CheckLeases();
 
   void OnStarted(const Brain& brain) override;
@@ -99,44 +102,44 @@ class ExecutorService final : public v1::Executors::CallbackService,
                                   const v1::FetchRequest* request,
                                   v1::CheckpointPiece* piece) override;
 
-  // Ends what waits for checkpoints; nothing is fetched from then on.
+  // Stops reading checkpoints for executors; waiting requests end without an answer.
   void StopFetching() { fetching_.Stop(); }
 
  private:
   friend class ExecutorStream;
 
-  // Called by streams.
+  // The streams call these three.
   SessionId OnOpened(ExecutorLink& link);
-  // Moves the facts out of `message`. `peer` is the name that gRPC gives the other end.
+  // Moves the facts out of `message`. `peer` is gRPC's name of the other end.
   void OnMessage(SessionId id, const std::string& peer, v1::FromExecutor& message);
   void OnClosed(SessionId id);
 
-  // The refusal of a call with this token; OK: the call may continue.
+  // Returns the refusal of a call with this token, or OK if the call may continue.
   grpc::Status Authenticate(const std::string& token, const std::string& peer) const;
 
-  // Whether it is connected, and now has the message to send.
+  // Queues a message for an executor. Returns false if it is not connected.
   bool Send(const std::string& executor, v1::ToExecutor message);
 
-  // The conductor's, with answers that come under this object's lock.
+  // These call the conductor. Its callbacks run under this object's lock.
   void Submit(Command command, Done done) override;
   void Record(std::vector<Command> facts, Stored stored) override;
   void RecordEnds(std::vector<Command> facts) override;
-  void Post(Look look) override;
-  void Nudge() override { conductor_.Nudge(); }
+  void Post(StateReader look) override;
+  void CheckForStarts() override { conductor_.CheckForStarts(); }
 
   Conductor& conductor_;
   const std::function<bool(const std::string& token)> may_join_;
   const std::function<void(std::string& text)> mask_;
   const ReadPiece read_piece_;
-  Requests<v1::LogChunk> logs_{kLogPatience};
-  Requests<v1::CheckpointPiece> pieces_{kPiecePatience};
+  Requests<v1::LogChunk> logs_{kLogWaitLimits};
+  Requests<v1::CheckpointPiece> pieces_{kPieceWaitLimits};
   ThreadPool fetching_;
-  std::atomic<int> fetches_ = 0;  // that wait
+  std::atomic<int> fetches_ = 0;  // requests that wait for a thread
 
   mutable std::mutex authenticated_mutex_;
   Authenticated authenticated_;
 
-  // Recursive, because a conductor that stops answers in the midst of what it is asked.
+  // Recursive, because a stopping conductor calls back from within the call.
   mutable std::recursive_mutex mutex_;
   Sessions sessions_;
 };

@@ -62,7 +62,7 @@ void ExecutorStream::OnWriteDone(bool ok) {
   WriteNext();
 }
 
-void ExecutorStream::ReadOn() {
+void ExecutorStream::ReadNext() {
   std::lock_guard lock(mutex_);
   if (!closing_) StartRead(&incoming_);
 }

@@ -11,20 +11,20 @@ namespace attune::server {
 
 class ExecutorService;
 
-// One connection of an executor: reads what comes when it is told to, writes what is sent, in order
-// and without blocking. Owned by gRPC: it deletes itself once that is done with it.
+// One connection of an executor. Reads one message at a time when told to. Writes messages in order
+// without blocking. gRPC owns it, and it deletes itself when gRPC is done with it.
 class ExecutorStream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>,
                              public ExecutorLink {
  public:
-  // `peer` is the name that gRPC gives the other end.
+  // `peer` is gRPC's name of the other end.
   ExecutorStream(ExecutorService& service, std::string peer);
 
-  // Dropped once the stream is closing. Desired state and acknowledgements that wait to be written
-  // give way to newer ones, so that an executor that reads slowly gets the newest and holds up no
+  // Queues a message; drops it if the stream is closing. A newer desired state or acknowledgement
+  // replaces an older one that still waits. So a slow executor gets the newest one and uses little
   // memory.
   void Send(v1::ToExecutor message) override;
   void Close() override;
-  void ReadOn() override;
+  void ReadNext() override;
 
  private:
   void OnReadDone(bool ok) override;
@@ -42,7 +42,7 @@ class ExecutorStream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1
 
   std::mutex mutex_;
   std::deque<v1::ToExecutor> outbox_;
-  v1::ToExecutor outgoing_;  // being written while writing_
+  v1::ToExecutor outgoing_;  // being written while writing_ is true
   bool writing_ = false;
   bool closing_ = false;
   bool finished_ = false;

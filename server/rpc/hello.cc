@@ -21,7 +21,7 @@ std::string OtherFormat(const v1::Hello& hello) {
          std::to_string(kFormat) + ": install the same version on both";
 }
 
-// As long as it likes where it says so, or has years.
+// The time that the executor has left; 0, which means unlimited, if it gives none or years.
 Seconds TimeLeft(const v1::Hello& hello) {
   constexpr int64_t kYearsMs = int64_t{10} * 365 * 24 * 3600 * 1000;
   const int64_t left = hello.time_left_ms();
@@ -37,7 +37,7 @@ v1::Refusal MakeRefusal(v1::Refusal::Code code, const std::string& message) {
   return refusal;
 }
 
-std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, bool may_join) {
+std::optional<v1::Refusal> CheckHello(const v1::Hello& hello, bool may_join) {
   if (!may_join)
     return MakeRefusal(v1::Refusal::BAD_TOKEN,
                        "the token does not allow to join this server: give its DATA-DIR/join with "
@@ -47,12 +47,12 @@ std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, bool may_join) {
                        "the executor's first message has " + std::to_string(hello.ByteSizeLong()) +
                            " bytes; at most " + std::to_string(kHelloBytesMax) + " are allowed");
   if (hello.format() != kFormat) return MakeRefusal(v1::Refusal::VERSION, OtherFormat(hello));
-  if (const Status sound = CheckJoin(JoinOf(hello)); !sound.ok())
-    return MakeRefusal(v1::Refusal::BAD_HELLO, sound.error().message);
+  if (const Status checked = CheckJoin(ToJoinCommand(hello)); !checked.ok())
+    return MakeRefusal(v1::Refusal::BAD_HELLO, checked.error().message);
   return std::nullopt;
 }
 
-JoinExecutor JoinOf(const v1::Hello& hello) {
+JoinExecutor ToJoinCommand(const v1::Hello& hello) {
   return {.name = hello.name(),
           .instance = hello.instance(),
           .address = hello.address(),
@@ -76,7 +76,7 @@ std::vector<SweepFiles> LostSweeps(const State& state, const v1::Hello& hello) {
   return lost;
 }
 
-void SetSpeaker(const v1::Hello& hello, Command& command) {
+void SetSender(const v1::Hello& hello, Command& command) {
   if (auto* record = std::get_if<RecordFact>(&command)) record->executor = hello.name();
   if (auto* removal = std::get_if<RecordRemoval>(&command)) removal->executor = hello.name();
   if (auto* removal = std::get_if<RecordSweepRemoval>(&command)) {

@@ -16,26 +16,28 @@
 
 namespace attune::server {
 
-// So many may wait at once, each of whom holds a thread, and for so long.
-struct Patience {
+// How many requests may wait at once, each on a thread, and for how long.
+struct WaitLimits {
   size_t requests_max = 0;
   std::chrono::seconds longest;
-  const char* readers;  // who waits, for people: "readers of logs"
+  const char* readers;  // names the waiting clients in messages: "readers of logs"
 };
 
-inline constexpr Patience kLogPatience{64, std::chrono::seconds(5), "readers of logs"};
-// The answer of each has in memory as much as a piece has.
-inline constexpr Patience kPiecePatience{16, std::chrono::seconds(25), "readers of checkpoints"};
+inline constexpr WaitLimits kLogWaitLimits{64, std::chrono::seconds(5), "readers of logs"};
+// Each waiting request may hold a whole piece in memory.
+inline constexpr WaitLimits kPieceWaitLimits{16, std::chrono::seconds(25),
+                                             "readers of checkpoints"};
 
-// What executors were asked for and have not brought yet. `Answer`: a message with the number of
-// its request, and with an error where the executor cannot bring it. Any thread.
+// The open requests to executors. `Answer` is a message with the number of its request and, if the
+// executor cannot answer, an error. Any thread.
 template <class Answer>
 class Requests {
  public:
-  explicit Requests(const Patience& patience) : patience_(patience) {}
+  explicit Requests(const WaitLimits& patience) : limits_(patience) {}
 
-  // Calls `ask` with a new number, and waits for that answer. kUnavailable: `ask` says false, the
-  // executor goes away, it takes too long, or too many wait already. kNotFound: it has an error.
+  // Calls `ask`, which sends the request, with a new number. Waits for the answer with this number.
+  // kUnavailable: `ask` returns false, the executor disconnects, the time is over, or too many
+  // requests wait already. kNotFound: the answer has an error.
   Result<Answer> Await(const std::string& executor,
                        const std::function<bool(uint64_t request)>& ask) {
     const auto unavailable = [](std::string message) {
@@ -44,9 +46,9 @@ class Requests {
     uint64_t request = 0;
     {
       const std::lock_guard lock(mutex_);
-      if (waiting_.size() >= patience_.requests_max)
-        return unavailable(std::to_string(patience_.requests_max) + " " + patience_.readers +
-                           " wait for their executors already: try again in a moment");
+      if (waiting_.size() >= limits_.requests_max)
+        return unavailable(std::to_string(limits_.requests_max) + " " + limits_.readers +
+                           " are waiting for executors already: try again in a moment");
       request = ++last_;
       waiting_[request].executor = executor;
     }
@@ -54,26 +56,27 @@ class Requests {
     std::unique_lock lock(mutex_);
     Waiting& waiting = waiting_.at(request);
     if (asked)
-      changed_.wait_for(lock, patience_.longest, [&] { return waiting.answer || waiting.gone; });
-    Waiting came = std::move(waiting);
+      changed_.wait_for(lock, limits_.longest, [&] { return waiting.answer || waiting.gone; });
+    Waiting result = std::move(waiting);
     waiting_.erase(request);
     lock.unlock();
     if (!asked)
       return unavailable(
           "executor " + executor +
-          ", which has it, is not connected: start it again on the same data folder");
-    if (came.gone) return unavailable("executor " + executor + " has gone before it answered");
-    if (!came.answer)
+          ", which has the data, is not connected: start it again on the same data folder");
+    if (result.gone)
+      return unavailable("executor " + executor + " disconnected before it answered: try again");
+    if (!result.answer)
       return unavailable("executor " + executor + " did not answer within " +
-                         std::to_string(patience_.longest.count()) + " s");
-    if (!came.answer->error().empty())
+                         std::to_string(limits_.longest.count()) + " s");
+    if (!result.answer->error().empty())
       return Error{ErrorCode::kNotFound, "executor " + executor + ": " +
-                                             CutEnd(came.answer->error(), kErrorTextBytesMax)};
-    return *std::move(came.answer);
+                                             CutEnd(result.answer->error(), kErrorTextBytesMax)};
+    return *std::move(result.answer);
   }
 
-  // One that nobody waits for is dropped, and one of another executor than was asked: `executor`,
-  // where that is known.
+  // Delivers an answer. Drops it if nobody waits for it, or if it comes from another executor than
+  // the request was sent to. An empty `executor` means that the sender is unknown.
   void OnAnswer(const Answer& answer, const std::string& executor = "") {
     const std::lock_guard lock(mutex_);
     const auto found = waiting_.find(answer.request());
@@ -83,7 +86,7 @@ class Requests {
     changed_.notify_all();
   }
 
-  // Its stream is closed.
+  // Ends the requests to an executor whose stream has closed.
   void OnGone(const std::string& executor) {
     const std::lock_guard lock(mutex_);
     for (auto& [request, waiting] : waiting_) waiting.gone |= waiting.executor == executor;
@@ -97,7 +100,7 @@ class Requests {
     bool gone = false;
   };
 
-  const Patience patience_;
+  const WaitLimits limits_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<uint64_t, Waiting> waiting_;  // under mutex_

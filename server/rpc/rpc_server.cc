@@ -18,7 +18,7 @@ constexpr int kStreamsPerConnection = 16;
 constexpr size_t kBytesOfAllConnections = 512 << 20;
 constexpr std::chrono::seconds kShutdownPatience{2};
 constexpr int kChecksPerLease = 4;
-constexpr std::chrono::milliseconds kCheckEvery{250};  // at the latest
+constexpr std::chrono::milliseconds kCheckEvery{250};  // upper limit of the interval
 
 std::shared_ptr<grpc::ServerCredentials> Credentials(const std::optional<tls::Identity>& identity) {
   if (!identity) return grpc::InsecureServerCredentials();
@@ -38,10 +38,10 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(ExecutorService& service,
     auto listening = ListenTcp(options.host, options.port, "--rpc-port");
     if (!listening.ok()) return listening.error();
     listener = *std::move(listening);
-    // Executors get tokens and secrets.
+    // The connections carry tokens and secrets.
     if (!listener.is_loopback && !options.identity)
-      return Error{ErrorCode::kInvalid, "other machines reach the executors' port at " +
-                                            options.host + ", so executors must speak TLS there"};
+      return Error{ErrorCode::kInvalid, "other machines can reach the executors' port at " +
+                                            options.host + ", so executors must use TLS there"};
     to_grpc = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         Credentials(options.identity));

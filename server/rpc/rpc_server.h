@@ -20,24 +20,24 @@ class Server;
 
 namespace attune::server {
 
-// The gRPC server of the executors' service, and the watch over their leases.
+// The gRPC server of the executors' service. It also checks their leases.
 class RpcServer {
  public:
   struct Options {
     bool listen = true;  // for executors of other processes
     std::string host;
-    int port = 0;                           // 0: any free one
-    std::optional<tls::Identity> identity;  // absent: no TLS
+    int port = 0;                           // 0: any free port
+    std::optional<tls::Identity> identity;  // nullopt: no TLS
     std::chrono::milliseconds lease_ttl;
     ConnectionLimits connections;
   };
 
-  // Returns the errors of ListenTcp, and kInvalid for an address that other machines reach without
-  // an identity. The service outlives the server.
+  // Errors: those of ListenTcp, and kInvalid if other machines can reach the address and there is
+  // no identity. The service outlives the server.
   static Result<std::unique_ptr<RpcServer>> Start(ExecutorService& service, const Options& options);
   ~RpcServer();
 
-  int port() const { return port_; }  // 0 when it does not listen
+  int port() const { return port_; }  // 0 if it does not listen
   std::shared_ptr<grpc::Channel> LocalChannel();
 
  private:
@@ -47,7 +47,7 @@ class RpcServer {
 
   ExecutorService& service_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<Acceptor> acceptor_;  // null when it does not listen
+  std::unique_ptr<Acceptor> acceptor_;  // null if it does not listen
   int port_ = 0;
   std::mutex mutex_;
   std::condition_variable stop_;

@@ -25,14 +25,14 @@ Sessions::Session* Sessions::Find(SessionId id) {
   return found == sessions_.end() || found->second.closing ? nullptr : &found->second;
 }
 
-Sessions::Session* Sessions::Speaker(SessionId id) {
+Sessions::Session* Sessions::FindGreeted(SessionId id) {
   Session* session = Find(id);
-  if (session == nullptr || session->stage != Stage::kSilent) return session;
+  if (session == nullptr || session->stage != Stage::kBeforeHello) return session;
   Close(*session);
   return nullptr;
 }
 
-// ---- a connection's beginning and end -------------------------------------------------------
+// ---- Begin and end of a connection ----------------------------------------------------------
 
 SessionId Sessions::OnOpened(ExecutorLink& link, Time now) {
   const SessionId id = ++last_session_;
@@ -45,33 +45,34 @@ void Sessions::OnHello(SessionId id, const v1::Hello& hello, Time now) {
   now_ = now;
   Session* session = Find(id);
   if (session == nullptr) return;
-  if (session->stage != Stage::kSilent) return ReadOnOrHold(id, *session);
-  if (const auto fault = Fault(hello)) return Refuse(*session, fault->code(), fault->message());
+  if (session->stage != Stage::kBeforeHello) return ReadNextOrHold(id, *session);
+  if (const auto fault = FindFault(hello)) return Refuse(*session, fault->code(), fault->message());
   session->hello = hello;
-  Hear(*session, now);
+  NoteMessage(*session, now);
   Executor& executor = executors_[hello.name()];
   executor.started_us = std::max(executor.started_us, hello.started_us());
-  ReadOnOrHold(id, *session);
+  ReadNextOrHold(id, *session);
   if (started_ && !awaits_identity_) return Join(id);
   session->stage = Stage::kWaiting;
   TakeOver(id);
 }
 
-void Sessions::OnTooMany(SessionId id) {
+void Sessions::OnTooManyConnections(SessionId id) {
   if (Session* session = Find(id))
     Refuse(*session, v1::Refusal::BUSY,
            "the server has as many connections of executors as it may keep open: try again later, "
            "or raise the limit of open files (ulimit -n) of the server");
 }
 
-std::optional<v1::Refusal> Sessions::Fault(const v1::Hello& hello) const {
-  if (auto fault = FaultOf(hello, options_.may_join(hello.token()))) return fault;
-  // Only while the successor is about: a clock that was set back must not lock an executor out.
+std::optional<v1::Refusal> Sessions::FindFault(const v1::Hello& hello) const {
+  if (auto fault = CheckHello(hello, options_.may_join(hello.token()))) return fault;
+  // Checks only while the later process is heard from: a clock that was set back must not lock an
+  // executor out for ever.
   const auto known = executors_.find(hello.name());
   if (known != executors_.end() && hello.started_us() > 0 &&
-      hello.started_us() < known->second.started_us && !Silent(known->second))
+      hello.started_us() < known->second.started_us && !IsSilent(known->second))
     return MakeRefusal(v1::Refusal::SUPERSEDED,
-                       "a process that began later is executor " + hello.name());
+                       "a process that started later is already executor " + hello.name());
   return std::nullopt;
 }
 
@@ -80,19 +81,21 @@ void Sessions::Join(SessionId id) {
   session.stage = Stage::kJoining;
   const v1::Hello& hello = session.hello;
   if (identifying_)
-    return Refuse(session, v1::Refusal::BUSY, "the log is about to get another identity");
-  if (std::string reason = WhyLogIsBehind(hello); !reason.empty())
+    return Refuse(session, v1::Refusal::BUSY,
+                  "the log is about to get another identity: try again in a moment");
+  if (std::string reason = FindMissingEvents(hello); !reason.empty())
     return IdentifyLog(id, std::move(reason));
   const Executor& executor = executors_[hello.name()];
   if (!executor.lost && !executor.losing && executor.instance == hello.instance())
     return OnJoined(id, std::span<const Event>());
-  submissions_.Submit(JoinOf(hello), [this, id](const auto& joined) { OnJoined(id, joined); });
+  submissions_.Submit(ToJoinCommand(hello),
+                      [this, id](const auto& joined) { OnJoined(id, joined); });
 }
 
 void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& joined) {
   if (joined.ok()) {
     for (const Event& event : *joined) {
-      if (const auto* fact = std::get_if<ExecutorJoined>(&event.fact)) Learn(*fact);
+      if (const auto* fact = std::get_if<ExecutorJoined>(&event.fact)) Apply(*fact);
     }
   }
   Session* session = Find(id);
@@ -102,8 +105,8 @@ void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& join
   session->incarnation = executors_[session->hello.name()].incarnation;
   TakeOver(id);
   logging::Debug("executor {} joined", session->hello.name());
-  if (session->problem) TellHealth(id, *session);
-  TellLeave(id, *session);
+  if (session->problem) SubmitHealth(id, *session);
+  SubmitLeave(id, *session);
   submissions_.Post([this, id](const Brain& brain) {
     Session* present = Find(id);
     if (present == nullptr) return;
@@ -112,7 +115,7 @@ void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& join
     if (is_new_to_it && brain.state().parts.size() > 1) SendInventory(*present, brain);
     SendDesired(*present, brain);
   });
-  submissions_.Nudge();
+  submissions_.CheckForStarts();
   Settle();
 }
 
@@ -120,10 +123,10 @@ void Sessions::TakeOver(SessionId id) {
   Session& session = sessions_.at(id);
   Welcome(session);
   Executor& executor = executors_[session.hello.name()];
-  Session* earlier = Find(std::exchange(executor.session, id));
-  if (earlier == nullptr || earlier == &session) return;
-  if (earlier->hello.instance() == session.hello.instance()) return Close(*earlier);
-  Refuse(*earlier, v1::Refusal::SUPERSEDED,
+  Session* previous = Find(std::exchange(executor.session, id));
+  if (previous == nullptr || previous == &session) return;
+  if (previous->hello.instance() == session.hello.instance()) return Close(*previous);
+  Refuse(*previous, v1::Refusal::SUPERSEDED,
          "another process has joined as executor " + session.hello.name());
 }
 
@@ -144,7 +147,7 @@ void Sessions::Refuse(Session& session, v1::Refusal::Code code, const std::strin
   Close(session);
 }
 
-// Nothing of it counts any more; who has been its executor's connection is that no longer.
+// Further messages from this session are ignored; it is no longer its executor's connection.
 void Sessions::Close(Session& session) {
   session.closing = true;
   session.link->Close();
@@ -166,28 +169,29 @@ std::string Sessions::OnClosed(SessionId id) {
   return left;
 }
 
-// ---- what executors say ---------------------------------------------------------------------
+// ---- Messages of executors ------------------------------------------------------------------
 
 void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
-  Session* session = Speaker(id);
+  Session* session = FindGreeted(id);
   if (session == nullptr) return;
-  Hear(*session, now);
-  for (Command& command : batch.commands) SetSpeaker(session->hello, command);
-  if (!started_) session->deaf = true;
-  // What comes after a gap must not be acknowledged.
-  if (session->deaf) {
+  NoteMessage(*session, now);
+  for (Command& command : batch.commands) SetSender(session->hello, command);
+  if (!started_) session->dropped_facts = true;
+  // Facts that follow dropped ones must not be acknowledged.
+  if (session->dropped_facts) {
     if (started_) RecordEnds(std::move(batch.commands));
-    return ReadOnOrHold(id, *session);
+    return ReadNextOrHold(id, *session);
   }
   session->pending += batch.bytes;
   pending_ += batch.bytes;
   session->waiting.push_back(std::move(batch));
-  ReadOnOrHold(id, *session);
+  ReadNextOrHold(id, *session);
   if (!session->storing && !session->waiting.empty()) Store(id, *session);
 }
 
-// One batch of a session at a time: were one refused and a later one taken, what the first one said
-// would be out of date when it is said again. REQUIRES: something waits.
+// Stores one batch of a session at a time. If a batch were refused and a later one stored, the
+// facts of the refused batch would be out of date when they are sent again. REQUIRES: a batch
+// waits.
 void Sessions::Store(SessionId id, Session& session) {
   FactBatch batch = std::move(session.waiting.front());
   session.waiting.pop_front();
@@ -213,7 +217,7 @@ void Sessions::OnStored(SessionId id, uint64_t last, size_t bytes, const Status&
   session.storing = false;
   Release(session, bytes);
   if (!stored.ok()) {
-    session.deaf = true;
+    session.dropped_facts = true;
     for (const FactBatch& dropped : std::exchange(session.waiting, {}))
       Release(session, dropped.bytes);
   } else if (!session.closing) {
@@ -222,12 +226,12 @@ void Sessions::OnStored(SessionId id, uint64_t last, size_t bytes, const Status&
     if (!session.waiting.empty()) Store(id, session);
   }
   for (const SessionId held : std::set(held_)) {
-    if (Session* next = Find(held)) ReadOnOrHold(held, *next);
+    if (Session* next = Find(held)) ReadNextOrHold(held, *next);
   }
 }
 
-// Ends of gangs that were killed free their slots also while the disk is full. The other facts are
-// asked for again.
+// The ends of killed gangs free their slots even while the disk is full. The executor must send the
+// other facts again.
 void Sessions::RecordEnds(std::vector<Command> facts) {
   std::erase_if(facts, [](const Command& command) {
     const auto* fact = std::get_if<RecordFact>(&command);
@@ -242,33 +246,33 @@ void Sessions::Release(Session& session, size_t bytes) {
 }
 
 void Sessions::OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now) {
-  Session* session = Speaker(id);
+  Session* session = FindGreeted(id);
   if (session == nullptr) return;
-  Hear(*session, now);
+  NoteMessage(*session, now);
   executors_[session->hello.name()].pulse = {
       .disk_free_bytes = static_cast<int64_t>(heartbeat.disk_free_bytes()),
       .memory_free_bytes = static_cast<int64_t>(heartbeat.memory_free_bytes())};
   Acknowledge(*session, heartbeat.time_us());
-  ReadOnOrHold(id, *session);
+  ReadNextOrHold(id, *session);
 }
 
 void Sessions::OnGoodbye(SessionId id, const v1::Goodbye& goodbye) {
-  Session* session = Speaker(id);
+  Session* session = FindGreeted(id);
   if (session == nullptr) return;
   session->leaving = true;
   if (goodbye.saves()) session->saves = true;
-  if (session->stage == Stage::kJoined) TellLeave(id, *session);
+  if (session->stage == Stage::kJoined) SubmitLeave(id, *session);
   if (goodbye.stays()) {
     session->stays = true;
     submissions_.Post([this, id](const Brain& brain) {
       if (Session* staying = Find(id)) ReleaseIfUnneeded(*staying, brain);
     });
   }
-  ReadOnOrHold(id, *session);
+  ReadNextOrHold(id, *session);
 }
 
-// Where the store refuses it, it is told again once it can write.
-void Sessions::TellLeave(SessionId id, Session& session) {
+// If the store refuses the command, OnState submits it again once the store can write.
+void Sessions::SubmitLeave(SessionId id, Session& session) {
   if (!std::exchange(session.saves, false)) return;
   submissions_.Submit(LeaveExecutor{session.hello.name(), session.incarnation},
                       [this, id](const auto& told) {
@@ -278,19 +282,20 @@ void Sessions::TellLeave(SessionId id, Session& session) {
 }
 
 void Sessions::OnHealth(SessionId id, const v1::Health& health) {
-  Session* session = Speaker(id);
+  Session* session = FindGreeted(id);
   if (session == nullptr) return;
   session->problem = CutEnd(health.problem(), kProblemBytesMax);
-  if (session->stage == Stage::kJoined) TellHealth(id, *session);
-  ReadOnOrHold(id, *session);
+  if (session->stage == Stage::kJoined) SubmitHealth(id, *session);
+  ReadNextOrHold(id, *session);
 }
 
-// Where the store refuses it, it is asked for again with what facts were dropped.
-void Sessions::TellHealth(SessionId id, const Session& session) {
+// If the store refuses the command, the executor must reconnect and send its health again with the
+// dropped facts.
+void Sessions::SubmitHealth(SessionId id, const Session& session) {
   submissions_.Submit(ReportHealth{session.hello.name(), session.incarnation, *session.problem},
                       [this, id](const auto& said) {
                         Session* teller = said.ok() ? nullptr : Find(id);
-                        if (teller != nullptr) teller->deaf = true;
+                        if (teller != nullptr) teller->dropped_facts = true;
                       });
 }
 
@@ -302,20 +307,20 @@ void Sessions::ReleaseIfUnneeded(Session& session, const Brain& brain) {
   session.link->Send(std::move(message));
 }
 
-std::string Sessions::OnOther(SessionId id) {
-  Session* session = Speaker(id);
+std::string Sessions::OnOtherMessage(SessionId id) {
+  Session* session = FindGreeted(id);
   if (session == nullptr) return "";
   const std::string executor = session->hello.name();
-  ReadOnOrHold(id, *session);
+  ReadNextOrHold(id, *session);
   return executor;
 }
 
-void Sessions::Hear(const Session& session, Time now) {
+void Sessions::NoteMessage(const Session& session, Time now) {
   now_ = now;
   executors_[session.hello.name()].heard = now;
 }
 
-bool Sessions::Silent(const Executor& executor) const {
+bool Sessions::IsSilent(const Executor& executor) const {
   return now_.us - executor.heard.us > options_.patience_us;
 }
 
@@ -331,16 +336,16 @@ bool Sessions::MayRead(const Session& session) const {
          (session.pending < kSessionBytesMax && pending_ < kSessionsBytesMax);
 }
 
-void Sessions::ReadOnOrHold(SessionId id, Session& session) {
+void Sessions::ReadNextOrHold(SessionId id, Session& session) {
   if (!MayRead(session)) {
     held_.insert(id);
     return;
   }
   held_.erase(id);
-  session.link->ReadOn();
+  session.link->ReadNext();
 }
 
-// ---- what became durable --------------------------------------------------------------------
+// ---- Durable events -------------------------------------------------------------------------
 
 void Sessions::OnStarted(const Brain& brain, Time now) {
   now_ = now;
@@ -355,13 +360,14 @@ void Sessions::OnStarted(const Brain& brain, Time now) {
   identity_ = IdentityOf(brain.state());
   last_sweep_ = brain.state().last_sweep;
   start_seq_ = brain.state().last_seq;
-  touched_.Load(brain.state());
+  affected_.Load(brain.state());
   started_ = true;
   settle_by_ = Time{now.us + options_.patience_us};
   restored_ = WasRestored(brain.state(), now);
   awaits_identity_ = options_.awaits_identity();
   if (!awaits_identity_) JoinWaiting();
-  CloseDeaf("the server has read its log: connect again, and send what it has not acknowledged");
+  CloseAfterDroppedFacts(
+      "the server has read its log: connect again and send all unacknowledged facts");
   Settle();
 }
 
@@ -377,27 +383,28 @@ void Sessions::OnState(const Status& writable) {
   const bool refused = std::exchange(refused_, !writable.ok());
   if (!started_ || !refused || refused_) return;
   for (auto& [id, session] : sessions_) {
-    if (session.stage == Stage::kJoined && !session.closing) TellLeave(id, session);
+    if (session.stage == Stage::kJoined && !session.closing) SubmitLeave(id, session);
   }
-  CloseDeaf("the server can write again: connect again, and send what it has not acknowledged");
+  CloseAfterDroppedFacts(
+      "the server can write again: connect again and send all unacknowledged facts");
 }
 
-void Sessions::CloseDeaf(const std::string& why) {
+void Sessions::CloseAfterDroppedFacts(const std::string& why) {
   for (auto& [id, session] : sessions_) {
-    if (session.deaf && !session.closing) Refuse(session, v1::Refusal::BUSY, why);
+    if (session.dropped_facts && !session.closing) Refuse(session, v1::Refusal::BUSY, why);
   }
 }
 
-void Sessions::Learn(const ExecutorJoined& joined) {
-  const bool unheard = !executors_.contains(joined.name);
+void Sessions::Apply(const ExecutorJoined& joined) {
+  const bool is_new = !executors_.contains(joined.name);
   Executor& executor = executors_[joined.name];
-  if (unheard) executor.heard = now_;
+  if (is_new) executor.heard = now_;
   executor.instance = joined.instance;
   executor.incarnation = joined.incarnation;
   executor.lost = executor.losing = false;
 }
 
-void Sessions::Learn(const ExecutorLost& lost) {
+void Sessions::Apply(const ExecutorLost& lost) {
   const auto found = executors_.find(lost.name);
   if (found == executors_.end() || found->second.incarnation != lost.incarnation) return;
   Executor& executor = found->second;
@@ -405,14 +412,15 @@ void Sessions::Learn(const ExecutorLost& lost) {
   executor.losing = false;
   Session* session = Find(executor.session);
   if (session != nullptr && session->stage == Stage::kJoined)
-    Refuse(*session, v1::Refusal::BUSY, "the executor was given up: it has to join again");
+    Refuse(*session, v1::Refusal::BUSY,
+           "the server has declared the executor lost: it has to join again");
 }
 
 void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
   for (const Event& event : events) {
-    if (const auto* identified = std::get_if<LogIdentified>(&event.fact)) Learn(*identified);
-    if (const auto* joined = std::get_if<ExecutorJoined>(&event.fact)) Learn(*joined);
-    if (const auto* lost = std::get_if<ExecutorLost>(&event.fact)) Learn(*lost);
+    if (const auto* identified = std::get_if<LogIdentified>(&event.fact)) Apply(*identified);
+    if (const auto* joined = std::get_if<ExecutorJoined>(&event.fact)) Apply(*joined);
+    if (const auto* lost = std::get_if<ExecutorLost>(&event.fact)) Apply(*lost);
     if (const auto* forgotten = std::get_if<ExecutorForgotten>(&event.fact)) {
       const auto found = executors_.find(forgotten->name);
       if (found != executors_.end() && found->second.session == 0) executors_.erase(found);
@@ -423,14 +431,14 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
     const auto* identified = std::get_if<LogIdentified>(&event.fact);
     return identified != nullptr && !identified->reason.empty();
   });
-  const Touched::Executors touched = touched_.By(events);
+  const AffectedExecutors::Executors affected = affected_.Find(events);
   for (auto& [id, session] : sessions_) {
-    const bool concerned = touched.all || (touched.removals && session.removals);
+    const bool concerned = affected.all || (affected.removals && session.removals);
     if (!concerned || session.revision == 0 || session.closing) continue;
     if (is_restored) SendInventory(session, brain);
     SendDesired(session, brain);
   }
-  for (const std::string& name : touched.names) {
+  for (const std::string& name : affected.names) {
     const auto executor = executors_.find(name);
     if (executor == executors_.end()) continue;
     Session* session = Find(executor->second.session);

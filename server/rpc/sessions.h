@@ -15,151 +15,158 @@
 #include "core/brain/brain.h"
 #include "server/conductor/queue.h"
 #include "server/conductor/submissions.h"
+#include "server/rpc/affected_executors.h"
 #include "server/rpc/convert.h"
-#include "server/rpc/touched.h"
 
 namespace attune::server {
 
-// One connection of an executor, as the sessions see it.
+// The sessions' view of one connection of an executor.
 class ExecutorLink {
  public:
   virtual ~ExecutorLink() = default;
-  virtual void Send(v1::ToExecutor message) = 0;  // after all that was sent before
-  virtual void Close() = 0;                       // after what was sent
-  virtual void ReadOn() = 0;                      // its next message may come
+  virtual void Send(v1::ToExecutor message) = 0;  // after all earlier messages
+  virtual void Close() = 0;                       // after all earlier messages
+  virtual void ReadNext() = 0;                    // reads the next message
 };
 
 using SessionId = uint64_t;
 
-// So much of what executors said may wait for the disk: of one of them, and of all. Beyond that
-// they are not read on, and gRPC's flow control slows them down; one message of each is always
-// taken.
+// The memory limits for facts that wait for the disk, of one executor and of all. Beyond a limit
+// the server stops reading, and gRPC's flow control slows the executor down. One message of each
+// executor is always accepted.
 inline constexpr size_t kSessionBytesMax = 48 << 20;
 inline constexpr size_t kSessionsBytesMax = 96 << 20;
 
-// What the server knows of executors' connections, without threads, sockets or a clock: facts
-// become commands, what became durable becomes desired state and acknowledgements.
+// Manages the state of executors' connections, without threads, sockets or a clock. Facts become
+// commands. Durable events become desired state and acknowledgements.
 //
-// Leases are no matter of the log. An executor that the log knows, and does not call lost, is
-// welcomed and its heartbeats are answered whatever the store says; so is any other while the log
-// is still being read, when nothing is given away. Facts that cannot be stored are dropped, and
-// asked for again by closing the stream once they can be. Only the joining of an unknown one needs
-// the store. While the store refuses, no gang is placed.
+// Leases do not depend on the log:
+// - An executor that the log knows as not lost is welcomed, and its heartbeats are answered, even
+// if the store refuses writes. While the log is still being read, every executor is welcomed, but
+// no gang is placed.
+// - Facts that cannot be stored are dropped. Once they can be stored, the stream is closed, and the
+// executor sends them again.
+// - Only an unknown executor needs the store to join.
+// - While the store refuses writes, no gang is placed.
 //
-// An executor may have seen events that the log lacks, because a backup was restored. Then the log
+// An executor may have seen events that the log lacks, because a backup was restored. The log then
 // gets another identity before the executor joins.
 //
-// An executor is lost when nothing was heard from it for longer than its lease, with a margin, so
-// that it has torn its gangs down before they are given away. One that is called lost is not left
-// connected: it has to join again.
+// An executor is lost if it was silent for longer than its lease plus a margin. By then it has
+// killed its gangs, so they can be placed elsewhere. The connection of a lost executor is closed:
+// it has to join again.
 //
-// Callbacks to Submissions are made one at a time with the calls of this object; one may come out
-// of the call that it was given to.
+// The owner serialises the callbacks of Submissions with the calls of this object. A callback may
+// run within the call that passed it.
 class Sessions {
  public:
   struct Options {
-    // Whether a token allows to join as an executor.
+    // Whether a token allows its owner to join as an executor.
     std::function<bool(const std::string& token)> may_join;
-    std::function<LogIdentity()> new_identity = {};  // random, for a log that lacks events
-    // Whether the log, which is new or a restored backup, has no identity yet (LogKeeper).
-    // OnStarted asks it.
+    // a random identity, for a log that lacks events
+    std::function<LogIdentity()> new_identity = {};
+    // Whether a new log or a restored backup still has no identity (LogKeeper). OnStarted calls it.
     std::function<bool()> awaits_identity = [] { return false; };
-    uint64_t run = 0;            // Desired.server_run
-    SecretValues value_of = {};  // of secrets that programs need; quick
+    uint64_t run = 0;            // see Desired.server_run
+    SecretValues value_of = {};  // values of secrets that programs need; must be fast
     int64_t lease_ttl_us = 0;
-    int64_t patience_us = 0;  // until an executor is lost; longer than a lease
+    int64_t patience_us = 0;  // the silence after which an executor is lost; longer than a lease
   };
 
-  // The conductor's side outlives the sessions.
+  // `submissions` outlives the sessions.
   Sessions(Submissions& submissions, Options options);
 
-  // The link outlives its OnClosed. Its first message is read without being asked for. It is closed
-  // where that is no hello, or none comes within the patience.
+  // Adds a connection. The link outlives its OnClosed and reads its first message without ReadNext.
+  // It is closed if that message is not a hello, or if none arrives within the patience.
   SessionId OnOpened(ExecutorLink& link, Time now);
   void OnHello(SessionId id, const v1::Hello& hello, Time now);
-  // Instead of OnHello, if the server has too many connections of executors.
-  void OnTooMany(SessionId id);
+  // Called instead of OnHello if the server has too many connections of executors.
+  void OnTooManyConnections(SessionId id);
   void OnFacts(SessionId id, FactBatch batch, Time now);
   void OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now);
   void OnGoodbye(SessionId id, const v1::Goodbye& goodbye);
   void OnHealth(SessionId id, const v1::Health& health);
-  // A message that is no matter of the sessions'. Returns the executor that says it; empty: nobody.
-  std::string OnOther(SessionId id);
-  // Returns the executor whose connection it was; empty: nobody's.
+  // Handles a message that the sessions do not process. Returns the executor that sent it; empty:
+  // none.
+  std::string OnOtherMessage(SessionId id);
+  // Returns the executor that lost its connection; empty: none.
   std::string OnClosed(SessionId id);
 
-  // To be called a few times a lease. `now` is of a clock that does not go back.
+  // Call it a few times per lease. The clock of `now` must not go back.
   void OnTime(Time now);
 
-  // As a Listener hears it.
+  // The notifications of a Listener.
   void OnStarted(const Brain& brain, Time now);
   void OnState(const Status& writable);
   void OnDurable(std::span<const Event> events, const Brain& brain);
 
   bool Connected(const std::string& executor) const;
 
-  // What is heard of one that is connected.
+  // The state of a connected executor.
   struct Pulse {
-    int64_t silent_us = 0;        // since it was heard last
-    int64_t disk_free_bytes = 0;  // as its newest heartbeat says; 0: not known, as below
+    int64_t silent_us = 0;        // time since its last message
+    int64_t disk_free_bytes = 0;  // from its newest heartbeat; 0: unknown, also below
     int64_t memory_free_bytes = 0;
   };
   std::optional<Pulse> PulseOf(const std::string& executor, Time now) const;
 
-  // Whether it can send checkpoints: it is connected. Whether gangs may be placed on it: it is not
-  // leaving either. After a start neither is so of anybody until all that are not lost are back, or
-  // had the time to be: what is free would look like less than it is.
+  // What the executor can do. A connected executor can send checkpoints. If it is not leaving,
+  // gangs may be placed on it as well.
+  //
+  // After a start no executor is reachable until all that are not lost have come back, or had time
+  // to. Otherwise the free slots would look fewer than they are.
   Reach ReachOf(const std::string& executor) const;
 
-  ExecutorLink* LinkOf(const std::string& executor);  // null when it is not connected
+  ExecutorLink* LinkOf(const std::string& executor);  // null if it is not connected
 
  private:
-  enum class Stage { kSilent, kWaiting, kJoining, kJoined };
+  enum class Stage { kBeforeHello, kWaiting, kJoining, kJoined };
   struct Session {
     ExecutorLink* link = nullptr;
     Time opened;
-    Stage stage = Stage::kSilent;
+    Stage stage = Stage::kBeforeHello;
     v1::Hello hello;
-    Incarnation incarnation;  // once joined
+    Incarnation incarnation;  // set once it has joined
     bool welcomed = false;
-    bool leaving = false;                // it said goodbye
-    bool saves = false;                  // what runs there is yet to be asked to save and leave
-    bool stays = false;                  // for those who need checkpoints of it
-    bool deaf = false;                   // facts of it were dropped
-    std::optional<std::string> problem;  // as it has said since it was welcomed; empty: it is well
+    bool leaving = false;        // it has said goodbye
+    bool saves = false;          // its gangs must still be asked to save and leave
+    bool stays = false;          // it stays while others need its checkpoints
+    bool dropped_facts = false;  // facts of it were dropped
+    // its last report of health since the welcome; empty: it is healthy
+    std::optional<std::string> problem;
     bool closing = false;
     size_t pending = 0;             // bytes of facts that wait to be stored
-    bool storing = false;           // some of them are with the conductor
-    std::deque<FactBatch> waiting;  // the others, which go there next
+    bool storing = false;           // the conductor is storing a batch
+    std::deque<FactBatch> waiting;  // batches that wait for their turn
     uint64_t acknowledged = 0;
-    uint64_t revision = 0;  // of the last Desired; 0: OnJoined has not sent the first one yet
-    std::vector<SweepFiles> lost_sweeps;  // of its hello: what a lost part of the log created
-    std::string desired;                  // the last one sent, serialised
-    bool removals = false;                // there were any in it
+    uint64_t revision = 0;                // of the last Desired; 0: the first one was not sent yet
+    std::vector<SweepFiles> lost_sweeps;  // sweeps of its hello that a lost part of the log created
+    std::string desired;                  // the last Desired that was sent, serialised
+    bool removals = false;                // the last Desired contained removals
   };
   struct Executor {
-    // As the log has it.
+    // From the log.
     std::string instance;
     Incarnation incarnation;
     bool lost = true;
-    // As it is heard.
-    bool losing = false;  // the log is about to call it lost
+    // From its messages.
+    bool losing = false;  // the command that declares it lost is submitted
     Time heard;
-    Pulse pulse;             // but for the silence
-    int64_t started_us = 0;  // of the newest process that was heard
+    Pulse pulse;             // without silent_us
+    int64_t started_us = 0;  // start time of its newest known process
     SessionId session = 0;   // 0: none
   };
 
-  Session* Find(SessionId id);     // null when it has gone or is about to
-  Session* Speaker(SessionId id);  // that has said hello; one that has not is closed
+  Session* Find(SessionId id);         // null if it is closed or closing
+  Session* FindGreeted(SessionId id);  // null, and closes the session, if it has not said hello
   void Refuse(Session& session, v1::Refusal::Code code, const std::string& message);
   void Close(Session& session);
-  std::optional<v1::Refusal> Fault(const v1::Hello& hello) const;
-  std::string WhyLogIsBehind(const v1::Hello& hello) const;  // empty: it is not
+  std::optional<v1::Refusal> FindFault(const v1::Hello& hello) const;
+  std::string FindMissingEvents(const v1::Hello& hello) const;  // empty: the log is complete
   void IdentifyLog(SessionId id, std::string reason);
   void Join(SessionId id);
   void OnJoined(SessionId id, const Result<std::span<const Event>>& joined);
-  void TakeOver(SessionId id);  // it is its executor's connection from now on
+  void TakeOver(SessionId id);  // makes it the connection of its executor
   void Welcome(Session& session);
   void Store(SessionId id, Session& session);
   void OnStored(SessionId id, uint64_t last, size_t bytes, const Status& stored);
@@ -167,43 +174,43 @@ class Sessions {
   void Release(Session& session, size_t bytes);
   void ReleaseIfUnneeded(Session& session, const Brain& brain);
   void Acknowledge(Session& session, int64_t heartbeat_us);
-  void TellHealth(SessionId id, const Session& session);
-  void TellLeave(SessionId id, Session& session);
+  void SubmitHealth(SessionId id, const Session& session);
+  void SubmitLeave(SessionId id, Session& session);
   void SendDesired(Session& session, const Brain& brain);
   void SendInventory(Session& session, const Brain& brain);
   std::optional<v1::PieceServer> PieceServerOf(const std::string& executor) const;
   bool WasRestored(const State& state, Time now) const;
   void JoinWaiting();
-  void Learn(const LogIdentified& identified);
-  void Learn(const ExecutorJoined& joined);
-  void Learn(const ExecutorLost& lost);
-  void Hear(const Session& session, Time now);
-  bool Silent(const Executor& executor) const;  // for too long
-  void ReadOnOrHold(SessionId id, Session& session);
+  void Apply(const LogIdentified& identified);
+  void Apply(const ExecutorJoined& joined);
+  void Apply(const ExecutorLost& lost);
+  void NoteMessage(const Session& session, Time now);
+  bool IsSilent(const Executor& executor) const;  // whether it has been silent for too long
+  void ReadNextOrHold(SessionId id, Session& session);
   bool MayRead(const Session& session) const;
-  bool AllBack() const;
+  bool AllReconnected() const;
   void Settle();
-  void CloseDeaf(const std::string& why);
+  void CloseAfterDroppedFacts(const std::string& why);
 
   Submissions& submissions_;
   const Options options_;
   std::map<SessionId, Session> sessions_;
   SessionId last_session_ = 0;
-  std::map<std::string, Executor> executors_;  // that are not lost, or heard
-  Touched touched_;
-  std::set<SessionId> held_;  // that are not read on
-  size_t pending_ = 0;        // of all sessions
+  std::map<std::string, Executor> executors_;  // executors that are not lost, or that sent messages
+  AffectedExecutors affected_;
+  std::set<SessionId> held_;  // sessions that are not read at present
+  size_t pending_ = 0;        // of all sessions together
   LogIdentity identity_;      // of the log
   SweepId last_sweep_;
-  EventSeq start_seq_;            // the newest event when the log had been read
-  bool identifying_ = false;      // another identity is about to begin
-  bool awaits_identity_ = false;  // no executor joins until the log has its identity
-  bool restored_ = false;         // a backup was restored a short time ago
+  EventSeq start_seq_;            // the newest event at the end of the start
+  bool identifying_ = false;      // a new identity was submitted
+  bool awaits_identity_ = false;  // executors must wait until the log has its identity
+  bool restored_ = false;         // a backup was restored recently
   bool started_ = false;
-  bool refused_ = false;  // by the store, what was told it last
+  bool refused_ = false;  // the store refused the last write
   bool settled_ = false;
   Time settle_by_;
-  Time now_;  // as it was last said
+  Time now_;  // the time of the last call
 };
 
 }  // namespace attune::server

@@ -17,7 +17,7 @@ constexpr int64_t kSecondUs = 1'000'000;
 void Sessions::OnTime(Time now) {
   now_ = now;
   for (auto& [id, session] : sessions_) {
-    const bool silent = session.stage == Stage::kSilent && !session.closing;
+    const bool silent = session.stage == Stage::kBeforeHello && !session.closing;
     if (silent && now.us - session.opened.us > options_.patience_us) Close(session);
     if (session.welcomed && !session.closing && !options_.may_join(session.hello.token()))
       Refuse(session, v1::Refusal::BAD_TOKEN, "the token of this executor was revoked");
@@ -25,11 +25,11 @@ void Sessions::OnTime(Time now) {
   if (!started_) return;
   std::erase_if(executors_, [&](const auto& entry) {
     const Executor& executor = entry.second;
-    return executor.lost && executor.session == 0 && Silent(executor);
+    return executor.lost && executor.session == 0 && IsSilent(executor);
   });
   std::vector<std::string> silent;
   for (const auto& [name, executor] : executors_) {
-    if (!executor.lost && !executor.losing && Silent(executor)) silent.push_back(name);
+    if (!executor.lost && !executor.losing && IsSilent(executor)) silent.push_back(name);
   }
   for (const std::string& name : silent) {
     Executor& executor = executors_.at(name);
@@ -43,19 +43,19 @@ void Sessions::OnTime(Time now) {
                           if (!lost.ok() && found != executors_.end()) found->second.losing = false;
                         });
   }
-  if (now > settle_by_ && !std::exchange(settled_, true)) submissions_.Nudge();
+  if (now > settle_by_ && !std::exchange(settled_, true)) submissions_.CheckForStarts();
 }
 
-bool Sessions::AllBack() const {
+bool Sessions::AllReconnected() const {
   return std::ranges::all_of(executors_, [this](const auto& entry) {
     return entry.second.lost || Connected(entry.first);
   });
 }
 
 void Sessions::Settle() {
-  if (!started_ || settled_ || restored_ || !AllBack()) return;
+  if (!started_ || settled_ || restored_ || !AllReconnected()) return;
   settled_ = true;
-  submissions_.Nudge();
+  submissions_.CheckForStarts();
 }
 
 bool Sessions::Connected(const std::string& executor) const {

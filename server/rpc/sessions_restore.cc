@@ -1,4 +1,4 @@
-// What Sessions do after a restored backup.
+// The part of Sessions that handles restored backups.
 
 #include <utility>
 
@@ -7,17 +7,17 @@
 
 namespace attune::server {
 
-// What an executor has seen in this run is in the log.
-std::string Sessions::WhyLogIsBehind(const v1::Hello& hello) const {
+// Events that an executor has seen during this run of the server are always in the log.
+std::string Sessions::FindMissingEvents(const v1::Hello& hello) const {
   const std::string who = "executor " + hello.name() + " has ";
   if (identity_ == LogIdentity(0)) return "";
   if (hello.identity() == identity_.value && hello.server_run() != options_.run &&
       hello.log_seq() > start_seq_.value)
     return who + "seen event " + std::to_string(hello.log_seq()) +
-           ", and the log ended with event " + std::to_string(start_seq_.value);
+           ", but the log ended with event " + std::to_string(start_seq_.value);
   for (const SweepFiles& files : FromProto(hello.sweeps())) {
     if (files.identity == identity_ && files.sweep > last_sweep_)
-      return who + "files of sweep " + ToString(files.sweep) + ", and the log has no such sweep";
+      return who + "files of sweep " + ToString(files.sweep) + ", but the log has no such sweep";
   }
   return "";
 }
@@ -35,7 +35,7 @@ void Sessions::IdentifyLog(SessionId id, std::string reason) {
                         }
                         for (const Event& event : *identified) {
                           if (const auto* fact = std::get_if<LogIdentified>(&event.fact))
-                            Learn(*fact);
+                            Apply(*fact);
                         }
                         if (session != nullptr) Join(id);
                       });
@@ -46,9 +46,9 @@ bool Sessions::WasRestored(const State& state, Time now) const {
   return state.parts.size() > 1 && now.us - state.parts.back().began.us <= options_.patience_us;
 }
 
-// Gangs that the log does not know may run after a restore. Nothing is placed until their executors
-// have been told or have lost their leases.
-void Sessions::Learn(const LogIdentified& identified) {
+// After a restore, gangs that the log does not know may run. Nothing is placed until their
+// executors have been told or have lost their leases.
+void Sessions::Apply(const LogIdentified& identified) {
   if (identity_ == identified.identity) return;
   identity_ = identified.identity;
   if (!identified.reason.empty()) {
@@ -56,14 +56,15 @@ void Sessions::Learn(const LogIdentified& identified) {
     settled_ = false;
     settle_by_ = Time{now_.us + options_.patience_us};
   }
-  // Only now do gangs that start mark the folders of their sweeps with an identity that stays. Only
-  // now can executors say that gangs which the log lists have ended in its lost part.
+  // The identity is final only now. So only now may gangs start, which mark the folders of their
+  // sweeps with it. And only now can executors report the end of gangs that ended in the lost part
+  // of the log.
   if (std::exchange(awaits_identity_, false)) JoinWaiting();
 }
 
 // Asks the executor which checkpoints are gone, because the lost part of the log may have dropped
-// them. It goes out before the Desired with the new identity: an executor that knows the identity
-// is not asked again.
+// them. It is sent before the Desired with the new identity, because an executor that knows the
+// identity is not asked again.
 void Sessions::SendInventory(Session& session, const Brain& brain) {
   for (v1::Inventory& inventory : ToInventory(brain.state(), session.hello.name())) {
     v1::ToExecutor message;

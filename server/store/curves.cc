@@ -27,8 +27,8 @@ std::optional<Point> PointAt(const AttemptId& attempt, double step, const Metric
   return Point{attempt.number, step, found->second};
 }
 
-// The value of one metric in what was reported or logged, if it is there. Curves read all of a
-// sweep, so nothing else of it is kept.
+// The value of one metric in a report or in logged metrics, if it has one. Curves read all events
+// of a sweep, so the other metrics are skipped.
 Result<std::optional<Point>> PointOf(const sqlite::Rows& rows, std::string_view metric) {
   const bool is_report = rows.Text(4) == TrialReported::kRow.info.kind;
   std::optional<Point> point;
@@ -40,7 +40,7 @@ Result<std::optional<Point>> PointOf(const sqlite::Rows& rows, std::string_view 
   }
   if (scanner.ok()) return point;
 
-  const auto event = EventOf(rows);  // written otherwise
+  const auto event = EventOf(rows);  // not in the form that the scanner reads
   if (!event.ok()) return event.error();
   if (const auto* logged = std::get_if<MetricsLogged>(&event->fact))
     return PointAt(logged->attempt, logged->step, logged->metrics, metric);
@@ -48,7 +48,7 @@ Result<std::optional<Point>> PointOf(const sqlite::Rows& rows, std::string_view 
   return PointAt(attempt, static_cast<double>(report.step.value), report.metrics, metric);
 }
 
-// The events of one view that may hold points of a metric, by trial and within it by time.
+// The events of one view that may contain points of a metric, ordered by trial and then by time.
 class PointSource {
  public:
   PointSource(sqlite::Connection& connection, const std::string& view, SweepId sweep,
@@ -60,7 +60,7 @@ class PointSource {
     Advance();
   }
 
-  // The trial of the next event. nullopt: there is none, see status().
+  // The trial of the next event. Nullopt: no event is left, or status() has an error.
   std::optional<TrialNumber> trial() const { return trial_; }
   const Status& status() const { return rows_.status(); }
 
@@ -90,7 +90,7 @@ Result<bool> IsLogged(sqlite::Connection& connection, SweepId sweep, const std::
   return found;
 }
 
-// The step that an attempt resumed from; 0: it began from the start.
+// The step from which an attempt resumed; 0: it began from the start.
 Result<int64_t> ResumedFrom(sqlite::Connection& connection, const TrialId& trial,
                             uint32_t attempt) {
   sqlite::Rows rows = connection.Query(
@@ -115,7 +115,7 @@ class ReportedCurve {
       attempt_ = point.attempt;
       covered_ = *resumed;
     }
-    // What earlier attempts reported since this one's last report is replaced.
+    // Replaces the points that earlier attempts reported after this one's last report.
     const auto first = std::ranges::upper_bound(curve_.steps, std::min(covered_, step - 1));
     const auto last = std::upper_bound(first, curve_.steps.end(), step);
     const auto from = first - curve_.steps.begin();
@@ -144,9 +144,9 @@ class ReportedCurve {
   sqlite::Connection& connection_;
   const TrialId trial_;
   Curve& curve_;
-  std::vector<uint32_t> attempts_;  // of each step of the curve
+  std::vector<uint32_t> attempts_;  // the attempt of each step of the curve
   uint32_t attempt_ = 0;            // of the last report
-  int64_t covered_ = 0;             // the last step that it covers
+  int64_t covered_ = 0;             // the last step that attempt_ covers
 };
 
 void AddLogged(Curve& curve, const Point& point) {
@@ -190,7 +190,7 @@ class PageOfCurves {
   }
 
  private:
-  static constexpr int kEventsPerCheck = 256;  // of the clock
+  static constexpr int kEventsPerCheck = 256;  // events between two looks at the clock
 
   static std::optional<TrialNumber> Earlier(std::optional<TrialNumber> a,
                                             std::optional<TrialNumber> b) {
@@ -208,7 +208,7 @@ class PageOfCurves {
         ++points_;
       }
       if (limits_.stop.stop_requested())
-        return Error{ErrorCode::kUnavailable, "the request was given up"};
+        return Error{ErrorCode::kUnavailable, "the client has cancelled the request"};
       full_ = points_ > limits_.points || (++events_ % kEventsPerCheck == 0 && IsLate());
     }
     return {};
@@ -216,11 +216,11 @@ class PageOfCurves {
 
   bool IsLate() const { return std::chrono::steady_clock::now() - begun_ > limits_.time; }
 
-  // The page is full in the middle of this trial.
+  // Ends the page before this trial, because the page became full within it.
   Status EndBefore(TrialNumber trial) {
     if (trials_ == 0)
       return Invalid("trial " + std::to_string(trial.value) +
-                     " has too many points for one answer; read them with `attune export`");
+                     " has too many points for one answer: read them with `attune export`");
     curves_.next = trial;
     return {};
   }
@@ -230,13 +230,13 @@ class PageOfCurves {
   const CurveLimits& limits_;
   Curves& curves_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  size_t trials_ = 0;  // read, with points or without
+  size_t trials_ = 0;  // read trials, with or without points
   size_t points_ = 0;
   size_t events_ = 0;
   bool full_ = false;
 };
 
-// Adds to curves that are in order of their trials.
+// Adds the clones to curves that are sorted by trial.
 Status ReadClones(sqlite::Connection& connection, SweepId sweep, std::vector<Curve>& curves) {
   sqlite::Rows rows = connection.Query(
       "SELECT trial, donor, step FROM clones WHERE sweep = ? ORDER BY seq", sweep.value);

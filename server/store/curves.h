@@ -7,10 +7,10 @@
 #include "server/store/reader.h"
 #include "server/store/sqlite.h"
 
-// What is measured over steps, of reports and between them.
+// Reads metrics over steps: those of reports, and those that are logged between reports.
 namespace attune::server {
 
-// See Reader::CurvesOf.
+// See Reader::Curves.
 Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric,
                           TrialNumber first, const CurveLimits& limits);
 Result<std::vector<LoggedRow>> ReadLogged(sqlite::Connection& connection, const TrialId& trial,

@@ -16,7 +16,7 @@ bool ErasedBits::Has(EventSeq seq) const {
   return (bytes_[place / 8] >> place % 8 & 1) != 0;
 }
 
-Result<ErasedEvents> ErasedEvents::Of(sqlite::Connection& connection) {
+Result<ErasedEvents> ErasedEvents::Read(sqlite::Connection& connection) {
   ErasedEvents erased(connection);
   sqlite::Rows rows = connection.Query("SELECT sweep, last FROM erasures WHERE begun");
   while (rows.Next())
@@ -36,10 +36,9 @@ Status ErasedEvents::CheckGap(EventSeq before, EventSeq next) {
   for (EventSeq missing(before.value + 1); missing < next; ++missing.value) {
     if (Status loaded = Load(RangeOf(missing)); !loaded.ok()) return loaded;
     if (bits_.Has(missing)) continue;
-    return Error{ErrorCode::kCorrupt, "the log goes from event " + std::to_string(before.value) +
-                                          " to " + std::to_string(next.value) + ", and event " +
-                                          std::to_string(missing.value) +
-                                          " was not erased: restore the database from a backup"};
+    return Error{ErrorCode::kCorrupt,
+                 "the log lacks event " + std::to_string(missing.value) +
+                     ", which was not erased: restore the database from a backup"};
   }
   return {};
 }

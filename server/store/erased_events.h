@@ -12,13 +12,13 @@
 
 namespace attune::server {
 
-// The number of places of the log that a row of the table `erased` stands for.
+// The number of consecutive events that one row of the table `erased` describes.
 inline constexpr uint64_t kErasedRange = 4096;
 
-// The first place of the range that a place lies in.
+// The first seq of the range that contains `seq`.
 inline uint64_t RangeOf(EventSeq seq) { return (seq.value - 1) / kErasedRange * kErasedRange + 1; }
 
-// The places of one range whose events were erased, as the column `bits` has them.
+// A bit for each event of one range, as in the column `bits`: 1 means erased.
 class ErasedBits {
  public:
   ErasedBits() : bytes_(kErasedRange / 8, '\0') {}
@@ -32,23 +32,23 @@ class ErasedBits {
   std::string bytes_;
 };
 
-// The events that were erased from the log with their sweeps: the only ones that it may lack.
-// Describes the snapshot of the database that the connection reads.
+// The events that were erased with their sweeps. Only these may be missing in the log. Describes
+// the snapshot of the database that the connection reads.
 class ErasedEvents {
  public:
-  // The connection outlives the object. REQUIRES: it is in a transaction, or a query is under way.
-  static Result<ErasedEvents> Of(sqlite::Connection& connection);
+  // The connection outlives the object. REQUIRES: it is in a transaction or a query is active.
+  static Result<ErasedEvents> Read(sqlite::Connection& connection);
 
-  // Whether an event counts as erased although its row is still there.
+  // Whether an event counts as erased even if its row still exists.
   bool Includes(std::optional<SweepId> sweep, EventSeq seq) const;
 
-  // kCorrupt unless every event between the two was erased. REQUIRES: before < next.
+  // Returns kCorrupt unless every event between the two was erased. REQUIRES: before < next.
   Status CheckGap(EventSeq before, EventSeq next);
 
  private:
   struct Erasure {
     SweepId sweep;
-    EventSeq last;  // of its events
+    EventSeq last;  // the last event to erase
   };
 
   explicit ErasedEvents(sqlite::Connection& connection) : connection_(&connection) {}
@@ -56,7 +56,7 @@ class ErasedEvents {
 
   sqlite::Connection* connection_;
   std::vector<Erasure> begun_;
-  uint64_t range_ = 0;  // the one that was loaded last; 0: none
+  uint64_t range_ = 0;  // the range that was loaded last; 0: none
   ErasedBits bits_;     // of that range
 };
 

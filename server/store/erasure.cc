@@ -14,35 +14,35 @@
 namespace attune::server {
 namespace {
 
-// What a step erases. An event may be large, a row of a table is small.
+// The limits of one step. An event may be large; a row of a table is small.
 constexpr int kEventsInStep = 64;
 constexpr int kRowsInStep = 256;
 
-struct UnderWay {
+struct ActiveErasure {
   SweepId sweep;
   EventSeq first;
   EventSeq last;
-  EventSeq next;  // 0: rows of the tables come first
+  EventSeq next;  // 0: rows of the tables must be erased first
 };
 
 EventSeq SeqIn(const sqlite::Rows& rows, int column) {
   return EventSeq(static_cast<uint64_t>(rows.Integer(column)));
 }
 
-std::optional<UnderWay> Next(sqlite::Transaction& transaction) {
+std::optional<ActiveErasure> Next(sqlite::Transaction& transaction) {
   sqlite::Rows rows = transaction.connection().Query(
       "SELECT sweep, first, last, next FROM erasures WHERE begun ORDER BY sweep LIMIT 1");
   if (rows.Next())
-    return UnderWay{.sweep = SweepId(static_cast<uint64_t>(rows.Integer(0))),
-                    .first = SeqIn(rows, 1),
-                    .last = SeqIn(rows, 2),
-                    .next = SeqIn(rows, 3)};
+    return ActiveErasure{.sweep = SweepId(static_cast<uint64_t>(rows.Integer(0))),
+                         .first = SeqIn(rows, 1),
+                         .last = SeqIn(rows, 2),
+                         .next = SeqIn(rows, 3)};
   if (!rows.status().ok()) transaction.Fail(rows.status().error());
   return std::nullopt;
 }
 
-// Goes on at `next`, or has come to the end.
-void Move(sqlite::Transaction& transaction, const UnderWay& erasure, EventSeq next) {
+// Continues the erasure at `next`, or ends it if no event is left.
+void ContinueAt(sqlite::Transaction& transaction, const ActiveErasure& erasure, EventSeq next) {
   if (next > erasure.last) {
     transaction.Run("DELETE FROM erasures WHERE sweep = ?", erasure.sweep.value);
   } else {
@@ -51,7 +51,7 @@ void Move(sqlite::Transaction& transaction, const UnderWay& erasure, EventSeq ne
   }
 }
 
-// Whether there were any.
+// Erases rows of the sweep from one table. Returns false if no table has any.
 bool EraseRows(sqlite::Transaction& transaction, SweepId sweep) {
   for (const SweepTable& table : kSweepTables) {
     const std::string key(table.key);
@@ -84,7 +84,7 @@ ErasedBits BitsOf(sqlite::Transaction& transaction, uint64_t range) {
   return {};
 }
 
-void EraseEvents(sqlite::Transaction& transaction, const UnderWay& erasure) {
+void EraseEvents(sqlite::Transaction& transaction, const ActiveErasure& erasure) {
   const uint64_t range = RangeOf(erasure.next);
   const EventSeq range_last(range + kErasedRange - 1);
   const EventSeq last = std::min(erasure.last, range_last);
@@ -99,11 +99,11 @@ void EraseEvents(sqlite::Transaction& transaction, const UnderWay& erasure) {
                     range_last.value, sqlite::Blob{bits.bytes()});
   }
   const bool more = events.size() == kEventsInStep;
-  Move(transaction, erasure, EventSeq((more ? events.back() : last).value + 1));
+  ContinueAt(transaction, erasure, EventSeq((more ? events.back() : last).value + 1));
 }
 
-// The event that created the sweep, as the tables have it and the log confirms it; 1: unknown.
-EventSeq FirstOf(sqlite::Connection& connection, SweepId sweep) {
+// The event that created the sweep, according to the tables and confirmed by the log; 1: unknown.
+EventSeq CreationSeq(sqlite::Connection& connection, SweepId sweep) {
   const std::string id = std::to_string(sweep.value);
   const auto created = connection.Number(
       "SELECT seq FROM events WHERE seq = (SELECT seq FROM sweeps WHERE sweep = " + id +
@@ -123,7 +123,7 @@ Result<Erasures> ReadErasures(sqlite::Connection& connection) {
 
 void AddErasure(sqlite::Transaction& transaction, SweepId sweep, EventSeq deleted) {
   if (!transaction.status().ok()) return;
-  const EventSeq first = FirstOf(transaction.connection(), sweep);
+  const EventSeq first = CreationSeq(transaction.connection(), sweep);
   transaction.Run("INSERT OR REPLACE INTO erasures (sweep, first, last) VALUES (?, ?, ?)",
                   sweep.value, first.value, deleted.value - 1);
 }
@@ -143,7 +143,7 @@ bool EraseSome(sqlite::Transaction& transaction, const std::function<bool()>& is
     if (erasure->next.value > 0) {
       EraseEvents(transaction, *erasure);
     } else if (!EraseRows(transaction, erasure->sweep)) {
-      Move(transaction, *erasure, erasure->first);
+      ContinueAt(transaction, *erasure, erasure->first);
     }
   } while (transaction.status().ok() && !is_over());
   return true;

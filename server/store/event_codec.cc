@@ -44,7 +44,7 @@ bool IsMeasured(std::string_view kind) {
   return kind == TrialReported::kRow.info.kind || kind == MetricsLogged::kRow.info.kind;
 }
 
-// The members of measured values that are not written exactly as WriteMeasured writes them.
+// Names the elements of measured values that are not in the exact form of WriteMeasured.
 Json WithNames(std::string_view kind, const Json& list) {
   if (kind == MetricsLogged::kRow.info.kind)
     return {{"attempt", list.at(0)},
@@ -108,7 +108,7 @@ Result<Fact> Decode(const StoredFact& stored) {
       return Corrupt(stored, "version " + std::to_string(stored.version) +
                                  " is newer than this program, which reads up to " +
                                  std::to_string(decoder.version) +
-                                 ": use the Attune that wrote it");
+                                 ": use the version of Attune that wrote it");
     try {
       Json json = ParseJsonOrThrow<Json>(stored.payload);
       if (IsMeasured(stored.kind)) json = WithNames(stored.kind, json);
@@ -117,7 +117,8 @@ Result<Fact> Decode(const StoredFact& stored) {
       return Corrupt(stored, error.what());
     }
   }
-  return Corrupt(stored, "this program does not know the kind: use the Attune that wrote it");
+  return Corrupt(stored,
+                 "this program does not know the kind: use the version of Attune that wrote it");
 }
 
 }  // namespace attune::server

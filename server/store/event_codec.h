@@ -10,13 +10,12 @@
 
 namespace attune::server {
 
-// How a fact lies in the log: a row's columns and, as JSON, what they do not say: an object, for
-// reports an array (measured_form.h).
+// The form of a fact in the log: the columns of a row, and a payload of JSON with the other fields.
+// The payload is an object, or an array for measured values (measured_form.h).
 //
-// Kinds are the names of the facts in snake_case. Doubles come back bit for bit (the strings "nan",
-// "inf" and "-inf" stand for what JSON cannot carry). Fields that this program does not know are
-// ignored. `version` is the version of the kind's form: from 1.0.0 on, a change of it is also a
-// change of kFormat.
+// A kind is the name of the fact in snake_case. Doubles are restored exactly; the strings "nan",
+// "inf" and "-inf" represent values that JSON cannot express. Unknown fields are ignored. `version`
+// is the version of the kind's form. From 1.0.0 on, changing it also requires a change of kFormat.
 struct EncodedFact {
   std::string_view kind;
   int version = 1;
@@ -27,7 +26,7 @@ struct EncodedFact {
 
 EncodedFact Encode(const Fact& fact);
 
-// A row as it was read.
+// A row that was read.
 struct StoredFact {
   std::string_view kind;
   int64_t version = 1;
@@ -36,8 +35,8 @@ struct StoredFact {
   std::string_view payload;
 };
 
-// kCorrupt for an unknown kind, a version newer than this program's, and a payload that lacks a
-// field or has one of another type.
+// Errors: kCorrupt for an unknown kind, for a version newer than this program's, and for a payload
+// that lacks a field or has a field of another type.
 Result<Fact> Decode(const StoredFact& stored);
 
 }  // namespace attune::server

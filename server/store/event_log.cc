@@ -75,7 +75,7 @@ Status ReadLog(sqlite::Connection& connection, EventSeq after, EventSeq last,
       " WHERE seq > ? AND seq <= ? ORDER BY seq",
       after.value, last.value);
   if (!rows.Next()) return rows.status();
-  auto erased = ErasedEvents::Of(connection);
+  auto erased = ErasedEvents::Read(connection);
   if (!erased.ok()) return erased.error();
   EventSeq before = after;
   do {

@@ -7,20 +7,22 @@
 #include "core/log/event.h"
 #include "server/store/sqlite.h"
 
-// The table `events`, row by row.
+// Reads and writes rows of the table `events`.
 namespace attune::server {
 
 void AppendRow(sqlite::Transaction& transaction, const Event& event);
 
-// The row a query stands at; its columns are seq, sweep, trial, time, kind, version, payload.
+// The event of a query's current row. The columns must be seq, sweep, trial, time, kind, version,
+// payload.
 Result<Event> EventOf(const sqlite::Rows& rows);
-Result<Event> EventWithActorOf(const sqlite::Rows& rows);  // and `actor` after these
+// the same with the column `actor` at the end
+Result<Event> EventWithActorOf(const sqlite::Rows& rows);
 
-// The report that this event is.
+// The report of this event.
 Result<Report> ReportAt(sqlite::Transaction& transaction, EventSeq seq);
 
-// Every event of seq > after that was not erased, in order, until the first error. kCorrupt if
-// another one is missing.
+// Calls `visit` in order with every event of seq > `after` that was not erased, until the first
+// error. kCorrupt if another event is missing.
 Status ReadLog(sqlite::Connection& connection, EventSeq after,
                const std::function<void(const Event&)>& visit);
 Status ReadLog(sqlite::Connection& connection, EventSeq after, EventSeq last,

@@ -12,56 +12,56 @@
 
 namespace attune::server {
 
-// What the log up to an event leads to, as bytes that only who wrote them understands, and what is
-// left of the sweeps that had ended, each once whatever the number of snapshots.
+// The state after an event. `bytes` is opaque to the store. `ended` are the parts of ended sweeps;
+// the store keeps each part once, however many snapshots name it.
 struct Snapshot {
   EventSeq seq;
   std::string bytes;
   std::vector<EndedSweepData> ended;
 };
 
-// The append-only log of events: the truth that everything else is derived from.
+// The append-only log of events, from which all other data derives.
 //
-// All is called by one thread, the conductor's.
+// Only the conductor's thread calls it.
 class EventStore {
  public:
   virtual ~EventStore() = default;
 
-  // Makes the whole batch durable or nothing of it. The events' seq must follow the last appended
-  // one without a gap. kStorageFull when there is no space; then nothing was changed. kUnsynced
-  // when it is not known what is on the disk: the process must end, and its next start looks.
+  // Makes the whole batch durable or nothing of it. The seq of the first event must follow the last
+  // appended event without a gap. kStorageFull: there is no space, and nothing was changed.
+  // kUnsynced: the state of the disk is unknown; the process must end, and the next start reads it.
   virtual Status Append(std::span<const Event> batch) = 0;
 
-  // The same, with the space that is kept back for kills and ends: it may succeed after Append has
-  // failed with kStorageFull.
+  // Like Append, but also uses the space that is reserved for kills and ends. It may succeed after
+  // Append has failed with kStorageFull.
   virtual Status AppendFromReserve(std::span<const Event> batch) = 0;
 
-  // Calls `visit` with every event of seq > after that was not erased, in order.
+  // Calls `visit` in order with every event of seq > `after` that was not erased.
   virtual Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const = 0;
 
-  // Keeps it beside the log; of all snapshots the newest two stay, and of what is left of ended
-  // sweeps all that they name. It is a cache: an error changes nothing of the log. REQUIRES: seq is
-  // that of the last appended event; an ended part without bytes is one that is kept.
+  // Saves a snapshot. The newest two snapshots are kept, with all ended parts that they name.
+  // Snapshots are a cache: an error does not affect the log. REQUIRES: snapshot.seq is the last
+  // appended event, and each ended part without bytes is already stored.
   virtual Status SaveSnapshot(const Snapshot& snapshot) = 0;
 
-  // The newest snapshot of seq <= at_most that is not ahead of the log, with the names of all that
-  // is kept of ended sweeps; nullopt when there is none.
+  // Returns the newest snapshot of seq <= at_most that is not ahead of the log, with the names of
+  // all stored ended parts. Nullopt if there is none.
   virtual Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const = 0;
 
-  // The bytes of one of those. kNotFound.
+  // Reads the bytes of an ended part. kNotFound if it is not stored.
   virtual Result<std::string> ReadEnded(const EndedSweepData& part) const = 0;
 
-  // Whether a write would succeed now; leaves no trace.
+  // Returns whether a write would succeed now. Changes nothing.
   virtual Status Probe() = 0;
 
-  // The last appended event: how far Read will come. 0 where that is not known.
+  // The last appended event, where Read will end. 0 if unknown.
   virtual EventSeq LastSeq() const { return EventSeq(0); }
 
-  // A little of the work that can wait, for when there is nothing else to do; whether some is left.
-  virtual bool Tidy() { return false; }
+  // Does a small part of the background work; call it when idle. Returns whether work is left.
+  virtual bool DoBackgroundWork() { return false; }
 
-  // Whether Tidy waits for a snapshot: events of deleted sweeps are erased once a snapshot is there
-  // that does not need them.
+  // Whether DoBackgroundWork waits for a snapshot. Events of deleted sweeps are erased only after a
+  // snapshot that does not need them.
   virtual bool NeedsSnapshot() const { return false; }
 };
 

@@ -13,14 +13,14 @@
 #include "core/log/event.h"
 #include "server/store/json.h"
 
-// Archives (core/log/archive.h) whose form is an object of JSON: the payload of an event. Reals
-// that JSON cannot carry are text, enumerators their names, what is absent in an optional is null.
+// Archives (core/log/archive.h) that write and read a JSON object: the payload of an event. Reals
+// that JSON cannot express are strings, enumerators are names, and an empty optional is null.
 namespace attune::server {
 
-// What Name says of a number that is no enumerator.
+// The result of Name for a number that is not an enumerator.
 inline constexpr std::string_view kNoName = "unknown";
 
-// What the columns of the row say; a payload does not repeat it.
+// Values in columns of the row, which the payload does not repeat.
 struct RowColumns {
   std::optional<SweepId> sweep;
   std::optional<TrialNumber> trial;
@@ -35,7 +35,7 @@ class JsonWriter {
 
   template <class T>
   void operator()(const char* name, const T& value) {
-    object_[name] = Of(value);
+    object_[name] = Encode(value);
   }
   template <class T>
   void Sparse(const char* name, const T& value) {
@@ -47,44 +47,44 @@ class JsonWriter {
  private:
   template <class T>
   requires std::is_integral_v<T>
-  static Json Of(T value) { return value; }
+  static Json Encode(T value) { return value; }
   template <class T>
   requires std::is_enum_v<T>
-  static Json Of(T value) { return Name(value); }
-  static Json Of(double value) { return sweepfile::RealToJson(value); }
-  static Json Of(const std::string& text) { return text; }
-  static Json Of(Time time) { return time.us; }
-  static Json Of(const Value& value) { return sweepfile::ToJson(value); }
-  static Json Of(const Config& config) { return sweepfile::ToJson(config); }
-  static Json Of(const Metrics& metrics) { return sweepfile::ToJson(metrics); }
-  static Json Of(const SweepSpec& spec) { return sweepfile::ToJson(spec); }
+  static Json Encode(T value) { return Name(value); }
+  static Json Encode(double value) { return sweepfile::RealToJson(value); }
+  static Json Encode(const std::string& text) { return text; }
+  static Json Encode(Time time) { return time.us; }
+  static Json Encode(const Value& value) { return sweepfile::ToJson(value); }
+  static Json Encode(const Config& config) { return sweepfile::ToJson(config); }
+  static Json Encode(const Metrics& metrics) { return sweepfile::ToJson(metrics); }
+  static Json Encode(const SweepSpec& spec) { return sweepfile::ToJson(spec); }
   template <class Tag, class Rep>
-  static Json Of(const Strong<Tag, Rep>& strong) {
-    return Of(strong.value);
+  static Json Encode(const Strong<Tag, Rep>& strong) {
+    return Encode(strong.value);
   }
   template <class T>
-  static Json Of(const std::optional<T>& value) {
-    return value ? Of(*value) : Json();
+  static Json Encode(const std::optional<T>& value) {
+    return value ? Encode(*value) : Json();
   }
   template <class T>
-  static Json Of(const Boxed<T>& boxed) {
-    return Of(*boxed);
+  static Json Encode(const Boxed<T>& boxed) {
+    return Encode(*boxed);
   }
   template <class T>
-  static Json Of(const std::vector<T>& items) {
+  static Json Encode(const std::vector<T>& items) {
     Json array = Json::array();
-    for (const T& item : items) array.push_back(Of(item));
+    for (const T& item : items) array.push_back(Encode(item));
     return array;
   }
   template <class T, class... Rest>
-  static Json Of(const std::map<std::string, T, Rest...>& members) {
+  static Json Encode(const std::map<std::string, T, Rest...>& members) {
     Json object = Json::object();
-    for (const auto& [name, value] : members) object[name] = Of(value);
+    for (const auto& [name, value] : members) object[name] = Encode(value);
     return object;
   }
   template <class T>
   requires requires(JsonWriter& archive, const T& value) { Fields(archive, value); }
-  static Json Of(const T& value) {
+  static Json Encode(const T& value) {
     Json object = Json::object();
     JsonWriter inner(object);
     Fields(inner, value);
@@ -94,8 +94,8 @@ class JsonWriter {
   Json& object_;
 };
 
-// Throws Json::exception for a payload that lacks a field or has one of another type. What it does
-// not know is ignored.
+// Throws Json::exception if the payload lacks a field or has a field of another type. Ignores
+// unknown fields.
 class JsonReader {
  public:
   static constexpr bool kReads = true;
@@ -138,7 +138,7 @@ class JsonReader {
     const bool fits = json.is_number_unsigned()  ? std::in_range<T>(json.get<uint64_t>())
                       : json.is_number_integer() ? std::in_range<T>(json.get<int64_t>())
                                                  : false;
-    if (!fits) Refuse(Dump(json) + " is not such a whole number");
+    if (!fits) Refuse(Dump(json) + " is not a whole number in range");
     value = json.get<T>();
   }
   // Enumerators count from 0.
@@ -184,7 +184,7 @@ class JsonReader {
   }
   template <class T>
   void Read(const Json& json, std::vector<T>& items) {
-    if (!json.is_array()) Refuse("there is no list where one is expected");
+    if (!json.is_array()) Refuse("a list is expected");
     items.clear();
     for (const Json& item : json) {
       T value{};
@@ -194,7 +194,7 @@ class JsonReader {
   }
   template <class T, class... Rest>
   void Read(const Json& json, std::map<std::string, T, Rest...>& members) {
-    if (!json.is_object()) Refuse("there is no map where one is expected");
+    if (!json.is_object()) Refuse("a map is expected");
     members.clear();
     for (const auto& [name, item] : json.items()) Read(item, members[name]);
   }

@@ -19,7 +19,7 @@ constexpr int64_t kIndexBlockBytes = 32768;
 constexpr int64_t kPagesPerBlock = 4096;
 constexpr int64_t kIndexHeaderPages = 34;  // the header takes the space of 34 pages
 
-// 0 if there is no file.
+// The size of a file; 0 if it does not exist.
 int64_t SizeOf(const std::string& path) {
   struct stat file {};
   return stat(path.c_str(), &file) == 0 ? file.st_size : 0;
@@ -44,7 +44,8 @@ int LogReserve::Allocate() const {
   return IsStorageFull(failed) ? ::posix_fallocate(log.get(), 0, UsedBytes() + bytes_) : failed;
 }
 
-// The file must not be opened here: closing it again would end the locks that SQLite holds on it.
+// Uses only the size of the index: closing the file in this process would release SQLite's locks on
+// it.
 bool LogReserve::ReadIndex() {
   indexed_pages_ = SizeOf(index_) / kIndexBlockBytes * kPagesPerBlock - kIndexHeaderPages;
   return IsIndexed();

@@ -12,20 +12,21 @@ namespace attune::server {
 // the index must cover the reserve before the disk is full.
 class LogReserve {
  public:
-  // `bytes`: the size of the reserve; 0: there is none.
+  // `bytes`: the size of the reserve; 0: no reserve.
   LogReserve(const std::string& database, int64_t bytes)
       : log_(database + "-wal"), index_(database + "-shm"), bytes_(bytes) {}
 
   int64_t bytes() const { return bytes_; }
 
-  // Notes how many pages of the log file SQLite uses, after a commit.
+  // Sets the number of pages of the log file that SQLite uses. Call it after each commit.
   void SetPages(int64_t pages) { pages_ = pages; }
 
-  // Whether the log file has the reserve and the index covers it. Both files keep their size when
-  // SQLite uses their pages again, so this is seldom false.
+  // Whether the log file contains the reserve and the index covers it. Both files keep their size
+  // when SQLite reuses their pages, so this is seldom false.
   bool IsThere() const;
 
-  // Allocates the reserve and as much again for the next batches. Returns 0 or an errno.
+  // Allocates the reserve and, if possible, the same amount again for the next batches. Returns 0
+  // or an errno.
   int Allocate() const;
 
   // Reads the size of the index. Returns whether it covers the reserve.
@@ -39,7 +40,7 @@ class LogReserve {
   std::string index_;
   int64_t bytes_;
   int64_t pages_ = 0;
-  int64_t indexed_pages_ = 0;  // that the index covered at the last ReadIndex
+  int64_t indexed_pages_ = 0;  // pages that the index covered at the last ReadIndex
 };
 
 }  // namespace attune::server

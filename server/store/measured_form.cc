@@ -14,13 +14,13 @@
 namespace attune::server {
 namespace {
 
-// Whether the text stands in JSON as it is, between two quotes.
-bool Plain(std::string_view text) {
+// Whether JSON can contain the text between quotes without escapes.
+bool NeedsNoEscapes(std::string_view text) {
   return std::ranges::all_of(text,
                              [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
 }
 
-// More than any number has.
+// The maximum length of a number.
 constexpr size_t kDigits = 32;
 
 template <class Number>
@@ -62,7 +62,7 @@ void WriteMetrics(const Metrics& metrics, std::string& out) {
   out += '{';
   for (const auto& [name, value] : metrics) {
     if (out.back() != '{') out += ',';
-    if (Plain(name)) {
+    if (NeedsNoEscapes(name)) {
       out += '"';
       out += name;
       out += '"';
@@ -141,7 +141,7 @@ bool MeasuredScanner::TakeName() {
   const char* const close = std::find(at_, end_, '"');
   name_ = {at_, static_cast<size_t>(close - at_)};
   at_ = close;
-  return Plain(name_) && Take('"');
+  return NeedsNoEscapes(name_) && Take('"');
 }
 
 bool MeasuredScanner::Fault() { return ok_ = false; }

@@ -24,7 +24,7 @@ std::optional<double> OptionalReal(const sqlite::Rows& rows, int column) {
 
 // Calls `read`, which reads columns of JSON. Returns the reason if a column is damaged.
 template <class Read>
-std::optional<std::string> WhyDamaged(Read read) {
+std::optional<std::string> FindDamage(Read read) {
   try {
     read();
   } catch (const Json::exception& error) {
@@ -59,7 +59,8 @@ Status ReadLoggedNames(sqlite::Connection& connection, SweepRow& sweep) {
   return rows.status();
 }
 
-// The one of a best report's own step and attempt, of its step, or the newest of its trial.
+// Reads the checkpoint for a best report: that of its step and attempt, else of its step, else the
+// trial's newest.
 Status ReadCheckpointOf(sqlite::Connection& connection, SweepId sweep, int64_t attempt,
                         BestTrial& best) {
   sqlite::Rows rows = connection.Query(
@@ -81,8 +82,8 @@ Status ReadFront(sqlite::Connection& connection, SweepRow& sweep) {
   while (rows.Next()) {
     BestTrial best{.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
                    .step = Step(rows.Integer(1))};
-    // The list of trials says that a row is damaged.
-    const auto damage = WhyDamaged([&] {
+    // A damaged row is left out here. The list of trials reports the damage.
+    const auto damage = FindDamage([&] {
       best.values = ParseColumn(rows, 2).get<std::vector<double>>();
       best.config = ConfigColumn(rows, 3);
       best.metrics = MetricsColumn(rows, 4);
@@ -110,7 +111,7 @@ SweepRow SweepOfRow(const sqlite::Rows& rows) {
                .ended = rows.OptionalText(4),
                .reserved = rows.OptionalText(6),
                .owner = std::string(rows.Text(7))};
-  row.damaged = WhyDamaged([&] {
+  row.damaged = FindDamage([&] {
     row.spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5)));
     row.edit = EditOfRow(rows);
     row.warm_start = ParseColumn(rows, 11).get<std::vector<std::string>>();
@@ -139,7 +140,7 @@ TrialRow TrialOfRow(const sqlite::Rows& rows) {
                .seconds = Seconds(rows.Real(10)),
                .best = OptionalReal(rows, 12),
                .checkpoint = rows.OptionalText(13)};
-  row.damaged = WhyDamaged([&] {
+  row.damaged = FindDamage([&] {
     row.config = ConfigColumn(rows, 4);
     row.rationale = RationaleColumn(rows, 16);
     row.metrics = MetricsColumn(rows, 11);
@@ -208,9 +209,9 @@ DecisionRow DecisionOfRow(const sqlite::Rows& rows) {
           .milestone = Step(rows.Integer(11))};
 }
 
-// Whether `a` stands above `b` among values that were judged; what counts as the worst has none.
-bool Above(const Objective& objective, const std::optional<double>& a,
-           const std::optional<double>& b) {
+// Whether `a` ranks above `b`. Values that count as the worst are nullopt.
+bool RanksAbove(const Objective& objective, const std::optional<double>& a,
+                const std::optional<double>& b) {
   if (!a || !b) return a.has_value() && !b.has_value();
   return objective.Better(*a, *b);
 }
@@ -336,7 +337,7 @@ Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connectio
   if (explanation.decision.rung == Step(0)) return std::optional(std::move(explanation));
   auto sweeps = ReadSweeps(connection, id.sweep, id.sweep, 1);
   if (!sweeps.ok()) return sweeps.error();
-  // What a trial has at a rung it had when it was first judged there.
+  // A trial's value at a rung is that of its first judgement there.
   sqlite::Rows rows = connection.Query(
       "SELECT trial, value, verdict, min(seq) FROM decisions"
       " WHERE sweep = ? AND rule = ? AND rung = ? AND seq <= ? GROUP BY trial ORDER BY 4",
@@ -349,7 +350,7 @@ Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connectio
   if (!rows.status().ok()) return rows.status().error();
   const Objective& objective = sweeps->front().spec.objective();
   std::ranges::stable_sort(explanation.rung, [&](const auto& a, const auto& b) {
-    return Above(objective, a.value, b.value);
+    return RanksAbove(objective, a.value, b.value);
   });
   return std::optional(std::move(explanation));
 }
@@ -373,7 +374,7 @@ Result<KeptRow> ReadCheckpoint(sqlite::Connection& connection, const CheckpointI
   if (!rows.status().ok()) return rows.status().error();
   return Error{ErrorCode::kNotFound, "there is no checkpoint " + ToString(id) +
                                          "; `attune checkpoint list " + ToString(id.trial.sweep) +
-                                         "` shows those there are"};
+                                         "` lists the existing ones"};
 }
 
 Result<std::optional<CheckpointId>> ReadPinned(sqlite::Connection& connection, SweepId sweep) {

@@ -7,15 +7,15 @@
 #include "base/result.h"
 #include "server/store/reader.h"
 
-// What Reader answers, a query each, on a connection that sees one snapshot. A column of JSON that
-// is damaged throws Json::exception.
+// The single queries of Reader, on a connection that sees one snapshot. They throw Json::exception
+// if a column of JSON is damaged.
 namespace attune::server {
 
 Error NoSweep(SweepId id);
 Result<int64_t> LastSeqOf(sqlite::Connection& connection);
 Status CheckSweep(sqlite::Connection& connection, SweepId id);  // kNotFound
 
-// Newest first, both ends included, with what is counted over their trials.
+// Reads sweeps from `first` to `last`, newest first, with the counts of their trials.
 Result<std::vector<SweepRow>> ReadSweeps(sqlite::Connection& connection, SweepId first,
                                          SweepId last, int limit);
 
@@ -24,7 +24,7 @@ Result<std::vector<TrialRow>> ReadTrials(sqlite::Connection& connection, SweepId
 Result<TrialRow> ReadTrial(sqlite::Connection& connection, const TrialId& id);  // kNotFound
 Status ReadHistory(sqlite::Connection& connection, const TrialId& id,
                    std::vector<ReportRow>& history);
-// From `first` on, in order; a limit of -1 is none.
+// Reads attempts from number `first` on, in order. A limit of -1 means no limit.
 Status ReadAttempts(sqlite::Connection& connection, const TrialId& id, uint32_t first,
                     int64_t limit, std::vector<AttemptRow>& attempts);
 Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,

@@ -23,7 +23,7 @@ constexpr int kBusyTimeoutMs = 5'000;  // readers wait only while the log file i
 
 // ---- The pool ------------------------------------------------------------------------------
 
-// A connection for as long as one query lasts.
+// Holds a connection for the duration of one query.
 class Reader::Lease {
  public:
   explicit Lease(Reader& reader) : reader_(reader) {
@@ -194,9 +194,9 @@ Result<TrialDetail> Reader::Detail(const TrialId& id) {
   return InSnapshot<TrialDetail>([&](sqlite::Connection& connection) -> Result<TrialDetail> {
     auto trial = ReadTrial(connection, id);
     if (!trial.ok()) return trial.error();
-    const auto seen = LastSeqOf(connection);
-    if (!seen.ok()) return seen.error();
-    TrialDetail detail{.seen = EventSeq(static_cast<uint64_t>(*seen)),
+    const auto last = LastSeqOf(connection);
+    if (!last.ok()) return last.error();
+    TrialDetail detail{.seen = EventSeq(static_cast<uint64_t>(*last)),
                        .trial = std::move(trial).value()};
     for (const Status& read : {ReadHistory(connection, id, detail.history),
                                ReadAttempts(connection, id, 1, -1, detail.attempts),
@@ -220,7 +220,7 @@ Result<AttemptRow> Reader::Attempt(const AttemptId& id) {
   });
 }
 
-Result<std::optional<Event>> Reader::Requested(SweepId sweep, const std::string& request_key) {
+Result<std::optional<Event>> Reader::FindRequest(SweepId sweep, const std::string& request_key) {
   return InSnapshot<std::optional<Event>>(
       [&](sqlite::Connection& connection) -> Result<std::optional<Event>> {
         const auto [from, until] = SameRequests(request_key);
@@ -268,14 +268,14 @@ Result<std::vector<TrialResult>> Reader::Results(SweepId sweep) {
       [&](sqlite::Connection& connection) { return ReadResults(connection, sweep); });
 }
 
-Result<Curves> Reader::CurvesOf(SweepId sweep, const std::string& metric, TrialNumber first,
-                                const CurveLimits& limits) {
+Result<Curves> Reader::MetricCurves(SweepId sweep, const std::string& metric, TrialNumber first,
+                                    const CurveLimits& limits) {
   return InSnapshot<Curves>([&](sqlite::Connection& connection) {
     return ReadCurves(connection, sweep, metric, first, limits);
   });
 }
 
-Result<std::vector<LoggedRow>> Reader::LoggedBy(const TrialId& trial, EventSeq after, int limit) {
+Result<std::vector<LoggedRow>> Reader::Logged(const TrialId& trial, EventSeq after, int limit) {
   return InSnapshot<std::vector<LoggedRow>>(
       [&](sqlite::Connection& connection) { return ReadLogged(connection, trial, after, limit); });
 }
@@ -286,14 +286,14 @@ Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sw
     if (!last.ok()) return last.error();
     std::optional<uint64_t> only;
     if (sweep) only = sweep->value;
-    const uint64_t to = std::min(static_cast<uint64_t>(*last), after.value + kEventsPerLook);
+    const uint64_t to = std::min(static_cast<uint64_t>(*last), after.value + kEventsPerScan);
     sqlite::Rows rows = connection.Query(
         "SELECT seq, sweep, trial, " + ShownTimeSql("events") +
             ", kind, version, payload, actor FROM events"
             " WHERE seq > ?1 AND seq <= ?2 AND (?3 IS NULL OR sweep IS NULL OR sweep = ?3)"
             " ORDER BY seq",
         after.value, to, only);
-    auto erased = ErasedEvents::Of(connection);
+    auto erased = ErasedEvents::Read(connection);
     if (!erased.ok()) return erased.error();
     EventsPage page;
     EventSeq before = after;
@@ -314,7 +314,7 @@ Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sw
   });
 }
 
-Result<Time> Reader::Shown(EventSeq seq, Time time) {
+Result<Time> Reader::DisplayTime(EventSeq seq, Time time) {
   return InSnapshot<Time>([&](sqlite::Connection& connection) -> Result<Time> {
     sqlite::Rows rows = connection.Query(
         "SELECT offset_us FROM clock WHERE seq <= ? ORDER BY seq DESC LIMIT 1", seq.value);
@@ -351,7 +351,7 @@ Result<EventSeq> Reader::LastSeq() {
 
 Status Reader::Events(SweepId sweep, const std::function<bool(const Event&)>& visit,
                       std::span<const std::string_view> kinds) {
-  std::string only;  // words of our own
+  std::string only;  // the kinds are constants, so they need no escaping
   for (const std::string_view kind : kinds)
     only += (only.empty() ? " AND kind IN ('" : ", '") + std::string(kind) + "'";
   if (!only.empty()) only += ")";

@@ -21,15 +21,16 @@
 
 namespace attune::server {
 
-// Rows as people see them. Times are text as FormatTime writes it; states are words.
+// Rows for people. Times are text in the format of FormatTime, and states are words.
 
 struct BestTrial {
   TrialNumber trial;
   Step step;
-  std::vector<double> values;  // of the sweep's objectives, in their order
+  std::vector<double> values;  // one for each objective of the sweep
   Config config;
-  Metrics metrics;                        // of that step
-  std::optional<std::string> checkpoint;  // of that step where it is kept; else the trial's newest
+  Metrics metrics;  // the metrics of that step
+  // path of the step's checkpoint, or else of the trial's newest
+  std::optional<std::string> checkpoint;
   std::optional<int64_t> checkpoint_step;
 };
 
@@ -49,15 +50,17 @@ struct SweepRow {
   std::optional<std::string> reserved;  // the executor whose slots are kept for its next gang
   std::string owner;
   SweepSpec spec;
-  std::map<std::string, int64_t, std::less<>> trials;  // how many are in each state; absent: none
+  // number of trials in each state; a missing state means 0
+  std::map<std::string, int64_t, std::less<>> trials;
   std::optional<SweepEdit> edit;
-  std::vector<std::string> warm_start;  // what it has taken of each earlier sweep, in words
-  std::vector<BestTrial> front;         // its best reports, as they were reported
-  std::vector<std::string> logged;      // names of what its trials log between reports, sorted
+  std::vector<std::string> warm_start;  // a text for each earlier sweep from which it took results
+  std::vector<BestTrial> front;         // its best reports
+  // names of the metrics that its trials log between reports, sorted
+  std::vector<std::string> logged;
   std::optional<std::string>
-      damaged;  // why its columns of JSON cannot be read; those are empty then
+      damaged;  // why a column of JSON cannot be read; those columns are then empty
 
-  // The one that is the best in the first objective; null when there is none.
+  // The best trial in the first objective; null if there is none.
   const BestTrial* Best() const;
 };
 
@@ -66,11 +69,11 @@ struct TrialRow {
   std::string state;
   std::string reason;
   Config config;
-  std::string origin;  // the searcher, kInitialPoints or kEnqueued
+  std::string origin;  // name of the searcher, kInitialPoints or kEnqueued
   std::optional<Rationale> rationale;
   std::string created;
   std::optional<std::string> ended;
-  std::optional<std::string> not_before;  // its next attempt
+  std::optional<std::string> not_before;  // earliest start of its next attempt
   uint32_t attempts = 0;
   Step step;
   Step milestone;
@@ -78,7 +81,7 @@ struct TrialRow {
   Metrics metrics;
   std::optional<double> best;
   std::optional<std::string> checkpoint;
-  std::optional<std::string> damaged;  // as of SweepRow
+  std::optional<std::string> damaged;  // see SweepRow
 };
 
 struct ReportRow {
@@ -94,7 +97,7 @@ struct AttemptRow {
   std::string outcome;
   std::string failure;
   std::string executor;
-  std::vector<RankSlot> ranks;  // without memory
+  std::vector<RankSlot> ranks;  // their memory is not stored
   std::vector<int64_t> pids;
   std::optional<int64_t> resumed_from;
   std::string decided;
@@ -103,9 +106,9 @@ struct AttemptRow {
   std::optional<std::string> ended;
 };
 
-// A verdict on a report, or on what waited to be promoted.
+// A verdict on a report, or on a trial that waited for promotion.
 struct DecisionRow {
-  uint32_t attempt = 0;  // that reported
+  uint32_t attempt = 0;  // the attempt that reported
   std::string time;
   Step step;
   std::string verdict;
@@ -116,24 +119,24 @@ struct DecisionRow {
   std::optional<double> cutoff;
   int64_t rank = 0;
   int64_t peers = 0;
-  uint64_t policy = 0;  // the event by which it was set
-  Step milestone;       // the next one; 0 when it does not continue
+  uint64_t policy = 0;  // the event that set the policy
+  Step milestone;       // the next milestone; 0 if the trial does not continue
 };
 
-// One trial at a rung, as it stood there when it was judged.
+// One trial at a rung, at the time when it was judged there.
 struct RungRow {
   TrialNumber trial;
-  std::optional<double> value;  // nullopt: not a number, the worst
-  std::string verdict;          // on it there
+  std::optional<double> value;  // nullopt: NaN, which ranks last
+  std::string verdict;          // the verdict at the rung
 };
 
-// A decision with those it was compared with: at the same rung by the same rule, up to then.
+// A decision and the trials with which it was compared: those that the same rule had judged at the
+// same rung by then.
 struct Explanation {
   DecisionRow decision;
-  std::string policy;           // the scheduler and its options that it was given by, as JSON
-  bool policy_changed = false;  // since then
-  std::vector<RungRow>
-      rung;  // the best first, the trial itself among them; empty: compared with none
+  std::string policy;           // the scheduler that decided, with its options, as JSON
+  bool policy_changed = false;  // whether the scheduler has changed since
+  std::vector<RungRow> rung;  // best first, including the trial itself; empty: it was not compared
 };
 
 struct CheckpointRow {
@@ -145,25 +148,25 @@ struct CheckpointRow {
   std::string time;
   bool pinned = false;
   std::optional<std::string> dropped;  // when nothing referred to it any more
-  std::optional<std::string> removed;  // when its files were gone
+  std::optional<std::string> removed;  // when its files were deleted
   std::string reason;                  // why it was dropped
 };
 
-// One of a sweep's; in a list, one whose files are kept.
+// A checkpoint of a sweep. Lists contain only those whose files are kept.
 struct KeptRow {
   TrialNumber trial;
   CheckpointRow checkpoint;
-  std::string executor;        // that saved it
-  std::optional<double> best;  // the trial's best value, where its step is this one
+  std::string executor;        // the executor that saved it
+  std::optional<double> best;  // the trial's best value, if the best step is this one
 };
 
 struct KeptPage {
   std::vector<KeptRow> checkpoints;
-  bool more = false;  // there are trials after those that were looked at
+  bool more = false;  // more trials follow
 };
 
 struct TrialDetail {
-  EventSeq seen;  // the newest event of the log when it was read
+  EventSeq seen;  // the newest event of the log at the time of reading
   TrialRow trial;
   std::vector<ReportRow> history;
   std::vector<AttemptRow> attempts;
@@ -173,7 +176,7 @@ struct TrialDetail {
 
 struct Clone {
   TrialNumber donor;
-  Step step;  // of the donor's checkpoint, from which the trial has gone on
+  Step step;  // step of the donor's checkpoint from which the trial continued
 };
 
 // A part of a curve that one attempt reported. It ends where the next segment begins.
@@ -186,12 +189,13 @@ struct CurveSegment {
 
 struct Curve {
   TrialNumber trial;
-  // Its reports by growing step. If several attempts cover a step, the newest counts: an attempt
+  // Its reports in order of steps. If several attempts cover a step, the newest counts. An attempt
   // covers the steps from where it resumed up to its last report.
   std::vector<int64_t> steps;
   std::vector<double> values;
   std::vector<CurveSegment> segments = {};
-  // Of what was logged between reports, without what later attempts have replaced: growing.
+  // The values that were logged between reports, in order of steps, without those that later
+  // attempts have replaced.
   std::vector<double> logged_steps = {};
   std::vector<double> logged_values = {};
   std::vector<Clone> clones = {};  // in order of time
@@ -205,107 +209,108 @@ struct LoggedRow {
   Metrics metrics;
 };
 
-// One page of curves. It holds whole trials.
+// One page of curves. It contains only whole trials.
 struct Curves {
   EventSeq seq;  // the last event they include
   std::vector<Curve> trials;
-  std::optional<TrialNumber> next;  // the first trial of the next page; nullopt: this is the last
+  std::optional<TrialNumber> next;  // the first trial of the next page; nullopt: last page
 };
 
 inline constexpr size_t kCurvePointsPerPage = 500'000;
 inline constexpr std::chrono::seconds kCurvesTime{10};
 
-// What reading one page of curves may take. A trial that would exceed it begins the next page.
+// The limits of one page of curves. A trial that would exceed them begins the next page.
 struct CurveLimits {
   size_t points = kCurvePointsPerPage;
   std::chrono::steady_clock::duration time = kCurvesTime;
-  std::stop_token stop = {};  // nobody waits for the answer any more
+  std::stop_token stop = {};  // set when the client has gone
 };
 
 struct EventsPage {
   std::vector<Event> events;
-  EventSeq seen;      // there is nothing more to send up to here
+  EventSeq seen;      // all events up to here were considered
   bool more = false;  // the log continues after `seen`
 };
 
-// How many there are in each state; none where that is absent.
+// The number of sweeps and trials in each state; a missing state means 0.
 struct StateCounts {
-  EventSeq last;  // of the log
+  EventSeq last;  // the newest event of the log
   std::map<std::string, int64_t> sweeps;
   std::map<std::string, int64_t> trials;
 };
 
-// Queries on an Attune database, each on a consistent snapshot of it. Any thread; a query takes one
-// of a few read-only connections and never holds up the writer.
+// Queries on an Attune database, each on a consistent snapshot. Any thread. A query uses one of a
+// few read-only connections and never blocks the writer.
 class Reader {
  public:
-  // One that looks for its database when it is first asked.
+  // Makes a reader that opens the database at the first query.
   static std::unique_ptr<Reader> At(const std::string& path);
 
-  // REQUIRES: a SqliteStore has made or migrated the file.
+  // Opens the database now. REQUIRES: a SqliteStore has created or migrated the file.
   static Result<std::unique_ptr<Reader>> Open(const std::string& path);
   ~Reader();
 
-  // Why nothing can be read from the tables now: kUnavailable while they are rebuilt, with how far
-  // that is. All others but LastSeq then give the same error.
+  // Why the tables cannot be read now: kUnavailable while they are rebuilt, with the progress. All
+  // other queries except LastSeq then return this error.
   Status Ready();
 
   Result<StateCounts> Counts();
 
-  // Newest first, below `before`; nullopt: from the newest.
+  // Sweeps with ids below `before`, newest first; nullopt: from the newest.
   Result<std::vector<SweepRow>> Sweeps(std::optional<SweepId> before, int limit);
   Result<SweepRow> Sweep(SweepId id);  // kNotFound
   struct SweepFile {
-    std::string text;  // as it was sent
+    std::string text;  // as the client sent it
     std::string path;  // absolute; empty: unknown
   };
   Result<SweepFile> FileOf(SweepId id);  // kNotFound
 
-  // By number, from `first` on. kNotFound: no such sweep.
+  // Trials by number, from `first` on. kNotFound: no such sweep.
   Result<std::vector<TrialRow>> Trials(SweepId sweep, TrialNumber first, int limit);
-  // The checkpoints that are kept of so many trials, by number from `first` on, each trial's by
-  // step. kNotFound: no such sweep.
+  // The kept checkpoints of `trials` trial numbers from `first` on, by trial and step. kNotFound:
+  // no such sweep.
   Result<KeptPage> Checkpoints(SweepId sweep, TrialNumber first, int trials);
-  // One of a trial's, be it kept or dropped. kNotFound.
+  // A checkpoint, even if it was dropped. kNotFound.
   Result<KeptRow> Checkpoint(const CheckpointId& id);
-  // The first of the sweep's that a person has pinned; null when none is.
+  // The first pinned checkpoint of the sweep; nullopt if none is pinned.
   Result<std::optional<CheckpointId>> Pinned(SweepId sweep);
   Result<TrialRow> Trial(const TrialId& id);        // kNotFound
   Result<TrialDetail> Detail(const TrialId& id);    // kNotFound
   Result<AttemptRow> Attempt(const AttemptId& id);  // kNotFound
 
-  // The newest decision on a trial, or the one at a step; nullopt: there is none. kNotFound.
+  // The newest decision on a trial, or the one at `step`; nullopt if there is none. kNotFound: no
+  // such trial.
   Result<std::optional<Explanation>> Explain(const TrialId& id, std::optional<Step> step);
 
-  // Returns the event that an earlier request with this key led to, whatever its body was
+  // Returns the event of an earlier request with this key, whatever its body was
   // (core/log/request_key.h). Sweep 0 means requests that create sweeps.
-  Result<std::optional<Event>> Requested(SweepId sweep, const std::string& request_key);
+  Result<std::optional<Event>> FindRequest(SweepId sweep, const std::string& request_key);
   // Returns the key of that earlier request, which ends with the digest of its body.
   Result<std::optional<std::string>> RequestKeyOf(SweepId sweep, const std::string& request_key);
 
-  // What has become of its trials, by number: of those that have come to an end, by themselves, a
-  // verdict or a failure, or are paused. The metrics of the report that is the best in the sweep's
-  // first one, none where no report counts, with the configuration of now.
+  // The results of trials that have ended by themselves, by a verdict or by a failure, or that are
+  // paused, by number. The metrics are those of the best report in the sweep's first objective, or
+  // empty if no report counts. The configuration is the current one.
   Result<std::vector<TrialResult>> Results(SweepId sweep);
 
-  // Every report that has the metric, and what was logged of it, from trial `first` on. kNotFound:
-  // no such sweep. kInvalid: one trial alone exceeds the limits. kUnavailable: stopped.
-  Result<Curves> CurvesOf(SweepId sweep, const std::string& metric,
-                          TrialNumber first = TrialNumber(0), const CurveLimits& limits = {});
-  // What the trial has logged, as the events after `after` tell, at most `limit` of them.
-  Result<std::vector<LoggedRow>> LoggedBy(const TrialId& trial, EventSeq after, int limit);
+  // The curves of a metric in reports and logged values, from trial `first` on. kNotFound: no such
+  // sweep. kInvalid: a single trial exceeds the limits. kUnavailable: stopped.
+  Result<Curves> MetricCurves(SweepId sweep, const std::string& metric,
+                              TrialNumber first = TrialNumber(0), const CurveLimits& limits = {});
+  // The metrics that the trial logged in events after `after`, at most `limit` of them.
+  Result<std::vector<LoggedRow>> Logged(const TrialId& trial, EventSeq after, int limit);
 
-  // A time of the log as people see it at this event.
-  Result<Time> Shown(EventSeq seq, Time time);
+  // Converts a time of the log at this event to the time that people see.
+  Result<Time> DisplayTime(EventSeq seq, Time time);
 
-  // The next events of seq > after, at most `limit`; with a sweep, its own and the executors'. They
-  // have the times that people see. It looks at no more than kEventsPerLook events, so that a
-  // filter does not make a read long.
+  // The next events of seq > after, at most `limit`, with the times that people see. With a sweep,
+  // only its events and those without a sweep. Considers at most kEventsPerScan events, so that a
+  // filter does not make a read slow.
   Result<EventsPage> EventsAfter(EventSeq after, std::optional<SweepId> sweep, int limit);
   Result<EventSeq> LastSeq();
 
-  // Shows the events of a sweep in order, from its creation on, until `visit` says false; of these
-  // kinds only, if there are some. kNotFound.
+  // Calls `visit` with the events of a sweep in order, from its creation on, until it returns
+  // false. If `kinds` is not empty, only with events of these kinds. kNotFound: no such sweep.
   Status Events(SweepId sweep, const std::function<bool(const Event&)>& visit,
                 std::span<const std::string_view> kinds = {});
 
@@ -316,22 +321,22 @@ class Reader {
 
   template <class T, class Query>
   Result<T> InSnapshot(Query query);
-  // As InSnapshot, also while there are no tables.
+  // Like InSnapshot, but also works while the tables are rebuilt.
   template <class T, class Query>
   Result<T> InLog(Query query);
   Status CheckTables(sqlite::Connection& connection);
 
   std::string path_;
-  std::atomic<bool> ready_ = false;  // the tables are there, and stay
+  std::atomic<bool> ready_ = false;  // once true, the tables are complete and stay so
   std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<std::unique_ptr<sqlite::Connection>> idle_;
   int open_ = 0;
 };
 
-inline constexpr uint64_t kEventsPerLook = 4'096;
+inline constexpr uint64_t kEventsPerScan = 4'096;
 
-// Connections a Reader opens at most; a query waits for one to come back.
+// The most connections that a Reader opens; more queries wait.
 inline constexpr int kReadConnections = 8;
 
 }  // namespace attune::server

@@ -6,7 +6,8 @@
 #include "core/log/suggestion.h"
 #include "server/store/json.h"
 
-// Values that the tables keep as JSON. The functions that read them throw Json::exception.
+// Conversions of values that the tables store as JSON. The functions that read JSON throw
+// Json::exception.
 namespace attune::server {
 
 Json RanksToJson(const std::vector<RankSlot>& ranks);

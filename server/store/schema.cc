@@ -11,17 +11,18 @@
 namespace attune::server {
 namespace {
 
-// The log and what is kept with it. Everything else derives from the log (tables.h).
-// - `actor` made the event happen; it is null if the service did.
-// - Snapshots lie in parts, because a value of SQLite ends at a gigabyte.
-// - `ended_sweeps` has the states of ended sweeps. `until` is the first snapshot that does not need
-//   the row.
-// - `erased` has the places of the log whose events were erased with their sweeps. A row stands for
-//   kErasedRange places from `first` to `last`; `bits` has one bit for each, the lowest first.
-// - `erasures` has the deleted sweeps whose events up to `last` are still to be erased. Once it has
-//   `begun`, they count as erased; the events before `next` are. 0: rows of tables are still there.
-// - `building` has a row while new tables are built: their form, and the last event that they know.
-// - `written_by` has one row: the version of Attune that wrote the file last, and the form of the
+// The log and the tables beside it, from which everything else derives (tables.h):
+// - `actor` caused the event; null means the service.
+// - Snapshots are stored in parts, because a value of SQLite has at most a gigabyte.
+// - `ended_sweeps` contains the states of ended sweeps. `until` is the first snapshot that does not
+//   need the row.
+// - `erased` marks the events that were erased with their sweeps. A row describes kErasedRange
+//   events from `first` to `last`; `bits` has one bit for each, the lowest first.
+// - `erasures` contains the deleted sweeps whose events up to `last` must still be erased. Once an
+//   erasure has `begun`, all these events count as erased, and those before `next` are erased.
+//   `next` 0 means that rows of tables remain.
+// - `building` has a row while new tables are built: their form, and the last event in them.
+// - `written_by` has one row: the version of Attune that last wrote the file, and the form of the
 //   tables that derive from the log; 0 while new ones are built. Every format has this table, so
 //   that a program can name the version that wrote a newer format.
 constexpr std::string_view kLogSql = R"sql(
@@ -80,7 +81,8 @@ struct Writer {
 
 Writer ThisProgram() { return {kVersion, TablesForm()}; }
 
-// The row of `written_by`; an empty one if it has no row. `schema` is `main` or `log`.
+// Reads the row of `written_by`; the result is empty if there is no row. `schema` is `main` or
+// `log`.
 Result<Writer> ReadWriter(sqlite::Connection& connection, const std::string& schema) {
   sqlite::Rows rows = connection.Query("SELECT version, tables FROM " + schema + ".written_by");
   if (rows.Next()) return Writer{std::string(rows.Text(0)), rows.Integer(1)};
@@ -100,7 +102,7 @@ Error OtherFormat(const std::string& path, int64_t format, const Result<Writer>&
                                    remedy + ", or choose another data folder"};
 }
 
-Error NotOurs(const std::string& path) {
+Error WrongProgramError(const std::string& path) {
   return {ErrorCode::kCorrupt, path + " is a database of another program, not Attune's"};
 }
 
@@ -128,7 +130,7 @@ Status PrepareSchema(sqlite::Connection& connection, const std::string& path) {
     transaction.Execute("PRAGMA user_version = " + std::to_string(kFormat));
     if (!transaction.status().ok()) return transaction.status();
   } else if (*application != kApplicationId) {
-    const Error error = NotOurs(path);
+    const Error error = WrongProgramError(path);
     return Error{error.code, error.message + ": move it away or choose another data folder"};
   }
   const Result<Writer> writer = ReadWriter(connection, "main");
@@ -154,10 +156,11 @@ Status CheckSchema(sqlite::Connection& connection, const std::string& path) {
   const auto tables = connection.Number("SELECT count(*) FROM log.sqlite_schema");
   if (!tables.ok()) return Damaged(path, tables.error());
   if (*tables == 0)
-    return Error{ErrorCode::kCorrupt, path + " is empty: `attune serve` makes its tables"};
+    return Error{ErrorCode::kCorrupt,
+                 path + " is empty: start `attune serve` on it, which creates the tables"};
   const auto application = connection.Number("PRAGMA log.application_id");
   if (!application.ok()) return Damaged(path, application.error());
-  if (*application != kApplicationId) return NotOurs(path);
+  if (*application != kApplicationId) return WrongProgramError(path);
   const auto format = connection.Number("PRAGMA log.user_version");
   if (!format.ok()) return Damaged(path, format.error());
   const Result<Writer> writer = ReadWriter(connection, "log");
@@ -166,9 +169,7 @@ Status CheckSchema(sqlite::Connection& connection, const std::string& path) {
   if (writer->tables == ThisProgram().tables) return {};
   return Error{ErrorCode::kCorrupt,
                path + " has the tables of Attune " + writer->version + "; this is Attune " +
-                   kVersion +
-                   ": start `attune serve` on it, which rebuilds them, and wait "
-                   "until it has"};
+                   kVersion + ": start `attune serve` on it and wait until it has rebuilt them"};
 }
 
 }  // namespace attune::server

@@ -11,7 +11,7 @@
 namespace attune::server::sqlite {
 namespace {
 
-bool NoSpace(int system_error) { return IsStorageFull(system_error) || system_error == EFBIG; }
+bool IsOutOfSpace(int system_error) { return IsStorageFull(system_error) || system_error == EFBIG; }
 
 ErrorCode CodeOf(int extended, int system_error) {
   switch (extended) {
@@ -36,7 +36,7 @@ ErrorCode CodeOf(int extended, int system_error) {
     case SQLITE_LOCKED:
       return ErrorCode::kUnavailable;
     case SQLITE_CANTOPEN:
-      return NoSpace(system_error) ? ErrorCode::kStorageFull : ErrorCode::kDenied;
+      return IsOutOfSpace(system_error) ? ErrorCode::kStorageFull : ErrorCode::kDenied;
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -51,7 +51,7 @@ ErrorCode CodeOf(int extended, int system_error) {
 Error ErrorOf(sqlite3* db, int code, std::string_view doing) {
   const int extended = db == nullptr ? code : sqlite3_extended_errcode(db);
   const int system_error = db == nullptr ? 0 : sqlite3_system_errno(db);
-  // That a file is no database shows with the first statement, whatever that is to do.
+  // The first statement finds out that a file is not a database, whatever the statement was for.
   std::string message(code == SQLITE_NOTADB ? "reading the database" : doing);
   message += ": ";
   message += db == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(db);
@@ -172,7 +172,7 @@ Transaction::Transaction(Connection& connection, Kind kind) : connection_(connec
 }
 
 Transaction::~Transaction() {
-  // After some errors, a full disk among them, SQLite has rolled back by itself.
+  // After some errors, such as a full disk, SQLite has already rolled back.
   if (connection_.in_transaction()) static_cast<void>(connection_.Run("ROLLBACK"));
 }
 
@@ -184,7 +184,7 @@ Status Transaction::Try(const std::function<void()>& part) {
     Run("RELEASE part");
     return status_;
   }
-  // A full disk and the like have ended the whole transaction: then there is no savepoint either.
+  // Errors such as a full disk end the whole transaction, and with it the savepoint.
   const Status failed = std::exchange(status_, Status());
   Run("ROLLBACK TO part");
   Run("RELEASE part");
@@ -194,11 +194,11 @@ Status Transaction::Try(const std::function<void()>& part) {
 Status Transaction::Commit() {
   if (!status_.ok()) return status_;
   Run("COMMIT");
-  // Of a commit that could not be written for another reason than space, the mark that makes it
-  // count may be on the disk.
+  // If a commit fails for another reason than space, the disk may already contain its commit
+  // record.
   sqlite3* const db = connection_.handle();
   if (!status_.ok() && (sqlite3_errcode(db) & 0xff) == SQLITE_IOERR &&
-      !NoSpace(sqlite3_system_errno(db)))
+      !IsOutOfSpace(sqlite3_system_errno(db)))
     status_ = Error{ErrorCode::kUnsynced, status_.error().message};
   return status_;
 }

@@ -14,19 +14,19 @@
 
 #include "base/result.h"
 
-// A thin hold on SQLite: ownership, Result for its codes, and prepared statements that are kept.
+// A thin wrapper of SQLite: ownership, Result for its codes, and cached prepared statements.
 namespace attune::server::sqlite {
 
-// What a code of SQLite means for us. `doing` says what failed, for the message.
+// Converts an error code of SQLite. `doing` describes the failed operation in the message.
 Error ErrorOf(sqlite3* db, int code, std::string_view doing);
 
-// A parameter that is bytes and not text.
+// A parameter of type BLOB.
 struct Blob {
   std::string_view bytes;
 };
 
-// The rows of one query, or the error in preparing it. While it lives, its statement may not be run
-// again.
+// The rows of one query, or the error of preparing it. During its lifetime the same statement must
+// not run again.
 class Rows {
  public:
   explicit Rows(sqlite3_stmt* statement) : statement_(statement) {}
@@ -35,10 +35,10 @@ class Rows {
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
 
-  bool Next();  // false after the last row and after an error: see status()
+  bool Next();  // false after the last row or an error; see status()
   const Status& status() const { return status_; }
 
-  // Columns from 0 of the current row; text stays valid until the next Next().
+  // Columns of the current row, from 0. Text stays valid until the next Next().
   bool Null(int column) const;
   bool IsInteger(int column) const;
   int64_t Integer(int column) const;
@@ -52,13 +52,13 @@ class Rows {
   Status status_;
 };
 
-// One connection; used by one thread at a time.
+// A connection. Only one thread may use it at a time.
 class Connection {
  public:
   enum class Mode {
     kReadWriteCreate,
     kReadOnly,
-    kTemporary,  // without a name, gone when closed; what it attaches is named by URIs
+    kTemporary,  // a nameless database that is deleted when closed; it attaches others by URIs
   };
 
   // `busy_timeout_ms`: how long to wait for another process that holds a lock.
@@ -68,14 +68,14 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Statements without parameters or rows, separated by semicolons; not kept.
+  // Runs statements without parameters or rows, separated by semicolons. They are not cached.
   Status Execute(const std::string& sql);
 
-  // What `@` stands for in the statements that follow; empty at first.
+  // Sets the text that replaces `@` in later statements; empty at first.
   void SetTablePrefix(std::string prefix);
 
-  // One statement with its parameters in order; prepared once and kept. Text, integers, reals
-  // (NaN becomes NULL), a Blob, std::nullopt and optionals of these.
+  // Runs one statement with its parameters in order. It is prepared once and cached. Parameters are
+  // text, integers, reals (NaN becomes NULL), Blob, std::nullopt, and optionals of these.
   template <class... Args>
   Status Run(std::string_view sql, const Args&... args) {
     Result<sqlite3_stmt*> statement = Prepare(sql);
@@ -85,7 +85,7 @@ class Connection {
     return Finish(*statement);
   }
 
-  // As Run, for a statement with rows.
+  // Like Run, for a statement with rows.
   template <class... Args>
   Rows Query(std::string_view sql, const Args&... args) {
     Result<sqlite3_stmt*> statement = Prepare(sql);
@@ -95,7 +95,7 @@ class Connection {
     return Rows(*statement);
   }
 
-  // The single number that a query gives; 0 for NULL or no row.
+  // The single number of a query's result; 0 for NULL or no row.
   Result<int64_t> Number(std::string_view sql);
 
   bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
@@ -107,7 +107,7 @@ class Connection {
   Result<sqlite3_stmt*> Prepare(std::string_view sql);
   Status Finish(sqlite3_stmt* statement);
 
-  // `lifetime`: SQLITE_STATIC where the text outlives the statement's run.
+  // `lifetime`: SQLITE_STATIC if the text outlives the run of the statement.
   using Lifetime = sqlite3_destructor_type;
   static void Bind(sqlite3_stmt* statement, int place, std::integral auto value, Lifetime) {
     sqlite3_bind_int64(statement, place, static_cast<sqlite3_int64>(value));
@@ -116,7 +116,8 @@ class Connection {
     sqlite3_bind_double(statement, place, value);
   }
   static void Bind(sqlite3_stmt* statement, int place, std::string_view text, Lifetime lifetime) {
-    const char* data = text.data() == nullptr ? "" : text.data();  // null would be NULL
+    // SQLite would bind a null pointer as NULL
+    const char* data = text.data() == nullptr ? "" : text.data();
     sqlite3_bind_text64(statement, place, data, text.size(), lifetime, SQLITE_UTF8);
   }
   static void Bind(sqlite3_stmt* statement, int place, Blob blob, Lifetime lifetime) {
@@ -139,13 +140,13 @@ class Connection {
   sqlite3* db_;
   using Statements = std::unordered_map<std::string, sqlite3_stmt*>;
   Statements statements_;
-  const Statements::value_type* last_ = nullptr;  // used; rows are often written one after another
-  std::string key_;                               // reused, so that a look-up allocates nothing
+  // the last used statement, because rows are often written in series
+  const Statements::value_type* last_ = nullptr;
+  std::string key_;  // reused, so that a look-up does not allocate
   std::string table_prefix_;
 };
 
-// A transaction in the making. After its first error nothing more is run; without a commit
-// everything is rolled back.
+// A transaction. After its first error it runs nothing more. Without a commit it is rolled back.
 class Transaction {
  public:
   enum class Kind { kRead, kWrite };
@@ -166,11 +167,11 @@ class Transaction {
     if (status_.ok()) status_ = std::move(error);
   }
 
-  // Runs a part. After an error nothing of it has happened and the transaction goes on, unless its
-  // own status says otherwise.
+  // Runs a part of the transaction. If the part fails, it is undone and its error is returned. The
+  // transaction continues, unless status() is an error.
   Status Try(const std::function<void()>& part);
 
-  // The first error of the whole, the commit's own included.
+  // Commits, and returns the first error of the whole transaction, including the commit.
   Status Commit();
 
   const Status& status() const { return status_; }

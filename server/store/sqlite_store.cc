@@ -15,27 +15,27 @@
 namespace attune::server {
 namespace {
 
-// Holds the rows of some ten thousand running trials.
+// This cache holds the rows of about ten thousand running trials.
 const char* const kCache = "PRAGMA cache_size = -32768";  // KiB
 
-// Pages of the log file before they are copied into the database: 16 MiB, so that a page which many
-// batches change is copied once.
+// The size of the log file at which it is copied into the database: 16 MiB. A page that many
+// batches change is then copied only once.
 constexpr int kCheckpointPages = 4096;
 constexpr int kBackgroundCheckpointPages = 512;
 
-constexpr int64_t kReserveShare = 32;  // the reserve takes this part of a disk at most
+constexpr int64_t kReserveShare = 32;  // the reserve takes at most this fraction of the disk
 
 constexpr int kSnapshotsKept = 2;
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kBuildBatch = 1024;  // places of the log: some milliseconds
+constexpr uint64_t kBuildBatch = 1024;  // events per step: a few milliseconds
 
-// Between the probe's blob and this much cache the pages must reach the disk before the rollback.
+// With a cache this small, the pages of the probe reach the disk before the rollback.
 constexpr int kProbeCachePages = 16;
 constexpr int kPageBytes = 4096;
 
-// What has gone wrong in opening, for a person.
+// Explains an error of opening the database to people.
 Error Explain(const std::string& path, const Error& error) {
   switch (error.code) {
     case ErrorCode::kUnavailable:
@@ -62,24 +62,24 @@ Error Explain(const std::string& path, const Error& error) {
   }
 }
 
-// Whether the events of a sweep are to be erased from now on.
+// Whether this event allows to erase the events of its sweep.
 bool IsErasable(const Event& event) {
   const auto* deleted = std::get_if<SweepDeleted>(&event.fact);
   return deleted != nullptr && deleted->shared;
 }
 
-// The settings of work that nobody waits for, while the object lives. So that no slice takes long:
+// Sets the connection up for background work during its lifetime, so that no slice takes long:
 // - A commit does not wait for the disk. If the machine fails, the slice is lost and done again. It
-//   never outlives a commit before it, since both lie in the same log file.
+//   never survives without the commits before it, because all are in the same log file.
 // - The log file is copied into the database in small parts.
 class BackgroundWork {
  public:
   enum class Deleted {
-    kStays,        // in pages that are free
-    kOverwritten,  // with zeros
+    kStays,        // it stays in free pages
+    kOverwritten,  // it is overwritten with zeros
   };
   // `checkpoint_pages`: SqliteStore::checkpoint_pages_.
-  // REQUIRES: the connection is in no transaction, neither now nor at the end.
+  // REQUIRES: the connection is in no transaction at the begin and end of this object's life.
   BackgroundWork(sqlite::Connection& connection, int& checkpoint_pages, Deleted deleted)
       : connection_(connection),
         checkpoint_pages_(checkpoint_pages),
@@ -91,7 +91,8 @@ class BackgroundWork {
   BackgroundWork& operator=(const BackgroundWork&) = delete;
 
  private:
-  // A process that cannot go back to FULL must end: its next commit would promise too much.
+  // If the setting cannot be restored to FULL, the process must end: its next commit might not be
+  // durable.
   void Set(const std::string& synchronous, int checkpoint_pages, int64_t secure_delete) {
     const Status set =
         connection_.Execute("PRAGMA synchronous = " + synchronous +
@@ -106,15 +107,15 @@ class BackgroundWork {
   const int64_t secure_delete_before_;
 };
 
-// What has gone wrong later on.
-Error Named(const std::string& path, const Error& error) {
+// Adds the path to an error after opening.
+Error WithPath(const std::string& path, const Error& error) {
   if (error.code == ErrorCode::kCorrupt) return Explain(path, error);
   return {error.code, path + ": " + error.message};
 }
 
 Status Prepare(sqlite::Connection& connection, const std::string& path,
                const SqliteStore::Options& options) {
-  // The first statement that reads the file finds damage; WAL asks for write access.
+  // The first statement that reads the file finds damage. WAL mode then needs write access.
   if (auto read = connection.Number("SELECT count(*) FROM sqlite_schema"); !read.ok())
     return read.error();
   if (sqlite3_db_readonly(connection.handle(), "main") == 1)
@@ -151,7 +152,7 @@ SqliteStore::SqliteStore(std::string path, Options options,
       reserve_(path_, ReserveFor(path_, options)),
       connection_(std::move(connection)),
       checkpoint_pages_(kCheckpointPages) {
-  // It replaces SQLite's own hook (PRAGMA wal_autocheckpoint), which does the second half of this.
+  // This replaces SQLite's own hook (PRAGMA wal_autocheckpoint), which only makes checkpoints.
   sqlite3_wal_hook(
       connection_->handle(),
       [](void* of, sqlite3* db, const char* name, int pages) {
@@ -182,19 +183,19 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path, 
   const auto built = BuildPosition(*store->connection_);
   if (!built.ok()) return Explain(path, built.error());
   if (*built) store->ContinueBuilding(**built);
-  if (Status mended = store->MendTables(); !mended.ok()) return Explain(path, mended.error());
+  if (Status mended = store->CompleteTables(); !mended.ok()) return Explain(path, mended.error());
   const auto until = Clock::now() + store->options_.build_at_open;
-  while (store->Building() && Clock::now() < until) {
+  while (store->IsBuilding() && Clock::now() < until) {
     if (Status slice = store->BuildSlice(); !slice.ok()) return Explain(path, slice.error());
   }
   return store;
 }
 
-// What an earlier process has left to do.
-Status SqliteStore::MendTables() {
-  if (Building()) return {};
+// Completes work on the tables that an earlier process has left.
+Status SqliteStore::CompleteTables() {
+  if (IsBuilding()) return {};
   const auto unshown = connection_->Number("SELECT count(*) FROM unshown WHERE retry");
-  if (!unshown.ok() && !Projection::OfTables(unshown.error())) return unshown.error();
+  if (!unshown.ok() && !Projection::IsTableError(unshown.error())) return unshown.error();
   if (!unshown.ok() || *unshown > 0) return BeginBuilding();
   const auto behind = connection_->Number("SELECT count(*) FROM behind");
   if (!behind.ok()) return behind.error();
@@ -202,11 +203,11 @@ Status SqliteStore::MendTables() {
   Status caught_up;
   {
     sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
-    projection_.CatchUp(transaction, last_seq_, Projection::Care::kNone);
+    projection_.CatchUp(transaction, last_seq_, Projection::ErrorMode::kStop);
     projection_.WriteAll(transaction, last_seq_);
     caught_up = transaction.Commit();
   }
-  if (!caught_up.ok() && Projection::OfTables(caught_up.error())) return BeginBuilding();
+  if (!caught_up.ok() && Projection::IsTableError(caught_up.error())) return BeginBuilding();
   return caught_up;
 }
 
@@ -219,12 +220,12 @@ Status SqliteStore::Append(std::span<const Event> batch) {
   return AppendFromReserve(batch);
 }
 
-// SQLite ignores the bytes behind the last page of its log file.
+// SQLite ignores bytes after the last page of its log file.
 Status SqliteStore::GrowLog() {
   const int failed = reserve_.Allocate();
   if (IsStorageFull(failed))
     return Explain(path_, {ErrorCode::kStorageFull, std::strerror(failed)});
-  // Only a write makes the index longer. It also creates the log file if there is none.
+  // Only a write extends the index. It also creates the log file if there is none.
   if (failed == 0 && reserve_.ReadIndex()) return {};
   const Status written = WriteAndRollBack(reserve_.bytes());
   reserve_.ReadIndex();
@@ -233,16 +234,16 @@ Status SqliteStore::GrowLog() {
 
 Status SqliteStore::AppendFromReserve(std::span<const Event> batch) {
   if (batch.empty()) return {};
-  Status written = Write(batch, Projection::Care::kNone);
-  if (!written.ok() && Projection::OfTables(written.error()))
-    written = Write(batch, Projection::Care::kEach);
-  if (!written.ok()) return Named(path_, written.error());
+  Status written = Write(batch, Projection::ErrorMode::kStop);
+  if (!written.ok() && Projection::IsTableError(written.error()))
+    written = Write(batch, Projection::ErrorMode::kSkip);
+  if (!written.ok()) return WithPath(path_, written.error());
   last_seq_ = batch.back().seq;
   erasures_.waiting |= std::ranges::any_of(batch, IsErasable);
   return {};
 }
 
-Status SqliteStore::Write(std::span<const Event> batch, Projection::Care care) {
+Status SqliteStore::Write(std::span<const Event> batch, Projection::ErrorMode mode) {
   Status written;
   {
     sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
@@ -253,23 +254,23 @@ Status SqliteStore::Write(std::span<const Event> batch, Projection::Care care) {
       if (IsErasable(event)) AddErasure(transaction, *SweepOf(event.fact), event.seq);
       if (!transaction.status().ok()) break;
     }
-    if (!Building()) projection_.Apply(transaction, batch, last_seq_, batch.back().seq, care);
+    if (!IsBuilding()) projection_.Apply(transaction, batch, last_seq_, batch.back().seq, mode);
     written = transaction.Commit();
   }
-  if (!written.ok() && !Building()) projection_.Forget();
+  if (!written.ok() && !IsBuilding()) projection_.Forget();
   return written;
 }
 
-bool SqliteStore::Tidy() {
-  if (Building()) {
+bool SqliteStore::DoBackgroundWork() {
+  if (IsBuilding()) {
     const Status built = BuildSlice();
-    return built.ok() && (Building() || projection_.Behind() || erasures_.begun);
+    return built.ok() && (IsBuilding() || projection_.IsBehind() || erasures_.begun);
   }
-  if (!projection_.Behind()) return EraseSlice();
+  if (!projection_.IsBehind()) return EraseSlice();
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   projection_.WriteSome(transaction, last_seq_);
-  if (!transaction.Commit().ok()) projection_.Forget();  // the next batch learns it again
-  return projection_.Behind() || erasures_.begun;
+  if (!transaction.Commit().ok()) projection_.Forget();  // the next batch reads the state again
+  return projection_.IsBehind() || erasures_.begun;
 }
 
 bool SqliteStore::EraseSlice() {
@@ -278,7 +279,7 @@ bool SqliteStore::EraseSlice() {
   const BackgroundWork work(*connection_, checkpoint_pages_, BackgroundWork::Deleted::kOverwritten);
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   const bool more = EraseSome(transaction, [&] { return Clock::now() >= until; });
-  if (!transaction.Commit().ok()) return false;  // it is tried again after the next batch
+  if (!transaction.Commit().ok()) return false;  // retried after the next batch
   erasures_.begun = more;
   return more;
 }
@@ -288,7 +289,7 @@ Status SqliteStore::Read(EventSeq after, const std::function<void(const Event&)>
                                              options_.busy_timeout_ms);
   if (!connection.ok()) return Explain(path_, connection.error());
   if (Status read = ReadLog(**connection, after, visit); !read.ok())
-    return Named(path_, read.error());
+    return WithPath(path_, read.error());
   return {};
 }
 
@@ -299,9 +300,9 @@ Status SqliteStore::SaveSnapshot(const Snapshot& snapshot) {
   if (erasures_.waiting)
     work.emplace(*connection_, checkpoint_pages_, BackgroundWork::Deleted::kOverwritten);
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
-  // What is ahead of the log, if anything, is of another one.
+  // Snapshots ahead of the log belong to another log.
   transaction.Run("DELETE FROM snapshots WHERE seq >= ?", seq.value);
-  KeepEnded(transaction, snapshot);
+  SaveEndedParts(transaction, snapshot);
   std::string_view bytes = snapshot.bytes;
   int64_t part = 0;
   do {
@@ -316,14 +317,14 @@ Status SqliteStore::SaveSnapshot(const Snapshot& snapshot) {
       kSnapshotsKept);
   BeginErasures(transaction, seq);
   transaction.Run("DELETE FROM ended_sweeps WHERE until <= (SELECT min(seq) FROM snapshots)");
-  if (Status written = transaction.Commit(); !written.ok()) return Named(path_, written.error());
+  if (Status written = transaction.Commit(); !written.ok()) return WithPath(path_, written.error());
   erasures_.begun |= erasures_.waiting;
   erasures_.waiting = false;
   return {};
 }
 
-// What this snapshot does not name any more is needed by older ones alone.
-void SqliteStore::KeepEnded(sqlite::Transaction& transaction, const Snapshot& snapshot) {
+// Parts that this snapshot does not name are only needed by older snapshots.
+void SqliteStore::SaveEndedParts(sqlite::Transaction& transaction, const Snapshot& snapshot) {
   transaction.Run("UPDATE ended_sweeps SET until = ? WHERE until IS NULL OR until >= ?",
                   snapshot.seq.value, snapshot.seq.value);
   for (const EndedSweepData& part : snapshot.ended) {
@@ -351,13 +352,13 @@ Result<std::optional<Snapshot>> SqliteStore::ReadSnapshot(EventSeq at_most) cons
     if (!snapshot) snapshot = {.seq = EventSeq(static_cast<uint64_t>(rows.Integer(0)))};
     snapshot->bytes += rows.Bytes(1);
   }
-  if (!rows.status().ok()) return Named(path_, rows.status().error());
+  if (!rows.status().ok()) return WithPath(path_, rows.status().error());
   if (!snapshot) return snapshot;
   sqlite::Rows kept = (*connection)->Query("SELECT sweep, mark FROM ended_sweeps");
   while (kept.Next())
     snapshot->ended.push_back({.sweep = SweepId(static_cast<uint64_t>(kept.Integer(0))),
                                .mark = static_cast<uint64_t>(kept.Integer(1))});
-  if (!kept.status().ok()) return Named(path_, kept.status().error());
+  if (!kept.status().ok()) return WithPath(path_, kept.status().error());
   return snapshot;
 }
 
@@ -369,17 +370,17 @@ Result<std::string> SqliteStore::ReadEnded(const EndedSweepData& part) const {
                           ->Query("SELECT payload FROM ended_sweeps WHERE sweep = ? AND mark = ?",
                                   part.sweep.value, static_cast<int64_t>(part.mark));
   if (rows.Next()) return std::string(rows.Bytes(0));
-  if (!rows.status().ok()) return Named(path_, rows.status().error());
+  if (!rows.status().ok()) return WithPath(path_, rows.status().error());
   return Error{ErrorCode::kNotFound,
-               path_ + " does not keep what is left of sweep " + ToString(part.sweep)};
+               path_ + " does not contain the final state of sweep " + ToString(part.sweep)};
 }
 
 Status SqliteStore::Probe() { return WriteAndRollBack(kProbeBytes + reserve_.bytes()); }
 
-// The pages stay part of the log file, which is written again from the place where it was.
+// The pages remain in the log file, whose next write starts at the earlier position.
 Status SqliteStore::WriteAndRollBack(int64_t bytes) {
-  // A rolled-back transaction stays in memory unless it outgrows the page cache; a small cache
-  // makes its pages go to the log file, where a full disk shows.
+  // A transaction that is rolled back stays in memory unless it outgrows the page cache. With a
+  // small cache its pages go to the log file, which reveals a full disk.
   if (Status small =
           connection_->Execute("PRAGMA cache_size = " + std::to_string(kProbeCachePages));
       !small.ok())
@@ -393,18 +394,18 @@ Status SqliteStore::WriteAndRollBack(int64_t bytes) {
     written = transaction.status();
   }
   if (Status normal = connection_->Execute(kCache); !normal.ok()) return normal;
-  if (!written.ok()) return Named(path_, written.error());
+  if (!written.ok()) return WithPath(path_, written.error());
   return {};
 }
 
-// ---- rebuilding the tables -----------------------------------------------------------------
+// ---- Rebuilding the tables -----------------------------------------------------------------
 
 Status SqliteStore::Rebuild() {
   if (Status begun = BeginBuilding(); !begun.ok()) return begun;
-  while (Building()) {
+  while (IsBuilding()) {
     if (Status built = BuildSlice(); !built.ok()) return built;
   }
-  while (projection_.Behind()) Tidy();
+  while (projection_.IsBehind()) DoBackgroundWork();
   return {};
 }
 
@@ -435,7 +436,7 @@ Status SqliteStore::BuildSlice() {
     do {
       built = BuildSome(transaction, built);
     } while (transaction.status().ok() && built < last_seq_ && Clock::now() < until);
-    NoteBuilt(transaction, built);
+    SaveBuildPosition(transaction, built);
     if (built == last_seq_) FinishBuild(transaction);
     written = transaction.Commit();
   }
@@ -457,7 +458,7 @@ EventSeq SqliteStore::BuildSome(sqlite::Transaction& transaction, EventSeq built
   const Status read = ReadLog(transaction.connection(), built, last,
                               [&](const Event& event) { batch.push_back(event); });
   if (!read.ok()) transaction.Fail(read.error());
-  projection_.Apply(transaction, batch, built, last, Projection::Care::kEach);
+  projection_.Apply(transaction, batch, built, last, Projection::ErrorMode::kSkip);
   return last;
 }
 

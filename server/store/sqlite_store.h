@@ -13,52 +13,53 @@
 
 namespace attune::server {
 
-// A snapshot lies in rows of so many bytes.
+// The size of the rows into which a snapshot is split.
 inline constexpr size_t kSnapshotPartBytes = size_t{64} << 20;
 
-// Tidy erases or builds for so long before it commits, which takes about as long again: a command
-// that comes meanwhile waits for 20 ms at most.
-inline constexpr std::chrono::microseconds kTidySlice{8'000};
+// DoBackgroundWork erases or builds for this long before it commits. The commit takes about as long
+// again, so a command waits at most 20 ms.
+inline constexpr std::chrono::microseconds kWorkSlice{8'000};
 
-// Tables of another form are rebuilt for so long before Open returns, so that those of a small
-// log are there at once. Tidy continues.
+// Open rebuilds outdated tables for at most this long, so that the tables of a small log are
+// complete at once. DoBackgroundWork continues the rebuild.
 inline constexpr std::chrono::microseconds kBuildAtOpen{500'000};
 
-// What is kept back for kills and ends: the end of a sweep of 10,000 trials takes half of it.
+// The space that is reserved for kills and ends. The end of a sweep of 10,000 trials takes half of
+// it.
 inline constexpr int64_t kReserveBytes = int64_t{8} << 20;
 
-// The log in one SQLite file, with the tables for people (docs/reference/database.md) beside it.
+// The log in one SQLite file, with the tables for people (docs/reference/database.md).
 //
-// WAL mode with synchronous=FULL: a batch is on disk when Append returns, and readers on their own
-// connections never wait for it. Reading: any thread; the rest: one thread.
-// The log file (-wal) always has room for a reserve, so that kills and ends can be stored when the
-// disk is full: Append fails before it would use that up.
+// Uses WAL mode with synchronous=FULL: a batch is on disk when Append returns, and readers on
+// separate connections never wait for it. Any thread may call Read, and one thread all other
+// methods. The log file (-wal) always contains a reserve, so that kills and ends can be stored when
+// the disk is full. Append fails rather than use the reserve.
 //
-// What reports change in the tables may be behind the log (docs/reference/database.md); Tidy brings
-// it up. An event that the tables cannot take is in the log alone: it is noted, and when the file
-// is opened again the tables are rebuilt. Tidy also rebuilds tables of another form (table_build.h)
-// and erases deleted sweeps (erasure.h), a slice at a time.
+// The columns that reports change may be behind the log (docs/reference/database.md);
+// DoBackgroundWork updates them. An event that the tables cannot take is only in the log. It is
+// noted, and the next Open rebuilds the tables. DoBackgroundWork also rebuilds outdated tables
+// (table_build.h) and erases deleted sweeps (erasure.h), a slice at a time.
 class SqliteStore final : public EventStore {
  public:
   struct Options {
-    int busy_timeout_ms = 5'000;            // how long another program may hold a lock on the file
+    int busy_timeout_ms = 5'000;            // how long to wait for another program's lock
     int64_t max_pages = 0;                  // size limit of the file, in pages of 4 KiB; 0: none
-    int64_t reserve_bytes = kReserveBytes;  // at most a 32nd of the disk; 0: there is no reserve
+    int64_t reserve_bytes = kReserveBytes;  // at most 1/32 of the disk; 0: no reserve
     size_t snapshot_part_bytes = kSnapshotPartBytes;
-    std::chrono::microseconds slice = kTidySlice;
+    std::chrono::microseconds slice = kWorkSlice;
     std::chrono::microseconds build_at_open = kBuildAtOpen;
   };
 
-  // Creates the file if it is absent. Errors: kCorrupt (damaged, not Attune's, another format),
-  // kDenied (may not be read or written), kConflict (locked by another process), kStorageFull. Each
-  // message names the file and the remedy.
+  // Opens the file and creates it if it is absent. kCorrupt: it is damaged, not Attune's or of
+  // another format. kDenied: it cannot be read or written. kConflict: another process has locked
+  // it. kStorageFull. Each message names the file and the remedy.
   static Result<std::unique_ptr<SqliteStore>> Open(const std::string& path, Options options);
   static Result<std::unique_ptr<SqliteStore>> Open(const std::string& path) {
     return Open(path, Options());
   }
 
-  // kStorageFull for every error in writing, kUnsynced for one in syncing; kUnavailable while
-  // another program holds a lock.
+  // Errors of writes: kUnsynced if syncing failed, kUnavailable while another program holds a lock,
+  // kStorageFull for every other error.
   ~SqliteStore() override;
 
   Status Append(std::span<const Event> batch) override;
@@ -69,32 +70,33 @@ class SqliteStore final : public EventStore {
   Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override;
   Result<std::string> ReadEnded(const EndedSweepData& part) const override;
 
-  bool Tidy() override;
+  bool DoBackgroundWork() override;
   bool NeedsSnapshot() const override { return erasures_.waiting; }
 
-  // Room for kProbeBytes more, and for the reserve: they are written to the disk and rolled back.
+  // Checks for space for kProbeBytes more and the reserve: writes that much to the disk and rolls
+  // it back.
   Status Probe() override;
 
   // Rebuilds the tables for people from the log.
   Status Rebuild();
 
-  // Whether tables are being built. Until they are there, nothing may be read from them.
-  bool Building() const { return built_.has_value(); }
+  // Whether tables are being rebuilt. They must not be read meanwhile.
+  bool IsBuilding() const { return built_.has_value(); }
 
   EventSeq LastSeq() const override { return last_seq_; }
   const std::string& path() const { return path_; }
 
  private:
-  Status Write(std::span<const Event> batch, Projection::Care care);
+  Status Write(std::span<const Event> batch, Projection::ErrorMode mode);
   Status GrowLog();
   Status WriteAndRollBack(int64_t bytes);
-  Status MendTables();
+  Status CompleteTables();
   bool EraseSlice();
   Status BeginBuilding();
   void ContinueBuilding(EventSeq built);
   Status BuildSlice();
   EventSeq BuildSome(sqlite::Transaction& transaction, EventSeq built);
-  static void KeepEnded(sqlite::Transaction& transaction, const Snapshot& snapshot);
+  static void SaveEndedParts(sqlite::Transaction& transaction, const Snapshot& snapshot);
 
   SqliteStore(std::string path, Options options, std::unique_ptr<sqlite::Connection> connection);
 
@@ -105,11 +107,11 @@ class SqliteStore final : public EventStore {
   Projection projection_;
   EventSeq last_seq_{0};
   Erasures erasures_;
-  int checkpoint_pages_;           // of the log file, at which it is copied into the database
-  std::optional<EventSeq> built_;  // the last event that new tables know, while they are built
+  int checkpoint_pages_;           // pages of the log file at which it is copied into the database
+  std::optional<EventSeq> built_;  // the last event in the new tables while they are built
 };
 
-// What Probe asks for: a large batch, so that a store that says yes takes the next one.
+// The size of a probe: that of a large batch, so that the next batch fits after a successful probe.
 inline constexpr int64_t kProbeBytes = 1 << 20;
 
 }  // namespace attune::server

@@ -212,7 +212,7 @@ class Moving(EndToEnd):
         self.assertEqual(code, 1)
         self.assertIn("let go of it with `attune checkpoint unpin s1/0/1-4`", err)
         self.run_command("checkpoint", "unpin", "s1/0/1-4")
-        self.assertEqual(self.run_command("sweep", "rm", "s1"), "sweep s1: deleted; its files go from 2 data folders")
+        self.assertEqual(self.run_command("sweep", "rm", "s1"), "sweep s1: deleted; its files will be deleted from 2 data folders")
         self.server.kill()
 
         self.serve("--storage-path", storage)

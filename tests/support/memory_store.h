@@ -18,7 +18,8 @@
 
 namespace attune::testing {
 
-// An event store in memory whose disk can be full. Tidy erases a few events of deleted sweeps.
+// An event store in memory whose disk can be full. DoBackgroundWork erases a few events of deleted
+// sweeps.
 class MemoryStore final : public server::EventStore {
  public:
   Status Append(std::span<const Event> batch) override {
@@ -53,7 +54,7 @@ class MemoryStore final : public server::EventStore {
   bool NeedsSnapshot() const override {
     return std::ranges::any_of(erasures, [](const auto& each) { return !each.second.begun; });
   }
-  bool Tidy() override {
+  bool DoBackgroundWork() override {
     if (full) return false;
     size_t left = kErasedInSlice;
     std::erase_if(events,

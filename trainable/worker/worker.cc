@@ -111,7 +111,7 @@ bool IsDiskFull(const std::exception_ptr& error, const std::string& checkpoint_d
   } catch (const DiskFull&) {
     return true;
   } catch (...) {
-    return !checkpoint_dir.empty() && !HasRoom(checkpoint_dir);
+    return !checkpoint_dir.empty() && !HasFreeSpace(checkpoint_dir);
   }
 }
 

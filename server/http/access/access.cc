@@ -19,13 +19,8 @@ namespace {
 constexpr std::string_view kBearer = "Bearer ";
 constexpr int kReadAgainSeconds = 1;
 
-bool SameName(std::string_view a, std::string_view b) {
-  const CaseInsensitive before;
-  return !before(a, b) && !before(b, a);
-}
-
-// Without the port: 127.0.0.1, example.org, [::1].
-std::string_view NameOf(std::string_view authority) {
+// The host of HOST:PORT: 127.0.0.1, example.org, [::1].
+std::string_view HostOf(std::string_view authority) {
   const size_t bracket = authority.rfind(']');
   const size_t colon = authority.rfind(':');
   if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket))
@@ -64,12 +59,13 @@ std::optional<std::string> CookieOf(const Request& request, std::string_view nam
 
 std::optional<std::string> BearerOf(const Request& request) {
   const std::string header = request.Header("Authorization").value_or("");
-  if (header.size() > kBearer.size() && SameName(header.substr(0, kBearer.size()), kBearer))
+  if (header.size() > kBearer.size() &&
+      EqualsIgnoringCase(header.substr(0, kBearer.size()), kBearer))
     return header.substr(kBearer.size());
   return std::nullopt;
 }
 
-Response CannotRead(const Error& error) {
+Response UnreadableTokensProblem(const Error& error) {
   Response refusal =
       Problem(rest::ProblemType::kUnavailable, error.message + "; send the request again later");
   refusal.Set("Retry-After", std::to_string(kReadAgainSeconds));
@@ -97,24 +93,25 @@ bool Access::ShowsToken(const Request& head) const {
 
 std::optional<Response> Access::Refuse(Request& request) const {
   const std::string host = request.Header("Host").value_or("");
-  if (!KnownHost(NameOf(host)))
+  if (!KnownHost(HostOf(host)))
     return Problem(
         rest::ProblemType::kForeignHost,
-        "'" + host + "' is not a name of this server: ask for it at " +
+        "'" + host + "' is not a name of this server: open it at " +
             (request.secure ? options_.certificate->Name() : options_.host + " or localhost"));
   if (const auto origin = request.Header("Origin")) {
     const size_t scheme = origin->find("://");
-    const bool own =
+    const bool is_same_origin =
         scheme != std::string::npos &&
-        SameName(std::string_view(*origin).substr(scheme + 3), host) &&
-        (!request.secure || SameName(std::string_view(*origin).substr(0, scheme), "https"));
-    if (!own)
+        EqualsIgnoringCase(std::string_view(*origin).substr(scheme + 3), host) &&
+        (!request.secure ||
+         EqualsIgnoringCase(std::string_view(*origin).substr(0, scheme), "https"));
+    if (!is_same_origin)
       return Problem(rest::ProblemType::kForeignOrigin,
                      "a page of " + *origin + " may not use this server");
   }
   if (!IsApi(request.path)) return std::nullopt;
   const auto known = TokenOf(request);
-  if (!known.ok()) return CannotRead(known.error());
+  if (!known.ok()) return UnreadableTokensProblem(known.error());
   const std::optional<NamedToken>& token = *known;
   if (!token) {
     Response refusal = Problem(
@@ -131,8 +128,8 @@ std::optional<Response> Access::Refuse(Request& request) const {
   if (token->role == Role::kViewer && request.method != "GET" && request.method != "HEAD")
     return Problem(rest::ProblemType::kReadOnlyToken,
                    "the token of " + token->name +
-                       " is a viewer's, who may look and change nothing: ask whoever runs the "
-                       "server for another");
+                       " has the role viewer, which may only read: ask the administrator of the "
+                       "server for another token");
   request.actor = token->name;
   request.is_admin = token->role == Role::kAdmin;
   return std::nullopt;
@@ -148,8 +145,8 @@ Response Access::Login(const Request& request) const {
                      "another");
   } else {
     const auto shown = request.Query("token");
-    const auto known = Known(shown ? *shown : BearerOf(request).value_or(""));
-    if (!known.ok()) return CannotRead(known.error());
+    const auto known = FindToken(shown ? *shown : BearerOf(request).value_or(""));
+    if (!known.ok()) return UnreadableTokensProblem(known.error());
     if (!*known || (*known)->role == Role::kExecutor)
       return Problem(rest::ProblemType::kUnauthenticated,
                      "the token is not one of this server's: open the link that `attune login` "
@@ -180,33 +177,34 @@ std::string Access::Cookie(const std::string& value, const Request& request) con
 }
 
 bool Access::KnownHost(std::string_view name) const {
-  if (SameName(name, "localhost") || name == "127.0.0.1" || name == "[::1]") return true;
-  if (SameName(name, options_.host) || name == "[" + options_.host + "]") return true;
+  if (EqualsIgnoringCase(name, "localhost") || name == "127.0.0.1" || name == "[::1]") return true;
+  if (EqualsIgnoringCase(name, options_.host) || name == "[" + options_.host + "]") return true;
   if (options_.certificate && options_.certificate->IsFor(name)) return true;
-  // Listening everywhere: any address may be ours, and an address is no name that can be rebound.
+  // If the server listens on all addresses, any IP address may be its own. DNS rebinding needs a
+  // name, so an address is safe.
   const bool everywhere = options_.host == "0.0.0.0" || options_.host == "::";
-  return everywhere && (IsAddress(name) || SameName(name, MachineName()));
+  return everywhere && (IsAddress(name) || EqualsIgnoringCase(name, MachineName()));
 }
 
-Result<std::optional<NamedToken>> Access::Known(std::string_view secret) const {
-  if (SameSecret(secret, options_.secret)) return std::optional(admin_);
+Result<std::optional<NamedToken>> Access::FindToken(std::string_view secret) const {
+  if (SecretsMatch(secret, options_.secret)) return std::optional(admin_);
   if (options_.others == nullptr || secret.empty()) return std::optional<NamedToken>();
   return options_.others->Find(secret);
 }
 
-Result<std::optional<NamedToken>> Access::OfSession(std::string_view secret) const {
+Result<std::optional<NamedToken>> Access::FindOfSession(std::string_view secret) const {
   const auto session = options_.sessions->Find(secret);
   if (!session.ok()) return session.error();
   if (!*session) return std::optional<NamedToken>();
   const std::string& digest = (*session)->token_sha256;
-  if (SameSecret(digest, admin_.sha256)) return std::optional(admin_);
+  if (SecretsMatch(digest, admin_.sha256)) return std::optional(admin_);
   if (options_.others == nullptr) return std::optional<NamedToken>();
   return options_.others->FindDigest(digest);
 }
 
 Result<std::optional<NamedToken>> Access::TokenOf(const Request& request) const {
-  if (const auto secret = BearerOf(request)) return Known(*secret);
-  if (const auto secret = CookieOf(request, cookie_)) return OfSession(*secret);
+  if (const auto secret = BearerOf(request)) return FindToken(*secret);
+  if (const auto secret = CookieOf(request, cookie_)) return FindOfSession(*secret);
   return std::optional<NamedToken>();
 }
 

@@ -13,32 +13,34 @@
 
 namespace attune::server {
 
-// Decides who may ask for what. Loopback names and the names in the certificate are always this
-// server's. A page of another origin is refused, and so is one that reached the server under its
-// own name (DNS rebinding).
+// Decides which requests are allowed. Loopback names and the names in the certificate always belong
+// to this server. Refuses pages of another origin, and pages that reached the server under a
+// foreign name (DNS rebinding).
 class Access {
  public:
   struct Options {
     std::string host;                                // the address that the server listens on
     std::shared_ptr<const Certificate> certificate;  // null without TLS
-    std::string secret;  // of the server's own token, `admin`, which may do everything; not empty
-    const NamedTokens* others = nullptr;        // null: there are none; outlive the object
+    // secret of the server's own token `admin`, which may do everything; not empty
+    std::string secret;
+    const NamedTokens* others = nullptr;        // other tokens; null: none; outlive the object
     const BrowserSessions* sessions = nullptr;  // outlive the object
   };
 
   explicit Access(Options options);
 
-  // The port that the name of the cookie ends with. Cookies of one host are shared by its ports.
+  // Sets the port that ends the cookie's name. All ports of a host share its cookies.
   void SetPort(int port);
 
-  // Whether the head of a request shows a valid token or the cookie of a browser that is logged in.
+  // Whether the head of a request shows a valid token or the cookie of a logged-in browser.
   bool ShowsToken(const Request& head) const;
 
-  // The refusal of a request; nullopt if it may continue. `request.actor` then names the token, and
-  // `request.is_admin` says its role.
+  // Returns the refusal of a request, or nullopt if it may continue. Sets `request.actor` to the
+  // token's name and `request.is_admin` by its role.
   std::optional<Response> Refuse(Request& request) const;
 
-  // GET /login with ?code=…, ?token=… or a bearer token: logs the browser in and leads to the page.
+  // GET /login with ?code=…, ?token=… or a bearer token: logs the browser in and redirects to the
+  // dashboard.
   Response Login(const Request& request) const;
 
   // POST /logout: ends the session of the browser.
@@ -46,10 +48,10 @@ class Access {
 
  private:
   bool KnownHost(std::string_view host) const;
-  // The token with this secret, the token that the session with this secret was created by, and the
-  // token that a request shows. They return an error if the files cannot be read now.
-  Result<std::optional<NamedToken>> Known(std::string_view secret) const;
-  Result<std::optional<NamedToken>> OfSession(std::string_view secret) const;
+  // Find the token with this secret, the token that created the session with this secret, and the
+  // token of a request. Return an error if the files cannot be read now.
+  Result<std::optional<NamedToken>> FindToken(std::string_view secret) const;
+  Result<std::optional<NamedToken>> FindOfSession(std::string_view secret) const;
   Result<std::optional<NamedToken>> TokenOf(const Request& request) const;
   std::string Cookie(const std::string& value, const Request& request) const;
 
@@ -58,7 +60,7 @@ class Access {
   std::string cookie_ = "attune_session";
 };
 
-// Whether a path is the API's (as opposed to the page's own files and the health checks).
+// Whether a path belongs to the API, and not to the dashboard's files or the health checks.
 bool IsApi(std::string_view path);
 
 }  // namespace attune::server

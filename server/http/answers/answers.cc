@@ -21,7 +21,7 @@ LiveSweep LiveSweepOf(const Brain& brain, const Answers::Blockers& blockers, Swe
 }
 
 // Whether a trial only waits for free slots.
-bool LacksRoom(const Brain& brain, const Trial& trial) {
+bool WaitsForSlots(const Brain& brain, const Trial& trial) {
   if (trial.state != TrialState::kPending || trial.live) return false;
   if (trial.not_before > brain.state().last_time) return false;
   return !brain.Waiting(*brain.state().Find(trial.id.sweep)).empty();
@@ -32,7 +32,7 @@ std::string WaitingReason(const Brain& brain, const Answers::Blockers& blockers,
   const Trial* trial = brain.state().Find(id);
   if (trial == nullptr) return "";
   const std::string waiting = brain.Waiting(*trial);
-  if (waiting.empty() || !LacksRoom(brain, *trial)) return waiting;
+  if (waiting.empty() || !WaitsForSlots(brain, *trial)) return waiting;
   return waiting + blockers(id.sweep);
 }
 
@@ -57,11 +57,11 @@ Response Answers::Sweep(const Request& request, SweepId id, int status,
   auto file = reader_.FileOf(id);
   if (!file.ok()) return Problem(file.error());
   const Program& program = sweep->spec.program;
-  // Not the file as it was sent, whose comments may repeat what is hidden.
+  // Not the file as it was sent, because its comments may repeat hidden values.
   if (!request.is_admin && !program.environment.empty())
     file->text = sweepfile::ResolvedYaml(VisibleSpec(request, sweep->spec));
   LiveSweep live;
-  backend_.Look([&](const Brain& brain) { live = LiveSweepOf(brain, blockers_, id); });
+  backend_.QueryState([&](const Brain& brain) { live = LiveSweepOf(brain, blockers_, id); });
   rest::SweepDetail detail =
       RenderDetail(*sweep, RungsOf(sweep->spec), live, std::move(file).value());
   if (request.is_admin) detail.warnings = SecretWarnings(program);
@@ -73,7 +73,7 @@ Response Answers::Trial(const TrialId& id, int status, const std::string& effect
   const auto detail = reader_.Detail(id);
   if (!detail.ok()) return Problem(detail.error());
   std::string waiting;
-  backend_.Look([&](const Brain& brain) { waiting = WaitingReason(brain, blockers_, id); });
+  backend_.QueryState([&](const Brain& brain) { waiting = WaitingReason(brain, blockers_, id); });
   rest::TrialDetail rendered = RenderDetail(*detail, waiting);
   if (effect.empty()) return Render(rendered, status);
   return Render(rest::SteeredTrial{{std::move(rendered)}, effect}, status);
@@ -81,7 +81,7 @@ Response Answers::Trial(const TrialId& id, int status, const std::string& effect
 
 std::vector<rest::Sweep> Answers::Sweeps(std::span<const SweepRow> rows) const {
   std::vector<LiveSweep> live;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     for (const SweepRow& row : rows) live.push_back(LiveSweepOf(brain, blockers_, row.id));
   });
   std::vector<rest::Sweep> list;
@@ -92,7 +92,7 @@ std::vector<rest::Sweep> Answers::Sweeps(std::span<const SweepRow> rows) const {
 
 std::vector<rest::Trial> Answers::Trials(std::span<const TrialRow> rows) const {
   std::vector<std::string> waiting;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     for (const TrialRow& row : rows) waiting.push_back(WaitingReason(brain, blockers_, row.id));
   });
   std::vector<rest::Trial> list;

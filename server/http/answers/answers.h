@@ -17,7 +17,7 @@ namespace attune::server {
 
 Response JsonAnswer(const Json& json, int status = 200);
 
-// The same for a struct of the REST contract.
+// Like JsonAnswer, for a struct of the REST contract.
 template <class T>
 Response Render(const T& value, int status = 200) {
   return JsonAnswer(rest::ToJson(value), status);
@@ -26,12 +26,12 @@ Response Render(const T& value, int status = 200) {
 // The part of a specification that the request's token may see: only admins see `env`.
 SweepSpec VisibleSpec(const Request& request, SweepSpec spec);
 
-// Sweeps and trials as answers. They combine rows of the store with the present state of the brain
-// and with the reasons why waiting gangs get no pilots.
+// Builds answers for sweeps and trials from rows of the store, the present state of the brain, and
+// the reasons why waiting gangs get no pilots.
 class Answers {
  public:
-  // Why the gangs of a sweep get no pilots, to be appended to the reason they wait for; empty: no
-  // reason is known. Any thread.
+  // Returns why the gangs of a sweep get no pilots, as a suffix of the reason for waiting; empty:
+  // no reason is known. Any thread.
   using Blockers = std::function<std::string(SweepId)>;
 
   // All outlive the object.
@@ -41,7 +41,7 @@ class Answers {
         algorithms_(algorithms),
         blockers_(std::move(blockers)) {}
 
-  // `effect`: what follows from a request that changed it; empty: nothing was changed.
+  // `effect` describes the effect of a request that changed the sweep or trial; empty: a read.
   Response Sweep(const Request& request, SweepId id, int status = 200,
                  const std::string& effect = "") const;
   Response Trial(const TrialId& id, int status = 200, const std::string& effect = "") const;

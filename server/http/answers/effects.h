@@ -8,13 +8,13 @@
 
 #include "core/log/event.h"
 
-// Words for the member `effect`: what follows from a request that steers.
+// Helpers for the member `effect`, which describes the effect of a control request.
 namespace attune::server {
 
-// The status of an answer to a request that steers.
+// The status of an answer to a control request.
 inline constexpr int kAccepted = 202;
 
-// How many of the events are facts of this kind.
+// The number of events whose fact has this type.
 template <class T>
 int64_t CountFacts(const std::vector<Event>& events) {
   return std::ranges::count_if(

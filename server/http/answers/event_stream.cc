@@ -10,7 +10,7 @@
 namespace attune::server {
 namespace {
 
-Json Present(double value) {
+Json NullIfNan(double value) {
   if (std::isnan(value)) return nullptr;
   return sweepfile::RealToJson(value);
 }
@@ -94,8 +94,8 @@ class Translator {
                      {"reason", reason.text},
                      {"rule", reason.rule},
                      {"rung", reason.rung.value},
-                     {"value", Present(reason.value)},
-                     {"cutoff", Present(reason.cutoff)},
+                     {"value", NullIfNan(reason.value)},
+                     {"cutoff", NullIfNan(reason.cutoff)},
                      {"rank", reason.rank},
                      {"peers", reason.peers},
                      {"milestone", fact.milestone.value}};
@@ -143,7 +143,7 @@ class Translator {
 
   void operator()(const TrialRequeued& fact) {
     Json change = {{"state", Name(TrialState::kPending)}, {"reason", fact.reason}};
-    const Time shown = Shown(fact.not_before);
+    const Time shown = DisplayTime(fact.not_before);
     if (shown > event_.time) change["not_before"] = FormatTime(shown);
     Add("trial_changed", change);
   }
@@ -162,7 +162,7 @@ class Translator {
     Add("executor_changed", {{"executor", fact.name}, {"state", "lost"}});
   }
 
-  // Whether it is there is another matter: as before.
+  // The event does not change whether the executor is connected, so `state` is null.
   void operator()(const ExecutorDrained& fact) {
     Add("executor_changed", {{"executor", fact.name},
                              {"state", nullptr},
@@ -185,7 +185,7 @@ class Translator {
                              {"state", nullptr},
                              {"quarantined", true},
                              {"reason", fact.reason},
-                             {"until", FormatTime(Shown(fact.until))}});
+                             {"until", FormatTime(DisplayTime(fact.until))}});
   }
 
   void operator()(const ExecutorQuarantineEnded& fact) {
@@ -230,13 +230,13 @@ class Translator {
             {"failure", ""},        {"executor", ""},       {"resumed_from", nullptr}};
   }
 
-  // A time inside of the fact, which is one of the log, as people see it.
-  Time Shown(Time time) const {
-    const auto shown = reader_.Shown(event_.seq, time);
+  // Converts a time in the fact from the log's time to the time that people see.
+  Time DisplayTime(Time time) const {
+    const auto shown = reader_.DisplayTime(event_.seq, time);
     return shown.ok() ? *shown : time;
   }
 
-  // What the fact of its assignment said of an attempt; that never changes.
+  // The members of an attempt that its assignment has set and that never change.
   Json KnownAttempt(const AttemptId& id, AttemptState state) {
     Json members = AttemptMembers(id, state);
     if (const auto known = reader_.Attempt(id); known.ok()) {
@@ -278,7 +278,7 @@ EventSeq EventStream::WaitForEvents(EventSeq seq, int timeout_ms) {
 std::optional<EventFeed::Page> EventStream::ReadAfter(EventSeq after,
                                                       std::optional<SweepId> sweep) {
   const auto events = reader_.EventsAfter(after, sweep, kEventsPerTurn);
-  if (!events.ok()) return std::nullopt;  // the client comes back and is told why
+  if (!events.ok()) return std::nullopt;  // the client reconnects and then gets the error
   Page page{.seen = events->seen, .text = "", .more = events->more};
   for (const Event& event : events->events) page.text += EventText(event, reader_);
   return page;

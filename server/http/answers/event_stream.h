@@ -11,7 +11,7 @@
 
 namespace attune::server {
 
-inline constexpr int kEventsPerTurn = 256;  // read and written at once
+inline constexpr int kEventsPerTurn = 256;  // read and written in one step
 
 // One event of docs/reference/rest-api.md: its name and the text of its data.
 struct StreamEvent {
@@ -19,15 +19,15 @@ struct StreamEvent {
   std::string data;
 };
 
-// What a fact means to the events stream; nothing for facts that no page shows. Where an attempt
-// runs is looked up in `reader`.
+// Converts an event of the log to events of the stream; none for facts that the dashboard does not
+// show. Looks up an attempt's executor in `reader`.
 std::vector<StreamEvent> Translate(const Event& event, Reader& reader);
 
-// Its part of a text/event-stream. A fact may give several events: only the last carries the id, so
-// that a client resumes with whole facts.
+// Converts an event to text of a text/event-stream. If it gives several stream events, only the
+// last has the id, so that a client resumes after a complete fact.
 std::string EventText(const Event& event, Reader& reader);
 
-// What the events streams say of the log. Any thread.
+// The source of the events streams. Any thread.
 class EventStream final : public EventFeed {
  public:
   // Both outlive the object.

@@ -10,7 +10,7 @@ namespace attune::server {
 namespace {
 
 constexpr std::string_view kIndex = "/index.html";
-// Vite puts a hash of its content into the name of every file in this folder.
+// The names of all files in this folder contain a hash of their contents.
 constexpr std::string_view kHashedFolder = "/assets/";
 
 bool AcceptsGzip(const Request& request) {
@@ -33,9 +33,9 @@ Response Pages::Get(const Request& request) const {
   const Asset* asset = Find(request.path);
   if (asset == nullptr && !request.path.starts_with(kHashedFolder)) asset = Find(kIndex);
   if (asset == nullptr)
-    return Problem(rest::ProblemType::kNotFound, assets_.empty()
-                                                     ? "this program was built without the web page"
-                                                     : "there is no file " + request.path);
+    return Problem(rest::ProblemType::kNotFound,
+                   assets_.empty() ? "this program was built without the dashboard"
+                                   : "there is no file " + request.path);
 
   const std::string etag = Quoted(asset->etag);
   Response response{.content_type = std::string(asset->mime)};

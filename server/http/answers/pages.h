@@ -7,17 +7,17 @@
 
 namespace attune::server {
 
-// One file of the web page, embedded in the program.
+// A file of the dashboard that is embedded in the program.
 struct Asset {
   std::string_view path;  // /index.html, /assets/app-3f2a.js
   std::string_view mime;
   std::string_view etag;  // with or without quotes
   std::string_view body;
-  bool gzip = false;  // `body` is packed
+  bool gzip = false;  // `body` is compressed
 };
 
-// The page's files. A path that is none of them and does not look like one is the page itself,
-// which reads the path (/sweeps/s1/trials/17).
+// Serves the dashboard's files. A path without a file gets the main page, which interprets the path
+// itself (/sweeps/s1/trials/17), unless it is in the folder of hashed files.
 class Pages {
  public:
   // The assets outlive the object.

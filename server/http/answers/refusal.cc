@@ -12,7 +12,7 @@ namespace attune::server {
 Response Refuse(const std::vector<sweepfile::Fault>& faults) {
   ATTUNE_CHECK(!faults.empty());
   const bool whole = faults.size() == 1 && faults.front().pointer.empty();
-  // The last of too many faults says how many are not listed; it has no place.
+  // If the list of faults was cut, the last one says how many are missing, and has no pointer.
   const bool cut = faults.size() > 1 && faults.back().pointer.empty();
   std::string detail = faults.size() == 1 ? sweepfile::FormatFault("line", faults.front())
                                           : (cut ? "at least " : "") +

@@ -10,7 +10,7 @@
 #include "server/http/backend/backend.h"
 #include "server/store/reader.h"
 
-// Rows of the store as structs of the REST contract.
+// Converts rows of the store to structs of the REST contract.
 namespace attune::server {
 
 // Members of a sweep that only the brain knows.
@@ -35,7 +35,7 @@ rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, bool s
 rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row, bool stored);
 
 rest::Importance RenderImportance(const std::string& metric, const Importances& importances);
-// rest::Curves as text. It is written without a document, because curves are long.
+// Writes rest::Curves directly as text, because curves are long.
 std::string CurvesToText(const std::string& metric, const Curves& curves,
                          const std::string& next_page_token);
 

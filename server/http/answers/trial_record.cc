@@ -44,7 +44,7 @@ TrialRecord RecordOf(const TrialDetail& detail, const SweepSpec& spec) {
                                   .values = ValuesAt(detail, row, spec),
                                   .pinned = row.pinned});
   }
-  // As they were saved: later attempts go on from earlier ones' checkpoints.
+  // In the order of saving, because later attempts resume from checkpoints of earlier ones.
   std::ranges::stable_sort(record.checkpoints, {}, [](const KeptCheckpoint& kept) {
     return std::pair(kept.attempt, kept.ref.step);
   });

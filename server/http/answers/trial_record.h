@@ -6,7 +6,7 @@
 
 namespace attune::server {
 
-// What the store knows of a trial that may have left the brain's memory, to open it again.
+// The stored state of a trial that may have left the brain's memory, for opening it again.
 TrialRecord RecordOf(const TrialDetail& detail, const SweepSpec& spec);
 
 }  // namespace attune::server

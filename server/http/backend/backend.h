@@ -14,18 +14,19 @@
 
 namespace attune::server {
 
-// What HTTP needs from the rest of the server; the server implements it. Every call may be made
-// from any thread.
+// The interface through which HTTP uses the rest of the server. All methods may be called from any
+// thread.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Decides on commands of a person's, on each only where the one before led to something, and with
-  // what follows from that (a sweep ends at a limit); what they led to is durable, of all at once.
-  // Each has an answer of its own: what it led to, or why it was refused. Events that follow by
-  // themselves (a trial starts) are not among those. `actor` is whose token they came with. For
-  // each that was not refused, `after` is shown what it led to and the state behind all that was
-  // decided on together, where its sweep may have ended; it is to be quick, and may be empty.
+  // Executes a client's commands and waits until their events are durable. A command is executed
+  // only if the one before it caused an event. Each command gets an answer: its events, or why it
+  // was refused. Events that follow by themselves, such as the start of a trial, are not in the
+  // answers. `actor` is the name of the client's token.
+  //
+  // For each command that was not refused, `after` gets its events and the state after all
+  // commands, in which the sweep may have ended. `after` must be fast; it may be empty.
   using Answer = Result<std::vector<Event>>;
   using After = std::function<void(std::span<const Event>, const Brain&)>;
   virtual std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
@@ -36,14 +37,14 @@ class Backend {
     return std::move(Execute(std::move(one), actor, after).front());
   }
 
-  // Shows the state as it is between two decisions. `look` is to be quick.
-  virtual void Look(const std::function<void(const Brain&)>& look) = 0;
+  // Calls `look` with the state between two decisions. `look` must be fast.
+  virtual void QueryState(const std::function<void(const Brain&)>& look) = 0;
 
   struct ExecutorStatus {
-    // A part of a gang that holds slots there.
+    // The part of a gang that holds slots of the executor: the ranks from first_rank to last_rank.
     struct Part {
       AttemptId attempt;
-      int first_rank = 0;  // of the gang, with those up to last_rank
+      int first_rank = 0;
       int last_rank = 0;
     };
 
@@ -54,26 +55,27 @@ class Backend {
     Resources free;
     Labels labels;
     std::optional<Drain> drain;
-    std::string problem;  // that it says it has; empty: none
+    std::string problem;  // the problem that it has reported; empty: none
     std::optional<Quarantine> quarantine;
-    // As it says itself, whatever slots are taken; 0: not known.
+    // From its own report, independent of slots; 0: unknown.
     int64_t disk_free_bytes = 0;
     int64_t memory_free_bytes = 0;
-    std::optional<double> silent_seconds;  // since it was heard last; absent: it is not connected
-    std::vector<Part> running;             // those placed first come first
+    std::optional<double> silent_seconds;  // since its last message; nullopt: it is not connected
+    std::vector<Part> running;             // in the order of placement
   };
   virtual std::vector<ExecutorStatus> Executors() = 0;
 
   struct LogSlice {
     std::string data;
-    uint64_t offset = 0;      // of data's first byte
-    uint64_t file_bytes = 0;  // size of the log now
-    // Bytes that are missing because the log reached its limit. Equal: none are.
+    uint64_t offset = 0;      // offset of the first byte of `data`
+    uint64_t file_bytes = 0;  // present size of the log
+    // The range of missing bytes, which were cut out when the log reached its limit. Empty if both
+    // are equal.
     uint64_t gap_begin = 0;
     uint64_t gap_end = 0;
   };
-  // Part of a rank's log; secrets are masked. kUnavailable when the executor that holds it is not
-  // connected.
+  // Reads a part of a rank's log with masked secrets. kUnavailable: the executor that holds it is
+  // not connected.
   virtual Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                                    uint32_t limit_bytes) = 0;
 
@@ -81,32 +83,32 @@ class Backend {
     std::string data;
     uint64_t file_bytes = 0;  // size of the file
   };
-  // Part of a file of a checkpoint, wherever that lies; at most 4 MiB. kNotFound: no such
-  // checkpoint or file. kConflict: it was dropped. kUnavailable: nobody who has it is connected, or
-  // too many are reading.
+  // Reads at most 4 MiB of a checkpoint's file, wherever it is stored. kNotFound: no such
+  // checkpoint or file. kConflict: the checkpoint was dropped. kUnavailable: no executor that has
+  // it is connected, or too many requests are reading.
   virtual Result<CheckpointPiece> ReadCheckpoint(const CheckpointId& checkpoint,
                                                  const std::string& file, uint64_t offset,
                                                  uint32_t limit_bytes) = 0;
 
-  // Whether the server has a copy of its own, which outlives the executor's.
+  // Whether the server's storage has a copy, which outlives the executor's.
   virtual bool IsStored(const CheckpointId&, const std::string& /*digest*/) { return false; }
 
-  // Those of these secrets that have no value.
+  // Returns the names of the secrets that have no value.
   virtual Result<std::vector<std::string>> UndefinedSecrets(const std::vector<std::string>&) {
     return std::vector<std::string>();
   }
 
-  // Why there is nothing to show yet: the server reads its log, and how far that is.
+  // An error while the server still reads its log, with the progress.
   virtual Status Started() { return {}; }
 
   virtual Status Ready() = 0;  // why it cannot decide or write, for /readyz
 
-  // Blocks until an event after `seq` is durable or `timeout_ms` has passed or the server stops;
-  // returns the last durable one.
+  // Blocks until an event after `seq` is durable, `timeout_ms` has passed or the server stops.
+  // Returns the last durable event.
   virtual EventSeq WaitForEvents(EventSeq seq, int timeout_ms) = 0;
 };
 
-// An executor's status as the state has it. `silent_seconds` is copied into the result.
+// The status of an executor in this state. `silent_seconds` is copied into the result.
 Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
                                  std::optional<double> silent_seconds);
 

@@ -9,8 +9,8 @@
 
 namespace attune::server {
 
-// A path of the API: words, and the places of ids; `verb` follows the last colon. A heavy request
-// may take seconds of CPU, so it runs in a lane with few threads.
+// A route of the API. `path` consists of words and placeholders for ids; `verb` follows the last
+// colon. A heavy request may take seconds of CPU, so it runs on one of few threads.
 struct Api::Route {
   // Whether every answer needs the tables for people, which are rebuilt after an update.
   enum class Tables { kNeeded, kNotNeeded };

@@ -24,8 +24,7 @@
 
 namespace attune::server {
 
-// The routes: what is under /api/v1 (docs/reference/rest-api.md), and the health checks. Any
-// thread.
+// Routes requests under /api/v1 (docs/reference/rest-api.md) and the health checks. Any thread.
 class Api {
  public:
   struct Options {
@@ -38,7 +37,7 @@ class Api {
   // REQUIRES: no null pointer.
   explicit Api(Options options);
 
-  // Access is checked before.
+  // Answers a request. REQUIRES: its access was checked.
   Response Handle(const Request& request);
 
  private:

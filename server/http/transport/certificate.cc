@@ -17,12 +17,13 @@
 namespace attune::server {
 namespace {
 
-constexpr std::chrono::minutes kRetry{1};  // of files that could not be used and have not changed
+// delay before unusable files that have not changed are read again
+constexpr std::chrono::minutes kRetry{1};
 
-// Nobody is asked for the passphrase of a key.
+// OpenSSL must not ask for the passphrase of a key.
 int NoPassphrase(char*, int, int, void*) { return 0; }
 
-// Why OpenSSL has refused a file, which may not have been readable in the first place.
+// The error for a file that OpenSSL refused, perhaps because it is unreadable.
 Error Refused(const std::string& flag, const std::filesystem::path& file, const std::string& why) {
   ERR_clear_error();
   errno = 0;
@@ -46,7 +47,7 @@ Result<std::shared_ptr<Certificate>> Certificate::Load(std::filesystem::path cer
   return loaded;
 }
 
-Certificate::Stamp Certificate::Now() const {
+Certificate::Stamp Certificate::ReadStamp() const {
   Stamp stamp{};
   for (size_t i = 0; const std::filesystem::path& file : {certificate_, key_}) {
     struct stat found {};
@@ -58,9 +59,10 @@ Certificate::Stamp Certificate::Now() const {
   return stamp;
 }
 
-// REQUIRES: nobody else uses it, or mutex_ is held.
+// REQUIRES: no other thread uses the object, or mutex_ is held.
 Status Certificate::Read() {
-  const Stamp stamp = Now();  // first: a change meanwhile is seen the next time
+  const Stamp stamp =
+      ReadStamp();  // taken first, so that a change during the read is noticed next time
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (context == nullptr) return Error{ErrorCode::kUnavailable, "OpenSSL has no memory for TLS"};
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
@@ -69,10 +71,10 @@ Status Certificate::Read() {
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_default_passwd_cb(context.get(), NoPassphrase);
   if (SSL_CTX_use_certificate_chain_file(context.get(), certificate_.c_str()) != 1)
-    return Refused("--tls-cert", certificate_, "holds no certificate in PEM");
+    return Refused("--tls-cert", certificate_, "does not contain a PEM certificate");
   if (SSL_CTX_use_PrivateKey_file(context.get(), key_.c_str(), SSL_FILETYPE_PEM) != 1)
     return Refused("--tls-key", key_,
-                   "holds no private key in PEM that is without a passphrase and belongs to the "
+                   "does not contain a PEM private key without passphrase for the "
                    "certificate in " +
                        certificate_.string());
   context_ = context;
@@ -82,12 +84,13 @@ Status Certificate::Read() {
 
 SSL* Certificate::Accept(int socket) {
   const std::lock_guard lock(mutex_);
-  if (const Stamp now = Now(); now != read_ && (now != refused_ || Clock::now() >= again_)) {
-    // Perhaps in the midst of being replaced: what was good goes on.
+  if (const Stamp now = ReadStamp();
+      now != read_ && (now != refused_ || Clock::now() >= retry_at_)) {
+    // The files may be half replaced. If they are unusable, the earlier certificate stays in use.
     if (const Status read = Read(); !read.ok()) {
       refused_ = now;
-      again_ = Clock::now() + kRetry;
-      logging::Warn("the certificate of before stays in use: {}", read.error().message);
+      retry_at_ = Clock::now() + kRetry;
+      logging::Warn("the earlier TLS certificate stays in use: {}", read.error().message);
     }
   }
   SSL* tls = SSL_new(context_.get());

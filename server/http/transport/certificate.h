@@ -16,39 +16,39 @@ using SSL = struct ssl_st;
 
 namespace attune::server {
 
-// What a server shows to those who ask for it by HTTPS: a certificate and its key, from two files
-// in PEM, which are read again when they have changed. Any thread.
+// The certificate and key for HTTPS, from two PEM files that are read again when they have changed.
+// Any thread.
 class Certificate {
  public:
-  // kInvalid, with what is wrong with which file, when TLS cannot be spoken with them.
+  // Loads the files. kInvalid, with the file and the reason, if they cannot be used for TLS.
   static Result<std::shared_ptr<Certificate>> Load(std::filesystem::path certificate,
                                                    std::filesystem::path key);
   ~Certificate();
 
-  // The server's end of TLS on an accepted socket, which the caller frees; null when there is no
-  // memory.
+  // Creates the server's end of TLS on an accepted socket; the caller frees it. Null if memory is
+  // exhausted.
   SSL* Accept(int socket);
 
-  // Whether a name or address, one of IPv6 in brackets, is in it.
+  // Whether the certificate contains a name or address. IPv6 addresses are in brackets.
   bool IsFor(std::string_view host) const;
-  // The first name in it that is no pattern; empty when there is none.
+  // The first name in the certificate that is not a pattern; empty if there is none.
   std::string Name() const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Stamp = std::array<int64_t, 6>;  // of both files: which they are, and when they changed
+  using Stamp = std::array<int64_t, 6>;  // inode and change time of both files
 
   Certificate(std::filesystem::path certificate, std::filesystem::path key);
   Status Read();
-  Stamp Now() const;
+  Stamp ReadStamp() const;
 
   const std::filesystem::path certificate_;
   const std::filesystem::path key_;
   mutable std::mutex mutex_;
   std::shared_ptr<SSL_CTX> context_;
   Stamp read_{};
-  Stamp refused_{};  // of files that could not be used
-  Clock::time_point again_;
+  Stamp refused_{};  // the stamp of unusable files
+  Clock::time_point retry_at_;
 };
 
 }  // namespace attune::server

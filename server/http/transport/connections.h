@@ -24,102 +24,104 @@
 
 namespace attune::server {
 
-// Every open connection. One thread waits for what any of them has to say or can take: it frames
-// requests, hands whole ones to workers, and writes what has not been taken at once. Nobody waits
-// for a client. So a connection holds a worker only while a request is being answered, and an
-// events stream never.
+// Manages all open connections. One thread waits for events of all of them. It reads requests,
+// gives complete ones to workers, and writes what could not be written at once. No thread waits for
+// a client. A connection uses a worker only while a request is handled, and an events stream never
+// does.
 class Connections {
  public:
   struct Parts {
     const Exchange* exchange = nullptr;  // outlives the object
-    // Whether the head of a request shows a valid token, and whether the body of such a request is
-    // to be read. They read at most a small file.
+    // Whether the head of a request shows a valid token, and whether the body of such a request may
+    // be read. Both may read at most a small file.
     std::function<bool(const Request& head)> shows_token;
     std::function<bool(const Request& head)> admits;
     EventFeed* feed = nullptr;  // outlives the object
     HttpLimits limits;
   };
 
-  // A socket that listens and does not block. With a certificate, its connections speak TLS.
+  // A listening socket that does not block. With a certificate, its connections use TLS.
   struct Listener {
     UniqueFd socket;
     std::shared_ptr<Certificate> certificate;
   };
 
   Connections(Parts parts, std::vector<Listener> listeners);
-  ~Connections();  // stops
+  ~Connections();  // calls Stop
 
-  // Takes no more requests, ends the streams and waits for the answers being given, for a little
-  // while also until they are taken.
+  // Refuses new requests, ends the streams and waits for running requests. Waits a short time for
+  // clients to take their answers.
   void Stop();
 
  private:
   using Id = uint64_t;
   using Clock = std::chrono::steady_clock;
   enum class Stage {
-    kReading,    // for a request, or in the middle of one
-    kAnswering,  // a worker has it
-    kLater,      // there is no answer yet
+    kReading,    // waits for a request or is reading one
+    kAnswering,  // a worker handles the request
+    kPostponed,  // the answer is postponed
     kWriting,
     kFollowing,  // an events stream that has written everything
-    kClosing,    // written, and waits for the client to read it
+    kClosing,    // has written everything and waits for the client to read it
   };
   struct Connection {
     Socket socket;
     Stage stage = Stage::kReading;
-    bool authenticated = false;             // a request has shown a valid token
-    bool close = false;                     // after what is being written
-    bool admitted = false;                  // its body is read
-    bool asked_twice = false;               // and no answer either time
-    bool followed = false;                  // the publisher knows it
-    std::optional<std::stop_source> heavy;  // its request takes long; stops when the client leaves
+    bool authenticated = false;  // a request has shown a valid token
+    bool close = false;          // close after the present output
+    bool admitted = false;       // the body of its request is being read
+    bool tried_twice = false;    // the postponed request was tried twice
+    bool is_published = false;   // the publisher knows the stream
+    // set for a heavy request; stops when the client disconnects
+    std::optional<std::stop_source> heavy;
     Framing framing;
-    std::string in;                              // read, and not answered
-    std::shared_ptr<const std::string> request;  // that is being answered
-    std::string out;                             // from `written` on, to be written
+    std::string input;  // received bytes of requests that are not answered yet
+    std::shared_ptr<const std::string> request;  // the request that is being handled
+    std::string output;                          // bytes to write, from `written` on
     size_t written = 0;
     size_t body_bytes = 0;  // its part of unread_body_bytes_
-    std::optional<Follow> follows;
+    std::optional<Follow> follow;
     std::optional<Clock::time_point> deadline;
-    Clock::time_point patience;  // for an answer that is put off
+    Clock::time_point patience;  // end of the postponement
   };
-  // From the publisher.
+  // A text for an events stream, from the publisher.
   struct Message {
     Id connection = 0;
     std::string bytes;
-    bool over = false;  // the stream is
+    bool over = false;  // the stream ends
   };
-  using Place = std::map<Id, Connection>::iterator;
+  using Entry = std::map<Id, Connection>::iterator;
 
   void Run();
   void Listen();
   void StopListening();
   void Accept(const Listener& listener);
-  void Serve(Id id, uint32_t events);
-  void Receive(Place place);
-  void Process(Place place);
-  bool Authenticate(Place place);
-  void Wait(Place place);
-  void Refuse(Place place, rest::ProblemType type, std::string detail, bool close);
-  void Dispatch(Place place, size_t bytes);
-  void Hand(Place place);
-  void Answered(Id id, Written written);  // on a worker's thread
-  void Begin(Place place, Written written);
-  void Continue(Place place, const Message& message);
-  void Write(Place place);
-  void Finished(Place place);
-  void Linger(Place place);
-  void Drain(Place place);
-  void Close(Place place);
-  void Arm(Place place, uint32_t events);
-  void Expire(Place place);
+  void OnEvent(Id id, uint32_t events);
+  void Receive(Entry entry);
+  void Process(Entry entry);
+  bool Authenticate(Entry entry);
+  void AwaitInput(Entry entry);
+  void Refuse(Entry entry, rest::ProblemType type, std::string detail, bool close);
+  void Dispatch(Entry entry, size_t bytes);
+  void SubmitToWorker(Entry entry);
+  void OnAnswered(Id id, Written written);  // called on a worker's thread
+  void BeginAnswer(Entry entry, Written written);
+  void ContinueStream(Entry entry, const Message& message);
+  void Write(Entry entry);
+  void OnWritten(Entry entry);
+  void Linger(Entry entry);
+  void DiscardInput(Entry entry);
+  void Close(Entry entry);
+  void Arm(Entry entry, uint32_t events);
+  void OnDeadline(Entry entry);
   void Tick();
   void EndRevokedStreams();
   void HandleMessages();
   void BeginStop();
-  void Tell(Message message);
+  static Written StopRefusal();  // the answer to a request during a stop
+  void PostMessage(Message message);
   void Wake();
-  Clock::time_point In(std::chrono::milliseconds time, size_t bytes = 0) const;
+  Clock::time_point DeadlineAfter(std::chrono::milliseconds time, size_t bytes = 0) const;
 
   const Parts parts_;
   const HttpLimits limits_;
@@ -127,9 +129,9 @@ class Connections {
   const int epoll_;
   const int wake_;
 
-  // Whoever holds it may do what follows from an event or an answer: the thread, but while it
-  // waits, and a worker that has an answer.
-  std::mutex turn_;
+  // Guards the connections. The thread holds it except while it waits. A worker takes it to deliver
+  // an answer.
+  std::mutex connections_mutex_;
   std::map<Id, Connection> connections_;
   UnauthenticatedPool unauthenticated_;
   size_t authenticated_ = 0;
@@ -138,11 +140,11 @@ class Connections {
   Id last_id_;
   bool accepting_ = false;
   std::string buffer_;
-  std::optional<Clock::time_point> end_;  // of a stop
+  std::optional<Clock::time_point> stop_deadline_;  // when Stop gives up waiting
 
   std::mutex mutex_;
   std::vector<Message> messages_;
-  bool happened_ = false;  // see Publisher::Watch
+  bool event_happened_ = false;  // see Publisher::WatchNextEvent
   bool stopping_ = false;
 
   Publisher publisher_;

@@ -15,14 +15,14 @@ namespace attune::server {
 namespace {
 
 constexpr size_t kGzipFromBytes = 4 << 10;            // smaller answers gain nothing
-constexpr size_t kRequestsPerConnection = 1'000'000;  // what clients are told; nobody counts
+constexpr size_t kRequestsPerConnection = 1'000'000;  // sent to clients; not enforced
 constexpr const char* kAcceptEncoding = "X-Accept-Encoding";
 constexpr std::string_view kSaysClose = "\r\nConnection: close\r\n";
 
-// A request that has come and an answer that is gathered: the library never waits for a socket.
-class Memory final : public httplib::Stream {
+// A request and its answer in memory, so that the library never waits for a socket.
+class MemoryStream final : public httplib::Stream {
  public:
-  explicit Memory(std::string_view request) : request_(request) {}
+  explicit MemoryStream(std::string_view request) : request_(request) {}
 
   std::string Take() { return std::move(answer_); }
   bool AtEnd() const { return request_.empty(); }
@@ -66,12 +66,12 @@ Request RequestOf(const httplib::Request& from, const std::string& path, const H
   return request;
 }
 
-void Fill(httplib::Response& to, const Request& request, const Response& from) {
+void FillResponse(httplib::Response& to, const Request& request, const Response& from) {
   to.status = from.status;
   for (const auto& [name, value] : from.headers) to.set_header(name, value);
   to.set_header("X-Content-Type-Options", "nosniff");
   if (from.follow) {
-    // Only the head is wanted of the library.
+    // Only the head of the library's answer is used.
     to.set_chunked_content_provider(from.content_type,
                                     [](size_t, httplib::DataSink&) { return false; });
   } else if (!from.static_body.empty()) {
@@ -115,21 +115,21 @@ std::string Chunk(std::string_view text) {
   return chunk.append(text).append("\r\n");
 }
 
-// The library's server, without its threads and sockets.
+// The library's server without its threads and sockets.
 class Exchange::Library final : public httplib::Server {
  public:
   explicit Library(Exchange::Handler handle) : handle_(std::move(handle)) {
-    svr_sock_ = 0;  // else it takes itself to be shutting down, and writes no bodies
+    svr_sock_ = 0;  // otherwise the library believes that it is shutting down and writes no bodies
     set_payload_max_length(kMaxBodyBytes);
     set_keep_alive_timeout(
         std::chrono::duration_cast<std::chrono::seconds>(HttpLimits{}.idle).count());
     set_keep_alive_max_count(kRequestsPerConnection);
-    // Whatever has no body to read is answered before the library's own routing.
+    // Answers requests without a body before the library's own routing.
     set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
       if (TakesBody(from.method)) return HandlerResponse::Unhandled;
       const std::string length = from.get_header_value("Content-Length");
       if ((!length.empty() && length != "0") || from.has_header("Transfer-Encoding"))
-        to.set_header("Connection", "close");  // its body is not read
+        to.set_header("Connection", "close");  // the body is not read
       Handle(RequestOf(from, run_->path, *run_->handling), to);
       if (from.method == "HEAD") run_->follow.reset();
       return HandlerResponse::Handled;
@@ -140,7 +140,7 @@ class Exchange::Library final : public httplib::Server {
       Request request = RequestOf(from, run_->path, *run_->handling);
       bool too_long = false;
       const bool whole = read([&](const char* data, size_t size) {
-        too_long = request.body.size() + size > kMaxBodyBytes;  // it may have come packed
+        too_long = request.body.size() + size > kMaxBodyBytes;  // the body may have been compressed
         if (!too_long) request.body.append(data, size);
         return !too_long;
       });
@@ -153,17 +153,18 @@ class Exchange::Library final : public httplib::Server {
     };
     Post(R"([\s\S]*)", with_body);
     Patch(R"([\s\S]*)", with_body);
-    // What the library refuses by itself: a request it cannot read.
+    // Answers requests that the library cannot parse and refuses by itself.
     const HandlerWithResponse on_error = [](const httplib::Request&, httplib::Response& to) {
       if (to.body.empty() && !to.content_provider_) {
         to.set_header("Connection", "close");
         const bool too_long = to.status == 414;
-        Fill(to, {},
-             Problem(too_long ? rest::ProblemType::kAddressTooLong
-                              : rest::ProblemType::kMalformedRequest,
-                     too_long ? "the address of the request is longer than " +
-                                    std::to_string(CPPHTTPLIB_REQUEST_URI_MAX_LENGTH) + " bytes"
-                              : "the request is not valid HTTP"));
+        FillResponse(
+            to, {},
+            Problem(too_long ? rest::ProblemType::kAddressTooLong
+                             : rest::ProblemType::kMalformedRequest,
+                    too_long ? "the address of the request is longer than " +
+                                   std::to_string(CPPHTTPLIB_REQUEST_URI_MAX_LENGTH) + " bytes"
+                             : "the request is not valid HTTP"));
       }
       return HandlerResponse::Handled;
     };
@@ -173,49 +174,51 @@ class Exchange::Library final : public httplib::Server {
   Written Answer(std::string_view bytes, const Handling& handling) {
     Run run{.handling = &handling};
     run_ = &run;
-    Memory memory(bytes);
+    MemoryStream memory(bytes);
     bool closed = false;
     process_request(memory, false, closed, [&run](httplib::Request& request) {
-      // Else the library would match it with a regular expression, and needs megabytes of stack.
+      // Otherwise the library matches the path with a regular expression, which needs megabytes of
+      // stack.
       run.path = std::exchange(request.path, "/");
-      // Else the library would pack every answer itself, and packed files a second time.
+      // Otherwise the library compresses every answer itself, and compressed files a second time.
       request.set_header(kAcceptEncoding, request.get_header_value("Accept-Encoding"));
       request.headers.erase("Accept-Encoding");
-      request.headers.erase("Expect");        // was answered when the body was waited for
-      request.headers.erase("Content-Type");  // else it would take forms apart
-      request.ranges.clear();                 // no answer is sent in parts
+      request.headers.erase("Expect");        // already answered before the body was read
+      request.headers.erase("Content-Type");  // otherwise the library parses forms
+      request.ranges.clear();                 // answers are never sent in parts
     });
     run_ = nullptr;
-    if (run.later || run.heavy) return {.later = run.later, .heavy = run.heavy};
-    Written written{.bytes = memory.Take(), .goes = std::move(run.follow)};
+    if (run.postponed || run.heavy) return {.postponed = run.postponed, .heavy = run.heavy};
+    Written written{.bytes = memory.Take(), .follow = std::move(run.follow)};
     const size_t head = std::min(written.bytes.find("\r\n\r\n"), written.bytes.size());
     const bool says_close =
         std::string_view(written.bytes).substr(0, head + 2).find(kSaysClose) != std::string::npos;
-    // What is left over was read in another way than it was framed: nothing after it can be.
+    // If bytes are left over, the library and Framing disagree about the request's end. The rest of
+    // the connection is then unusable.
     written.close = closed || says_close || !memory.AtEnd() || written.bytes.empty();
     return written;
   }
 
  private:
-  // What a request leads to beside the library's answer.
+  // Results of a request in addition to the library's answer.
   struct Run {
     std::string path = {};  // decoded
     const Handling* handling = nullptr;
-    bool later = false;
+    bool postponed = false;
     bool heavy = false;
     std::optional<Follow> follow = {};
   };
 
   void Handle(const Request& request, httplib::Response& to) {
     Response response = handle_(request);
-    run_->later = response.later;
+    run_->postponed = response.postponed;
     run_->heavy = response.heavy;
-    Fill(to, request, response);
+    FillResponse(to, request, response);
     run_->follow = std::move(response.follow);
   }
 
   const Exchange::Handler handle_;
-  static thread_local Run* run_;  // of this thread's Answer
+  static thread_local Run* run_;  // of the current call of Answer on this thread
 };
 
 thread_local Exchange::Library::Run* Exchange::Library::run_ = nullptr;

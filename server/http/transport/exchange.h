@@ -11,13 +11,13 @@
 
 namespace attune::server {
 
-// What is written for one request.
+// The bytes to write for one request, or how it continues.
 struct Written {
-  std::string bytes;           // head and body
-  bool close = false;          // the connection ends after them
-  std::optional<Follow> goes;  // the head of an answer that goes on with events, chunk by chunk
-  bool later = false;          // nothing is written yet: see Response::later
-  bool heavy = false;          // nothing is written yet: see Response::heavy
+  std::string bytes;             // head and body
+  bool close = false;            // close the connection after `bytes`
+  std::optional<Follow> follow;  // the answer continues with events, chunk by chunk
+  bool postponed = false;        // nothing is written yet: see Response::postponed
+  bool heavy = false;            // nothing is written yet: see Response::heavy
 };
 
 // How a request is handled. See the members of Request with these names.
@@ -28,11 +28,11 @@ struct Handling {
   std::stop_token left = {};
 };
 
-// A part of an answer that goes on, and its end.
+// A chunk of a chunked answer, and the last chunk.
 std::string Chunk(std::string_view text);
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
-// Between bytes and messages, by way of the HTTP library. Any thread.
+// Converts bytes to requests and answers to bytes, with the HTTP library. Any thread.
 class Exchange {
  public:
   using Handler = std::function<Response(const Request&)>;
@@ -41,11 +41,12 @@ class Exchange {
   explicit Exchange(Handler handle);
   ~Exchange();
 
-  // `request`: all the bytes of one, as Framing found them; or its head alone, where the handler
-  // answers without the body. The connection ends then.
+  // Answers a request. `request` contains all bytes of one request, as Framing found them. It may
+  // contain only the head if the handler does not need the body; the connection then ends.
   Written Answer(std::string_view request, const Handling& handling) const;
 
-  // An answer to bytes that are no request, or to one that nobody has the time to read.
+  // Writes an answer without parsing a request, for invalid requests or when the server is too
+  // busy.
   static Written Refuse(const Response& response, bool close);
 
  private:

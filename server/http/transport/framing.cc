@@ -9,7 +9,7 @@ namespace attune::server {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
-constexpr size_t kMaxChunkLineBytes = 256;  // a chunk's size, with its extensions
+constexpr size_t kMaxChunkLineBytes = 256;  // the line with a chunk's size and extensions
 
 std::string_view Trim(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
@@ -17,12 +17,8 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-bool Same(std::string_view a, std::string_view b) {
-  const CaseInsensitive before;
-  return !before(a, b) && !before(b, a);
-}
-
-// Whether [begin, end) has a line feed or a carriage return that is not of a pair, or a zero byte.
+// Whether [begin, end) contains a zero byte, or a line feed or carriage return that is not part of
+// a pair.
 bool HasBareEnd(std::string_view bytes, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     if (bytes[i] == '\0') return true;
@@ -40,24 +36,24 @@ Framing::State Framing::Read(std::string_view bytes) {
   return state_;
 }
 
-Framing::State Framing::Bad(rest::ProblemType type, std::string detail) {
+Framing::State Framing::Fail(rest::ProblemType type, std::string detail) {
   fault_ = {type, std::move(detail)};
   return State::kBad;
 }
 
 Framing::State Framing::ReadHead(std::string_view bytes) {
-  const size_t blank = bytes.find("\r\n\r\n", seen_ < 3 ? 0 : seen_ - 3);
+  const size_t blank = bytes.find("\r\n\r\n", scanned_ < 3 ? 0 : scanned_ - 3);
   const size_t most = std::min(bytes.size(), blank);
-  if (HasBareEnd(bytes, seen_ == 0 ? 0 : seen_ - 1, most))
-    return Bad(rest::ProblemType::kMalformedRequest,
-               "a line of the request's head does not end as HTTP wants it");
+  if (HasBareEnd(bytes, scanned_ == 0 ? 0 : scanned_ - 1, most))
+    return Fail(rest::ProblemType::kMalformedRequest,
+                "a line of the request's head does not end with CR LF");
   if (most > kMaxHeadBytes)
-    return Bad(rest::ProblemType::kHeadersTooLarge,
-               "the request's head is longer than " + std::to_string(kMaxHeadBytes) + " bytes");
-  seen_ = bytes.size();
+    return Fail(rest::ProblemType::kHeadersTooLarge,
+                "the request's head is longer than " + std::to_string(kMaxHeadBytes) + " bytes");
+  scanned_ = bytes.size();
   if (blank == std::string_view::npos) return State::kHead;
   head_bytes_ = blank + 4;
-  seen_ = head_bytes_;
+  scanned_ = head_bytes_;
 
   std::string_view lines = bytes.substr(0, blank);
   const size_t first = std::min(lines.find(kLineEnd), lines.size());
@@ -72,10 +68,10 @@ Framing::State Framing::ReadHead(std::string_view bytes) {
     const std::string_view line = lines.substr(0, end);
     lines.remove_prefix(std::min(end + 2, lines.size()));
     const size_t colon = line.find(':');
-    // A name with a space before its colon, or a folded line, means other things to other readers.
+    // Other programs read a space before the colon, or a folded line, in different ways.
     if (colon == std::string_view::npos || colon == 0 ||
         line.substr(0, colon).find_first_of(" \t") != std::string_view::npos)
-      return Bad(rest::ProblemType::kMalformedRequest, "a header of the request has no name");
+      return Fail(rest::ProblemType::kMalformedRequest, "a header of the request has no name");
     head_.headers.emplace(line.substr(0, colon), Trim(line.substr(colon + 1)));
   }
   if (auto fault = Interpret()) {
@@ -90,28 +86,27 @@ std::optional<Framing::Fault> Framing::Interpret() {
   const auto codings = head_.headers.count("Transfer-Encoding");
   if (lengths + codings > 1)
     return Fault{rest::ProblemType::kMalformedRequest,
-                 "the request says twice how long its body is"};
+                 "the request gives the length of its body twice"};
   if (codings == 1) {
-    if (!Same(*head_.Header("Transfer-Encoding"), "chunked"))
+    if (!EqualsIgnoringCase(*head_.Header("Transfer-Encoding"), "chunked"))
       return Fault{rest::ProblemType::kUnknownEncoding,
-                   "Transfer-Encoding: only chunked is known here"};
+                   "Transfer-Encoding: only chunked is supported"};
     chunked_ = true;
   }
   if (lengths == 1) {
     const auto length = ParseNumber<uint64_t>(*head_.Header("Content-Length"), 10);
     if (!length)
-      return Fault{rest::ProblemType::kMalformedRequest,
-                   "Content-Length: it is no number of bytes"};
+      return Fault{rest::ProblemType::kMalformedRequest, "Content-Length: not a number of bytes"};
     length_ = *length;
   }
-  expects_continue_ =
-      (chunked_ || length_ > 0) && Same(head_.Header("Expect").value_or(""), "100-continue");
+  expects_continue_ = (chunked_ || length_ > 0) &&
+                      EqualsIgnoringCase(head_.Header("Expect").value_or(""), "100-continue");
   return std::nullopt;
 }
 
 Framing::State Framing::ReadBody(std::string_view bytes) {
   if (chunked_) return ReadChunks(bytes);
-  // One that is too long is not waited for: its head alone is answered.
+  // A body that is too long is not read; only its head is answered.
   if (length_ > kMaxBodyBytes) return State::kBody;
   end_ = head_bytes_ + length_;
   return bytes.size() >= end_ ? State::kWhole : State::kBody;
@@ -119,40 +114,40 @@ Framing::State Framing::ReadBody(std::string_view bytes) {
 
 Framing::State Framing::ReadChunks(std::string_view bytes) {
   for (;;) {
-    const std::string_view left = bytes.substr(seen_);
+    const std::string_view left = bytes.substr(scanned_);
     const size_t line_end = left.find(kLineEnd);
     if (line_end == std::string_view::npos) {
       if (left.size() > kMaxChunkLineBytes)
-        return Bad(rest::ProblemType::kMalformedRequest, "a chunk of the body has no size");
+        return Fail(rest::ProblemType::kMalformedRequest, "a chunk of the body has no size");
       return State::kBody;
     }
     if (last_chunk_) {
       if (line_end != 0)
-        return Bad(rest::ProblemType::kMalformedRequest,
-                   "fields after a chunked body are not read here");
-      end_ = seen_ + 2;
+        return Fail(rest::ProblemType::kMalformedRequest,
+                    "trailer fields after a chunked body are not supported");
+      end_ = scanned_ + 2;
       return State::kWhole;
     }
     const std::string_view line = left.substr(0, line_end);
     const auto size = ParseNumber<uint64_t>(Trim(line.substr(0, line.find(';'))), 16);
     if (!size || line_end > kMaxChunkLineBytes)
-      return Bad(rest::ProblemType::kMalformedRequest, "a chunk of the body has no size");
+      return Fail(rest::ProblemType::kMalformedRequest, "a chunk of the body has no size");
     if (*size > kMaxBodyBytes || chunks_bytes_ + *size > kMaxBodyBytes ||
-        seen_ - head_bytes_ > kMaxChunkedBytes)
-      return Bad(rest::ProblemType::kBodyTooLarge,
-                 "the body is longer than " + std::to_string(kMaxBodyBytes) + " bytes");
+        scanned_ - head_bytes_ > kMaxChunkedBytes)
+      return Fail(rest::ProblemType::kBodyTooLarge,
+                  "the body is longer than " + std::to_string(kMaxBodyBytes) + " bytes");
     if (*size == 0) {
       last_chunk_ = true;
-      seen_ += line_end + 2;
+      scanned_ += line_end + 2;
       continue;
     }
     const size_t whole = line_end + 2 + *size + 2;
     if (left.size() < whole) return State::kBody;
     if (left.substr(whole - 2, 2) != kLineEnd)
-      return Bad(rest::ProblemType::kMalformedRequest,
-                 "a chunk of the body does not end where it says");
+      return Fail(rest::ProblemType::kMalformedRequest,
+                  "a chunk of the body does not have the length that it announces");
     chunks_bytes_ += *size;
-    seen_ += whole;
+    scanned_ += whole;
   }
 }
 

@@ -11,16 +11,16 @@
 
 namespace attune::server {
 
-// Where one request ends in the bytes of a connection (RFC 9112), and no more than that: what the
-// bytes say is read by the HTTP library, once all of them are there. What it could read in another
-// way than this does (a bare line feed, two lengths, a coding besides chunked) is refused.
+// Finds the end of a request in the bytes of a connection (RFC 9112). The HTTP library parses the
+// complete request afterwards. Framing refuses everything that the library might read differently:
+// a bare line feed, two lengths, a coding other than chunked.
 class Framing {
  public:
   enum class State {
-    kHead,   // the head is not whole yet
-    kBody,   // the head is, the body is not
+    kHead,   // the head is incomplete
+    kBody,   // the head is complete, the body is not
     kWhole,  // the request ends at size()
-    kBad,    // see fault(); nothing after it can be read
+    kBad,    // see fault(); the rest of the connection is unusable
   };
 
   struct Fault {
@@ -28,34 +28,34 @@ class Framing {
     std::string detail;
   };
 
-  // `bytes` begins with the request and holds all that has come so far: it only grows between two
-  // calls.
+  // `bytes` contains the request from its beginning, as far as it has arrived. It may only grow
+  // between two calls.
   State Read(std::string_view bytes);
 
-  // From kBody on.
+  // Valid from kBody on.
   size_t head_bytes() const { return head_bytes_; }
   bool chunked() const { return chunked_; }
-  size_t length() const { return length_; }  // of a body that is not chunked
+  size_t length() const { return length_; }  // length of a body that is not chunked
   bool expects_continue() const { return expects_continue_; }
-  // Method, target as it was sent, and headers; without body and query.
+  // Method, target as sent, and headers; without body and parsed query.
   const Request& head() const { return head_; }
 
   size_t size() const { return end_; }           // REQUIRES: kWhole
   const Fault& fault() const { return fault_; }  // REQUIRES: kBad
 
  private:
-  State Bad(rest::ProblemType type, std::string detail);
+  State Fail(rest::ProblemType type, std::string detail);
   State ReadHead(std::string_view bytes);
   State ReadBody(std::string_view bytes);
   State ReadChunks(std::string_view bytes);
   std::optional<Fault> Interpret();
 
   State state_ = State::kHead;
-  size_t seen_ = 0;  // of the head: nothing ends before here. Then: of the chunks, what was walked
+  size_t scanned_ = 0;  // bytes of the head, then of the chunks, that were already scanned
   size_t head_bytes_ = 0;
   size_t length_ = 0;
   size_t end_ = 0;
-  size_t chunks_bytes_ = 0;  // of the body, without its framing
+  size_t chunks_bytes_ = 0;  // length of the body without chunk framing
   bool chunked_ = false;
   bool last_chunk_ = false;
   bool expects_continue_ = false;

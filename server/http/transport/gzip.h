@@ -6,7 +6,7 @@
 
 namespace attune::server {
 
-std::string Gzip(std::string_view bytes);                   // fast rather than small
+std::string Gzip(std::string_view bytes);                   // optimised for speed
 std::optional<std::string> Gunzip(std::string_view bytes);  // nullopt: damaged
 
 }  // namespace attune::server

@@ -9,7 +9,8 @@ namespace attune::server {
 Lane::Lane(int threads, size_t most_queued, int nice) : most_queued_(most_queued) {
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this, nice] {
-      if (nice != 0) ::setpriority(PRIO_PROCESS, 0, nice);  // Linux: of this thread alone
+      // on Linux this affects only the calling thread
+      if (nice != 0) ::setpriority(PRIO_PROCESS, 0, nice);
       Run();
     });
   }

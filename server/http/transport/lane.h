@@ -9,18 +9,18 @@
 
 namespace attune::server {
 
-// A queue with a bound, and the threads that work on it. The thread that has become idle last is
-// asked first: what it needs is still in the processor's caches.
+// A bounded queue and the threads that work on it. The thread that became idle last is woken first,
+// because its data may still be in the processor's caches.
 class Lane {
  public:
   // REQUIRES: both are at least 1. `nice`: the threads' niceness (setpriority(2)).
   Lane(int threads, size_t most_queued, int nice = 0);
-  ~Lane();  // stops
+  ~Lane();  // calls Stop
 
-  // False when so many wait already. Any thread.
+  // Queues work. Returns false if most_queued are waiting already. Any thread.
   bool Submit(std::function<void()> work);
 
-  // What is queued is done, and then the threads end.
+  // Finishes the queued work and ends the threads.
   void Stop();
 
  private:
@@ -29,11 +29,11 @@ class Lane {
     bool asked = false;
   };
   void Run();
-  void Ask();  // the thread that became idle last, if one is
+  void Ask();  // wakes the thread that became idle last, if any is idle
 
   const size_t most_queued_;
   std::mutex mutex_;
-  std::vector<Idle*> idle_;  // guarded by mutex_, as is all below; the last one first
+  std::vector<Idle*> idle_;  // guarded by mutex_, like all below; the last idle one is at the back
   std::deque<std::function<void()>> queue_;
   bool stopping_ = false;
   std::vector<std::thread> threads_;

@@ -21,6 +21,11 @@ bool CaseInsensitive::operator()(std::string_view a, std::string_view b) const {
   return std::ranges::lexicographical_compare(a, b, {}, Lower, Lower);
 }
 
+bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
+  const CaseInsensitive less;
+  return !less(a, b) && !less(b, a);
+}
+
 std::optional<std::string> Request::Header(std::string_view name) const {
   return First(headers, name);
 }

@@ -12,7 +12,7 @@
 #include "core/base/ids.h"
 #include "rest/contract.h"
 
-// Requests and answers as the handlers see them. Only transport/exchange.cc knows the HTTP library.
+// Requests and answers for handlers. Only transport/exchange.cc knows the HTTP library.
 namespace attune::server {
 
 struct CaseInsensitive {
@@ -20,24 +20,27 @@ struct CaseInsensitive {
   bool operator()(std::string_view a, std::string_view b) const;
 };
 
-// Whether a request of this method has a body that is read.
+// Whether two texts differ at most in the case of ASCII letters.
+bool EqualsIgnoringCase(std::string_view a, std::string_view b);
+
+// Whether the server reads the body of a request with this method.
 inline bool TakesBody(std::string_view method) { return method == "POST" || method == "PATCH"; }
 
 struct Request {
-  std::string method;  // HEAD arrives as GET; the transport leaves the body away
+  std::string method;  // HEAD becomes GET; the transport omits the body of the answer
   std::string path;    // decoded
   std::multimap<std::string, std::string, std::less<>> query;
   std::multimap<std::string, std::string, CaseInsensitive> headers;
   std::string body;
   std::optional<rest::ProblemType> unread;  // why the body was not read; nullopt: it was read
-  bool secure = false;                      // it came by TLS
-  bool patient = true;                      // whether an answer may be put off (Response::later)
-  bool heavy = false;                       // it runs in the lane of heavy requests
-  std::stop_token left;                     // of a heavy one: the client has left
-  std::string actor;                        // the name of the token it came with
-  bool is_admin = false;                    // the role of that token
+  bool secure = false;                      // it came over TLS
+  bool patient = true;    // whether the answer may be postponed (Response::postponed)
+  bool heavy = false;     // it runs on a thread for heavy requests
+  std::stop_token left;   // for a heavy request: set when the client disconnects
+  std::string actor;      // name of the token that it shows
+  bool is_admin = false;  // whether that token has the role admin
 
-  // The first of that name.
+  // The first value with this name.
   std::optional<std::string> Header(std::string_view name) const;
   std::optional<std::string> Query(std::string_view name) const;
 };
@@ -46,7 +49,7 @@ struct Request {
 struct Follow {
   EventSeq after;
   std::optional<SweepId> sweep;
-  std::shared_ptr<void> place;  // held for as long as the stream is open
+  std::shared_ptr<void> place;  // held while the stream is open; releases its slot
 };
 
 struct Response {
@@ -58,14 +61,14 @@ struct Response {
   // Instead of `body`: bytes that outlive the server, such as an embedded file.
   std::string_view static_body;
 
-  // Instead of a body: the answer goes on with events.
+  // Instead of a body: the answer continues with events.
   std::optional<Follow> follow;
 
-  // Instead of an answer: there is none yet. The request is handled again when something has
-  // happened, and at last with `patient` false.
-  bool later = false;
+  // Instead of an answer: there is none yet. The request is handled again after the next event, and
+  // finally with `patient` false.
+  bool postponed = false;
 
-  // Instead of an answer: the request takes long. It is handled again in the lane of heavy
+  // Instead of an answer: the request takes long and is handled again on a thread for heavy
   // requests.
   bool heavy = false;
 

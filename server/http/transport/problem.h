@@ -9,8 +9,8 @@
 
 namespace attune::server {
 
-// Answers in application/problem+json (RFC 9457). The contract has a row for each type: its status
-// and its title. `faults`: what is wrong with a body, and where.
+// Answers of type application/problem+json (RFC 9457). The contract defines the status and title of
+// each type. `faults` lists the faults of a body with their places.
 Response Problem(rest::ProblemType type, std::string detail, std::vector<rest::Fault> faults = {});
 
 // The problem for an error, by its code. If the client may try again, the answer says when.

@@ -6,19 +6,19 @@
 namespace attune::server {
 namespace {
 
-constexpr int kAwaitMs = 500;                          // one wait of the feed's
+constexpr int kAwaitMs = 500;                          // one wait for the feed
 constexpr uint64_t kFarBehind = 4'096;                 // events
-constexpr std::chrono::milliseconds kCatchUpTime{20};  // at once, of the streams far behind
+constexpr std::chrono::milliseconds kCatchUpTime{20};  // per round, for streams far behind
 constexpr std::string_view kHeartbeat = ":\n\n";
 
 }  // namespace
 
-Publisher::Publisher(EventFeed& feed, Deliver deliver, Happened happened)
+Publisher::Publisher(EventFeed& feed, Deliver deliver, OnEvent on_event)
     : feed_(feed),
       deliver_(std::move(deliver)),
-      happened_(std::move(happened)),
-      awaiting_([this] { Await(); }),
-      publishing_([this] { Publish(); }) {}
+      on_event_(std::move(on_event)),
+      awaiting_([this] { WaitForFeed(); }),
+      publishing_([this] { PublishPages(); }) {}
 
 Publisher::~Publisher() { Stop(); }
 
@@ -32,13 +32,13 @@ void Publisher::Stop() {
   if (publishing_.joinable()) publishing_.join();
 }
 
-void Publisher::Follow(StreamId stream, EventSeq after, std::optional<SweepId> sweep) {
+void Publisher::AddStream(StreamId stream, EventSeq after, std::optional<SweepId> sweep) {
   const std::lock_guard lock(mutex_);
   streams_[stream] = {.after = after, .sweep = sweep, .written = Clock::now()};
   changed_.notify_all();
 }
 
-void Publisher::Next(StreamId stream) {
+void Publisher::RequestNext(StreamId stream) {
   const std::lock_guard lock(mutex_);
   const auto found = streams_.find(stream);
   if (found == streams_.end()) return;
@@ -46,19 +46,19 @@ void Publisher::Next(StreamId stream) {
   changed_.notify_all();
 }
 
-void Publisher::Leave(StreamId stream) {
+void Publisher::RemoveStream(StreamId stream) {
   const std::lock_guard lock(mutex_);
   streams_.erase(stream);
 }
 
-void Publisher::Watch() {
+void Publisher::WatchNextEvent() {
   const std::lock_guard lock(mutex_);
   watched_ = true;
   changed_.notify_all();
 }
 
-// Asks the feed only while anybody listens.
-void Publisher::Await() {
+// Waits for the feed only while there are streams or a watch.
+void Publisher::WaitForFeed() {
   EventSeq seen{0};
   for (;;) {
     {
@@ -76,18 +76,18 @@ void Publisher::Await() {
         watched = std::exchange(watched_, false);
         changed_.notify_all();
       } else if (Clock::now() - begun < std::chrono::milliseconds(kAwaitMs / 2)) {
-        // Nothing came and yet the wait was cut short: the server stops, and this will.
+        // The wait ended early without an event, so the server is stopping. Waits for Stop.
         changed_.wait_for(lock, std::chrono::milliseconds(kAwaitMs), [&] { return stopping_; });
       }
       seen = last;
       if (watched)
         changed_.wait_for(lock, std::chrono::milliseconds(kGatherMs), [&] { return stopping_; });
     }
-    if (watched) happened_();
+    if (watched) on_event_();
   }
 }
 
-void Publisher::Publish() {
+void Publisher::PublishPages() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     std::vector<Turn> turns;
@@ -99,7 +99,7 @@ void Publisher::Publish() {
       if (stream.fresh || stream.after < durable_ || due <= now) {
         stream.fresh = stream.wants = false;
         turns.push_back({.stream = id,
-                         .place = {stream.after, stream.sweep},
+                         .position = {stream.after, stream.sweep},
                          .silent = due <= now,
                          .behind = stream.after.value + kFarBehind < durable_.value,
                          .read = stream.read});
@@ -115,7 +115,7 @@ void Publisher::Publish() {
     lock.unlock();
     std::ranges::sort(turns, {},
                       [](const Turn& turn) { return std::pair(turn.behind, turn.read); });
-    std::map<Place, std::optional<EventFeed::Page>> known;
+    std::map<Position, std::optional<EventFeed::Page>> known;
     bool more = false;
     for (size_t i = 0; i < turns.size(); ++i) {
       const Turn& turn = turns[i];
@@ -124,10 +124,10 @@ void Publisher::Publish() {
         more = true;
         break;
       }
-      const auto [page, absent] = known.try_emplace(turn.place);
-      if (absent) page->second = feed_.ReadAfter(turn.place.first, turn.place.second);
+      const auto [page, absent] = known.try_emplace(turn.position);
+      if (absent) page->second = feed_.ReadAfter(turn.position.first, turn.position.second);
       more |= page->second && page->second->more;
-      Hand(turn, page->second);
+      DeliverPage(turn, page->second);
     }
     lock.lock();
     if (!more)
@@ -135,7 +135,7 @@ void Publisher::Publish() {
   }
 }
 
-// These turns come in the next round.
+// Leaves these turns to the next round.
 void Publisher::Postpone(std::span<const Turn> turns) {
   const std::lock_guard lock(mutex_);
   for (const Turn& turn : turns) {
@@ -146,15 +146,15 @@ void Publisher::Postpone(std::span<const Turn> turns) {
   }
 }
 
-void Publisher::Hand(const Turn& turn, const std::optional<EventFeed::Page>& page) {
+void Publisher::DeliverPage(const Turn& turn, const std::optional<EventFeed::Page>& page) {
   const bool writes = page && (turn.silent || !page->text.empty());
   {
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find(turn.stream);
-    if (found == streams_.end()) return;  // it has left
+    if (found == streams_.end()) return;  // the stream was removed meanwhile
     Stream& stream = found->second;
     if (page) stream.after = std::max(stream.after, page->seen);
-    if (page && !writes) stream.wants = true;  // facts that no page shows
+    if (page && !writes) stream.wants = true;  // only facts that the stream does not show
     if (writes) stream.written = Clock::now();
   }
   if (!page) {

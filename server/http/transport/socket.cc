@@ -14,7 +14,7 @@
 namespace attune::server {
 namespace {
 
-// To whoever speaks HTTP at a port of HTTPS, which a person may have typed.
+// The answer to HTTP on an HTTPS port; people may type the wrong scheme.
 constexpr std::string_view kSpeakTls =
     "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
     "Content-Length: 44\r\n\r\nthis port speaks HTTPS: ask for https://…\n";
@@ -26,12 +26,12 @@ int AtMost(size_t size) { return static_cast<int>(std::min<size_t>(size, INT_MAX
 Socket::Socket(Socket&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
       tls_(std::exchange(other.tls_, nullptr)),
-      wants_room_(other.wants_room_) {}
+      wants_write_(other.wants_write_) {}
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(tls_, other.tls_);
-  std::swap(wants_room_, other.wants_room_);
+  std::swap(wants_write_, other.wants_write_);
   return *this;
 }
 
@@ -43,7 +43,7 @@ Socket::~Socket() {
 ssize_t Socket::Receive(char* to, size_t size) {
   if (tls_ == nullptr) return ::recv(descriptor_, to, size, MSG_DONTWAIT);
   ERR_clear_error();
-  wants_room_ = false;
+  wants_write_ = false;
   const int count = SSL_read(tls_, to, AtMost(size));
   return count > 0 ? count : Failed(count);
 }
@@ -63,10 +63,10 @@ void Socket::EndSending() {
   ::shutdown(descriptor_, SHUT_WR);
 }
 
-// What a result of OpenSSL's means in errno.
+// Converts a failed result of OpenSSL to errno.
 ssize_t Socket::Failed(int result) {
   const int error = SSL_get_error(tls_, result);
-  wants_room_ = error == SSL_ERROR_WANT_WRITE;
+  wants_write_ = error == SSL_ERROR_WANT_WRITE;
   switch (error) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:

@@ -8,13 +8,14 @@ using SSL = struct ssl_st;
 
 namespace attune::server {
 
-// One end of an accepted connection, in clear or in TLS. Nothing here waits. One thread at a time.
+// One end of an accepted connection, with or without TLS. No method waits. Only one thread may use
+// it at a time.
 //
-// TLS writes without a way to keep SIGPIPE from the process, which has to ignore it.
+// OpenSSL cannot suppress SIGPIPE, so the process must ignore that signal.
 class Socket {
  public:
   Socket() = default;
-  // Takes both. `tls`: null where the connection is in clear.
+  // Takes ownership of both. `tls`: null without TLS.
   Socket(int descriptor, SSL* tls) : descriptor_(descriptor), tls_(tls) {}
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
@@ -23,13 +24,13 @@ class Socket {
   int descriptor() const { return descriptor_; }
   bool is_secure() const { return tls_ != nullptr; }
 
-  // As recv and send: how many bytes; 0, of Receive, at the end; -1 with errno, EAGAIN where there
-  // is nothing to be had or no room now.
+  // Like recv and send: return the number of bytes; 0 from Receive at the end; -1 with errno.
+  // EAGAIN: nothing can be received or sent now.
   ssize_t Receive(char* to, size_t size);
   ssize_t Send(const char* from, size_t size);
-  // Whether the last call came to nothing for want of room, not of bytes: TLS writes to read.
-  bool wants_room() const { return wants_room_; }
-  // Says that nothing more comes.
+  // Whether the last call failed because TLS must write first, even for a Receive.
+  bool wants_write() const { return wants_write_; }
+  // Tells the client that nothing more follows.
   void EndSending();
 
  private:
@@ -37,7 +38,7 @@ class Socket {
 
   int descriptor_ = -1;
   SSL* tls_ = nullptr;
-  bool wants_room_ = false;
+  bool wants_write_ = false;
 };
 
 }  // namespace attune::server

@@ -14,10 +14,10 @@ namespace attune::server {
 namespace {
 
 constexpr size_t kBatch = 4096;      // events
-constexpr int kFaultsNamedMax = 10;  // of the file, by SQLite
+constexpr int kFaultsNamedMax = 10;  // the most faults that SQLite reports
 const char* const kRestore = ": restore the database from a backup";
 
-// 0, and a fault, where it cannot be counted.
+// Counts rows. Returns 0 and adds a fault if that fails.
 int64_t Count(sqlite::Connection& connection, const std::string& sql, Finding& finding) {
   const auto count = connection.Number(sql);
   if (count.ok()) return *count;
@@ -41,7 +41,8 @@ Finding CheckFile(sqlite::Connection& connection) {
   return finding;
 }
 
-// Reads the log once: checks it, and makes the tables anew in the connection's own database.
+// Reads and checks the log once, and builds the tables again in the connection's temporary
+// database.
 Finding CheckLog(sqlite::Transaction& transaction) {
   Finding finding{.what = "log"};
   Projection projection;
@@ -49,7 +50,7 @@ Finding CheckLog(sqlite::Transaction& transaction) {
   uint64_t count = 0;
   EventSeq applied{0};
   const auto apply = [&](EventSeq last) {
-    projection.Apply(transaction, batch, applied, last, Projection::Care::kEach);
+    projection.Apply(transaction, batch, applied, last, Projection::ErrorMode::kSkip);
     applied = last;
     batch.clear();
   };
@@ -65,19 +66,20 @@ Finding CheckLog(sqlite::Transaction& transaction) {
   return finding;
 }
 
-// While reports of a running server are ahead of the rows of their trials, these are not compared.
+// The tables of a running server may not contain its newest reports yet. The columns that reports
+// change are then not compared.
 const char* const kTrialsButReports =
     "sweep, number, state, config, origin, rationale, reason, created, ended, not_before, attempts,"
     " milestone, checkpoint";
 
-// The rows of a deleted sweep are no longer compared: a server may be erasing them.
+// Rows of a deleted sweep are not compared, because a server may be erasing them.
 std::string ComparedRows(const std::string& table) {
   const bool has_sweeps =
       std::ranges::any_of(kSweepTables, [&](const SweepTable& each) { return table == each.name; });
   return has_sweeps ? " WHERE sweep NOT IN (SELECT sweep FROM log.erasures)" : "";
 }
 
-// Rows that only one of the two has.
+// The number of rows that only one of the two databases has.
 Result<int64_t> Differences(sqlite::Connection& connection, const std::string& table) {
   const auto behind = connection.Number("SELECT count(*) FROM log.behind");
   if (!behind.ok()) return behind;
@@ -92,17 +94,17 @@ Result<int64_t> Differences(sqlite::Connection& connection, const std::string& t
   return *missing + *added;
 }
 
-// Events that the tables have not taken.
+// Checks for events that the tables could not take.
 Finding CheckUnshown(sqlite::Connection& connection) {
   Finding finding{.what = "tables"};
   finding.seen = std::to_string(Count(connection, "SELECT count(*) FROM log.unshown", finding)) +
                  " events left out";
   sqlite::Rows rows = connection.Query("SELECT seq, reason FROM log.unshown ORDER BY seq LIMIT 1");
   if (rows.Next())
-    finding.fault =
-        "event " + std::to_string(rows.Integer(0)) + " is in the log alone (" +
-        std::string(rows.Text(1)) +
-        "): start the server again, which rebuilds the tables, or a version that fixes the fault";
+    finding.fault = "the tables do not contain event " + std::to_string(rows.Integer(0)) + " (" +
+                    std::string(rows.Text(1)) +
+                    "): restart the server to rebuild the tables; if that does not help, install a "
+                    "newer version";
   if (!rows.status().ok()) finding.fault = rows.status().error().message + kRestore;
   return finding;
 }
@@ -116,8 +118,8 @@ Finding CheckTable(sqlite::Connection& connection, const std::string& table) {
     finding.fault = differences.error().message + kRestore;
   } else if (*differences > 0) {
     finding.fault = std::to_string(*differences) +
-                    " rows are not what the log says: somebody has written to the database"
-                    " (the log itself is what counts; restore a backup to have the tables again)";
+                    " rows differ from the log, so another program has written to the database:"
+                    " restore it from a backup";
   }
   return finding;
 }
@@ -125,7 +127,7 @@ Finding CheckTable(sqlite::Connection& connection, const std::string& table) {
 }  // namespace
 
 Result<std::vector<Finding>> CheckDatabase(const std::string& path) {
-  auto connection = OpenBeside(path);
+  auto connection = OpenOffline(path);
   if (!connection.ok()) return connection.error();
   std::vector<Finding> findings;
   findings.push_back(CheckFile(**connection));
@@ -142,7 +144,7 @@ Result<std::vector<Finding>> CheckDatabase(const std::string& path) {
 }
 
 Result<Finding> CheckDecisions(const std::string& path, const Algorithms& algorithms) {
-  auto connection = OpenBeside(path);
+  auto connection = OpenOffline(path);
   if (!connection.ok()) return connection.error();
   Auditor auditor(algorithms);
   std::optional<std::string> fault;

@@ -9,16 +9,16 @@
 
 namespace attune::server {
 
-// One thing that was looked at: what it is, how much of it there was, and what is wrong with it.
+// The result of one check.
 struct Finding {
   std::string what;
   std::string seen;                  // "1,204 events"
-  std::optional<std::string> fault;  // a sentence, with what to do
+  std::optional<std::string> fault;  // what is wrong and what to do; nullopt: nothing
 };
 
-// Looks over a database without changing it, on one snapshot of it, while a server may be running:
-// SQLite's own check of the file, the log's order and payloads, and whether the tables for people
-// are what the log says. An error when it cannot be read at all.
+// Checks one snapshot of a database without changing it. A server may be running. Runs SQLite's own
+// check of the file, checks the order and payloads of the log, and compares the tables for people
+// with the log. Returns an error if the database cannot be read at all.
 Result<std::vector<Finding>> CheckDatabase(const std::string& path);
 
 // Derives every proposal and verdict again from the events before it (core/brain/audit.h).

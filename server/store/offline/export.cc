@@ -16,14 +16,14 @@ namespace {
 
 using Row = std::function<void(const Json&)>;
 
-// Columns of JSON become objects; NULL becomes null.
+// A column of the output. Columns of JSON become objects, and NULL becomes null.
 struct Column {
   enum class Kind { kPlain, kReal, kTime, kObject } kind;
   const char* name;
 };
 
 struct Source {
-  std::string sql;  // its parameter is a sweep, or NULL for all
+  std::string sql;  // its parameter is a sweep, or NULL for all sweeps
   std::vector<Column> columns;
 };
 
@@ -90,7 +90,7 @@ Source SourceOf(ExportOptions::What what) {
   return {};
 }
 
-// Columns of a row of the log.
+// Columns of the query on the log.
 constexpr int kSeqColumn = 0;
 constexpr int kSweepColumn = 2;
 
@@ -115,7 +115,7 @@ Json Cell(const sqlite::Rows& rows, int index, Column::Kind kind) {
   return rows.Text(index);
 }
 
-// Removes `env` from an event with a specification, and the sweep file, which repeats it.
+// Removes `env` from an event with a specification, and also the sweep file, which repeats it.
 void HideEnv(Json& payload) {
   const auto spec = payload.find("spec");
   if (spec == payload.end() || spec->value("env", Json::object()).empty()) return;
@@ -128,7 +128,7 @@ Status ForEach(sqlite::Connection& connection, const ExportOptions& options, con
   std::optional<uint64_t> sweep;
   if (options.sweep) sweep = options.sweep->value;
   const bool is_log = options.what == ExportOptions::What::kEvents;
-  auto erased = ErasedEvents::Of(connection);
+  auto erased = ErasedEvents::Read(connection);
   if (!erased.ok()) return erased.error();
   EventSeq before{0};
   sqlite::Rows rows = connection.Query(source.sql, sweep);
@@ -154,7 +154,7 @@ Status ForEach(sqlite::Connection& connection, const ExportOptions& options, con
 
 // ---- CSV -----------------------------------------------------------------------------------
 
-// Names and values of a row as columns: an object's entries each have one.
+// Calls `visit` with the name and value of each column. Each entry of a nested object is a column.
 void Flatten(const Json& row, bool nested,
              const std::function<void(const std::string& name, const Json& value)>& visit) {
   for (const auto& [name, value] : row.items()) {
@@ -178,7 +178,7 @@ std::string CsvCell(const Json& value) {
 Status ExportCsv(sqlite::Connection& connection, const ExportOptions& options,
                  const std::function<void(std::string_view)>& write) {
   const bool nested = options.what != ExportOptions::What::kEvents;
-  std::vector<std::string> header;  // in the order of the query, then of first appearance
+  std::vector<std::string> header;  // first the query's columns, then others by first appearance
   for (const Column& column : SourceOf(options.what).columns) {
     if (!nested || column.kind != Column::Kind::kObject) header.emplace_back(column.name);
   }
@@ -211,7 +211,7 @@ Status ExportCsv(sqlite::Connection& connection, const ExportOptions& options,
 
 Status Export(const std::string& path, const ExportOptions& options,
               const std::function<void(std::string_view line)>& write) {
-  auto connection = OpenBeside(path);
+  auto connection = OpenOffline(path);
   if (!connection.ok()) return connection.error();
   sqlite::Transaction snapshot(**connection, sqlite::Transaction::Kind::kRead);
   try {

@@ -15,17 +15,17 @@ struct ExportOptions {
   enum class Format { kCsv, kJsonl };
   What what = What::kTrials;
   Format format = Format::kCsv;
-  std::optional<SweepId> sweep;  // absent: all of them
-  // Events have `env` of sweep files, and the files. Otherwise a file with `env` is left out, since
-  // exports are shared and only admins see `env`.
+  std::optional<SweepId> sweep;  // nullopt: all sweeps
+  // Whether events contain `env` of sweep files. If false, sweep files with `env` are left out as
+  // well, because exports are shared and only admins may see `env`.
   bool with_env = false;
 };
 
-// Writes a database's rows, line by line, on one snapshot of it, while a server may be running.
+// Writes the rows of one snapshot of a database, line by line. A server may be running.
 //
-// JSON lines have configurations and metrics as objects. CSV (RFC 4180) has a column for each
-// parameter and metric, `config.lr` and `metrics.loss`, empty where a row has no such; the payload
-// of an event stays JSON.
+// In JSON lines, configurations and metrics are objects. In CSV (RFC 4180), each parameter and
+// metric has a column such as `config.lr` or `metrics.loss`, which is empty if a row has no such
+// value. The payload of an event stays JSON.
 Status Export(const std::string& path, const ExportOptions& options,
               const std::function<void(std::string_view line)>& write);
 

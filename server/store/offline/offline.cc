@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using sqlite::Connection;
 
 constexpr int kLockTimeoutMs = 5'000;
-constexpr int kErasingSteps = 10'000;  // in a transaction, while nobody waits
+constexpr int kErasingSteps = 10'000;  // per transaction
 
 Error NoFile(const std::string& path, const std::error_code& error) {
   if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
@@ -30,7 +30,7 @@ Error NoFile(const std::string& path, const std::error_code& error) {
                                     ": give a data folder that a server has used, or the file"};
 }
 
-// A path as a part of SQLite's URIs.
+// Escapes a path for SQLite's URIs.
 std::string Escaped(const std::string& path) {
   std::string escaped;
   for (const char c : path) {
@@ -52,14 +52,14 @@ Status Copy(Connection& from, const std::string& to) {
   sqlite3_backup* const backup =
       sqlite3_backup_init((*target)->handle(), "main", from.handle(), "log");
   if (backup == nullptr) return sqlite::ErrorOf((*target)->handle(), SQLITE_ERROR, "copying");
-  sqlite3_backup_step(backup, -1);  // the whole, from one snapshot
+  sqlite3_backup_step(backup, -1);  // copies all pages from one snapshot
   const int code = sqlite3_backup_finish(backup);
   if (code != SQLITE_OK) return sqlite::ErrorOf((*target)->handle(), code, "writing " + to);
   return {};
 }
 
-// Erases what deleted sweeps have left. Snapshots that need it go: without one, the next start
-// reads the log.
+// Erases the remaining rows of deleted sweeps. Removes the snapshots that need them; the next start
+// then reads the log instead.
 Status FinishErasures(Connection& connection) {
   for (bool more = true; more;) {
     sqlite::Transaction transaction(connection, sqlite::Transaction::Kind::kWrite);
@@ -80,14 +80,14 @@ Status Verify(const std::string& path) {
   for (const Finding& finding : *findings) {
     if (finding.fault)
       return Error{ErrorCode::kCorrupt,
-                   "what was copied is damaged (" + finding.what + ": " + *finding.fault + ")"};
+                   "the copy is damaged (" + finding.what + ": " + *finding.fault + ")"};
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Connection>> OpenBeside(const std::string& path) {
+Result<std::unique_ptr<Connection>> OpenOffline(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return NoFile(path, error);
   auto connection = Connection::Open("", Connection::Mode::kTemporary, kLockTimeoutMs);
@@ -100,7 +100,7 @@ Result<std::unique_ptr<Connection>> OpenBeside(const std::string& path) {
 }
 
 Status Backup(const std::string& from, const std::string& to) {
-  auto source = OpenBeside(from);
+  auto source = OpenOffline(from);
   if (!source.ok()) return source.error();
   std::error_code error;
   if (fs::exists(to, error))
@@ -123,8 +123,8 @@ Status Backup(const std::string& from, const std::string& to) {
   return done;
 }
 
-// Until the last step the database is the earlier one. If the process dies between the steps, the
-// earlier one may lack its -wal file, which lies beside the copy.
+// Until the last step the earlier database stays in place. If the process dies between the steps,
+// the earlier database may lack its -wal file, which is then next to the kept copy.
 Result<std::string> Replace(const std::string& database, const std::string& by) {
   std::error_code error;
   std::string kept;
@@ -137,7 +137,7 @@ Result<std::string> Replace(const std::string& database, const std::string& by) 
     if (error)
       return Error{ErrorCode::kUnavailable, "cannot keep " + database + ": " + error.message()};
   }
-  fs::remove(database + "-wal", error);  // of a database that is gone
+  fs::remove(database + "-wal", error);  // left over from a database that is gone
   fs::remove(database + "-shm", error);
   fs::rename(by, database, error);
   if (error)
@@ -146,14 +146,15 @@ Result<std::string> Replace(const std::string& database, const std::string& by) 
 }
 
 Status Vacuum(const std::string& path) {
-  if (auto known = OpenBeside(path); !known.ok()) return known.error();
+  if (auto known = OpenOffline(path); !known.ok()) return known.error();
   auto connection = Connection::Open(path, Connection::Mode::kReadWriteCreate, 0);
   if (!connection.ok()) return connection.error();
-  // Leaving WAL mode asks for the file alone; a server keeps it open as long as it runs.
+  // Leaving WAL mode needs exclusive access to the file, which a running server keeps open.
   Status alone = (*connection)->Execute("PRAGMA journal_mode = DELETE");
   if (!alone.ok() && alone.error().code == ErrorCode::kUnavailable)
-    return Error{ErrorCode::kConflict,
-                 path + " is in use: stop the server and whatever else reads it, then try again"};
+    return Error{
+        ErrorCode::kConflict,
+        path + " is in use: stop the server and all other programs that read it, then try again"};
   if (!alone.ok()) return Damaged(path, alone.error());
   Status vacuumed = FinishErasures(**connection);
   if (vacuumed.ok()) vacuumed = (*connection)->Execute("VACUUM");
@@ -161,7 +162,7 @@ Status Vacuum(const std::string& path) {
   if (!vacuumed.ok())
     return Error{vacuumed.error().code,
                  path + ": " + vacuumed.error().message +
-                     "; nothing was lost (it needs free space for a second copy)"};
+                     "; nothing was lost, but this needs free space for a second copy"};
   return again;
 }
 

@@ -8,23 +8,22 @@
 
 namespace attune::server {
 
-// A database that is looked at without a server of its own, perhaps while another process's runs:
-// it is attached, for reading only, as `log` to a temporary database, which may be written.
-// kNotFound when there is no such file, kCorrupt when it is no database of Attune's or not of this
-// version; the message says what to do.
-Result<std::unique_ptr<sqlite::Connection>> OpenBeside(const std::string& path);
+// Opens a database without its server, which may be running in another process. The database is
+// attached read-only as `log` to a writable temporary database. kNotFound: there is no such file.
+// kCorrupt: it is not a database of this version of Attune. The message says what to do.
+Result<std::unique_ptr<sqlite::Connection>> OpenOffline(const std::string& path);
 
-// Copies a database, while a server may be writing to it, to a new file. What is copied is checked
-// (check.h) before the file gets its name. kConflict when there is such a file already.
+// Copies a database to a new file while a server may be writing to it. Checks the copy (check.h)
+// before the file gets its final name. kConflict: the new file exists already.
 Status Backup(const std::string& from, const std::string& to);
 
-// Puts the file, a database that Backup has made, in place of `database`, which need not exist. The
-// earlier one stays, with its -wal file, under the name that is returned; empty: there was none.
-// REQUIRES: nobody has either of them open, and both are in one folder.
+// Replaces `database`, which need not exist, by the file `by` from Backup. Keeps the earlier
+// database, with its -wal file, and returns its new name; empty: there was none. REQUIRES: nobody
+// has either file open, and both are in the same folder.
 Result<std::string> Replace(const std::string& database, const std::string& by);
 
-// Gives the space of deleted rows back to the disk. kConflict while any other process has the
-// database open, and nothing is changed.
+// Returns the space of deleted rows to the disk. kConflict: another process has the database open;
+// nothing is changed.
 Status Vacuum(const std::string& path);
 
 }  // namespace attune::server

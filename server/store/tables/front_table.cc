@@ -23,7 +23,7 @@ bool Has(const Front& front, const Best& report) {
   });
 }
 
-// Empty where the text is damaged.
+// Parses the values of a report; empty if the text is damaged.
 std::vector<double> ValuesOf(std::string_view text) {
   std::vector<double> values;
   const Json json = ParseJson<Json>(text);

@@ -11,36 +11,36 @@
 
 namespace attune::server {
 
-// The rows of `front`: of each sweep the reports that are its best now (core/space/front.h). Of the
-// reports of one batch only those that are still on the front at its end are read again from the
-// log, and reach the table.
+// Keeps the rows of `front`: the best reports of each sweep (core/space/front.h). Only reports that
+// are still on the front at the end of a batch are read from the log again and written to the
+// table.
 //
 // Errors stay in the transaction.
 class FrontTable {
  public:
-  // A report of the log that counts, with the values of the sweep's objectives. One that is there
-  // already changes nothing.
+  // Adds a report of the log that counts, with the values of the sweep's objectives. A report that
+  // is already there changes nothing.
   void Offer(sqlite::Transaction& transaction, const std::vector<Objective>& objectives,
              EventSeq seq, const TrialReported& fact, std::vector<double> values);
 
   void Write(sqlite::Transaction& transaction);
 
-  // REQUIRES: it is written, or is not to be written any more.
+  // REQUIRES: the sweep's front is written, or must not be written any more.
   void Forget(SweepId sweep) { fronts_.erase(sweep); }
 
-  // After a rollback.
+  // Call it after a rollback.
   void Forget() { fronts_.clear(); }
 
  private:
-  // A report's place in a front is known by its trial, attempt and step.
+  // Reports are identified by trial, attempt and step.
   struct Entry {
     Front now;
     Front written;
-    std::map<CheckpointId, EventSeq> fresh;  // on the front since the last Write
+    std::map<CheckpointId, EventSeq> fresh;  // reports that joined since the last Write
     bool changed = false;
   };
 
-  // Null: what the table says cannot be read.
+  // Null if the table cannot be read.
   Entry* EntryOf(sqlite::Transaction& transaction, size_t objectives, SweepId sweep);
   static void Write(sqlite::Transaction& transaction, SweepId sweep, Entry& entry);
 

@@ -12,8 +12,8 @@
 namespace attune::server {
 namespace {
 
-// SQLite has no NaN, and the column no NULL.
-double Plain(Seconds seconds) { return std::isnan(seconds.value) ? 0 : seconds.value; }
+// SQLite has no NaN, and the column does not allow NULL.
+double FiniteOrZero(Seconds seconds) { return std::isnan(seconds.value) ? 0 : seconds.value; }
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void Progress::WriteSome(sqlite::Transaction& transaction, EventSeq last, size_t
     write(trial);
     --rows;
   }
-  if (!Waiting()) {
+  if (!HasWork()) {
     clean_ = last;
     if (std::exchange(behind_, false)) transaction.Run("DELETE FROM @behind");
   } else if (!behind_ || said_ != clean_) {
@@ -61,7 +61,7 @@ void Progress::WriteSome(sqlite::Transaction& transaction, EventSeq last, size_t
   }
 }
 
-// Whether there is anything to write.
+// Starts the next round. Returns whether it has anything to write.
 bool Progress::NextRound(EventSeq last) {
   clean_ = std::max(clean_, round_began_);
   round_began_ = last;
@@ -90,7 +90,8 @@ void Progress::WriteRowOf(sqlite::Transaction& transaction, const TrialId& trial
     transaction.Run(
         "UPDATE @trials SET step = ?, seconds = seconds_before + ?, metrics = ?"
         " WHERE sweep = ? AND number = ?",
-        last->step.value, Plain(last->seconds), metrics_, trial.sweep.value, trial.number.value);
+        last->step.value, FiniteOrZero(last->seconds), metrics_, trial.sweep.value,
+        trial.number.value);
     return;
   }
   const auto best = best_seq == last_seq ? last : ReportAt(transaction, best_seq);
@@ -100,7 +101,7 @@ void Progress::WriteRowOf(sqlite::Transaction& transaction, const TrialId& trial
   transaction.Run(
       "UPDATE @trials SET step = ?, seconds = seconds_before + ?, metrics = ?, best = ?,"
       " best_step = ?, best_metrics = ? WHERE sweep = ? AND number = ?",
-      last->step.value, Plain(last->seconds), metrics_, *entry.best, best->step.value,
+      last->step.value, FiniteOrZero(last->seconds), metrics_, *entry.best, best->step.value,
       best_metrics_, trial.sweep.value, trial.number.value);
 }
 

@@ -20,18 +20,19 @@ std::string RationaleOf(const Reason& reason, const std::optional<CheckpointId>&
   return Dump(RationaleToJson(rationale));
 }
 
-// A reason's number that may be absent.
-std::optional<double> Present(double value) {
+// A number of a reason; NaN means that it has none.
+std::optional<double> NulloptIfNan(double value) {
   if (std::isnan(value)) return std::nullopt;
   return value;
 }
 
-constexpr std::string_view kPromote = "promote";  // beside verdicts on reports
+// a value of `verdict` in addition to the verdicts on reports
+constexpr std::string_view kPromote = "promote";
 
-// Who a verdict is about, and what its trial goes on with.
-struct Decided {
+// A row of `decisions`: the trial, the verdict, and how the trial continues.
+struct DecisionEntry {
   TrialId trial;
-  std::optional<uint32_t> attempt = {};  // nullopt, as of the step: what the trial has come to
+  std::optional<uint32_t> attempt = {};  // nullopt here and in `step`: the trial's current value
   std::optional<int64_t> step = {};
   std::string_view verdict;
   Step milestone{0};
@@ -39,7 +40,7 @@ struct Decided {
   std::optional<std::string> config = {};
 };
 
-void AddDecision(sqlite::Transaction& transaction, const Event& event, const Decided& decided,
+void AddDecision(sqlite::Transaction& transaction, const Event& event, const DecisionEntry& decided,
                  const Reason& reason) {
   transaction.Run(
       "INSERT INTO @decisions (seq, sweep, trial, attempt, time, step, verdict, reason, rule, rung,"
@@ -49,8 +50,8 @@ void AddDecision(sqlite::Transaction& transaction, const Event& event, const Dec
       " FROM @trials WHERE sweep = ?2 AND number = ?3",
       event.seq.value, decided.trial.sweep.value, decided.trial.number.value, decided.attempt,
       FormatTime(event.time), decided.step, decided.verdict, reason.text, reason.rule,
-      reason.rung.value, Present(reason.value), Present(reason.cutoff), reason.rank, reason.peers,
-      decided.milestone.value, decided.donor, decided.config);
+      reason.rung.value, NulloptIfNan(reason.value), NulloptIfNan(reason.cutoff), reason.rank,
+      reason.peers, decided.milestone.value, decided.donor, decided.config);
 }
 
 void AddClone(sqlite::Transaction& transaction, EventSeq seq, const TrialId& trial,
@@ -68,7 +69,7 @@ std::string ObjectivesToJson(const SweepSpec& spec) {
   return Dump(json);
 }
 
-// What verdicts are given by from this event on, where it is something new.
+// Records the scheduler that decides from this event on, if it has changed.
 void SetPolicy(sqlite::Transaction& transaction, EventSeq seq, SweepId sweep, const Json& spec) {
   const std::string scheduler = Dump(spec.at("scheduler"));
   transaction.Run(
@@ -77,9 +78,9 @@ void SetPolicy(sqlite::Transaction& transaction, EventSeq seq, SweepId sweep, co
       sweep.value, seq.value, scheduler);
 }
 
-// What a request with an idempotency key has led to. Sweep 0: a sweep.
-void Remember(sqlite::Transaction& transaction, SweepId sweep, const std::string& idempotency_key,
-              EventSeq seq) {
+// Records the event of a request with an idempotency key. Sweep 0: the request created a sweep.
+void RecordRequest(sqlite::Transaction& transaction, SweepId sweep,
+                   const std::string& idempotency_key, EventSeq seq) {
   if (idempotency_key.empty()) return;
   transaction.Run("INSERT OR IGNORE INTO @requests (sweep, key, seq) VALUES (?, ?, ?)", sweep.value,
                   idempotency_key, seq.value);
@@ -92,12 +93,12 @@ std::string Sentence(const Failure& failure) {
 
 }  // namespace
 
-// The tables have the times that people see.
+// The tables contain the times that people see.
 void Projection::Change(sqlite::Transaction& transaction, const Event& event) {
   std::optional<Event> shifted;
   if (clock_offset_us_ != 0) {
     shifted = event;
-    shifted->time = Shown(event.time);
+    shifted->time = DisplayTime(event.time);
   }
   const Event& shown = shifted ? *shifted : event;
   Dispatch<kTables>(shown.fact, [&](const auto& fact) -> decltype(On(transaction, shown, fact)) {
@@ -129,7 +130,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       spec.searcher.name, spec.scheduler.name, spec.stop.max_trials, spec.max_step.value,
       spec.gang.workers, Dump(written), event.seq.value, Dump(taken));
   SetPolicy(transaction, event.seq, fact.sweep, written);
-  Remember(transaction, SweepId(0), fact.idempotency_key, event.seq);
+  RecordRequest(transaction, SweepId(0), fact.idempotency_key, event.seq);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepPaused& fact) {
@@ -192,7 +193,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       " VALUES (?, ?, 'pending', ?, ?, ?, ?)",
       fact.trial.sweep.value, fact.trial.number.value, Dump(sweepfile::ToJson(fact.config)),
       fact.origin, rationale, FormatTime(event.time));
-  Remember(transaction, fact.trial.sweep, fact.idempotency_key, event.seq);
+  RecordRequest(transaction, fact.trial.sweep, fact.idempotency_key, event.seq);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialReopened& fact) {
@@ -221,7 +222,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.attempt.number, fact.milestone.value, trial.sweep.value, trial.number.value);
   transaction.Run("UPDATE @sweeps SET reserved = NULL WHERE sweep = ? AND reserved IS NOT NULL",
                   trial.sweep.value);
-  Remember(transaction, trial.sweep, fact.idempotency_key, event.seq);
+  RecordRequest(transaction, trial.sweep, fact.idempotency_key, event.seq);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
@@ -351,7 +352,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const TrialRequeued& fact) {
   std::optional<std::string> not_before;
-  const Time shown = Shown(fact.not_before);
+  const Time shown = DisplayTime(fact.not_before);
   if (shown > event.time) not_before = FormatTime(shown);
   transaction.Run(
       "UPDATE @trials SET state = 'pending', reason = ?, not_before = ?"
@@ -441,7 +442,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event&,
                     const ExecutorQuarantined& fact) {
   transaction.Run(
       "UPDATE @executors SET quarantine_until = ?, quarantine_reason = ? WHERE name = ?",
-      FormatTime(Shown(fact.until)), fact.reason, fact.name);
+      FormatTime(DisplayTime(fact.until)), fact.reason, fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&,

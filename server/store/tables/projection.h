@@ -14,47 +14,47 @@
 
 namespace attune::server {
 
-// The tables for people (docs/reference/database.md): sweeps, trials, attempts, decisions,
-// checkpoints and executors, and the indices of what is measured. They say nothing that the log
-// does not: each batch of events changes them in the transaction that appends it, and table_build.h
+// Keeps the tables for people (docs/reference/database.md): sweeps, trials, attempts, decisions,
+// checkpoints, executors, and indices of measured values. All their contents derive from the log.
+// The transaction that appends a batch of events also changes the tables, and table_build.h
 // rebuilds them from the log.
 //
 // Errors stay in the transaction.
 class Projection {
  public:
-  enum class Care {
-    kNone,  // an event that the tables cannot take is an error
-    kEach,  // it is left out and noted in `unshown`; slower
+  enum class ErrorMode {
+    kStop,  // an event that the tables cannot take is an error
+    kSkip,  // such an event is left out and noted in `unshown`; slower
   };
 
-  // What the events change. They are in the log already: all those after `after` up to `last` that
-  // were not erased. A few rows of trials that report may stay behind (progress.h).
+  // Applies events that are already in the log: all events after `after` up to `last` that were not
+  // erased. A few rows of trials that report may stay behind (progress.h).
   void Apply(sqlite::Transaction& transaction, std::span<const Event> batch, EventSeq after,
-             EventSeq last, Care care);
+             EventSeq last, ErrorMode mode);
 
-  // Whether an error is the tables' alone, so that the log can do without them.
-  static bool OfTables(const Error& error);
+  // Whether an error concerns only the tables, so that the log can continue without them.
+  static bool IsTableError(const Error& error);
 
-  // Brings some of what is behind up to date, or all of it. `last`: the newest event of the log.
-  bool Behind() const { return progress_.Waiting(); }
+  // Update some or all rows that are behind. `last`: the newest event of the log.
+  bool IsBehind() const { return progress_.HasWork(); }
   void WriteSome(sqlite::Transaction& transaction, EventSeq last);
   void WriteAll(sqlite::Transaction& transaction, EventSeq last);
 
-  // Whether it rebuilds the tables. An event that these cannot take is then not tried again by the
-  // next start.
+  // Sets whether it rebuilds the tables. The next start then does not retry events that the tables
+  // could not take.
   void SetRebuilding(bool rebuilding) { rebuilding_ = rebuilding; }
 
-  // Learns from the file what rows are behind the log up to `last`, where an earlier process has
-  // left some.
-  void CatchUp(sqlite::Transaction& transaction, EventSeq last, Care care);
+  // Finds the rows that an earlier process has left behind the log, and remembers their reports up
+  // to `last`.
+  void CatchUp(sqlite::Transaction& transaction, EventSeq last, ErrorMode mode);
 
-  // Forgets what it remembers of rows; needed after a rollback.
+  // Forgets all rows; needed after a rollback.
   void Forget();
 
  private:
   void Change(sqlite::Transaction& transaction, const Event& event);
   void Show(sqlite::Transaction& transaction, EventSeq seq, const std::function<void()>& change);
-  void WriteRows(sqlite::Transaction& transaction, EventSeq last, size_t rows, Care care);
+  void WriteRows(sqlite::Transaction& transaction, EventSeq last, size_t rows, ErrorMode mode);
 
   void On(sqlite::Transaction& transaction, const Event& event, const SweepCreated& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepPaused& fact);
@@ -92,15 +92,16 @@ class Projection {
           const ExecutorQuarantineEnded& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ClockAdjusted& fact);
 
-  // A time of the log as people see it.
-  Time Shown(Time time) const { return Time{time.us + clock_offset_us_}; }
+  // Converts a time of the log to the time that people see.
+  Time DisplayTime(Time time) const { return Time{time.us + clock_offset_us_}; }
 
   std::set<std::string, std::less<>>& LoggedMetricsOf(sqlite::Transaction& transaction,
                                                       SweepId sweep);
   void IndexCurves(sqlite::Transaction& transaction, EventSeq after, EventSeq last);
 
   Progress progress_;
-  std::map<SweepId, std::set<std::string, std::less<>>> logged_;  // names that have a row
+  // names of logged metrics that have a row
+  std::map<SweepId, std::set<std::string, std::less<>>> logged_;
   int64_t clock_offset_us_ = 0;
   bool caught_up_ = false;
   bool rebuilding_ = false;

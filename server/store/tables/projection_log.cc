@@ -8,16 +8,16 @@
 #include "server/store/tables/projection.h"
 #include "server/store/tables/tables.h"
 
-// How the tables follow the log; projection.cc says what each fact changes in them.
+// Keeps the tables up to date with the log. projection.cc contains the changes of each fact.
 namespace attune::server {
 namespace {
 
-constexpr size_t kTidyRows = 512;  // keep a command that comes meanwhile waiting for 10 ms
+constexpr size_t kRowsPerStep = 512;  // rows per step; a command waits at most 10 ms for a step
 constexpr size_t kAllRows = std::numeric_limits<size_t>::max();
 
 }  // namespace
 
-bool Projection::OfTables(const Error& error) {
+bool Projection::IsTableError(const Error& error) {
   switch (error.code) {
     case ErrorCode::kStorageFull:
     case ErrorCode::kUnsynced:
@@ -31,24 +31,24 @@ bool Projection::OfTables(const Error& error) {
 }
 
 void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> batch,
-                       EventSeq after, EventSeq last, Care care) {
+                       EventSeq after, EventSeq last, ErrorMode mode) {
   if (!transaction.status().ok()) return;
-  if (!caught_up_) CatchUp(transaction, after, care);
+  if (!caught_up_) CatchUp(transaction, after, mode);
   for (const Event& event : batch) {
-    if (care == Care::kNone) {
+    if (mode == ErrorMode::kStop) {
       Change(transaction, event);
       continue;
     }
-    // First what the change would write of the trial's reports: undone with it, it would be lost.
-    // What is measured writes nothing of them.
+    // The change may also write the trial's reports. Writes them first, because they would be lost
+    // if the change is undone. Measured values write no reports.
     const auto trial = TrialOf(event.fact);
     if (trial && !std::holds_alternative<TrialReported>(event.fact) &&
         !std::holds_alternative<MetricsLogged>(event.fact))
       Show(transaction, event.seq, [&] { progress_.Write(transaction, *trial); });
     Show(transaction, event.seq, [&] { Change(transaction, event); });
   }
-  WriteRows(transaction, last, std::max(kProgressRows, batch.size() / kEventsPerProgressRow), care);
-  if (care == Care::kNone) {
+  WriteRows(transaction, last, std::max(kProgressRows, batch.size() / kEventsPerProgressRow), mode);
+  if (mode == ErrorMode::kStop) {
     progress_.WriteFronts(transaction);
   } else {
     Show(transaction, last, [&] { progress_.WriteFronts(transaction); });
@@ -63,28 +63,28 @@ void Projection::Show(sqlite::Transaction& transaction, EventSeq seq,
                       const std::function<void()>& change) {
   const Status shown = transaction.Try(change);
   if (shown.ok() || !transaction.status().ok()) return;
-  if (!OfTables(shown.error())) return transaction.Fail(shown.error());
+  if (!IsTableError(shown.error())) return transaction.Fail(shown.error());
   transaction.Run("INSERT OR IGNORE INTO @unshown (seq, reason, retry) VALUES (?, ?, ?)", seq.value,
                   shown.error().message, !rebuilding_);
 }
 
 void Projection::WriteRows(sqlite::Transaction& transaction, EventSeq last, size_t rows,
-                           Care care) {
+                           ErrorMode mode) {
   progress_.WriteSome(transaction, last, rows, [&](const TrialId& trial) {
-    if (care == Care::kNone) return progress_.Write(transaction, trial);
+    if (mode == ErrorMode::kStop) return progress_.Write(transaction, trial);
     Show(transaction, last, [&] { progress_.Write(transaction, trial); });
   });
 }
 
 void Projection::WriteSome(sqlite::Transaction& transaction, EventSeq last) {
-  WriteRows(transaction, last, kTidyRows, Care::kEach);
+  WriteRows(transaction, last, kRowsPerStep, ErrorMode::kSkip);
 }
 
 void Projection::WriteAll(sqlite::Transaction& transaction, EventSeq last) {
-  WriteRows(transaction, last, kAllRows, Care::kEach);
+  WriteRows(transaction, last, kAllRows, ErrorMode::kSkip);
 }
 
-void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last, Care care) {
+void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last, ErrorMode mode) {
   caught_up_ = true;
   std::optional<EventSeq> behind;
   {
@@ -103,11 +103,11 @@ void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last, Care c
   const Status read = ReadLog(transaction.connection(), *behind, last, [&](const Event& event) {
     if (const auto* report = std::get_if<TrialReported>(&event.fact)) {
       const auto add = [&] { progress_.Add(transaction, event.seq, *report); };
-      if (care == Care::kNone) return add();
+      if (mode == ErrorMode::kStop) return add();
       Show(transaction, event.seq, add);
     } else if (std::holds_alternative<AttemptAssigned>(event.fact) ||
                std::holds_alternative<AttemptEnded>(event.fact)) {
-      progress_.Forget(*TrialOf(event.fact));  // with these its row was written
+      progress_.Forget(*TrialOf(event.fact));  // these events have written its row
     }
   });
   if (!read.ok()) transaction.Fail(read.error());
@@ -119,7 +119,7 @@ void Projection::Forget() {
   caught_up_ = false;
 }
 
-// ---- what is measured ----------------------------------------------------------------------
+// ---- Measured values -----------------------------------------------------------------------
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const MetricsLogged& fact) {
   const SweepId sweep = fact.attempt.trial.sweep;
@@ -128,7 +128,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const Metric
     if (known.size() >= kLoggedMetricsMax || !known.insert(name).second) continue;
     transaction.Run("INSERT INTO @logged_metrics (sweep, name) VALUES (?, ?)", sweep.value, name);
   }
-  if (!transaction.status().ok()) logged_.erase(sweep);  // what has no row, to be read again
+  if (!transaction.status().ok()) logged_.erase(sweep);  // read the names again next time
 }
 
 std::set<std::string, std::less<>>& Projection::LoggedMetricsOf(sqlite::Transaction& transaction,
@@ -154,7 +154,7 @@ void Projection::IndexCurves(sqlite::Transaction& transaction, EventSeq after, E
                     begin, end, kind);
   };
   index("report_index", TrialReported::kRow.info.kind);
-  // Where nobody logs anything the events are not looked through again.
+  // If no metric is logged, the events need not be scanned again.
   const auto logged = transaction.connection().Number("SELECT count(*) FROM @logged_metrics");
   if (!logged.ok()) return transaction.Fail(logged.error());
   if (*logged > 0) index("logged_index", MetricsLogged::kRow.info.kind);

@@ -18,7 +18,7 @@ std::vector<std::string> AllTables() {
 
 constexpr const char* kOtherSuffix = "_other";
 
-// Of the two suffixes, the one that indexes and triggers of the old tables do not have.
+// Returns the suffix, of two, that the indexes and triggers of the old tables do not use.
 std::string UnusedSuffix(sqlite::Transaction& transaction) {
   const auto plain = transaction.connection().Number(
       "SELECT count(*) FROM sqlite_schema WHERE type IN ('index', 'trigger') AND sql IS NOT NULL"
@@ -52,11 +52,11 @@ void BeginBuild(sqlite::Transaction& transaction) {
   WriteForm(transaction, 0);
 }
 
-void NoteBuilt(sqlite::Transaction& transaction, EventSeq seq) {
+void SaveBuildPosition(sqlite::Transaction& transaction, EventSeq seq) {
   transaction.Run("UPDATE building SET seq = ?", seq.value);
 }
 
-// Views go first: SQLite renames no table while a view names one that is missing.
+// Drops the views first, because SQLite cannot rename a table while a view refers to a missing one.
 void FinishBuild(sqlite::Transaction& transaction) {
   for (const char* view : {"reports", "logged", "report_events", "logged_events"})
     transaction.Execute("DROP VIEW IF EXISTS " + std::string(view));

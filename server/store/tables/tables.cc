@@ -9,14 +9,14 @@ namespace attune::server {
 
 namespace {
 
-// Puts the text in each such place, which it does not contain.
-void Fill(std::string& sql, std::string_view place, std::string_view text) {
+// Replaces every `place` by the text, which must not contain `place`.
+void ReplaceAll(std::string& sql, std::string_view place, std::string_view text) {
   for (size_t at = sql.find(place); at != std::string::npos; at = sql.find(place, at))
     sql.replace(at, place.size(), text);
 }
 
-// Rows of the log of one kind, found by sweep and trial: up to the last multiple of
-// kCurveIndexEvery through the index NAME_index, after it by looking at each event.
+// A view of the log's events of one kind, found by sweep and trial. Up to the last multiple of
+// kCurveIndexEvery it uses the index NAME_index; after that it scans the events.
 std::string EventsOf(std::string_view name, std::string_view kind) {
   std::string sql = R"sql(
   DROP VIEW IF EXISTS {name}_events;
@@ -29,11 +29,11 @@ std::string EventsOf(std::string_view name, std::string_view kind) {
     WHERE kind = '{kind}' AND sweep IN (SELECT sweep FROM sweeps)
       AND seq > (SELECT max(seq) / {every} * {every} FROM events);
 )sql";
-  Fill(sql, "{name}", name);
-  Fill(sql, "{e.time}", ShownTimeSql("e"));
-  Fill(sql, "{events.time}", ShownTimeSql("events"));
-  Fill(sql, "{kind}", kind);
-  Fill(sql, "{every}", std::to_string(kCurveIndexEvery));
+  ReplaceAll(sql, "{name}", name);
+  ReplaceAll(sql, "{e.time}", ShownTimeSql("e"));
+  ReplaceAll(sql, "{events.time}", ShownTimeSql("events"));
+  ReplaceAll(sql, "{kind}", kind);
+  ReplaceAll(sql, "{every}", std::to_string(kCurveIndexEvery));
   return sql;
 }
 
@@ -281,8 +281,8 @@ std::string TablesSql(const TableNames& names) {
     retry  INTEGER NOT NULL
   );
 )sql";
-  Fill(sql, "@", names.prefix);
-  Fill(sql, "$", names.suffix);
+  ReplaceAll(sql, "@", names.prefix);
+  ReplaceAll(sql, "$", names.suffix);
   return sql;
 }
 

@@ -4,44 +4,44 @@
 #include <cstdint>
 #include <string>
 
-// The form of what is derived from the log.
+// The definitions of the tables that derive from the log.
 namespace attune::server {
 
-// How one set of tables is told from another in the same file. Statements of the projection have
-// `@` where the prefix belongs (sqlite::Connection::SetTablePrefix).
+// The names of one set of tables in a file. Statements of the projection contain `@` at the place
+// of the prefix (sqlite::Connection::SetTablePrefix).
 struct TableNames {
-  std::string prefix;  // of tables
-  std::string suffix;  // of indexes and triggers, which keep their names when tables are renamed
+  std::string prefix;  // prefix of tables
+  // suffix of indexes and triggers, which keep their names when tables are renamed
+  std::string suffix;
 };
 
-// Makes the tables for people (docs/reference/database.md) and the indices of what is measured,
-// empty, in place of those there are; then the views.
+// The SQL that creates the tables for people (docs/reference/database.md) and the indices of
+// measured values, empty and in place of existing ones; and the SQL that creates the views.
 std::string TablesSql(const TableNames& names = {});
 std::string ViewsSql();
 
-// Differs if another version of Attune defines or fills the tables differently.
+// A number that differs if another version of Attune defines or fills the tables differently.
 int64_t TablesForm();
 
-// An expression for the time that people see of an event: the time of the log, and the offset that
-// the table `clock` has for it. `events` is the name or alias of the table of events in the
-// statement.
+// An SQL expression for the time that people see of an event: the log's time plus the offset from
+// the table `clock`. `events` is the name or alias of the table of events in the statement.
 std::string ShownTimeSql(const std::string& events);
 
-// The tables that TablesSql makes, without the two that describe them: `behind` has a row while
-// some rows of trials know the log only up to its `seq`; `unshown` has the events that the tables
-// could not take, and whether to `retry` when the server starts.
+// The tables that TablesSql creates, except two that describe them. `behind` has a row while some
+// rows of trials know the log only up to its `seq`. `unshown` contains the events that the tables
+// could not take, and whether the next start must `retry` them.
 inline constexpr std::array kDerivedTables = {
     "sweeps",   "policies",     "trials",       "attempts",       "decisions",
     "clones",   "checkpoints",  "executors",    "front",          "report_index",
     "requests", "trial_counts", "logged_index", "logged_metrics", "clock"};
 
-// A table with rows of sweeps, by a column `sweep`, and the columns that identify a row.
+// A table whose rows belong to sweeps (column `sweep`), and the columns that identify a row.
 struct SweepTable {
   const char* name;
   const char* key;
 };
 
-// All of them but `sweeps` itself.
+// All such tables except `sweeps`.
 inline constexpr SweepTable kSweepTables[] = {
     {"trials", "sweep, number"},
     {"trial_counts", "sweep, state"},
@@ -60,11 +60,12 @@ inline constexpr SweepTable kSweepTables[] = {
 // Raise it if projection.cc fills the same tables differently. Servers then rebuild them.
 inline constexpr int kTablesRevision = 2;
 
-// Of the metrics that a sweep's trials log so many have a name there; others are in the log alone.
+// The most names of logged metrics per sweep in the table. Further metrics are only in the log.
 inline constexpr size_t kLoggedMetricsMax = 1'000;
 
-// An index that grows with every report would touch a page a trial in each batch. This one grows by
-// so many events at once, in order of trials; what came after is few enough to look through.
+// The indices of measured values grow by this many events at once, in order of trials. Adding each
+// report separately would touch a page per trial in each batch. The events after the last index
+// entry are few enough to scan.
 inline constexpr uint64_t kCurveIndexEvery = 16'384;
 
 }  // namespace attune::server

@@ -87,7 +87,7 @@ class Running(Client):
         created = self.server().create(sweep())
         self.assertIn("nothing starts", created.pause())
         self.assertEqual(created.get()["state"], "paused")
-        self.assertIn("goes on", created.resume())
+        self.assertIn("continues", created.resume())
         self.assertIn("it ends now", created.stop())
         self.assertEqual(created.wait(PATIENCE_S)["state"], "stopped")
 

@@ -43,7 +43,7 @@ class CrashingStore final : public server::EventStore {
     return store_.ReadEnded(part);
   }
   Status Probe() override { return store_.Probe(); }
-  bool Tidy() override { return store_.Tidy(); }
+  bool DoBackgroundWork() override { return store_.DoBackgroundWork(); }
   bool NeedsSnapshot() const override { return store_.NeedsSnapshot(); }
 
  private:

@@ -14,7 +14,7 @@ namespace attune::sim {
 namespace {
 
 // A brain with the fault of a variant.
-class FaultyMind final : public server::Mind {
+class FaultyMind final : public server::Decider {
  public:
   FaultyMind(Variant variant, Reachable reachable)
       : variant_(variant), brain_(AlgorithmsFor(variant), reachable), reachable_(reachable) {}
@@ -210,7 +210,7 @@ class FaultyMind final : public server::Mind {
 
 }  // namespace
 
-std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
+std::unique_ptr<server::Decider> MakeMind(Variant variant, Reachable reachable) {
   switch (variant) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:
@@ -231,7 +231,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kWastesSlots:
       return std::make_unique<FaultyMind>(variant, std::move(reachable));
     default:
-      return server::MakeBrainMind(AlgorithmsFor(variant), std::move(reachable));
+      return server::MakeBrainDecider(AlgorithmsFor(variant), std::move(reachable));
   }
 }
 

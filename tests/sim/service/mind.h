@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/conductor/mind.h"
+#include "server/conductor/decider.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {
 
 // Makes the brain of the simulated server: the real one, or one with a deliberate fault.
-std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable);
+std::unique_ptr<server::Decider> MakeMind(Variant variant, Reachable reachable);
 
 // One call of the brain in a batch that became durable: a command, or a call of Advance.
 struct Input {
@@ -24,10 +24,10 @@ struct Input {
 };
 
 // Records the calls of a mind that produced events.
-class RecordingMind final : public server::Mind {
+class RecordingMind final : public server::Decider {
  public:
   // Appends to `inputs`, which must outlive this object.
-  RecordingMind(std::unique_ptr<server::Mind> mind, Reachable reachable, std::vector<Input>& inputs)
+  RecordingMind(std::unique_ptr<server::Decider> mind, Reachable reachable, std::vector<Input>& inputs)
       : mind_(std::move(mind)), reachable_(std::move(reachable)), inputs_(inputs) {}
 
   Result<std::vector<Event>> Execute(const Command& command, Time now,
@@ -38,7 +38,7 @@ class RecordingMind final : public server::Mind {
  private:
   std::map<std::string, Reach> CurrentReach();
 
-  std::unique_ptr<server::Mind> mind_;
+  std::unique_ptr<server::Decider> mind_;
   Reachable reachable_;
   std::vector<Input>& inputs_;
 };

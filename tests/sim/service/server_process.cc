@@ -20,7 +20,7 @@ class ServerProcess::Link final : public server::ExecutorLink {
     process_.context_.network.Send(stream_, std::move(message));
   }
   void Close() override { process_.context_.network.CloseByServer(stream_); }
-  void ReadOn() override {}
+  void ReadNext() override {}
 
   void Refuse() {
     v1::ToExecutor message;
@@ -76,8 +76,8 @@ ServerProcess::ServerProcess(Context context)
                  .lease_ttl_us = kLeaseUs,
                  .patience_us =
                      context_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2 : kPatienceUs}),
-      thinker_(*this, context_.think),
-      machine_({.make_mind = [this]() -> std::unique_ptr<server::Mind> {
+      proposal_runner_(*this, context_.think),
+      machine_({.make_decider = [this]() -> std::unique_ptr<server::Decider> {
                   context_.inputs.clear();  // the calls of a dropped mind had no effect
                   const auto reaches = [this](const std::string& name) { return Reaches(name); };
                   return std::make_unique<RecordingMind>(MakeMind(context_.variant, reaches),
@@ -91,7 +91,7 @@ ServerProcess::ServerProcess(Context context)
     machine_.Subscribe(&*log_keeper_);
   }
   machine_.Subscribe(this);
-  machine_.Subscribe(&thinker_);
+  machine_.Subscribe(&proposal_runner_);
 }
 
 ServerProcess::~ServerProcess() = default;
@@ -106,7 +106,7 @@ void ServerProcess::Step(Time clock) {
   const Status stepped = machine_.Step(queue_.TakeBatch(), clock);
   ATTUNE_CHECK(stepped.ok());
   context_.store.Flush();
-  machine_.Tidy();
+  machine_.DoBackgroundWork();
   if (context_.crash_point == CrashPoint::kBetweenBatches) throw ProcessCrash{};
 }
 

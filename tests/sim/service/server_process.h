@@ -11,8 +11,8 @@
 
 #include "server/conductor/conductor_machine.h"
 #include "server/conductor/log_keeper.h"
+#include "server/conductor/proposal_runner.h"
 #include "server/conductor/queue.h"
-#include "server/conductor/thinker.h"
 #include "server/rpc/sessions.h"
 #include "simulator/timeline.h"
 #include "tests/sim/service/crashing_store.h"
@@ -40,7 +40,7 @@ class ServerProcess final : private server::Submissions, private server::Listene
     uint64_t snapshot_events;
     std::optional<CrashPoint>& crash_point;
     std::function<void()> wake;  // called when something was submitted
-    server::Thinker::Run think;
+    server::ProposalRunner::Run think;
     server::LogMarks* marks = nullptr;  // null: the log gets no identity
     std::function<LogIdentity()> new_identity;
     uint64_t run = 0;  // number of this process
@@ -68,8 +68,8 @@ class ServerProcess final : private server::Submissions, private server::Listene
 
   void Record(std::vector<Command> facts, server::Stored stored) override;
   void RecordEnds(std::vector<Command> facts) override;
-  void Post(server::Look look) override { Push({.look = std::move(look)}); }
-  void Nudge() override { Push({}); }
+  void Post(server::StateReader look) override { Push({.look = std::move(look)}); }
+  void CheckForStarts() override { Push({}); }
   void Push(server::Submission submission);
 
   void OnStarted(const Brain& brain) override;
@@ -86,7 +86,7 @@ class ServerProcess final : private server::Submissions, private server::Listene
   std::map<StreamId, std::unique_ptr<Link>> links_;
   std::optional<server::LogKeeper> log_keeper_;
   server::Sessions sessions_;
-  server::Thinker thinker_;
+  server::ProposalRunner proposal_runner_;
   server::ConductorMachine machine_;
   bool started_ = false;
   bool store_is_full_ = false;

@@ -47,7 +47,7 @@ class SqliteDisk final : public Disk, private server::EventStore {
     if (full_) return Error{ErrorCode::kStorageFull, "the disk is full"};
     return {};
   }
-  bool Tidy() override { return !full_ && store_->Tidy(); }
+  bool DoBackgroundWork() override { return !full_ && store_->DoBackgroundWork(); }
   bool NeedsSnapshot() const override { return store_->NeedsSnapshot(); }
 
   attune::testing::ScratchFolder folder_;

@@ -63,7 +63,7 @@ TEST_F(Db, CheckFailsForADamagedLog) {
   ASSERT_TRUE(connection->Execute("DELETE FROM events WHERE seq = 5").ok());
   const Ran ran = Attune({"check"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
-  EXPECT_THAT(ran.out, HasSubstr("bad  log: 4 events: the log goes from event 4 to 6"));
+  EXPECT_THAT(ran.out, HasSubstr("bad  log: 4 events: the log lacks event 5"));
 }
 
 // The sample log was written by hand.

@@ -49,7 +49,7 @@ TEST(Contract, LeavesOutAbsentMembersAndKeepsNull) {
   EXPECT_TRUE(ToJson(Objective()).at("target").is_null());
 }
 
-TEST(Contract, LeavesOutMembersMadeFromNothing) {
+TEST(Contract, LeavesOutMembersSetToNullopt) {
   const std::optional<int64_t> nothing;
 
   EXPECT_EQ(ToJson(Extension{.max_trials = std::optional<int64_t>(3), .max_step = nothing}),

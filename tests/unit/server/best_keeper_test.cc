@@ -9,7 +9,7 @@ namespace {
 
 constexpr SweepId kSweep{1};
 
-// Of a sweep whose best report is that of trial 3 at step 7.
+// A sweep whose best report is that of trial 3 at step 7.
 std::optional<SweepId> After(uint32_t trial, int64_t step) {
   const Algorithms algorithms;
   State state(algorithms);
@@ -17,14 +17,12 @@ std::optional<SweepId> After(uint32_t trial, int64_t step) {
       {.trial = TrialNumber(3), .attempt = 1, .step = Step(7), .values = {0.5}}};
   const Event event{EventSeq(1), Time{0},
                     TrialReported{{{kSweep, TrialNumber(trial)}, 1}, {.step = Step(step)}}};
-  return SweepWithOtherBest(event, state);
+  return SweepWithChangedBest(event, state);
 }
 
-TEST(BestKeeper, AReportThatIsTheBestLeadsToALookHoweverLateItIs) {
-  EXPECT_EQ(After(3, 7), kSweep);
-}
+TEST(BestKeeper, ChecksTheSweepOfALateBestReport) { EXPECT_EQ(After(3, 7), kSweep); }
 
-TEST(BestKeeper, OtherReportsLeadToNone) {
+TEST(BestKeeper, IgnoresReportsThatAreNotBest) {
   EXPECT_EQ(After(3, 8), std::nullopt);
   EXPECT_EQ(After(2, 7), std::nullopt);
 }

@@ -23,7 +23,7 @@ CheckpointId Id(uint32_t trial, uint32_t attempt, int64_t step) {
   return {TrialId(SweepId{1}, TrialNumber{trial}), attempt, Step(step)};
 }
 
-TEST(CheckpointStorage, WhatWasBegunIsRemovedButThatOfTheBest) {
+TEST(CheckpointStorage, RemovesUnfinishedCopiesExceptThoseOfTheBest) {
   const attune::testing::ScratchFolder scratch;
   const auto storage = CheckpointStorage::Open(scratch.path(), "me").value();
   const fs::path sweep = scratch / "s1";
@@ -40,10 +40,10 @@ TEST(CheckpointStorage, WhatWasBegunIsRemovedButThatOfTheBest) {
       left.push_back(fs::relative(entry.path(), sweep));
   }
   EXPECT_THAT(left, UnorderedElementsAre("0/2-900", "0/.2-900.part-0123"));
-  EXPECT_THAT(storage.Of(SweepId{1}), UnorderedElementsAre(Id(0, 2, 900)));
+  EXPECT_THAT(storage.ListCopies(SweepId{1}), UnorderedElementsAre(Id(0, 2, 900)));
 }
 
-// After a restored backup another checkpoint may have the name of one that was copied before.
+// After a backup was restored, another checkpoint may have the name of an earlier copy.
 TEST(CheckpointStorage, ACopyWithAnotherDigestIsNotTheCheckpoint) {
   const attune::testing::ScratchFolder scratch;
   const auto storage = CheckpointStorage::Open(scratch.path(), "me").value();
@@ -56,7 +56,7 @@ TEST(CheckpointStorage, ACopyWithAnotherDigestIsNotTheCheckpoint) {
   EXPECT_FALSE(storage.Has(id, checkpoints::DigestOf("[]")));
 }
 
-TEST(CheckpointStorage, AnotherServersIsRefused) {
+TEST(CheckpointStorage, RefusesTheFolderOfAnotherServer) {
   const attune::testing::ScratchFolder scratch;
   ASSERT_TRUE(CheckpointStorage::Open(scratch.path(), "me").ok());
   EXPECT_TRUE(CheckpointStorage::Open(scratch.path(), "me").ok());
@@ -65,14 +65,14 @@ TEST(CheckpointStorage, AnotherServersIsRefused) {
   EXPECT_EQ(other.error().code, ErrorCode::kConflict);
 }
 
-TEST(CheckpointStorage, AnEmptyMarkIsThatOfNobody) {
+TEST(CheckpointStorage, TakesAFolderWithAnEmptyMark) {
   const attune::testing::ScratchFolder scratch;
   std::ofstream(scratch / "attune-storage").close();
   EXPECT_TRUE(CheckpointStorage::Open(scratch.path(), "me").ok());
   EXPECT_FALSE(CheckpointStorage::Open(scratch.path(), "you").ok());
 }
 
-TEST(CheckpointStorage, AMarkThatCannotBeReadIsNotTakenForNone) {
+TEST(CheckpointStorage, RefusesAFolderWithAnUnreadableMark) {
   const attune::testing::ScratchFolder scratch;
   fs::create_directory(scratch / "attune-storage");
   const auto opened = CheckpointStorage::Open(scratch.path(), "me");

@@ -8,7 +8,7 @@
 namespace attune::server {
 namespace {
 
-constexpr uint32_t kReadBytesMax = 40;  // as executors have a limit
+constexpr uint32_t kReadBytesMax = 40;  // executors have a similar limit
 
 class MaskedLogTest : public ::testing::Test {
  protected:
@@ -45,7 +45,7 @@ class MaskedLogTest : public ::testing::Test {
   const SecretMask mask_{{"s3cr3t-of-mine"}};
 };
 
-TEST_F(MaskedLogTest, NoSizeOfPartsShowsASecret) {
+TEST_F(MaskedLogTest, SecretsAreHiddenWhateverTheSizeOfParts) {
   for (uint32_t limit = 1; limit < 100; ++limit) EXPECT_EQ(ReadAll(limit), masked_) << limit;
 }
 

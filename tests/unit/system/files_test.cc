@@ -24,7 +24,7 @@ ptrdiff_t CountFiles(const fs::path& folder) {
   return std::distance(fs::directory_iterator(folder), {});
 }
 
-TEST(WriteWhole, ReplacesWhatWasThereAndLeavesNothingElse) {
+TEST(WriteWhole, ReplacesTheFileAndLeavesNoOtherFile) {
   const testing::ScratchFolder folder;
   for (const char* text : {"one", "another"}) {
     ASSERT_TRUE(WriteWhole(folder / "server", text, kReadableByAll).ok());
@@ -43,7 +43,7 @@ TEST(WriteWhole, GivesTheFileItsModeWhateverTheMask) {
   umask(before);
 }
 
-TEST(WriteWhole, WhatCannotBeReplacedStaysAndIsNamed) {
+TEST(WriteWhole, KeepsAndNamesAFileThatItCannotReplace) {
   const testing::ScratchFolder folder;
   fs::create_directories(folder / "server/inside");
   const Status written = WriteWhole(folder / "server", "one", kPrivate);
@@ -53,7 +53,7 @@ TEST(WriteWhole, WhatCannotBeReplacedStaysAndIsNamed) {
   EXPECT_EQ(CountFiles(folder.path()), 1);
 }
 
-TEST(WriteWhole, ReadersAndWritersAtOnceSeeWholeTexts) {
+TEST(WriteWhole, NeverShowsPartialTextToConcurrentReaders) {
   const testing::ScratchFolder folder;
   std::vector<std::thread> writers;
   for (const char digit : {'1', '2'}) {

@@ -27,7 +27,7 @@ TEST(Mailbox, WaitsForALetterOfAnotherThread) {
   writer.join();
 }
 
-TEST(Mailbox, WakingEndsOneWaitWithoutALetter) {
+TEST(Mailbox, EndsOneWaitWithoutALetterWhenWoken) {
   Mailbox<int> mailbox;
   mailbox.Wake();
   EXPECT_THAT(mailbox.TakeUntil(Clock::time_point::max()), IsEmpty());

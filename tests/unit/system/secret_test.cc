@@ -5,13 +5,13 @@
 namespace attune {
 namespace {
 
-TEST(Secret, OnlyTheWholeSecretIsTheSame) {
-  EXPECT_TRUE(SameSecret("abc", "abc"));
+TEST(Secret, MatchesOnlyTheWholeSecret) {
+  EXPECT_TRUE(SecretsMatch("abc", "abc"));
   for (const char* shown : {"", "a", "ab", "abd", "xbc", "abca", "abcabc", "ABC"})
-    EXPECT_FALSE(SameSecret(shown, "abc")) << shown;
+    EXPECT_FALSE(SecretsMatch(shown, "abc")) << shown;
 }
 
-TEST(Secret, NothingIsNoSecret) { EXPECT_FALSE(SameSecret("a", "")); }
+TEST(Secret, NeverMatchesAnEmptySecret) { EXPECT_FALSE(SecretsMatch("a", "")); }
 
 }  // namespace
 }  // namespace attune

@@ -14,7 +14,7 @@ namespace {
 // SHA-256 of "abc" (FIPS 180-2, appendix B.1).
 constexpr char kHash[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-TEST(Sha256, IsThatOfTheStandard) {
+TEST(Sha256, MatchesTheStandard) {
   Sha256 sha;
   sha.Add("a");
   sha.Add("");
@@ -23,7 +23,7 @@ TEST(Sha256, IsThatOfTheStandard) {
   EXPECT_EQ(Sha256::HexOf("abc"), kHash);
 }
 
-TEST(Sha256, OfAFileIsThatOfItsBytes) {
+TEST(Sha256, HashesTheContentsOfAFile) {
   const testing::ScratchFolder folder;
   const std::string text(3 << 20, 'x');
   std::ofstream(folder / "file") << text;
@@ -33,14 +33,14 @@ TEST(Sha256, OfAFileIsThatOfItsBytes) {
   EXPECT_FALSE(Sha256::HexOfFile(folder / "absent").ok());
 }
 
-TEST(Sha256, Is64LowerCaseHexDigits) {
+TEST(Sha256, AcceptsOnly64LowerCaseHexDigits) {
   const std::string hash = kHash;
   EXPECT_TRUE(IsSha256(hash));
   for (const std::string& none : {hash.substr(1), hash + "0", "A" + hash.substr(1)})
     EXPECT_FALSE(IsSha256(none)) << none;
 }
 
-TEST(HmacSha256, IsThatOfRfc4231) {
+TEST(HmacSha256, MatchesRfc4231) {
   EXPECT_EQ(ToHex(HmacSha256("Jefe", "what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }

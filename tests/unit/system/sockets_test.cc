@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-TEST(Sockets, WhatASocketDoesNotTakeIsKept) {
+TEST(Sockets, KeepsBytesThatASocketDoesNotTake) {
   auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
   std::string unsent(4 << 20, 'x');
   const size_t size = unsent.size();
@@ -23,7 +23,7 @@ TEST(Sockets, WhatASocketDoesNotTakeIsKept) {
   EXPECT_EQ(unsent, "") << "nobody listens any more";
 }
 
-TEST(Sockets, ANewNetworkHasItsLoopbackInterfaceDown) {
+TEST(Sockets, FindsLoopbackDownInANewNetwork) {
   const pid_t child = fork();
   if (child == 0) {
     const bool alone = unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
@@ -35,7 +35,7 @@ TEST(Sockets, ANewNetworkHasItsLoopbackInterfaceDown) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(Sockets, PacketsCarryDescriptors) {
+TEST(Sockets, SendsDescriptorsWithPackets) {
   auto [ours, theirs] = std::move(SocketPair(SOCK_SEQPACKET).value());
   EXPECT_FALSE(ReceivePacket(ours.get(), MSG_DONTWAIT));
   EXPECT_EQ(errno, EAGAIN);
@@ -46,7 +46,7 @@ TEST(Sockets, PacketsCarryDescriptors) {
   EXPECT_EQ(packet->descriptors.size(), 2u);
 }
 
-TEST(Sockets, PacketThatIsTooLongIsAnErrorAndNotItsBeginning) {
+TEST(Sockets, RefusesAPacketThatIsTooLong) {
   auto [ours, theirs] = std::move(SocketPair(SOCK_SEQPACKET).value());
   ASSERT_TRUE(SendPacket(theirs.get(), std::string(kPacketBytesMax + 1, 'x'), {}, 0));
   EXPECT_FALSE(ReceivePacket(ours.get(), 0));

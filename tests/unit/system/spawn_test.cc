@@ -30,12 +30,12 @@ UniqueFd NewFile(const std::string& path) {
   return UniqueFd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 }
 
-TEST(FindProgram, NameIsLookedUpInPath) {
+TEST(FindProgram, LooksUpANameInPath) {
   EXPECT_EQ(FindProgram("sh", "/tmp", "/nowhere:/bin").value(), "/bin/sh");
   EXPECT_EQ(FindProgram("no-such-program", "/tmp", "/bin").error().code, ErrorCode::kNotFound);
 }
 
-TEST(FindProgram, APathOutOfReachIsNotSaidToBeAbsent) {
+TEST(FindProgram, DistinguishesInaccessibleFromAbsent) {
   const testing::ScratchFolder folder;
   std::filesystem::create_symlink("loop", folder / "loop");
   const Error program = FindProgram("./loop/train", folder.path(), "").error();
@@ -45,13 +45,13 @@ TEST(FindProgram, APathOutOfReachIsNotSaidToBeAbsent) {
               ::testing::HasSubstr("cannot be used: Too many levels"));
 }
 
-TEST(FindProgram, PathIsRelativeToTheWorkingDirectory) {
+TEST(FindProgram, ResolvesPathsInTheWorkingDirectory) {
   EXPECT_EQ(FindProgram("./sh", "/bin", "").value(), "/bin/sh");
   EXPECT_EQ(FindProgram("/bin/sh", "/tmp", "").value(), "/bin/sh");
   EXPECT_EQ(FindProgram("./tmp", "/", "").error().code, ErrorCode::kInvalid) << "it is a folder";
 }
 
-TEST(Spawn, IgnoredAndBlockedSignalsAreNotInherited) {
+TEST(Spawn, DoesNotInheritIgnoredOrBlockedSignals) {
   const testing::ScratchFolder folder;
   const UniqueFd log = NewFile(folder / "log");
   sigset_t blocked;
@@ -73,13 +73,13 @@ TEST(Spawn, IgnoredAndBlockedSignalsAreNotInherited) {
   ASSERT_EQ(sscanf(ReadWhole(folder / "log")->c_str(), "SigBlk: %llx SigIgn: %llx", &blocked_there,
                    &ignored_there),
             2);
-  // Signals 32 and 33 are the C library's own; whoever runs this test may have left them ignored.
+  // The C library uses signals 32 and 33, and the parent of this test may ignore them.
   constexpr unsigned long long kReserved = 3ULL << 31;
   EXPECT_EQ(blocked_there, 0U);
   EXPECT_EQ(ignored_there & ~kReserved, 0U);
 }
 
-TEST(Spawn, GivesBackTheUmaskThatFilesWereMadePrivateWith) {
+TEST(Spawn, RestoresTheUmaskThatTheProcessHadBefore) {
   const testing::ScratchFolder folder;
   const UniqueFd log = NewFile(folder / "log");
   umask(0027);
@@ -95,7 +95,7 @@ TEST(Spawn, GivesBackTheUmaskThatFilesWereMadePrivateWith) {
   EXPECT_EQ(umask(0022), 0077u);
 }
 
-TEST(Spawn, OutputAndErrorsMayGoToDifferentFiles) {
+TEST(Spawn, WritesOutputAndErrorsToDifferentFiles) {
   const testing::ScratchFolder folder;
   const UniqueFd out = NewFile(folder / "out");
   const UniqueFd err = NewFile(folder / "err");
@@ -110,7 +110,7 @@ TEST(Spawn, OutputAndErrorsMayGoToDifferentFiles) {
   EXPECT_EQ(ReadWord(folder / "err").value(), "two");
 }
 
-TEST(Spawn, StartsWithoutACgroupWhereItCannotStartInItAndSaysSo) {
+TEST(Spawn, FallsBackToTheCallersCgroupAndReportsIt) {
   const testing::ScratchFolder folder;
   const UniqueFd no_cgroup(open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto child = Spawn(
@@ -120,7 +120,7 @@ TEST(Spawn, StartsWithoutACgroupWhereItCannotStartInItAndSaysSo) {
   EXPECT_TRUE(WaitFor(*child).ok());
 }
 
-TEST(Spawn, FailedExecIsToldAndLeavesNoChild) {
+TEST(Spawn, ReportsAFailedExecAndLeavesNoChild) {
   const auto child = Spawn({.program = "/nowhere/at/all", .argv = {"all"}, .environment = {}});
   ASSERT_FALSE(child.ok());
   EXPECT_EQ(child.error().code, ErrorCode::kInvalid);

@@ -9,7 +9,7 @@
 namespace attune {
 namespace {
 
-TEST(SystemError, TellsAFullDiskAndALackFromARefusal) {
+TEST(SystemError, DistinguishesFullDiskFromShortageAndRefusal) {
   EXPECT_EQ(SystemError("cannot write x", ENOSPC).code, ErrorCode::kStorageFull);
   EXPECT_EQ(SystemError("cannot write x", EDQUOT).code, ErrorCode::kStorageFull);
   EXPECT_EQ(SystemError("cannot open x", EMFILE).code, ErrorCode::kUnavailable);

@@ -39,7 +39,7 @@ TEST_F(UnixSockets, ConnectAtPathsOfAnyLength) {
   ExpectConnects(*listener, folder / "s");
 }
 
-TEST_F(UnixSockets, OnlyTheirUserMayConnect) {
+TEST_F(UnixSockets, LetOnlyTheirUserConnect) {
   const auto listener = ListenAtPath(folder_ / "s");
   struct stat status {};
   ASSERT_EQ(stat((folder_ / "s").c_str(), &status), 0);
@@ -54,12 +54,12 @@ TEST_F(UnixSockets, ReplaceTheSocketOfAProcessThatDied) {
   ExpectConnects(*listener, folder_ / "s");
 }
 
-TEST_F(UnixSockets, WithoutAListenerNoneIsFound) {
+TEST_F(UnixSockets, ReportNotFoundWithoutAListener) {
   EXPECT_EQ(ConnectToPath(folder_ / "s").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(ConnectToPath(folder_ / "none/s").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(UnixSockets, AFolderThatIsNotThereIsNamed) {
+TEST_F(UnixSockets, NameAMissingFolder) {
   const auto refused = ListenAtPath(folder_ / "none/s");
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find(folder_ / "none/s"), std::string::npos);

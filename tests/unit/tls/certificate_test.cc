@@ -7,8 +7,8 @@
 namespace attune::tls {
 namespace {
 
-// Made by `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes`, and the
-// fingerprint that `openssl x509 -fingerprint -sha256` has of it.
+// Made by `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes`. The fingerprint
+// is from `openssl x509 -fingerprint -sha256`.
 constexpr char kCertificate[] = R"(-----BEGIN CERTIFICATE-----
 MIIBeTCCAR+gAwIBAgIUcljk9GfqPqBlBk23Sa3fUiAmZDQwCgYIKoZIzj0EAwIw
 ETEPMA0GA1UEAwwGYXR0dW5lMCAXDTI2MTEyMjE5NDc0MFoYDzIxMjYxMDI5MTk0
@@ -23,19 +23,19 @@ fYgKm1tAVN1PnQIhAIqEtuchg9McejtfNpImj3e4zGXVUBrXdlx+/IIJwiPx
 constexpr char kItsFingerprint[] =
     "7bd25f1d275d05137ee3e692712731811312251d1aabc1d8b8b94a95d1f9a1cc";
 
-TEST(Certificate, FingerprintIsThatOfOpenSsl) {
+TEST(Certificate, HasTheFingerprintThatOpenSslComputes) {
   EXPECT_EQ(Fingerprint(kCertificate), kItsFingerprint);
 }
 
-TEST(Certificate, EachIdentityIsAnother) {
-  const auto one = MakeIdentity();
-  const auto other = MakeIdentity();
-  ASSERT_TRUE(one && other);
-  EXPECT_NE(Fingerprint(one->certificate), Fingerprint(other->certificate));
-  EXPECT_NE(one->key, other->key);
+TEST(Certificate, IsDifferentForEachIdentity) {
+  const auto first = MakeIdentity();
+  const auto second = MakeIdentity();
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(Fingerprint(first->certificate), Fingerprint(second->certificate));
+  EXPECT_NE(first->key, second->key);
 }
 
-TEST(Certificate, AnIdentityIsKeptInOneFile) {
+TEST(Certificate, IsWrittenToAndReadFromOneFile) {
   const Identity made = MakeIdentity().value();
   const auto read = ParsePem(ToPem(made));
   ASSERT_TRUE(read);
@@ -44,7 +44,7 @@ TEST(Certificate, AnIdentityIsKeptInOneFile) {
   EXPECT_EQ(ParsePem(made.key + made.certificate)->certificate, made.certificate);
 }
 
-TEST(Certificate, HalfAFileOrAnothersKeyIsNoIdentity) {
+TEST(Certificate, RefusesAnIncompleteFileOrTheKeyOfAnother) {
   const Identity made = MakeIdentity().value();
   const Identity other = MakeIdentity().value();
   for (const std::string& pem :

@@ -9,7 +9,7 @@ namespace {
 
 const std::string kFingerprint(64, 'a');
 
-TEST(Join, IsOneWordAndBack) {
+TEST(Join, RoundTripsThroughOneWord) {
   for (const Join& join : {Join{"secret", ""}, Join{"secret", kFingerprint},
                            Join{"a.token:of/one's-own", kFingerprint}}) {
     EXPECT_EQ(ParseJoin(ToText(join)), join);
@@ -18,7 +18,7 @@ TEST(Join, IsOneWordAndBack) {
   EXPECT_EQ(ToText({"secret", kFingerprint}), "sha256:" + kFingerprint + ":secret");
 }
 
-TEST(Join, HalfAWordIsNone) {
+TEST(Join, RefusesAnIncompleteWord) {
   const std::string whole = ToText({"secret", kFingerprint});
   for (size_t size = 7; size <= 7 + 64 + 1; ++size) {
     EXPECT_EQ(ParseJoin(whole.substr(0, size)), std::nullopt) << size;

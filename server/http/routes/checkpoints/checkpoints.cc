@@ -74,7 +74,7 @@ Response Checkpoints::Content(const Request& request, const Target& target) {
   const auto file = request.Query("file");
   if (!file || file->empty())
     return Problem(rest::ProblemType::kInvalidRequest,
-                   "file: say which of the checkpoint's files, such as manifest.json");
+                   "file: name one of the checkpoint's files, such as manifest.json");
   const auto offset = IntegerQuery(request, "offset", 0, 0, std::numeric_limits<int64_t>::max());
   if (!offset.ok()) return Problem(offset.error());
   const auto limit = IntegerQuery(request, "limit", kContentDefaultBytes, 1, kContentMaxBytes);

@@ -9,12 +9,11 @@
 namespace attune::server {
 
 inline constexpr int64_t kContentMaxBytes = 4 << 20;  // of a file, in one answer
-// Where nothing is said: answers that fit a cache, and memory that need not be mapped anew each
-// time, are four times as fast as the largest.
+// The default size of an answer. It fits the processor's cache and reuses memory, which makes it
+// four times as fast as the maximum.
 inline constexpr int64_t kContentDefaultBytes = 1 << 20;
 
-// Checkpoints: reading what is known of them and what is in them, keeping and dropping them. Any
-// thread.
+// Handles requests for checkpoints: reads, contents, pins and drops. Any thread.
 class Checkpoints {
  public:
   // All outlive the object.
@@ -23,10 +22,10 @@ class Checkpoints {
 
   Response List(const Request& request, const Target& target);
   Response Get(const Request& request, const Target& target);
-  // Part of a file, at most kContentMaxBytes: who wants more asks again, from where it is. So the
-  // server holds no more of a checkpoint than a piece a reader, however slow that is.
+  // Returns a part of a file, at most kContentMaxBytes. Clients request the next part themselves,
+  // so the server holds at most one piece for each reader, even a slow one.
   Response Content(const Request& request, const Target& target);
-  // Drops it; twice is as good as once.
+  // Drops a checkpoint. Dropping it again has no effect.
   Response Drop(const Request& request, const Target& target);
   Response Pin(const Request& request, const Target& target);
   Response Unpin(const Request& request, const Target& target);

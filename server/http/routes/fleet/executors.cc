@@ -21,7 +21,7 @@ Response Executors::List(const Request&, const Target&) {
 
 Response Executors::Demands(const Request&, const Target&) {
   std::vector<Demand> demands;
-  backend_.Look([&](const Brain& brain) { demands = brain.Demands(); });
+  backend_.QueryState([&](const Brain& brain) { demands = brain.Demands(); });
   rest::DemandList list;
   for (const Demand& demand : demands) list.demand.push_back(RenderDemand(demand));
   return Render(list);
@@ -34,7 +34,7 @@ Response Executors::Drain(const Request& request, const Target& target) {
   if (!events.ok()) return ProblemOfBody(events.error());
   int64_t running = 0;
   int64_t leaving = 0;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const auto executor = brain.state().executors.find(target.executor);
     if (executor == brain.state().executors.end()) return;
     for (const auto& [epoch, id] : executor->second.attempts) {
@@ -65,7 +65,7 @@ Response Executors::Answer(const std::string& name, const std::string& effect) {
     return Render(rest::SteeredExecutor{{RenderExecutor(executor)}, effect}, kAccepted);
   }
   return Problem(rest::ProblemType::kNotFound,
-                 "executor " + name + " is gone");  // forgotten meanwhile
+                 "executor " + name + " is gone");  // it was forgotten meanwhile
 }
 
 }  // namespace attune::server

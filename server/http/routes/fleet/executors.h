@@ -8,7 +8,7 @@
 
 namespace attune::server {
 
-// Executors, and the gangs that find no room on them. Any thread.
+// Handles requests for executors and for the gangs that find no free slots. Any thread.
 class Executors {
  public:
   // The backend outlives the object.
@@ -16,7 +16,7 @@ class Executors {
 
   Response List(const Request& request, const Target& target);
   Response Demands(const Request& request, const Target& target);
-  // The answers to these two say what follows from the request.
+  // The answers to these two describe the effect of the request.
   Response Drain(const Request& request, const Target& target);
   Response Resume(const Request& request, const Target& target);
 

@@ -20,14 +20,14 @@ class Pilots {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A manager that has been silent for longer than this and than three of its rounds is stale.
+  // A manager is stale if it was silent for longer than this and longer than three of its rounds.
   static constexpr std::chrono::seconds kFresh{15};
 
   Response Report(const Request& request, const Target& target);
   Response List(const Request& request, const Target& target);
 
-  // Why the gangs of a sweep get no pilots, as managers that are not stale report it, each reason
-  // after a semicolon; empty: no reason is known.
+  // Why the gangs of a sweep get no pilots, according to managers that are not stale. Each reason
+  // follows a semicolon; empty: no reason is known.
   std::string Blocking(SweepId sweep) const;
 
  private:
@@ -38,7 +38,7 @@ class Pilots {
   };
 
   mutable std::mutex mutex_;
-  std::map<std::string, Fleet> fleets_;  // by their names
+  std::map<std::string, Fleet> fleets_;  // by name
 };
 
 }  // namespace attune::server

@@ -24,22 +24,23 @@ constexpr double kShortestLeaseSeconds = 1;
 constexpr size_t kReasonMaxBytes = 1000;
 constexpr auto kMaxExact = static_cast<double>(kIntegerMax);
 
-// A body as its table of keys says.
-class Reading {
+// Reads a body according to a table of keys and collects its faults.
+class BodyReader {
  public:
-  Reading(std::string_view text, const Section& keys)
-      : document_(sweepfile::ReadDocument(text)), faults_(told_), fields_(Read(keys)) {
+  BodyReader(std::string_view text, const Section& keys)
+      : document_(sweepfile::ReadDocument(text)), faults_(content_faults_), fields_(Read(keys)) {
     sweepfile::Faults(document_.faults, document_.unlisted).Close();
   }
 
   const Fields& fields() const { return fields_; }
   sweepfile::Faults& faults() { return faults_; }
 
-  // Of a text that cannot be read to its end, only that is told.
+  // If the text cannot be parsed to its end, returns only that fault.
   template <class T>
   Body<T> Finish(T value) {
     faults_.Close();
-    Body<T> body{.faults = std::move(document_.faults.empty() ? told_ : document_.faults)};
+    Body<T> body{.faults =
+                     std::move(document_.faults.empty() ? content_faults_ : document_.faults)};
     if (body.faults.empty()) body.value = std::move(value);
     return body;
   }
@@ -52,7 +53,7 @@ class Reading {
   }
 
   sweepfile::Document document_;
-  std::vector<sweepfile::Fault> told_;  // about what it says
+  std::vector<sweepfile::Fault> content_faults_;  // faults of the contents
   sweepfile::Faults faults_;
   Fields fields_;
 };
@@ -92,7 +93,7 @@ const Section& DrainKeys() {
 const Section& ContinueKeys() {
   static const Section section{.keys = {{.name = "until",
                                          .type = KeyType::kInteger,
-                                         .help = "The step it is to reach",
+                                         .help = "The step that the trial must reach",
                                          .required = true,
                                          .min = 1,
                                          .max = kMaxExact}}};
@@ -131,17 +132,17 @@ const Section& TellKeys() {
   return section;
 }
 
-void Missing(Reading& body, const char* key, const std::string& what) {
+void AddMissing(BodyReader& body, const char* key, const std::string& what) {
   const Spot& spot = body.fields().spot(key);
   body.faults().Add(spot.place, spot.mark, "missing: " + what);
 }
 
-// 0 where nothing is said.
+// The member `lease`; 0 if it is absent.
 Seconds ReadLease(const Fields& fields) {
   return Seconds(fields.Find("lease") != nullptr ? fields.Get<double>("lease") : 0);
 }
 
-// A number, or the words "nan", "inf" and "-inf" for what JSON cannot carry.
+// A number, or the strings "nan", "inf" and "-inf", which JSON cannot express as numbers.
 Result<double> ReadMetric(const sweepfile::Node& node) {
   if (node.kind == sweepfile::Node::Kind::kScalar &&
       (node.text == "nan" || node.text == "inf" || node.text == "-inf"))
@@ -149,7 +150,7 @@ Result<double> ReadMetric(const sweepfile::Node& node) {
   return sweepfile::ReadReal(node);
 }
 
-Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
+Metrics ReadMetrics(BodyReader& body, const std::vector<std::string>& needed) {
   Metrics metrics;
   const Spot& spot = body.fields().spot("metrics");
   if (spot.node->kind != sweepfile::Node::Kind::kMap) {
@@ -177,8 +178,8 @@ Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
   return metrics;
 }
 
-// The report's step, which is that of the metric that the sweep measures time in.
-void ReadTime(Reading& body, double time, Report& report) {
+// Sets the report's step from the metric in which the sweep measures time.
+void ReadTime(BodyReader& body, double time, Report& report) {
   const std::optional<Step> step = StepOfTime(time);
   const Fields& fields = body.fields();
   if (!step) {
@@ -197,7 +198,7 @@ void ReadTime(Reading& body, double time, Report& report) {
 }  // namespace
 
 Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
-  Reading body(text, ExtensionKeys());
+  BodyReader body(text, ExtensionKeys());
   const Fields& fields = body.fields();
   ExtendSweep command{.sweep = sweep};
   if (fields.Find("max_trials") != nullptr)
@@ -209,12 +210,12 @@ Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
     command.max_gpu_hours = fields.Get<double>("max_gpu_hours");
   const auto is_given = [&](const Key& key) { return fields.Given(key.name); };
   if (std::ranges::none_of(ExtensionKeys().keys, is_given))
-    Missing(body, "max_trials", "a limit: max_trials, max_step, max_time or max_gpu_hours");
+    AddMissing(body, "max_trials", "a limit: max_trials, max_step, max_time or max_gpu_hours");
   return body.Finish(command);
 }
 
 Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space) {
-  Reading body(text, NewTrialKeys());
+  BodyReader body(text, NewTrialKeys());
   std::optional<Config> config;
   if (body.fields().Given("config"))
     config = ReadConfig(body.fields().spot("config"), space, body.faults());
@@ -223,21 +224,21 @@ Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space) {
 
 Body<bool> ReadNothing(std::string_view text) {
   static const Section none;
-  return Reading(text, none).Finish(true);
+  return BodyReader(text, none).Finish(true);
 }
 
 Body<bool> ReadRetry(std::string_view text) {
-  Reading body(text, RetryKeys());
+  BodyReader body(text, RetryKeys());
   return body.Finish(body.fields().Get<bool>("from_start"));
 }
 
 Body<Step> ReadContinue(std::string_view text) {
-  Reading body(text, ContinueKeys());
+  BodyReader body(text, ContinueKeys());
   return body.Finish(Step(body.fields().Get<int64_t>("until")));
 }
 
 Body<DrainExecutor> ReadDrain(std::string_view text, const std::string& executor) {
-  Reading body(text, DrainKeys());
+  BodyReader body(text, DrainKeys());
   const Fields& fields = body.fields();
   DrainExecutor drain{executor, fields.Get<std::string>("reason"), fields.Get<bool>("now")};
   if (drain.reason.size() > kReasonMaxBytes)
@@ -247,20 +248,20 @@ Body<DrainExecutor> ReadDrain(std::string_view text, const std::string& executor
 }
 
 Body<Seconds> ReadAsk(std::string_view text) {
-  Reading body(text, AskKeys());
+  BodyReader body(text, AskKeys());
   return body.Finish(ReadLease(body.fields()));
 }
 
 Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics,
                         const std::string& time_attr) {
-  Reading body(text, TellKeys());
+  BodyReader body(text, TellKeys());
   const Fields& fields = body.fields();
   TellBody tell{.epoch = Epoch(static_cast<uint64_t>(fields.Get<int64_t>("epoch"))),
                 .message = CutEnd(fields.Get<std::string>("message"), kErrorTextBytesMax)};
   if (fields.Get<bool>("ask")) {
     tell.next_lease = ReadLease(fields);
   } else if (fields.Given("lease")) {
-    body.faults().AtValue(fields.spot("lease"), "is that of the next trial: say ask as well");
+    body.faults().AtValue(fields.spot("lease"), "is the lease of the next trial: add `ask`");
   }
   if (fields.Given("state")) {
     const auto state = fields.Get<std::string>("state");
@@ -268,13 +269,14 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
     if (state == "released") tell.outcome = Outcome::kLost;
     tell.running = state == "running";
     if (fields.Given("step") || fields.Given("metrics"))
-      body.faults().AtValue(fields.spot("state"), "stands alone; tell the last step before it");
+      body.faults().AtValue(fields.spot("state"),
+                            "must not be combined with step or metrics; tell the last step first");
     return body.Finish(std::move(tell));
   }
   if (!fields.Given("step") && time_attr.empty())
-    Missing(body, "step", "the step of the report, or else state");
+    AddMissing(body, "step", "the step of the report, or else state");
   if (!fields.Given("metrics")) {
-    Missing(body, "metrics", "what was measured at the step");
+    AddMissing(body, "metrics", "what was measured at the step");
     return body.Finish(std::move(tell));
   }
   const Value* step = fields.Find("step");

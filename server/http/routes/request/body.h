@@ -8,13 +8,13 @@
 #include "core/log/command.h"
 #include "sweepfile/sweepfile.h"
 
-// The bodies of requests that steer a sweep, a trial or an executor: JSON or YAML, read like a
-// sweep file, with every fault at once. An empty body is an empty map.
+// The bodies of requests that control a sweep, a trial or an executor. They are JSON or YAML, read
+// like a sweep file, and all faults are reported at once. An empty body counts as an empty map.
 namespace attune::server {
 
 template <class T>
 struct Body {
-  std::optional<T> value;  // absent when there are faults
+  std::optional<T> value;  // nullopt if there are faults
   std::vector<sweepfile::Fault> faults;
 };
 
@@ -24,7 +24,7 @@ Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep);
 // {"config": {"lr": 0.1}}
 Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space);
 
-// Of a verb that takes nothing; its value is true.
+// Reads the body of a verb without arguments; the value is true.
 Body<bool> ReadNothing(std::string_view text);
 
 Body<bool> ReadRetry(std::string_view text);     // {"from_start": true}
@@ -33,7 +33,7 @@ Body<Step> ReadContinue(std::string_view text);  // {"until": 81}
 // {"reason": "a new disk", "now": true}
 Body<DrainExecutor> ReadDrain(std::string_view text, const std::string& executor);
 
-Body<Seconds> ReadAsk(std::string_view text);  // {"lease": "10m"}; 0 where it says nothing
+Body<Seconds> ReadAsk(std::string_view text);  // {"lease": "10m"}; 0 if it is absent
 
 // {"epoch": 12, "step": 3, "metrics": {"loss": 0.5}, "seconds": 8.5}
 // {"epoch": 12, "step": 9, "metrics": {"loss": 0.5}, "ask": true, "lease": "10m"}
@@ -42,14 +42,15 @@ Body<Seconds> ReadAsk(std::string_view text);  // {"lease": "10m"}; 0 where it s
 // {"epoch": 12, "state": "running"}
 struct TellBody {
   Epoch epoch;
-  std::optional<Report> report;  // absent: the attempt has ended, or is still there
+  std::optional<Report> report;  // nullopt: the attempt has ended or still runs
   bool running = false;
   Outcome outcome = Outcome::kFinished;
   std::string message;
-  std::optional<Seconds> next_lease;  // the next trial is asked for as well; as ReadAsk has it
+  // lease of the next trial, if it is requested as well; see ReadAsk
+  std::optional<Seconds> next_lease;
 };
-// A report has these metrics, the sweep's. Where `time_attr` is one of them it says which step the
-// report is of; the body need not.
+// Reads a tell. `metrics` are the sweep's metrics, which a report must contain. If `time_attr` is
+// one of them, it gives the step of the report, and the body need not contain `step`.
 Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics,
                         const std::string& time_attr);
 

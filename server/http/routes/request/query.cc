@@ -13,8 +13,8 @@
 namespace attune::server {
 namespace {
 
-constexpr size_t kDigestBytes = 32;                 // of 64 hexadecimal digits
-constexpr uint64_t kScramble = 0x9e3779b97f4a7c15;  // so that nobody counts on a token's looks
+constexpr size_t kDigestBytes = 32;                 // digits of the digest that are used, of 64
+constexpr uint64_t kScramble = 0x9e3779b97f4a7c15;  // makes tokens opaque
 
 uint64_t HashOf(std::string_view text) {  // FNV-1a
   uint64_t hash = 0xcbf29ce484222325;
@@ -59,18 +59,19 @@ Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int6
   return *number;
 }
 
-std::string PageToken(std::string_view of, uint64_t next) {
-  return Hex(next ^ HashOf(of)) + "-" + Hex((next * kScramble) ^ HashOf(of));
+std::string PageToken(std::string_view list, uint64_t next) {
+  return Hex(next ^ HashOf(list)) + "-" + Hex((next * kScramble) ^ HashOf(list));
 }
 
-Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Request& request) {
+Result<std::optional<uint64_t>> ParsePageToken(std::string_view list, const Request& request) {
   const std::string token = request.Query("page_token").value_or("");
   if (token.empty()) return std::optional<uint64_t>();
   const auto masked = ParseNumber<uint64_t>(std::string_view(token).substr(0, token.find('-')), 16);
-  if (masked && PageToken(of, *masked ^ HashOf(of)) == token)
-    return std::optional<uint64_t>(*masked ^ HashOf(of));
+  if (masked && PageToken(list, *masked ^ HashOf(list)) == token)
+    return std::optional<uint64_t>(*masked ^ HashOf(list));
   return Error{ErrorCode::kInvalid,
-               "page_token: '" + token + "' is not one that this list gave out: begin without one"};
+               "page_token: '" + token +
+                   "' is not a token of this list: omit it to begin with the first page"};
 }
 
 Result<std::string> IdempotencyKey(const Request& request) {

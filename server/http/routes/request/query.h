@@ -18,17 +18,18 @@ inline constexpr size_t kIdempotencyKeyMaxBytes = 255;
 // body. Empty without that header; kInvalid if the header is too long.
 Result<std::string> IdempotencyKey(const Request& request);
 
-// kInvalid if the query has a parameter that the operation does not know, by the contract.
-// `operation`: its path there, such as /api/v1/sweeps/{sweep}/trials.
+// Returns kInvalid if the query has a parameter that the contract does not list for the operation.
+// `operation` is its path in the contract, such as /api/v1/sweeps/{sweep}/trials.
 Status CheckQuery(const Request& request, std::string_view operation);
 
-// A whole number of the query, or `fallback`; kInvalid names the parameter and its bounds.
+// A whole number in the query, or `fallback` if it is absent. kInvalid names the parameter and its
+// bounds.
 Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int64_t fallback,
                              int64_t min, int64_t max);
 
-// Tokens of pages: where the next one begins, opaque to clients. kInvalid when it is not one that
-// this list (`of`) gave out.
-std::string PageToken(std::string_view of, uint64_t next);
-Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Request& request);
+// Page tokens: where the next page begins, opaque to clients. `list` names the list. ParsePageToken
+// returns kInvalid for a token of another list.
+std::string PageToken(std::string_view list, uint64_t next);
+Result<std::optional<uint64_t>> ParsePageToken(std::string_view list, const Request& request);
 
 }  // namespace attune::server

@@ -22,7 +22,7 @@ std::optional<T> ParsePositive(std::string_view text) {
   return ParseNumber<T>(text);
 }
 
-// {attempt}-{step}
+// Parses {attempt}-{step}.
 bool ReadCheckpoint(std::string_view segment, Target& target) {
   const size_t dash = segment.find('-');
   if (dash == segment.npos) return false;

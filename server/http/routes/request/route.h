@@ -8,10 +8,10 @@
 
 namespace attune::server {
 
-// The ids that a path names.
+// The ids in a path.
 struct Target {
   TrialId trial;
-  uint32_t attempt = 0;  // with `step`, of a checkpoint
+  uint32_t attempt = 0;  // of a checkpoint, with `step`
   Step step;
   std::string executor;
 
@@ -19,7 +19,7 @@ struct Target {
   CheckpointId checkpoint() const { return {trial, attempt, step}; }
 };
 
-// A path of the API taken apart: what follows the last colon is the verb.
+// A path of the API, split at its last colon; the verb follows the colon.
 struct Path {
   std::string_view path;
   std::string_view verb;
@@ -27,8 +27,8 @@ struct Path {
   static Path Split(std::string_view text);
 };
 
-// The ids in a path that has the form of `pattern`: words, and the places of ids ({sweep}, {trial},
-// {checkpoint}, {executor}). nullopt when it has another.
+// Returns the ids in a path if it matches `pattern`, which consists of words and placeholders
+// ({sweep}, {trial}, {checkpoint}, {executor}); nullopt otherwise.
 std::optional<Target> Match(std::string_view pattern, std::string_view path);
 
 }  // namespace attune::server

@@ -18,7 +18,8 @@ Response Events::Stream(const Request& request, const Target&) {
     if (const auto known = reader_.Sweep(*id); !known.ok()) return Problem(known.error());
     sweep = *id;
   }
-  // A browser that comes back says where it was; that goes before what its page first asked for.
+  // A browser that reconnects sends its position, which takes precedence over the query of the
+  // first request.
   Request place = request;
   if (const auto last = request.Header("Last-Event-ID"); last && !last->empty()) {
     place.query.erase("after");
@@ -33,7 +34,7 @@ Response Events::Stream(const Request& request, const Target&) {
     return Problem(rest::ProblemType::kStreamAhead,
                    "the log ends with event " + std::to_string(last->value) + " and has no event " +
                        std::to_string(begin.value) +
-                       ": a backup was restored; read the state anew and begin a new stream");
+                       ": a backup was restored; read the state again and begin a new stream");
 
   if (streams_->fetch_add(1) >= streams_max_) {
     streams_->fetch_sub(1);

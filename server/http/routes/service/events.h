@@ -9,8 +9,7 @@
 
 namespace attune::server {
 
-// The events stream: where it begins, and how many there may be. The transport writes it. Any
-// thread.
+// Begins events streams and limits their number. The transport writes them. Any thread.
 class Events {
  public:
   // The reader outlives the object.

@@ -15,7 +15,7 @@ namespace {
 
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
-// A label's value as the format wants it.
+// Escapes a label's value.
 std::string Escaped(const std::string& value) {
   std::string text;
   for (const char c : value) {
@@ -51,7 +51,7 @@ class Text {
   std::string text_;
 };
 
-// Of all states, so that an alert on one finds it also while there is none.
+// Adds all states, even those with 0, so that alerts find them.
 void AddCounts(Text& text, std::span<const std::string_view> states,
                const std::map<std::string, int64_t>& by_state) {
   for (const std::string_view state : states) {
@@ -84,19 +84,21 @@ void AddExecutors(Text& text, const std::vector<Backend::ExecutorStatus>& execut
   };
   using Status = Backend::ExecutorStatus;
   each(
-      "attune_executor_cpus", "CPUs that gangs hold, and others.",
+      "attune_executor_cpus", "CPUs by use: held by gangs or free.",
       [](const Status& status) { return status.total.cpus; },
       [](const Status& status) { return status.free.cpus; });
   each(
-      "attune_executor_gpus", "GPUs of which gangs hold something, and others.",
+      "attune_executor_gpus", "GPUs by use: held by gangs, even in part, or free.",
       [](const Status& status) { return status.total.gpus; },
       [](const Status& status) { return status.free.gpus; });
-  text.Begin("attune_executor_disk_free_bytes", "gauge", "What is free where its data folder is.");
+  text.Begin("attune_executor_disk_free_bytes", "gauge",
+             "Free bytes on the disk of its data folder.");
   for (const auto& executor : executors) {
     if (executor.disk_free_bytes > 0)
       text.Add({{"executor", executor.name}}, static_cast<double>(executor.disk_free_bytes));
   }
-  text.Begin("attune_executor_silent_seconds", "gauge", "Since a connected executor was heard.");
+  text.Begin("attune_executor_silent_seconds", "gauge",
+             "Seconds since the last message of a connected executor.");
   for (const auto& executor : executors) {
     if (executor.silent_seconds) text.Add({{"executor", executor.name}}, *executor.silent_seconds);
   }
@@ -119,8 +121,8 @@ Response MetricsPage::Get(const Request&, const Target&) {
   text.Begin("attune_trials", "gauge", "Trials of all sweeps by state.");
   AddCounts(text, kTrialStates, counts->trials);
   size_t waiting = 0;
-  backend_.Look([&](const Brain& brain) { waiting = brain.Demands().size(); });
-  text.Begin("attune_sweeps_waiting", "gauge", "Sweeps whose next gang finds no room.");
+  backend_.QueryState([&](const Brain& brain) { waiting = brain.Demands().size(); });
+  text.Begin("attune_sweeps_waiting", "gauge", "Sweeps whose next gang finds no free slots.");
   text.Add({}, static_cast<double>(waiting));
   AddExecutors(text, backend_.Executors());
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = text.Take()};

@@ -7,7 +7,7 @@
 
 namespace attune::server {
 
-// What the server has and does, in Prometheus' text format.
+// The server's metrics in Prometheus' text format.
 class MetricsPage {
  public:
   // All outlive the object.

@@ -20,7 +20,7 @@ Response Service::Ready(const Request&, const Target&) {
 }
 
 Response Service::Version(const Request&, const Target&) {
-  // So that a client can say how far its clock is off.
+  // Clients compare this time with their clock.
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const Time time{std::chrono::duration_cast<std::chrono::microseconds>(now).count()};
   return Render(rest::Version{.version = version_, .api = "v1", .time = FormatTime(time)});

@@ -8,7 +8,7 @@
 
 namespace attune::server {
 
-// Whether the server lives and can work, and which release it is. Any thread.
+// Answers health checks and the version. Any thread.
 class Service {
  public:
   // Both outlive the object.

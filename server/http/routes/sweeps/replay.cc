@@ -26,9 +26,10 @@ using simulate::Summary;
 
 constexpr double kSecondsPerHour = 3600;
 
-// The sweep's specification with what the body changes, which is not what its trials stand on.
-sweepfile::Parsed Changed(const SweepSpec& spec, const std::string& body,
-                          const Algorithms& algorithms) {
+// Applies the body to the sweep's specification. Only changes that do not affect the recorded
+// trials are allowed.
+sweepfile::Parsed ApplyChanges(const SweepSpec& spec, const std::string& body,
+                               const Algorithms& algorithms) {
   auto parsed =
       sweepfile::PatchSweep(spec, body.empty() ? "{}" : body, {.algorithms = &algorithms});
   if (!parsed.spec) return parsed;
@@ -37,10 +38,9 @@ sweepfile::Parsed Changed(const SweepSpec& spec, const std::string& body,
   rest.max_step = spec.max_step;
   rest.stop = spec.stop;
   if (rest == spec) return parsed;
-  return {
-      .spec = {},
-      .faults = {{.message = "only `scheduler`, `stop` and targets can be others than they were: "
-                             "trials are what was recorded of them"}}};
+  return {.spec = {},
+          .faults = {{.message = "only `scheduler`, `stop` and targets can be changed, because the "
+                                 "trials of a replay are those of the recording"}}};
 }
 
 std::optional<rest::BestValue> RenderBest(const std::optional<Summary::Best>& best) {
@@ -125,12 +125,13 @@ Response Replays::ReplaySweep(const Request& request, const Target& target) {
   if (!asked.ok()) return Problem(asked.error());
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
-  const auto changed = Changed(sweep->spec, request.body, algorithms_);
+  const auto changed = ApplyChanges(sweep->spec, request.body, algorithms_);
   if (!changed.spec) return Refuse(changed.faults);
 
   const std::unique_lock alone(one_at_a_time_, std::try_to_lock);
   if (!alone.owns_lock())
-    return Problem(Error{ErrorCode::kUnavailable, "another sweep is being replayed; ask again"});
+    return Problem(
+        Error{ErrorCode::kUnavailable, "another sweep is being replayed: try again in a moment"});
   Recording recording(sweep->spec, changed.spec->ReportedMetrics());
   const Status read = reader_.Events(target.sweep(), [&](const Event& event) {
     recording.Observe(event);
@@ -141,9 +142,9 @@ Response Replays::ReplaySweep(const Request& request, const Target& target) {
     return Problem(rest::ProblemType::kReplayTooLarge,
                    "sweep " + ToString(sweep->id) + " has more than " +
                        std::to_string(kReplayReportsMax) +
-                       " reports, which takes too long here; export them with `attune db "
-                       "export --what reports`, for `attune simulate --curves`");
-  // A gang that is elastic may have run with fewer.
+                       " reports, which takes too long here: export them with `attune db "
+                       "export --what reports`, then use `attune simulate --curves`");
+  // An elastic gang may have run with fewer workers than it can use.
   const int slots = *asked > 0 ? static_cast<int>(*asked)
                                : std::max(recording.summary().peak_slots, sweep->spec.gang.workers);
   const auto until = std::chrono::steady_clock::now() + kReplayTime;

@@ -11,11 +11,11 @@
 namespace attune::server {
 
 inline constexpr int64_t kReplaySlotsMax = 100'000;
-inline constexpr std::chrono::seconds kReplayTime{30};   // clients wait no longer than for 40
-inline constexpr int64_t kReplayReportsMax = 2'000'000;  // that a sweep has recorded
+inline constexpr std::chrono::seconds kReplayTime{30};   // clients wait at most 40 s
+inline constexpr int64_t kReplayReportsMax = 2'000'000;  // reports of the sweep
 
-// What a recorded sweep had been under another scheduler (simulator/replay.h). One at a time: each
-// keeps a processor busy, for 1,000 trials with 3,500 reports about 0.1 s.
+// Replays a recorded sweep under another scheduler (simulator/replay.h). Only one replay runs at a
+// time, because each occupies a processor: about 0.1 s for 1,000 trials with 3,500 reports.
 class Replays {
  public:
   // Both outlive the object.

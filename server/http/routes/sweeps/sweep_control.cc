@@ -13,7 +13,7 @@
 namespace attune::server {
 namespace {
 
-std::string Limits(const ExtendSweep& command) {
+std::string DescribeLimits(const ExtendSweep& command) {
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value, bool none) {
     text += (text.empty() ? "" : ", ") + (none ? "no " + name : name + " " + value);
@@ -28,7 +28,7 @@ std::string Limits(const ExtendSweep& command) {
   return text;
 }
 
-// now stop.max_trials 40, parameters.lr.max 0.1
+// For example: now stop.max_trials 40, parameters.lr.max 0.1
 std::string EffectOf(const std::vector<Event>& events) {
   std::string text;
   bool opened = false;
@@ -38,7 +38,7 @@ std::string EffectOf(const std::vector<Event>& events) {
     if (edited == nullptr) continue;
     for (const std::string& change : edited->changes) text += (text.empty() ? "" : ", ") + change;
   }
-  if (events.empty()) return "it is so already";
+  if (events.empty()) return "nothing changes: the sweep has these values already";
   return (opened ? "it is open again: " : "now ") + text;
 }
 
@@ -60,8 +60,8 @@ Response Sweeps::Resume(const Request& request, const Target& target) {
   const auto events = backend_.Execute(ResumeSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   const int64_t back = CountFacts<TrialRequeued>(*events);
-  std::string effect = "it goes on";
-  if (back > 0) effect = "it goes on, " + Plural(back, "paused trial") + " first";
+  std::string effect = "the sweep continues";
+  if (back > 0) effect += ", " + Plural(back, "paused trial") + " first";
   if (events->empty()) effect = "it is running already";
   return answers_.Sweep(request, target.sweep(), kAccepted, effect);
 }
@@ -71,7 +71,7 @@ Response Sweeps::Stop(const Request& request, const Target& target) {
   const auto events = backend_.Execute(StopSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   int running = 0;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(target.sweep());
     if (sweep != nullptr) running = sweep->Count(TrialState::kRunning);
   });
@@ -97,7 +97,7 @@ Response Sweeps::Extend(const Request& request, const Target& target) {
   if (!events.ok()) return ProblemOfBody(events.error());
   const std::string effect =
       (CountFacts<SweepReopened>(*events) > 0 ? "it is open again: " : "now ") +
-      Limits(*body.value);
+      DescribeLimits(*body.value);
   return answers_.Sweep(request, target.sweep(), kAccepted, effect);
 }
 
@@ -125,17 +125,17 @@ Response Sweeps::Delete(const Request& request, const Target& target) {
     const std::string name = ToString(**pinned);
     return Problem(rest::ProblemType::kCheckpointPinned,
                    "sweep " + ToString(id) + " stays: its checkpoint " + name +
-                       " is pinned; let go of it with `attune checkpoint unpin " + name + "`");
+                       " is pinned; unpin it with `attune checkpoint unpin " + name + "`");
   }
   const auto events = backend_.Execute(DeleteSweep{id, *seen}, request.actor);
   if (!events.ok()) return Problem(events.error());
   std::set<std::string> folders;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     for (const auto& [name, executor] : brain.state().executors) folders.insert(FolderOf(executor));
   });
   std::string effect = "deleted";
   if (!folders.empty())
-    effect += "; its files go from " + Plural(std::ssize(folders), "data folder");
+    effect += "; its files will be deleted from " + Plural(std::ssize(folders), "data folder");
   return Render(rest::DeletedSweep{.id = ToString(id), .state = "deleted", .effect = effect},
                 kAccepted);
 }

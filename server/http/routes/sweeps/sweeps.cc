@@ -25,7 +25,7 @@ Status CheckDirectory(const Request& request) {
                                         "that the file's paths are relative to"};
 }
 
-// The metrics that its file names, and those that its trials have logged.
+// The metrics that the sweep file names and that trials have logged.
 std::set<std::string> MetricsOf(const SweepRow& sweep) {
   std::set<std::string> names(sweep.logged.begin(), sweep.logged.end());
   for (const Objective& each : sweep.spec.objectives) names.insert(each.metric);
@@ -33,7 +33,7 @@ std::set<std::string> MetricsOf(const SweepRow& sweep) {
   return names;
 }
 
-// Of the sweep file; empty if the request does not say it.
+// The path of the sweep file; empty if the request does not contain it.
 std::string PathOf(const Request& request) {
   const std::string directory = request.Query("directory").value_or("");
   const std::string file = request.Query("file").value_or("");
@@ -62,11 +62,11 @@ std::optional<Response> Sweeps::RefuseUndefinedSecrets(const SweepSpec& spec) {
     commands += (commands.empty() ? "`" : ", `") + ("attune secret set " + name + "`");
   }
   return Problem(rest::ProblemType::kUndefinedSecret, "secrets: the server has no value of " +
-                                                          names + "; an admin sets it with " +
-                                                          commands + " on the server's machine");
+                                                          names + "; set it with " + commands +
+                                                          " on the server's machine");
 }
 
-// From the tables, as they are now.
+// Reads the results of earlier sweeps from the tables.
 Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
   std::vector<WarmStart> starts;
   for (const SweepId from : spec.warm_start) {
@@ -74,7 +74,7 @@ Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
     if (!earlier.ok()) {
       if (earlier.error().code != ErrorCode::kNotFound) return earlier.error();
       return Error{ErrorCode::kInvalid, "warm_start: there is no sweep " + ToString(from) +
-                                            " here; `attune sweep list` shows those there are"};
+                                            "; `attune sweep list` lists the existing ones"};
     }
     auto results = reader_.Results(from);
     if (!results.ok()) return results.error();
@@ -88,12 +88,12 @@ Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
 // The sweep that an earlier request with this key has created.
 Result<std::optional<SweepId>> Sweeps::FindRequested(const std::string& key) {
   if (key.empty()) return std::optional<SweepId>();
-  const auto earlier = reader_.Requested(SweepId(0), key);
+  const auto earlier = reader_.FindRequest(SweepId(0), key);
   if (!earlier.ok()) return earlier.error();
   return *earlier ? SweepOf((*earlier)->fact) : std::nullopt;
 }
 
-Result<SweepId> Sweeps::Make(CreateSweep command, const std::string& actor) {
+Result<SweepId> Sweeps::CreateOrFind(CreateSweep command, const std::string& actor) {
   const std::string key = command.idempotency_key;
   auto taken = WarmStartsOf(*command.spec);
   if (!taken.ok()) return taken.error();
@@ -101,8 +101,8 @@ Result<SweepId> Sweeps::Make(CreateSweep command, const std::string& actor) {
   const auto events = backend_.Execute(std::move(command), actor);
   if (!events.ok()) return events.error();
   if (!events->empty()) return std::get<SweepCreated>(events->front().fact).sweep;
-  std::optional<SweepId> id;  // made by a request beside this one
-  backend_.Look([&](const Brain& brain) {
+  std::optional<SweepId> id;  // created by a concurrent request
+  backend_.QueryState([&](const Brain& brain) {
     const auto& by_key = brain.state().by_key;
     if (const auto made = FindRequest(by_key, key); made != by_key.end()) id = made->second;
   });
@@ -126,7 +126,7 @@ Response Sweeps::Create(const Request& request, const Target&) {
   if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
   CreateSweep command{*std::move(parsed.spec), request.body, *std::move(key), request.actor};
   command.path = PathOf(request);
-  const auto id = Make(std::move(command), request.actor);
+  const auto id = CreateOrFind(std::move(command), request.actor);
   return id.ok() ? AnswerCreated(request, *id) : RefuseBody(id.error(), request.body);
 }
 
@@ -189,7 +189,7 @@ Response Sweeps::Curves(const Request& request, const Target& target) {
   const auto from = ParsePageToken(kOf, request);
   if (!from.ok()) return Problem(from.error());
   const TrialNumber first(static_cast<uint32_t>(from->value_or(0)));
-  const auto curves = reader_.CurvesOf(target.sweep(), metric, first, {.stop = request.left});
+  const auto curves = reader_.MetricCurves(target.sweep(), metric, first, {.stop = request.left});
   if (!curves.ok()) return Problem(curves.error());
   const std::set<std::string> known = MetricsOf(*sweep);
   const bool whole = !*from && !curves->next;
@@ -217,9 +217,9 @@ Response Sweeps::Importance(const Request& request, const Target& target) {
     std::string metrics;
     for (const Objective& each : spec.objectives)
       metrics += (metrics.empty() ? "" : ", ") + each.metric;
-    return Problem(rest::ProblemType::kInvalidRequest, "metric: sweep " + ToString(sweep->id) +
-                                                           " does not improve " + metric +
-                                                           "; importance is known for " + metrics);
+    return Problem(rest::ProblemType::kInvalidRequest,
+                   "metric: sweep " + ToString(sweep->id) + " does not optimise " + metric +
+                       "; importance is available for " + metrics);
   }
   const auto results = reader_.Results(target.sweep());
   if (!results.ok()) return Problem(results.error());

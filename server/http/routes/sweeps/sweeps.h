@@ -20,7 +20,7 @@ namespace attune::server {
 inline constexpr int kSweepsPageMax = 1'000;
 inline constexpr int kSweepsPageDefault = 100;
 
-// Sweeps: creating, reading and steering them. Any thread.
+// Handles requests for sweeps: creation, reads and control. Any thread.
 class Sweeps {
  public:
   // All outlive the object.
@@ -35,7 +35,7 @@ class Sweeps {
   Response Curves(const Request& request, const Target& target);
   Response Importance(const Request& request, const Target& target);
 
-  // In sweep_control.cc. Each answer says what follows from the request.
+  // In sweep_control.cc. Each answer describes the effect of the request.
   Response Pause(const Request& request, const Target& target);
   Response Resume(const Request& request, const Target& target);
   Response Stop(const Request& request, const Target& target);
@@ -50,7 +50,7 @@ class Sweeps {
   Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);
   Result<std::optional<SweepId>> FindRequested(const std::string& key);
   Response AnswerCreated(const Request& request, SweepId id);
-  Result<SweepId> Make(CreateSweep command, const std::string& actor);
+  Result<SweepId> CreateOrFind(CreateSweep command, const std::string& actor);
 
   Backend& backend_;
   Reader& reader_;

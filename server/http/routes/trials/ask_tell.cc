@@ -17,7 +17,7 @@
 namespace attune::server {
 namespace {
 
-// The answer to an ask: an attempt as it was assigned.
+// The answer to an ask, for an assigned attempt.
 rest::Offer RenderOffer(std::string_view state, const SweepSpec& spec, const AttemptAssigned& fact,
                         const Config& config, Step last) {
   const TrialNumber trial = fact.attempt.trial.number;
@@ -32,8 +32,8 @@ rest::Offer RenderOffer(std::string_view state, const SweepSpec& spec, const Att
   return offer;
 }
 
-// nullopt: the brain no longer knows the trial.
-std::optional<rest::Offer> OfferNow(const Sweep& sweep, const AttemptAssigned& fact) {
+// The present offer; nullopt: the brain no longer knows the trial.
+std::optional<rest::Offer> CurrentOffer(const Sweep& sweep, const AttemptAssigned& fact) {
   const Trial* trial = sweep.Find(fact.attempt.trial.number);
   if (trial == nullptr) return std::nullopt;
   return RenderOffer(Name(sweep.state), sweep.spec, fact, trial->config, LastStep(sweep, *trial));
@@ -55,17 +55,17 @@ const T* Find(std::span<const Event> events) {
   return nullptr;
 }
 
-Error Superseded(const TrialId& trial, Epoch epoch) {
+Error SupersededError(const TrialId& trial, Epoch epoch) {
   return {ErrorCode::kConflict, "trial " + ToString(trial) + " has no attempt with epoch " +
                                     std::to_string(epoch.value) +
-                                    " any more: ask for a trial, and tell its epoch"};
+                                    " any more: ask for a trial and use its epoch"};
 }
 
-Error RanOut(const TrialId& trial, Epoch epoch) {
-  return {ErrorCode::kConflict,
-          "the lease of epoch " + std::to_string(epoch.value) + " of trial " + ToString(trial) +
-              " has run out, because nothing was told of it for so long, and the trial waits for "
-              "another asker: ask again"};
+Error LeaseExpiredError(const TrialId& trial, Epoch epoch) {
+  return {ErrorCode::kConflict, "the lease of epoch " + std::to_string(epoch.value) + " of trial " +
+                                    ToString(trial) +
+                                    " has run out, because nothing was told for so long: ask for "
+                                    "another trial"};
 }
 
 RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
@@ -81,7 +81,7 @@ RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
   return {tell.epoch, std::move(ended)};
 }
 
-// The reply to a tell that led to these events; nullopt: they contain none.
+// The reply to a tell that caused these events; nullopt: they contain none.
 std::optional<AskTell::Reply> ReplyFrom(const TellBody& tell, std::span<const Event> led_to) {
   if (tell.running || (!tell.report && !led_to.empty())) return AskTell::Reply();
   const auto* decided = Find<TrialDecided>(led_to);
@@ -90,14 +90,14 @@ std::optional<AskTell::Reply> ReplyFrom(const TellBody& tell, std::span<const Ev
                        decided->milestone);
 }
 
-// Whether the trial continues, so that its asker keeps it.
+// Whether the trial continues, so that its client keeps it.
 bool Continues(const TellBody& tell, const AskTell::Reply& reply) {
   return tell.running || (tell.report && reply && reply->verdict == Name(VerdictKind::kContinue));
 }
 
 }  // namespace
 
-// ---- asking --------------------------------------------------------------------------------
+// ---- Ask -----------------------------------------------------------------------------------
 
 Response AskTell::Ask(const Request& request, const Target& target) {
   const auto key = IdempotencyKey(request);
@@ -107,15 +107,15 @@ Response AskTell::Ask(const Request& request, const Target& target) {
   if (!lease.value) return Refuse(lease.faults);
   Asked asked{.command = {target.sweep(), *key, *lease.value, {}}};
   Submit(asked, request.actor);
-  const Next next = NextOf(asked, request.patient);
+  const Next next = AnswerAsk(asked, request.patient);
   if (!next.ok()) return Problem(next.error());
-  return *next ? Render(**next) : Response{.later = true};
+  return *next ? Render(**next) : Response{.postponed = true};
 }
 
 std::optional<Response> AskTell::RefuseReused(SweepId sweep, const std::string& request_key) {
   if (reader_.Ready().ok()) return RefuseReusedKey(reader_, sweep, request_key);
   std::optional<std::string> earlier;  // nullopt: the sweep does not run
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const Sweep* found = brain.state().Find(sweep);
     if (found == nullptr) return;
     const auto known = FindRequest(found->by_key, request_key);
@@ -126,50 +126,51 @@ std::optional<Response> AskTell::RefuseReused(SweepId sweep, const std::string& 
 }
 
 void AskTell::Submit(Asked& asked, const std::string& actor) {
-  asked.led_to = backend_.Execute(asked.command, actor, OfferTo(asked));
+  asked.led_to = backend_.Execute(asked.command, actor, MakeOfferCallback(asked));
 }
 
-Backend::After AskTell::OfferTo(Asked& asked) {
+Backend::After AskTell::MakeOfferCallback(Asked& asked) {
   return [this, &asked](std::span<const Event> led_to, const Brain& brain) {
     const auto* assigned = Find<AttemptAssigned>(led_to);
     if (assigned == nullptr) return;
     const Sweep* sweep = brain.state().Find(asked.command.sweep);
-    if (sweep == nullptr) return;  // what followed has ended it, and the trial with it
-    asked.offer = OfferNow(*sweep, *assigned);
-    Keep(*assigned, sweep->spec);
+    if (sweep == nullptr) return;  // the sweep and the trial have ended since
+    asked.offer = CurrentOffer(*sweep, *assigned);
+    CacheOffer(*assigned, sweep->spec);
   };
 }
 
-AskTell::Next AskTell::NextOf(const Asked& asked, bool patient) {
+AskTell::Next AskTell::AnswerAsk(const Asked& asked, bool patient) {
   const AskTrial& command = asked.command;
   if (asked.offer) return asked.offer;
   if (!command.idempotency_key.empty()) {
-    const auto earlier = reader_.Requested(command.sweep, command.idempotency_key);
+    const auto earlier = reader_.FindRequest(command.sweep, command.idempotency_key);
     if (!earlier.ok()) return earlier.error();
     const auto* assigned = *earlier ? std::get_if<AttemptAssigned>(&(*earlier)->fact) : nullptr;
-    if (assigned != nullptr) return Offered(*assigned);
+    if (assigned != nullptr) return RepeatOffer(*assigned);
   }
-  if (asked.led_to.ok()) return NothingNow(command.sweep, patient);
+  if (asked.led_to.ok()) return ExplainNoTrial(command.sweep, patient);
   const Error& refused = asked.led_to.error();
-  const auto sweep = StandingOf(command.sweep);
+  const auto sweep = FindSweepStatus(command.sweep);
   if (!sweep.ok()) return sweep.error();
   const bool none_now = sweep->external && refused.code == ErrorCode::kConflict;
   return none_now ? NoTrial(command.sweep, refused.message) : refused;
 }
 
-// Whoever asks while a searcher thinks gets the trial as soon as it is there, which may be now, or
-// is told to ask again.
-AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
+// While a searcher computes a proposal, a client that can wait gets the trial when it is ready.
+// Other clients are told to ask again.
+AskTell::Next AskTell::ExplainNoTrial(SweepId id, bool patient) {
   std::string reason = "sweep " + ToString(id) + " has ended";
   bool thinks = false;
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(id);
     if (sweep == nullptr) return;
     reason = "every trial is running, or waits after a failure";
     thinks =
         sweep->thinking || (sweep->searcher->Thinks() && HasNext(*sweep, brain.state().last_time));
     if (thinks) reason = "the searcher thinks about the next trial: ask again";
-    if (sweep->search_waits) reason = "the searcher waits for what the running trials tell";
+    if (sweep->search_waits)
+      reason = "the searcher waits for results of running trials: ask again later";
     if (!sweep->stopping_as) return;
     thinks = false;
     reason = "no other trial starts: " + sweep->reason;
@@ -178,12 +179,12 @@ AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
   return NoTrial(id, std::move(reason));
 }
 
-// Of a trial that runs the brain knows all; of one that has ended since, the tables do.
-AskTell::Next AskTell::Offered(const AttemptAssigned& fact) {
+// The brain knows a running trial. The tables contain a trial that has ended since.
+AskTell::Next AskTell::RepeatOffer(const AttemptAssigned& fact) {
   const TrialId& id = fact.attempt.trial;
   std::optional<rest::Offer> offer;
-  backend_.Look([&](const Brain& brain) {
-    if (const Sweep* sweep = brain.state().Find(id.sweep)) offer = OfferNow(*sweep, fact);
+  backend_.QueryState([&](const Brain& brain) {
+    if (const Sweep* sweep = brain.state().Find(id.sweep)) offer = CurrentOffer(*sweep, fact);
   });
   if (offer) return offer;
   const auto sweep = reader_.Sweep(id.sweep);
@@ -195,68 +196,68 @@ AskTell::Next AskTell::Offered(const AttemptAssigned& fact) {
 }
 
 AskTell::Next AskTell::NoTrial(SweepId id, std::string reason) {
-  auto sweep = StandingOf(id);
+  auto sweep = FindSweepStatus(id);
   if (!sweep.ok()) return sweep.error();
   return std::optional(rest::Offer{.state = std::move(sweep->state), .reason = std::move(reason)});
 }
 
-Result<AskTell::Standing> AskTell::StandingOf(SweepId id) {
-  std::optional<Standing> standing;
+Result<AskTell::SweepStatus> AskTell::FindSweepStatus(SweepId id) {
+  std::optional<SweepStatus> status;
   if (!reader_.Ready().ok()) {
-    backend_.Look([&](const Brain& brain) {
+    backend_.QueryState([&](const Brain& brain) {
       if (const Sweep* sweep = brain.state().Find(id))
-        standing = Standing{std::string(Name(sweep->state)), sweep->spec.External()};
+        status = SweepStatus{std::string(Name(sweep->state)), sweep->spec.External()};
     });
   }
-  if (standing) return *std::move(standing);
+  if (status) return *std::move(status);
   const auto row = reader_.Sweep(id);
   if (!row.ok()) return row.error();
-  return Standing{row->state, row->spec.External()};
+  return SweepStatus{row->state, row->spec.External()};
 }
 
-// ---- telling -------------------------------------------------------------------------------
+// ---- Tell ----------------------------------------------------------------------------------
 
-void AskTell::Keep(const AttemptAssigned& fact, const SweepSpec& spec) {
+void AskTell::CacheOffer(const AttemptAssigned& fact, const SweepSpec& spec) {
   const TrialId& id = fact.attempt.trial;
-  Told told = About(spec);
-  told.attempt = fact.attempt;
-  told.epoch = fact.epoch;
+  TellTarget target_data = TargetOf(spec);
+  target_data.attempt = fact.attempt;
+  target_data.epoch = fact.epoch;
   const std::lock_guard lock(mutex_);
-  if (kept_.insert_or_assign(id, std::move(told)).second) kept_first_.push_back(id);
-  if (kept_first_.size() <= kOffersKept) return;
-  kept_.erase(kept_first_.front());
-  kept_first_.pop_front();
+  if (cached_.insert_or_assign(id, std::move(target_data)).second) cached_by_age_.push_back(id);
+  if (cached_by_age_.size() <= kOffersCached) return;
+  cached_.erase(cached_by_age_.front());
+  cached_by_age_.pop_front();
 }
 
-std::optional<AskTell::Told> AskTell::Kept(const TrialId& id) {
+std::optional<AskTell::TellTarget> AskTell::FindCached(const TrialId& id) {
   const std::lock_guard lock(mutex_);
-  const auto found = kept_.find(id);
-  if (found == kept_.end()) return std::nullopt;
+  const auto found = cached_.find(id);
+  if (found == cached_.end()) return std::nullopt;
   return found->second;
 }
 
-AskTell::Told AskTell::About(const SweepSpec& spec) {
+AskTell::TellTarget AskTell::TargetOf(const SweepSpec& spec) {
   return {
       .external = spec.External(), .metrics = spec.ReportedMetrics(), .time_attr = spec.time_attr};
 }
 
-AskTell::Told AskTell::About(const TrialId& id) {
-  // Of a sweep that runs the brain knows all: its rows take the longer to read the more trials
-  // there are.
-  std::optional<Told> told;
-  backend_.Look([&](const Brain& brain) {
+AskTell::TellTarget AskTell::TargetOf(const TrialId& id) {
+  // Asks the brain for a running sweep, because reading its rows takes longer the more trials it
+  // has.
+  std::optional<TellTarget> target_data;
+  backend_.QueryState([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(id.sweep);
     if (sweep == nullptr) return;
-    told = About(sweep->spec);
+    target_data = TargetOf(sweep->spec);
     const Trial* trial = sweep->Find(id.number);
     if (trial == nullptr || !trial->live) return;
-    told->attempt = trial->live->id;
-    told->epoch = trial->live->epoch;
+    target_data->attempt = trial->live->id;
+    target_data->epoch = trial->live->epoch;
   });
-  if (told) return *std::move(told);
+  if (target_data) return *std::move(target_data);
   const auto row = reader_.Sweep(id.sweep);
   if (!row.ok()) return {.unknown = row.error()};
-  return About(row->spec);
+  return TargetOf(row->spec);
 }
 
 Response AskTell::Tell(const Request& request, const Target& target) {
@@ -265,22 +266,22 @@ Response AskTell::Tell(const Request& request, const Target& target) {
   if (auto reused = RefuseReused(target.sweep(), *key)) return *std::move(reused);
   std::optional<AttemptId> attempt;
   Body<TellBody> body;
-  if (const auto kept = Kept(target.trial)) {
+  if (const auto kept = FindCached(target.trial)) {
     body = ReadTell(request.body, kept->metrics, kept->time_attr);
     if (body.value && body.value->report && body.value->epoch == kept->epoch)
       attempt = kept->attempt;
   }
   if (!attempt) {
-    const Told told = About(target.trial);
-    if (told.unknown) return Problem(*told.unknown);
-    if (!told.external)
+    const TellTarget target_data = TargetOf(target.trial);
+    if (target_data.unknown) return Problem(*target_data.unknown);
+    if (!target_data.external)
       return Problem(rest::ProblemType::kHasCommand,
                      "sweep " + ToString(target.sweep()) +
-                         " has a program, whose workers report: only the trials of a sweep "
-                         "without `command` are told about");
-    body = ReadTell(request.body, told.metrics, told.time_attr);
+                         " has a `command`, whose workers report: tell results only for "
+                         "sweeps without `command`");
+    body = ReadTell(request.body, target_data.metrics, target_data.time_attr);
     if (!body.value) return Refuse(body.faults);
-    if (body.value->epoch == told.epoch) attempt = told.attempt;
+    if (body.value->epoch == target_data.epoch) attempt = target_data.attempt;
   }
   const TellBody& tell = *body.value;
   std::optional<Asked> asked;
@@ -288,9 +289,9 @@ Response AskTell::Tell(const Request& request, const Target& target) {
   Result<Reply> reply = ReplyTo(target.trial, attempt, tell, asked, request.actor);
   if (!reply.ok()) return Problem(reply.error());
   if (asked && !Continues(tell, *reply)) {
-    const Next next = NextOf(*asked, request.patient);
+    const Next next = AnswerAsk(*asked, request.patient);
     if (!next.ok()) return Problem(next.error());
-    if (!*next) return Response{.later = true};
+    if (!*next) return Response{.postponed = true};
     if (!*reply) reply->emplace();
     (*reply)->next = **next;
   }
@@ -303,26 +304,26 @@ Result<AskTell::Reply> AskTell::ReplyTo(const TrialId& trial, const std::optiona
   if (live) {
     std::vector<Command> commands{FactOf(*live, tell)};
     if (asked) commands.emplace_back(asked->command);
-    auto led_to =
-        backend_.Execute(std::move(commands), actor, asked ? OfferTo(*asked) : Backend::After());
+    auto led_to = backend_.Execute(std::move(commands), actor,
+                                   asked ? MakeOfferCallback(*asked) : Backend::After());
     if (!led_to.front().ok()) return led_to.front().error();
     if (asked) asked->led_to = std::move(led_to.back());
     if (auto reply = ReplyFrom(tell, *led_to.front())) return *std::move(reply);
   }
-  Result<Reply> before = ToldBefore(trial, tell);
+  Result<Reply> before = FindEarlierReply(trial, tell);
   if (before.ok() && asked && !Continues(tell, *before)) Submit(*asked, actor);
   return before;
 }
 
-Result<AskTell::Reply> AskTell::ToldBefore(const TrialId& trial, const TellBody& tell) {
+Result<AskTell::Reply> AskTell::FindEarlierReply(const TrialId& trial, const TellBody& tell) {
   const auto detail = reader_.Detail(trial);
   if (!detail.ok()) return detail.error();
   const auto attempt = std::ranges::find(detail->attempts, tell.epoch.value, &AttemptRow::epoch);
-  if (attempt == detail->attempts.end()) return Superseded(trial, tell.epoch);
+  if (attempt == detail->attempts.end()) return SupersededError(trial, tell.epoch);
   const auto over = [&]() -> Error {
     // A released attempt has a message, and one whose lease has run out has none.
     const bool ran_out = attempt->outcome == Name(Outcome::kLost) && attempt->failure.empty();
-    return ran_out ? RanOut(trial, tell.epoch) : Superseded(trial, tell.epoch);
+    return ran_out ? LeaseExpiredError(trial, tell.epoch) : SupersededError(trial, tell.epoch);
   };
   if (tell.running) return over();
   if (!tell.report) return attempt->outcome == Name(tell.outcome) ? Result<Reply>(Reply()) : over();

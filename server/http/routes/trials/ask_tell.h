@@ -18,14 +18,15 @@
 
 namespace attune::server {
 
-// The trials of a sweep without a program: asked for, and told about, from outside.
+// Handles the trials of a sweep without a program: an external program asks for trials and tells
+// their results.
 //
-// A report waits for the conductor once and not twice where its attempt is one of those that were
-// offered last: what has to be known of these is kept. It does not change while they are live, and
-// whether they still are the brain says.
+// The data of the last offered attempts is cached, so a report for one of them needs only one round
+// trip to the conductor, not two. The data does not change while an attempt is live. The brain
+// checks whether it still is.
 class AskTell {
  public:
-  static constexpr size_t kOffersKept = 4'096;
+  static constexpr size_t kOffersCached = 4'096;
 
   // Both outlive the object.
   AskTell(Backend& backend, Reader& reader) : backend_(backend), reader_(reader) {}
@@ -33,63 +34,64 @@ class AskTell {
   Response Ask(const Request& request, const Target& target);
   Response Tell(const Request& request, const Target& target);
 
-  // The answer to a tell; nullopt: there is nothing to say.
+  // The answer to a tell; nullopt: an empty answer.
   using Reply = std::optional<rest::Verdict>;
 
  private:
-  // What has to be known of a trial that is told about.
-  struct Told {
-    std::optional<Error> unknown;  // there is no such sweep
+  // The data that is needed to handle a tell for a trial.
+  struct TellTarget {
+    std::optional<Error> unknown;  // the error if there is no such sweep
     bool external = false;
-    std::vector<std::string> metrics;  // that a report has
-    std::string time_attr;             // one of them, or empty
-    std::optional<AttemptId> attempt;  // that is live
-    Epoch epoch;                       // its
+    std::vector<std::string> metrics;  // metrics that a report must contain
+    std::string time_attr;             // one of `metrics`, or empty
+    std::optional<AttemptId> attempt;  // the live attempt
+    Epoch epoch;                       // epoch of the live attempt
   };
-  static Told About(const SweepSpec& spec);
-  Told About(const TrialId& id);
-  void Keep(const AttemptAssigned& fact, const SweepSpec& spec);
-  std::optional<Told> Kept(const TrialId& id);
+  static TellTarget TargetOf(const SweepSpec& spec);
+  TellTarget TargetOf(const TrialId& id);
+  void CacheOffer(const AttemptAssigned& fact, const SweepSpec& spec);
+  std::optional<TellTarget> FindCached(const TrialId& id);
 
-  // As RefuseReusedKey. While there are no tables, the brain knows the keys of a sweep that runs.
+  // Like RefuseReusedKey. While the tables are rebuilt, the brain knows the keys of a running
+  // sweep.
   std::optional<Response> RefuseReused(SweepId sweep, const std::string& request_key);
 
-  // An ask, and how it was answered.
+  // An ask and its result.
   struct Asked {
     AskTrial command;
     Backend::Answer led_to = std::vector<Event>();
     std::optional<rest::Offer> offer;
   };
   void Submit(Asked& asked, const std::string& actor);
-  Backend::After OfferTo(Asked& asked);
+  Backend::After MakeOfferCallback(Asked& asked);
 
-  // The answer to an ask; nullopt: not yet known.
+  // The answer to an ask; nullopt: not known yet.
   using Next = Result<std::optional<rest::Offer>>;
-  Next NextOf(const Asked& asked, bool patient);
-  Next NothingNow(SweepId sweep, bool patient);
-  Next Offered(const AttemptAssigned& fact);  // some time ago
+  Next AnswerAsk(const Asked& asked, bool patient);
+  Next ExplainNoTrial(SweepId sweep, bool patient);
+  Next RepeatOffer(const AttemptAssigned& fact);  // for an earlier ask
   Next NoTrial(SweepId sweep, std::string reason);
-  // What an answer says of a sweep. While there are no tables, the brain knows it of a sweep that
-  // runs.
-  struct Standing {
+  // The state of a sweep for an answer. While the tables are rebuilt, the brain knows the state of
+  // a running sweep.
+  struct SweepStatus {
     std::string state;
     bool external = false;
   };
-  Result<Standing> StandingOf(SweepId sweep);
+  Result<SweepStatus> FindSweepStatus(SweepId sweep);
 
-  // Executes `asked` as well, unless the trial continues.
+  // Also executes `asked`, unless the trial continues.
   Result<Reply> ReplyTo(const TrialId& trial, const std::optional<AttemptId>& live,
                         const TellBody& tell, std::optional<Asked>& asked,
                         const std::string& actor);
-  // The reply to a tell about an attempt that has ended or never existed.
-  Result<Reply> ToldBefore(const TrialId& trial, const TellBody& tell);
+  // The reply to a tell for an attempt that has ended or never existed.
+  Result<Reply> FindEarlierReply(const TrialId& trial, const TellBody& tell);
 
   Backend& backend_;
   Reader& reader_;
 
   std::mutex mutex_;
-  std::map<TrialId, Told> kept_;    // guarded by mutex_, as is the next
-  std::deque<TrialId> kept_first_;  // by age
+  std::map<TrialId, TellTarget> cached_;  // guarded by mutex_, like the next
+  std::deque<TrialId> cached_by_age_;     // oldest first
 };
 
 }  // namespace attune::server

@@ -14,8 +14,9 @@
 namespace attune::server {
 namespace {
 
-// The sweep of this one trial, which its schedule leads to where it has come to.
-SweepSpec Again(SweepSpec spec, const TrialRow& trial, const Lineages::Lineage& lineage) {
+// A sweep with only this trial, whose schedule reproduces the trial's training.
+SweepSpec ReproducingSweep(SweepSpec spec, const TrialRow& trial,
+                           const Lineages::Lineage& lineage) {
   ConfigSchedule schedule;
   for (const auto& [step, part] : lineage) {
     if (step > Step(0)) schedule.emplace(step, part.config);
@@ -50,7 +51,7 @@ void Lineages::Observe(const Event& event) {
     configs_[trial] = created->config;
   } else if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) {
     const TrialNumber trial = assigned->attempt.trial.number;
-    GoOn(trial, assigned->resume ? assigned->resume->step : Step(0), configs_[trial]);
+    Resume(trial, assigned->resume ? assigned->resume->step : Step(0), configs_[trial]);
     at_attempt_[{trial, assigned->attempt.number}] = now_[trial];
   } else if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
     const Verdict& verdict = decided->verdict;
@@ -61,12 +62,12 @@ void Lineages::Observe(const Event& event) {
     if (promoted->donor) {
       Clone(trial, *promoted->donor, promoted->config.value_or(configs_[trial]));
     } else if (promoted->config) {
-      configs_[trial] = *promoted->config;  // from where its next attempt goes on
+      configs_[trial] = *promoted->config;  // used by its next attempt
     }
   }
 }
 
-Lineages::Lineage Lineages::Of(TrialNumber trial) const {
+Lineages::Lineage Lineages::LineageOf(TrialNumber trial) const {
   Lineage lineage;
   for (int at = now_.at(trial); at != kNone; at = links_[static_cast<size_t>(at)].before) {
     const Link& link = links_[static_cast<size_t>(at)];
@@ -80,8 +81,8 @@ void Lineages::Clone(TrialNumber trial, const CheckpointId& donor, const Config&
   configs_[trial] = config;
 }
 
-// An attempt that goes on from farther back trains again what came after.
-void Lineages::GoOn(TrialNumber trial, Step from, const Config& config) {
+// An attempt that resumes from an earlier step trains the later steps again.
+void Lineages::Resume(TrialNumber trial, Step from, const Config& config) {
   int& at = now_[trial];
   while (at != kNone && links_[static_cast<size_t>(at)].from >= from)
     at = links_[static_cast<size_t>(at)].before;
@@ -112,12 +113,12 @@ Response Schedules::Get(const Request& request, const Target& target) {
         Lineages::Kinds());
     if (!read.ok()) return Problem(read.error());
   }
-  const Lineages::Lineage lineage = lineages.Of(target.trial.number);
-  rest::Schedule schedule{
-      .sweep = ToString(target.sweep()),
-      .trial = target.trial.number.value,
-      .step = trial->step.value,
-      .file = sweepfile::ResolvedYaml(Again(VisibleSpec(request, sweep->spec), *trial, lineage))};
+  const Lineages::Lineage lineage = lineages.LineageOf(target.trial.number);
+  rest::Schedule schedule{.sweep = ToString(target.sweep()),
+                          .trial = target.trial.number.value,
+                          .step = trial->step.value,
+                          .file = sweepfile::ResolvedYaml(ReproducingSweep(
+                              VisibleSpec(request, sweep->spec), *trial, lineage))};
   if (trial->best) schedule.best = *trial->best;
   for (const auto& [step, part] : lineage)
     schedule.schedule.push_back(

@@ -14,47 +14,48 @@
 
 namespace attune::server {
 
-// What the weights of each trial were trained with, one configuration after another, through the
-// trials whose checkpoints they come from.
+// For each trial, the configurations with which its weights were trained, one after another. The
+// list follows the trials whose checkpoints the weights come from.
 class Lineages {
  public:
   struct Part {
     Config config;
-    TrialNumber trial;  // that trained so
+    TrialNumber trial;  // the trial that trained with it
   };
-  using Lineage = std::map<Step, Part>;  // from the step on; the first one from step 0
+  using Lineage = std::map<Step, Part>;  // by first step; the first is step 0
 
-  // REQUIRES: the events of one sweep, each once, in order, from the first on.
+  // REQUIRES: gets all events of one sweep in order, each once. Events of other kinds than Kinds()
+  // may be left out.
   void Observe(const Event& event);
 
-  // REQUIRES: the trial has been created.
-  Lineage Of(TrialNumber trial) const;
+  // Returns the lineage of a trial. REQUIRES: the trial has been created.
+  Lineage LineageOf(TrialNumber trial) const;
 
-  // Kinds of events that say something of it; no other needs to be observed.
+  // The kinds of events that lineages depend on.
   static std::span<const std::string_view> Kinds();
 
  private:
-  // Lineages have their beginnings in common: each is a chain of links, told from its end.
+  // Lineages share their beginnings. Each is a chain of links that is followed from its end.
   struct Link {
     Step from;
     Part part;
-    int before;  // kNone: it is the first
+    int before;  // index of the previous link; kNone: none
   };
   static constexpr int kNone = -1;
 
   void Clone(TrialNumber trial, const CheckpointId& donor, const Config& config);
-  void GoOn(TrialNumber trial, Step from, const Config& config);
+  void Resume(TrialNumber trial, Step from, const Config& config);
   int Add(Link link);
 
   std::vector<Link> links_;
   std::map<TrialNumber, int> now_;
-  std::map<std::pair<TrialNumber, uint32_t>, int> at_attempt_;  // as each began
-  std::map<TrialNumber, Config> configs_;                       // of the next attempt
+  // the link at the start of each attempt
+  std::map<std::pair<TrialNumber, uint32_t>, int> at_attempt_;
+  std::map<TrialNumber, Config> configs_;  // configuration of the next attempt
 };
 
-// GET …/trials/{trial}/schedule: a trial's lineage, and the sweep file that trains it again. One at
-// a time, since each reads the sweep's events; others wait for their turn here, not for the
-// database.
+// GET …/trials/{trial}/schedule: a trial's lineage, and the sweep file that trains it again. One
+// request at a time reads the sweep's events; others wait here and do not block the database.
 class Schedules {
  public:
   // The reader outlives the object.

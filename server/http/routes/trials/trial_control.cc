@@ -26,8 +26,8 @@ Response Trials::Enqueue(const Request& request, const Target& target) {
   std::optional<TrialId> trial;
   if (events.ok() && !events->empty()) {
     trial = std::get<TrialCreated>(events->front().fact).trial;
-  } else if (!key->empty()) {  // an earlier request's, perhaps of a sweep that has ended since
-    const auto earlier = reader_.Requested(target.sweep(), *key);
+  } else if (!key->empty()) {  // the trial of an earlier request, whose sweep may have ended since
+    const auto earlier = reader_.FindRequest(target.sweep(), *key);
     if (!earlier.ok()) return Problem(earlier.error());
     if (*earlier) trial = TrialOf((*earlier)->fact);
   }
@@ -70,12 +70,12 @@ Response Trials::Reopen(const Request& request, const Target& target, Step until
       ReopenTrial{RecordOf(*detail, sweep->spec), until, from_start}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   Step source{0};
-  backend_.Look([&](const Brain& brain) {
+  backend_.QueryState([&](const Brain& brain) {
     const Trial* trial = brain.state().Find(target.trial);
     if (trial != nullptr && trial->ResumeCheckpoint() != nullptr)
       source = trial->ResumeCheckpoint()->ref.step;
   });
-  std::string effect = source.value > 0 ? "it will go on from step " + std::to_string(source.value)
+  std::string effect = source.value > 0 ? "it will resume from step " + std::to_string(source.value)
                                         : "it will start from the beginning";
   if (until.value > 0) effect += ", to step " + std::to_string(until.value);
   return answers_.Trial(target.trial, kAccepted, effect);

@@ -33,7 +33,7 @@ Response Trials::List(const Request& request, const Target& target) {
 Response Trials::Get(const Request&, const Target& target) { return answers_.Trial(target.trial); }
 
 Response Trials::Explain(const Request& request, const Target& target) {
-  // 0: the newest decision's.
+  // 0 means the newest decision.
   const auto step = IntegerQuery(request, "step", 0, 0, std::numeric_limits<int64_t>::max());
   if (!step.ok()) return Problem(step.error());
   const auto asked = *step > 0 ? std::optional(Step(*step)) : std::nullopt;
@@ -85,8 +85,8 @@ Response Trials::Logged(const Request& request, const Target& target) {
   const auto limit = IntegerQuery(request, "limit", kLoggedDefault, 1, kLoggedMax);
   if (!limit.ok()) return Problem(limit.error());
   if (const auto trial = reader_.Trial(target.trial); !trial.ok()) return Problem(trial.error());
-  const auto logged = reader_.LoggedBy(target.trial, EventSeq(static_cast<uint64_t>(*after)),
-                                       static_cast<int>(*limit));
+  const auto logged = reader_.Logged(target.trial, EventSeq(static_cast<uint64_t>(*after)),
+                                     static_cast<int>(*limit));
   if (!logged.ok()) return Problem(logged.error());
   rest::LoggedList list;
   for (const LoggedRow& row : *logged) list.logged.push_back(RenderLogged(row));

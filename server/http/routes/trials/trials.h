@@ -14,7 +14,7 @@ inline constexpr int kLoggedDefault = 1'000;
 inline constexpr int kLoggedMax = 10'000;
 inline constexpr int64_t kLogSliceMaxBytes = 1 << 20;
 
-// Trials: reading what is known of them, and steering them. Any thread.
+// Handles requests for trials: reads and control. Any thread.
 class Trials {
  public:
   // All outlive the object.
@@ -27,7 +27,7 @@ class Trials {
   Response Logs(const Request& request, const Target& target);
   Response Logged(const Request& request, const Target& target);
 
-  // In trial_control.cc. Each answer says what follows from the request.
+  // In trial_control.cc. Each answer describes the effect of the request.
   Response Enqueue(const Request& request, const Target& target);
   Response Kill(const Request& request, const Target& target);
   Response Retry(const Request& request, const Target& target);

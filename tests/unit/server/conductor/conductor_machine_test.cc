@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 
 const Error kFull{ErrorCode::kStorageFull, "the disk is full"};
 
-// A store that fails, or dies, where the test wants it to.
+// A store that fails or dies when the test wants it to.
 class FrailStore final : public EventStore {
  public:
   Status Append(std::span<const Event> batch) override {
@@ -93,9 +93,9 @@ class ConductorMachineTest : public ::testing::Test {
   Diary diary;
   bool may_place = true;
   const Algorithms algorithms = attune::testing::ToyAlgorithms();
-  ConductorMachine machine{{.make_mind =
+  ConductorMachine machine{{.make_decider =
                                 [this] {
-                                  return MakeBrainMind(
+                                  return MakeBrainDecider(
                                       algorithms, [this](const auto&) { return Reach(may_place); });
                                 },
                             .store = &store}};
@@ -110,7 +110,7 @@ TEST_F(ConductorMachineTest, AppendsThenAnswersThenPublishes) {
 TEST_F(ConductorMachineTest, ARefusedFactLeavesTheOthersOfItsSubmissionAlone) {
   bool stored = false;
   std::vector<Command> facts;
-  facts.push_back(StopSweep{SweepId{7}});  // there is none
+  facts.push_back(StopSweep{SweepId{7}});  // no such sweep
   facts.push_back(Join(1));
   ASSERT_TRUE(
       Step(1, {.commands = std::move(facts), .stored = [&](const Status& s) { stored = s.ok(); }})
@@ -131,11 +131,11 @@ TEST_F(ConductorMachineTest, ARefusedCommandIsAnsweredAloneOfItsBatch) {
   EXPECT_EQ(store.kept.commits, 1);
 }
 
-TEST_F(ConductorMachineTest, OfCommandsWithAnswersEachComesWhereTheOneBeforeLedToSomething) {
+TEST_F(ConductorMachineTest, ACommandNeedsAnEventOfTheOneBefore) {
   diary.lines.clear();
   Submission all = Asking(Create());
   all.commands.push_back(PauseSweep{SweepId(1)});
-  all.commands.push_back(PauseSweep{SweepId(1)});  // already
+  all.commands.push_back(PauseSweep{SweepId(1)});  // already paused
   all.commands.push_back(Join(1));
   ASSERT_TRUE(Step(1, std::move(all)).ok());
   Submission refused = Asking(StopSweep{SweepId{7}});
@@ -147,22 +147,22 @@ TEST_F(ConductorMachineTest, OfCommandsWithAnswersEachComesWhereTheOneBeforeLedT
   EXPECT_EQ(store.kept.commits, 1);
 }
 
-TEST_F(ConductorMachineTest, WhatFollowsFromACommandComesBeforeTheNextOneOfItsSubmission) {
+TEST_F(ConductorMachineTest, ConsequencesPrecedeTheNextCommand) {
   ASSERT_TRUE(Step(1, Asking(Create())).ok());
   diary.lines.clear();
-  Submission all = Asking(KillSweep{SweepId(1)});  // which then has ended
+  Submission all = Asking(KillSweep{SweepId(1)});  // which has ended by then
   all.commands.push_back(PauseSweep{SweepId(1)});
   ASSERT_TRUE(Step(2, std::move(all)).ok());
   EXPECT_THAT(diary.lines, ::testing::Contains("sweep s1 has already ended: it is killed"));
 }
 
-TEST_F(ConductorMachineTest, WhatWaitedWhenTheLastProcessEndedIsLookedAtAtOnce) {
+TEST_F(ConductorMachineTest, ContinuesWaitingWorkRightAfterAStart) {
   EXPECT_EQ(machine.NextStep(Time{5}), Time{5});
   ASSERT_TRUE(Step(5).ok());
   EXPECT_EQ(machine.NextStep(Time{5}), std::nullopt);
 }
 
-TEST_F(ConductorMachineTest, WhatBecomesDueBetweenAStepAndTheNextLookIsNotMissed) {
+TEST_F(ConductorMachineTest, NoticesWhatBecomesDueBetweenSteps) {
   ASSERT_TRUE(Step(1, Asking(Join(2))).ok());
   CreateSweep create = Create();
   create.spec->stop.max_trials = 1;
@@ -173,7 +173,7 @@ TEST_F(ConductorMachineTest, WhatBecomesDueBetweenAStepAndTheNextLookIsNotMissed
   std::vector<Command> facts;
   facts.push_back(RecordFact{.epoch = trial.live->epoch, .fact = failed, .executor = "box"});
   ASSERT_TRUE(Step(10, {.commands = std::move(facts)}).ok());
-  const Time due{10 + 1'000'000};  // after the pause of a first attempt
+  const Time due{10 + 1'000'000};  // after the backoff of a first attempt
   ASSERT_EQ(trial.not_before, due);
   EXPECT_EQ(machine.NextStep(Time{20}), due);
   EXPECT_EQ(machine.NextStep(Time{due.us + 5}), due);
@@ -181,7 +181,7 @@ TEST_F(ConductorMachineTest, WhatBecomesDueBetweenAStepAndTheNextLookIsNotMissed
   EXPECT_TRUE(trial.live);
 }
 
-TEST_F(ConductorMachineTest, AStoreThatRefusesIsAskedAgainAtItsTimeAndNotBefore) {
+TEST_F(ConductorMachineTest, ProbesAStalledStoreAtItsTimeAndNotBefore) {
   store.kept.full = kFull;
   ASSERT_TRUE(Step(0, Asking(Create())).ok());
   EXPECT_EQ(diary.lines.back(), "the disk is full");
@@ -214,7 +214,7 @@ class FullStore : public ConductorMachineTest {
   const Sweep& sweep() const { return *machine.brain().state().Find(SweepId(1)); }
   const Trial& trial(uint32_t number) const { return *sweep().Find(TrialNumber(number)); }
 
-  // What the box says of the attempt of a trial.
+  // A fact that the executor sends about a trial's attempt.
   RecordFact Of(uint32_t number, AttemptEnded ended) const {
     ended.attempt = trial(number).live->id;
     return {.epoch = trial(number).live->epoch, .fact = ended, .executor = "box"};
@@ -234,7 +234,7 @@ class FullStore : public ConductorMachineTest {
   }
 };
 
-TEST_F(FullStore, TakesAKillAndTheEndsOfItsGangsAndNothingElse) {
+TEST_F(FullStore, StoresOnlyAKillAndTheEndsOfItsGangs) {
   ASSERT_TRUE(Step(3, Asking(KillSweep{SweepId(1)})).ok());
   EXPECT_THAT(diary.lines, ::testing::Contains(::testing::StartsWith("answered")));
   EXPECT_TRUE(Record({Of(0, {.outcome = Outcome::kKilled})}));
@@ -247,7 +247,7 @@ TEST_F(FullStore, TakesAKillAndTheEndsOfItsGangsAndNothingElse) {
 
 TEST_F(FullStore, StartsNothingInPlaceOfWhatItKills) {
   ASSERT_TRUE(Step(3, Asking(KillTrial{{SweepId(1), TrialNumber(0)}})).ok());
-  may_place = false;  // as sessions have it while the store refuses
+  may_place = false;  // sessions report this while the store refuses
   EXPECT_TRUE(Record({Of(0, {.outcome = Outcome::kKilled})}));
   EXPECT_EQ(sweep().live.size(), 1u);
   store.kept.full.reset();
@@ -256,7 +256,7 @@ TEST_F(FullStore, StartsNothingInPlaceOfWhatItKills) {
   EXPECT_EQ(sweep().live.size(), 2u);
 }
 
-TEST_F(FullStore, AsksForFactsAgainThatItCannotTake) {
+TEST_F(FullStore, RequestsFactsAgainThatItCannotStore) {
   EXPECT_FALSE(Record({Report(0)}));
   EXPECT_FALSE(Record({Report(0), Of(0, {.outcome = Outcome::kFinished})}))
       << "an end must not overtake its report";
@@ -275,7 +275,7 @@ TEST_F(FullStore, TakesTheEndOfAKilledGangWhoseReportsWereDropped) {
   EXPECT_TRUE(sweep().live.contains(TrialNumber(1))) << "also when the store takes more again";
 }
 
-TEST_F(FullStore, TakesNothingOnceItsReserveIsUsedUp) {
+TEST_F(FullStore, StoresNothingOnceItsReserveIsUsedUp) {
   store.kept.reserve = 0;
   ASSERT_TRUE(Step(3, Asking(KillSweep{SweepId(1)})).ok());
   EXPECT_EQ(diary.lines.back(), "the disk is full");
@@ -295,7 +295,7 @@ TEST_F(ConductorMachineTest, ListenersLearnWhenTheStoreRefusesAndWhenItTakesAgai
                                                   "the disk is full", "durable 0"));
 }
 
-TEST_F(ConductorMachineTest, LooksSeeDurableStateOnlyWhileTheStoreRefuses) {
+TEST_F(ConductorMachineTest, ShowsOnlyDurableStateWhileTheStoreRefuses) {
   store.kept.full = kFull;
   Submission create = Asking(Create());
   size_t seen = 1;
@@ -315,23 +315,24 @@ TEST_F(ConductorMachineTest,
   EXPECT_TRUE(diary.lines.empty());
 }
 
-TEST_F(ConductorMachineTest, AStoreThatDoesNotKnowWhatIsOnItsDiskEndsTheProcess) {
+TEST_F(ConductorMachineTest, EndsTheProcessIfTheStateOfTheDiskIsUnknown) {
   store.kept.full = Error{ErrorCode::kUnsynced, "the disk did not say"};
   diary.lines.clear();
   EXPECT_FALSE(Step(0, Asking(Create())).ok());
   EXPECT_TRUE(diary.lines.empty());
 }
 
-TEST_F(ConductorMachineTest, AProcessThatDiesInItsAppendHasToldNobody) {
+TEST_F(ConductorMachineTest, AnswersNobodyIfTheProcessDiesInItsAppend) {
   store.dies = true;
   diary.lines.clear();
   EXPECT_THROW(static_cast<void>(Step(0, Asking(Create()))), std::runtime_error);
   EXPECT_TRUE(diary.lines.empty());
 }
 
-TEST_F(ConductorMachineTest, ASnapshotIsWrittenWhenEnoughHasHappened) {
+TEST_F(ConductorMachineTest, WritesASnapshotAfterEnoughEvents) {
   ConductorMachine small(
-      {.make_mind = [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
+      {.make_decider =
+           [this] { return MakeBrainDecider(algorithms, [](const auto&) { return true; }); },
        .store = &store,
        .snapshot_events = 2});
   ASSERT_TRUE(small.Start(Time{0}, {}).ok());
@@ -344,7 +345,7 @@ TEST_F(ConductorMachineTest, ASnapshotIsWrittenWhenEnoughHasHappened) {
   EXPECT_THAT(store.kept.snapshots, SizeIs(1));
 }
 
-TEST(Queue, ABatchTakesSubmissionsWholeUntilItHasEnough) {
+TEST(Queue, NeverSplitsASubmission) {
   Queue queue;
   const auto push = [&](size_t commands) {
     Submission submission;
@@ -359,7 +360,7 @@ TEST(Queue, ABatchTakesSubmissionsWholeUntilItHasEnough) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(Queue, ItIsFullWhenSoManyCommandsWait) {
+TEST(Queue, IsFullWhenTooManyCommandsWait) {
   Queue queue;
   for (size_t i = 0; i < kQueueCommands; ++i) {
     EXPECT_FALSE(queue.full());
@@ -372,16 +373,17 @@ TEST(Queue, ItIsFullWhenSoManyCommandsWait) {
   EXPECT_FALSE(queue.full());
 }
 
-// ---- the clock --------------------------------------------------------------------------------
+// ---- The clock -------------------------------------------------------------------------------
 
 constexpr int64_t kYearUs = int64_t{365} * 24 * 3600 * 1'000'000;
 
 class ClockTest : public ConductorMachineTest {
  protected:
-  // Another process, whose clock says so when it starts.
+  // Starts another process with this time of its clock.
   std::unique_ptr<ConductorMachine> Restart(int64_t clock_us) {
     auto next = std::make_unique<ConductorMachine>(ConductorMachine::Options{
-        .make_mind = [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
+        .make_decider =
+            [this] { return MakeBrainDecider(algorithms, [](const auto&) { return true; }); },
         .store = &store});
     EXPECT_TRUE(next->Start(Time{clock_us}, {}).ok());
     EXPECT_TRUE(next->Step({}, Time{clock_us}).ok());
@@ -393,7 +395,7 @@ class ClockTest : public ConductorMachineTest {
   }
 };
 
-TEST_F(ClockTest, AStartThirtyYearsAheadMovesNoTimeOfTheLog) {
+TEST_F(ClockTest, AStartThirtyYearsAheadDoesNotMoveTheLogsTime) {
   ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
   const Time before = last().time;
   const auto ahead = Restart(31 * kYearUs);
@@ -410,7 +412,7 @@ TEST_F(ClockTest, AStartThirtyYearsAheadMovesNoTimeOfTheLog) {
   EXPECT_EQ(last().seq, seq) << "the clock is what it was, and a second has passed";
 }
 
-TEST_F(ClockTest, WhatWaitsInTheLogWaitsAsLongAsBefore) {
+TEST_F(ClockTest, DelaysInTheLogKeepTheirLength) {
   SweepSpec spec = attune::testing::ToySpec();
   spec.stop.max_trials = 1;
   spec.failure.backoff = Seconds(100);
@@ -440,18 +442,18 @@ TEST_F(ClockTest, AnHourWithoutAServerIsAnHourOfTheLog) {
   EXPECT_EQ(last().time, Time{kYearUs + hour_us});
 }
 
-TEST_F(ClockTest, AClockThatIsSetWhileTheServerRunsIsFollowedByWhatIsShown) {
+TEST_F(ClockTest, DisplayedTimesFollowAClockThatIsSet) {
   ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
-  machine.OnWallClock(kClockToleranceUs / 2);
+  machine.SetWallClockOffset(kClockToleranceUs / 2);
   ASSERT_TRUE(Step(kYearUs + 1, Asking(Create())).ok());
   EXPECT_EQ(machine.brain().state().clock_offset_us, 0) << "clocks are never quite the same";
-  machine.OnWallClock(-10 * kYearUs);
+  machine.SetWallClockOffset(-10 * kYearUs);
   ASSERT_TRUE(Step(kYearUs + 2, Asking(Create())).ok());
   EXPECT_EQ(ShownNow(machine), Time{-9 * kYearUs + 2});
   EXPECT_EQ(last().time, Time{kYearUs + 2});
 }
 
-TEST_F(ClockTest, WhileTheDiskIsFullTheAdjustmentWaits) {
+TEST_F(ClockTest, AdjustmentWaitsWhileTheDiskIsFull) {
   ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
   store.kept.full = kFull;
   auto ahead = Restart(31 * kYearUs);

@@ -55,7 +55,7 @@ TEST_F(ConductorTest, AnswersAfterTheCommit) {
   EXPECT_GE(conductor.WaitForEvents(EventSeq{0}, kPatienceMs), EventSeq{1});
 }
 
-TEST_F(ConductorTest, WhatFollowsACommandIsWrittenInItsTransaction) {
+TEST_F(ConductorTest, ConsequencesAreInTheTransactionOfTheCommand) {
   ASSERT_TRUE(Join().ok());
   ASSERT_TRUE(Create().ok());
   conductor.Query([](const Brain&) {});
@@ -79,7 +79,7 @@ TEST_F(ConductorTest, ARefusedCommandLeavesNoTrace) {
   EXPECT_TRUE(store.events.empty());
 }
 
-TEST_F(ConductorTest, AFullDiskRefusesTheBatchAndItGoesOnWhenThereIsSpace) {
+TEST_F(ConductorTest, RefusesBatchesWhileTheDiskIsFull) {
   ASSERT_TRUE(Join().ok());
   conductor.Query([&](const Brain&) {
     store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
@@ -103,7 +103,7 @@ TEST_F(ConductorTest, AFullDiskRefusesTheBatchAndItGoesOnWhenThereIsSpace) {
   });
 }
 
-TEST_F(ConductorTest, ARestartGoesOnWithTheLog) {
+TEST_F(ConductorTest, ContinuesTheLogAfterARestart) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   Conductor next(algorithms, store, [this] { return Time{++now}; });
@@ -115,7 +115,7 @@ TEST_F(ConductorTest, ARestartGoesOnWithTheLog) {
   });
 }
 
-TEST_F(ConductorTest, ASnapshotIsWrittenAtTheEndAndTheNextStartReadsWhatCameAfter) {
+TEST_F(ConductorTest, StartsFromTheLastSnapshotAndTheLogAfterIt) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   ASSERT_EQ(store.snapshots.size(), 1u);
@@ -127,7 +127,7 @@ TEST_F(ConductorTest, ASnapshotIsWrittenAtTheEndAndTheNextStartReadsWhatCameAfte
   next.Query([](const Brain& brain) { EXPECT_NE(brain.state().Find(SweepId{1}), nullptr); });
 }
 
-TEST_F(ConductorTest, ASnapshotThatCannotBeLoadedIsSkippedForTheOneBeforeIt) {
+TEST_F(ConductorTest, FallsBackToTheSnapshotBeforeADamagedOne) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   {
@@ -144,7 +144,7 @@ TEST_F(ConductorTest, ASnapshotThatCannotBeLoadedIsSkippedForTheOneBeforeIt) {
   third.Query([](const Brain& brain) { EXPECT_EQ(brain.state().sweeps.size(), 2u); });
 }
 
-TEST_F(ConductorTest, WithoutASnapshotThatCanBeLoadedTheWholeLogIsRead) {
+TEST_F(ConductorTest, ReadsTheWholeLogWithoutAUsableSnapshot) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   store.snapshots[EventSeq{1}] = "damaged";
@@ -155,7 +155,7 @@ TEST_F(ConductorTest, WithoutASnapshotThatCanBeLoadedTheWholeLogIsRead) {
   next.Query([](const Brain& brain) { EXPECT_EQ(brain.state().sweeps.size(), 1u); });
 }
 
-// A sweep that has ended, and a conductor that has gone with a snapshot of it.
+// A sweep that has ended, and a stopped conductor with a snapshot of it.
 class EndedSweepTest : public ConductorTest {
  protected:
   EndedSweepTest() {
@@ -170,7 +170,7 @@ class EndedSweepTest : public ConductorTest {
   }
 };
 
-TEST_F(EndedSweepTest, IsOpenedAgainFromWhatLiesBesideTheSnapshot) {
+TEST_F(EndedSweepTest, IsReopenedFromItsStoredPart) {
   Conductor next(algorithms, store, [this] { return Time{++now}; });
   ASSERT_TRUE(next.Start().ok());
   EXPECT_THAT(store.read_after, ElementsAre(EventSeq(store.events.size())));
@@ -182,7 +182,7 @@ TEST_F(EndedSweepTest, IsOpenedAgainFromWhatLiesBesideTheSnapshot) {
   });
 }
 
-TEST_F(EndedSweepTest, IsLetGoOfOnceACheckpointOfItIsNoLongerPinned) {
+TEST_F(EndedSweepTest, LeavesMemoryAfterItsLastUnpin) {
   Conductor next(algorithms, store, [this] { return Time{++now}; });
   ASSERT_TRUE(next.Start().ok());
   const CheckpointId checkpoint{{SweepId(1), TrialNumber(0)}, 1, Step(1)};
@@ -192,7 +192,7 @@ TEST_F(EndedSweepTest, IsLetGoOfOnceACheckpointOfItIsNoLongerPinned) {
   EXPECT_TRUE(Reopen(next).ok());
 }
 
-TEST_F(EndedSweepTest, DamageIsToldToWhoeverWantsItOpened) {
+TEST_F(EndedSweepTest, DamageIsReportedToARequestToReopenIt) {
   store.ended.begin()->second.back() ^= 1;
   Conductor next(algorithms, store, [this] { return Time{++now}; });
   ASSERT_TRUE(next.Start().ok());
@@ -201,7 +201,7 @@ TEST_F(EndedSweepTest, DamageIsToldToWhoeverWantsItOpened) {
   EXPECT_EQ(refused.error().code, ErrorCode::kCorrupt);
 }
 
-TEST_F(EndedSweepTest, ASnapshotThatNamesWhatIsNotThereIsSkipped) {
+TEST_F(EndedSweepTest, SkipsASnapshotWithAMissingPart) {
   store.ended.clear();
   Conductor next(algorithms, store, [this] { return Time{++now}; });
   ASSERT_TRUE(next.Start().ok());
@@ -209,7 +209,7 @@ TEST_F(EndedSweepTest, ASnapshotThatNamesWhatIsNotThereIsSkipped) {
   EXPECT_TRUE(Reopen(next).ok());
 }
 
-TEST_F(EndedSweepTest, ALogThatOpensWhatIsDamagedIsReadFromItsBeginning) {
+TEST_F(EndedSweepTest, ReadsTheWholeLogIfItReopensADamagedPart) {
   const auto snapshot = *store.snapshots.begin();
   auto parts = store.ended;
   {
@@ -227,7 +227,7 @@ TEST_F(EndedSweepTest, ALogThatOpensWhatIsDamagedIsReadFromItsBeginning) {
   last.Query([](const Brain& brain) { EXPECT_NE(brain.state().Find(SweepId(1)), nullptr); });
 }
 
-TEST_F(ConductorTest, ASnapshotThatCannotBeWrittenIsNoErrorOfTheBatch) {
+TEST_F(ConductorTest, AFailedSnapshotDoesNotFailTheBatch) {
   ASSERT_TRUE(Create().ok());
   conductor.Query([&](const Brain&) {
     store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
@@ -239,7 +239,7 @@ TEST_F(ConductorTest, ASnapshotThatCannotBeWrittenIsNoErrorOfTheBatch) {
   EXPECT_TRUE(next.Start().ok());
 }
 
-TEST_F(ConductorTest, TimeGoesOnFromTheLogWhereTheClockIsBehindIt) {
+TEST_F(ConductorTest, TimeContinuesFromALogAheadOfTheClock) {
   now = 1'000'000'000;
   ASSERT_TRUE(Create().ok());
   const int64_t last_us = store.events.back().time.us;
@@ -253,7 +253,7 @@ TEST_F(ConductorTest, TimeGoesOnFromTheLogWhereTheClockIsBehindIt) {
   EXPECT_EQ(store.events.back().time.us, last_us + 70);
 }
 
-// A trial that failed waits for a backoff that nobody but the clock ends.
+// A failed trial waits for a backoff that only the clock ends.
 class Backoff : public ConductorTest {
  protected:
   void FailOnce(Conductor& which, Seconds backoff) {
@@ -288,12 +288,12 @@ TEST_F(Backoff, EndsByTheClockAlone) {
   EXPECT_TRUE(std::holds_alternative<AttemptAssigned>(fresh.events.back().fact));
 }
 
-TEST_F(Backoff, HoldsUntilTheClockSaysSo) {
+TEST_F(Backoff, HoldsUntilItsTime) {
   FailOnce(conductor, Seconds(10));
-  conductor.Nudge();
+  conductor.CheckForStarts();
   EXPECT_FALSE(Runs(conductor));
   now += 10'000'000;
-  conductor.Nudge();
+  conductor.CheckForStarts();
   EXPECT_TRUE(Runs(conductor));
 }
 
@@ -307,8 +307,8 @@ TEST_F(ConductorTest, AStoppedConductorRefusesAndEndsWaits) {
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
 }
 
-// An executor that reconnects then must not be told that nothing is to run.
-TEST_F(ConductorTest, AStoppedConductorShowsNoOtherStateThanItsLast) {
+// An executor that reconnects then must not be told that nothing should run.
+TEST_F(ConductorTest, ShowsItsLastStateOnceStopped) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
   bool shown = false;
@@ -321,23 +321,23 @@ TEST_F(ConductorTest, AStoppedConductorShowsNoOtherStateThanItsLast) {
 
 TEST_F(ConductorTest, ManyThreadsAreServedInBatches) {
   constexpr int kThreads = 8;
-  constexpr int kEach = 50;
+  constexpr int kSkip = 50;
   std::vector<std::thread> threads;
   std::atomic<int> created = 0;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
-      for (int k = 0; k < kEach; ++k) created += Create().ok() ? 1 : 0;
+      for (int k = 0; k < kSkip; ++k) created += Create().ok() ? 1 : 0;
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(created, kThreads * kEach);
+  EXPECT_EQ(created, kThreads * kSkip);
   conductor.Query([&](const Brain& brain) {
-    EXPECT_EQ(brain.state().sweeps.size(), static_cast<size_t>(kThreads * kEach));
+    EXPECT_EQ(brain.state().sweeps.size(), static_cast<size_t>(kThreads * kSkip));
     EXPECT_EQ(store.events.size(), recorder.seen.size());
   });
 }
 
-// Worth the most under ThreadSanitizer: every way in at once, until the conductor stops below them.
+// Most useful under ThreadSanitizer: uses all entry points at once until the conductor stops.
 TEST_F(ConductorTest, EveryKindOfCallerIsServedUntilItStops) {
   constexpr int kTrials = 400;
   ASSERT_TRUE(Join().ok());
@@ -353,7 +353,7 @@ TEST_F(ConductorTest, EveryKindOfCallerIsServedUntilItStops) {
   };
   until_over([&] { conductor.WaitForEvents(EventSeq(1'000'000), 1); });
   until_over([&] {
-    conductor.Nudge();
+    conductor.CheckForStarts();
     conductor.Query([](const Brain&) {});
   });
   until_over([&] {

@@ -24,10 +24,11 @@ class Process final : private Submissions {
  public:
   Process(const Algorithms& algorithms, EventStore& store, Marks& marks, uint64_t identity)
       : keeper_(*this, marks, [identity] { return LogIdentity(identity); }),
-        machine(
-            {.make_mind =
-                 [&] { return MakeBrainMind(algorithms, [](const auto&) { return Reach(true); }); },
-             .store = &store}) {
+        machine({.make_decider =
+                     [&] {
+                       return MakeBrainDecider(algorithms, [](const auto&) { return Reach(true); });
+                     },
+                 .store = &store}) {
     machine.Subscribe(&keeper_);
     EXPECT_TRUE(machine.Start(Time{1'000}, {}).ok());
     Step();
@@ -49,8 +50,8 @@ class Process final : private Submissions {
   }
   void Record(std::vector<Command>, Stored) override {}
   void RecordEnds(std::vector<Command>) override {}
-  void Post(Look) override {}
-  void Nudge() override {}
+  void Post(StateReader) override {}
+  void CheckForStarts() override {}
 
   Queue queue_;
   LogKeeper keeper_;
@@ -87,37 +88,37 @@ TEST_F(LogKeeperTest, ALogThatEndsBeforeItsMarkIsARestoredOne) {
   store.events.resize(backup.value);
   Process next(algorithms, store, marks, 8);
   EXPECT_EQ(IdentityOf(next.state()), LogIdentity(8));
-  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason, HasSubstr("held event"));
+  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason,
+              HasSubstr("contained event"));
   next.Create();
   EXPECT_EQ(IdentityOf(next.state(), SweepId(1)), LogIdentity(8));
   EXPECT_EQ(marks.mark->identity, LogIdentity(8));
 }
 
-TEST_F(LogKeeperTest, ALogWithoutAMarkOrWithThatOfAnotherIsARestoredOne) {
+TEST_F(LogKeeperTest, ALogWithAMissingOrForeignMarkIsARestoredOne) {
   Process(algorithms, store, marks, 7).Create();
   marks.mark.reset();
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 8).state()), LogIdentity(8));
   marks.mark->identity = LogIdentity(99);
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 9).state()), LogIdentity(9));
-  marks.mark = LogMark{LogIdentity(0), EventSeq(0)};  // by attune db restore
+  marks.mark = LogMark{LogIdentity(0), EventSeq(0)};  // written by attune db restore
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 10).state()), LogIdentity(10));
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 11).state()), LogIdentity(10));
 }
 
-// Its epochs must not be those of the lost part.
+// The epochs of the new part must differ from those of the lost part.
 TEST_F(LogKeeperTest, ALogRestoredToBeforeItsIdentityIsARestoredOne) {
   Process(algorithms, store, marks, 7).Create();
   store.events.clear();
   Process next(algorithms, store, marks, 8);
   next.Step();
   ASSERT_EQ(next.state().parts.size(), 2u);
-  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason,
-              HasSubstr("held another log"));
+  EXPECT_THAT(std::get<LogIdentified>(store.events.back().fact).reason, HasSubstr("another log"));
   EXPECT_GT(next.state().last_epoch.value, uint64_t{1} << 32);
   EXPECT_EQ(marks.mark->seq, store.LastSeq());
 }
 
-// Others may store something before it.
+// Other components may store something before it.
 TEST_F(LogKeeperTest, TheFirstIdentityIsAwaitedWhileTheDiskIsFull) {
   store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
   Process first(algorithms, store, marks, 7);
@@ -133,7 +134,7 @@ TEST_F(LogKeeperTest, TheFirstIdentityIsAwaitedWhileTheDiskIsFull) {
 }
 
 // A process that dies before the identity is stored leaves the mark as it was.
-TEST_F(LogKeeperTest, WhileTheDiskIsFullTheMarkStaysAndTheIdentityComesLater) {
+TEST_F(LogKeeperTest, KeepsTheOldMarkWhileTheDiskIsFull) {
   EventSeq backup;
   {
     Process first(algorithms, store, marks, 7);

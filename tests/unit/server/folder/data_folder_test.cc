@@ -32,7 +32,7 @@ TEST_F(DataFolderTest, ItsServerStaysTheSameWhenTheTokenChanges) {
   EXPECT_EQ(Id(), id);
 }
 
-TEST_F(DataFolderTest, ServersWithTheSameTokenAreNotTheSame) {
+TEST_F(DataFolderTest, ServersWithTheSameTokenHaveDifferentIds) {
   Write("token", "secret\n");
   const attune::testing::ScratchFolder other;
   std::ofstream(other / "token") << "secret\n";

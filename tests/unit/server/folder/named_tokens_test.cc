@@ -72,7 +72,7 @@ TEST_F(NamedTokensTest, NamesArePlainAndHaveOneTokenEach) {
   EXPECT_THAT(Names(), ElementsAre("ada.l-1_x"));
 }
 
-TEST_F(NamedTokensTest, WhatHoldsNoTokenIsPassedOver) {
+TEST_F(NamedTokensTest, SkipsFilesWithoutAToken) {
   EXPECT_THAT(Names(), IsEmpty());
   EXPECT_TRUE(tokens_.Create("ada", Role::kViewer).ok());
   for (const char* text : {"", "viewer", "viewer 12", "owner ", "viewer  "}) {

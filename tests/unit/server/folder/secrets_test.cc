@@ -28,7 +28,7 @@ class SecretsTest : public ::testing::Test {
   const Secrets secrets_{folder_.path()};
 };
 
-TEST_F(SecretsTest, AreKnownAtOnceInOtherProcesses) {
+TEST_F(SecretsTest, AreVisibleAtOnceInOtherProcesses) {
   EXPECT_THAT(secrets_.Names().value(), IsEmpty());
   const Secrets of_another_process(folder_.path());
   for (const char* value : {"one", "two", "six"}) {  // within one tick of the file system's clock
@@ -41,7 +41,7 @@ TEST_F(SecretsTest, AreKnownAtOnceInOtherProcesses) {
   EXPECT_EQ(of_another_process.Remove("KEY", false).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(SecretsTest, LieInAFileOfTheOwner) {
+TEST_F(SecretsTest, AreInAFileThatOnlyTheOwnerCanRead) {
   ASSERT_TRUE(secrets_.Set("KEY", kValue).ok());
   struct stat status {};
   ASSERT_EQ(stat((folder_ / "secrets.json").c_str(), &status), 0);
@@ -56,7 +56,7 @@ TEST_F(SecretsTest, CreateTheDataFolder) {
   EXPECT_EQ(status.st_mode & 07777, 0700u);
 }
 
-TEST_F(SecretsTest, RefuseWhatNoVariableCanHold) {
+TEST_F(SecretsTest, RefuseValuesThatNoVariableCanHold) {
   for (const std::string& value : {std::string(), std::string("a\0b", 3), std::string("\xff\xfe"),
                                    std::string(kSecretBytesMax + 1, 'a')})
     EXPECT_EQ(secrets_.Set("KEY", value).error().code, ErrorCode::kInvalid);
@@ -87,7 +87,7 @@ TEST_F(SecretsTest, ForgetTheOldestFormerValues) {
   EXPECT_EQ(Masked("a old-value-1 newer-value b"), "a *********** *********** b");
 }
 
-TEST_F(SecretsTest, OfADamagedFileThoseReadBeforeStayInUse) {
+TEST_F(SecretsTest, StayInUseWhenTheirFileIsDamaged) {
   ASSERT_TRUE(secrets_.Set("KEY", kValue).ok());
   EXPECT_EQ(secrets_.Find("KEY").value(), kValue);
   std::ofstream(folder_ / "secrets.json") << "{";

@@ -49,7 +49,7 @@ TEST_F(ServerSocketTest, ASocketOfAKilledServerDoesNotAnswer) {
   EXPECT_EQ(AskServer(folder_.path()).value(), kAddress);
 }
 
-TEST_F(ServerSocketTest, AnAnswerThatIsNoneCountsAsNoServer) {
+TEST_F(ServerSocketTest, AnInvalidAnswerCountsAsNoServer) {
   const auto listener = ListenAtPath(folder_ / "server.sock");
   for (const std::string text : {"", "{", "[1]", "{\"http\": 7}"}) {
     std::thread other([&] {

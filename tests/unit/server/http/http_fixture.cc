@@ -18,7 +18,7 @@ class NoSearcher final : public Searcher {
   void Load(ArchiveReader&) override {}
 };
 
-class Thinker final : public Searcher {
+class ProposalRunner final : public Searcher {
  public:
   Suggestion Suggest(ProposalNumber) const override {
     return Proposed{{{"lr", 0.05}}, {.rule = "toy", .text = "always the same"}};
@@ -58,7 +58,7 @@ Algorithms FakeAlgorithms() {
                       }});
   algorithms.Add(
       Entry<Searcher>{"thinker", "", {}, [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
-                        return std::unique_ptr<Searcher>(std::make_unique<Thinker>());
+                        return std::unique_ptr<Searcher>(std::make_unique<ProposalRunner>());
                       }});
   algorithms.Add(Entry<Scheduler>{"asha",
                                   "",
@@ -70,7 +70,7 @@ Algorithms FakeAlgorithms() {
   return algorithms;
 }
 
-// ---- the backend ---------------------------------------------------------------------------
+// ---- The backend ---------------------------------------------------------------------------
 
 FakeBackend::FakeBackend(const std::string& path, const Algorithms& algorithms)
     : store_(SqliteStore::Open(path).value()),
@@ -130,7 +130,7 @@ std::vector<Backend::Answer> FakeBackend::Execute(std::vector<Command> commands,
   return answers;
 }
 
-void FakeBackend::Look(const std::function<void(const Brain&)>& look) {
+void FakeBackend::QueryState(const std::function<void(const Brain&)>& look) {
   const std::lock_guard lock(mutex_);
   ++looks;
   look(brain_);
@@ -197,7 +197,7 @@ void FakeBackend::Append(const std::vector<Event>& events) {
   changed_.notify_all();
 }
 
-// ---- the fixture ---------------------------------------------------------------------------
+// ---- The fixture ---------------------------------------------------------------------------
 
 HttpFixture::HttpFixture(HttpLimits limits)
     : limits_(limits),

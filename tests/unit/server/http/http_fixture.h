@@ -20,17 +20,17 @@
 
 namespace attune::server {
 
-// Searchers `random`, which has nothing to propose, and `thinker`; scheduler `asha`, with rungs.
+// The searchers `random`, which proposes nothing, and `thinker`; the scheduler `asha`, with rungs.
 Algorithms FakeAlgorithms();
 
-// A backend with a real brain and a real store, whose executors and disk are as a test says.
+// A backend with a real brain and a real store. The test defines its executors and its disk.
 class FakeBackend final : public Backend {
  public:
   FakeBackend(const std::string& path, const Algorithms& algorithms);
   ~FakeBackend() override;
 
   void Add(Fact fact);
-  // Until somebody has asked for what has to be thought about; then it is.
+  // Waits until a client has asked for a slow proposal, then computes it.
   void Think();
   void Wait(int64_t us);
   void Stop();
@@ -38,7 +38,7 @@ class FakeBackend final : public Backend {
   using Backend::Execute;
   std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
                               const After& after) override;
-  void Look(const std::function<void(const Brain&)>& look) override;
+  void QueryState(const std::function<void(const Brain&)>& look) override;
   std::vector<ExecutorStatus> Executors() override;
   Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                            uint32_t limit_bytes) override;
@@ -47,13 +47,13 @@ class FakeBackend final : public Backend {
   Status Started() override { return starting; }
   Status Ready() override { return refusal; }
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override;
-  // Until a stream has nothing more to send.
+  // Waits until a stream has nothing more to send.
   void AwaitWaiter();
 
-  std::function<void()> before_executors;  // may hold a worker up
-  std::optional<Command> another;          // of somebody else's, behind what comes next
-  Status refusal;                          // the answer to everything that can be refused
-  Status starting;                         // why there is nothing to show yet
+  std::function<void()> before_executors;  // may block a worker
+  std::optional<Command> another;          // another client's command, executed after the next one
+  Status refusal;                          // the answer to every request that can be refused
+  Status starting;                         // why there is no state yet
   std::atomic<int> looks = 0;
 
  private:
@@ -70,7 +70,7 @@ class FakeBackend final : public Backend {
 
 inline constexpr std::string_view kToken = "0123456789abcdef";
 
-// A server on a free port over the sample log, and a client that shows the token.
+// A server with the sample log on a free port, and a client that shows the token.
 class HttpFixture : public ::testing::Test {
  protected:
   explicit HttpFixture(HttpLimits limits = {});
@@ -83,7 +83,7 @@ class HttpFixture : public ::testing::Test {
   Json GetJson(const std::string& path, int status = 200);
   Json PostJson(const std::string& path, const std::string& body = "", int status = 200,
                 const std::string& key = "");
-  // Also checks that a problem is one of the contract's.
+  // Also checks that a problem has a type of the contract.
   static Json Parsed(const httplib::Result& answer, int status);
 
   static constexpr std::string_view kPacked{

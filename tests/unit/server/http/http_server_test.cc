@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 class HttpServerTest : public HttpFixture {
  protected:
-  // Sends bytes as they are and reads to the end of the connection.
+  // Sends bytes unchanged and reads until the connection ends.
   std::string Exchange(const std::string& bytes) const {
     RawClient client(server_->port());
     client.Send(bytes);
@@ -46,7 +46,7 @@ class HttpServerTest : public HttpFixture {
   }
 };
 
-TEST_F(HttpServerTest, TheApiWantsTheToken) {
+TEST_F(HttpServerTest, TheApiNeedsTheToken) {
   const std::string token(kToken);
   EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + token}}), 200);
   EXPECT_EQ(StatusWith({{"Authorization", "bearer " + token}}), 200);
@@ -60,7 +60,7 @@ TEST_F(HttpServerTest, TheApiWantsTheToken) {
   EXPECT_EQ(StatusWith({}, "/api/v1/nothing"), 401);
 }
 
-TEST_F(HttpServerTest, PeopleActInTheirNamesAndViewersOnlyLook) {
+TEST_F(HttpServerTest, TokensNameActorsAndViewersOnlyRead) {
   const NamedTokens tokens(folder_.path());
   HttpServer::Options options = ServerOptions();
   options.named_tokens = &tokens;
@@ -99,7 +99,7 @@ TEST_F(HttpServerTest, AFailedReadOfTheTokensIsNotRemembered) {
   ada->set_default_headers({{"Authorization", "Bearer " + secret}});
   std::filesystem::rename(folder_ / "tokens", folder_ / "away");
   std::ofstream(folder_ / "tokens") << "no folder";
-  // A time that lies back, so that a good answer would be remembered.
+  // An old timestamp, so that a successful read would be cached.
   std::filesystem::last_write_time(
       folder_ / "tokens", std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   const auto refused = ada->Get("/api/v1/sweeps/s1");
@@ -201,7 +201,7 @@ TEST_F(HttpServerTest, ARevokedTokenEndsItsSessionsAndStreams) {
   EXPECT_EQ(StatusWith({{"Cookie", cookie}}), 401);
 }
 
-TEST_F(HttpServerTest, ATokenOfAnExecutorOpensNothingHere) {
+TEST_F(HttpServerTest, AnExecutorsTokenHasNoAccess) {
   const NamedTokens tokens(folder_.path());
   HttpServer::Options options = ServerOptions();
   options.named_tokens = &tokens;
@@ -248,12 +248,12 @@ TEST_F(HttpServerTest, ThePageAndItsFilesNeedNoToken) {
   EXPECT_THAT(policy, HasSubstr("img-src 'self' data:"));
 }
 
-TEST_F(HttpServerTest, APathOfThePageIsThePage) {
+TEST_F(HttpServerTest, PathsWithoutAFileGetTheMainPage) {
   EXPECT_EQ(client_->Get("/sweeps/s1/trials/17")->body, "<!doctype html>the page");
   GetJson("/assets/missing.js", 404);
 }
 
-TEST_F(HttpServerTest, AFileThatIsKnownIsNotSentAgain) {
+TEST_F(HttpServerTest, AnUnchangedFileIsNotSentAgain) {
   const std::string etag = client_->Get("/")->get_header_value("ETag");
   EXPECT_EQ(etag, "\"e1\"");
   const auto again = client_->Get("/", {{"If-None-Match", etag}});
@@ -261,7 +261,7 @@ TEST_F(HttpServerTest, AFileThatIsKnownIsNotSentAgain) {
   EXPECT_EQ(again->body, "");
 }
 
-TEST_F(HttpServerTest, PackedFilesAreSentAsTheClientCanReadThem) {
+TEST_F(HttpServerTest, CompressedFilesSuitTheClient) {
   client_->set_decompress(false);
   const auto packed =
       client_->Get("/assets/app-3f2a.js", {{"Accept-Encoding", "gzip, deflate, br"}});
@@ -273,7 +273,7 @@ TEST_F(HttpServerTest, PackedFilesAreSentAsTheClientCanReadThem) {
   EXPECT_EQ(plain->body, "hello");
 }
 
-TEST_F(HttpServerTest, LongAnswersArePacked) {
+TEST_F(HttpServerTest, LongAnswersAreCompressed) {
   client_->set_decompress(false);
   const auto packed = client_->Get("/api/v1/sweeps/s1/trials/0", {{"Accept-Encoding", "gzip"}});
   const auto plain = client_->Get("/api/v1/sweeps/s1/trials/0", {{"Accept-Encoding", "identity"}});
@@ -312,7 +312,7 @@ TEST_F(HttpServerTest, AChunkedBodyHasTheSameBound) {
   Parsed(answer, 413);
 }
 
-TEST_F(HttpServerTest, WhatIsNotHttpIsABadRequest) {
+TEST_F(HttpServerTest, InvalidHttpIsABadRequest) {
   const std::string answer = Exchange("HELLO\r\n\r\n");
   EXPECT_THAT(answer, HasSubstr("HTTP/1.1 400"));
   EXPECT_THAT(answer, HasSubstr("application/problem+json"));
@@ -351,7 +351,7 @@ TEST_F(HttpServerTest, ATakenPortIsNamedWithTheRemedy) {
 }
 
 TEST_F(HttpServerTest, AStopDoesNotWaitForIdleConnections) {
-  EXPECT_EQ(client_->Get("/livez")->status, 200);  // and the connection stays
+  EXPECT_EQ(client_->Get("/livez")->status, 200);  // and keeps the connection open
   const auto begun = std::chrono::steady_clock::now();
   server_->Stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));

@@ -13,10 +13,10 @@
 
 namespace attune::server {
 
-// A client that sends what bytes it likes, and waits for nothing unless it is told to.
+// A client that sends any bytes and waits only when told to.
 class RawClient {
  public:
-  // receive_bytes: of the socket's buffer; 0: the system's choice.
+  // receive_bytes: the size of the socket's buffer; 0: the system's choice.
   explicit RawClient(int port, int receive_bytes = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
     if (receive_bytes > 0)
       ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
@@ -37,7 +37,7 @@ class RawClient {
               static_cast<ssize_t>(bytes.size()));
   }
 
-  // As much as the system takes at once; -1 when the connection is gone.
+  // Sends as much as the system takes at once; -1 if the connection is closed.
   ssize_t Push(std::string_view bytes) {
     return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
@@ -46,7 +46,7 @@ class RawClient {
 
   void HalfClose() { ::shutdown(socket_, SHUT_WR); }
 
-  // Until it has come, or the connection has ended.
+  // Reads until the text has arrived or the connection has ended.
   std::string ReadUntil(std::string_view end) {
     std::string answer;
     while (answer.find(end) == std::string::npos && ReadSome(answer)) {

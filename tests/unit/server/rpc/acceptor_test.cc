@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kExecutors = 2;
 constexpr size_t kUnauthenticated = 4;
 
-// A server that listens for executors, with room for few.
+// A server for few executors.
 class AcceptorTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -85,7 +85,7 @@ TEST_F(AcceptorTest, StrangersCloseEachOtherAndNoExecutor) {
   executor.Await(v1::ToExecutor::kWelcome);
   std::vector<UniqueFd> strangers;
   for (size_t i = 0; i < 2 * kUnauthenticated; ++i) strangers.push_back(Connect());
-  // A stranger who comes later than all of these waits for its own end.
+  // A stranger who connects after all of these and waits until it is disconnected.
   UniqueFd victim = Connect();
   for (size_t i = 0; i < 100; ++i) strangers.push_back(Connect());
   AwaitEnd(victim);
@@ -115,9 +115,9 @@ TEST_F(AcceptorTest, AHelloOfSixtyKibibytesIsRead) {
   executor.Await(v1::ToExecutor::kWelcome);
 }
 
-// The acceptor looks when bytes have arrived. On a busy host gRPC may have read the message by
-// then, and the stranger is refused instead; how much memory strangers can take is tested end to
-// end.
+// The acceptor counts bytes when they arrive. On a busy host gRPC may have read the message
+// earlier, and the stranger is refused instead. End-to-end tests measure how much memory strangers
+// can use.
 TEST_F(AcceptorTest, AStrangerWhoSendsMuchIsCutOffOrRefused) {
   v1::Hello hello = FakeExecutor::Hello("box", "a", "wrong");
   hello.set_folder(std::string(1 << 20, 'x'));
@@ -149,7 +149,7 @@ TEST_F(AcceptorTest, AnExecutorThatHasJoinedMaySendMuch) {
 TEST_F(AcceptorTest, AConnectionThatHasEndedMakesRoom) {
   for (int i = 0; i < 10; ++i) {
     FakeExecutor executor(NewChannel(), "box", "a");
-    // The server hears of the end of the connection before some later attempt.
+    // The server notices the end of the connection before one of the later attempts.
     for (;;) {
       FakeExecutor next(NewChannel(), "box", std::to_string(i));
       if (next.Next().has_welcome()) break;

@@ -11,7 +11,7 @@
 #include "base/message_limits.h"
 #include "core/log/sweep_keys.h"
 
-// What executors say, beyond the limits that they keep themselves.
+// Tests of messages beyond the limits that correct executors keep.
 namespace attune::server {
 namespace {
 
@@ -86,7 +86,7 @@ TEST(Facts, WithinTheLimitsAreTaken) {
 
 TEST(Facts, AReportOfTooManyMetricsEndsItsAttempt) {
   EXPECT_EQ(Problem(MakeReport(kMetricsMax + 1)),
-            "its executor sent a report that has 1001 metrics, where at most 1000 are allowed");
+            "its executor sent a report that has 1001 metrics; at most 1000 are allowed");
   v1::Fact log = MakeLog();
   for (int i = 0; i < kMetricsMax; ++i)
     log.mutable_logged()->add_metrics()->set_name("m" + std::to_string(i));
@@ -105,7 +105,7 @@ TEST(Facts, MetricsHaveNames) {
   }
 }
 
-TEST(Facts, StepsAndTimesAreThoseThatAWorkerMaySay) {
+TEST(Facts, StepsAndTimesHaveBounds) {
   for (const int64_t step : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min(),
                              kIntegerMax + 1, std::numeric_limits<int64_t>::max()}) {
     EXPECT_THAT(
@@ -118,13 +118,13 @@ TEST(Facts, StepsAndTimesAreThoseThatAWorkerMaySay) {
   for (const double value : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     EXPECT_THAT(
         ProblemAfter(MakeReport(), [&](v1::Fact& f) { f.mutable_report()->set_seconds(value); }),
-        HasSubstr("the time"));
+        HasSubstr("invalid time"));
     EXPECT_THAT(ProblemAfter(MakeLog(), [&](v1::Fact& f) { f.mutable_logged()->set_step(value); }),
-                HasSubstr("the step"));
+                HasSubstr("invalid step"));
   }
 }
 
-TEST(Facts, ACheckpointLiesInItsFolderAndHasADigest) {
+TEST(Facts, ACheckpointNeedsItsFolderAndADigest) {
   for (const std::string& path :
        {std::string("../../etc/passwd"), std::string("/data/.."), std::string("/data/step-3"),
         std::string("/data/step-4-attempt-2"), std::string("/da\nta/step-3-attempt-2"),
@@ -143,7 +143,7 @@ TEST(Facts, ACheckpointLiesInItsFolderAndHasADigest) {
       HasSubstr("bytes"));
 }
 
-TEST(Facts, ARendezvousIsAPlace) {
+TEST(Facts, ARendezvousNeedsAnAddress) {
   const auto problem = [](auto change) {
     return ProblemAfter(MakeRendezvous(), [&](v1::Fact& f) { change(*f.mutable_rendezvous()); });
   };

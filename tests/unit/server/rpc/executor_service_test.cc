@@ -52,7 +52,7 @@ class ExecutorServiceTest : public ::testing::Test {
   }
 
   template <class F>
-  F Look(F (*look)(const Brain&)) {
+  F ReadState(F (*look)(const Brain&)) {
     F result{};
     conductor->Query([&](const Brain& brain) { result = look(brain); });
     return result;
@@ -115,7 +115,7 @@ TEST_F(ExecutorServiceTest, FactsAreAcknowledgedWhenTheyAreDurable) {
   executor.Report(desired.assignments(0).attempt(), 1, 0.7);
   while (executor.Await(v1::ToExecutor::kAck).ack().seq() < 1) {
   }
-  EXPECT_EQ(Look<Step>([](const Brain& brain) {
+  EXPECT_EQ(ReadState<Step>([](const Brain& brain) {
               return brain.state().Find(TrialId(SweepId{1}, TrialNumber{0}))->last_step;
             }),
             Step(1));
@@ -158,7 +158,7 @@ TEST_F(ExecutorServiceTest, GangsOfAPausedSweepAreAskedToYieldAndToldToPause) {
   executor.AwaitDesired([](const auto& d) { return !d.assignments(1).yield(); });
 }
 
-TEST_F(ExecutorServiceTest, ADroppedCheckpointIsToBeRemovedUntilItIs) {
+TEST_F(ExecutorServiceTest, ADroppedCheckpointStaysInDesiredUntilRemoved) {
   FakeExecutor executor(rpc->LocalChannel());
   CreateSweep();
   const auto attempt =
@@ -180,7 +180,7 @@ TEST_F(ExecutorServiceTest, ADroppedCheckpointIsToBeRemovedUntilItIs) {
   executor.AwaitDesired([](const auto& d) { return d.removals_size() == 0; });
 }
 
-TEST_F(ExecutorServiceTest, ADeletedSweepIsToBeRemovedUntilItIs) {
+TEST_F(ExecutorServiceTest, ADeletedSweepStaysInDesiredUntilRemoved) {
   FakeExecutor executor(rpc->LocalChannel());
   const SweepId sweep = CreateSweep();
   const auto desired =
@@ -228,10 +228,11 @@ TEST_F(ExecutorServiceTest, AnExecutorThatStaysAwayLosesItsGangsToOthers) {
     executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
   }
   EventSeq seen{0};
-  while (Look<bool>([](const Brain& brain) { return !brain.state().executors.at("box").lost; })) {
+  while (
+      ReadState<bool>([](const Brain& brain) { return !brain.state().executors.at("box").lost; })) {
     seen = conductor->WaitForEvents(seen, 10);
   }
-  EXPECT_EQ(Look<int>([](const Brain& brain) {
+  EXPECT_EQ(ReadState<int>([](const Brain& brain) {
               return brain.state().Find(SweepId{1})->Count(TrialState::kPending);
             }),
             2);
@@ -247,7 +248,7 @@ TEST_F(ExecutorServiceTest, NothingIsPlacedOnAnExecutorThatSaidGoodbye) {
                [](v1::Fact& fact) { fact.mutable_ended()->set_outcome(v1::Ended::CANCELLED); });
   while (executor.Await(v1::ToExecutor::kAck).ack().seq() < 1) {
   }
-  EXPECT_EQ(Look<int>([](const Brain& brain) {
+  EXPECT_EQ(ReadState<int>([](const Brain& brain) {
               return brain.state().Find(SweepId{1})->Count(TrialState::kPending);
             }),
             1);
@@ -268,7 +269,7 @@ TEST_F(ExecutorServiceTest, AnExecutorThatReadsLateGetsTheNewestAnswersOnly) {
   constexpr int kHeartbeats = 100;
   for (int i = 1; i <= kHeartbeats; ++i) executor.SayHeartbeat(i);
   executor.SayGoodbye();
-  while (service->ReachOf("box").takes) std::this_thread::yield();  // all of it has been read
+  while (service->ReachOf("box").takes) std::this_thread::yield();  // all messages have been read
   int answers = 0;
   int64_t newest = 0;
   while (newest < kHeartbeats) {
@@ -296,7 +297,7 @@ TEST_F(ExecutorServiceTest, AFullDiskKeepsTheExecutorAndAsksForItsFactsOnceThere
   EXPECT_EQ(ack.seq(), 0u);
   conductor->Query([&](const Brain&) { store.full.reset(); });
   now += kProbeIntervalUs;
-  conductor->Nudge();
+  conductor->CheckForStarts();
   EXPECT_EQ(executor.Await(v1::ToExecutor::kRefusal).refusal().code(), v1::Refusal::BUSY);
 }
 
@@ -313,7 +314,7 @@ TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
     chunk.set_data("not asked for");
     stranger.Answer(chunk);
     stranger.SayHeartbeat(1);
-    stranger.Await(v1::ToExecutor::kAck);  // what it said before has been read
+    stranger.Await(v1::ToExecutor::kAck);  // its earlier messages have been read
     chunk.set_data("hello");
     chunk.set_file_bytes(5);
     executor.Answer(chunk);
@@ -330,7 +331,7 @@ TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
   EXPECT_THAT(absent.error().message, HasSubstr("other"));
 }
 
-TEST_F(ExecutorServiceTest, WhoReadsALogIsToldAtOnceThatItsExecutorIsGone) {
+TEST_F(ExecutorServiceTest, ReadLogFailsAtOnceWhenItsExecutorDisconnects) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
   while (!service->ReachOf("box").takes) std::this_thread::yield();
@@ -339,18 +340,18 @@ TEST_F(ExecutorServiceTest, WhoReadsALogIsToldAtOnceThatItsExecutorIsGone) {
   executor.Leave();
   const auto read = reading.get();
   ASSERT_FALSE(read.ok());
-  EXPECT_EQ(read.error().message, "executor box has gone before it answered");
+  EXPECT_EQ(read.error().message, "executor box disconnected before it answered: try again");
 }
 
 TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
   while (!service->ReachOf("box").takes) std::this_thread::yield();
-  const ExecutorService::PieceOf wanted{.trial = TrialId(SweepId{1}, TrialNumber{3}),
-                                        .folder = "step-3-attempt-1",
-                                        .file = "model.bin",
-                                        .offset = 5,
-                                        .limit_bytes = 4 << 20};
+  const ExecutorService::PieceRequest wanted{.trial = TrialId(SweepId{1}, TrialNumber{3}),
+                                             .folder = "step-3-attempt-1",
+                                             .file = "model.bin",
+                                             .offset = 5,
+                                             .limit_bytes = 4 << 20};
   auto reading = std::async([&] { return service->ReadCheckpoint("box", wanted); });
   const auto request = executor.Await(v1::ToExecutor::kCheckpointRequest).checkpoint_request();
   EXPECT_EQ(request.trial(), 3u);
@@ -358,7 +359,7 @@ TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
   EXPECT_EQ(request.offset(), 5u);
   v1::CheckpointPiece piece;
   piece.set_request(request.request());
-  piece.set_data(std::string(4 << 20, 'x'));  // as large as they are
+  piece.set_data(std::string(4 << 20, 'x'));  // as large as real pieces
   EXPECT_EQ(executor.Deliver(piece).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   piece.set_token("secret");
   EXPECT_TRUE(executor.Deliver(piece).ok());
@@ -379,27 +380,27 @@ TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
   EXPECT_THAT(unread.error().message, HasSubstr("cannot read model.bin"));
 }
 
-TEST_F(ExecutorServiceTest, WhoReadsACheckpointIsToldAtOnceThatItsExecutorIsGone) {
+TEST_F(ExecutorServiceTest, ReadCheckpointFailsAtOnceWhenItsExecutorDisconnects) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
   while (!service->ReachOf("box").takes) std::this_thread::yield();
   auto reading = std::async([&] { return service->ReadCheckpoint("box", {.file = "model.bin"}); });
   executor.Await(v1::ToExecutor::kCheckpointRequest);
   executor.Leave();
-  ASSERT_EQ(reading.wait_for(kPiecePatience.longest / 2), std::future_status::ready);
+  ASSERT_EQ(reading.wait_for(kPieceWaitLimits.longest / 2), std::future_status::ready);
   const auto read = reading.get();
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code, ErrorCode::kUnavailable);
-  EXPECT_EQ(read.error().message, "executor box has gone before it answered");
+  EXPECT_EQ(read.error().message, "executor box disconnected before it answered: try again");
   EXPECT_FALSE(service->ReadCheckpoint("box", {}).ok());
 }
 
-TEST_F(ExecutorServiceTest, OnlySoManyReadCheckpointsAtOnce) {
+TEST_F(ExecutorServiceTest, ConcurrentReadsOfCheckpointsAreLimited) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
   while (!service->ReachOf("box").takes) std::this_thread::yield();
   std::vector<std::future<Result<v1::CheckpointPiece>>> readers;
-  for (size_t i = 0; i < kPiecePatience.requests_max; ++i) {
+  for (size_t i = 0; i < kPieceWaitLimits.requests_max; ++i) {
     readers.push_back(std::async([&] { return service->ReadCheckpoint("box", {.file = "a"}); }));
     executor.Await(v1::ToExecutor::kCheckpointRequest);
   }
@@ -410,7 +411,7 @@ TEST_F(ExecutorServiceTest, OnlySoManyReadCheckpointsAtOnce) {
   executor.Leave();
 }
 
-TEST_F(ExecutorServiceTest, WhoFetchesACheckpointIsToldWhoCanBeAskedDirectly) {
+TEST_F(ExecutorServiceTest, AFetchNamesExecutorsForDirectReads) {
   v1::Hello hello = FakeExecutor::Hello("own", "a");
   hello.set_folder("of own");
   hello.set_address("10.0.0.1");
@@ -418,7 +419,7 @@ TEST_F(ExecutorServiceTest, WhoFetchesACheckpointIsToldWhoCanBeAskedDirectly) {
   hello.set_pieces_key("a key");
   FakeExecutor own(rpc->LocalChannel(), hello);
   SweepSpec spec = attune::testing::ToySpec();
-  spec.stop.max_trials = 1;  // others would take the room
+  spec.stop.max_trials = 1;  // other trials would take the slots
   ASSERT_TRUE(conductor->Execute(attune::CreateSweep{spec, "text", ""}).ok());
   const v1::AttemptRef attempt =
       own.AwaitDesired([](const auto& d) { return d.assignments_size() > 0; })

@@ -13,7 +13,7 @@
 
 namespace attune::server {
 
-// An executor that says what the test tells it to, over a real stream.
+// An executor that sends what the test tells it to, over a real stream.
 class FakeExecutor {
  public:
   FakeExecutor(std::shared_ptr<grpc::Channel> channel, std::string name = "box",
@@ -53,7 +53,7 @@ class FakeExecutor {
     return message;
   }
 
-  // The next message of the kind; others are passed over.
+  // The next message of this kind; skips others.
   v1::ToExecutor Await(v1::ToExecutor::MessageCase kind) {
     v1::ToExecutor message;
     while (stream_->Read(&message)) {
@@ -63,7 +63,7 @@ class FakeExecutor {
     return {};
   }
 
-  // Desired state that satisfies the condition.
+  // The next desired state that satisfies the condition.
   v1::Desired AwaitDesired(const std::function<bool(const v1::Desired&)>& condition) {
     for (;;) {
       const v1::ToExecutor message = Await(v1::ToExecutor::kDesired);

@@ -3,7 +3,7 @@
 #include "server/rpc/requests.h"
 #include "tests/unit/server/rpc/sessions_fixture.h"
 
-// What executors say outside of facts.
+// Tests of messages other than facts.
 namespace attune::server {
 namespace {
 
@@ -21,7 +21,7 @@ TEST_F(SessionsTest, ALongProblemOfAHostIsCut) {
 }
 
 TEST(Requests, ALongErrorOfAnExecutorIsCut) {
-  Requests<v1::LogChunk> requests(kLogPatience);
+  Requests<v1::LogChunk> requests(kLogWaitLimits);
   const auto answer = requests.Await("box", [&](uint64_t request) {
     v1::LogChunk chunk;
     chunk.set_request(request);

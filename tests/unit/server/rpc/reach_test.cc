@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::SizeIs;
 
-// ---- what is reachable -----------------------------------------------------------------------
+// ---- Reachable executors ---------------------------------------------------------------------
 
 TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllThatAreNotLostAreBack) {
   server->Join("first");
@@ -24,7 +24,7 @@ TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllThatAreNotLostAreBack)
   EXPECT_EQ(first->desired().assignments_size() + second->desired().assignments_size(), 4);
 }
 
-// The first gang of a sweep marks the folder of the sweep with the identity. A gang with another
+// The first gang of a sweep marks the sweep's folder with the identity. A gang with another
 // identity would set the folder aside.
 TEST_F(SessionsTest, NothingIsReachableBeforeTheLogHasItsFirstIdentity) {
   Restart();
@@ -85,7 +85,7 @@ TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeSendsAndTakesNothingMore) {
   EXPECT_TRUE(server->sessions.ReachOf("box").sends);
 }
 
-TEST_F(SessionsTest, WhoStaysIsReleasedOnceNobodyNeedsItsCheckpoints) {
+TEST_F(SessionsTest, AStayingExecutorIsReleasedWhenNotNeeded) {
   v1::Hello own = MakeHello("own", "a");
   own.set_folder("of own");
   const auto link = server->Connect(own);
@@ -119,7 +119,7 @@ TEST_F(SessionsTest, WhoStaysIsReleasedOnceNobodyNeedsItsCheckpoints) {
   EXPECT_TRUE(link->released());
 }
 
-TEST_F(SessionsTest, WhoStaysInVainIsReleasedAtOnce) {
+TEST_F(SessionsTest, AnUnneededStayingExecutorIsReleasedAtOnce) {
   const auto link = server->Join("box");
   v1::Goodbye goodbye;
   goodbye.set_stays(true);
@@ -128,7 +128,7 @@ TEST_F(SessionsTest, WhoStaysInVainIsReleasedAtOnce) {
   EXPECT_TRUE(link->released());
 }
 
-// ---- what they say of themselves -------------------------------------------------------------
+// ---- Health and heartbeats -------------------------------------------------------------------
 
 class HealthTest : public SessionsTest {
  protected:
@@ -140,7 +140,7 @@ class HealthTest : public SessionsTest {
   std::string Problem() { return server->state().executors.at("box").problem; }
 };
 
-TEST_F(HealthTest, OnOneThatSaysItIsUnhealthyNothingIsPlaced) {
+TEST_F(HealthTest, NothingIsPlacedOnAnUnhealthyExecutor) {
   const auto link = server->Join("box");
   Say(*link, "its disk is full");
   Create();
@@ -151,7 +151,7 @@ TEST_F(HealthTest, OnOneThatSaysItIsUnhealthyNothingIsPlaced) {
   EXPECT_GT(link->desired().assignments_size(), 0);
 }
 
-TEST_F(HealthTest, WhatItSaysWhileTheLogIsReadCountsOnceItHasJoined) {
+TEST_F(HealthTest, AReportDuringTheStartCountsAfterTheJoin) {
   server->Join("box");
   Restart();
   const auto link = server->Connect(MakeHello("box", "a"));
@@ -160,7 +160,7 @@ TEST_F(HealthTest, WhatItSaysWhileTheLogIsReadCountsOnceItHasJoined) {
   EXPECT_EQ(Problem(), "its disk is full");
 }
 
-TEST_F(HealthTest, WhatTheStoreRefusesIsAskedForAgain) {
+TEST_F(HealthTest, AReportThatTheStoreRefusesIsRequestedAgain) {
   const auto link = server->Join("box");
   FillAndTry();
   Say(*link, "its disk is full");
@@ -170,7 +170,7 @@ TEST_F(HealthTest, WhatTheStoreRefusesIsAskedForAgain) {
   EXPECT_TRUE(link->closed) << "it says so again when it is back";
 }
 
-TEST_F(HealthTest, WhatAHeartbeatSaysIsKnownWhileItIsConnected) {
+TEST_F(HealthTest, TheLastHeartbeatIsKnownWhileConnected) {
   const auto link = server->Join("box");
   v1::Heartbeat heartbeat;
   heartbeat.set_time_us(now.us);

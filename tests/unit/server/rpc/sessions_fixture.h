@@ -23,7 +23,7 @@ class FakeLink final : public ExecutorLink {
  public:
   void Send(v1::ToExecutor message) override { sent.push_back(std::move(message)); }
   void Close() override { closed = true; }
-  void ReadOn() override { ++reads; }
+  void ReadNext() override { ++reads; }
 
   std::vector<v1::ToExecutor> All(v1::ToExecutor::MessageCase kind) const {
     std::vector<v1::ToExecutor> found;
@@ -62,14 +62,14 @@ inline v1::Hello MakeHello(const std::string& name, const std::string& instance,
   return hello;
 }
 
-// One process of a server: sessions and the conductor's machine, stepped by the test.
+// One process of a server: sessions and a conductor machine that the test steps.
 class Server final : private Submissions, private Listener {
  public:
   Server(const Algorithms& algorithms, EventStore& store, Time& now)
       : now_(now),
-        machine({.make_mind =
+        machine({.make_decider =
                      [&, this] {
-                       return MakeBrainMind(algorithms, [this](const std::string& name) {
+                       return MakeBrainDecider(algorithms, [this](const std::string& name) {
                          return sessions.ReachOf(name);
                        });
                      },
@@ -81,7 +81,7 @@ class Server final : private Submissions, private Listener {
     ASSERT_TRUE(machine.Start(now_, {}).ok());
     Run();
   }
-  // Until nothing is left to do at this instant.
+  // Steps until nothing is left to do at this time.
   void Run() {
     do {
       ASSERT_TRUE(machine.Step(queue.TakeBatch(), now_).ok());
@@ -111,7 +111,7 @@ class Server final : private Submissions, private Listener {
   void SayRemoved(FakeLink& link, uint64_t seq, size_t bytes = 100) {
     sessions.OnFacts(link.id, {.commands = {}, .last = seq, .bytes = bytes}, now_);
   }
-  // A fact that has to wait for space.
+  // A fact that must wait for space.
   void SayFact(FakeLink& link, uint64_t seq) {
     sessions.OnFacts(link.id, {.commands = {DrainExecutor{"box"}}, .last = seq, .bytes = 100},
                      now_);
@@ -134,8 +134,8 @@ class Server final : private Submissions, private Listener {
   void RecordEnds(std::vector<Command> facts) override {
     queue.Push({.commands = std::move(facts), .ends_only = true});
   }
-  void Post(Look look) override { queue.Push({.look = std::move(look)}); }
-  void Nudge() override { queue.Push({}); }
+  void Post(StateReader look) override { queue.Push({.look = std::move(look)}); }
+  void CheckForStarts() override { queue.Push({}); }
 
   void OnStarted(const Brain& brain) override { sessions.OnStarted(brain, now_); }
   void OnState(EventSeq, const Status& writable) override { sessions.OnState(writable); }
@@ -167,10 +167,10 @@ class SessionsTest : public ::testing::Test {
     Restart();
     server->Start();
   }
-  // Another process, which has not read its log yet.
+  // Starts another process that has not read its log yet.
   void Restart() { server = std::make_unique<Server>(algorithms, store, now); }
   void Fill() { store.full = Error{ErrorCode::kStorageFull, "the disk is full"}; }
-  // Makes the server notice.
+  // Makes the server notice the end of a lease.
   void FillAndTry() {
     Fill();
     server->Do(CreateSweep{attune::testing::ToySpec(), "text", ""});

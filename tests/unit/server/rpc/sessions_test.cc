@@ -8,7 +8,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// ---- leases are no matter of the log ---------------------------------------------------------
+// ---- Leases do not depend on the log ---------------------------------------------------------
 
 TEST_F(SessionsTest, AnExecutorThatTheLogKnowsIsWelcomedWhileTheStoreRefuses) {
   server->sessions.OnClosed(server->Join("box")->id);
@@ -40,7 +40,7 @@ TEST_F(SessionsTest, HeartbeatsAreAnsweredAndFactsAreNotWhileTheStoreRefuses) {
   EXPECT_FALSE(link->closed);
 }
 
-TEST_F(SessionsTest, WhatFollowsDroppedFactsIsNotAcknowledgedAndAllIsAskedForOnceThereIsSpace) {
+TEST_F(SessionsTest, FactsAfterDroppedOnesAreNotAcknowledged) {
   const auto link = server->Join("box");
   FillAndTry();
   server->SayFact(*link, 1);
@@ -64,7 +64,7 @@ TEST_F(SessionsTest, AnExecutorThatSaidNothingWhileTheStoreRefusedStaysConnected
   EXPECT_FALSE(link->closed);
 }
 
-// ---- while the log is being read -------------------------------------------------------------
+// ---- While the log is read -------------------------------------------------------------------
 
 TEST_F(SessionsTest, WhileTheLogIsReadExecutorsAreWelcomedAnsweredAndToldNothingElse) {
   Create();
@@ -113,12 +113,12 @@ TEST_F(SessionsTest, LeasesCountFromWhenTheLogHasBeenRead) {
   EXPECT_TRUE(Lost("box"));
 }
 
-// ---- the lost, and the dead ------------------------------------------------------------------
+// ---- Lost executors and dead processes -------------------------------------------------------
 
 TEST_F(SessionsTest, AnExecutorThatComesBackWhileItIsBeingLostJoinsAnew) {
   server->sessions.OnClosed(server->Join("box")->id);
-  server->Pass(kPatienceUs + 1);                             // decided next
-  const auto link = server->Connect(MakeHello("box", "a"));  // in between
+  server->Pass(kPatienceUs + 1);                             // the loss is decided in the next step
+  const auto link = server->Connect(MakeHello("box", "a"));  // before that step
   server->Run();
   EXPECT_TRUE(server->sessions.Connected("box"));
   EXPECT_FALSE(Lost("box"));
@@ -213,9 +213,9 @@ TEST_F(SessionsTest, ASecondConnectionOfAProcessTakesTheFirstsPlace) {
   EXPECT_EQ(server->sessions.LinkOf("box"), second.get());
 }
 
-// ---- who says nothing of itself ---------------------------------------------------------------
+// ---- Connections without hello ---------------------------------------------------------------
 
-TEST_F(SessionsTest, AConnectionIsClosedWhereItsFirstWordIsNotHello) {
+TEST_F(SessionsTest, AConnectionWithoutHelloFirstIsClosed) {
   const auto opened = [this] {
     auto link = std::make_unique<FakeLink>();
     link->id = server->sessions.OnOpened(*link, now);
@@ -228,16 +228,16 @@ TEST_F(SessionsTest, AConnectionIsClosedWhereItsFirstWordIsNotHello) {
   const auto unhealthy = opened();
   server->sessions.OnHealth(unhealthy->id, {});
   const auto other = opened();
-  EXPECT_EQ(server->sessions.OnOther(other->id), "");
+  EXPECT_EQ(server->sessions.OnOtherMessage(other->id), "");
   for (const FakeLink* link : {leaving.get(), unhealthy.get(), other.get()}) {
     EXPECT_TRUE(link->closed);
     EXPECT_EQ(link->reads, 0);
   }
   EXPECT_TRUE(server->queue.empty());
-  EXPECT_EQ(server->sessions.OnOther(server->Join("box")->id), "box");
+  EXPECT_EQ(server->sessions.OnOtherMessage(server->Join("box")->id), "box");
 }
 
-TEST_F(SessionsTest, AConnectionIsClosedWhereNoHelloComes) {
+TEST_F(SessionsTest, ASilentConnectionIsClosed) {
   const auto link = std::make_unique<FakeLink>();
   server->sessions.OnOpened(*link, now);
   server->Pass(kPatienceUs);
@@ -246,9 +246,9 @@ TEST_F(SessionsTest, AConnectionIsClosedWhereNoHelloComes) {
   EXPECT_TRUE(link->closed);
 }
 
-// ---- who leaves -------------------------------------------------------------------------------
+// ---- Leaving executors -----------------------------------------------------------------------
 
-TEST_F(SessionsTest, WhatRunsWhereALeavingExecutorIsSavesOnceTheStoreCanWrite) {
+TEST_F(SessionsTest, GangsOfALeavingExecutorSaveOnceTheStoreCanWrite) {
   const auto link = server->Join("box");
   Create();
   FillAndTry();
@@ -262,16 +262,16 @@ TEST_F(SessionsTest, WhatRunsWhereALeavingExecutorIsSavesOnceTheStoreCanWrite) {
   EXPECT_FALSE(link->closed);
 }
 
-// ---- what pushes back ------------------------------------------------------------------------
+// ---- Flow control ----------------------------------------------------------------------------
 
-TEST_F(SessionsTest, AStreamIsReadOnWhileLittleOfItWaits) {
+TEST_F(SessionsTest, AStreamIsReadWhileFewFactsWait) {
   const auto link = server->Join("box");
   const int before = link->reads;
   server->SayRemoved(*link, 1, kSessionBytesMax - 1);
   EXPECT_EQ(link->reads, before + 1);
 }
 
-TEST_F(SessionsTest, AStreamOfWhichTooMuchWaitsIsReadOnOnceItIsStored) {
+TEST_F(SessionsTest, AStreamWithManyWaitingFactsIsReadOnceStored) {
   const auto link = server->Join("box");
   const int before = link->reads;
   server->SayRemoved(*link, 1, kSessionBytesMax);
@@ -280,7 +280,7 @@ TEST_F(SessionsTest, AStreamOfWhichTooMuchWaitsIsReadOnOnceItIsStored) {
   EXPECT_EQ(link->reads, before + 1);
 }
 
-TEST_F(SessionsTest, WhenTooMuchWaitsOfAllEachHasOneMessageTaken) {
+TEST_F(SessionsTest, BeyondTheTotalLimitEachStreamIsReadOnce) {
   std::vector<std::unique_ptr<FakeLink>> links;
   size_t waits = 0;
   for (int i = 0; waits < kSessionsBytesMax; ++i) {
@@ -288,32 +288,32 @@ TEST_F(SessionsTest, WhenTooMuchWaitsOfAllEachHasOneMessageTaken) {
     waits += kSessionBytesMax - 1;
   }
   for (const auto& link : links) server->SayRemoved(*link, 1, kSessionBytesMax - 1);
-  const auto last = server->Join("last");  // decides on what waited
+  const auto last = server->Join("last");  // decides on the waiting facts
   std::vector<int> reads;
   for (const auto& link : links) reads.push_back(link->reads);
   EXPECT_THAT(reads, ::testing::Each(2));  // after its Hello and after its facts
 }
 
-TEST_F(SessionsTest, FactsGoToTheStoreOneBatchOfASessionAtATimeSoThatNoneIsOvertaken) {
+TEST_F(SessionsTest, OneBatchPerSessionIsStoredAtATime) {
   const auto link = server->Join("box");
   FillAndTry();
   store.full.reset();
   server->SayFact(*link, 1);
   server->SayFact(*link, 2);
-  server->Run();  // refuses the first; the store could be written by now
+  server->Run();  // refuses the first batch; the store could be written by now
   now.us += kProbeIntervalUs;
   server->Run();
   EXPECT_EQ(link->acknowledged(), 0u);
   EXPECT_TRUE(link->closed);
 }
 
-TEST_F(SessionsTest, FactsThatComeWhileOthersAreStoredGoTogether) {
+TEST_F(SessionsTest, FactsThatArriveDuringAStoreFormOneBatch) {
   const auto link = server->Join("box");
   for (uint64_t seq = 1; seq <= 3; ++seq) server->SayRemoved(*link, seq);
   EXPECT_EQ(server->queue.TakeBatch().size(), 1u);  // the other two wait for it
 }
 
-TEST_F(SessionsTest, AStreamThatIsNotReadOnMayClose) {
+TEST_F(SessionsTest, AStreamThatIsNotReadMayClose) {
   const auto link = server->Join("box");
   server->SayRemoved(*link, 1, kSessionBytesMax);
   server->sessions.OnClosed(link->id);
@@ -323,7 +323,7 @@ TEST_F(SessionsTest, AStreamThatIsNotReadOnMayClose) {
   EXPECT_EQ(again->reads, 2);
 }
 
-// ---- a restored backup -----------------------------------------------------------------------
+// ---- Restored backups ------------------------------------------------------------------------
 
 class RestoredSessions : public SessionsTest {
  protected:
@@ -332,7 +332,7 @@ class RestoredSessions : public SessionsTest {
     server->Do(IdentifyLog{LogIdentity(0), LogIdentity(7)});
     Create();
   }
-  // What the executor of this link says to a later process.
+  // The hello that the executor of this link sends to a later process.
   static v1::Hello Again(const FakeLink& link) {
     v1::Hello hello = MakeHello("box", "a");
     hello.set_identity(link.desired().identity());
@@ -340,7 +340,7 @@ class RestoredSessions : public SessionsTest {
     hello.set_server_run(link.desired().server_run());
     return hello;
   }
-  // The server comes back with a log that ends here.
+  // The server restarts with a log that ends here.
   void Restore(EventSeq last) {
     store.events.resize(last.value);
     store.snapshots.clear();
@@ -368,7 +368,7 @@ TEST_F(RestoredSessions, AnExecutorThatHasSeenMoreGivesTheLogAnotherIdentity) {
   EXPECT_EQ(again->desired().assignments_size(), 2);
 }
 
-// Its disk may be full.
+// The disk may be full meanwhile.
 TEST_F(RestoredSessions, NobodyIsToldOfARestoredLogBeforeItHasItsIdentity) {
   const auto link = server->Join("box");
   ASSERT_EQ(link->desired().assignments_size(), 2);
@@ -406,7 +406,7 @@ TEST_F(RestoredSessions, AServerThatRestartsSoonAfterARestoreWaitsToo) {
   EXPECT_EQ(last->desired().assignments_size(), 2);
 }
 
-TEST_F(RestoredSessions, WhatAnExecutorHasSeenInThisRunIsNoSign) {
+TEST_F(RestoredSessions, EventsOfThisRunAreNoSignOfARestore) {
   const auto link = server->Join("box");
   Create();
   server->sessions.OnClosed(link->id);
@@ -415,7 +415,7 @@ TEST_F(RestoredSessions, WhatAnExecutorHasSeenInThisRunIsNoSign) {
   EXPECT_THAT(server->state().parts, SizeIs(1));
 }
 
-TEST_F(RestoredSessions, FilesOfASweepThatTheLogLacksAreASignAndAreToBeSetAside) {
+TEST_F(RestoredSessions, FilesOfAnUnknownSweepAreASignOfARestore) {
   v1::Hello hello = MakeHello("box", "a");
   Add({SweepId(1), LogIdentity(7)}, *hello.mutable_sweeps());
   Add({SweepId(2), LogIdentity(7)}, *hello.mutable_sweeps());
@@ -429,7 +429,7 @@ TEST_F(RestoredSessions, FilesOfASweepThatTheLogLacksAreASignAndAreToBeSetAside)
   EXPECT_EQ(link->desired().lost_sweeps(0).sweeps(0), 2u);
 }
 
-TEST_F(RestoredSessions, WhoeverHearsOfANewIdentityIsAskedForTheCheckpointsThatTheLogKnows) {
+TEST_F(RestoredSessions, ANewIdentityComesWithAnInventory) {
   const auto link = server->Join("box");
   const v1::AttemptRef attempt = link->desired().assignments(0).attempt();
   const AttemptId id = FromProto(attempt);
@@ -447,8 +447,8 @@ TEST_F(RestoredSessions, WhoeverHearsOfANewIdentityIsAskedForTheCheckpointsThatT
     EXPECT_THAT(again->All(v1::ToExecutor::kInventory), SizeIs(seen == 7 ? 1 : 0));
     server->sessions.OnClosed(again->id);
   }
-  // Another process of the executor. It must be asked before it hears of the identity, because it
-  // is not asked afterwards.
+  // Another process of the executor. It must get the inventory before it learns the identity,
+  // because it gets none afterwards.
   v1::Hello hello = Again(*link);
   hello.set_instance("b");
   hello.set_identity(7);

@@ -9,7 +9,7 @@
 namespace attune::server {
 namespace {
 
-// How many rows each table has of a sweep, in those that say whose a row is.
+// The number of rows of a sweep in each table that has a column for it.
 std::map<std::string, int64_t> RowsOf(const std::string& path, int64_t sweep) {
   auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
   std::map<std::string, int64_t> counts;
@@ -28,7 +28,7 @@ std::map<std::string, int64_t> RowsOf(const std::string& path, int64_t sweep) {
   return counts;
 }
 
-TEST(DeletedSweep, LeavesNothingInTheTablesAndOthersStay) {
+TEST(DeletedSweep, LeavesNoRowsInTheTables) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   SampleLog log;

@@ -57,7 +57,7 @@ TEST_F(EndedSweep, ALateReportJoinsItsFrontOrNot) {
   ExpectSound();
 }
 
-TEST_F(EndedSweep, GoesOnWithItsFrontWhenItIsReopened) {
+TEST_F(EndedSweep, KeepsItsFrontWhenItIsReopened) {
   Append({Report(3, 0.9), End(), SweepReopened{SweepId(1), "for 8 more trials"}, Report(4, 0.95)});
   EXPECT_EQ(Best(), 0.95);
   Append({End()});
@@ -68,7 +68,7 @@ TEST_F(EndedSweep, GoesOnWithItsFrontWhenItIsReopened) {
   ExpectSound();
 }
 
-// Seen by what a report is compared with: what the table says now.
+// A later report is compared with the table's present contents.
 TEST_F(EndedSweep, IsNotKeptInMemory) {
   Append({End()});
   auto other =

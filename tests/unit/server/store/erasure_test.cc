@@ -42,7 +42,7 @@ class Erasing : public ::testing::Test {
     Append(MetricsLogged{{{kGone, TrialNumber(3)}, 1}, 1, 0.5, {{"batch_loss", 1}}});
   }
 
-  // As a process would that has been killed; every slice is as small as it can be.
+  // Restarts like a killed process. Every slice is as small as possible.
   void Open() {
     store_.reset();
     store_ = SqliteStore::Open(path_, {.slice = std::chrono::microseconds(0)}).value();
@@ -63,7 +63,7 @@ class Erasing : public ::testing::Test {
   }
   void EraseAll() {
     SaveSnapshot();
-    while (store_->Tidy()) continue;
+    while (store_->DoBackgroundWork()) continue;
   }
 
   std::vector<EventSeq> Read() const {
@@ -73,7 +73,7 @@ class Erasing : public ::testing::Test {
     EXPECT_TRUE(read.ok()) << read.error().message;
     return seqs;
   }
-  // What is to be read once the sweep is erased.
+  // The log that must remain once the sweep is erased.
   std::vector<EventSeq> Remaining() const {
     std::vector<EventSeq> seqs;
     for (const Event& event : appended_) {
@@ -94,7 +94,7 @@ class Erasing : public ::testing::Test {
         sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
     ASSERT_TRUE(connection->Execute(sql).ok());
   }
-  // The rows of the sweep in each table that says whose a row is.
+  // The rows of the sweep in each table that has a column for it.
   std::map<std::string, int64_t> Rows(SweepId sweep) const {
     std::map<std::string, int64_t> rows;
     for (const SweepTable& table : kSweepTables)
@@ -163,10 +163,10 @@ TEST_F(Erasing, WaitsForASnapshotThatDoesNotNeedTheEvents) {
   const EventSeq before = store_->LastSeq();
   Delete();
   EXPECT_TRUE(store_->NeedsSnapshot());
-  EXPECT_FALSE(store_->Tidy());
+  EXPECT_FALSE(store_->DoBackgroundWork());
   Open();
   EXPECT_TRUE(store_->NeedsSnapshot()) << "also after a start";
-  EXPECT_FALSE(store_->Tidy());
+  EXPECT_FALSE(store_->DoBackgroundWork());
   EXPECT_EQ(Read().size(), appended_.size());
   EXPECT_EQ((*store_->ReadSnapshot(before))->seq, before);
 
@@ -175,10 +175,10 @@ TEST_F(Erasing, WaitsForASnapshotThatDoesNotNeedTheEvents) {
   EXPECT_EQ(Read(), Remaining()) << "they count as erased at once";
   EXPECT_FALSE(*store_->ReadSnapshot(before)) << "older ones have the sweep";
   EXPECT_EQ((*store_->ReadSnapshot(store_->LastSeq()))->seq, store_->LastSeq());
-  EXPECT_TRUE(store_->Tidy());
+  EXPECT_TRUE(store_->DoBackgroundWork());
 }
 
-TEST_F(Erasing, IsSeenByNobodyAndContinuesAfterADeathInAnySlice) {
+TEST_F(Erasing, IsInvisibleAndContinuesAfterADeathInAnySlice) {
   Delete();
   SaveSnapshot();
   const auto reader = Reader::At(path_);
@@ -195,7 +195,7 @@ TEST_F(Erasing, IsSeenByNobodyAndContinuesAfterADeathInAnySlice) {
     EXPECT_EQ(reader->Attempt({trial, 1}).error().code, ErrorCode::kNotFound);
     EXPECT_EQ(reader->Counts()->trials, (std::map<std::string, int64_t>{{"pending", 1}}));
     Open();
-    more = store_->Tidy();
+    more = store_->DoBackgroundWork();
     if (slices % 4 == 3) {
       ASSERT_TRUE(store_->Rebuild().ok());
     }
@@ -204,7 +204,7 @@ TEST_F(Erasing, IsSeenByNobodyAndContinuesAfterADeathInAnySlice) {
   EXPECT_EQ(Number("SELECT count(*) FROM events WHERE sweep = 1"), 1);
 }
 
-TEST_F(Erasing, AGapOfAnotherKindStaysAFault) {
+TEST_F(Erasing, AnyOtherGapIsAFault) {
   Delete();
   EraseAll();
   const EventSeq lost = appended_.at(appended_.size() - 4).seq;  // the trial of the other sweep
@@ -212,8 +212,7 @@ TEST_F(Erasing, AGapOfAnotherKindStaysAFault) {
   const Status read = store_->Read(EventSeq(0), [](const Event&) {});
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(read.error().message,
-              HasSubstr("event " + std::to_string(lost.value) + " was not erased"));
+  EXPECT_THAT(read.error().message, HasSubstr("lacks event " + std::to_string(lost.value)));
   EXPECT_EQ(Reader::At(path_)->EventsAfter(EventSeq(0), std::nullopt, 1'000).error().code,
             ErrorCode::kCorrupt);
   EXPECT_EQ(
@@ -237,8 +236,8 @@ TEST_F(Erasing, KnowsTheEdgesOfARange) {
   EXPECT_EQ(Number("SELECT count(*) FROM erased WHERE first % 4096 <> 1 OR last % 4096 <> 0"), 0);
 }
 
-// A rebuild indexes what is measured in parts of the log, whose ends may be erased.
-TEST_F(Erasing, ReportsBesideErasedEventsAreFoundAfterARebuild) {
+// A rebuild indexes measured values in parts of the log whose ends may be erased.
+TEST_F(Erasing, KeepsReportsNextToErasedEventsAfterARebuild) {
   const auto report = [&](SweepId sweep, int64_t step) {
     return log_.Next(TrialReported{{{sweep, TrialNumber(0)}, 1},
                                    {Step(step), {{"accuracy", 0.5}}, Seconds(1), false}});
@@ -256,12 +255,12 @@ TEST_F(Erasing, ReportsBesideErasedEventsAreFoundAfterARebuild) {
   EXPECT_THAT(Faults(), IsEmpty());
 }
 
-TEST_F(Erasing, VacuumFinishesItAndGivesTheSpaceBack) {
+TEST_F(Erasing, IsFinishedByVacuumWhichFreesTheSpace) {
   std::vector<Event> reports;
   for (int64_t step = 1; step <= 20'000; ++step) {
     reports.push_back(log_.Next(TrialReported{
         {{kGone, TrialNumber(3)}, 1}, {Step(step), {{"accuracy", 0.5}}, Seconds(1), false}}));
-    if (step % 2 == 0)  // another's events lie between them
+    if (step % 2 == 0)  // events of another sweep lie between them
       reports.push_back(log_.Next(ProposalBegun{kOther, ProposalNumber(0)}));
   }
   Append(reports);

@@ -23,7 +23,7 @@ Result<Fact> DecodeAgain(const EncodedFact& encoded) {
                  .payload = encoded.payload});
 }
 
-TEST(EventCodec, EveryFactComesBackAsItWas) {
+TEST(EventCodec, RoundTripsEveryFact) {
   std::vector<Fact> facts = testing::EveryFact();
   const SampleLog log;
   for (const Event& event : log.events()) facts.push_back(event.fact);
@@ -36,7 +36,7 @@ TEST(EventCodec, EveryFactComesBackAsItWas) {
   }
 }
 
-// What Fields leaves out is the same in the above, whatever it was.
+// The test above compares only what Fields writes.
 TEST(EventCodec, AnExecutorJoinedKeepsWhichDeletedSweepsItHas) {
   const auto decoded = DecodeAgain(Encode(ExecutorJoined{.name = "a", .deleted = {SweepId(3)}}));
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
@@ -61,7 +61,7 @@ TEST(EventCodec, ATrialWithoutARationaleHasNone) {
   EXPECT_EQ(std::get<TrialCreated>(*decoded).rationale, std::nullopt);
 }
 
-TEST(EventCodec, OfARationaleOnlyWhatItHasIsWritten) {
+TEST(EventCodec, WritesOnlyPresentMembersOfARationale) {
   const TrialCreated drawn{.trial = TrialId(SweepId(1), TrialNumber(0)),
                            .origin = "random",
                            .rationale = Rationale{.rule = "random", .text = "drawn at random"}};
@@ -78,7 +78,7 @@ TEST(EventCodec, AFieldThatIsLeftOutHasItsDefault) {
   EXPECT_EQ(std::get<AttemptEnded>(*decoded).failure.rank, -1);
 }
 
-TEST(EventCodec, WhatAnotherTrialHasIsNamedInFull) {
+TEST(EventCodec, NamesCheckpointsOfOtherTrialsInFull) {
   const CheckpointId id{TrialId(SweepId(1), TrialNumber(7)), 2, Step(9)};
   Json json = Json::object();
   JsonWriter writer(json);
@@ -122,7 +122,7 @@ TEST(EventCodec, ConfigurationsKeepOrderAndTypes) {
   EXPECT_EQ(std::get<TrialCreated>(*decoded).config, config);
 }
 
-TEST(EventCodec, SpecsComeBackEqual) {
+TEST(EventCodec, RoundTripsSpecs) {
   const auto decoded = DecodeAgain(Encode(SweepCreated{.sweep = SweepId(1), .spec = SampleSpec()}));
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
   EXPECT_EQ(std::get<SweepCreated>(*decoded).spec, SampleSpec());
@@ -152,7 +152,7 @@ struct Damage {
   std::string_view says;
 };
 
-TEST(EventCodec, WhatItCannotReadIsCorruptAndNamed) {
+TEST(EventCodec, UnreadableEventsAreCorruptAndNamed) {
   const std::vector<Damage> damages = {
       {"trial_danced", 1, "{}", "does not know the kind"},
       {"trial_requeued", 2, R"({"reason": "x"})", "version 2 is newer"},
@@ -161,7 +161,7 @@ TEST(EventCodec, WhatItCannotReadIsCorruptAndNamed) {
       {"trial_requeued", 1, R"({"reason": )", "trial_requeued"},
       {"trial_ended", 1, R"({"state": "asleep", "reason": ""})", "'asleep'"},
       {"trial_reported", 1, R"({"attempt":1,"step":1,"seconds":0,"metrics":{"a":"x"}})", "a"},
-      {"attempt_started", 1, R"({"attempt":1e99,"pids":[]})", "1e+99 is not such a whole number"},
+      {"attempt_started", 1, R"({"attempt":1e99,"pids":[]})", "1e+99 is not a whole number"},
       {"attempt_started", 1, R"({"attempt":1,"pids":[18446744073709551615]})",
        "18446744073709551615"},
       {"sweep_created", 1, R"({"spec":{},"source":"","idempotency_key":""})", "sweep_created"},

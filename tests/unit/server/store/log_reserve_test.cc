@@ -41,7 +41,7 @@ TEST(LogReserve, EndsAreStoredOnAFullDisk) {
       return std::vector<Event>{
           log.Next(TrialRequeued{TrialId(SweepId(1), TrialNumber(3)), std::string(1000, 'x')})};
     };
-    std::ofstream(disk + "/ballast") << std::string(40 << 20, 'b');  // as much as fits
+    std::ofstream(disk + "/ballast") << std::string(40 << 20, 'b');  // fills the disk
     std::vector<Event> batch = next();
     while (store->Append(batch).ok()) {
       ++stored;

@@ -45,7 +45,7 @@ TEST(MeasuredForm, TheScannerReadsWhatWasWritten) {
   EXPECT_THAT(metrics, ElementsAre(Pair("accuracy", 1.0), Pair("loss", 1e-310)));
 }
 
-TEST(MeasuredForm, WhatIsLoggedComesBackAlsoWrittenOtherwise) {
+TEST(MeasuredForm, LoggedMetricsAreReadInAnyJsonForm) {
   const MetricsLogged logged{{TrialId(SweepId(1), TrialNumber(2)), 3}, 7, 2.25, {{"lr", 0.5}}};
   std::string text;
   WriteMeasured(logged, text);
@@ -82,13 +82,13 @@ TEST(MeasuredForm, NamesThatNeedEscapesComeBack) {
   EXPECT_EQ(std::get<TrialReported>(*read).report.metrics, metrics);
 }
 
-TEST(MeasuredForm, JsonThatIsWrittenOtherwiseIsReadToo) {
+TEST(MeasuredForm, ReportsAreReadInAnyJsonForm) {
   const auto read = Read("[ 3, 4, 0.25, { \"loss\" : 2 }, false, \"of the future\" ]");
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(std::get<TrialReported>(*read).report.metrics.at("loss"), 2.0);
 }
 
-TEST(MeasuredForm, ACutPayloadIsCorruptWhereverTheCutIs) {
+TEST(MeasuredForm, ATruncatedPayloadIsCorrupt) {
   const std::string whole = Written(Report({{"loss", std::nan("")}, {"other", 0.5}}));
   for (size_t size = 0; size < whole.size(); ++size) {
     const auto read = Read(whole.substr(0, size));

@@ -55,10 +55,10 @@ class Offline : public ::testing::Test {
   ScratchFolder folder_;
   const std::string path_ = folder_ / "attune.db";
   SampleLog log_;
-  std::unique_ptr<SqliteStore> store_;  // a server's, which stays open
+  std::unique_ptr<SqliteStore> store_;  // like that of a running server
 };
 
-TEST_F(Offline, WhatIsNoDatabaseIsNotSaidToBeWritten) {
+TEST_F(Offline, ANonDatabaseIsNotReportedAsAFailedWrite) {
   const std::string letter = folder_ / "letter.db";
   std::ofstream(letter) << std::string(8192, 'x');
   EXPECT_THAT(Faults(letter),
@@ -76,7 +76,7 @@ TEST_F(Offline, ASoundDatabaseHasNoFaultsWhileItsServerRuns) {
 TEST_F(Offline, ALostEventIsFound) {
   Execute("DELETE FROM events WHERE seq = 5");
   ASSERT_THAT(Faults(path_), ::testing::Not(IsEmpty()));
-  EXPECT_THAT(Faults(path_).front(), HasSubstr("from event 4 to 6"));
+  EXPECT_THAT(Faults(path_).front(), HasSubstr("lacks event 5"));
 }
 
 TEST_F(Offline, APayloadThatCannotBeReadIsFoundAndNamed) {
@@ -84,7 +84,7 @@ TEST_F(Offline, APayloadThatCannotBeReadIsFoundAndNamed) {
   EXPECT_THAT(Faults(path_).front(), HasSubstr("event 7: event of kind trial_reported"));
 }
 
-TEST_F(Offline, ATableThatSaysOtherThanTheLogIsFound) {
+TEST_F(Offline, ATableThatDiffersFromTheLogIsFound) {
   Execute(
       "UPDATE trials SET best = 9 WHERE number = 0; DELETE FROM attempts WHERE trial = 1;"
       "INSERT INTO logged_metrics (sweep, name) VALUES (1, 'nobody logs it')");
@@ -93,7 +93,7 @@ TEST_F(Offline, ATableThatSaysOtherThanTheLogIsFound) {
                                          HasSubstr("table logged_metrics: 1 rows")));
 }
 
-TEST_F(Offline, WhatCannotBeReadOfTheEventsLeftOutIsAFault) {
+TEST_F(Offline, AnUnreadableTableOfUnshownEventsIsAFault) {
   Execute("ALTER TABLE unshown RENAME COLUMN reason TO why");
   EXPECT_THAT(Faults(path_), ElementsAre(HasSubstr("tables: using the database: no such column")));
   Execute("DROP TABLE unshown");
@@ -110,14 +110,14 @@ TEST_F(Offline, ADamagedPageIsFound) {
   EXPECT_THAT(Faults(path_).front(), HasSubstr("restore"));
 }
 
-TEST_F(Offline, WhatIsNotThereAndWhatIsNotOursIsSaid) {
+TEST_F(Offline, MissingAndForeignFilesAreDistinguished) {
   EXPECT_EQ(CheckDatabase(folder_ / "other.db").error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "other.db"));
   std::ofstream(folder_ / "text.db") << std::string(8192, 'x');
   EXPECT_EQ(CheckDatabase(folder_ / "text.db").error().code, ErrorCode::kCorrupt);
 }
 
-TEST_F(Offline, TablesOfAnotherVersionAreToBeRebuiltFirst) {
+TEST_F(Offline, TablesOfAnotherVersionMustBeRebuiltFirst) {
   Execute("UPDATE written_by SET version = '0.0.9', tables = 1");
   const auto findings = CheckDatabase(path_);
   ASSERT_FALSE(findings.ok());
@@ -133,7 +133,7 @@ TEST_F(Offline, AnotherFormatIsRefusedWithBothVersions) {
   EXPECT_THAT(findings.error().message, HasSubstr(std::string("this is Attune ") + kVersion));
 }
 
-TEST_F(Offline, DecisionsOfWhatIsNotThereAreNotFound) {
+TEST_F(Offline, DecisionsOfAMissingDatabaseAreNotFound) {
   Algorithms none;
   const auto finding = CheckDecisions(folder_ / "other.db", none);
   ASSERT_FALSE(finding.ok());

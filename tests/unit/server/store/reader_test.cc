@@ -13,6 +13,7 @@
 #include "server/store/sqlite_store.h"
 #include "server/store/tables/tables.h"
 #include "tests/support/sample_log.h"
+#include "tests/unit/server/store/reader_fixture.h"
 
 namespace attune::server {
 namespace {
@@ -20,29 +21,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
-
-class ReaderTest : public ::testing::Test {
- protected:
-  ReaderTest()
-      : store_(SqliteStore::Open(folder_ / "attune.db").value()),
-        reader_(Reader::Open(folder_ / "attune.db").value()) {
-    EXPECT_TRUE(store_->Append(log_.events()).ok());
-  }
-
-  void Add(Fact fact) {
-    const Event event = log_.Next(std::move(fact));
-    ASSERT_TRUE(store_->Append({&event, 1}).ok());
-  }
-
-  static TrialId Trial(uint32_t number) { return {SweepId(1), TrialNumber(number)}; }
-
-  ScratchFolder folder_;
-  SampleLog log_;
-  std::unique_ptr<SqliteStore> store_;
-  std::unique_ptr<Reader> reader_;
-};
 
 TEST_F(ReaderTest, StatesFollowTheFacts) {
   EXPECT_EQ(reader_->Trial(Trial(0))->state, "completed");
@@ -64,7 +42,7 @@ TEST_F(ReaderTest, OnlyFiniteValuesAreBest) {
   EXPECT_EQ(reader_->Trial(Trial(2))->best, 0.6);
 }
 
-TEST_F(ReaderTest, ADecisionIsExplainedByThoseAtItsRungUpToThen) {
+TEST_F(ReaderTest, ADecisionIsExplainedByEarlierOnesAtItsRung) {
   const auto decide = [&](uint32_t trial, double value, VerdictKind kind) {
     Add(TrialDecided{
         .attempt = {Trial(trial), 1},
@@ -74,7 +52,7 @@ TEST_F(ReaderTest, ADecisionIsExplainedByThoseAtItsRungUpToThen) {
   decide(0, 0.7, VerdictKind::kStop);
   decide(3, std::numeric_limits<double>::quiet_NaN(), VerdictKind::kStop);
   decide(1, 0.9, VerdictKind::kContinue);
-  decide(0, 0.95, VerdictKind::kContinue);  // judged again: it has the value that it had first
+  decide(0, 0.95, VerdictKind::kContinue);  // judged again; its first value counts
   decide(2, 0.8, VerdictKind::kPause);
   decide(1, 0.1, VerdictKind::kStop);  // later
   const auto explanation = reader_->Explain(Trial(2), std::nullopt);
@@ -160,149 +138,20 @@ TEST_F(ReaderTest, WhyATrialWasPromotedIsKnownWhenItRuns) {
   EXPECT_EQ((*of_report)->decision.verdict, last.verdict) << "a step is that of a report";
 }
 
-TEST_F(ReaderTest, CurvesSayWhereTheyGoOnFromAnothers) {
-  const CheckpointId donor{{SweepId(1), TrialNumber(0)}, 1, Step(3)};
-  const TrialId trial(SweepId(1), TrialNumber(1));
-  const KeptCheckpoint kept{.attempt = 1, .ref = {Step(3), "/data/step-3", "sha256:03"}};
-  Add(TrialReported{{trial, 1}, {.step = Step(4), .metrics = {{"step", 4.0}}}});
-  Add(TrialDecided{.attempt = {trial, 1},
-                   .step = Step(4),
-                   .verdict = Verdict::Exploit(donor, SampleConfig(0.3), {.rule = "pbt"}),
-                   .cloned = kept});
-  // What waited for all others of its population gets its donor when they have come.
-  Add(TrialPromoted{.trial = trial,
-                    .config = SampleConfig(0.4),
-                    .donor = CheckpointId{{SweepId(1), TrialNumber(2)}, 1, Step(3)},
-                    .cloned = kept});
-  std::string clones;
-  const auto curves = reader_->CurvesOf(SweepId(1), "step");
-  for (const Curve& curve : curves->trials) {
-    for (const Clone& clone : curve.clones)
-      clones += std::to_string(curve.trial.value) + " of " + std::to_string(clone.donor.value) +
-                " at " + std::to_string(clone.step.value) + "; ";
-  }
-  EXPECT_EQ(clones, "1 of 0 at 3; 1 of 2 at 3; ");
-}
-
-TEST_F(ReaderTest, CurvesHaveWhatWasLoggedBetweenReports) {
-  const TrialId trial(SweepId(1), TrialNumber(3));  // which has reported steps 1 and 2
-  const auto log = [&](uint32_t attempt, int64_t number, double step, Metrics metrics) {
-    Add(MetricsLogged{{trial, attempt}, number, step, std::move(metrics)});
-  };
-  log(1, 1, 0.5, {{"batch_loss", 5}, {"loss", 5}});
-  log(1, 2, 1.5, {{"batch_loss", 4}, {"loss", 4}});
-  log(1, 3, 2.5, {{"batch_loss", 3}});
-  log(1, 4, 2.75, {{"other", 1}});
-  EXPECT_THAT(reader_->Sweep(SweepId(1))->logged, ElementsAre("batch_loss", "loss", "other"));
-
-  auto curves = reader_->CurvesOf(SweepId(1), "batch_loss");
-  ASSERT_EQ(curves->trials.size(), 1u);
-  EXPECT_EQ(curves->trials[0].trial, TrialNumber(3));
-  EXPECT_THAT(curves->trials[0].steps, IsEmpty());
-  EXPECT_THAT(curves->trials[0].logged_steps, ElementsAre(0.5, 1.5, 2.5));
-  curves = reader_->CurvesOf(SweepId(1), "loss");
-  EXPECT_EQ(curves->trials.size(), 4u);
-  EXPECT_THAT(curves->trials[3].steps, ElementsAre(1, 2));
-  EXPECT_THAT(curves->trials[3].logged_steps, ElementsAre(0.5, 1.5));
-
-  // The next attempt goes on from step 1, and logs from there.
-  log(2, 1, 1.25, {{"batch_loss", 2}});
-  curves = reader_->CurvesOf(SweepId(1), "batch_loss");
-  EXPECT_THAT(curves->trials[0].logged_steps, ElementsAre(0.5, 1.25));
-  EXPECT_THAT(curves->trials[0].logged_values, ElementsAre(5, 2));
-
-  const auto first = reader_->LoggedBy(trial, EventSeq(0), 2);
-  ASSERT_EQ(first->size(), 2u);
-  EXPECT_EQ(first->at(1).step, 1.5);
-  const auto rest = reader_->LoggedBy(trial, first->at(1).seq, 9);
-  ASSERT_EQ(rest->size(), 3u);
-  EXPECT_EQ(rest->at(2).attempt, 2u);
-  EXPECT_THAT(reader_->LoggedBy(Trial(0), EventSeq(0), 9).value(), IsEmpty());
-  EXPECT_THAT(reader_->Detail(trial)->history, SizeIs(2)) << "they are no reports";
-}
-
-TEST_F(ReaderTest, TheNewestAttemptThatCoversAStepCounts) {
-  const TrialId trial(SweepId(1), TrialNumber(3));  // whose attempt 1 has reported steps 1 and 2
-  const auto report = [&](uint32_t attempt, int64_t step, double value) {
-    Add(TrialReported{{trial, attempt}, {.step = Step(step), .metrics = {{"loss", value}}}});
-  };
-  const auto curve = [&] { return reader_->CurvesOf(SweepId(1), "loss")->trials.back(); };
-  report(1, 4, 40);
-  report(1, 5, 50);
-  EXPECT_THAT(curve().steps, ElementsAre(1, 2, 4, 5));
-  EXPECT_THAT(curve().segments, ElementsAre(CurveSegment{1, Step(1)}));
-
-  // The next attempt begins from the start and reports only even steps.
-  report(2, 2, 0.2);
-  EXPECT_THAT(curve().steps, ElementsAre(2, 4, 5));
-  EXPECT_THAT(curve().segments, ElementsAre(CurveSegment{2, Step(2)}, CurveSegment{1, Step(4)}));
-  report(2, 4, 0.4);
-  EXPECT_THAT(curve().steps, ElementsAre(2, 4, 5));
-  EXPECT_THAT(curve().values, ElementsAre(0.2, 0.4, 50));
-  report(2, 6, 0.6);
-  EXPECT_THAT(curve().steps, ElementsAre(2, 4, 6));
-  EXPECT_THAT(curve().segments, ElementsAre(CurveSegment{2, Step(2)}));
-}
-
-TEST_F(ReaderTest, CurvesComeInPagesOfWholeTrials) {
-  Add(MetricsLogged{{TrialId(SweepId(1), TrialNumber(3)), 1}, 1, 0.5, {{"loss", 5}}});
-  const auto all = reader_->CurvesOf(SweepId(1), "loss");
-  ASSERT_TRUE(all.ok());
-  ASSERT_EQ(all->trials.size(), 4u);
-  EXPECT_EQ(all->next, std::nullopt);
-
-  const size_t points = all->trials[0].steps.size() + all->trials[1].steps.size();
-  const auto first = reader_->CurvesOf(SweepId(1), "loss", TrialNumber(0), {.points = points});
-  ASSERT_TRUE(first.ok());
-  EXPECT_THAT(first->trials, SizeIs(2));
-  EXPECT_EQ(first->next, TrialNumber(2));
-  const auto second = reader_->CurvesOf(SweepId(1), "loss", *first->next);
-  EXPECT_THAT(second->trials, SizeIs(2));
-  EXPECT_EQ(second->trials[1].steps, all->trials[3].steps);
-  EXPECT_EQ(second->trials[1].logged_steps, all->trials[3].logged_steps);
-  EXPECT_EQ(second->next, std::nullopt);
-}
-
-TEST_F(ReaderTest, ATrialThatExceedsAPageOfCurvesIsRefused) {
-  const auto curves = reader_->CurvesOf(SweepId(1), "loss", TrialNumber(0), {.points = 0});
-  EXPECT_EQ(curves.error().code, ErrorCode::kInvalid);
-}
-
-TEST_F(ReaderTest, CurvesStopWhenNobodyWaitsForThem) {
-  std::stop_source stop{};
-  stop.request_stop();
-  const auto curves =
-      reader_->CurvesOf(SweepId(1), "loss", TrialNumber(0), {.stop = stop.get_token()});
-  EXPECT_EQ(curves.error().code, ErrorCode::kUnavailable);
-}
-
-TEST_F(ReaderTest, AFilterDoesNotMakeAReadOfEventsLong) {
+TEST_F(ReaderTest, AFilteredReadOfEventsIsBounded) {
   const TrialId trial(SweepId(1), TrialNumber(3));
-  for (int64_t i = 1; i <= int64_t{kEventsPerLook}; ++i)
+  for (int64_t i = 1; i <= int64_t{kEventsPerScan}; ++i)
     Add(MetricsLogged{{trial, 1}, i, static_cast<double>(i), {}});
   const auto page = reader_->EventsAfter(EventSeq(1), SweepId(7), 256);
   ASSERT_TRUE(page.ok());
-  EXPECT_EQ(page->seen, EventSeq(1 + kEventsPerLook));
+  EXPECT_EQ(page->seen, EventSeq(1 + kEventsPerScan));
   EXPECT_TRUE(page->more);
   const auto rest = reader_->EventsAfter(page->seen, SweepId(7), 256);
   EXPECT_EQ(rest->seen, reader_->LastSeq().value());
   EXPECT_FALSE(rest->more);
 }
 
-TEST_F(ReaderTest, OnlySoManyLoggedMetricsHaveCurves) {
-  const TrialId trial(SweepId(1), TrialNumber(3));
-  Metrics metrics;
-  for (size_t i = 0; i <= kLoggedMetricsMax; ++i) metrics[std::to_string(10'000 + i)] = 1;
-  Add(MetricsLogged{{trial, 1}, 1, 0.5, metrics});
-  ASSERT_TRUE(store_->Rebuild().ok());
-  Add(MetricsLogged{{trial, 1}, 2, 0.75, {{"one more", 1}, {"10000", 2}}});
-  EXPECT_THAT(reader_->Sweep(SweepId(1))->logged, SizeIs(kLoggedMetricsMax));
-  EXPECT_THAT(reader_->CurvesOf(SweepId(1), "10000")->trials[0].logged_values, ElementsAre(1, 2));
-  EXPECT_THAT(reader_->CurvesOf(SweepId(1), "one more")->trials, IsEmpty());
-  EXPECT_THAT(reader_->LoggedBy(trial, EventSeq(0), 9).value(), SizeIs(2)) << "all are in the log";
-}
-
-TEST_F(ReaderTest, ResultsAreThoseOfTrialsThatAreOver) {
+TEST_F(ReaderTest, ResultsAreThoseOfEndedTrials) {
   SweepSpec spec = SampleSpec();
   spec.objectives = {Maximise("accuracy"), Minimise("latency")};
   Add(SweepCreated{.sweep = SweepId(2), .spec = spec});
@@ -333,7 +182,7 @@ TEST_F(ReaderTest, ResultsAreThoseOfTrialsThatAreOver) {
   EXPECT_TRUE((*results)[2].failed);
 }
 
-TEST_F(ReaderTest, TheFrontIsWhatIsFeasibleAndNotDominated) {
+TEST_F(ReaderTest, TheFrontIsFeasibleAndNotDominated) {
   SweepSpec spec = SampleSpec();
   spec.objectives = {Maximise("accuracy"), Minimise("latency")};
   spec.constraints = {{.metric = "memory", .max = 8}};
@@ -350,8 +199,8 @@ TEST_F(ReaderTest, TheFrontIsWhatIsFeasibleAndNotDominated) {
   };
   report(0.5, 20, 4);
   report(0.7, 30, 4);
-  report(0.9, 10, 9);  // too large
-  report(0.6, 20, 8);  // better than the first in everything
+  report(0.9, 10, 9);  // infeasible: too large
+  report(0.6, 20, 8);  // dominates the first one
   report(std::nan(""), 1, 1);
   const auto sweep = reader_->Sweep(SweepId(2));
   ASSERT_TRUE(sweep.ok()) << sweep.error().message;
@@ -410,7 +259,7 @@ TEST_F(ReaderTest, EventsSayWhoMadeThem) {
   EXPECT_EQ(page->events[1].actor, "box");
 }
 
-TEST_F(ReaderTest, TheBestStepsOwnCheckpointGoesBeforeTheNewest) {
+TEST_F(ReaderTest, TheBestStepsCheckpointIsPreferred) {
   Add(CheckpointSaved{{Trial(0), 2}, {Step(9), "/step-9", "sha256:09"}, 1});
   Add(CheckpointSaved{{Trial(0), 2}, {Step(10), "/step-10", "sha256:10"}, 1});
   EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint, "/step-9");
@@ -418,20 +267,20 @@ TEST_F(ReaderTest, TheBestStepsOwnCheckpointGoesBeforeTheNewest) {
   EXPECT_EQ(reader_->Trial(Trial(0))->checkpoint, "/step-10");
 }
 
-TEST_F(ReaderTest, AndThatOfTheAttemptThatReportedItBeforeALatersOfTheSameStep) {
+TEST_F(ReaderTest, TheReportingAttemptsCheckpointIsPreferred) {
   Add(CheckpointSaved{{Trial(0), 2}, {Step(9), "/step-9-attempt-2", "sha256:09"}, 1});
   Add(CheckpointSaved{{Trial(0), 3}, {Step(9), "/step-9-attempt-3", "sha256:19"}, 1});
   EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint, "/step-9-attempt-2");
 }
 
-TEST_F(ReaderTest, WhereTheBestStepHasNoCheckpointItIsSaidOfWhichStepTheNewestIs) {
+TEST_F(ReaderTest, TheNewestCheckpointComesWithItsStep) {
   Add(CheckpointSaved{{Trial(0), 2}, {Step(8), "/step-8", "sha256:08"}, 1});
   EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->step, Step(9));
   EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint, "/step-8");
   EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint_step, 8);
 }
 
-TEST_F(ReaderTest, CheckpointsThatAreKeptComeBySoManyTrials) {
+TEST_F(ReaderTest, KeptCheckpointsComeInPagesOfTrials) {
   Add(CheckpointSaved{{Trial(2), 1}, {Step(3), "/2-3", "sha256:23"}, 7});
   Add(CheckpointSaved{{Trial(0), 2}, {Step(9), "/step-9", "sha256:09"}, 1});
   Add(CheckpointSaved{{Trial(0), 2}, {Step(10), "/step-10", "sha256:10"}, 1});
@@ -454,11 +303,9 @@ TEST_F(ReaderTest, CheckpointsThatAreKeptComeBySoManyTrials) {
   EXPECT_FALSE(rest->more);
 }
 
-TEST_F(ReaderTest, ASpecComesBackEqual) {
-  EXPECT_EQ(reader_->Sweep(SweepId(1))->spec, SampleSpec());
-}
+TEST_F(ReaderTest, RoundTripsASpec) { EXPECT_EQ(reader_->Sweep(SweepId(1))->spec, SampleSpec()); }
 
-TEST_F(ReaderTest, EventsComeInPagesAndSayHowFarTheyWent) {
+TEST_F(ReaderTest, EventsComeInPagesWithTheirPosition) {
   const auto first = reader_->EventsAfter(EventSeq(0), std::nullopt, 10);
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(first->events.size(), 10u);
@@ -471,26 +318,15 @@ TEST_F(ReaderTest, EventsComeInPagesAndSayHowFarTheyWent) {
   EXPECT_EQ(other->seen, log_.events().back().seq);
 }
 
-TEST_F(ReaderTest, WhatIsNotThereIsNotFound) {
+TEST_F(ReaderTest, MissingThingsAreNotFound) {
   EXPECT_EQ(reader_->Sweep(SweepId(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->FileOf(SweepId(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Trial(Trial(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Detail(Trial(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Attempt({Trial(0), 9}).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(reader_->CurvesOf(SweepId(9), "loss").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(reader_->MetricCurves(SweepId(9), "loss").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Checkpoints(SweepId(9), TrialNumber(0), 1).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(Reader::Open(folder_ / "other.db").ok(), false);
-}
-
-TEST_F(ReaderTest, AMetricNamedLikeAFieldIsNotMistakenForIt) {
-  Add(TrialReported{{Trial(3), 1},
-                    {.step = Step(5), .metrics = {{"metrics", 1.0}, {"step", 99.0}}}});
-  const auto curves = reader_->CurvesOf(SweepId(1), "step");
-  ASSERT_TRUE(curves.ok());
-  ASSERT_EQ(curves->trials.size(), 1u);
-  EXPECT_THAT(curves->trials[0].steps, ElementsAre(5));
-  EXPECT_THAT(curves->trials[0].values, ElementsAre(99.0));
-  EXPECT_TRUE(reader_->CurvesOf(SweepId(1), "seconds")->trials.empty());
 }
 
 TEST_F(ReaderTest, MoreThreadsThanConnectionsAllGetTheirAnswer) {

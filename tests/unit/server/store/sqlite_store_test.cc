@@ -65,7 +65,7 @@ void Execute(const std::string& path, const std::string& sql) {
   ASSERT_TRUE(done.ok()) << done.error().message;
 }
 
-TEST(SqliteStore, WhatWasAppendedIsReadAfterReopening) {
+TEST(SqliteStore, ReadsAppendedEventsAfterReopening) {
   const ScratchFolder folder;
   const SampleLog log;
   std::vector<std::string> before;
@@ -112,8 +112,7 @@ TEST(SqliteStore, RebuildingGivesTheSameTables) {
   EXPECT_EQ(Tables(path), before);
 }
 
-// Of one report each, and of something logged behind it; the events before them are the sample
-// log's.
+// Batches of one report and one logged value, after the events of the sample log.
 std::vector<Event> ManyReports(SampleLog& log, size_t count) {
   std::vector<Event> events;
   for (size_t i = 0; i < count; ++i) {
@@ -128,7 +127,7 @@ std::vector<Event> ManyReports(SampleLog& log, size_t count) {
   return events;
 }
 
-TEST(SqliteStore, AllThatIsMeasuredIsFoundWhetherItIsIndexedYetOrNot) {
+TEST(SqliteStore, FindsMeasuredValuesIndexedOrNot) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   auto store = OpenOrDie(path);
@@ -144,13 +143,13 @@ TEST(SqliteStore, AllThatIsMeasuredIsFoundWhetherItIsIndexedYetOrNot) {
     const auto trial = reader->Detail({SweepId(1), TrialNumber(3)});
     ASSERT_TRUE(trial.ok()) << trial.error().message;
     EXPECT_EQ(trial->history.size() - already, until / 8);
-    const auto logged = reader->LoggedBy(trial->trial.id, EventSeq(0), static_cast<int>(until));
+    const auto logged = reader->Logged(trial->trial.id, EventSeq(0), static_cast<int>(until));
     EXPECT_EQ(logged->size(), until / 8);
     EXPECT_EQ(logged->back().step, 9.5 + static_cast<double>(until / 8));
     EXPECT_TRUE(
         std::ranges::is_sorted(trial->history, {}, [](const ReportRow& row) { return row.time; }));
-    EXPECT_EQ(reader->CurvesOf(SweepId(1), "accuracy")->trials.size(), 4u);
-    EXPECT_EQ(reader->CurvesOf(SweepId(1), "batch_loss")->trials.size(), 4u);
+    EXPECT_EQ(reader->MetricCurves(SweepId(1), "accuracy")->trials.size(), 4u);
+    EXPECT_EQ(reader->MetricCurves(SweepId(1), "batch_loss")->trials.size(), 4u);
   }
   const auto before = Tables(path);
   ASSERT_TRUE(store->Rebuild().ok());
@@ -180,7 +179,7 @@ TEST(SqliteStore, AGapInTheLogIsFoundOnReading) {
   const Status read = store->Read(EventSeq(0), [](const Event&) {});
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(read.error().message, HasSubstr("from event 4 to 6"));
+  EXPECT_THAT(read.error().message, HasSubstr("lacks event 5"));
 }
 
 // The error of opening a new database that this SQL has changed.
@@ -209,7 +208,7 @@ TEST(SqliteStore, AFormatWhoseWriterIsUnknownIsRefused) {
   EXPECT_THAT(refusal.message, HasSubstr("start the version that wrote it, or choose"));
 }
 
-TEST(SqliteStore, WhatIsNoDatabaseIsRefused) {
+TEST(SqliteStore, RefusesAFileThatIsNotADatabase) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   std::ofstream(path) << std::string(8192, 'x');
@@ -230,7 +229,7 @@ TEST(SqliteStore, ADatabaseOfAnotherProgramIsLeftAlone) {
   EXPECT_THAT(opened.error().message, HasSubstr("another program"));
 }
 
-TEST(SqliteStore, ADamagedPageOfTheLogIsSaidWithTheRemedy) {
+TEST(SqliteStore, ADamagedPageIsReportedWithTheRemedy) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   SampleLog log;
@@ -293,7 +292,7 @@ TEST(SqliteStore, AReadOnlyFileIsDenied) {
   OpenOrDie(path).reset();
   ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
   ASSERT_EQ(::chmod(folder.path().c_str(), 0555), 0);
-  const bool root = ::geteuid() == 0;  // may write anywhere
+  const bool root = ::geteuid() == 0;  // root may write anywhere
   ASSERT_EQ(root ? ::seteuid(65534) : 0, 0);
   const auto opened = SqliteStore::Open(path);
   ASSERT_EQ(root ? ::seteuid(0) : 0, 0);
@@ -332,7 +331,7 @@ TEST(SqliteStore, AFullStoreRefusesABatchAsAWholeAndSaysSo) {
   const size_t taken = FillUp(*store, log);
   const auto before = Tables(path);
 
-  // A small event first and one that does not fit behind it: neither is kept.
+  // A small event and one that does not fit: neither is kept.
   const std::vector<Event> batch = {
       {EventSeq(taken + 1), Time{kSampleStart}, SearchExhausted{SweepId(1)}},
       {EventSeq(taken + 2), Time{kSampleStart},
@@ -367,8 +366,8 @@ std::optional<ErrorCode> CodeOf(const Status& status) {
   return status.error().code;
 }
 
-// A real disk that is really full: needs the right to mount.
-TEST(SqliteStore, AFullDiskIsFoundByProbeAndTheStoreGoesOnWhenThereIsRoom) {
+// Uses a real full disk, which needs the right to mount.
+TEST(SqliteStore, ContinuesAfterAFullDisk) {
   const ScratchFolder folder;
   const std::string disk = folder / "disk";
   ASSERT_EQ(::mkdir(disk.c_str(), 0755), 0);
@@ -378,7 +377,7 @@ TEST(SqliteStore, AFullDiskIsFoundByProbeAndTheStoreGoesOnWhenThereIsRoom) {
     SampleLog log;
     auto store = OpenOrDie(disk + "/attune.db");
     const std::string ballast(16 << 20, 'b');
-    std::ofstream(disk + "/ballast") << ballast;  // as much as fits
+    std::ofstream(disk + "/ballast") << ballast;  // fills the disk
     const Status probed = store->Probe();
     EXPECT_EQ(CodeOf(probed), ErrorCode::kStorageFull);
 
@@ -409,7 +408,7 @@ TEST(SqliteStore, ASnapshotAheadOfTheLogIsOfAnotherLogAndSkipped) {
   EXPECT_EQ(connection->Number("SELECT count(*) FROM snapshots").value(), 1);
 }
 
-TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
+TEST(SqliteStore, ADrainSurvivesARestartOfItsExecutor) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   SampleLog log;
@@ -447,7 +446,7 @@ TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
       1);
 }
 
-TEST(SqliteStore, AReaderThatStaysForLongHoldsUpNoAppend) {
+TEST(SqliteStore, ALongReadDoesNotDelayAppends) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   SampleLog log;
@@ -456,7 +455,7 @@ TEST(SqliteStore, AReaderThatStaysForLongHoldsUpNoAppend) {
   auto reader = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
   sqlite::Transaction snapshot(*reader, sqlite::Transaction::Kind::kRead);
   const auto before = reader->Number("SELECT count(*) FROM events").value();
-  // More than the log file holds before it is copied into the database.
+  // More than the size at which the log file is copied into the database.
   for (int batch = 0; batch < 20; ++batch) {
     const Event event =
         log.Next(TrialRequeued{TrialId(SweepId(1), TrialNumber(3)), std::string(1 << 20, 'x')});

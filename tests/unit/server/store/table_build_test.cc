@@ -37,12 +37,12 @@ class TableBuild : public ::testing::Test {
           TrialReported{{{SweepId(1), TrialNumber(3)}, 1},
                         {Step(step), {{"accuracy", 1.0 / double(step)}}, Seconds(1), false}}));
     Append(reports);
-    while (store_->Tidy()) continue;
+    while (store_->DoBackgroundWork()) continue;
     before_ = Rows();
     store_.reset();
   }
 
-  // Every slice is as small as it can be.
+  // Every slice is as small as possible.
   void Open() {
     store_.reset();
     store_ = SqliteStore::Open(path_, {.slice = kNone, .build_at_open = kNone}).value();
@@ -103,10 +103,10 @@ class TableBuild : public ::testing::Test {
   std::unique_ptr<SqliteStore> store_;
 };
 
-TEST_F(TableBuild, TheLogIsWrittenAndReadWhileTheTablesAreNotThere) {
+TEST_F(TableBuild, LeavesTheLogUsableMeanwhile) {
   UseOtherForm();
   Open();
-  ASSERT_TRUE(store_->Building());
+  ASSERT_TRUE(store_->IsBuilding());
   const auto reader = Reader::At(path_);
   const auto refused = reader->Sweeps(std::nullopt, 10);
   ASSERT_FALSE(refused.ok());
@@ -116,7 +116,7 @@ TEST_F(TableBuild, TheLogIsWrittenAndReadWhileTheTablesAreNotThere) {
   EXPECT_EQ(reader->Ready().error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(reader->LastSeq().ok());
 
-  ASSERT_TRUE(store_->Tidy());
+  ASSERT_TRUE(store_->DoBackgroundWork());
   EXPECT_THAT(reader->Ready().error().message, HasSubstr("1024 of "));
   Append({log_.Next(TrialEnded{{SweepId(1), TrialNumber(2)}, TrialState::kKilled, "by a person"})});
   int read = 0;
@@ -125,8 +125,8 @@ TEST_F(TableBuild, TheLogIsWrittenAndReadWhileTheTablesAreNotThere) {
   EXPECT_EQ(Number("SELECT count(*) FROM trials WHERE reason <> 'an old row'"), 0)
       << "the old ones stay as they are";
 
-  while (store_->Tidy()) continue;
-  EXPECT_FALSE(store_->Building());
+  while (store_->DoBackgroundWork()) continue;
+  EXPECT_FALSE(store_->IsBuilding());
   EXPECT_TRUE(reader->Ready().ok());
   EXPECT_EQ(reader->Trial({SweepId(1), TrialNumber(2)})->state, "killed");
   EXPECT_THAT(Faults(), IsEmpty());
@@ -136,20 +136,20 @@ TEST_F(TableBuild, ContinuesAfterADeathInAnySlice) {
   UseOtherForm();
   int64_t built = -1;
   int slices = 0;
-  for (Open(); store_->Building(); Open(), ++slices) {
+  for (Open(); store_->IsBuilding(); Open(), ++slices) {
     const int64_t now = Number("SELECT seq FROM building");
     EXPECT_GT(now, built);
     built = now;
-    store_->Tidy();
+    store_->DoBackgroundWork();
   }
   EXPECT_GE(slices, 4);
-  while (store_->Tidy()) continue;
+  while (store_->DoBackgroundWork()) continue;
   EXPECT_EQ(Rows(), before_);
   EXPECT_EQ(Number("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'next\\_%' ESCAPE '\\'"), 0);
   EXPECT_THAT(Faults(), IsEmpty());
 }
 
-TEST_F(TableBuild, OneAfterTheOtherGivesTheSameTables) {
+TEST_F(TableBuild, RepeatedBuildsGiveTheSameTables) {
   for (int i = 0; i < 3; ++i) {
     Open();
     ASSERT_TRUE(store_->Rebuild().ok());
@@ -158,36 +158,36 @@ TEST_F(TableBuild, OneAfterTheOtherGivesTheSameTables) {
   }
 }
 
-TEST_F(TableBuild, AnotherVersionBeginsItAnew) {
+TEST_F(TableBuild, IsRestartedByAnotherVersion) {
   UseOtherForm();
   Open();
-  ASSERT_TRUE(store_->Tidy());
+  ASSERT_TRUE(store_->DoBackgroundWork());
   ASSERT_GT(Number("SELECT seq FROM building"), 0);
   store_.reset();
   Execute("UPDATE building SET tables = 7; ALTER TABLE next_trials DROP COLUMN rationale");
   Open();
   EXPECT_EQ(Number("SELECT seq FROM building"), 0);
-  while (store_->Tidy()) continue;
+  while (store_->DoBackgroundWork()) continue;
   EXPECT_EQ(Rows(), before_);
 }
 
-TEST_F(TableBuild, OfASmallLogIsDoneBeforeTheStart) {
+TEST_F(TableBuild, IsCompleteBeforeTheStartForASmallLog) {
   UseOtherForm();
   store_ = SqliteStore::Open(path_).value();
-  EXPECT_FALSE(store_->Building());
-  while (store_->Tidy()) continue;
+  EXPECT_FALSE(store_->IsBuilding());
+  while (store_->DoBackgroundWork()) continue;
   EXPECT_EQ(Rows(), before_);
 }
 
 // A sweep is deleted and begins to be erased when the new tables have a part of it.
-TEST_F(TableBuild, LeavesNothingOfASweepThatIsDeletedMeanwhile) {
+TEST_F(TableBuild, OmitsASweepThatIsDeletedMeanwhile) {
   UseOtherForm();
   Open();
-  ASSERT_TRUE(store_->Tidy());
+  ASSERT_TRUE(store_->DoBackgroundWork());
   Append({log_.Next(SweepEnded{SweepId(1), SweepState::kStopped, ""}),
           log_.Next(SweepDeleted{SweepId(1), SharedState{}})});
   ASSERT_TRUE(store_->SaveSnapshot({store_->LastSeq(), "a snapshot", {}}).ok());
-  while (store_->Tidy()) continue;
+  while (store_->DoBackgroundWork()) continue;
   for (const SweepTable& table : kSweepTables)
     EXPECT_EQ(Number("SELECT count(*) FROM " + std::string(table.name)), 0) << table.name;
   EXPECT_EQ(Number("SELECT count(*) FROM events WHERE sweep = 1"), 1);

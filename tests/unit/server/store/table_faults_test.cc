@@ -14,7 +14,7 @@
 #include "tests/support/every_fact.h"
 #include "tests/support/sample_log.h"
 
-// What goes wrong beside the log, or below it.
+// Tests of faults in the tables and in the file system below the log.
 namespace attune::server {
 namespace {
 
@@ -40,7 +40,7 @@ class TableFaults : public ::testing::Test {
     EXPECT_TRUE(number.ok()) << number.error().message;
     return number.ok() ? *number : -1;
   }
-  // As somebody does who writes to the database.
+  // Changes the database like another program that writes to it.
   void Execute(const std::string& sql) {
     auto connection =
         sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
@@ -61,7 +61,8 @@ class TableFaults : public ::testing::Test {
   SampleLog log_;
 };
 
-// Trials 100, 101, …, each with an attempt and so many reports: one of each trial in turn.
+// Trials 100, 101, …, each with an attempt and this many reports, which alternate between the
+// trials.
 class ManyTrials : public TableFaults {
  protected:
   static constexpr uint32_t kTrials = 3 * kProgressRows;
@@ -91,11 +92,11 @@ class ManyTrials : public TableFaults {
   static TrialId Id(uint32_t i) { return {SweepId(1), TrialNumber(100 + i)}; }
 };
 
-TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsInTheLogAndLeftOut) {
+TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsStillLogged) {
   Open();
   Append(log_.events());
   const auto before = log_.events().size();
-  // The sweep is there already, and then goes on.
+  // The tables have this sweep already. Later events must still be stored.
   Append({log_.Next(SweepCreated{.sweep = SweepId(1), .spec = SampleSpec()}),
           log_.Next(TrialEnded{{SweepId(1), TrialNumber(2)}, TrialState::kKilled, "by a person"})});
   EXPECT_EQ(store_->LastSeq().value, before + 2);
@@ -105,10 +106,10 @@ TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsInTheLogAndLeftOut) {
   const auto findings = CheckDatabase(path_).value();
   const auto tables = std::ranges::find(findings, "tables", &Finding::what);
   ASSERT_NE(tables, findings.end());
-  EXPECT_THAT(tables->fault.value_or(""), HasSubstr("is in the log alone"));
+  EXPECT_THAT(tables->fault.value_or(""), HasSubstr("do not contain event"));
 }
 
-TEST_F(TableFaults, TheNextStartMakesTheTablesAnewOnce) {
+TEST_F(TableFaults, TheNextStartRebuildsTheTablesOnce) {
   Open();
   Append(log_.events());
   Append(SweepCreated{.sweep = SweepId(1), .spec = SampleSpec()});
@@ -193,17 +194,17 @@ TEST_F(TableFaults, SecondsThatAreNoNumberAreTaken) {
   EXPECT_EQ(Trial(3).step, Step(4));
 }
 
-TEST_F(ManyTrials, AFewRowsAreBroughtUpWithABatchAndTheRestByAndBy) {
+TEST_F(ManyTrials, FewRowsAreUpdatedWithABatch) {
   Report(1, 0.5);
   EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kProgressRows));
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
-  EXPECT_FALSE(store_->Tidy());
+  EXPECT_FALSE(store_->DoBackgroundWork());
   EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 0);
-  EXPECT_FALSE(store_->Tidy());
+  EXPECT_FALSE(store_->DoBackgroundWork());
 }
 
-TEST_F(ManyTrials, ALargeBatchBringsUpMoreRows) {
+TEST_F(ManyTrials, ALargeBatchUpdatesMoreRows) {
   std::vector<Event> events;
   constexpr size_t kRows = kProgressRows + 1;
   for (size_t i = 0; i < kRows * kEventsPerProgressRow; ++i)
@@ -217,7 +218,7 @@ TEST_F(ManyTrials, ALargeBatchBringsUpMoreRows) {
 
 TEST_F(ManyTrials, NoRowWaitsForMoreThanItsTurn) {
   for (int64_t step = 1; step <= 8; ++step) Report(step, 0.5);
-  // Three batches bring every row up once.
+  // Three batches update every row once.
   EXPECT_EQ(Number("SELECT count(*) FROM trials WHERE number >= 100 AND step < 5"), 0);
 }
 
@@ -230,10 +231,10 @@ TEST_F(ManyTrials, TheRowOfATrialWhoseAttemptEndsIsUpToDate) {
   EXPECT_EQ(Trial(last.number.value).best, 0.5);
 }
 
-TEST_F(ManyTrials, WhatAProcessLeavesBehindIsBroughtUpByTheNext) {
+TEST_F(ManyTrials, TheNextProcessUpdatesTheRemainingRows) {
   Report(1, 0.5);
   Report(2, 0.25);
-  // An attempt that has ended since, and another one of the same trial that has not reported.
+  // An attempt that has ended since, and another attempt of the same trial without reports.
   Append({log_.Next(AttemptEnded{.attempt = {Id(170), 1}, .outcome = Outcome::kLost}),
           log_.Next(AttemptAssigned{.attempt = {Id(170), 2}, .epoch = Epoch(5'000)})});
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
@@ -243,13 +244,13 @@ TEST_F(ManyTrials, WhatAProcessLeavesBehindIsBroughtUpByTheNext) {
   ExpectSound();
 }
 
-TEST_F(ManyTrials, AStartThatFindsADamagedFrontMakesTheTablesAnew) {
+TEST_F(ManyTrials, AStartWithADamagedFrontRebuildsTheTables) {
   Report(1, 0.9);
   ASSERT_EQ(Number("SELECT count(*) FROM behind"), 1);
   store_.reset();
   Execute("UPDATE front SET objectives = '[0.9'");
   Open();
-  while (store_->Tidy()) continue;
+  while (store_->DoBackgroundWork()) continue;
   EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
   ExpectSound();
 }
@@ -270,11 +271,11 @@ TEST_F(ManyTrials, ABatchThatWasRefusedLosesNoReportOfAnEarlierOne) {
   EXPECT_FALSE(store_->Append(std::vector{another.Next(SearchExhausted{SweepId(1)})}).ok());
   ASSERT_TRUE(other->Execute("ROLLBACK").ok());
   Append(SearchExhausted{SweepId(1)});
-  while (store_->Tidy()) continue;
+  while (store_->DoBackgroundWork()) continue;
   EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
 }
 
-TEST_F(TableFaults, ASnapshotLargerThanARowLiesInSeveral) {
+TEST_F(TableFaults, ALargeSnapshotIsSplitIntoRows) {
   Open({.snapshot_part_bytes = 10});
   Append(log_.events());
   for (const size_t size : {0, 9, 10, 11, 35}) {
@@ -286,9 +287,9 @@ TEST_F(TableFaults, ASnapshotLargerThanARowLiesInSeveral) {
   }
 }
 
-// ---- a disk whose syncs fail -----------------------------------------------------------------
+// ---- A disk whose syncs fail -----------------------------------------------------------------
 
-// SQLite's own file system, but for syncs, which fail while `fails` is set.
+// SQLite's own file system, except that syncs fail while `fails` is set.
 class FrailDisk {
  public:
   FrailDisk() {
@@ -324,12 +325,12 @@ class FrailDisk {
 
   static inline decltype(sqlite3_vfs::xOpen) open_ = nullptr;
   static inline decltype(sqlite3_io_methods::xSync) sync_ = nullptr;
-  // SQLite has some for databases and others for logs.
+  // SQLite passes different flags for databases and logs.
   static inline std::map<const sqlite3_io_methods*, sqlite3_io_methods> methods_;
   sqlite3_vfs vfs_;
 };
 
-TEST_F(TableFaults, AFailedSyncIsNoRefusalAndTheNextStartDecides) {
+TEST_F(TableFaults, AFailedSyncLeavesTheDecisionToTheNextStart) {
   const FrailDisk disk;
   Open();
   Append(log_.events());
@@ -338,13 +339,13 @@ TEST_F(TableFaults, AFailedSyncIsNoRefusalAndTheNextStartDecides) {
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.error().code, ErrorCode::kUnsynced);
   FrailDisk::fails = false;
-  // As the files are when the process ends now: the mark of the commit had been written.
+  // The files at the end of the process. The commit record is already written.
   for (const char* file : {"", "-wal"})
     std::filesystem::copy_file(path_ + file, folder_ / "after.db" + file);
   const auto after = SqliteStore::Open(folder_ / "after.db");
   ASSERT_TRUE(after.ok()) << after.error().message;
   EXPECT_EQ((*after)->LastSeq().value, log_.events().size() + 1);
-  store_.reset();  // before its disk
+  store_.reset();  // must be destroyed before its disk
 }
 
 }  // namespace

@@ -21,9 +21,9 @@ struct Received {
 
 class EventStreamTest : public HttpFixture {
  protected:
-  static constexpr uint64_t kLast = 38;  // of the sample log
+  static constexpr uint64_t kLast = 38;  // the last event of the sample log
 
-  // Reads until `enough` says so of the text so far.
+  // Reads until `enough` is true for the text so far.
   std::string ReadUntil(const std::string& query, const httplib::Headers& headers,
                         const std::function<bool(const std::string&)>& enough) {
     std::string text;
@@ -35,7 +35,7 @@ class EventStreamTest : public HttpFixture {
     return text;
   }
 
-  // Every event up to and with the one of this seq.
+  // All events up to the one with this seq.
   std::vector<Received> EventsUntil(uint64_t seq, const std::string& query,
                                     const httplib::Headers& headers = {}) {
     const std::string last = "id: " + std::to_string(seq) + "\n";
@@ -63,7 +63,7 @@ class EventStreamTest : public HttpFixture {
   }
 };
 
-TEST_F(EventStreamTest, TheWholeLogIsToldInTheWordsOfTheDocument) {
+TEST_F(EventStreamTest, TranslatesTheWholeLogAsDocumented) {
   const auto events = EventsUntil(kLast, "?after=0");
   std::set<std::string> names;
   for (const Received& event : events) {
@@ -113,7 +113,7 @@ TEST_F(EventStreamTest, APauseIsAVerdictAndAState) {
   EXPECT_EQ(events[1].data.at("reason"), "paused at rung 1");
 }
 
-// The one event of a fact, without what every event has.
+// The stream event of a fact, without the members that every event has.
 class Translation : public HttpFixture {
  protected:
   std::string Of(Fact fact) {
@@ -128,7 +128,7 @@ class Translation : public HttpFixture {
   const TrialId trial_{SweepId(1), TrialNumber(2)};
 };
 
-TEST_F(Translation, ASweepsStateAndHowItWillEnd) {
+TEST_F(Translation, TellsASweepsStateAndEnd) {
   EXPECT_EQ(Of(SweepPaused{sweep_, "paused on request"}),
             R"(sweep_changed {"state":"paused","reason":"paused on request","end_state":""})");
   EXPECT_EQ(Of(SweepResumed{sweep_}),
@@ -163,7 +163,7 @@ TEST_F(Translation, ATrialThatWaitsAfterAFailureTellsUntilWhen) {
             R"(trial_changed {"state":"pending","reason":"tried again on request"})");
 }
 
-TEST_F(Translation, WhatATrialWillGet) {
+TEST_F(Translation, TellsTheVerdictOfAYieldingTrial) {
   EXPECT_EQ(Of(TrialYielding{trial_, Verdict::Pause({.text = "its sweep was paused"})}),
             R"(trial_yielding {"verdict":"pause","reason":"its sweep was paused"})");
 }
@@ -187,7 +187,7 @@ TEST_F(Translation, APromotionOfACloneTellsItsDonor) {
       R"("config":{"lr":0.1}})");
 }
 
-TEST_F(Translation, WhatBecomesOfCheckpoints) {
+TEST_F(Translation, TellsChangesOfCheckpoints) {
   const CheckpointId checkpoint{trial_, 1, Step(3)};
   EXPECT_EQ(Of(CheckpointPinned{checkpoint, true}),
             R"(checkpoint_pinned {"attempt":1,"step":3,"pinned":true})");
@@ -196,13 +196,13 @@ TEST_F(Translation, WhatBecomesOfCheckpoints) {
   EXPECT_EQ(Of(CheckpointRemoved{checkpoint}), "");
 }
 
-TEST_F(EventStreamTest, LastEventIdGoesBeforeTheQuery) {
+TEST_F(EventStreamTest, LastEventIdOverridesTheQuery) {
   const auto events = EventsUntil(kLast, "?after=0", {{"Last-Event-ID", "36"}});
   ASSERT_FALSE(events.empty());
-  EXPECT_EQ(events.front().data.at("seq"), 38);  // 37 is a fact that no page shows
+  EXPECT_EQ(events.front().data.at("seq"), 38);  // the stream does not show event 37
 }
 
-TEST_F(EventStreamTest, WithoutAPlaceItBeginsWithWhatComesNext) {
+TEST_F(EventStreamTest, BeginsWithTheNextEventByDefault) {
   auto text = std::async(std::launch::async, [&] {
     return ReadUntil("", {}, [](const std::string& so_far) {
       return so_far.find("\n\n", so_far.find("event: ")) != std::string::npos &&
@@ -231,7 +231,7 @@ TEST_F(EventStreamTest, ASweepsStreamHasItsOwnEventsAndTheExecutors) {
   EXPECT_EQ(events[1].data.at("sweep"), "s1");
 }
 
-TEST_F(EventStreamTest, ItsHeadersKeepProxiesFromHoldingItBack) {
+TEST_F(EventStreamTest, HeadersKeepProxiesFromBufferingIt) {
   httplib::Headers headers;
   const auto client = NewClient();
   client->Get(
@@ -246,7 +246,7 @@ TEST_F(EventStreamTest, ItsHeadersKeepProxiesFromHoldingItBack) {
   EXPECT_THAT(headers, Contains(std::make_pair("X-Accel-Buffering", "no")));
 }
 
-TEST_F(EventStreamTest, PlacesAreNumbers) {
+TEST_F(EventStreamTest, PositionsAreNumbers) {
   GetJson("/api/v1/events?after=x", 400);
   GetJson("/api/v1/events?after=-1", 400);
   GetJson("/api/v1/events?sweep=1", 400);

@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Sweep s2, whose trials run nowhere that the server knows of.
+// Sweep s2, whose trials an external program runs.
 class AskTellTest : public HttpFixture {
  protected:
   AskTellTest() {
@@ -42,7 +42,7 @@ max_concurrent_trials: 1
   }
 };
 
-// After an update that changes the tables.
+// This happens after an update that changes the tables.
 TEST_F(AskTellTest, AsksAndReportsAreAnsweredWhileTablesAreRebuilt) {
   const std::string path = folder_ / "attune.db";
   const auto database =
@@ -74,7 +74,7 @@ TEST_F(AskTellTest, AsksAndReportsAreAnsweredWhileTablesAreRebuilt) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("state"), "running") << "it was not killed";
 }
 
-TEST_F(AskTellTest, AnAskedTrialSaysAllThatATrainingLoopNeeds) {
+TEST_F(AskTellTest, AnOfferHasAllThatATrainingLoopNeeds) {
   const Json trial = Ask();
   EXPECT_EQ(trial.at("trial"), 0);
   EXPECT_EQ(trial.at("config").dump(), R"({"lr":0.01})");
@@ -96,7 +96,7 @@ TEST_F(AskTellTest, AReportGetsAVerdict) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("best"), 0.5);
 }
 
-TEST_F(AskTellTest, AnAskAndItsReportsWaitForTheConductorOnceEach) {
+TEST_F(AskTellTest, AnAskAndEachReportNeedOneRoundTrip) {
   const int before = backend_.looks;
   const std::string epoch = Ask().at("epoch").dump();
   Tell(R"({"epoch": )" + epoch + R"(, "step": 1, "metrics": {"accuracy": 0.5}})");
@@ -162,7 +162,7 @@ TEST_F(AskTellTest, AnEnqueueThatIsRepeatedAfterTheEndGetsTheFirstAnswer) {
   EXPECT_THAT(PostJson(path, body, 409, "another").at("detail"), HasSubstr("has already ended"));
 }
 
-TEST_F(AskTellTest, ATellAfterItsLeaseIsRefusedWithWords) {
+TEST_F(AskTellTest, ATellAfterItsLeaseIsRefused) {
   const Json first = PostJson("/api/v1/sweeps/s2/trials:ask", R"({"lease": "10s"})");
   EXPECT_EQ(first.at("lease"), 10.0);
   const std::string epoch = first.at("epoch").dump();
@@ -200,7 +200,7 @@ TEST_F(AskTellTest, ALeaseIsADuration) {
   EXPECT_EQ(place(R"({"leas": "10s"})"), "/leas");
 }
 
-TEST_F(AskTellTest, WhoAsksForTooManyIsToldWhy) {
+TEST_F(AskTellTest, AnAskBeyondTheLimitIsExplained) {
   Ask();
   const Json none = Ask();
   EXPECT_TRUE(none.at("trial").is_null());
@@ -230,7 +230,7 @@ TEST_F(AskTellTest, TheEndOfASweepIsAStateAndNoError) {
     const std::string body =
         R"({"epoch": )" + Ask().at("epoch").dump() + R"(, "state": "completed"})";
     TellEnd(body, trial);
-    TellEnd(body, trial);  // said twice
+    TellEnd(body, trial);  // tells it twice
   }
   Ask();  // the searcher has no more
   const Json none = Ask();
@@ -261,14 +261,14 @@ TEST_F(AskTellTest, AFailedTrialIsOfferedAgain) {
               HasSubstr("epoch " + epoch));
 }
 
-// , "m0": 0, "m1": 0, …
+// Text of the form: , "m0": 0, "m1": 0, …
 std::string Metrics(int count) {
   std::string text;
   for (int i = 0; i < count; ++i) text += R"(, "m)" + std::to_string(i) + R"(": 0)";
   return text;
 }
 
-TEST_F(AskTellTest, ATellThatSaysNothingUsableNamesThePlace) {
+TEST_F(AskTellTest, AnInvalidTellNamesThePlace) {
   const std::string epoch = Ask().at("epoch").dump();
   const std::pair<std::string, std::string> cases[] = {
       {R"({"step": 1, "metrics": {"accuracy": 1}})", "/epoch"},
@@ -289,24 +289,24 @@ TEST_F(AskTellTest, ATellThatSaysNothingUsableNamesThePlace) {
   Tell("{", 400);
 }
 
-TEST_F(AskTellTest, OnlySweepsWithoutAProgramAreAskedAndTold) {
+TEST_F(AskTellTest, OnlySweepsWithoutAProgramTakeAskAndTell) {
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials:ask", "", 409).at("detail"),
-              HasSubstr("has a program"));
+              HasSubstr("`command`"));
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials/0:tell", R"({"epoch": 1, "state": "failed"})", 409)
                   .at("detail"),
-              HasSubstr("has a program"));
+              HasSubstr("`command`"));
   PostJson("/api/v1/sweeps/s9/trials:ask", "", 404);
   PostJson("/api/v1/sweeps/s2/trials/7:tell", R"({"epoch": 1, "state": "failed"})", 404);
 }
 
-// ---- tell and ask in one ---------------------------------------------------------------------
+// ---- Tell and ask in one request -------------------------------------------------------------
 
 std::string AtStep(int step, const Json& trial) {
   return R"({"epoch": )" + trial.at("epoch").dump() + R"(, "step": )" + std::to_string(step) +
          R"(, "metrics": {"accuracy": 0.5}, "ask": true})";
 }
 
-TEST_F(AskTellTest, WhoTellsTheLastOfATrialMayAskForTheNextAtOnce) {
+TEST_F(AskTellTest, TheLastTellOfATrialMayAskForTheNext) {
   const int before = backend_.looks;
   const Json told = Tell(AtStep(9, Ask()));
   EXPECT_EQ(told.at("verdict"), "stop");
@@ -317,7 +317,7 @@ TEST_F(AskTellTest, WhoTellsTheLastOfATrialMayAskForTheNextAtOnce) {
   EXPECT_EQ(backend_.looks, before);
 }
 
-TEST_F(AskTellTest, NothingIsAskedWhileTheTrialGoesOn) {
+TEST_F(AskTellTest, ATellOfAContinuingTrialAsksForNothing) {
   const Json trial = Ask();
   EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));
   EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));  // told again
@@ -326,10 +326,10 @@ TEST_F(AskTellTest, NothingIsAskedWhileTheTrialGoesOn) {
       R"({"epoch": )" + trial.at("epoch").dump() + R"(, "state": "running", "ask": true})",
       "application/json");
   EXPECT_EQ(renewed->status, 204);
-  EXPECT_TRUE(Ask().at("trial").is_null());  // one at a time: it is still out
+  EXPECT_TRUE(Ask().at("trial").is_null());  // only one trial at a time
 }
 
-TEST_F(AskTellTest, WhoSaysThatATrialHasEndedMayAskForTheNextAtOnce) {
+TEST_F(AskTellTest, ATellOfAnEndMayAskForTheNext) {
   const Json told = Tell(R"({"epoch": )" + Ask().at("epoch").dump() +
                          R"(, "state": "completed", "ask": true, "lease": "10m"})");
   EXPECT_EQ(told.at("next").at("trial"), 1);
@@ -360,7 +360,7 @@ TEST_F(AskTellTest, WithoutANextTrialTheTellSaysWhy) {
   }
 }
 
-TEST_F(AskTellTest, WhoReachesTheTargetIsGivenNoTrialMore) {
+TEST_F(AskTellTest, ReachingTheTargetOffersNoFurtherTrial) {
   PostJson("/api/v1/sweeps", R"(name: targeted
 metric: {name: accuracy, mode: max, target: 0.4}
 parameters: {lr: {min: 0.001, max: 0.1}}
@@ -379,7 +379,7 @@ scheduler: {name: asha, max: 9}
   GetJson("/api/v1/sweeps/s3/trials/1", 404);
 }
 
-TEST_F(AskTellTest, WhoAsksWhileSomebodyEndsTheSweepIsGivenNothing) {
+TEST_F(AskTellTest, AnAskDuringTheEndOfTheSweepGetsNothing) {
   backend_.another = KillSweep{SweepId(2)};
   const Json none = Ask();
   EXPECT_TRUE(none.at("trial").is_null());
@@ -391,7 +391,7 @@ TEST_F(AskTellTest, ALeaseWithoutAnAskIsAFault) {
   const Json refused = Tell(R"({"epoch": )" + Ask().at("epoch").dump() +
                                 R"(, "step": 1, "metrics": {"accuracy": 0.5}, "lease": "10m"})",
                             422);
-  EXPECT_THAT(refused.at("errors").at(0).at("message"), HasSubstr("say ask as well"));
+  EXPECT_THAT(refused.at("errors").at(0).at("message"), HasSubstr("`ask`"));
 }
 
 constexpr std::string_view kThinking = R"(name: thought
@@ -401,14 +401,14 @@ searcher: {name: thinker}
 scheduler: {name: asha, max: 9}
 )";
 
-class ThinkingTest : public HttpFixture {
+class SlowSearcherTest : public HttpFixture {
  protected:
-  explicit ThinkingTest(HttpLimits limits = {}) : HttpFixture(limits) {
+  explicit SlowSearcherTest(HttpLimits limits = {}) : HttpFixture(limits) {
     PostJson("/api/v1/sweeps", std::string(kThinking), 201);
   }
 };
 
-TEST_F(ThinkingTest, AnAskWaitsForASearcherThatThinks) {
+TEST_F(SlowSearcherTest, AnAskWaitsForASlowSearcher) {
   auto asked = std::async(std::launch::async,
                           [&] { return PostJson("/api/v1/sweeps/s2/trials:ask", "", 200, "k"); });
   backend_.Think();
@@ -417,7 +417,7 @@ TEST_F(ThinkingTest, AnAskWaitsForASearcherThatThinks) {
   EXPECT_EQ(trial.at("config").dump(), R"({"lr":0.05})");
 }
 
-TEST_F(ThinkingTest, ATellThatAsksWaitsForASearcherThatThinks) {
+TEST_F(SlowSearcherTest, ATellThatAsksWaitsForASlowSearcher) {
   auto asked =
       std::async(std::launch::async, [&] { return PostJson("/api/v1/sweeps/s2/trials:ask"); });
   backend_.Think();
@@ -430,12 +430,12 @@ TEST_F(ThinkingTest, ATellThatAsksWaitsForASearcherThatThinks) {
   EXPECT_EQ(answer.at("next").at("trial"), 1);
 }
 
-class ImpatientTest : public ThinkingTest {
+class ImpatientTest : public SlowSearcherTest {
  protected:
-  ImpatientTest() : ThinkingTest({.workers = 1, .later = std::chrono::milliseconds(50)}) {}
+  ImpatientTest() : SlowSearcherTest({.workers = 1, .postponed = std::chrono::milliseconds(50)}) {}
 };
 
-TEST_F(ImpatientTest, WhoWaitsTooLongForAThoughtIsToldToAskAgain) {
+TEST_F(ImpatientTest, AnAskThatWaitsTooLongIsToldToAskAgain) {
   const Json none = PostJson("/api/v1/sweeps/s2/trials:ask");
   EXPECT_TRUE(none.at("trial").is_null());
   EXPECT_EQ(none.at("state"), "running");

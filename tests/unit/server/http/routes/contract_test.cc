@@ -14,7 +14,7 @@ namespace {
 
 using ContractTest = HttpFixture;
 
-// A path of the contract with ids in their places.
+// A path of the contract with ids for its placeholders.
 std::string WithIds(std::string path) {
   for (const auto& [name, value] : {std::pair("{sweep}", "s1"),
                                     {"{trial}", "0"},
@@ -26,7 +26,7 @@ std::string WithIds(std::string path) {
   return path;
 }
 
-// The methods that a path takes, as the server lists them when another one is used.
+// The methods of a path, as the server lists them when another one is used.
 std::set<std::string> MethodsOf(httplib::Client& client, const std::string& path) {
   const auto refusal = client.Put(WithIds(path));
   std::istringstream allowed(refusal ? refusal->get_header_value("Allow") : "");
@@ -73,7 +73,7 @@ TEST_F(ContractTest, EachQueryParameterOfTheContractIsKnown) {
   }
 }
 
-TEST_F(ContractTest, CurvesOfAMetricThatNobodyKnowsAreRefused) {
+TEST_F(ContractTest, CurvesOfAnUnknownMetricAreRefused) {
   const Json problem = GetJson("/api/v1/sweeps/s1/curves?metric=acuracy", 400);
   EXPECT_THAT(
       problem.at("detail").get<std::string>(),

@@ -18,7 +18,8 @@ scheduler: {name: asha, max: 9}
 resources: {workers: 2}
 )";
 
-// Beside the sample log: sweep s2, whose trial 0 runs on the one executor and whose trial 1 waits.
+// In addition to the sample log: sweep s2, whose trial 0 runs on the only executor and whose trial
+// 1 waits.
 class ControlTest : public HttpFixture {
  protected:
   ControlTest() {
@@ -50,11 +51,11 @@ TEST_F(ControlTest, ATrialSaysWhyItDoesNotRun) {
             "its sweep is paused");
 }
 
-TEST_F(ControlTest, ResumeGoesOn) {
+TEST_F(ControlTest, ResumeContinuesPausedTrialsFirst) {
   PostJson("/api/v1/sweeps/s2:pause", "", 202);
   const Json sweep = PostJson("/api/v1/sweeps/s2:resume", "", 202);
   EXPECT_EQ(sweep.at("state"), "running");
-  EXPECT_EQ(sweep.at("effect"), "it goes on");
+  EXPECT_EQ(sweep.at("effect"), "the sweep continues");
   EXPECT_EQ(PostJson("/api/v1/sweeps/s2:resume", "", 202).at("effect"), "it is running already");
 }
 
@@ -120,13 +121,13 @@ TEST_F(ControlTest, AnExtensionThatCannotBeIsRefused) {
   PostJson("/api/v1/sweeps/s2:extend", "{", 400);
 }
 
-TEST_F(ControlTest, AnExtensionWhoseOneLimitIsWrongIsNotSaidToHaveNone) {
+TEST_F(ControlTest, AnExtensionWithAWrongLimitNamesOnlyThat) {
   const Json problem = PostJson("/api/v1/sweeps/s2:extend", R"({"max_time": 5})", 422);
   ASSERT_EQ(problem.at("errors").size(), 1u);
   EXPECT_EQ(problem["errors"][0].at("pointer"), "/max_time");
 }
 
-TEST_F(ControlTest, VerbsThatTakeNothingRefuseWhatTheyAreGiven) {
+TEST_F(ControlTest, VerbsWithoutArgumentsRefuseABody) {
   for (const std::string path :
        {"s2:pause", "s2:resume", "s2:stop", "s2:kill", "s2/trials/0:kill",
         "s1/trials/0/checkpoints/1-3:pin", "s1/trials/0/checkpoints/1-3:unpin"}) {
@@ -148,7 +149,7 @@ TEST_F(ControlTest, AnEditIsAMergePatchOfTheSweepFile) {
   EXPECT_EQ(sweep.at("edited").at("actor"), "admin");
   EXPECT_EQ(sweep.at("edited").at("changes")[0], "priority 5");
   EXPECT_EQ(PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5})", 202).at("effect"),
-            "it is so already");
+            "nothing changes: the sweep has these values already");
 }
 
 TEST_F(ControlTest, AnEditThatCannotBeIsRefusedByItsKey) {
@@ -202,27 +203,27 @@ TEST_F(ControlTest, AKilledTrialIsOver) {
   PostJson("/api/v1/sweeps/s2/trials/9:kill", "", 404);
 }
 
-TEST_F(ControlTest, AnEndedTrialIsTriedAgain) {
-  PostJson("/api/v1/sweeps/s2/trials/1:retry", "", 409);  // not before it has ended
+TEST_F(ControlTest, AnEndedTrialIsRetried) {
+  PostJson("/api/v1/sweeps/s2/trials/1:retry", "", 409);  // it has not ended yet
   PostJson("/api/v1/sweeps/s2/trials/1:kill", "", 202);
   const Json trial = PostJson("/api/v1/sweeps/s2/trials/1:retry", "", 202);
   EXPECT_EQ(trial.at("state"), "pending");
   EXPECT_EQ(trial.at("effect"), "it will start from the beginning");
 }
 
-TEST_F(ControlTest, ACompleteTrialGoesOnFromItsCheckpointOrFromTheStart) {
+TEST_F(ControlTest, ACompleteTrialResumesOrStartsAgain) {
   const std::string path = "/api/v1/sweeps/s1/trials/0";  // step 9, with a checkpoint of step 3
   PostJson(path + ":retry", "", 409);
   PostJson(path + ":continue", R"({"until": 9})", 422);
   PostJson(path + ":continue", "", 422);
   EXPECT_EQ(PostJson(path + ":continue", R"({"until": 81})", 202).at("effect"),
-            "it will go on from step 3, to step 81");
+            "it will resume from step 3, to step 81");
   PostJson(path + ":kill", "", 202);
   EXPECT_EQ(PostJson(path + ":retry", R"({"from_start": true})", 202).at("effect"),
             "it will start from the beginning");
 }
 
-TEST_F(ControlTest, ATrialThatBeganAnewIsNotSaidToGoOnFromWhatItHadSavedBefore) {
+TEST_F(ControlTest, ARestartedTrialIgnoresItsOldCheckpoints) {
   const std::string path = "/api/v1/sweeps/s1/trials/0";  // its checkpoint of step 3 is pinned
   PostJson(path + ":retry", R"({"from_start": true})", 202);
   PostJson(path + ":kill", "", 202);
@@ -260,7 +261,7 @@ TEST_F(ControlTest, TheBackendsRefusalsBecomeStatuses) {
 }
 
 // The executor "new" of four CPUs, where trial s2/0 runs its two workers.
-TEST_F(ControlTest, ADrainedExecutorSaysWhatBecomesOfWhatRuns) {
+TEST_F(ControlTest, ADrainDescribesTheFateOfRunningTrials) {
   const Json drained = PostJson("/api/v1/executors/new:drain", R"({"reason": "a new disk"})", 202);
   EXPECT_EQ(drained.at("state"), "draining");
   EXPECT_EQ(drained.at("drain").at("reason"), "a new disk");
@@ -285,7 +286,7 @@ TEST_F(ControlTest, ADrainThatCannotMoveATrialSaysSo) {
   EXPECT_THAT(drained.at("effect"), HasSubstr("because they cannot resume elsewhere"));
 }
 
-TEST_F(ControlTest, AnUnknownExecutorIsNotFoundAndAWrongBodyIsToldOf) {
+TEST_F(ControlTest, AnUnknownExecutorAndAWrongBodyAreRefused) {
   EXPECT_THAT(PostJson("/api/v1/executors/boks:drain", "", 404).at("detail"),
               HasSubstr("there is no executor boks"));
   EXPECT_EQ(PostJson("/api/v1/executors/new:drain", R"({"why": "x"})", 422).at("errors").size(),

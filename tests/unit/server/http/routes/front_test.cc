@@ -1,4 +1,5 @@
-// Sweeps with several metrics: their front, and the importance of parameters for each.
+// Tests of sweeps with several metrics: their front, and the importance of parameters for each
+// metric.
 
 #include "tests/unit/server/http/http_fixture.h"
 
@@ -7,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Sweep s2 improves accuracy and latency.
+// Sweep s2 optimises accuracy and latency.
 class FrontTest : public HttpFixture {
  protected:
   FrontTest() {
@@ -16,7 +17,7 @@ class FrontTest : public HttpFixture {
     backend_.Add(SweepCreated{.sweep = SweepId(2), .spec = spec});
   }
 
-  // Of a trial of its own, which has then come to its end.
+  // Reports for a new trial, which then ends.
   void Report(Config config, double accuracy, double latency) {
     const TrialId trial(SweepId(2), TrialNumber(trials_++));
     backend_.Add(TrialCreated{trial, std::move(config), "random"});
@@ -30,10 +31,10 @@ class FrontTest : public HttpFixture {
   uint32_t trials_ = 0;
 };
 
-TEST_F(FrontTest, IsTheReportsThatNoOtherBeatsInEverything) {
+TEST_F(FrontTest, HasTheReportsThatAreNotDominated) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("pareto_front"), Json::array());
   Report(SampleConfig(0.1), 0.8, 12);
-  Report(SampleConfig(0.2), 0.7, 15);  // beaten by the one before
+  Report(SampleConfig(0.2), 0.7, 15);  // dominated by the one before
   Report(SampleConfig(0.3), 0.9, 30);
   Report(SampleConfig(0.4), std::nan(""), 1);
 
@@ -55,7 +56,7 @@ TEST_F(FrontTest, IsTheReportsThatNoOtherBeatsInEverything) {
 }
 
 TEST_F(FrontTest, ImportanceIsToldForEachMetric) {
-  // The accuracy is the learning rate's doing, the latency the width's.
+  // The accuracy depends on the learning rate, the latency on the width.
   for (int i = 0; i < 60; ++i) {
     Config config = SampleConfig(0.001 + 0.008 * i);
     const int width = 8 + 8 * (i * 5 % 8);
@@ -75,7 +76,7 @@ TEST_F(FrontTest, ImportanceIsToldForEachMetric) {
   EXPECT_EQ(first("?metric=accuracy"), "accuracy: lr");
   EXPECT_EQ(first("?metric=latency"), "latency: width");
   EXPECT_THAT(GetJson("/api/v1/sweeps/s2/importance?metric=loss", 400).at("detail"),
-              HasSubstr("s2 does not improve loss; importance is known for accuracy, latency"));
+              HasSubstr("importance is available for accuracy, latency"));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ class PilotsAnswers : public testing::Test {
   Pilots pilots_;
 };
 
-TEST_F(PilotsAnswers, AreWhatTheirManagerSaidLast) {
+TEST_F(PilotsAnswers, ShowTheLastReportOfEachManager) {
   EXPECT_EQ(Fleets(), Json::array());
   EXPECT_EQ(Tell(Report().dump()).status, 200);
   Json next = Report();
@@ -68,7 +68,7 @@ TEST_F(PilotsAnswers, AreWhatTheirManagerSaidLast) {
             rest::ToJson(*rest::Parse<rest::FleetReport>(next)));
 }
 
-TEST_F(PilotsAnswers, NothingElseThatAReportSaysIsKept) {
+TEST_F(PilotsAnswers, KeepOnlyKnownMembersOfAReport) {
   Json report = Report();
   report["stale"] = "no";
   report["pilots"][0]["more"] = std::string(1'000, 'x');
@@ -78,7 +78,7 @@ TEST_F(PilotsAnswers, NothingElseThatAReportSaysIsKept) {
   EXPECT_FALSE(fleets[0]["pilots"][0].contains("more"));
 }
 
-TEST_F(PilotsAnswers, RefuseWhatIsNoReportAndSayWhere) {
+TEST_F(PilotsAnswers, RefuseAnInvalidReportAndNameThePlace) {
   EXPECT_EQ(Tell("what").status, 400);
   EXPECT_EQ(Tell("").status, 400);
   EXPECT_THAT(Refused(Json::array()), HasSubstr("the document is not an object"));
@@ -99,14 +99,14 @@ TEST_F(PilotsAnswers, RefuseWhatIsNoReportAndSayWhere) {
   EXPECT_EQ(Fleets(), Json::array());
 }
 
-TEST_F(PilotsAnswers, ForgetTheFleetHeardOfLongestAgoBeyondTheMost) {
+TEST_F(PilotsAnswers, ForgetTheFleetWithTheOldestReport) {
   for (size_t i = 0; i <= kFleetsMax; ++i) Tell(Report("f" + std::to_string(100 + i)).dump());
   const Json fleets = Fleets();
   EXPECT_EQ(fleets.size(), kFleetsMax);
   EXPECT_EQ(fleets[0]["fleet"], "f101");
 }
 
-TEST_F(PilotsAnswers, WhatHindersIsSaidOfTheSweepsThatItHinders) {
+TEST_F(PilotsAnswers, BlockersAreShownForTheirSweeps) {
   EXPECT_EQ(pilots_.Blocking(SweepId(1)), "");
   Json report = Report();
   report["blockers"].push_back({{"sweep", "s2"}, {"text", "a gang is too large"}});

@@ -63,7 +63,7 @@ class ReplayTest : public ::testing::Test {
   simulate::Summary recorded_;
 };
 
-TEST_F(ReplayTest, WithoutChangesItIsWhatWasRecorded) {
+TEST_F(ReplayTest, WithoutChangesItEqualsTheRecording) {
   Record(60);
   const Json replay = Replay("");
   EXPECT_EQ(replay.at("slots"), 16);
@@ -91,7 +91,7 @@ TEST_F(ReplayTest, ChangesAreThoseOfTheSweepFile) {
   EXPECT_EQ(replay.at("trials").at(59).at("best_case").at("state"), "pending");
 }
 
-TEST_F(ReplayTest, TrialsThatGoOnBeyondTheirRecordingAreUnknown) {
+TEST_F(ReplayTest, TrialsBeyondTheirRecordingAreUnknown) {
   Record(60);
   const Json replay = Replay("{scheduler: {name: fifo}}");
   EXPECT_EQ(replay.at("unknown"), recorded_.Count(TrialState::kStopped));
@@ -99,7 +99,7 @@ TEST_F(ReplayTest, TrialsThatGoOnBeyondTheirRecordingAreUnknown) {
   EXPECT_EQ(replay.at("worst_case").at("keeps_best_trial"), true);
 }
 
-TEST_F(ReplayTest, FaultsStandAtTheirPlaces) {
+TEST_F(ReplayTest, FaultsNameTheirPlaces) {
   Record(6);
   const Response unknown = Ask("scheduler: {name: ashaa}");
   EXPECT_EQ(unknown.status, 422);
@@ -125,7 +125,7 @@ TEST_F(ReplayTest, TheScheduleOfATrialThatClonedNobodyIsASweepFileThatRuns) {
   EXPECT_EQ(parsed.spec->initial_points[0], reader_->Trial(trial)->config);
 }
 
-TEST_F(ReplayTest, ASweepThatIsNotThereIsNotFound) { EXPECT_EQ(Ask("").status, 404); }
+TEST_F(ReplayTest, AMissingSweepIsNotFound) { EXPECT_EQ(Ask("").status, 404); }
 
 }  // namespace
 }  // namespace attune::server

@@ -10,7 +10,7 @@ namespace {
 Config Lr(double lr) { return {{"lr", lr}}; }
 TrialId Id(uint32_t trial) { return {SweepId(1), TrialNumber(trial)}; }
 
-// Tells Lineages what happens to trials, event by event.
+// Gives events of trials to Lineages.
 class Story {
  public:
   Story& Created(uint32_t trial, double lr) {
@@ -21,7 +21,7 @@ class Story {
     if (from > 0) fact.resume = CheckpointRef{.step = Step(from)};
     return Add(std::move(fact));
   }
-  // At its own step it takes over the donor's checkpoint.
+  // The trial takes over the donor's checkpoint at its present step.
   Story& Clones(uint32_t trial, uint32_t donor, uint32_t attempt, int64_t step, double lr) {
     return Add(
         TrialDecided{.attempt = {Id(trial), 1},
@@ -31,10 +31,10 @@ class Story {
     return Add(TrialPromoted{.trial = Id(trial), .config = Lr(lr)});
   }
 
-  // 0: lr 0.1 by 2; 4: …
+  // A lineage as text: 0: lr 0.1 by 2; 4: …
   std::string Of(uint32_t trial) const {
     std::string text;
-    for (const auto& [step, part] : lineages_.Of(TrialNumber(trial)))
+    for (const auto& [step, part] : lineages_.LineageOf(TrialNumber(trial)))
       text += (text.empty() ? "" : "; ") + std::to_string(step.value) + ": " +
               FormatValue(*part.config.Find("lr")) + " by " + std::to_string(part.trial.value);
     return text;
@@ -48,11 +48,11 @@ class Story {
   Lineages lineages_;
 };
 
-TEST(Lineages, OfOneThatClonedNobodyIsItsOwnConfiguration) {
+TEST(Lineages, OfATrialWithoutClonesHasOnlyItsConfiguration) {
   EXPECT_EQ(Story().Created(0, 0.5).Assigned(0, 1, 0).Assigned(0, 2, 3).Of(0), "0: 0.5 by 0");
 }
 
-TEST(Lineages, OfACloneGoThroughItsDonors) {
+TEST(Lineages, OfACloneIncludesItsDonors) {
   Story story;
   story.Created(0, 0.1).Created(1, 0.2).Created(2, 0.3);
   for (uint32_t trial : {0, 1, 2}) story.Assigned(trial, 1, 0);
@@ -62,8 +62,8 @@ TEST(Lineages, OfACloneGoThroughItsDonors) {
   EXPECT_EQ(story.Of(0), "0: 0.1 by 0");
 }
 
-// The donor clones another before its clone starts; the checkpoint is of what it was.
-TEST(Lineages, OfADonorAreThoseOfTheAttemptThatSaved) {
+// The donor clones another trial before its clone starts. The checkpoint is from before that.
+TEST(Lineages, UsesTheDonorsLineageAtItsCheckpoint) {
   Story story;
   story.Created(0, 0.1).Created(1, 0.2).Created(2, 0.3);
   for (uint32_t trial : {0, 1, 2}) story.Assigned(trial, 1, 0);
@@ -73,7 +73,7 @@ TEST(Lineages, OfADonorAreThoseOfTheAttemptThatSaved) {
   EXPECT_EQ(story.Of(1), "0: 0.1 by 0; 4: 0.12 by 1");
 }
 
-TEST(Lineages, AnAttemptThatGoesOnFromFartherBackTrainsAgainAsItIsNow) {
+TEST(Lineages, ReplacesStepsThatAreTrainedAgain) {
   Story story;
   story.Created(0, 0.1).Assigned(0, 1, 0).Promoted(0, 0.2).Assigned(0, 2, 4);
   EXPECT_EQ(story.Of(0), "0: 0.1 by 0; 4: 0.2 by 0");

@@ -7,7 +7,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kSweeps = "/api/v1/sweeps?directory=/opt&file=later.yaml";
 
-// Of a sweep that searches lr from 0.001 to 0.5.
+// A sweep that searches lr from 0.001 to 0.5.
 std::string Beginning(const std::string& from, double max, const std::string& metrics) {
   return "name: later\ncommand: [/bin/true]\n" + metrics +
          "\nparameters:\n  lr: {min: 0.001, max: " + std::to_string(max) +
@@ -15,7 +15,7 @@ std::string Beginning(const std::string& from, double max, const std::string& me
          "]\nscheduler: {name: asha, max: 9}\nstop: {max_trials: 4}\n";
 }
 
-// Of the sample log's sweep s1, which improves the accuracy.
+// The sample log's sweep s1, which maximises the accuracy.
 std::string Later(const std::string& from, double max, const std::string& mode = "max") {
   return Beginning(from, max, "metric: {name: accuracy, mode: " + mode + "}");
 }
@@ -25,14 +25,14 @@ class WarmStartApi : public HttpFixture {
   Json Refused(const std::string& file) { return PostJson(kSweeps, file, 422).at("errors").at(0); }
 };
 
-TEST_F(WarmStartApi, SaysWhatWasTakenOfAnEarlierSweep) {
+TEST_F(WarmStartApi, DescribesWhatItTookFromAnEarlierSweep) {
   const Json sweep = PostJson(kSweeps, Later("s1", 0.0011), 201);
   EXPECT_EQ(sweep.at("warm_start"), Json::array({"1 of 3 results of s1; 2 outside of lr"}));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("warm_start"), sweep.at("warm_start"));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("warm_start"), Json::array());
 }
 
-TEST_F(WarmStartApi, NamesASweepThatIsNotThereWithItsPlace) {
+TEST_F(WarmStartApi, NamesAMissingSweepAndItsPlace) {
   const Json error = Refused(Later("s77", 0.5));
   EXPECT_EQ(error.at("pointer"), "/warm_start");
   EXPECT_EQ(error.at("line"), 7);
@@ -44,7 +44,7 @@ TEST_F(WarmStartApi, RefusesTheOppositeGoal) {
               HasSubstr("s1 maximises accuracy"));
 }
 
-// Sweep s2 improves two metrics.
+// Sweep s2 optimises two metrics.
 class WarmStartOfSeveral : public WarmStartApi {
  protected:
   WarmStartOfSeveral() {
@@ -64,7 +64,7 @@ class WarmStartOfSeveral : public WarmStartApi {
       "metrics: [{name: accuracy, mode: max}, {name: latency, mode: min}]";
 };
 
-TEST_F(WarmStartOfSeveral, TakesWhatAnEarlierSweepOfTheSameMetricsHas) {
+TEST_F(WarmStartOfSeveral, TakesResultsOfASweepWithTheSameMetrics) {
   const Json sweep = PostJson(kSweeps, Beginning("s2", 0.5, kBoth), 201);
   EXPECT_EQ(sweep.at("warm_start"), Json::array({"1 of 1 results of s2"}));
 }

@@ -38,7 +38,7 @@ class ConnectionsTest : public HttpFixture {
     return RawClient(server_->port(), receive_bytes);
   }
 
-  // Connections that have sent this, one after the other, and got that.
+  // Connections that have sent `sent`, one after the other, and received `got`.
   std::vector<RawClient> ConnectMany(int count, std::string_view sent, std::string_view got) const {
     std::vector<RawClient> clients;
     for (int i = 0; i < count; ++i) {
@@ -63,7 +63,7 @@ class ConnectionsTest : public HttpFixture {
   }
 };
 
-// ---- What holds a worker, and what does not ------------------------------------------------
+// ---- Use of workers ------------------------------------------------------------------------
 
 TEST_F(ConnectionsTest, ConnectionsThatWaitForTheirNextRequestHoldNoWorker) {
   const std::string version = Request("GET /version");
@@ -116,7 +116,7 @@ TEST_F(ConnectionsTest, AClientThatGoesInTheMiddleIsForgotten) {
   ExpectAlive();
 }
 
-TEST_F(ConnectionsTest, ABodyIsAskedForOnlyWhereItIsWelcome) {
+TEST_F(ConnectionsTest, SendsContinueOnlyForAnAdmittedBody) {
   const std::string length = "Content-Length: 8\r\nExpect: 100-continue\r\n";
   RawClient client = Connect();
   client.Send(Request("POST /api/v1/sweeps:validate", length));
@@ -207,9 +207,9 @@ TEST_F(NarrowTest, OneAuthenticatedConnectionMoreIsRefusedAndHealthIsStillTold) 
   EXPECT_THAT(health.ReadUntil(kLiveAnswer), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(NarrowTest, AConnectionThatHasGoneMakesRoom) {
+TEST_F(NarrowTest, AClosedConnectionFreesItsSlot) {
   { const auto taken = ConnectMany(4, Request("GET /version"), kVersionAnswer); }
-  // The server hears of their end before it hears of these.
+  // The server notices their end before these new connections.
   ConnectMany(4, Request("GET /version"), kVersionAnswer);
 }
 
@@ -221,7 +221,7 @@ TEST_F(NarrowTest, ConnectionsWithoutATokenDoNotKeepOthersOut) {
 TEST_F(NarrowTest, ANewConnectionClosesAnOlderOneWithoutAToken) {
   auto kept = ConnectMany(1, Request("GET /version"), kVersionAnswer);
   auto strangers = ConnectMany(5, kVersion, kVersionAnswer);
-  // One of the two oldest strangers. Reading ends when the server closes.
+  // The server closes one of the two oldest connections, which ends the read.
   std::vector<std::future<std::string>> ends;
   for (int i = 0; i < 2; ++i) {
     strangers[i].Send(kVersion);
@@ -249,7 +249,8 @@ TEST_F(NarrowTest, OneRequestMoreThanMayWaitIsRefusedAndHealthIsStillTold) {
   auto first = ConnectMany(1, Request("GET /api/v1/executors"), "");
   answering.wait();
   auto second = ConnectMany(1, Request("GET /api/v1/executors"), "");
-  // The queue takes them in the order of their arrival at one thread; the next one is too many.
+  // One thread reads the connections, so the queue takes the requests in order of arrival. The next
+  // one is too many.
   RawClient third = Connect();
   std::string refusal;
   third.Send(kVersion);
@@ -263,7 +264,7 @@ TEST_F(NarrowTest, OneRequestMoreThanMayWaitIsRefusedAndHealthIsStillTold) {
   EXPECT_THAT(second.front().ReadUntil("}]}"), HasSubstr("200 OK"));
 }
 
-TEST_F(NarrowTest, MoreBodiesThanThereIsRoomForAreRefused) {
+TEST_F(NarrowTest, TooManyBodiesAreRefused) {
   const std::string post =
       Request("POST /api/v1/sweeps:validate", "Content-Length: 1000000\r\n") + "n";
   const auto two = ConnectMany(2, post, "");
@@ -290,7 +291,7 @@ TEST_F(NarrowTest, OneStreamMoreIsRefusedAndStreamsHoldNoWorker) {
     EXPECT_THAT(stream.ReadUntil("stopped"), HasSubstr("id: 39\nevent: sweep_changed\n"));
 }
 
-TEST_F(NarrowTest, AStreamThatIsClosedMakesRoomForAnother) {
+TEST_F(NarrowTest, AClosedStreamFreesItsSlot) {
   for (int i = 0; i < 10; ++i) {
     auto stream = ConnectMany(1, Request("GET /api/v1/events"), "retry: 2000");
     stream.front().HalfClose();
@@ -307,34 +308,34 @@ class HastyTest : public ConnectionsTest {
       : ConnectionsTest({.idle = Time(50),
                          .head = Time(50),
                          .body = Time(50),
-                         .taking = Time(50),
+                         .sending = Time(50),
                          .slowest_bytes_per_second = 1 << 30}) {}
 };
 
-TEST_F(HastyTest, AHeadThatDoesNotEndIsGivenUp) {
+TEST_F(HastyTest, AnIncompleteHeadTimesOut) {
   RawClient client = Connect();
   client.Send(kVersion.substr(0, 20));
   EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 408"));
 }
 
-TEST_F(HastyTest, ABodyThatDoesNotEndIsGivenUp) {
+TEST_F(HastyTest, AnIncompleteBodyTimesOut) {
   RawClient client = Connect();
   client.Send(Request("POST /api/v1/sweeps", "Content-Length: 9\r\n") + "n");
   EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 408"));
 }
 
-TEST_F(HastyTest, AConnectionWithoutARequestEnds) {
+TEST_F(HastyTest, AConnectionWithoutARequestTimesOut) {
   EXPECT_EQ(Connect().ReadToEnd(), "");
   RawClient client = Connect();
   client.Send(kVersion);
   EXPECT_THAT(client.ReadToEnd(), HasSubstr(std::string(kVersionAnswer)));
 }
 
-TEST_F(HastyTest, AClientThatTakesNoAnswersIsLetGo) {
+TEST_F(HastyTest, AClientThatTakesNoAnswersIsDisconnected) {
   RawClient client = Connect(4096);
   std::string requests;
   for (int i = 0; i < 1000; ++i) requests += "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  // Its answers fill what the system keeps for it; then nobody reads its requests any more.
+  // Its answers fill the system's buffers. Then the server stops reading its requests.
   ssize_t pushed = 0;
   while (pushed >= 0 || errno == EAGAIN) pushed = client.Push(requests);
   ExpectAlive();
@@ -348,7 +349,7 @@ class NoFeed final : public EventFeed {
   std::optional<Page> ReadAfter(EventSeq, std::optional<SweepId>) override { return std::nullopt; }
 };
 
-// A server whose requests for /heavy last until their clients leave or it stops.
+// A server whose requests for /heavy last until the client disconnects or the server stops.
 class HeavyTest : public ::testing::Test {
  protected:
   HeavyTest() {

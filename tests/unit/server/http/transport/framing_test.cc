@@ -24,7 +24,7 @@ rest::ProblemType ProblemOf(const std::string& bytes) {
   return framing.fault().type;
 }
 
-// The same however it comes.
+// The result must not depend on how the bytes arrive.
 size_t SizeOf(const std::string& bytes) {
   Framing whole;
   EXPECT_EQ(whole.Read(bytes), State::kWhole) << bytes;
@@ -66,7 +66,7 @@ TEST(Framing, TheHeadIsKnownBeforeTheBodyHasCome) {
   EXPECT_EQ(framing.length(), 5u);
 }
 
-TEST(Framing, WhatTwoReadersCouldReadInTwoWaysIsRefused) {
+TEST(Framing, AmbiguousRequestsAreRefused) {
   EXPECT_EQ(ProblemOf(Post("Content-Length: 5\r\nContent-Length: 6\r\n", "")),
             rest::ProblemType::kMalformedRequest);
   EXPECT_EQ(ProblemOf(Post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "")),
@@ -85,7 +85,7 @@ TEST(Framing, WhatTwoReadersCouldReadInTwoWaysIsRefused) {
             rest::ProblemType::kMalformedRequest);
 }
 
-TEST(Framing, AChunkThatIsNotAsItSaysIsRefused) {
+TEST(Framing, AChunkOfTheWrongLengthIsRefused) {
   const std::string chunked = "Transfer-Encoding: chunked\r\n";
   EXPECT_EQ(ProblemOf(Post(chunked, "3\r\nabcd\r\n")), rest::ProblemType::kMalformedRequest);
   EXPECT_EQ(ProblemOf(Post(chunked, "x\r\n")), rest::ProblemType::kMalformedRequest);
@@ -95,7 +95,7 @@ TEST(Framing, AChunkThatIsNotAsItSaysIsRefused) {
   EXPECT_EQ(ProblemOf(Post(chunked, std::string(300, '1'))), rest::ProblemType::kMalformedRequest);
 }
 
-TEST(Framing, AHeadMayBeSoLongAndNoLonger) {
+TEST(Framing, AHeadHasAMaximumLength) {
   const std::string begin = "GET / HTTP/1.1\r\nX: ";
   const std::string fits = begin + std::string(kMaxHeadBytes - begin.size(), 'x') + "\r\n\r\n";
   EXPECT_EQ(Read(fits), State::kWhole);
@@ -105,7 +105,7 @@ TEST(Framing, AHeadMayBeSoLongAndNoLonger) {
             rest::ProblemType::kHeadersTooLarge);  // and still no end
 }
 
-TEST(Framing, AChunkedBodyMayBeSoLongAndNoLonger) {
+TEST(Framing, AChunkedBodyHasAMaximumLength) {
   const std::string chunked = "Transfer-Encoding: chunked\r\n";
   const std::string half = "80000\r\n" + std::string(0x80000, 'x') + "\r\n";
   EXPECT_EQ(Read(Post(chunked, half + half + "0\r\n\r\n")), State::kWhole);

@@ -17,14 +17,14 @@ using ::testing::StartsWith;
 
 const std::string kBearer = "Bearer " + std::string(kToken);
 
-// As what renews certificates does: a file that takes the place of the one before.
+// Replaces the file by renaming, like programs that renew certificates.
 void Write(const std::filesystem::path& file, const std::string& text) {
   const std::filesystem::path whole = file.string() + ".new";
   std::ofstream(whole) << text;
   std::filesystem::rename(whole, file);
 }
 
-// A second server of the fixture's, which speaks HTTPS besides; its certificate is for "attune".
+// A second server that also uses HTTPS, with a certificate for "attune".
 class HttpsTest : public HttpFixture {
  protected:
   HttpsTest() {
@@ -63,7 +63,7 @@ class HttpsTest : public HttpFixture {
     return client;
   }
 
-  // Whether a new connection is shown the certificate in this file.
+  // Whether a new connection gets the certificate in this file.
   bool Shows(const std::filesystem::path& file) const {
     httplib::SSLClient client("attune", Port());
     client.set_hostname_addr_map({{"attune", "127.0.0.1"}});
@@ -89,7 +89,8 @@ TEST_F(HttpsTest, AnswersAsInClearOverOneConnection) {
 }
 
 TEST_F(HttpsTest, CarriesLongBodiesBothWays) {
-  static const std::string long_text(6 << 20, 'a');  // many records, and more than a socket takes
+  // many TLS records, and more than a socket buffers
+  static const std::string long_text(6 << 20, 'a');
   const std::array<Asset, 1> assets = {Asset{"/long", "text/plain", "e", long_text, false}};
   HttpServer::Options options = Options();
   options.assets = assets;
@@ -101,7 +102,7 @@ TEST_F(HttpsTest, CarriesLongBodiesBothWays) {
   const std::string comment = "# " + std::string(900'000, 'b');
   const auto told = client->Post("/api/v1/sweeps:validate", comment, "application/yaml");
   ASSERT_TRUE(told);
-  EXPECT_EQ(told->status, 400) << told->body;  // nothing but a comment
+  EXPECT_EQ(told->status, 400) << told->body;  // the body is only a comment
 }
 
 TEST_F(HttpsTest, StreamsEvents) {
@@ -113,7 +114,7 @@ TEST_F(HttpsTest, StreamsEvents) {
   EXPECT_THAT(text, HasSubstr("id: 5\n"));
 }
 
-TEST_F(HttpsTest, ItsCookieStaysOutOfClearText) {
+TEST_F(HttpsTest, ItsCookieIsNotSentWithoutTls) {
   const auto secure = Client()->Get("/login?token=" + std::string(kToken));
   ASSERT_TRUE(secure);
   EXPECT_THAT(secure->get_header_value("Set-Cookie"), HasSubstr("; Secure"));
@@ -128,7 +129,7 @@ TEST_F(HttpsTest, TheNamesOfItsCertificateAreItsOwn) {
   EXPECT_THAT(secure_->https_url(), StartsWith("https://attune:"));
 }
 
-TEST_F(HttpsTest, PagesInClearAreOfAnotherOrigin) {
+TEST_F(HttpsTest, PagesWithoutTlsHaveAnotherOrigin) {
   const auto client = Client();
   const auto from = [&](const char* origin) {
     return client->Get("/livez", {{"Host", "attune"}, {"Origin", origin}})->status;
@@ -137,13 +138,13 @@ TEST_F(HttpsTest, PagesInClearAreOfAnotherOrigin) {
   EXPECT_EQ(from("http://attune"), 403);
 }
 
-TEST_F(HttpsTest, SaysSoToThoseWhoSpeakInClear) {
+TEST_F(HttpsTest, ExplainsItselfToPlainHttp) {
   RawClient client(Port());
   client.Send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_THAT(client.ReadToEnd(), HasSubstr("this port speaks HTTPS"));
 }
 
-TEST_F(HttpsTest, WhoDoesNotComeToTheEndOfAHandshakeIsLetGo) {
+TEST_F(HttpsTest, AnIncompleteHandshakeTimesOut) {
   RawClient silent(Port());
   RawClient stuck(Port());
   stuck.Send(std::string_view("\x16\x03\x01\x02", 4));
@@ -152,13 +153,13 @@ TEST_F(HttpsTest, WhoDoesNotComeToTheEndOfAHandshakeIsLetGo) {
   EXPECT_EQ(Client()->Get("/livez")->status, 200);
 }
 
-TEST_F(HttpsTest, ACertificateThatIsReplacedIsShownToWhoComesNext) {
+TEST_F(HttpsTest, NewConnectionsGetAReplacedCertificate) {
   EXPECT_TRUE(Shows(certificate_));
   const auto connected = Client();
   EXPECT_EQ(connected->Get("/livez")->status, 200);
   std::filesystem::copy_file(certificate_, folder_ / "before.pem");
   Write(certificate_, "half of one");
-  EXPECT_TRUE(Shows(folder_ / "before.pem"));  // what was good stays
+  EXPECT_TRUE(Shows(folder_ / "before.pem"));  // the earlier certificate stays in use
   Certify();
   EXPECT_TRUE(Shows(certificate_));
   EXPECT_FALSE(Shows(folder_ / "before.pem"));
@@ -179,10 +180,10 @@ TEST_F(HttpsTest, SaysWhatIsWrongWithItsFiles) {
   };
   EXPECT_THAT(wrong(folder_ / "none", key_), HasSubstr("none: cannot be read: No such file"));
   EXPECT_THAT(wrong(key_, key_), HasSubstr("--tls-cert"));
-  EXPECT_THAT(wrong(key_, key_), HasSubstr("holds no certificate in PEM"));
-  EXPECT_THAT(wrong(certificate_, certificate_), HasSubstr("holds no private key"));
+  EXPECT_THAT(wrong(key_, key_), HasSubstr("PEM certificate"));
+  EXPECT_THAT(wrong(certificate_, certificate_), HasSubstr("PEM private key"));
   Write(folder_ / "other", tls::MakeIdentity()->key);
-  EXPECT_THAT(wrong(certificate_, folder_ / "other"), HasSubstr("belongs to the certificate"));
+  EXPECT_THAT(wrong(certificate_, folder_ / "other"), HasSubstr("for the certificate in"));
 }
 
 }  // namespace

@@ -26,12 +26,12 @@ class LongFeed final : public EventFeed {
     if (sweep != kFiltered) return Page{.seen = kLast, .text = "live"};
     ++filtered_reads;
     ++reads_of[after.value / 1000 % reads_of.size()];
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // stands for work
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // simulates work
     return Page{.seen = EventSeq(after.value + 1), .text = "", .more = true};
   }
 
   std::atomic<int> filtered_reads{0};
-  std::array<std::atomic<int>, 128> reads_of{};  // by the thousand at which a stream began
+  std::array<std::atomic<int>, 128> reads_of{};  // index: first event of the stream, in thousands
 };
 
 TEST(PublisherTest, StreamsFarBehindDoNotDelayOthers) {
@@ -41,13 +41,13 @@ TEST(PublisherTest, StreamsFarBehindDoNotDelayOthers) {
   Publisher publisher(
       feed, [&](Publisher::StreamId, const std::optional<std::string>&) { delivered.release(); },
       [] {});
-  for (uint64_t i = 1; i <= kStreams; ++i) publisher.Follow(i, EventSeq(1000 * i), kFiltered);
+  for (uint64_t i = 1; i <= kStreams; ++i) publisher.AddStream(i, EventSeq(1000 * i), kFiltered);
   while (feed.filtered_reads < 2 * kStreams) std::this_thread::yield();
 
   const int before = feed.filtered_reads;
-  publisher.Follow(kStreams + 1, EventSeq(kLast.value - 1), kLive);
+  publisher.AddStream(kStreams + 1, EventSeq(kLast.value - 1), kLive);
   delivered.acquire();
-  // The rest of one round, and no other: a round ends after 20 ms, so after five reads at most.
+  // At most the rest of one round: a round ends after 20 ms, so after five reads.
   EXPECT_LE(feed.filtered_reads - before, 6);
 }
 
@@ -56,7 +56,7 @@ TEST(PublisherTest, StreamsFarBehindTakeTurns) {
   Publisher publisher(
       feed, [](Publisher::StreamId, const std::optional<std::string>&) {}, [] {});
   constexpr int kStreams = 20;
-  for (uint64_t i = 1; i <= kStreams; ++i) publisher.Follow(i, EventSeq(1000 * i), kFiltered);
+  for (uint64_t i = 1; i <= kStreams; ++i) publisher.AddStream(i, EventSeq(1000 * i), kFiltered);
   while (feed.filtered_reads < 3 * kStreams) std::this_thread::yield();
   for (uint64_t i = 1; i <= kStreams; ++i) EXPECT_GE(feed.reads_of[i], 2) << i;
 }

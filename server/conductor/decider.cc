@@ -1,4 +1,4 @@
-#include "server/conductor/mind.h"
+#include "server/conductor/decider.h"
 
 #include <utility>
 
@@ -7,9 +7,9 @@
 namespace attune::server {
 namespace {
 
-class BrainMind final : public Mind {
+class BrainDecider final : public Decider {
  public:
-  BrainMind(const Algorithms& algorithms, Reachable reachable)
+  BrainDecider(const Algorithms& algorithms, Reachable reachable)
       : brain_(algorithms, std::move(reachable)) {}
 
   Result<std::vector<Event>> Execute(const Command& command, Time now,
@@ -28,8 +28,8 @@ class BrainMind final : public Mind {
 
 }  // namespace
 
-std::unique_ptr<Mind> MakeBrainMind(const Algorithms& algorithms, Reachable reachable) {
-  return std::make_unique<BrainMind>(algorithms, std::move(reachable));
+std::unique_ptr<Decider> MakeBrainDecider(const Algorithms& algorithms, Reachable reachable) {
+  return std::make_unique<BrainDecider>(algorithms, std::move(reachable));
 }
 
 }  // namespace attune::server

@@ -1,4 +1,4 @@
-#include "server/conductor/thinker.h"
+#include "server/conductor/proposal_runner.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 const Error kFull{ErrorCode::kUnavailable, "the disk is full"};
 
-// Keeps what is submitted.
+// Keeps the submitted commands.
 class Desk final : public Submissions {
  public:
   void Submit(Command command, Done done) override {
@@ -28,16 +28,16 @@ class Desk final : public Submissions {
   }
   void Record(std::vector<Command>, Stored) override {}
   void RecordEnds(std::vector<Command>) override {}
-  void Post(Look) override {}
-  void Nudge() override {}
+  void Post(StateReader) override {}
+  void CheckForStarts() override {}
 
   std::vector<Propose> proposals;
   bool refuses = false;
 };
 
-class ThinkerTest : public ::testing::Test {
+class ProposalRunnerTest : public ::testing::Test {
  protected:
-  ThinkerTest() {
+  ProposalRunnerTest() {
     SweepSpec spec = attune::testing::ToySpec();
     spec.searcher.name = "thinker";
     Do(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 2}});
@@ -59,17 +59,18 @@ class ThinkerTest : public ::testing::Test {
   std::vector<Event> begun_;
   Desk desk_;
   std::vector<std::function<void()>> jobs_;
-  Thinker thinker_{desk_, [this](std::function<void()> job) { jobs_.push_back(std::move(job)); }};
+  ProposalRunner thinker_{desk_,
+                          [this](std::function<void()> job) { jobs_.push_back(std::move(job)); }};
 };
 
-TEST_F(ThinkerTest, WhatIsDueAtTheStartIsThoughtOf) {
+TEST_F(ProposalRunnerTest, ComputesProposalsThatAreDueAtTheStart) {
   thinker_.OnStarted(brain_);
   RunJobs();
   ASSERT_EQ(desk_.proposals.size(), 1u);
   EXPECT_EQ(desk_.proposals.front().position, begun_.back().seq);
 }
 
-TEST_F(ThinkerTest, WhatWasBegunIsThoughtOfOnceAndNotOnTheCallersThread) {
+TEST_F(ProposalRunnerTest, ComputesEachProposalOnceOnAnotherThread) {
   thinker_.OnDurable(begun_, brain_);
   EXPECT_TRUE(desk_.proposals.empty());
   thinker_.OnDurable(begun_, brain_);
@@ -77,7 +78,7 @@ TEST_F(ThinkerTest, WhatWasBegunIsThoughtOfOnceAndNotOnTheCallersThread) {
   EXPECT_EQ(desk_.proposals.size(), 1u);
 }
 
-TEST_F(ThinkerTest, EachProposalBeginsTheNextThought) {
+TEST_F(ProposalRunnerTest, EachProposalStartsTheNext) {
   thinker_.OnStarted(brain_);
   RunJobs();
   thinker_.OnDurable(Do(desk_.proposals.back()), brain_);
@@ -86,7 +87,7 @@ TEST_F(ThinkerTest, EachProposalBeginsTheNextThought) {
   EXPECT_EQ(desk_.proposals.back().proposal, ProposalNumber(1));
 }
 
-TEST_F(ThinkerTest, WhatTheStoreHadNoRoomForIsSubmittedAgainWhenItHas) {
+TEST_F(ProposalRunnerTest, SubmitsAgainOnceTheStoreHasSpace) {
   thinker_.OnStarted(brain_);
   desk_.refuses = true;
   RunJobs();

@@ -1,4 +1,4 @@
-#include "server/rpc/touched.h"
+#include "server/rpc/affected_executors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,17 +15,17 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class TouchedTest : public ::testing::Test {
+class AffectedExecutorsTest : public ::testing::Test {
  protected:
-  TouchedTest() {
+  AffectedExecutorsTest() {
     for (const char* name : {"a", "b", "c"}) Do(JoinExecutor{name, "1", "", {.cpus = 1}});
   }
 
-  // What is touched; checks that whoever is not touched wants what it wanted.
-  Touched::Executors Do(Command command) {
+  // Returns the affected executors. Checks that the desired state of all others is unchanged.
+  AffectedExecutors::Executors Do(Command command) {
     auto events = std::move(brain.Execute(command, Time{++now})).value();
     for (Event& event : brain.Advance(Time{now})) events.push_back(std::move(event));
-    const Touched::Executors by = touched.By(events);
+    const AffectedExecutors::Executors by = affected.Find(events);
     for (const auto& [name, executor] : brain.state().executors) {
       const v1::Desired desired = ToDesired(brain.state(), name);
       const bool looked =
@@ -54,24 +54,24 @@ class TouchedTest : public ::testing::Test {
 
   const Algorithms algorithms = attune::testing::ToyAlgorithms();
   Brain brain{algorithms, [](const std::string&) { return true; }};
-  Touched touched;
+  AffectedExecutors affected;
   std::map<std::string, std::string> wanted;
   std::set<std::string> removing;
   int64_t now = 0;
 };
 
-TEST_F(TouchedTest, AssignmentsTouchTheExecutorsOfTheirRanks) {
+TEST_F(AffectedExecutorsTest, AssignmentsAffectTheExecutorsOfTheirRanks) {
   EXPECT_THAT(Do(CreateSweep{attune::testing::ToySpec(), "", ""}).names,
               ElementsAre("a", "b", "c"));
 }
 
-TEST_F(TouchedTest, AReportTouchesNobodyAndItsVerdictOneExecutor) {
+TEST_F(AffectedExecutorsTest, AReportAffectsNobodyAndItsVerdictOneExecutor) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
   EXPECT_THAT(Do(Report(1, 1, 0.9, false)).names, IsEmpty());
   EXPECT_THAT(Do(Report(1, 2, 0.9)).names, ElementsAre(HostOf(1)));
 }
 
-TEST_F(TouchedTest, WhereAGangMeetsIsToldToAllOfIt) {
+TEST_F(AffectedExecutorsTest, ARendezvousAffectsTheWholeGang) {
   for (const char* name : {"d", "e"}) Do(JoinExecutor{name, "1", "", {.cpus = 2}, true});
   SweepSpec spec = attune::testing::ToySpec();
   spec.gang = {.workers = 4, .per_worker = {.cpus = 1}};
@@ -95,7 +95,7 @@ TEST_F(TouchedTest, WhereAGangMeetsIsToldToAllOfIt) {
   EXPECT_EQ(told.host(), "");
 }
 
-TEST_F(TouchedTest, TheRestOfAGangIsToldThatItHasFallen) {
+TEST_F(AffectedExecutorsTest, AFailureAffectsTheRestOfTheGang) {
   for (const char* name : {"d", "e"}) Do(JoinExecutor{name, "1", "", {.cpus = 2}, true});
   SweepSpec spec = attune::testing::ToySpec();
   spec.gang = {.workers = 4, .per_worker = {.cpus = 1}};
@@ -112,7 +112,7 @@ TEST_F(TouchedTest, TheRestOfAGangIsToldThatItHasFallen) {
   EXPECT_EQ(fallen.failed_elsewhere(0).epoch(), fallen.unwanted(0).epoch());
 }
 
-TEST_F(TouchedTest, WhatAPersonKillsHasNotFallen) {
+TEST_F(AffectedExecutorsTest, AKilledGangIsNotMarkedAsFallen) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
   const std::string host = HostOf(0);
   Do(KillSweep{SweepId(1)});
@@ -121,7 +121,7 @@ TEST_F(TouchedTest, WhatAPersonKillsHasNotFallen) {
   EXPECT_EQ(killed.failed_elsewhere_size(), 0);
 }
 
-TEST_F(TouchedTest, ProgramsGetSecretsAsVariables) {
+TEST_F(AffectedExecutorsTest, ProgramsGetSecretsAsVariables) {
   SweepSpec spec = attune::testing::ToySpec();
   spec.program.environment = {{"A", "1"}};
   spec.program.secrets = {"KEY", "REMOVED"};
@@ -136,7 +136,7 @@ TEST_F(TouchedTest, ProgramsGetSecretsAsVariables) {
   EXPECT_THAT(program.missing_secrets(), ElementsAre("REMOVED"));
 }
 
-TEST_F(TouchedTest, ADeletedSweepTouchesAllUntilItIsRemoved) {
+TEST_F(AffectedExecutorsTest, ADeletedSweepAffectsAllUntilItIsRemoved) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
   const SweepId sweep = brain.state().last_sweep;
   Do(KillSweep{sweep});
@@ -153,7 +153,7 @@ TEST_F(TouchedTest, ADeletedSweepTouchesAllUntilItIsRemoved) {
   EXPECT_EQ(ToDesired(brain.state(), "b").deleted_sweeps_size(), 1);
 }
 
-TEST_F(TouchedTest, AnEndTouchesWhereItWasAndWhereTheNextBegins) {
+TEST_F(AffectedExecutorsTest, AnEndAffectsTheOldAndTheNextExecutor) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
   const std::string host = HostOf(1);
   const Trial trial = Live(1);
@@ -162,7 +162,7 @@ TEST_F(TouchedTest, AnEndTouchesWhereItWasAndWhereTheNextBegins) {
       ElementsAre(host));
 }
 
-TEST_F(TouchedTest, WhatConcernsASweepTouchesWhereItRuns) {
+TEST_F(AffectedExecutorsTest, EventsOfASweepAffectTheExecutorsOfItsTrials) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
   EXPECT_THAT(Do(PauseSweep{SweepId(1)}).names, ElementsAre("a", "b", "c"));
   EXPECT_THAT(Do(ResumeSweep{SweepId(1)}).names, ElementsAre("a", "b", "c"));
@@ -171,14 +171,14 @@ TEST_F(TouchedTest, WhatConcernsASweepTouchesWhereItRuns) {
   EXPECT_THAT(Do(KillTrial{TrialId(SweepId(1), TrialNumber(2))}).names, ElementsAre(HostOf(2)));
 }
 
-TEST_F(TouchedTest, ALoadedStateIsKnown) {
+TEST_F(AffectedExecutorsTest, ALoadedStateIsKnown) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
-  touched = Touched();
-  touched.Load(brain.state());
+  affected = AffectedExecutors();
+  affected.Load(brain.state());
   EXPECT_THAT(Do(KillTrial{TrialId(SweepId(1), TrialNumber(0))}).names, ElementsAre(HostOf(0)));
 }
 
-TEST_F(TouchedTest, DroppedCheckpointsTouchTheirHolderUntilTheyAreRemoved) {
+TEST_F(AffectedExecutorsTest, DroppedCheckpointsAffectTheirHolderUntilRemoved) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
   const Trial trial = Live(0);
   for (int64_t step = 1; step <= 2; ++step) {
