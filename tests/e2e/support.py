@@ -245,6 +245,15 @@ class EndToEnd(unittest.TestCase):
             time.sleep(0.02)
         return value
 
+    def assert_golden(self, name, text):
+        """Checks that tests/golden/NAME.txt holds `text`, which people read. ATTUNE_WRITE_GOLDEN=1 writes the file instead."""
+        path = ROOT / "tests/golden" / f"{name}.txt"
+        if os.environ.get("ATTUNE_WRITE_GOLDEN"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        expected = path.read_text() if path.exists() else ""
+        self.assertEqual(text, expected, f"set ATTUNE_WRITE_GOLDEN=1 to write {path}")
+
     def scene(self):
         """Returns the last output of each process, for failure messages."""
         return "\n".join(line for process in self.processes for line in process.stderr[-8:])
