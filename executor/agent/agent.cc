@@ -46,7 +46,7 @@ namespace {
 constexpr int kKeepaliveTimeMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr int kConnectWithinMs = 5'000;
-constexpr int kMessageBytesMax = 64 << 20;  // a large Desired: thousands of assignments
+constexpr int kMessageBytesMax = 64 << 20;  // for a large Desired with thousands of assignments
 constexpr size_t kMailboxFactsMax = 10'000;
 
 grpc::ChannelArguments ChannelArguments() {
@@ -54,14 +54,14 @@ grpc::ChannelArguments ChannelArguments() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // The pauses are Backoff's to choose; gRPC's own would come on top.
+  // Backoff chooses the pauses; gRPC's own pauses would be added to them.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, Backoff::kFirst.count());
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectWithinMs);  // of one attempt
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectWithinMs);  // timeout of one attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  // A proxy of the environment would be told what is for the server alone.
+  // A proxy from the environment must not see traffic that is meant for the server alone.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Asked for its host's name, the server would print that no certificate of its bears that.
+  // Without this name, the server would log that it has no certificate for its host name.
   arguments.SetSslTargetNameOverride(std::string(tls::kCertificateName));
   return arguments;
 }
@@ -87,8 +87,8 @@ Now TakeTime() {
                          .count()};
 }
 
-// When the mailbox is to wake up: its clock stands still while the machine is suspended, but
-// whatever wakes the machine up wakes the mailbox late, never too early.
+// The time at which the mailbox must wake up. Its clock stops while the machine is suspended, so
+// the mailbox may wake up late but never early.
 std::chrono::steady_clock::time_point Wake(gang::BootClock::time_point at) {
   if (at == Machine::kNever) return std::chrono::steady_clock::time_point::max();
   const auto pause = std::max(at - gang::BootClock::now(), gang::BootClock::duration(0));
@@ -128,21 +128,21 @@ HealthCheck HealthCheckOf(const AgentOptions& options) {
           GpuHealth(options.resources.gpus, gang::GivenGpus())};
 }
 
-// Of the data folder's disk; nothing where it does not say what it has.
+// The bytes that must stay free on the data folder's disk; 0 if the disk cannot be read.
 uint64_t DiskFreeMin(const AgentOptions& options) {
   const Result<FileSystem> disk = ReadFileSystem(options.data_dir);
   return disk.ok() ? DiskFreeMin(options.health, disk.value()) : 0;
 }
 
-// Only one process at a time has it: LockName() sees to that.
+// Unique among running processes, because LockName() locks the name.
 std::string HostIdentity(const AgentOptions& options) {
   return FolderIdentity(options.data_dir) + ":" + options.name;
 }
 
 }  // namespace
 
-// A thread around the machine. All but the constructor, Post() and Wait() runs on that thread,
-// which waits for nothing but its mailbox.
+// Runs the machine on a thread. Everything except the constructor, Post() and Wait() runs on that
+// thread, which blocks only on its mailbox.
 class Agent::Impl final : private ServerLink, private Gangs, private Files {
  public:
   Impl(AgentOptions options, NameLock lock);
@@ -165,18 +165,19 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   void OnEnded(const gang::AttemptId& attempt, const gang::Ended& ended) {
     gangs_.OnEnded(attempt);
     health_->OnGangGone(attempt);
-    // The server hears of the problem before the end, so that the trial does not come back at once.
+    // The server learns of the problem before the end, so that it does not assign the trial to this
+    // host again.
     if (ended.failure && ended.failure->disk_full)
       health_->OnDiskFull(ended.failure->room_bytes, gang::BootClock::now());
   }
 
-  // Back-pressure, from the outbox to the workers. The supervision thread asks before it reads; the
-  // agent's thread tells it to read on, if it left off, once there is room.
+  // Back-pressure from the outbox to the workers. The supervision thread asks before it reads. If
+  // reading is paused, the agent's thread resumes it once there is capacity.
   bool HasRoom() const { return facts_in_mailbox_ < kMailboxFactsMax && !outbox_full_; }
   bool MayRead();
   void ReadOnIfLeftOff();
 
-  // Runs `handle` on the agent's thread, unless the present connection is a later one by then.
+  // Runs `handle` on the agent's thread, unless a newer connection has replaced the current one.
   template <typename Handle>
   auto ForThisConnection(Handle handle);
   void Connect() override;
@@ -217,7 +218,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   const AgentOptions options_;
   const NameLock lock_;
   const gang::Folders folders_;
-  NumbersFile seen_file_;  // what this name has seen of the log
+  NumbersFile seen_file_;  // the log position that this executor has seen
   const std::optional<PinnedServer> pinned_;
   DirectSender direct_sender_;
   Mailbox<std::function<void()>> mailbox_;
@@ -234,8 +235,8 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   std::unique_ptr<HealthWatch> health_;
   std::unique_ptr<Connection> connection_;  // null while the channel opens
   uint64_t connection_number_ = 0;
-  std::optional<v1::FromExecutor> hello_;  // to be written when the channel is open
-  bool closed_early_ = false;              // before the channel was open
+  std::optional<v1::FromExecutor> hello_;  // written when the channel is open
+  bool closed_early_ = false;              // Close() was called before the channel was open
   std::atomic<size_t> facts_in_mailbox_ = 0;
   std::atomic<bool> outbox_full_ = false;
   std::atomic<bool> left_off_ = false;
@@ -325,7 +326,7 @@ Status Agent::Impl::Start() {
       HealthWatch::Events{.looked =
                               [this](const HostHealth& seen) {
                                 if (seen.disk_is_short) fetcher_->MakeRoom();
-                                Post([] {});  // the thread asks what is new when it wakes up
+                                Post([] {});  // wakes the thread up, which reads the latest health
                               },
                           .fills_disk =
                               [this](const gang::AttemptId& attempt, std::string message) {
@@ -351,8 +352,8 @@ void Agent::Impl::RunThread() {
   ended_.set_value(machine_.exit());
 }
 
-// Looks again once it has said that it will leave off: room that was made meanwhile is told to
-// nobody.
+// Checks again after it has set reading_paused_, because the agent's thread may have gained
+// capacity in between without resuming.
 bool Agent::Impl::MayRead() {
   if (HasRoom()) return true;
   left_off_ = true;
@@ -382,7 +383,7 @@ void Agent::Impl::OnOpened(const Status& opened) {
   const std::optional<v1::FromExecutor> hello = std::exchange(hello_, std::nullopt);
   if (!opened.ok() || closed_early_) {
     const std::string fault = opened.ok() ? "it was closed" : opened.error().message;
-    // Another user's program at the server's address is an error of the start, as is a stranger's
+    // Another user's program at the server's address is an error at startup, like a wrong
     // certificate.
     if (!opened.ok() && opened.error().code == ErrorCode::kDenied && !machine_.has_joined())
       machine_.Stop({AgentExit::Reason::kRefused, fault});
@@ -412,8 +413,8 @@ void Agent::Impl::Close() {
   closed_early_ = true;
 }
 
-// Somebody else at the server's address is an error to whoever starts an executor; to one that
-// runs, it is a server that is away, for which its gangs wait until the lease is over.
+// A wrong server at the address is an error when an executor starts. For an executor that has
+// joined, the server counts as away: its gangs run until the lease expires.
 void Agent::Impl::OnClosed(const grpc::Status& status) {
   const std::string other = pinned_ ? pinned_->TakeOther() : "";
   if (other.empty()) return machine_.OnClosed(status.error_message(), TakeTime());

@@ -29,62 +29,64 @@ namespace attune::agent {
 inline constexpr uint64_t kCopiesBytes = uint64_t{10} << 30;
 
 struct AgentOptions {
-  std::string target;                      // the server, host:port
-  std::string fingerprint;                 // of its certificate; empty: no TLS
-  std::shared_ptr<grpc::Channel> channel;  // used instead of the two above, if set
-  // Connects to a server of this machine that has no certificate, and makes sure that it is the
-  // server. Called for each connection, by a thread that may wait. Used instead of all above, if
-  // set.
+  std::string target;                      // host:port of the server
+  std::string fingerprint;                 // of the server's certificate; empty: no TLS
+  std::shared_ptr<grpc::Channel> channel;  // if set, replaces the two options above
+  // If set, replaces all options above. Connects to a server on this machine that has no
+  // certificate, and verifies its identity. Called for each connection, on a thread that may block.
   std::function<Result<UniqueFd>()> connect;
   std::string token;
   std::string name;      // unique among executors
-  std::string version;   // empty: this build's
+  std::string version;   // empty: the version of this build
   std::string instance;  // empty: a random one
-  // How ranks of other hosts reach this one; without an address, gangs here have no ranks
-  // elsewhere.
+  // How ranks on other hosts reach this host. Without an address, gangs on this host cannot span
+  // hosts.
   gang::HostAddress host;
-  std::string address;  // for people, where `host` has none
+  std::string address;  // shown to users if `host` has no address
   HostResources resources;
-  std::map<std::string, std::string> labels;  // that gangs may ask for
+  std::map<std::string, std::string> labels;  // gangs may require them
   std::filesystem::path data_dir;
-  // Of copies of other executors' checkpoints that no gang needs, so many bytes stay.
+  // Limit for the cache of other executors' checkpoints: bytes of copies that no gang uses.
   uint64_t copies_bytes_max = kCopiesBytes;
-  HealthLimits health;  // below which nothing more is to start here
-  // How much of the disk the log of a rank may take; 0: as much as it likes.
+  HealthLimits health;  // below these limits no gang starts here
+  // Maximum disk space of one rank's log; 0: no limit.
   uint64_t log_bytes_max = gang::kLogLimit;
-  std::chrono::milliseconds give_up{0};  // it ends after so long without a server; 0: never
-  // Until something else ends it, such as a batch system; absent: nothing does.
+  std::chrono::milliseconds give_up{0};  // time without a server until the agent ends; 0: never
+  // Time until something else ends this process, such as a batch system; nullopt: no limit.
   std::optional<std::chrono::milliseconds> time_left;
   gang::GangTiming gang_timing;
   gang::Launcher::Options launcher;
 };
 
-// The executor's side of `attune/v1/executor.proto`: keeps a stream to the server, runs the gangs
-// that the server wants, and tells it what happens, each fact until it is acknowledged.
+// The executor's side of `attune/v1/executor.proto`. It keeps a stream to the server and runs the
+// gangs that the server wants. It reports what happens, and resends each fact until the server
+// acknowledges it.
 //
-// While the server is away gangs go on, and the agent tries to reconnect, at first at once and then
-// with growing pauses. After a lease without a word from the server, it tears its gangs down.
+// While the server is away, gangs keep running. The agent reconnects, at first immediately and then
+// with growing pauses. If it hears nothing from the server for the duration of a lease, it tears
+// its gangs down.
 //
-// Functions may be called by any thread.
+// All functions are thread-safe.
 class Agent {
  public:
-  // Takes the name's lock and starts; returns before the server has been reached.
-  // REQUIRES: main called gang::MaybeRunGuard(); without, it is an error.
+  // Locks the executor's name and starts; returns before the server is reached. REQUIRES: main()
+  // has called gang::MaybeRunGuard(); otherwise this returns an error.
   static Result<std::unique_ptr<Agent>> Start(AgentOptions options);
 
-  // As Stop() and Wait().
+  // Calls Stop() and Wait().
   ~Agent();
 
-  // Tears all gangs down, tells the server, if it is there to listen, and ends.
+  // Tears all gangs down, tells the server if it is connected, and ends.
   void Stop();
 
-  // As Stop(), but what runs has so long to save a checkpoint at its next report, and to leave.
+  // Like Stop(), but running gangs have `grace` to save a checkpoint at their next report and to
+  // exit.
   void Leave(std::chrono::milliseconds grace);
 
-  // Returns when the agent has ended: no gang is left. May be called again.
+  // Blocks until the agent has ended and no gang is left. May be called again.
   AgentExit Wait();
 
-  // Starts the launcher of a program that will be run, to save its first gang the time.
+  // Starts the launcher of a program before its first gang, so that the gang starts faster.
   void Warm(gang::Program program);
 
  private:

@@ -8,9 +8,9 @@ namespace attune::agent {
 struct AgentExit {
   enum class Reason {
     kStopped,     // Stop() was called
-    kRefused,     // the server does not want it: token, version
-    kSuperseded,  // another process has its name now
-    kAlone,       // no word from the server for longer than it waits
+    kRefused,     // the server refused the executor: token, version
+    kSuperseded,  // another process has taken its name
+    kAlone,       // no message from the server for AgentOptions::give_up
   };
   Reason reason = Reason::kStopped;
   std::string message;

@@ -6,8 +6,8 @@
 
 namespace attune::agent {
 
-// Pauses between attempts to connect: short at first, doubled each time up to a limit, and spread
-// at random so that executors do not all come back at one instant.
+// Pauses between attempts to connect. They start short and double up to a limit. Random jitter
+// keeps executors from reconnecting all at once.
 class Backoff {
  public:
   static constexpr std::chrono::milliseconds kFirst{50};
@@ -15,7 +15,7 @@ class Backoff {
 
   explicit Backoff(uint64_t seed) : random_(seed) {}
 
-  // Between half and all of the present pause.
+  // A random duration between half of the current pause and the whole pause; doubles the pause.
   std::chrono::milliseconds Next() {
     const std::chrono::milliseconds pause = next_;
     next_ = std::min(2 * next_, kMax);

@@ -6,7 +6,7 @@ namespace attune::agent {
 
 Connection::Connection(v1::Executors::Stub& stub, Events events) : events_(std::move(events)) {
   stub.async()->Connect(&context_, this);
-  AddHold();  // writes come from outside gRPC's own callbacks, until Close()
+  AddHold();  // until Close(), because writes start outside of gRPC's callbacks
   StartRead(&incoming_);
   StartCall();
 }
@@ -28,11 +28,11 @@ void Connection::OnReadDone(bool ok) {
 }
 
 void Connection::OnWriteDone(bool ok) {
-  if (ok) events_.written();  // otherwise the read fails too
+  if (ok) events_.written();  // if it failed, the read fails too and reports it
 }
 
 void Connection::OnDone(const grpc::Status& status) {
-  // The call may lead to this object's end.
+  // The callback may destroy this object.
   const auto closed = std::move(events_.closed);
   closed(status);
 }

@@ -9,16 +9,15 @@
 
 namespace attune::agent {
 
-// One Connect stream. Its events come on gRPC's threads; its functions are called by one thread,
-// which does not wait for the network in any of them.
+// One Connect stream. Events are called on gRPC's threads. Functions must be called on one thread;
+// none of them blocks on the network.
 class Connection final : private grpc::ClientBidiReactor<v1::FromExecutor, v1::ToExecutor> {
  public:
-  // Each is called with the lock of nothing held. `closed` is the last call, made once, and only
-  // after Close().
+  // Each is called without any lock held. `closed` is called once, last, and only after Close().
   struct Events {
     std::function<void(v1::ToExecutor)> received;
     std::function<void()> written;
-    std::function<void()> broken;  // the server ended the stream, or the network did
+    std::function<void()> broken;  // the server or the network ended the stream
     std::function<void(grpc::Status)> closed;
   };
 
@@ -27,7 +26,7 @@ class Connection final : private grpc::ClientBidiReactor<v1::FromExecutor, v1::T
   // REQUIRES: no write is under way (`written` has been called for the last one); not closed.
   void Write(v1::FromExecutor message);
 
-  // Ends the stream; `closed` follows, and only then may this object be destroyed. Once only.
+  // Ends the stream; `closed` follows. This object may be destroyed only after that. Call it once.
   void Close();
 
  private:

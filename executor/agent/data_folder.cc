@@ -13,14 +13,14 @@
 namespace attune::agent {
 namespace {
 
-// Empty if there is none, or it cannot be read.
+// The word in folder-id; empty if it cannot be read.
 std::string WordIn(const std::filesystem::path& path) {
   const Result<std::string> word = ReadWord(path);
   return word.ok() ? *word : "";
 }
 
-// Whole or not at all, and in place of none but an empty one, which is all that a full disk or a
-// power cut left of it.
+// Writes the file atomically. Replaces an existing file only if that is empty, as after a full disk
+// or a power failure.
 void WriteWord(const std::filesystem::path& path) {
   const std::string word = RandomWord();
   const std::filesystem::path draft = path.string() + "." + word;
@@ -29,7 +29,7 @@ void WriteWord(const std::filesystem::path& path) {
     [[maybe_unused]] const int replaced = rename(draft.c_str(), path.c_str());
   }
   unlink(draft.c_str());
-  // A lost name would make another folder of this one, whose checkpoints are nobody's.
+  // If the file were lost, the folder would get another identity and its checkpoints no owner.
   [[maybe_unused]] const Status unsynced = SyncFolder(path.parent_path());
 }
 

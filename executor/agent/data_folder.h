@@ -5,13 +5,13 @@
 
 namespace attune::agent {
 
-// Which data folder this is, wherever it is looked at from: two executors get the same answer if
-// they read and write the same files at the same paths, be it on one host or over a shared
-// filesystem. It is a random word that lies in the folder (`<data>/folder-id`, written once), and
-// the path at which the folder is seen. Empty when it can be neither read nor written.
+// Identifies a data folder. Two executors get the same result if they read and write the same files
+// at the same paths, on one host or over a shared file system. The result combines a random word
+// from `<data>/folder-id`, which is written once, with the absolute path of the folder. It is empty
+// if that file can be neither read nor written.
 //
-// A folder that was copied whole, its word included, to the same path of another host is taken for
-// the original: delete its folder-id.
+// A complete copy of a data folder at the same path of another host is mistaken for the original;
+// delete `folder-id` in the copy.
 std::string FolderIdentity(const std::filesystem::path& data);
 
 }  // namespace attune::agent

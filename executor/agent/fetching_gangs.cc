@@ -17,7 +17,7 @@ void FetchingGangs::OnFetched(const gang::AttemptId& attempt, const Fetched& fet
   const auto found = waiting_.find(attempt);
   if (found == waiting_.end()) return;
   if (!fetched.error.empty()) {
-    // Only a checkpoint that is none any more is its trial's own misfortune.
+    // A damaged or missing checkpoint is the trial's failure; all other errors are the host's.
     return End(attempt, {gang::Outcome::kFailed,
                          gang::Failure{.kind = fetched.is_final ? gang::FailureKind::kExit
                                                                 : gang::FailureKind::kHost,

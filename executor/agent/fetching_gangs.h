@@ -9,11 +9,11 @@
 
 namespace attune::agent {
 
-// Gangs whose checkpoint lies elsewhere wait in here until it has come; then they, as all others at
-// once, are the supervisor's. Used by one thread.
+// Delays gangs whose checkpoint is on another host until the checkpoint has been fetched. Passes
+// all other gangs to the supervisor immediately. Not thread-safe.
 class FetchingGangs final : public Gangs {
  public:
-  // What begins the transfer of a checkpoint, and what lets go of its copy: CheckpointFetcher.
+  // Functions of CheckpointFetcher: begin a transfer, and release its copy.
   struct Fetches {
     std::function<void(const gang::AttemptId&, const gang::FarCheckpoint&,
                        const std::string& digest)>
@@ -21,8 +21,8 @@ class FetchingGangs final : public Gangs {
     std::function<void(const gang::AttemptId&)> release;
   };
 
-  // The gangs outlive this. `ended` is told of those that end while they wait; it must not call the
-  // machine before it has returned.
+  // `gangs` must outlive this object. `ended` is called for gangs that end while they wait; it must
+  // not call the machine synchronously.
   FetchingGangs(Gangs& gangs, Fetches fetches,
                 std::function<void(const gang::AttemptId&, gang::Ended)> ended)
       : gangs_(gangs), fetches_(std::move(fetches)), ended_(std::move(ended)) {}

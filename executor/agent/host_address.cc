@@ -16,7 +16,7 @@
 namespace attune::agent {
 namespace {
 
-constexpr in_port_t kAnyPort = 9;  // of a datagram socket that sends nothing
+constexpr in_port_t kAnyPort = 9;  // never used: the datagram socket sends nothing
 
 std::string ToText(const in_addr& address) {
   std::array<char, INET_ADDRSTRLEN> text{};

@@ -16,20 +16,21 @@ struct InterfaceAddress {
   bool is_loopback = false;
 };
 
-// Those of the interfaces that are up, in the kernel's order.
+// Addresses of the interfaces that are up, in the kernel's order.
 std::vector<InterfaceAddress> InterfaceAddresses();
 
-// The local end of a packet to `address` (IPv4), by the routing table; empty when there is no
-// route. Nothing is sent.
+// The source address of packets to `address` (IPv4), from the routing table; empty if there is no
+// route. Sends nothing.
 std::string RouteTowards(const std::string& address);
 
-// Where ranks of other hosts reach this one.
+// Chooses the address at which ranks on other hosts reach this host.
 //
-// `wanted` is an interface by name or one of its addresses (any of 127.0.0.0/8 is the loopback
-// interface's), and is taken whatever it is; an error, when there is none such. If it is empty, the
-// first of `routes` (local ends of routes, the likeliest first) that is an address of an interface
-// and no loopback's is taken, else the first address that is no loopback's; without any, the host
-// has none, and the result's address is empty.
+// `wanted` is the name of an interface or one of its addresses; all of 127.0.0.0/8 belongs to the
+// loopback interface. An unknown interface or address is an error.
+//
+// If `wanted` is empty, the result is the first of `routes` (local addresses of routes, the most
+// likely first) that belongs to an interface other than loopback. Otherwise it is the first address
+// of such an interface. If there is none, the result's address is empty.
 Result<gang::HostAddress> ChooseAddress(const std::vector<InterfaceAddress>& addresses,
                                         const std::string& wanted,
                                         const std::vector<std::string>& routes);

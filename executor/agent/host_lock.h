@@ -12,19 +12,19 @@ namespace attune::agent {
 
 struct NameLock {
   UniqueFd fd;
-  std::filesystem::path folder;  // what is kept of the name; absolute
+  std::filesystem::path folder;  // absolute path of the files kept for the name
   int64_t started_us = 0;        // v1::Hello::started_us
 };
 
-// When a process starts at `wall_us`, and the last of its name did at `previous_us`: later than
-// that, even if the clock has been set back since.
+// The start time of a process. It is later than the start of the previous process of that name,
+// even if the clock was set back.
 constexpr int64_t StartAfter(int64_t previous_us, int64_t wall_us) {
   return wall_us > previous_us ? wall_us : previous_us + 1;
 }
 
-// Takes `<data>/executors/<name>/lock` for as long as the result lives, so that two executors of
-// one name cannot run on one data folder. The kernel gives it back however the process ends. When
-// the process started is kept beside it, for the next one.
+// Locks `<data>/executors/<name>/lock` for the lifetime of the result, so that only one executor of
+// that name runs on a data folder. The kernel releases the lock when the process ends. The start
+// time is saved next to the lock for the next process.
 Result<NameLock> LockName(const std::filesystem::path& data, const std::string& name,
                           int64_t wall_us);
 

@@ -10,24 +10,24 @@
 
 namespace attune::agent {
 
-// Reads pieces of ranks' logs on a thread of its own: a disk that hangs is not to hold up the
-// agent's.
+// Reads pieces of ranks' logs on its own thread, so that a hanging disk does not block the agent's
+// thread.
 class LogReader {
  public:
-  using Done = std::function<void(v1::LogChunk chunk)>;  // called on that thread
+  using Done = std::function<void(v1::LogChunk chunk)>;  // called on the reader's thread
 
   LogReader(gang::Folders folders, Done done);
-  ~LogReader();  // waits for what is being read
+  ~LogReader();  // waits for the current read
 
-  // Any thread. `done` follows, in the order of the requests.
+  // Thread-safe. Calls `done` for each request, in order.
   void Read(v1::LogRequest request);
 
  private:
   const gang::Folders folders_;
   const Done done_;
   Mailbox<std::function<void()>> mailbox_;
-  bool stop_ = false;   // of the thread's
-  std::thread thread_;  // last: it uses all of the above
+  bool stop_ = false;   // used only on the thread
+  std::thread thread_;  // declared last: it uses all members above
 };
 
 }  // namespace attune::agent

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr int kTriesInALease = 8;  // in what is left of it
+constexpr int kTriesInALease = 8;  // in the rest of a lease
 
 gang::Fact LostWithLease(const gang::Fact& fact) {
   const std::string message =
@@ -71,7 +71,7 @@ gang::BootClock::time_point Machine::NextDeadline() const {
 void Machine::Stop(AgentExit exit) {
   if (exit_) return;
   exit_ = std::move(exit);
-  // Another process has the name and the slots of this one.
+  // Another process has taken this one's name and slots.
   const bool superseded = exit_->reason == AgentExit::Reason::kSuperseded;
   CancelAll(superseded ? gang::CancelReason::kLeaseLost : gang::CancelReason::kLeaving);
 }
@@ -136,7 +136,7 @@ void Machine::OnClosed(const std::string& reason, const Now& now) {
   nobody_waits_ = reading_log_;
   milliseconds pause = backoff_.Next();
   if (lease_until_ != kNever && lease_until_ > now.boot) {
-    // So that a server that comes back in time finds its gangs.
+    // A server that comes back before the lease ends must still find its gangs.
     const auto left = std::chrono::duration_cast<milliseconds>(lease_until_ - now.boot);
     pause = std::min(pause, std::max(left / kTriesInALease, Backoff::kFirst));
   }
@@ -171,7 +171,9 @@ void Machine::On(const v1::Welcome& welcome) {
   lease_ttl_ = milliseconds(welcome.lease_ttl_ms());
   removals_ = {};
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
-  heartbeat_at_ = hello_sent_ + heartbeat_;  // where it was long on its way, at once
+  heartbeat_at_ =
+      hello_sent_ +
+      heartbeat_;  // in the past if the Hello was delayed: then the heartbeat is sent immediately
   RenewLease(hello_sent_);
   if (was_unhealthy_) told_problem_.reset();
   reconciler_.ForgetRevision();
@@ -212,7 +214,7 @@ void Machine::NoteSeen(const v1::Desired& desired) {
 }
 
 void Machine::On(const v1::Ack& ack, const Now& now) {
-  backoff_.Reset();  // not at the welcome: what follows may be a refusal
+  backoff_.Reset();  // not at the Welcome, because a refusal may follow
   if (ack.heartbeat_us() > 0) {
     RenewLease(gang::BootClock::time_point(gang::BootClock::duration(ack.heartbeat_us())));
   }
@@ -234,7 +236,7 @@ void Machine::OnHealth(const HostHealth& health) {
   health_ = health;
 }
 
-// What the server could not take: it had no room, or its disk was full.
+// Resends facts that the server could not take because it was overloaded or its disk was full.
 void Machine::ResendIfDue(const Now& now) {
   if (now.boot < resend_at_) return;
   resend_at_ = kNever;
@@ -242,7 +244,7 @@ void Machine::ResendIfDue(const Now& now) {
 }
 
 void Machine::On(const v1::LogRequest& request) {
-  // Old ones are the likelier to have nobody waiting for them any more.
+  // The oldest request is the most likely one that no client waits for any more.
   if (log_requests_.size() == kLogRequestsMax) log_requests_.pop_front();
   log_requests_.push_back(request);
 }
@@ -260,8 +262,8 @@ void Machine::OnLog(v1::LogChunk chunk) {
   if (!std::exchange(nobody_waits_, false)) log_chunk_ = std::move(chunk);
 }
 
-// Gives the connection its next message. Facts that come while one is on its way go together in the
-// one after it.
+// Writes the next message to the connection. Facts that arrive during a write are sent together in
+// the next message.
 void Machine::Pump(const Now& now) {
   ReadNextLog();
   if (connection_ != Connection::kWelcomed || writing_) return;
@@ -303,8 +305,8 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
 
 // ---- the lease ------------------------------------------------------------------------------
 
-// The server has read what was sent then. Not from now: an executor that was stopped for an hour
-// finds its server's last messages when it goes on.
+// The lease counts from the time when the acknowledged message was sent, not from now. An executor
+// that was stopped for an hour still receives old messages of its server when it continues.
 void Machine::RenewLease(gang::BootClock::time_point sent) {
   if (lease_ttl_.count() <= 0) return;
   lease_until_ = sent + lease_ttl_;
@@ -322,8 +324,8 @@ void Machine::LoseLeaseIfOver(const Now& now) {
   Disconnect();
 }
 
-// Not before: this process may be stopped while it tears them down. And not later: launchers, which
-// train nothing, are not to end with them.
+// The deadline stays until all gangs have ended, because this process may be stopped while it tears
+// them down. Then it is removed, so that launchers, which train nothing, survive.
 void Machine::DropDeadlineIfAllEnded() {
   if (lease_until_ == kNever && !reconciler_.has_live()) gangs_.SetDeadline(kNever);
 }
@@ -344,7 +346,7 @@ gang::BootClock::time_point Machine::GiveUpAt() const {
 void Machine::CancelAll(gang::CancelReason reason) {
   reconciler_.ForgetWishes();
   std::vector<gang::AttemptId> gangs = reconciler_.CancelAll();
-  // Without a lease, those that are leaving have no time left either.
+  // Without a lease, gangs that are exiting have no time left either.
   if (reason == gang::CancelReason::kLeaseLost) gangs = reconciler_.Live();
   for (const gang::AttemptId& attempt : gangs) gangs_.Cancel(attempt, reason);
 }
@@ -352,8 +354,8 @@ void Machine::CancelAll(gang::CancelReason reason) {
 void Machine::OnFact(const gang::Fact& fact, const Now& now) {
   LoseLeaseIfOver(now);
   const auto* ended = std::get_if<gang::Ended>(&fact.what);
-  // The guard may have killed its ranks, or this process have stood still for so long that they
-  // seem to have stalled: what they ended of says nothing of the trial.
+  // The guard may have killed the ranks, or they seem to have stalled because this process was
+  // stopped. Either way the failure says nothing about the trial.
   const bool lost = ended && lost_.erase(fact.attempt) > 0 && ended->failure &&
                     ended->failure->kind != gang::FailureKind::kLease;
   if (ended && ended->failure && ended->failure->gone) OnGone(ToProto(*ended->failure->gone), now);
@@ -362,12 +364,12 @@ void Machine::OnFact(const gang::Fact& fact, const Now& now) {
   reconciler_.OnEnded(fact.attempt);
   DropDeadlineIfAllEnded();
   if (exit_) return;
-  Reconcile(now);  // another may have waited for its GPUs
+  Reconcile(now);  // another gang may have waited for its GPUs
   if (!removals_.sweeps.empty() || !removals_.lost_sweeps.empty()) Remove();
 }
 
-// But no sweep of which a gang is still here, being torn down: it writes into its folders. A lost
-// sweep of which a gang of the same number starts is set aside by that.
+// Skips sweeps with a live gang, which still writes into its folders. A lost sweep is set aside
+// when a gang of the same sweep number starts.
 void Machine::Remove() {
   Removals removals = removals_;
   for (const gang::AttemptId& attempt : reconciler_.Live()) {
@@ -408,13 +410,13 @@ void Machine::OnSweepRemoved(uint64_t sweep, const Now& now) {
   outbox_.Add(std::move(fact));
 }
 
-// Again where a gang could not even be started: another may have waited for its GPUs.
+// Repeats if a gang could not be started, because another gang may have waited for its GPUs.
 void Machine::Reconcile(const Now& now) {
   while (!Act(reconciler_.Reconcile(), now)) {
   }
 }
 
-// Whether all gangs that were to be started are on their way.
+// Whether all gangs that should start were started.
 bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
   std::vector<gang::Fact> stillborn;
   for (const gang::AttemptId& attempt : actions.cancel) {
@@ -422,7 +424,8 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
   }
   for (const gang::AttemptId& attempt : actions.abort)
     gangs_.Cancel(attempt, gang::CancelReason::kFailedElsewhere);
-  // Whatever a gang leaves here, the next process knows how far the log was.
+  // Saved before a gang writes files, so that the next process knows the log position they belong
+  // to.
   if (!actions.start.empty())
     files_.KeepSeen({hello_.identity(), hello_.log_seq(), hello_.server_run()});
   for (const v1::Assignment& assignment : actions.start) {

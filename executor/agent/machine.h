@@ -25,34 +25,38 @@
 namespace attune::agent {
 
 inline constexpr std::chrono::milliseconds kWelcomeTimeout{10'000};
-inline constexpr std::chrono::milliseconds kFarewellTimeout{1'000};  // for the last acknowledgement
+inline constexpr std::chrono::milliseconds kFarewellTimeout{
+    1'000};  // to wait for the last acknowledgement
 inline constexpr std::chrono::milliseconds kHeartbeatMin{10};
-inline constexpr std::chrono::milliseconds kResendAfter{30'000};  // without an acknowledgement
-// From the lease's end to the gangs' deadline, or an eighth of the lease if that is shorter: for
-// this process to tear them down by itself, well before the server gives them away.
+inline constexpr std::chrono::milliseconds kResendAfter{30'000};  // time without an acknowledgement
+// Time from the end of the lease to the gangs' deadline, or an eighth of the lease if that is
+// shorter. Within this time the process tears its gangs down itself, well before the server
+// reassigns them.
 inline constexpr std::chrono::milliseconds kDeadlineMarginMax{500};
 inline constexpr size_t kLogRequestsMax = 64;
-// The newest ones that have files here, so many, of which the server says which are deleted.
-inline constexpr size_t kSweepsSaid = 15'000;  // so that a Hello stays below 64 KiB
+// Maximum number of sweeps with files on this host that a Hello lists, the newest first. The server
+// answers which of them are deleted.
+inline constexpr size_t kSweepsSaid = 15'000;  // keeps a Hello below 64 KiB
 
-// One instant, by the clocks that an executor lives by.
+// The current time by both clocks that an executor uses.
 struct Now {
   gang::BootClock::time_point boot;
-  int64_t wall_us = 0;  // since 1970; for people, not for deciding
+  int64_t wall_us = 0;  // since 1970; for display only, never for decisions
 };
 
-// The connection to the server, of which there is one at a time. Nothing here waits, and nothing
-// calls the machine back before it has returned.
+// The connection to the server; at most one exists at a time. No function blocks or calls the
+// machine synchronously.
 class ServerLink {
  public:
   virtual ~ServerLink() = default;
   virtual void Connect() = 0;
-  // Machine::OnWritten() follows, or the connection breaks. Not called before it has.
+  // Machine::OnWritten() follows, or the connection breaks. The next Write() comes only after
+  // OnWritten().
   virtual void Write(v1::FromExecutor message) = 0;
   virtual void Close() = 0;  // Machine::OnClosed() follows
 };
 
-// The gangs of this host: gang::Supervisor, whose facts come to Machine::OnFact().
+// Runs the gangs of this host: gang::Supervisor. Its facts are passed to Machine::OnFact().
 class Gangs {
  public:
   virtual ~Gangs() = default;
@@ -60,63 +64,65 @@ class Gangs {
   virtual void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) = 0;
   virtual void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) = 0;
   virtual void Yield(const gang::AttemptId& attempt) = 0;
-  // Ranks of the gang have finished on another host.
+  // The gang's ranks on another host have finished.
   virtual void Finish(const gang::AttemptId& attempt) = 0;
   virtual void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) = 0;
-  // No process of any gang outlives it, even if this one does not run by then; Machine::kNever:
-  // there is none. Replaces the one before it.
+  // Kills all processes of all gangs at `deadline`, even if this process is stopped then.
+  // Machine::kNever removes the deadline. Replaces the previous deadline.
   virtual void SetDeadline(gang::BootClock::time_point deadline) = 0;
 };
 
-// How much of the server's log this executor has seen: v1::Desired, as it came last.
+// The position in the server's log up to which this executor has seen it, from the last
+// v1::Desired.
 struct Seen {
-  uint64_t identity = 0;  // 0: nothing
+  uint64_t identity = 0;  // of the log; 0: nothing seen
   uint64_t log_seq = 0;
   uint64_t server_run = 0;
 };
 
-// What lies on this host's disk.
+// Files on this host's disk.
 class Files {
  public:
   virtual ~Files() = default;
-  // All that should be gone, including what is being deleted already; Machine::OnRemoved() or
-  // OnSweepRemoved() follows for each, once.
+  // Sets everything that must be deleted, including deletions in progress. Machine::OnRemoved() or
+  // OnSweepRemoved() follows once for each.
   virtual void Remove(const Removals& removals) = 0;
-  // Looks for these checkpoints; Machine::OnGone() follows for each that is not there.
+  // Checks whether these checkpoints exist; Machine::OnCheckpointGone() follows for each that is
+  // missing.
   virtual void LookFor(const v1::Inventory&) {}
-  // Keeps it for the next process of this executor, which says it in its hello.
+  // Saves the position for the next process of this executor, which sends it in its Hello.
   virtual void KeepSeen(const Seen&) {}
-  // Reads a piece of a rank's log; Machine::OnLog() follows, and no other is asked for before.
+  // Reads a piece of a rank's log; Machine::OnLog() follows. The next call comes only after that.
   virtual void ReadLog(const v1::LogRequest& request) = 0;
-  // Reads a part of a checkpoint and brings it to the server, beside the connection.
+  // Reads a piece of a checkpoint and sends it to the server in a separate call.
   virtual void Deliver(const v1::CheckpointRequest& request) = 0;
 };
 
-// What an executor does, without threads, sockets and clocks: it is told what happens and what time
-// it is, and acts through the three interfaces above. It keeps the connection and the lease, runs
-// what the server wants to run, and tells each fact until that is acknowledged.
+// The state machine of an executor, without threads, sockets and clocks. Its caller passes in
+// events and the time; it acts through the three interfaces above. It keeps the connection and the
+// lease, runs the gangs that the server wants, and sends each fact until the server acknowledges
+// it.
 //
-// An executor whose lease has run out does nothing that the server asked for before: a message that
-// waited for a host that was suspended starts no gang.
+// When the lease has expired, earlier requests of the server no longer count. So a message that was
+// delayed while the host was suspended starts no gang.
 //
-// After anything was told, Step() is to be called, which writes; several things may be told before.
+// After one or more events, the caller must call Step(), which writes messages.
 class Machine {
  public:
   static constexpr gang::BootClock::time_point kNever = gang::BootClock::time_point::max();
 
-  // `hello` is what it introduces itself with, each time with the sweeps that have files here by
-  // then: of those that it names and those that have run since, all that are not deleted. The seed
-  // is for the pauses before it connects again. After `give_up` without a word from the server it
-  // ends; 0: never. `ends`: when something else ends it, which the server is told. The interfaces
-  // outlive the machine.
+  // `hello` is the first message of each connection. The machine keeps its list of sweeps with
+  // files on this host up to date. `seed` randomises the pauses between connections. The machine
+  // ends after `give_up` without a message from the server; 0: never. `ends` is the time at which
+  // something else ends this process; the server is told. The interfaces must outlive the machine.
   Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link, Gangs& gangs,
           Files& files, std::chrono::milliseconds give_up = {},
           gang::BootClock::time_point ends = kNever);
 
-  // Of the connection that is there; what comes from an earlier one is not to be told.
+  // Events of the current connection. The caller must drop events of earlier connections.
   void OnMessage(v1::ToExecutor message, const Now& now);
   void OnWritten() { writing_ = false; }
-  void OnBroken();                                           // by the server or the network
+  void OnBroken();                                           // the server or the network ended it
   void OnClosed(const std::string& reason, const Now& now);  // after ServerLink::Close()
 
   void OnFact(const gang::Fact& fact, const Now& now);
@@ -125,35 +131,35 @@ class Machine {
   void OnSweepRemoved(uint64_t sweep, const Now& now);
   void OnLog(v1::LogChunk chunk);
 
-  // What is known of the host from now on. The server is told of its problem when that changes, and
-  // after each Welcome once there was one; of the figures with heartbeats.
+  // Sets the state of the host. The server is told of a problem when it changes, and, after the
+  // first problem, again after each Welcome. Heartbeats carry the numbers.
   void OnHealth(const HostHealth& health);
 
-  // Tears all gangs down, takes leave of the server, if it is there to listen, and is done.
+  // Tears all gangs down, says goodbye to the server if it is connected, and ends.
   void Stop(AgentExit exit);
 
-  // As Stop(), once the gangs have left by themselves and nobody has yet to fetch their
-  // checkpoints, or `grace` is over: the server is asked to have them save at their next report. At
-  // once where it is not there to listen.
+  // Asks the server to let the gangs save at their next report. Calls Stop() when all gangs have
+  // exited and their checkpoints are no longer needed from this host, or after `grace`. Without a
+  // connection, it stops immediately.
   void Leave(std::chrono::milliseconds grace, const Now& now);
 
-  // Does what is due and writes what there is to write. Returns when it is to be called again,
-  // should nothing happen before; kNever when time alone brings nothing.
+  // Performs what is due and writes pending messages. Returns when to call it next if no event
+  // comes earlier; kNever if nothing is scheduled.
   gang::BootClock::time_point Step(const Now& now);
 
-  // No gang is left, and no connection. Nothing is to be told any more.
+  // No gang and no connection is left. No more events may be passed in.
   bool done() const { return done_; }
   const AgentExit& exit() const { return *exit_; }  // REQUIRES: done()
 
-  // Facts gather here faster than the server takes them: until this is false again, nothing more
-  // should be read from gangs. Only what they report and log waits then, and in the end those who
-  // do.
+  // Whether facts accumulate faster than the server takes them. While it is true, the caller should
+  // not read from gangs, so that reports wait in the workers' channels.
   bool is_full() const { return outbox_.is_full(); }
 
-  // Whether the server has ever taken it.
+  // Whether the server has ever welcomed this executor.
   bool has_joined() const { return has_joined_; }
 
-  // Until when the server will not give its gangs away; kNever before it has any.
+  // The end of the lease, until which the server does not reassign its gangs; kNever without a
+  // lease.
   gang::BootClock::time_point lease_until() const { return lease_until_; }
 
  private:
@@ -185,8 +191,8 @@ class Machine {
   void TakeLeave(const Now& now);
   gang::BootClock::time_point NextDeadline() const;
 
-  v1::Hello hello_;                      // but for the sweeps
-  std::map<uint64_t, uint64_t> sweeps_;  // that may have files here, with their identities
+  v1::Hello hello_;                      // without the sweeps
+  std::map<uint64_t, uint64_t> sweeps_;  // sweeps that may have files here -> identity
   const gang::Folders folders_;
   ServerLink& link_;
   Gangs& gangs_;
@@ -195,7 +201,7 @@ class Machine {
   const gang::BootClock::time_point ends_;
   Outbox outbox_;
   Reconciler reconciler_;
-  Removals removals_;  // that it wants
+  Removals removals_;  // wanted by the server
   Backoff backoff_;
 
   Connection connection_ = Connection::kNone;
@@ -203,17 +209,17 @@ class Machine {
   bool said_goodbye_ = false;
   bool said_it_stays_ = false;  // v1::Goodbye::stays
   bool released_ = false;
-  bool reached_ = true;  // false once an outage has been logged
+  bool reached_ = true;  // false after an outage was logged
   bool has_joined_ = false;
   HostHealth health_;
-  // What the server knows; null: whether it has heard the last word about a problem is not known.
+  // The problem that the server knows; nullopt: unknown, so it must be sent.
   std::optional<std::string> told_problem_ = "";
   bool was_unhealthy_ = false;
-  std::vector<v1::Inventory> inventories_;  // that wait for the Desired of this connection
+  std::vector<v1::Inventory> inventories_;  // waiting for the Desired of this connection
   std::deque<v1::LogRequest> log_requests_;
   bool reading_log_ = false;
-  bool nobody_waits_ = false;              // for the log that is being read
-  std::optional<v1::LogChunk> log_chunk_;  // has been read, and is to be sent
+  bool nobody_waits_ = false;              // for the log chunk that is being read
+  std::optional<v1::LogChunk> log_chunk_;  // was read and must be sent
 
   std::chrono::milliseconds lease_ttl_{0};
   std::chrono::milliseconds heartbeat_{0};
@@ -223,11 +229,13 @@ class Machine {
   gang::BootClock::time_point resend_at_ = kNever;
   gang::BootClock::time_point hello_sent_;
   gang::BootClock::time_point lease_until_ = kNever;
-  std::set<gang::AttemptId> lost_;  // those still here that ran when the lease was over
-  std::optional<gang::BootClock::time_point> heard_at_;  // from the server, or the first Step()
+  std::set<gang::AttemptId> lost_;  // gangs that ran when the lease expired and still exist
+  // Time of the last message from the server, or of the first Step().
+  std::optional<gang::BootClock::time_point> heard_at_;
 
-  gang::BootClock::time_point leave_by_ = kNever;  // before: what runs here is leaving
-  std::optional<AgentExit> exit_;                  // set: on the way to the end
+  // Set by Leave(): until then gangs may exit themselves.
+  gang::BootClock::time_point leave_by_ = kNever;
+  std::optional<AgentExit> exit_;  // if set, the machine is stopping
   gang::BootClock::time_point farewell_until_ = kNever;
   bool done_ = false;
 };

@@ -96,7 +96,7 @@ void Add(const std::vector<std::pair<std::string, double>>& metrics,
   }
 }
 
-// Fills the one field of `out` that this kind of fact has.
+// Visitor that fills the field of `out` for its kind of fact.
 struct Fill {
   v1::Fact& out;
 

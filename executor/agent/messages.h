@@ -12,22 +12,22 @@
 
 namespace attune::agent {
 
-// Between the protocol's messages and the gang's own types.
+// Converts between the messages of the protocol and the types of the gang.
 
 gang::AttemptId FromProto(const v1::AttemptRef& ref);
 v1::AttemptRef ToProto(const gang::AttemptId& attempt);
 v1::CheckpointName ToProto(const gang::CheckpointName& checkpoint);
 
-// An error if the assignment says what this executor does not understand.
+// Returns an error if this executor does not understand the assignment.
 Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Folders& folders);
 
-// What rank 0 is to be told; its step is 0 before the first verdict.
+// The verdict for rank 0; its step is 0 before the first verdict.
 gang::Verdict ToVerdict(const v1::Assignment& assignment);
 
 std::vector<SweepFiles> FromProto(const google::protobuf::RepeatedPtrField<v1::SweepFiles>& files);
 void Add(const SweepFiles& files, google::protobuf::RepeatedPtrField<v1::SweepFiles>& out);
 
-// Without a sequence number.
+// The result has no sequence number.
 v1::Fact ToProto(const gang::Fact& fact);
 
 }  // namespace attune::agent

@@ -12,38 +12,39 @@ namespace attune::agent {
 
 inline constexpr int kFactsPerMessage = 512;
 inline constexpr size_t kFactBytesPerMessage = 1 << 20;
-// What is sent and not acknowledged. More waits here, so that heartbeats never queue behind facts
-// that the server does not read.
+// Limit for facts that were sent but not acknowledged. The rest waits, so that heartbeats never
+// queue behind facts that the server does not read.
 inline constexpr size_t kUnacknowledgedBytesMax = 2 << 20;
-// All that waits here, in memory. Beyond it workers are not read on.
+// Memory limit for all facts in the outbox. Above it, the agent stops reading from workers.
 inline constexpr size_t kOutboxBytesMax = 64 << 20;
-inline constexpr size_t kFactOverheadBytes = 256;  // in memory, beside its bytes on the wire
+// Per fact in memory, in addition to its encoded size.
+inline constexpr size_t kFactOverheadBytes = 256;
 
-// Facts in the order in which they happened, numbered from 1 and kept until the server has
-// acknowledged them.
+// A queue of facts in the order in which they happened, numbered from 1 and kept until the server
+// acknowledges them.
 //
-// While the server is away they gather here: for a gang that reports or logs once a second, about
-// 100 bytes a second, and never for longer than the lease. While the server answers and its disk is
-// full or slow, they may be many: then is_full() says that no more should be made.
+// While the server is away, facts accumulate for at most one lease: about 100 bytes a second for a
+// gang that reports once a second. If the server answers but its disk is full or slow, many facts
+// may accumulate; then is_full() asks the caller to slow down.
 class Outbox {
  public:
   void Add(v1::Fact fact);
 
-  // The facts that the present connection has not been given yet, as many as fit a message; at
-  // least one if there is any.
+  // The next facts that were not sent on this connection, as many as fit into a message; at least
+  // one if any is unsent.
   v1::Facts TakeBatch();
   bool may_send() const { return has_unsent() && sent_bytes_ < kUnacknowledgedBytesMax; }
-  size_t unacknowledged() const { return sent_; }  // of the facts given out
+  size_t unacknowledged() const { return sent_; }  // number of facts sent but not acknowledged
 
-  // Everything not acknowledged goes out again.
+  // Marks all unacknowledged facts as unsent.
   void Rewind() { sent_ = sent_bytes_ = 0; }
 
-  // Forgets the facts up to `seq`. Returns the attempts whose end was among them.
+  // Removes the facts up to `seq`. Returns the attempts whose end was among them.
   std::vector<gang::AttemptId> Acknowledge(uint64_t seq);
 
   bool empty() const { return facts_.empty(); }
 
-  // From kOutboxBytesMax on until half of that is left.
+  // True from kOutboxBytesMax bytes on, until less than half of that is left.
   bool is_full() const { return full_; }
 
  private:
@@ -56,8 +57,8 @@ class Outbox {
   void Weigh();
 
   std::deque<Entry> facts_;
-  size_t sent_ = 0;        // of facts_, from the front
-  size_t sent_bytes_ = 0;  // of those
+  size_t sent_ = 0;        // number of sent facts at the front of facts_
+  size_t sent_bytes_ = 0;  // size of the sent facts
   size_t memory_bytes_ = 0;
   bool full_ = false;
   uint64_t last_seq_ = 0;

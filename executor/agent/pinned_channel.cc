@@ -64,8 +64,8 @@ std::shared_ptr<grpc::ChannelCredentials> PinnedServer::Credentials() const {
   options.set_check_call_host(false);
   options.set_certificate_verifier(
       ExternalCertificateVerifier::Create<Verifier>(fingerprint_, seen_));
-  // gRPC wants authorities even where they are not asked, and would look for the system's, which a
-  // bare host may lack.
+  // gRPC requires root certificates even if it does not verify them. Without this one, it would
+  // load the system's, which a minimal host may not have.
   if (const auto nobody = tls::MakeIdentity()) {
     options.set_certificate_provider(
         std::make_shared<StaticDataCertificateProvider>(nobody->certificate));

@@ -7,17 +7,17 @@
 
 namespace attune::agent {
 
-// TLS towards a server that is known by the fingerprint of its certificate (tls/certificate.h) and
-// by nothing else: whose name it bears and who has signed it is not asked. Checked at each
-// handshake, before anything is said.
+// TLS to a server that is identified only by the fingerprint of its certificate
+// (tls/certificate.h). The name and the signature of the certificate do not matter. The fingerprint
+// is checked at each handshake, before any data is sent.
 class PinnedServer {
  public:
   explicit PinnedServer(std::string fingerprint);
 
   std::shared_ptr<grpc::ChannelCredentials> Credentials() const;
 
-  // The fingerprint that the server showed at the last handshake, where it was another one; empty
-  // otherwise, and once it has been asked for. By any thread.
+  // The fingerprint from the last handshake if it was not the expected one; otherwise empty. A
+  // second call returns an empty string. Thread-safe.
   std::string TakeOther() const;
 
  private:

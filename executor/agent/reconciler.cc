@@ -34,7 +34,8 @@ void Reconciler::Want(v1::Desired desired) {
   for (v1::Assignment& assignment : *desired.mutable_assignments()) {
     wanted_[FromProto(assignment.attempt())] = std::move(assignment);
   }
-  // The log may have lost that it knew of an end.
+  // After a restore the server may not know an acknowledged end any more; it must be reported
+  // again.
   if (std::exchange(identity_, desired.identity()) != desired.identity())
     std::erase_if(ended_, [](const auto& end) { return end.second.acknowledged; });
   last_epoch_ = desired.last_epoch();
@@ -71,7 +72,7 @@ Reconciler::Actions Reconciler::Reconcile() {
       if (!found->second.ending) Guide(assignment, actions);
       continue;
     }
-    // An older gang of this trial makes room, even if the server lists both.
+    // An older gang of this trial is cancelled, even if the server lists both.
     for (auto& [other, gang] : live_) {
       if (!SameTrial(other, attempt) || gang.ending) continue;
       gang.ending = true;
@@ -84,7 +85,7 @@ Reconciler::Actions Reconciler::Reconcile() {
     actions.start.push_back(assignment);
     Guide(assignment, actions);
   }
-  // What was taken back before it was heard of, or before it could start.
+  // Assignments that were withdrawn before they arrived or before they could start.
   for (const gang::AttemptId& attempt : unwanted_) {
     if (!live_.contains(attempt) && ended_.emplace(attempt, End{identity_}).second) {
       actions.disown.push_back(attempt);
@@ -128,7 +129,7 @@ std::vector<gang::AttemptId> Reconciler::Live() const {
 }
 
 void Reconciler::OnEnded(const gang::AttemptId& attempt) {
-  // A gang may outlast the identity of the log that started it.
+  // The log may have changed its identity since this gang started.
   const auto found = live_.find(attempt);
   const uint64_t identity = found == live_.end() ? identity_ : found->second.identity;
   if (found != live_.end()) live_.erase(found);
@@ -152,7 +153,7 @@ bool Reconciler::IsStale(const gang::AttemptId& attempt) const {
   const auto is_newer = [&](const auto& other) {
     return SameTrial(other.first, attempt) && other.first.epoch > attempt.epoch;
   };
-  // A larger epoch of an earlier identity may be of a part of the log that was lost.
+  // A larger epoch of an earlier identity may belong to the lost part of the log.
   const auto is_newer_here = [&](const auto& other) {
     return is_newer(other) && other.second.identity == identity_;
   };

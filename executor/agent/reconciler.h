@@ -11,66 +11,69 @@
 
 namespace attune::agent {
 
-// Compares what the server wants with what is here, and says what to do about it. Decides only:
-// starts nothing, sends nothing, and does not know the time.
+// Compares the desired state from the server with the gangs on this host and decides what to do. It
+// has no side effects and no clock.
 class Reconciler {
  public:
   struct Actions {
     std::vector<gang::AttemptId> cancel;
-    std::vector<gang::AttemptId> abort;  // as cancel, without a grace: they failed elsewhere
+    // Like cancel, but without a grace: they failed on another host.
+    std::vector<gang::AttemptId> abort;
     std::vector<v1::Assignment> start;
     std::vector<std::pair<gang::AttemptId, gang::Verdict>> tell;
-    std::vector<gang::AttemptId> yield;  // once told
+    std::vector<gang::AttemptId> yield;  // after the verdicts
     std::vector<gang::AttemptId> finish;
     std::vector<std::pair<gang::AttemptId, channel::Rendezvous>> meet;
-    std::vector<gang::AttemptId> disown;  // to be said to have ended: there is no gang of theirs
+    // Must be reported as ended, because they have no gang here.
+    std::vector<gang::AttemptId> disown;
   };
 
-  // Takes what the server wants. One that is not newer than the last is ignored.
+  // Sets the desired state. Ignores a revision that is not newer than the last one.
   void Want(v1::Desired desired);
 
-  // A new connection numbers its wishes anew.
+  // Call this for each new connection, which restarts the numbering of revisions.
   void ForgetRevision() { revision_ = 0; }
 
-  // Nothing is wanted until the server says so again.
+  // Clears the desired state until the next SetDesired().
   void ForgetWishes();
 
-  // What is to be done now, in the order of the fields. Gangs to start and to cancel are taken to
-  // be started and cancelled, and those to disown to have ended; verdicts, requests to yield and
-  // where rank 0 listens are repeated each time, and delivered once by the gang.
+  // Returns the actions to take now, in the order of the fields. It assumes that the caller takes
+  // them: gangs count as started, as cancelled, or, if disowned, as ended. Verdicts, requests to
+  // yield and addresses of rank 0 are repeated in each result; a gang acts on each of them once.
   //
-  // An assignment is started when its trial has no other gang, none of its GPUs is still held by a
-  // gang that is being torn down, it has not ended before, and it is known where it meets, if rank
-  // 0 is on another host. A gang of a sweep of the same number in another log is gone before. One
-  // that the server assigned before a backup was restored is not started: it may have ended in the
-  // part of the log that was lost, so it is disowned. One that is older (by its epoch) than another
-  // of its trial is stale and ignored.
+  // An assignment starts if all of these hold: its trial has no other gang; it has not ended
+  // before; none of its GPUs is held by a gang that is being torn down; no gang of another log's
+  // sweep with the same number is left; and its rendezvous is known if rank 0 is on another host.
+  //
+  // An assignment from before the restore of a backup is disowned: it may have ended in the lost
+  // part of the log. An assignment with an older epoch than another one of its trial is stale and
+  // ignored.
   Actions Reconcile();
 
-  // Cancels all gangs; returns those that were not being torn down yet.
+  // Marks all gangs as ending; returns those that were not ending before.
   std::vector<gang::AttemptId> CancelAll();
 
-  // The gangs that are not being torn down.
+  // Gangs that are not being torn down.
   std::vector<gang::AttemptId> Running() const;
 
-  // All gangs with processes, those being torn down among them.
+  // All gangs with processes, including those that are being torn down.
   std::vector<gang::AttemptId> Live() const;
 
-  // The gang is gone. Reconcile() may have more to do.
+  // The gang is gone. Call Reconcile() afterwards.
   void OnEnded(const gang::AttemptId& attempt);
 
-  // The server knows that the attempt has ended. Until it no longer lists it either, it is
-  // remembered, lest it be started again.
+  // The server knows that the attempt has ended. The attempt is remembered until the server no
+  // longer lists it, so that it does not start again.
   void OnEndAcknowledged(const gang::AttemptId& attempt);
 
-  // Whether there is any of Live().
+  // Whether LiveGangs() is not empty.
   bool has_live() const { return !live_.empty(); }
 
  private:
   struct Gang {
     std::set<uint32_t> gpus;
-    uint64_t sweep_identity = 0;  // of the log when its sweep was created
-    uint64_t identity = 0;        // of the log when it started
+    uint64_t sweep_identity = 0;  // identity of the log in which its sweep was created
+    uint64_t identity = 0;        // identity of the log when the gang started
     bool ending = false;
   };
 
@@ -80,11 +83,11 @@ class Reconciler {
   bool MayStart(const v1::Assignment& assignment) const;
 
   std::map<gang::AttemptId, v1::Assignment> wanted_;
-  std::vector<gang::AttemptId> unwanted_;  // that the server holds slots for
-  std::set<gang::AttemptId> fallen_;       // unwanted ones that have failed on other hosts
+  std::vector<gang::AttemptId> unwanted_;  // the server holds slots for them
+  std::set<gang::AttemptId> fallen_;       // unwanted gangs that have failed on another host
   uint64_t revision_ = 0;
-  uint64_t identity_ = 0;    // v1::Desired::identity
-  uint64_t last_epoch_ = 0;  // and last_epoch
+  uint64_t identity_ = 0;    // from v1::Desired
+  uint64_t last_epoch_ = 0;  // from v1::Desired
   std::map<gang::AttemptId, Gang> live_;
   struct End {
     uint64_t identity = 0;  // of the log when the gang started

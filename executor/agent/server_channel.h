@@ -15,37 +15,37 @@
 
 namespace attune::agent {
 
-// The gRPC channel to the server. A channel to an address connects again by itself, which is right
-// where the server is known by its certificate. Over a connection from `ConnectToServer` it does
-// not: another program may have the address by then, and must not get the token.
+// The gRPC channel to the server. A channel to an address reconnects by itself; that is safe
+// because a certificate identifies the server. A channel over a connection from `ConnectToServer`
+// never reconnects: another program may have taken the address and must not get the token.
 class ServerChannel {
  public:
-  // Connects to the server, and has made sure that it is the server. May wait.
+  // Connects to the server and verifies its identity. May block.
   using ConnectToServer = std::function<Result<UniqueFd>()>;
 
-  // A channel for good.
+  // Uses one permanent channel.
   explicit ServerChannel(std::shared_ptr<grpc::Channel> channel);
 
-  // A channel for each connection.
+  // Makes a channel for each connection.
   ServerChannel(ConnectToServer connect, const grpc::ChannelArguments& arguments);
 
   ~ServerChannel();
 
-  // Makes a channel if there is none for good, and tells whether there is one. `done` may be called
-  // before this returns, or by another thread. One at a time.
+  // Makes a channel unless there is a permanent one; `done` gets the result. `done` may be called
+  // before this returns or on another thread. Only one call may be in progress.
   void Open(std::function<void(const Status& opened)> done);
 
-  // The stub of the newest channel; null before there is one. Any thread.
+  // The stub of the newest channel; null before the first one. Thread-safe.
   std::shared_ptr<v1::Executors::Stub> stub() const;
 
  private:
   Status Connect();
 
-  const ConnectToServer connect_;  // empty: the channel is for good
+  const ConnectToServer connect_;  // empty: the channel is permanent
   const grpc::ChannelArguments arguments_;
   mutable std::mutex mutex_;
   std::shared_ptr<v1::Executors::Stub> stub_;  // under mutex_
-  bool stop_ = false;                          // of the thread
+  bool stop_ = false;                          // used only on the thread
   Mailbox<std::function<void()>> mailbox_;
   std::thread thread_;  // only with `connect_`
 };

@@ -10,23 +10,23 @@
 
 namespace attune::gang {
 
-// A first sign that a rank has failed by itself: its `error` line, or its end.
+// The first sign that a rank has failed by itself: its `error` line or its exit.
 struct Symptom {
   int rank = 0;
-  std::string error;               // text of its `error` line; empty if there was none
-  bool lost_peer = false;          // its `error` line says that another rank is gone
-  bool disk_full = false;          // its `error` line says that a disk or a quota is full
-  std::optional<ExitStatus> exit;  // empty: the gang was torn down before it left by itself
+  std::string error;               // text of its `error` line; empty: no such line
+  bool lost_peer = false;          // the `error` line reports that another rank is gone
+  bool disk_full = false;          // the `error` line reports a full disk or quota
+  std::optional<ExitStatus> exit;  // empty: the gang was torn down before the rank exited by itself
   std::chrono::steady_clock::time_point seen_at{};
 };
 
-// The rank that caused a gang's failure, of `symptoms` in the order in which they were seen: the
-// first that has not lost a peer, or the first if all have. A lost peer makes a rank a victim of
-// the failure and not its cause. REQUIRES: !symptoms.empty().
+// Finds the symptom of the rank that caused the gang's failure. That is the first in `symptoms`,
+// ordered by time, that has not lost a peer, or the first one if all have. A rank that lost a peer
+// is a victim of the failure, not its cause. REQUIRES: !symptoms.empty().
 const Symptom& Culprit(const std::vector<Symptom>& symptoms);
 
-// Says what happened to one rank. If it has lost a peer and the rank `left` has exited with 0, that
-// rank is named. The log's tail is left to the caller.
+// Describes the failure of one rank. If it lost a peer and the rank `exited` has exited with status
+// 0, the failure names that rank. The caller adds the tail of the log.
 Failure Describe(const Symptom& symptom, std::optional<int> left = std::nullopt);
 
 }  // namespace attune::gang

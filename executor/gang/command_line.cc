@@ -9,7 +9,7 @@
 namespace attune::gang {
 namespace {
 
-// One argument for each entry of the configuration; empty: this one has none.
+// Returns the argument for an entry of the configuration; empty: no argument.
 using WriteArgument = std::string (*)(const NamedValue& entry);
 
 std::string Option(const NamedValue& entry) {

@@ -10,13 +10,14 @@
 
 namespace attune::gang {
 
-// A value as text that reads back as the same value: shortest round-trip decimals, `true`, `false`.
+// Formats a value as text that parses to the same value: shortest round-trip decimals, `true`,
+// `false`.
 std::string ToText(const Value& value);
 
-// True if the command holds placeholders, so that it may differ from trial to trial.
+// Whether the command has placeholders, so that it may differ between trials.
 bool UsesPlaceholders(const std::vector<std::string>& command);
 
-// True if the command mentions ${config}, so that a file with the configuration is wanted.
+// Whether the command uses ${config}, so that it needs a file with the configuration.
 bool UsesConfigFile(const std::vector<std::string>& command);
 
 // Replaces the placeholders of a sweep file's command.
@@ -28,7 +29,7 @@ bool UsesConfigFile(const std::vector<std::string>& command);
 //   ${param.NAME}  the value of NAME
 //   $${            a literal ${
 //
-// Anything else in ${ } is an error that quotes it.
+// Anything else in ${ } is an error, and the message quotes it.
 Result<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& command,
                                                const std::vector<NamedValue>& config,
                                                const std::filesystem::path& config_file);

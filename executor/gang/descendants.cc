@@ -16,9 +16,9 @@
 namespace attune::gang {
 namespace {
 
-constexpr size_t kTurnBytesMax = 256 * 1024;  // in one turn of the loop
+constexpr size_t kTurnBytesMax = 256 * 1024;  // per turn of the loop
 constexpr size_t kLastBytesMax = 4 << 20;
-constexpr size_t kConnectionsMax = 1024;  // of one rank
+constexpr size_t kConnectionsMax = 1024;  // per rank
 
 }  // namespace
 
@@ -43,7 +43,7 @@ void Descendants::OnConnection() {
   UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) return;
   const std::optional<Peer> peer = PeerOf(socket.get());
-  // Another user may have got at the socket through a container that mounts it.
+  // Another user may have reached the socket through a container that mounts it.
   if (!peer || (peer->user != geteuid() && peer->user != 0) ||
       connections_.size() >= kConnectionsMax) {
     logging::Warn("turned away process {} of user {}, which connected to {}",
@@ -100,11 +100,11 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
       if (connection.is_deaf) break;
     }
     if (connection.lines.is_too_long()) problem = connection.lines.TooLong();
-    // From its claim on, there has to be room for what it says.
+    // After a claim, the owner must be asked for capacity before the next read.
     if (problem.empty() && connection.speaks != has_spoken) return true;
     if (problem.empty()) continue;
     if (!connection.speaks) {
-      // The program waits for an answer.
+      // The program waits for an answer, so it gets a refusal.
       Refuse(connection, "process " + std::to_string(connection.pid) + " wrote to the executor " +
                              problem +
                              "; give each process that uses attune a RANK below WORLD_SIZE, and "
@@ -128,8 +128,9 @@ void Descendants::Take(Connection& connection, channel::FromRank message) {
     TakeReason(connection, std::move(error->message));
 }
 
-// A program that has not claimed its place, or a rank of a launcher, says why it ends. That counts
-// only if the rank's own process fails: the one that has started the program may handle it.
+// Handles the exit reason of a program that has not claimed its rank, or of a launcher's rank. The
+// reason counts only if the rank's own process fails, because the parent program may handle the
+// error.
 void Descendants::TakeReason(const Connection& connection, std::string reason) {
   if (!connection.join || reason.empty()) return;
   const int rank = connection.join->rank;
@@ -157,14 +158,14 @@ void Descendants::Speak(Connection& connection, channel::FromRank message) {
     return;
   }
   if (rank == 0) return owner_.OnDescendantMessage(std::move(message));
-  // Rank 0 of the launcher speaks for the rank; of the others only errors matter.
+  // Rank 0 of the launcher speaks for the gang's rank; the other ranks only report errors.
   if (auto* error = std::get_if<channel::ErrorText>(&message)) {
     error->message = "rank " + std::to_string(rank) + " of the launcher: " + error->message;
     owner_.OnDescendantMessage(std::move(*error));
   }
 }
 
-// Answers a rank of a launcher that waits for one that has left, or fails the attempt.
+// If a launcher's rank waits for a rank that has left, sends it the verdict or fails the attempt.
 void Descendants::CheckWait(Connection& connection) {
   if (!connection.waiting) return;
   for (const int rank : connection.waiting->ranks) {

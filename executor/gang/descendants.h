@@ -21,33 +21,33 @@
 
 namespace attune::gang {
 
-// Programs below a rank's process that reach the executor through a socket with a path, because the
-// descriptor of the channel is lost below `subprocess.run`, `torch.distributed.run` or
-// `multiprocessing`.
+// Connections of programs that a rank's process has started. They use a socket with a path, because
+// child processes of `subprocess.run`, `torch.distributed.run` or `multiprocessing` do not inherit
+// the descriptor of the channel.
 //
-// A program joins with its place and gets a start line. It speaks for its place once it has claimed
-// it; only one program may. Its place is that of the rank, or one that a launcher has given it
-// inside a gang of one: then rank 0 of the launcher speaks for the rank, and the executor lets the
-// launcher's ranks find one another.
+// A program joins with a rank number and gets a start line. After it has claimed the rank it speaks
+// for it; only one program may. Its number is that of the gang's rank, or, in a gang of one, a
+// number that a launcher such as torchrun has given it. In the latter case, rank 0 of the launcher
+// speaks for the gang's rank, and the executor passes the rendezvous between the launcher's ranks.
 //
-// Used on the loop's thread only.
+// Use on the loop's thread only.
 class Descendants {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
-    // The start line of the rank as it is now, or why no program may join.
+    // The current start line of the rank, or the reason why no program may join.
     virtual Result<channel::Start> StartLine() = 0;
-    // The rank's own process if that trains or reports; 0: it does not.
+    // The pid of the rank's own process if it trains or reports; otherwise 0.
     virtual pid_t OwnSpeaker() const = 0;
-    // A program speaks for the rank from now on, and takes its lines.
+    // A program speaks for the rank from now on and receives its lines.
     virtual void OnClaimed() = 0;
-    // The last program with the rank's place has left, or the one that spoke for the rank.
+    // The program that spoke for the rank, or the last program with its number, has exited.
     virtual void OnProgramLeft() = 0;
     virtual void OnDescendantMessage(channel::FromRank message) = 0;
     virtual void OnDescendantBadLine(const std::string& problem) = 0;
     virtual bool MayReadDescendants() = 0;
-    // What rank 0 was told at this step, if it has finished the step.
+    // The verdict that rank 0 got at this step, if it has finished the step.
     virtual std::optional<channel::Action> ActionAt(int64_t step) const = 0;
   };
 
@@ -55,27 +55,28 @@ class Descendants {
       : loop_(loop), slot_(std::move(slot)), world_size_(world_size), owner_(owner) {}
   ~Descendants();
 
-  // Listens at this path, and removes it at the end. A place counts as left once its program has
-  // left and no other one has joined for `successor_grace`.
+  // Listens at this path; the destructor removes it. A rank number counts as left when its program
+  // has exited and no other program has joined for `successor_grace`.
   Status Listen(std::filesystem::path path, std::chrono::milliseconds successor_grace);
   const std::filesystem::path& path() const { return path_; }
 
-  // The process that speaks for the rank; 0: none does.
+  // The pid of the program that speaks for the rank; 0: none.
   pid_t Speaker() const;
 
-  // From when on the rank's place counts as left; empty: a program has it, or none ever had.
+  // The time from which the rank counts as left; nullopt: a program has its number, or none ever
+  // had.
   std::optional<Loop::Clock::time_point> LeftFrom() const;
 
-  // Whether the programs are ranks of a launcher.
+  // Whether the programs are ranks of a launcher such as torchrun.
   bool has_launcher() const { return launched_ > 0; }
 
-  // Queues a line for the program that speaks for the rank. False if there is none.
+  // Queues a line for the program that speaks for the rank. Returns false if there is none.
   bool Send(std::string_view line);
 
-  // Reads on where that was left off because there was no room for more.
+  // Resumes reading after Owner::MayReadDescendants() had returned false.
   void ReadOn();
 
-  // Reads what has come until now, up to a limit.
+  // Reads the bytes that have arrived, up to a limit.
   void Drain();
 
  private:
@@ -88,7 +89,7 @@ class Descendants {
     std::optional<channel::Join> join;
     std::optional<channel::Waiting> waiting;
     bool speaks = false;
-    bool is_deaf = false;  // after a refusal or a bad line
+    bool is_deaf = false;  // input is dropped after a refusal or a bad line
   };
   using Place = std::list<Connection>::iterator;
 
@@ -96,7 +97,7 @@ class Descendants {
   void Watch(Place connection);
   void OnReady(Place connection, uint32_t events);
   void Remove(Place connection);
-  bool Read(Connection& connection, size_t bytes_max);  // false at the end
+  bool Read(Connection& connection, size_t bytes_max);  // false at the end of the stream
   void Take(Connection& connection, channel::FromRank message);
   void Speak(Connection& connection, channel::FromRank message);
   void TakeReason(const Connection& connection, std::string reason);
@@ -106,9 +107,9 @@ class Descendants {
   void CheckWait(Connection& connection);
   void Refuse(Connection& connection, const std::string& message);
   void Write(Connection& connection, std::string_view line);
-  // The number of the place that speaks for the rank.
+  // The rank number whose program speaks for the gang's rank.
   int place() const { return launched_ ? 0 : slot_.rank; }
-  Connection* Find(int rank);  // that speaks; null: none does
+  Connection* Find(int rank);  // the program that speaks for `rank`; null: none
   bool HasProgram(int rank) const;
 
   Loop& loop_;
@@ -119,11 +120,11 @@ class Descendants {
   UniqueFd listener_;
   Loop::Subscription listening_;
   std::list<Connection> connections_;
-  int launched_ = 0;                               // ranks of a launcher below; 0: there is none
-  std::optional<channel::Rendezvous> rendezvous_;  // of rank 0 of that launcher
+  int launched_ = 0;                               // world size of the launcher; 0: no launcher
+  std::optional<channel::Rendezvous> rendezvous_;  // of rank 0 of the launcher
   std::chrono::milliseconds successor_grace_{0};
-  std::map<int, Loop::Clock::time_point> left_;  // place -> from when on it counts as left
-  Loop::Subscription next_check_;                // of ranks of the launcher that wait
+  std::map<int, Loop::Clock::time_point> left_;  // rank number -> time from which it counts as left
+  Loop::Subscription next_check_;                // of waiting ranks of the launcher
 };
 
 }  // namespace attune::gang

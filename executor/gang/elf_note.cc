@@ -15,11 +15,11 @@
 namespace attune::gang {
 namespace {
 
-// A file is input like any other: whatever its headers claim, no more than this is looked at.
+// Limits for untrusted files: no more is read, whatever their headers claim.
 constexpr int kProgramHeadersMax = 256;
 constexpr uint64_t kNotesBytesMax = 64 * 1024;
 
-constexpr std::string_view kOwner{"Attune\0", 7};  // an owner's length counts its terminator
+constexpr std::string_view kOwner{"Attune\0", 7};  // the length of an owner includes its terminator
 constexpr uint32_t kType = 1;
 
 bool ReadAt(int fd, uint64_t offset, void* out, size_t size) {

@@ -15,7 +15,7 @@
 
 namespace attune::gang {
 
-// Every rank of the gang on this host has a process.
+// Every rank of the gang on this host has a process now.
 struct Started {
   std::vector<pid_t> pids;  // in the order of GangSpec::ranks
 };
@@ -27,16 +27,16 @@ enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease, kHos
 
 struct Failure {
   FailureKind kind = FailureKind::kExit;
-  int rank = -1;         // the first that failed; -1: none in particular
-  int exit_code = 0;     // kExit; -1 when the gang was torn down before the rank had left by itself
-  int signal = 0;        // kSignal
-  std::string message;   // one sentence: the exception's text, or what was seen from outside
-  std::string log_tail;  // last lines of the rank's log, at most kLogTailBytesMax
-  bool lost_peer = false;   // the rank tells of another one, here or on another host, that is gone
-  bool disk_full = false;   // kHost: a disk or a quota of this host is full
-  uint64_t room_bytes = 0;  // with disk_full: so much room was not enough
+  int rank = -1;         // the first that failed; -1: no particular rank
+  int exit_code = 0;     // with kExit; -1: the gang was torn down before the rank exited by itself
+  int signal = 0;        // with kSignal
+  std::string message;   // one sentence: the text of the exception, or how the process ended
+  std::string log_tail;  // the last lines of the rank's log, at most kLogTailBytesMax
+  bool lost_peer = false;   // the rank reports that another rank is gone
+  bool disk_full = false;   // with kHost: a disk or a quota of this host is full
+  uint64_t room_bytes = 0;  // with disk_full: free bytes that were not enough
   LogMatch match;
-  // The checkpoint to resume from, if it is not in the data folder that should have it.
+  // The checkpoint to resume from, if it is missing in this data folder.
   std::optional<CheckpointName> gone = {};
 };
 
@@ -46,16 +46,16 @@ enum class Outcome { kFinished, kFailed, kCancelled };
 struct Ended {
   Outcome outcome = Outcome::kFinished;
   std::optional<Failure> failure;  // with kFailed
-  std::string silence;             // with kFinished: why rank 0 may have reported nothing
+  std::string silence;             // with kFinished: a possible reason why rank 0 reported nothing
 };
 
-// What rank 0 has logged, numbered from 1 within the attempt.
+// Metrics that rank 0 has logged, numbered from 1 within the attempt.
 struct NumberedLog {
   int64_t number = 0;
   Logged logged;
 };
 
-// A report among facts says whether rank 0 waits.
+// A Report in a fact always says whether rank 0 waits for a verdict.
 struct Fact {
   AttemptId attempt;
   int64_t time_us = 0;  // wall clock, microseconds since 1970
@@ -63,7 +63,7 @@ struct Fact {
       what;
 };
 
-// Called on the supervision thread, in order; must not block. Ended is an attempt's last fact.
+// Called on the supervision thread, in order; must not block. Ended is the last fact of an attempt.
 using FactSink = std::function<void(Fact)>;
 
 }  // namespace attune::gang

@@ -76,7 +76,7 @@ std::vector<fs::path> UnfinishedCheckpoints(const GangSpec& spec) {
   for (auto entry = fs::directory_iterator(spec.checkpoint_dir, absent);
        !absent && entry != fs::directory_iterator(); entry.increment(absent)) {
     const std::string name = entry->path().filename();
-    // Executors may share the folder, and others may have fetched into it.
+    // Executors may share the folder: skip copies that others have fetched into it.
     if (name.starts_with(prefix) && !name.starts_with(prefix + "resumed-"))
       unfinished.push_back(entry->path());
   }
@@ -93,7 +93,7 @@ Result<UniqueFd> OpenLog(const fs::path& path) {
 
 namespace {
 
-// The first hole of a file that others append to.
+// Finds the first hole of a file that other processes append to.
 LogGap FindGap(int log, uint64_t size) {
   const off_t begin = lseek(log, 0, SEEK_HOLE);
   if (begin < 0 || static_cast<uint64_t>(begin) >= size) return {};
@@ -102,14 +102,14 @@ LogGap FindGap(int log, uint64_t size) {
   return {static_cast<uint64_t>(begin), static_cast<uint64_t>(end)};
 }
 
-// It takes the place of the gap's last bytes.
+// The line that is shown in place of the last bytes of the gap.
 std::string GapLine(const LogGap& gap) {
   if (gap == LogGap{}) return "";
   return "\n[attune: " + std::to_string(gap.end - gap.begin) +
          " bytes are missing here, because the log reached its limit (--max-rank-log)]\n";
 }
 
-// At most `limit` bytes of the file from there on.
+// Reads at most `limit` bytes of the file from position `from`.
 Result<std::string> ReadBytes(int file, const fs::path& path, uint64_t from, uint64_t limit) {
   std::string bytes(limit, '\0');
   const ssize_t count = pread(file, bytes.data(), limit, static_cast<off_t>(from));
@@ -154,7 +154,7 @@ std::string LogTail(const fs::path& path) {
   Result<LogPiece> piece = ReadLog(path, -static_cast<int64_t>(kLogTailBytesMax), kLogTailBytesMax);
   if (!piece.ok()) return {};
   std::string tail = std::move(piece.value().data);
-  // Begin with a whole line where the piece holds one.
+  // Begin with a complete line if the piece has one.
   if (piece.value().offset > 0) {
     const size_t newline = tail.find('\n');
     if (newline != std::string::npos && newline + 1 < tail.size()) tail.erase(0, newline + 1);

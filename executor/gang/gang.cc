@@ -105,8 +105,8 @@ void Gang::Take(Report report) {
                     std::to_string(last_step_) + "; steps must grow");
   }
   const bool waits = RankZeroWaits(report);
-  // It was told to leave, and goes on: as a program does that catches whatever is thrown at it. Or
-  // it did not wait to be told, and does not now.
+  // The program was told to exit but still reports, perhaps because it catches all exceptions. Or
+  // it did not wait for the verdict and does not wait now either.
   const bool is_late = verdict_ && verdict_->action != Action::kContinue && step > verdict_->step;
   if (leaves_ || (is_late && !waits)) return EndWithGrace(Outcome::kFinished, {});
   last_step_ = step;
@@ -119,13 +119,13 @@ void Gang::Take(Report report) {
 }
 
 bool Gang::RankZeroWaits(const Report& report) const {
-  // A milestone is never beyond the last step as it is now, which may lie beyond the first one.
+  // A milestone never lies beyond the current last step, which may be larger than spec_.max_step.
   const int64_t step = milestone_ > 0 ? milestone_ : spec_.max_step;
-  // A program whose log is read is not asked to yield: its next report waits, read or not.
+  // A program whose log is read cannot be asked to yield: its next report waits in any case.
   return report.waits.value_or((log_reports_ && yielding_) || (step > 0 && report.step >= step));
 }
 
-// Rank 0 does not know of verdicts and goes on meanwhile; what it prints is read after the verdict.
+// Rank 0 knows nothing of verdicts and keeps running. What it prints is read after the verdict.
 bool Gang::ReadLog() {
   while (phase_ == Phase::kRunning && !waiting_at_ && MayRead()) {
     Result<std::optional<Report>> next = log_reports_->Next();
@@ -173,7 +173,7 @@ void Gang::On(Rank& rank, const channel::Leaving& leaving) {
 void Gang::On(Rank& rank, const channel::ErrorText& error) {
   if (IsOver(rank)) return;
   Symptom& symptom = SymptomOf(rank);
-  // Ranks of a launcher share a symptom: a cause counts before what a victim says.
+  // Ranks of a launcher share a symptom: the error of a cause replaces the error of a victim.
   if (symptom.error.empty() || (symptom.lost_peer && !error.lost_peer)) {
     symptom.error = error.message;
     symptom.lost_peer = error.lost_peer;
@@ -224,7 +224,7 @@ void Gang::OnUnexplained() {
 
 void Gang::FinishIfAllLeft() {
   if (phase_ != Phase::kRunning || AnyRuns() || !symptoms_.empty() || signalled_) return;
-  if (log_reports_ && !ReadLog()) return;  // it goes on after the verdict, or once there is room
+  if (log_reports_ && !ReadLog()) return;  // resumed after the verdict or by ResumeReading()
   if (log_reports_ && !log_reports_->has_found()) {
     return Fail(FailureKind::kProtocol, 0,
                 "rank 0 has finished and printed no line in which reports.pattern is found: " +
@@ -245,7 +245,7 @@ void Gang::DeliverVerdict() {
   if (phase_ != Phase::kRunning || !rank || !waiting_at_ || !verdict_) return;
   const Action action = verdict_->action;
   const bool goes_on = action == Action::kContinue;
-  // A program that did not wait where it should have hears at its next wait that it is to leave.
+  // A program that did not wait at the verdict's step is told to exit when it waits next.
   const bool is_late = !goes_on && verdict_->step < *waiting_at_;
   if (verdict_->step != *waiting_at_ && !is_late) return;
   verdict_->step = *waiting_at_;
@@ -254,7 +254,7 @@ void Gang::DeliverVerdict() {
   if (!log_reports_) rank->Send(ToLine(*verdict_));
   verdict_.reset();
   waiting_at_.reset();
-  yielding_ = false;  // a verdict answers every request before it
+  yielding_ = false;  // a verdict answers all earlier requests
   resumed_at_ = Loop::Clock::now();
   if (log_reports_ && !goes_on) return EndWithGrace(Outcome::kFinished, {});
   if (log_reports_) services_.loop.Post([this] { ReadLogOn(); });
@@ -288,7 +288,7 @@ void Gang::Emit(decltype(Fact::what) what) {
 uint64_t Gang::TrimLogs() {
   uint64_t room = kAllIsRead;
   for (size_t i = 0; i < log_limits_.size(); ++i) {
-    // Reports that have not been read yet must not go.
+    // Unread reports must stay in the log.
     const bool is_read = log_reports_ && ranks_[i]->slot().rank == 0;
     const Status trimmed = log_limits_[i].Trim(is_read ? log_reports_->position() : kAllIsRead);
     if (!trimmed.ok()) {

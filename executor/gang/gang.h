@@ -29,66 +29,68 @@
 
 namespace attune::gang {
 
-// Why a gang is ended from outside. "With a grace": its processes have GangSpec::grace to leave.
+// Why a gang is cancelled. "With a grace": its processes have GangSpec::grace to exit after
+// SIGTERM.
 enum class CancelReason {
   kUnwanted,         // ends as kCancelled, with a grace
-  kFailedElsewhere,  // a part of it on another host has failed: ends as kCancelled
-  kLeaving,          // with its executor: ends as kFailed with FailureKind::kLease, with a grace
+  kFailedElsewhere,  // its ranks on another host have failed: ends as kCancelled
+  kLeaving,          // its executor ends: ends as kFailed with FailureKind::kLease, with a grace
   kLeaseLost,        // ends as kFailed with FailureKind::kLease
-  // Its executor is about to leave, and has asked it to save and leave before: ends as by kLeaving
-  // once a rank is ended by SIGTERM or SIGKILL, and by itself otherwise.
+  // Its executor will end soon and has asked the gang to save and exit first. If SIGTERM or SIGKILL
+  // ends a rank, the gang ends as with kLeaving; otherwise it ends by itself.
   kSoon,
 };
 
 struct GangTiming {
-  // From a rank's own `error` to the teardown, for it to leave by itself.
+  // Time from a rank's `error` line to the teardown, so that the rank can exit by itself.
   std::chrono::milliseconds failure_grace{100};
-  // From its end by SIGTERM or SIGKILL, for the executor to be told to leave as well: where a batch
-  // system signals all processes of a job at once.
+  // Time from a rank's end by SIGTERM or SIGKILL to the teardown. A batch system signals all
+  // processes of a job, so the executor may be told to end as well.
   std::chrono::milliseconds leave_grace{0};
-  // The same from the `error` of a victim, while no cause has shown itself: an interpreter that
-  // leaves closes its sockets long before it is gone.
+  // Replaces failure_grace if the `error` line comes from a victim and the cause is not known yet.
+  // An exiting interpreter closes its sockets long before its process ends.
   std::chrono::milliseconds victim_grace{900};
-  // The same while a rank says that it leaves: for its exit status, which may name the cause.
+  // Replaces failure_grace while a rank announces its exit, because its exit status may name the
+  // cause.
   std::chrono::milliseconds leaving_grace{10'000};
-  // How long ranks may go on, saying nothing, after the first has finished; the stall timeout if
-  // that is longer.
+  // Maximum silence of a rank after the first rank has finished; the stall timeout if that is
+  // longer.
   std::chrono::milliseconds finish_timeout{30'000};
-  // From when rank 0 has left as a verdict told it, for the others to leave as well.
+  // Time for the other ranks to exit after rank 0 has exited because of a verdict.
   std::chrono::milliseconds follow_timeout{5'000};
-  // From when the program below a rank's process that spoke for the rank has left, for another one
-  // to join: a wrapper may run several, one after another.
+  // Time for a next program to join after the program that spoke for the rank has exited. A wrapper
+  // script may run several programs in sequence.
   std::chrono::milliseconds successor_grace{3'000};
-  // For a launcher to say how a rank of it has ended: one that takes longer hangs.
+  // Time for a launcher to report how its rank has ended; a launcher that takes longer is killed.
   std::chrono::milliseconds explain_timeout{10'000};
 };
 
-// All ranks of an attempt on this host, as one thing: started together, told the same, and torn
-// down together when one fails.
+// All ranks of an attempt on this host. They are started together, and torn down together if one
+// fails.
 //
-// Its life: Start(), then facts until Ended, then `gone`. Used on the loop's thread only.
+// Life cycle: Start(), then facts until Ended, then `gone`. Use on the loop's thread only.
 class Gang final : private Rank::Owner {
  public:
   struct Services {
     Loop& loop;
     Guard& guard;
     GangTiming timing;
-    // For the ranks and all that they start; null: there are none.
+    // Makes a cgroup for the ranks and their descendants; returns null if cgroups are not
+    // available.
     std::function<std::unique_ptr<Cgroup>()> cgroup;
-    // A path for a socket that nobody has had before; null or an empty path: there are none.
+    // Returns a new path for a socket; null or an empty path: sockets are not available.
     std::function<std::filesystem::path()> socket_path;
-    // A launcher for the program, if it can have one.
+    // Finds or starts a launcher for the program, if it supports one.
     std::function<Result<WarmStart>(const LaunchedProgram& program)> launcher_for;
     FactSink facts;
-    // Whether there is room for more facts now; null: always.
+    // Whether more facts may be emitted now; null: always.
     std::function<bool()> may_read;
-    std::function<void(std::filesystem::path)> discard;  // as Supervisor::Options has it
-    uint64_t log_bytes_max = 0;                          // the same
-    // Whether a child of this process is a guard, a launcher, or a rank of some gang; whether some
-    // other gang runs.
+    std::function<void(std::filesystem::path)> discard;  // see Supervisor::Options
+    uint64_t log_bytes_max = 0;                          // see Supervisor::Options
+    // See Leftovers::Services.
     std::function<bool(pid_t)> is_known;
     std::function<bool(const AttemptId&)> others_run;
-    // Called after Ended; the gang may be destroyed once that call has returned.
+    // Called after Ended; the gang may be destroyed after the call has returned.
     std::function<void(const AttemptId&)> gone;
   };
 
@@ -97,37 +99,37 @@ class Gang final : private Rank::Owner {
   void Start();
   void Cancel(CancelReason reason);
 
-  // Hands rank 0 the verdict once it waits at its step; once for each step.
+  // Delivers the verdict to rank 0 when rank 0 waits at its step; once for each step.
   void Tell(const Verdict& verdict);
 
-  // Asks rank 0 to wait for a verdict at its next report. Asked again before that verdict, nothing
-  // happens.
+  // Asks rank 0 to wait for a verdict at its next report. Has no effect if that verdict is already
+  // pending.
   void Yield();
 
-  // A rank has done its part, here or on another host: from now on the others are laggards.
+  // A rank has finished, on this or another host: from now on the others are laggards.
   void OnFinished();
 
-  // Tells ranks without rank 0 beside them where it listens; once.
+  // Tells ranks on a host without rank 0 where rank 0 listens. Only the first call counts.
   void Meet(const channel::Rendezvous& rank_zero);
 
-  // There is room for more facts again.
+  // More facts may be emitted again.
   void ReadOn();
 
-  // Ends the gang, because its files fill the disk.
+  // Fails the gang because its files fill the disk.
   void EndForDisk(std::string message) { Fail(FailureKind::kDisk, -1, std::move(message)); }
 
-  // Keeps the logs of its ranks within their limit. Returns how many bytes one of them may still
-  // grow by before this is to be called again.
+  // Keeps the logs of its ranks within their limit. Returns how many bytes a log may grow before
+  // the next call is due.
   uint64_t TrimLogs();
 
-  // The launcher that its ranks were forked from; null if they were spawned.
+  // The launcher that forked its ranks; null if they were spawned.
   const Launcher* launcher() const { return launcher_; }
 
   bool has_rank(pid_t pid) const;
 
  private:
   enum class Phase { kStarting, kRunning, kEnding, kGone };
-  // A rank's ends of its channel and its log.
+  // The descriptors that a rank gets: its end of the channel, and its log.
   struct Outlets {
     UniqueFd channel;
     UniqueFd log;
@@ -154,7 +156,7 @@ class Gang final : private Rank::Owner {
   void On(Rank& rank, const channel::ErrorText& error);
   void On(Rank& rank, const channel::Done& done);
   void On(Rank&, const channel::Join&) {}   // the rank has joined already
-  void On(Rank&, const channel::Claim&) {}  // and speaks
+  void On(Rank&, const channel::Claim&) {}  // and speaks already
   void On(Rank&, const channel::Unknown&) {}
 
   // Starting (gang_start.cc).
@@ -162,11 +164,11 @@ class Gang final : private Rank::Owner {
   SharedRendezvous Shared() const;
   EnvironmentChanges EnvironmentOf(const Rank& rank) const;
   void ListenForDescendants(Rank& rank);
-  std::optional<Outlets> Open(Rank& rank);  // null: the gang has failed
+  std::optional<Outlets> Open(Rank& rank);  // nullopt: the gang has failed
   void SpawnAll();
   void ForkOne(size_t index);
   void OnForked(size_t index, Result<Child> child);
-  FailureKind KindOfUnforked() const;  // of a rank, by what its launcher has become
+  FailureKind KindOfUnforked() const;  // depends on the state of the launcher
   void OnUnavailable(size_t index);
   void OnLauncherReport(Rank& rank, std::optional<ExitStatus> status);
   void Attach(Rank& rank, Child child, Rank::Parent parent);
@@ -185,7 +187,7 @@ class Gang final : private Rank::Owner {
   void EndWithGrace(Outcome outcome, std::optional<Failure> failure);
   bool BeginEnd(Outcome outcome, std::optional<Failure> failure);
   void EndGrace();
-  // Whether its processes have been asked to leave, and still have time for that.
+  // Whether its processes got SIGTERM and the grace is not over.
   bool has_grace() const { return phase_ == Phase::kEnding && grace_; }
   void TerminateLeftovers();
   void KillAll();
@@ -196,7 +198,7 @@ class Gang final : private Rank::Owner {
 
   // Reports and verdicts.
   void Take(Report report);
-  bool ReadLog();  // whether all that was printed so far has been read
+  bool ReadLog();  // true if everything printed so far has been read
   void ReadLogOn();
   bool RankZeroWaits(const Report& report) const;
   void DeliverVerdict();
@@ -224,9 +226,9 @@ class Gang final : private Rank::Owner {
   Services services_;
   GangSpec spec_;
   Preparation preparation_;
-  std::optional<HeldPort> port_;             // none where rank 0 is on another host
+  std::optional<HeldPort> port_;             // none if rank 0 is on another host
   std::unique_ptr<LogReports> log_reports_;  // null: reports come over the channel
-  std::vector<LogLimit> log_limits_;         // by rank of this host; none: there is no limit
+  std::vector<LogLimit> log_limits_;         // one per rank of this host; empty: no limit
   std::unique_ptr<Cgroup> cgroup_;
   Leftovers leftovers_;
   Launcher* launcher_ = nullptr;
@@ -240,32 +242,33 @@ class Gang final : private Rank::Owner {
   std::vector<int> stepped_;  // ranks that have finished their first step
   int64_t last_step_;
   bool reported_ = false;
-  int64_t logged_ = 0;  // how often rank 0 has logged something
+  int64_t logged_ = 0;  // number of log messages of rank 0
   int64_t milestone_;
-  std::optional<int64_t> waiting_at_;  // rank 0 waits for the verdict on this step
+  std::optional<int64_t> waiting_at_;  // the step at which rank 0 waits for a verdict
   std::optional<Verdict> verdict_;     // not yet delivered
   int64_t delivered_step_ = 0;
-  bool yielding_ = false;  // asked to since the last verdict
-  bool leaves_ = false;    // rank 0 was told to
+  bool yielding_ = false;  // Yield() was called since the last verdict
+  bool leaves_ = false;    // a verdict told rank 0 to exit
   Action leaves_action_ = Action::kStop;
-  // When the gang started, or the last verdict went out.
+  // The time of the start or of the last verdict.
   Loop::Clock::time_point resumed_at_;
   std::optional<Loop::Clock::time_point> first_finish_;
-  bool laggards_are_ended_ = false;  // rank 0 has left as it was told to
+  bool laggards_are_ended_ = false;  // rank 0 has exited as told
 
   std::vector<Symptom> symptoms_;
   Outcome outcome_ = Outcome::kFinished;
-  std::optional<Failure> failure_;  // known when the end began; otherwise told by symptoms_
-  std::string silence_;             // why nothing may have been reported
-  // While it runs: until it ends because of its symptoms. While it ends: until SIGKILL.
+  // Set if known when the end began; otherwise derived from symptoms_.
+  std::optional<Failure> failure_;
+  std::string silence_;  // possible reason why nothing was reported
+  // While running: time until the symptoms end the gang. While ending: time until SIGKILL.
   Loop::Subscription grace_;
   std::chrono::milliseconds grace_length_{0};
-  bool signalled_ = false;  // by somebody who may be about to end the executor as well
-  bool soon_ = false;       // CancelReason::kSoon
+  bool signalled_ = false;  // a signal ended a rank; the sender may end the executor, too
+  bool soon_ = false;       // CancelReason::kLeavingSoon
   bool looks_for_leftovers_ = false;
   Loop::Subscription stall_;
   Loop::Subscription laggards_;
-  Loop::Subscription next_check_;  // of ranks that wait
+  Loop::Subscription next_check_;  // of waiting ranks
   Loop::Subscription unexplained_;
 };
 

@@ -19,7 +19,7 @@ uint64_t FreeBytes(const std::filesystem::path& folder) {
   return failed ? 0 : space.available;
 }
 
-// The sentence about this number of processes that the ranks left in the background.
+// A sentence about the processes that the ranks left running in the background.
 std::string DescribeKilled(size_t count) {
   return (count == 1 ? "1 process" : std::to_string(count) + " processes") +
          " still ran when the command had ended, and Attune killed what was left; let the command "
@@ -28,8 +28,8 @@ std::string DescribeKilled(size_t count) {
 
 }  // namespace
 
-// A launcher may report ends in another order than that in which the ranks ended. All have been
-// reported before the failure is described.
+// Keeps symptoms_ ordered by the time when ranks ended. A launcher may report ends in a different
+// order, but all are reported before the failure is described.
 Symptom& Gang::SymptomOf(const Rank& rank) {
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
   if (known != symptoms_.end()) return *known;
@@ -56,7 +56,7 @@ void Gang::Weigh() {
   grace_ = services_.loop.After(length, [this] { End(Outcome::kFailed, {}); });
 }
 
-// The first rank that has exited with 0; empty: none has.
+// The rank that exited first with status 0; nullopt: none did.
 std::optional<int> Gang::FirstLeft() const {
   const Rank* first = nullptr;
   for (const auto& rank : ranks_) {
@@ -66,8 +66,8 @@ std::optional<int> Gang::FirstLeft() const {
   return first == nullptr ? std::nullopt : std::optional(first->slot().rank);
 }
 
-// A batch system that ends a job signals all of its processes: the executor among them says so
-// within the grace, and then it is no failure of the trial's.
+// When a batch system ends a job, it signals all processes, including the executor. The executor
+// then cancels the gang within the grace, and the trial has not failed.
 void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
   if (signalled_ || phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
   signalled_ = true;
@@ -78,8 +78,8 @@ void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
   });
 }
 
-// If nothing was reported since the attempt began, notes what was seen of the processes. A program
-// without its variables only prints its reports, and one in the background is killed here.
+// If the attempt has reported nothing, records a possible reason. A program without ATTUNE_*
+// variables only prints its reports. A program in the background is killed when the command ends.
 void Gang::ExplainSilence() {
   if (reported_ || spec_.Spans()) return;
   const bool any_spoke = std::ranges::any_of(ranks_, &Rank::has_spoken);
@@ -105,7 +105,7 @@ void Gang::Fail(FailureKind kind, int rank, std::string message) {
   End(Outcome::kFailed, Failure{.kind = kind, .rank = rank, .message = std::move(message)});
 }
 
-// If the disk is full that is the host's failure, whatever could not be done.
+// A full disk is always the host's failure, whatever operation has failed.
 void Gang::FailToStart(FailureKind kind, int rank, const Error& error) {
   const bool disk_full = error.code == ErrorCode::kStorageFull;
   const std::string who = rank < 0 ? "" : "rank " + std::to_string(rank) + " cannot start: ";
@@ -143,19 +143,20 @@ void Gang::End(Outcome outcome, std::optional<Failure> failure) {
   KillAll();
 }
 
-// Ranks that have not all started have nothing to save.
+// There is no grace while ranks are starting, because they have nothing to save yet.
 void Gang::EndWithGrace(Outcome outcome, std::optional<Failure> failure) {
   if (phase_ == Phase::kStarting || spec_.grace.count() == 0)
     return End(outcome, std::move(failure));
   if (!BeginEnd(outcome, std::move(failure))) return;
   grace_ = services_.loop.After(spec_.grace, [this] { EndGrace(); });
-  // A second SIGTERM might interrupt a rank that saves because of the first.
+  // A second SIGTERM might interrupt a rank that saves after the first one.
   if (signalled_) return;
   for (const auto& rank : ranks_) rank->Terminate();
   TerminateLeftovers();
 }
 
-// Once for all ranks that end in one turn of the loop: it looks at every process of the host.
+// Runs once for all ranks that end in one turn of the loop, because it reads every process of the
+// host.
 void Gang::TerminateLeftovers() {
   if (!has_grace() || signalled_ || std::exchange(looks_for_leftovers_, true)) return;
   services_.loop.Post([this] {
@@ -169,7 +170,7 @@ void Gang::TerminateLeftovers() {
   });
 }
 
-// False if the end has begun before.
+// Returns false if the end had begun before.
 bool Gang::BeginEnd(Outcome outcome, std::optional<Failure> failure) {
   if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return false;
   phase_ = Phase::kEnding;
@@ -178,8 +179,8 @@ bool Gang::BeginEnd(Outcome outcome, std::optional<Failure> failure) {
   grace_.Reset();
   stall_.Reset();
   laggards_.Reset();
-  // Not at once: the caller may be a rank in the middle of its own work.
-  // The post that destroys this gang comes later.
+  // Posted, because the caller may be a rank in the middle of its work. The post that destroys this
+  // gang comes later.
   services_.loop.Post([this] { ConcludeIfGone(); });
   return true;
 }
@@ -201,7 +202,7 @@ void Gang::ConcludeIfGone() {
   if (phase_ != Phase::kEnding || AnyRuns() || forks_pending_ > 0) return;
   if (group_ == 0) return Conclude();
 
-  // What the ranks started goes with them.
+  // Processes that the ranks have started end with them.
   const bool all_gone = has_grace() ? leftovers_.HaveLeft(group_, cgroup_.get())
                                     : leftovers_.End(group_, cgroup_.get());
   if (all_gone) Conclude();
@@ -236,8 +237,8 @@ void Gang::Conclude() {
   services_.gone(spec_.attempt);
 }
 
-// Deletes what ranks that were killed, or failed, have not deleted themselves. Returns how many
-// bytes an unfinished checkpoint had.
+// Deletes files that killed or failed ranks have left. Returns the size of unfinished checkpoints
+// in bytes.
 uint64_t Gang::DiscardUnfinished() {
   uint64_t bytes = 0;
   if (!services_.discard) return bytes;
@@ -249,7 +250,7 @@ uint64_t Gang::DiscardUnfinished() {
   return bytes;
 }
 
-// What the failed rank says counts before what the others do.
+// Searches the log of the failed rank before the others.
 LogMatch Gang::FindInFailure(const Failure& failure) const {
   std::vector<std::filesystem::path> logs;
   if (failure.rank >= 0) logs.push_back(RankLog(spec_.attempt_dir, failure.rank));
@@ -257,7 +258,7 @@ LogMatch Gang::FindInFailure(const Failure& failure) const {
     if (rank->slot().rank != failure.rank)
       logs.push_back(RankLog(spec_.attempt_dir, rank->slot().rank));
   }
-  // A pattern may expect that a line begins as the rank has sent it.
+  // Also search the rank's own error text: a pattern may be anchored at its beginning.
   std::string message = failure.message;
   if (!failure_ && !symptoms_.empty()) message = Culprit(symptoms_).error + '\n' + message;
   return Find(spec_.program.log_patterns, message, logs);

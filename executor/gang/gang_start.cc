@@ -25,14 +25,14 @@ LaunchedProgram ProgramOf(const Program& program, const Preparation& preparation
           .argv = preparation.argv,
           .environment = program.environment,
           .working_directory = program.working_directory,
-          // Each trial's own would want each a launcher of its own.
+          // Commands that differ between trials would need a launcher for each trial.
           .is_same_for_all = !UsesPlaceholders(program.command)};
 }
 
 }  // namespace
 
 void Gang::Start() {
-  // The trial waits for the secret, as for a host that can run it.
+  // A host failure: the trial waits until the secret is set, and does not count as failed.
   if (const auto& missing = spec_.program.missing_secrets; !missing.empty()) {
     return Fail(FailureKind::kHost, -1,
                 "the secret " + missing.front() +
@@ -76,7 +76,7 @@ void Gang::Start() {
   }
 }
 
-// What the ranks need to find each other by, and this gang to find what they print.
+// Prepares the port at which the ranks meet, and the reader of their printed reports.
 Status Gang::PrepareMeeting() {
   if (!spec_.HasRankZero()) {
     if (!spec_.rendezvous) return Invalid("nobody has said where the gang meets");
@@ -112,14 +112,14 @@ EnvironmentChanges Gang::EnvironmentOf(const Rank& rank) const {
       RankEnvironment(spec_, rank.slot(), shared.address, shared.master_port);
   if (!rank.path().empty()) {
     environment.emplace_back("ATTUNE_CHANNEL", rank.path().string());
-    // The process with this parent inherits the channel; others take the path.
+    // A process with this parent inherits the channel; others use the path.
     const pid_t parent = launcher_ ? launcher_->pid() : getpid();
     environment.emplace_back("ATTUNE_CHANNEL_PARENT", std::to_string(parent));
   }
   return environment;
 }
 
-// Without a path, programs below the rank cannot report, and all else works.
+// If this fails, only programs that a rank starts cannot report.
 void Gang::ListenForDescendants(Rank& rank) {
   if (!services_.socket_path || !rank.path().empty()) return;
   const std::filesystem::path path = services_.socket_path();
@@ -128,7 +128,7 @@ void Gang::ListenForDescendants(Rank& rank) {
     logging::Warn("{}: programs that a rank starts cannot report", listens.error().message);
 }
 
-// A program may have joined late: it gets what the rank was told since its start line.
+// A program may join late: it gets the messages that were sent to the rank since the start line.
 void Gang::OnClaimed(Rank& rank) {
   if (rank.slot().rank == 0 && yielding_ && !log_reports_) rank.Send(ToLine(channel::Yield{}));
   if (rank.slot().rank != 0 && rendezvous_) rank.Send(ToLine(*rendezvous_));
@@ -191,7 +191,7 @@ void Gang::ForkOne(size_t index) {
   ++forks_pending_;
   if (launcher_->Fork(std::move(request))) return;
   --forks_pending_;
-  // Too much for a packet, so for each of the ranks: none has been forked yet.
+  // If one request is too large, all are, so no rank has been forked yet.
   launcher_ = nullptr;
   if (index == 0) return SpawnAll();
   FailToStart(FailureKind::kStart, rank.slot().rank,
@@ -207,9 +207,9 @@ void Gang::OnUnavailable(size_t index) {
   SpawnAll();
 }
 
-// Of one that does not answer the host is to blame: it is not asked again, so that the next gang is
-// spawned. What has worked once, and now could not or died, may do so again, and is tried as often
-// as any failure.
+// A launcher that does not answer is the host's failure; the supervisor does not use it for the
+// next gang. If a launcher was ready once and then failed, the attempt counts as an ordinary
+// failure with retries.
 FailureKind Gang::KindOfUnforked() const {
   if (!launcher_) return FailureKind::kStart;
   if (launcher_->death().empty() && launcher_->is_slow()) return FailureKind::kHost;
@@ -223,8 +223,8 @@ void Gang::OnForked(size_t index, Result<Child> child) {
     return ConcludeIfGone();
   }
   Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);
-  if (phase_ != Phase::kStarting) return KillAll();  // such an end has no grace
-  // The others join the group that the first one made.
+  if (phase_ != Phase::kStarting) return KillAll();  // an end while starting has no grace
+  // The other ranks join the process group of the first one.
   if (index == 0) {
     for (size_t i = 1; i < ranks_.size() && phase_ == Phase::kStarting; ++i) ForkOne(i);
   }
@@ -259,7 +259,7 @@ void Gang::AllStarted() {
   if (rendezvous_) RelayRendezvous();
   resumed_at_ = Loop::Clock::now();
   WatchForStall();
-  if (log_reports_) ReadLog();  // what came while the others were starting
+  if (log_reports_) ReadLog();  // printed while other ranks were starting
   FinishIfAllLeft();
 }
 

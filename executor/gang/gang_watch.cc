@@ -1,4 +1,5 @@
-// How a gang watches its ranks: who is silent for too long, who waits for whom, and who is late.
+// How a gang watches its ranks: silence that is too long, ranks that wait for other ranks, and
+// ranks that finish late.
 
 #include <algorithm>
 #include <chrono>
@@ -22,8 +23,8 @@ std::string Name(const Rank& rank) { return "rank " + std::to_string(rank.slot()
 
 // ---- what ranks say about themselves
 
-// A rank that speaks is no longer silent, nor does it wait. Those that are ahead of it may have
-// waited for it.
+// A rank that sends a message is neither silent nor waiting. Ranks ahead of it may have waited for
+// it.
 void Gang::EndSilence(Rank& rank) {
   rank.set_waiting({});
   if (rank.silent_until() == TimePoint{}) return;
@@ -50,8 +51,8 @@ void Gang::On(Rank& rank, const channel::Heartbeat& heartbeat) {
   rank.ExpectSilence(heartbeat.silence);
 }
 
-// A program that has never written to its channel may be one that does not know of it, and its
-// silence means nothing. One built on the SDK does know.
+// A program that has never written to its channel may not know it, so its silence means nothing. A
+// program that is built on the SDK does know it.
 bool Gang::SpeaksChannel() const {
   return built_on_sdk_ ||
          std::ranges::any_of(ranks_, [](const auto& r) { return r->has_spoken(); });
@@ -64,7 +65,7 @@ void Gang::On(Rank& rank, const channel::Waiting& waiting) {
   CheckWait(rank);
 }
 
-// What rank 0 was told at this step; empty: it has not finished the step.
+// The verdict for rank 0 at this step; nullopt: rank 0 has not finished the step.
 std::optional<Action> Gang::ActionAt(int64_t step) const {
   const Rank* zero = RankZero();
   if (zero == nullptr) return std::nullopt;
@@ -77,7 +78,8 @@ void Gang::CheckWaits() {
   for (const auto& rank : ranks_) CheckWait(*rank);
 }
 
-// Answers a rank that waits for one that has left, or ends the gang: nobody else would.
+// If a rank waits for a rank that has left, sends it the verdict or fails the gang. No other rank
+// can answer it.
 void Gang::CheckWait(Rank& rank) {
   if (phase_ != Phase::kRunning || !rank.is_running() || !rank.waiting()) return;
   const channel::Waiting waiting = *rank.waiting();
@@ -106,8 +108,8 @@ void Gang::CheckWait(Rank& rank) {
 
 // ---- ranks that are silent
 
-// Until when the silence of a rank is excused: by the rank itself, by a verdict, or by a rank
-// behind it that has announced its own silence.
+// The time until which the silence of a rank is excused: by the rank itself, by a verdict, or by a
+// rank behind it that has announced its silence.
 TimePoint Gang::ExcusedUntil(const Rank& rank) const {
   TimePoint until = std::max({resumed_at_, rank.silent_until(), rank.excused_until()});
   for (const auto& other : ranks_) {
@@ -119,7 +121,7 @@ TimePoint Gang::ExcusedUntil(const Rank& rank) const {
 
 bool Gang::Waits(const Rank& rank) const {
   if (!rank.waiting()) return false;
-  // Ranks that wait for one another are not excused.
+  // Ranks that wait for one another count as stalled.
   return std::ranges::any_of(ranks_, [&](const auto& other) {
     const std::vector<int>& awaited = rank.waiting()->ranks;
     return other->is_running() && !other->waiting() &&
@@ -127,7 +129,7 @@ bool Gang::Waits(const Rank& rank) const {
   });
 }
 
-// A rank that leaves all reports to rank 0 says nothing: then rank 0 shows whether the gang stalls.
+// A rank that never reports is always silent; then only rank 0 shows whether the gang has stalled.
 bool Gang::LeavesReportsToRankZero(const Rank& rank) const {
   const Rank* zero = RankZero();
   return &rank != zero && rank.step() < 0 && zero != nullptr && zero->is_running() &&
@@ -141,7 +143,7 @@ bool Gang::IsWatched(const Rank& rank) const {
 
 void Gang::WatchForStall() {
   if (phase_ != Phase::kRunning || waiting_at_ || spec_.stall_timeout.count() == 0) return;
-  // Others cannot know whether rank 0 waits, and they for it.
+  // A host without rank 0 cannot know whether rank 0 waits and the other ranks wait for it.
   if (!spec_.HasRankZero()) return;
   const TimePoint now = Loop::Clock::now();
   Loop::Clock::duration left = spec_.stall_timeout;
@@ -162,11 +164,11 @@ void Gang::WatchForStall() {
 
 // ---- ranks that are late to finish
 
-// Whether nothing that the rank does can change the outcome: rank 0 was told to stop or to pause.
+// Whether the rank can no longer change the outcome, because rank 0 was told to stop or to pause.
 bool Gang::IsOver(const Rank& rank) const { return leaves_ && rank.slot().rank != 0; }
 
-// Once rank 0 has left as it was told to, the trial is decided. Ranks that never report do not hear
-// of it. Nor does the process of a rank 0 that says `done` and runs on.
+// When rank 0 has exited as told, the outcome is decided. Ranks that never report do not learn it,
+// and rank 0's process may run after its `done`. So all of them are ended after a timeout.
 void Gang::OnRankZeroLeft() {
   if (!leaves_ || phase_ != Phase::kRunning || laggards_are_ended_) return;
   laggards_are_ended_ = true;

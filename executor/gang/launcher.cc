@@ -27,10 +27,9 @@ namespace {
 
 constexpr std::chrono::seconds kExitAfterClose{1};
 
-// What a launcher does once, so that not every rank that it forks has to. Calls between libraries
-// are bound as they are loaded, not at the first call. Large blocks of malloc() lie in huge pages:
-// a fork copies one entry for each then, where it copies 512 otherwise. Known to glibc; else
-// without effect.
+// Variables that move work from each forked rank to the launcher. Symbols are bound when libraries
+// are loaded, not at the first call. malloc() uses huge pages for large blocks, so a fork copies
+// one page table entry instead of 512. Only glibc knows these variables.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kForForking{
     {{"LD_BIND_NOW", "1"}, {"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}};
 
@@ -83,7 +82,8 @@ Result<std::unique_ptr<Launcher>> Launcher::Start(
   environment.emplace_back("ATTUNE_LAUNCHER_FD", std::to_string(kInheritedFd));
   std::vector<std::string> whole_environment = ProgramEnvironment(environment);
   for (const auto& [name, value] : kForForking) {
-    if (Has(whole_environment, name)) continue;  // a user's own value is the ranks' too
+    // A value that the user has set is also for the ranks.
+    if (Has(whole_environment, name)) continue;
     whole_environment.push_back(std::string(name) + "=" + std::string(value));
     launcher->not_of_ranks_.emplace_back(name, std::nullopt);
   }
@@ -117,7 +117,7 @@ Launcher::~Launcher() {
     siginfo_t info{};
     waitid(P_PIDFD, static_cast<id_t>(child_.pidfd.get()), &info, WEXITED);
   }
-  if (cgroup_) cgroup_->Kill();  // what it started before it forked a rank
+  if (cgroup_) cgroup_->Kill();  // processes that it started before it forked a rank
 }
 
 bool Launcher::Fork(ForkRequest request) {
@@ -153,7 +153,7 @@ void Launcher::SendPending() {
     ForkRequest& request = pending.request;
     if (!SendPacket(socket_.get(), pending.packet, {request.channel.get(), request.log.get()},
                     MSG_DONTWAIT)) {
-      blocked = true;  // or dead, which its pidfd will tell
+      blocked = true;  // or the launcher is dead; then its pidfd reports that
       break;
     }
     pending.sent = true;
@@ -181,7 +181,7 @@ void Launcher::Receive() {
     std::optional<Packet> packet = ReceivePacket(socket_.get(), MSG_DONTWAIT);
     if (!packet && errno == EAGAIN) break;
     if (!packet) {
-      // Most likely it is ending, and its pidfd will soon tell how.
+      // It is probably exiting, and its pidfd will soon report how.
       socket_watch_.Reset();
       closed_ = loop_.After(kExitAfterClose, [this] { Die("closed its connection"); });
       return;
@@ -215,7 +215,7 @@ void Launcher::OnPacket(Packet packet) {
 void Launcher::OnForked(const channel::Forked& forked, UniqueFd pidfd) {
   const auto& [request, pid, error] = forked;
   if (abandoned_.erase(request) > 0) {
-    // Nobody waits for it any more. It has been told nothing yet, and started nothing.
+    // The request has timed out. The rank has not got its start line yet, so it can be killed.
     if (pidfd) syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
     return;
   }
@@ -228,7 +228,7 @@ void Launcher::OnForked(const channel::Forked& forked, UniqueFd pidfd) {
     return;
   }
   if (!pidfd) {
-    // Its parent may have reaped it already, but then `exited` follows and this is not looked at.
+    // Its parent may have reaped it already; then `exited` follows and this pidfd is not used.
     pidfd = OpenPidfd(pid);
   }
   children_.emplace(pid, std::move(asked.exited));
@@ -236,7 +236,7 @@ void Launcher::OnForked(const channel::Forked& forked, UniqueFd pidfd) {
 }
 
 void Launcher::OnExit() {
-  Receive();  // what it still had to say
+  Receive();  // reads its last messages
   child_watch_.Reset();
   const auto status = Reap(child_.pidfd.get());
   reaped_ = true;
@@ -250,7 +250,7 @@ void Launcher::Die(std::string why) {
   socket_watch_.Reset();
   closed_.Reset();
   if (child_.pidfd) {
-    // Its children follow by their parent-death signal.
+    // The parent-death signal kills its children.
     syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);
     guard_.Remove(child_.pid);
   }

@@ -24,7 +24,7 @@
 
 namespace attune::gang {
 
-// Which file a launcher was started from. A program that is built anew is another one.
+// Identifies the file of a program. A rebuilt program has a new identity.
 struct ProgramIdentity {
   std::filesystem::path path;
   uint64_t device = 0;
@@ -36,22 +36,22 @@ struct ProgramIdentity {
 
 Result<ProgramIdentity> Identify(const std::filesystem::path& program);
 
-// What a program is started with. What main() does before it is a launcher may depend on all of it,
-// so launchers are kept apart by it.
+// Everything that a launcher is started with. Code in main() may depend on it, so a launcher serves
+// only gangs with the same values.
 struct LaunchedProgram {
   std::filesystem::path path;
   std::vector<std::string> argv;
   EnvironmentChanges environment;
   std::filesystem::path working_directory;
-  bool is_same_for_all = true;  // for every trial of its sweep
+  bool is_same_for_all = true;  // for all trials of its sweep
 
   bool operator==(const LaunchedProgram&) const = default;
 };
 
-// The executor's end of one launcher process (docs/reference/worker-channel.md, "Launchers"): a
+// The executor's handle of one launcher process (docs/reference/worker-channel.md, "Launchers"): a
 // program that has loaded its libraries and forks ranks on request.
 //
-// Used on the loop's thread only. Destroying it kills the launcher and every rank forked from it.
+// Use on the loop's thread only. The destructor kills the launcher and all ranks that it forked.
 class Launcher {
  public:
   struct ForkRequest {
@@ -61,35 +61,36 @@ class Launcher {
     pid_t process_group = 0;  // 0: a new one
     UniqueFd channel;
     UniqueFd log;
-    // Exactly one call of either, later than this function's return.
+    // Exactly one of `forked` and `unavailable` is called, after Fork() has returned.
     std::function<void(Result<Child>)> forked;
-    std::function<void()> unavailable;  // it was not asked: not ready in time, or dead before
-    // After a successful `forked`, exactly once: how the child ended, or nothing when the launcher
-    // died first; the child is then this process's to reap.
+    // The request was not sent: the launcher was not ready in time or has died.
+    std::function<void()> unavailable;
+    // Called once after a successful `forked` with the child's exit status. nullopt: the launcher
+    // died first, and this process must reap the child.
     std::function<void(std::optional<ExitStatus>)> exited;
   };
 
   struct Options {
-    // How long a rank waits for a launcher that still loads, before it is spawned instead. The
-    // launcher may load for as long as it likes.
+    // Time that a rank waits for a launcher that is still loading, before the rank is spawned
+    // instead. The launcher itself may load for any time.
     std::chrono::milliseconds ready_wait{2'000};
-    // Within which a fork is answered. One that is not fails alone, and the launcher, which must be
-    // in trouble, is not asked for another until it has answered.
+    // Timeout of a fork request. Only that request fails, but the launcher gets no new requests
+    // until it has answered.
     std::chrono::milliseconds fork_timeout{10'000};
-    // After which a launcher that no gang has asked for ends.
+    // Time after which an unused launcher is ended.
     std::chrono::milliseconds idle_timeout{600'000};
   };
 
-  // `cgroup` is for its own process; null: there is none.
+  // `cgroup` is for the launcher's own process; null: none.
   static Result<std::unique_ptr<Launcher>> Start(
       Loop& loop, Guard& guard, std::unique_ptr<Cgroup> cgroup, const ProgramIdentity& identity,
       const LaunchedProgram& program, const std::filesystem::path& log, const Options& options);
   ~Launcher();
 
-  // False, and nothing happens, if the request is too large for a packet.
+  // Returns false without effect if the request is too large for a packet.
   bool Fork(ForkRequest request);
 
-  // It has not said how a rank has ended: it is killed, and its ranks with it.
+  // Kills the launcher and its ranks, because it has not reported how a rank ended.
   void OnHang() { Die("did not say how one of its ranks has ended"); }
 
   const ProgramIdentity& identity() const { return identity_; }
@@ -98,7 +99,7 @@ class Launcher {
   const std::filesystem::path& log() const { return log_; }
   bool is_idle() const { return children_.empty() && pending_.empty(); }
   bool is_gone() const { return reaped_; }
-  // Why it is of no more use; empty while it lives.
+  // Why the launcher can no longer be used; empty while it lives.
   const std::string& death() const { return death_; }
   bool was_ready() const { return ready_; }
   bool is_slow() const { return !abandoned_.empty(); }
@@ -126,7 +127,7 @@ class Launcher {
   Guard& guard_;
   ProgramIdentity identity_;
   LaunchedProgram program_;
-  // Of its environment what a rank is not to have.
+  // Changes that remove or restore variables of the launcher in the environment of a rank.
   std::vector<std::pair<std::string, std::optional<std::string>>> not_of_ranks_;
   Options options_;
   std::filesystem::path log_;
@@ -139,16 +140,16 @@ class Launcher {
   bool ready_ = false;
   bool reaped_ = false;
   uint64_t next_request_ = 1;
-  std::map<uint64_t, Pending> pending_;  // asked for and not answered
-  std::set<uint64_t> abandoned_;         // asked for, not answered, and no longer waited for
+  std::map<uint64_t, Pending> pending_;  // requests without an answer
+  std::set<uint64_t> abandoned_;         // requests that timed out without an answer
   std::map<pid_t, std::function<void(std::optional<ExitStatus>)>> children_;
   std::string death_;
 };
 
-// How a gang's ranks may start.
+// How the ranks of a gang can start.
 struct WarmStart {
-  bool built_on_sdk = false;     // the program says so, and so speaks the worker channel
-  Launcher* launcher = nullptr;  // null: its ranks are to be spawned
+  bool built_on_sdk = false;     // the program declares it, so it uses the worker channel
+  Launcher* launcher = nullptr;  // null: the ranks must be spawned
 };
 
 }  // namespace attune::gang

@@ -18,7 +18,7 @@
 namespace attune::gang {
 namespace {
 
-// For a process that has no environment yet by which to know it.
+// Pause before the next look at a process that has no environment yet.
 constexpr std::chrono::milliseconds kSecondLook{1};
 constexpr int kSecondLooksMax = 100;
 
@@ -36,7 +36,7 @@ bool Leftovers::End(pid_t group, Cgroup* cgroup) {
   }
   std::vector<pid_t> killed = FindOrphansOfAttempt();
   for (const pid_t pid : killed) {
-    kill(pid, SIGKILL);  // a child of this process, so the number is still its own
+    kill(pid, SIGKILL);  // a child of this process, so its pid was not reused
   }
   for (const pid_t member : LiveMembers(group)) killed.push_back(member);
   for (const pid_t pid : killed) {
@@ -62,7 +62,7 @@ bool Leftovers::HaveLeft(pid_t group, const Cgroup* cgroup) {
   return dying_.empty() && !second_look_;
 }
 
-// When a rank ends, its children become children of this process, the subreaper.
+// When a rank ends, this process, the subreaper, adopts its children.
 void Leftovers::Terminate(pid_t group, const Cgroup* cgroup, const std::set<int>& running_ranks) {
   const auto may_be_needed = [&](pid_t pid) {
     if (running_ranks.empty()) return false;
@@ -82,10 +82,10 @@ void Leftovers::Terminate(pid_t group, const Cgroup* cgroup, const std::set<int>
     below.insert(pid);
     if (state.is_dead || !terminated_.insert(pid).second) continue;
     UniqueFd pidfd = OpenPidfd(pid);
-    // From here on the number is its own; was it when it was read?
+    // The pidfd pins the pid; check that the pid was not reused before.
     if (pidfd && ReadProcess(pid).parent == state.parent) pidfds.push_back(std::move(pidfd));
   }
-  // Later, because the children of what ends get another parent.
+  // Signalled after the loop, because children of an ending process get a new parent.
   for (const UniqueFd& pidfd : pidfds)
     syscall(SYS_pidfd_send_signal, pidfd.get(), SIGTERM, nullptr, 0);
 }
@@ -106,7 +106,7 @@ std::vector<pid_t> Leftovers::FindOrphansOfAttempt() {
 void Leftovers::Await(UniqueFd pidfd) {
   const int fd = pidfd.get();
   Loop::Subscription exit = services_.loop.Watch(fd, EPOLLIN, [this, fd](uint32_t) {
-    Reap(fd);  // if it is this process's
+    Reap(fd);  // in case it is a child of this process
     std::erase_if(dying_, [fd](const Dying& each) { return each.pidfd.get() == fd; });
     again_();
   });

@@ -14,10 +14,10 @@
 
 namespace attune::gang {
 
-// Ends what the ranks of one gang have started and left behind, by all means that there are: the
-// gang's process group, its cgroup if it has one, and the children that this process has adopted.
+// Ends processes that the ranks of a gang have started and left behind. It finds them by the gang's
+// process group, by its cgroup if it has one, and among the children that this process has adopted.
 //
-// Used on the loop's thread only.
+// Use on the loop's thread only.
 class Leftovers {
  public:
   struct Services {
@@ -28,31 +28,32 @@ class Leftovers {
     std::function<bool(const AttemptId&)> others_run;
   };
 
-  // `again` is called when End() or HaveLeft() is worth another call; on the loop, never within
-  // these.
+  // `retry` is called on the loop when the caller should call KillRemaining() or AreGone() again.
+  // It is never called from within these functions.
   Leftovers(Services services, const AttemptId& attempt, std::function<void()> again);
 
-  // Kills what is left. True when that is nothing; otherwise it takes a moment to die, may leave
-  // more behind, and `again` follows. REQUIRES: group > 1; the gang's ranks have been reaped.
+  // Kills the remaining processes. Returns true if none remain; otherwise `retry` follows, because
+  // dying processes take a moment and may leave more behind. REQUIRES: group > 1; the gang's ranks
+  // have been reaped.
   bool End(pid_t group, Cgroup* cgroup);
 
-  // Sends SIGTERM, once, to each descendant of a rank that has ended. Descendants of a rank that
-  // still runs get none: it may need them, or end them by itself. One that this process has adopted
-  // may be of any running rank, unless its environment names another one. REQUIRES: group > 1.
+  // Sends SIGTERM, once, to each descendant of a rank that has ended. Descendants of running ranks
+  // are spared, because the rank may need them or end them itself. An adopted process may belong to
+  // any running rank, unless its environment names a rank that has ended. REQUIRES: group > 1.
   void Terminate(pid_t group, const Cgroup* cgroup, const std::set<int>& running_ranks);
 
-  // What is left and runs. REQUIRES: group > 1.
+  // Returns the remaining processes that run. REQUIRES: group > 1.
   std::set<pid_t> Find(pid_t group, const Cgroup* cgroup);
 
-  // Whether nothing is left; otherwise `again` follows when a process has ended. As End(), but
-  // kills nothing.
+  // Like KillRemaining(), but kills nothing: returns true if no processes remain; otherwise `retry`
+  // follows when one has ended.
   bool HaveLeft(pid_t group, const Cgroup* cgroup);
 
-  // Before End(), if HaveLeft() was called.
+  // Call this before KillRemaining() if AreGone() was called.
   void StopWaiting() { dying_.clear(); }
 
  private:
-  // Looks for orphans, and sees to it that `again` follows if it cannot be sure of all.
+  // Finds orphans, and schedules `retry` if some processes could not be identified.
   std::vector<pid_t> FindOrphansOfAttempt();
   void Await(UniqueFd pidfd);
 

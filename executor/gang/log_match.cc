@@ -13,10 +13,10 @@
 namespace attune::gang {
 namespace {
 
-// From a whole line on, where the log is longer.
+// Reads the end of a log, beginning with a complete line.
 std::string EndOf(const std::filesystem::path& log) {
   std::string text;
-  bool whole = true;  // it begins with a whole line
+  bool whole = true;  // `text` begins with a complete line
   for (auto offset = -static_cast<int64_t>(kLogSearchedBytesMax);
        text.size() < kLogSearchedBytesMax;) {
     Result<LogPiece> piece = ReadLog(log, offset, kLogReadBytesMax);
@@ -39,7 +39,7 @@ class Search {
       compiled_.push_back(std::make_unique<RE2>(pattern, options));
   }
 
-  // Only patterns before the one that was found can still be better.
+  // Searches only for patterns that come before the best match so far.
   void In(std::string_view text) {
     while (!text.empty() && found_ > 0) {
       const size_t end = std::min(text.find('\n'), text.size());

@@ -9,17 +9,17 @@
 
 namespace attune::gang {
 
-// So much is looked through of the end of each log; of a line, kMatchedLineBytesMax are told.
+// Bytes that are searched at the end of each log. A matched line is cut to kMatchedLineBytesMax.
 inline constexpr size_t kLogSearchedBytesMax = 4 << 20;
 
-// What explains a failure.
+// A line that explains a failure.
 struct LogMatch {
-  std::string pattern;  // empty: none is found
-  std::string line;     // the first in which it is
+  std::string pattern;  // empty: no pattern matched
+  std::string line;     // the first line that matches it
 };
 
-// The first of the patterns (RE2) that is found in a line of the message or of the logs, of which
-// the earlier ones come first. Reads the logs; one that is not there has no lines.
+// Returns the first of `patterns` (RE2) that matches a line of the message or of the logs. The
+// message and earlier logs are searched first. A missing log counts as empty.
 LogMatch Find(const std::vector<std::string>& patterns, const std::string& message,
               const std::vector<std::filesystem::path>& logs);
 

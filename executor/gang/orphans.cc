@@ -15,9 +15,8 @@
 namespace attune::gang {
 namespace {
 
-// The kernel's own list, where it keeps one; otherwise everybody, of whom the parent is looked at.
-// Adopted children are the first thread's as long as it lives, which is as long as the program
-// runs.
+// Children of this process from the kernel's list, or all processes if the kernel keeps no such
+// list. Adopted children belong to the first thread, which lives as long as the program.
 std::vector<pid_t> PossibleChildren() {
   const std::string self = std::to_string(getpid());
   std::ifstream file("/proc/self/task/" + self + "/children");
@@ -28,7 +27,7 @@ std::vector<pid_t> PossibleChildren() {
   return pids;
 }
 
-// The variables that a process began with.
+// The initial environment of a process.
 std::set<std::string> EnvironmentOf(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
   std::set<std::string> variables;
@@ -37,9 +36,9 @@ std::set<std::string> EnvironmentOf(pid_t pid) {
   return variables;
 }
 
-// Where a process's environment ends in its memory (field 51 of proc(5), counted from the state,
-// 3); another place for every program that it becomes, none between two of them, and some place
-// even if the environment is empty.
+// The address at which a process's environment ends (field 51 of /proc/PID/stat in proc(5); the
+// state is field 3). Each exec changes it. It is absent during an exec, and present even if the
+// environment is empty.
 std::string EnvironmentEnd(pid_t pid) {
   constexpr int kStateField = 3;
   constexpr int kEnvironmentEndField = 51;
@@ -75,7 +74,7 @@ Orphans FindOrphans(const AttemptId& attempt, bool alone,
     const ProcessState process = ReadProcess(pid);
     if (process.parent != getpid()) continue;
     if (process.is_dead) {
-      // Children that this program made for other purposes stay in its own process group.
+      // Other code of this program reaps its own children, which stay in its process group.
       if (process.group != getpgrp()) waitpid(pid, nullptr, WNOHANG);
       continue;
     }

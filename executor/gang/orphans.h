@@ -10,23 +10,24 @@
 
 namespace attune::gang {
 
-// Processes that ranks of an attempt started, that left the gang's process group, and whose parents
-// are gone, so that they have become children of this process, the subreaper. They are known by the
-// attempt's variables in the environment that they began with. One that was forked without an exec
-// by a rank out of a launcher has the launcher's environment; it counts as this attempt's if
-// `alone`, that is, if no other gang runs.
+// Processes that ranks of an attempt have started, that have left the gang's process group, and
+// whose parents are gone. This process, the subreaper, has adopted them. They are identified by the
+// attempt's variables in their initial environment.
 //
-// Children for which `is_known` holds are passed over. Adopted ones that have ended are reaped.
+// A process that a launcher's rank has forked without exec has the environment of the launcher. It
+// counts as a process of this attempt if `alone`, that is, if no other gang runs.
+//
+// Skips children for which `is_known` returns true. Reaps adopted children that have ended.
 struct Orphans {
   std::vector<pid_t> pids;
-  // There is one that was just becoming another program, and between two it has no environment:
-  // look again a moment later.
+  // A process was in the middle of an exec, when it has no environment. The caller should look
+  // again a moment later.
   bool is_unsure = false;
 };
 Orphans FindOrphans(const AttemptId& attempt, bool alone,
                     const std::function<bool(pid_t)>& is_known);
 
-// The rank whose environment a process began with; empty: it began with none of a rank.
+// The rank in the initial environment of a process; nullopt: it has none.
 std::optional<int> RankOf(pid_t pid);
 
 }  // namespace attune::gang

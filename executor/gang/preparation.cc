@@ -61,9 +61,9 @@ std::string CommaSeparated(const std::vector<std::string>& names) {
   return text;
 }
 
-// GPUs of the gang on this host: the first GPU of each rank, in the order of the ranks, then each
-// rank's second one, and so on. So `cuda:LOCAL_RANK` is a rank's first GPU, as torchrun's scripts
-// expect.
+// GPUs of the gang on this host: the first GPU of each rank, in the order of the ranks, then the
+// second GPU of each rank, and so on. So `cuda:LOCAL_RANK` is a rank's first GPU, as scripts for
+// torchrun expect.
 std::vector<int> VisibleGpus(const GangSpec& spec) {
   std::vector<int> visible;
   bool has_more = true;
@@ -78,7 +78,7 @@ std::vector<int> VisibleGpus(const GangSpec& spec) {
   return visible;
 }
 
-// The rank's devices, by their place among the visible ones.
+// The devices of a rank, by their index in VisibleGpus().
 std::vector<std::string> DevicesOf(const GangSpec& spec, const RankSlot& slot) {
   if (slot.gpus.empty()) return {"cpu"};
   const std::vector<int> visible = VisibleGpus(spec);
@@ -90,8 +90,8 @@ std::vector<std::string> DevicesOf(const GangSpec& spec, const RankSlot& slot) {
   return devices;
 }
 
-// The GPUs of the gang by the names that CUDA knows them by. Where this process was given some of
-// the host's only, a number counts among those.
+// The GPUs of the gang by CUDA's names. If this process may use only some GPUs of the host, an
+// index counts among these.
 Result<std::vector<std::string>> GpuNames(const GangSpec& spec) {
   const std::optional<std::vector<std::string>> given = GivenGpus();
   std::vector<std::string> names;
@@ -170,7 +170,7 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
   add("ATTUNE_WORLD_SIZE", std::to_string(spec.world_size));
   add("ATTUNE_LOCAL_RANK", std::to_string(slot.local_rank));
   add("CUDA_VISIBLE_DEVICES", CommaSeparated(GpuNames(spec).value()));  // Prepare() has checked it
-  // What torchrun sets, so that programs made for it run as they are.
+  // Variables that torchrun sets, so that programs written for torchrun run unchanged.
   add("RANK", std::to_string(slot.rank));
   add("WORLD_SIZE", std::to_string(spec.world_size));
   add("LOCAL_RANK", std::to_string(slot.local_rank));
@@ -186,29 +186,30 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
       "s" + std::to_string(spec.attempt.sweep) + "-" + std::to_string(spec.attempt.trial));
   add("TORCHELASTIC_RESTART_COUNT", std::to_string(spec.attempt.attempt - 1));
   add("TORCHELASTIC_MAX_RESTARTS", std::to_string(spec.max_restarts));
-  add("NODE_RANK", std::to_string(spec.node_rank));  // not torchrun's, but Lightning reads it
+  add("NODE_RANK", std::to_string(spec.node_rank));  // not set by torchrun, but Lightning reads it
 
   const auto add_unless_set = [&](const char* name, std::string value) {
     const auto same = [&](const auto& change) { return change.first == name; };
     if (!std::getenv(name) && std::ranges::none_of(environment, same)) add(name, std::move(value));
   };
-  // Options of a torchrun that the program starts. Two on a host must not share its default port.
-  // In a gang of several, which has no place for their ranks, each of them takes a port that is
-  // free, so that its ranks start and can say so.
+  // Options for a torchrun that the program starts. Two of them on a host must not share torchrun's
+  // default port. A gang of several workers does not support torchrun; there each torchrun takes a
+  // free port, so that its ranks start and the executor can refuse them with a message.
   if (spec.world_size == 1)
     add_unless_set("PET_MASTER_PORT", std::to_string(master_port));
   else
     add_unless_set("PET_STANDALONE", "1");
   add_unless_set("OMP_NUM_THREADS", std::to_string(std::max(1, slot.cpus)));
-  // Where NVIDIA's MPS runs, no more of the GPU's threads than its share.
+  // With NVIDIA's MPS, the rank gets only its share of the GPU's threads.
   if (slot.gpu_percent < 100)
     add_unless_set("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", std::to_string(slot.gpu_percent));
-  // What Python prints reaches the log when it is printed, also of a rank that is killed.
+  // Python's output reaches the log immediately, even if the rank is killed.
   add_unless_set("PYTHONUNBUFFERED", "1");
-  // Within one host NCCL's own connections need no network card, and must not wait for one.
+  // Within one host, NCCL needs no network card and must not wait for one.
   if (spec.Spans()) {
     add_unless_set("GLOO_SOCKET_IFNAME", spec.host.interface);
-    add_unless_set("NCCL_SOCKET_IFNAME", "=" + spec.host.interface);  // this one, not those like it
+    add_unless_set("NCCL_SOCKET_IFNAME",
+                   "=" + spec.host.interface);  // `=`: an exact match, not a prefix
   } else if (!VisibleGpus(spec).empty()) {
     add_unless_set("NCCL_SOCKET_IFNAME", "lo");
   }
@@ -220,7 +221,7 @@ std::optional<std::vector<std::string>> GivenGpus() {
   if (variable == nullptr) return std::nullopt;
   std::vector<std::string> names;
   std::istringstream text(variable);
-  // As CUDA reads it: what comes after a name that is none does not count.
+  // Like CUDA, ignores everything after the first invalid name.
   for (std::string name; std::getline(text, name, ',') && !name.empty() && name != "-1";) {
     names.push_back(name);
   }

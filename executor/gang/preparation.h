@@ -14,33 +14,30 @@
 
 namespace attune::gang {
 
-// What all ranks of a gang are started with.
+// The program and the arguments that all ranks of a gang are started with.
 struct Preparation {
   std::filesystem::path program;
   std::vector<std::string> argv;
 };
 
-// Finds the program, and what is said to it. An error is the reason why the gang cannot start, on
-// this host or another.
+// Finds the program and expands its arguments. An error says why the gang cannot start on any host.
 Result<Preparation> Prepare(const GangSpec& spec);
 
-// Makes the folders that the gang writes to, and the file of its configuration if its command names
-// that one.
+// Makes the folders of the gang, and the configuration file if the command uses ${config}.
 Status MakePlace(const GangSpec& spec);
 
-// What a rank is told first.
+// Returns the start line, the first message to a rank.
 channel::Start StartOf(const GangSpec& spec, const RankSlot& slot);
 
-// What a rank finds in its environment beyond the executor's own, but for the channel.
-// torch.distributed's ranks may meet at that address and port.
+// The environment of a rank in addition to the executor's, without the variables of the channel.
+// Ranks of torch.distributed meet at `master_address` and `master_port`.
 EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
                                    const std::string& master_address, int master_port);
 
-// What this process was given of the host's GPUs, in CUDA's names for them (CUDA_VISIBLE_DEVICES);
-// nothing: all.
+// The GPUs that this process may use, by CUDA's names (CUDA_VISIBLE_DEVICES); nullopt: all GPUs.
 std::optional<std::vector<std::string>> GivenGpus();
 
-// The file that a program's command names, as a gang of it would run.
+// Finds the executable `name` as a gang of the program would.
 Result<std::filesystem::path> LocateProgram(const Program& program, const std::string& name);
 
 }  // namespace attune::gang

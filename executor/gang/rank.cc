@@ -13,13 +13,13 @@
 namespace attune::gang {
 namespace {
 
-// One turn of the loop, so that a talkative rank does not starve the others.
+// Per turn of the loop, so that a talkative rank does not starve the others.
 constexpr size_t kReadBytesMax = 256 * 1024;
-// After the exit: more than a socket holds, but not without end should a child of the rank have
-// inherited the channel and go on writing.
+// After the exit: more than a socket buffers, but limited, because a child of the rank may have
+// inherited the channel and may still write.
 constexpr size_t kDrainBytesMax = 4 << 20;
 
-// Whether a rank says this only while it trains.
+// Whether a rank sends this message only while it trains.
 bool IsWork(const channel::FromRank& message) {
   return std::holds_alternative<channel::Progress>(message) ||
          std::holds_alternative<channel::Report>(message) ||
@@ -61,7 +61,7 @@ void Rank::ReadOn() {
   descendants_.ReadOn();
   if (!std::exchange(left_unread_, false) || exit_) return;
   last_heard_ = Loop::Clock::now();
-  // Its channel may be watched still, if only a program below it was left unread.
+  // Its channel may still be watched, if only reading from a descendant was paused.
   if (!channel_watch_ && !deaf_) WatchChannel();
 }
 
@@ -81,7 +81,7 @@ void Rank::OnChannel(uint32_t events) {
   if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR))) return;
   if (owner_.MayRead()) return Read(kReadBytesMax);
   left_unread_ = true;
-  channel_watch_.Reset();  // and not only its EPOLLIN: a hang-up would be told without end
+  channel_watch_.Reset();  // not only EPOLLIN, because epoll would report a hang-up again and again
 }
 
 void Rank::Read(size_t bytes_max) {
@@ -90,7 +90,7 @@ void Rank::Read(size_t bytes_max) {
     const std::optional<size_t> count = channel::ReceiveSome(channel_.get(), lines_);
     if (count == 0) return;
     if (!count) {
-      channel_watch_.Reset();  // closed by the rank, which may well go on without it
+      channel_watch_.Reset();  // closed by the rank, which may keep running without it
       return;
     }
     total += *count;
@@ -125,7 +125,7 @@ void Rank::Read(size_t bytes_max) {
 void Rank::OnClaimed() {
   spoken_ = true;
   own_process_speaks_ = false;
-  if (!descendants_.has_launcher()) leaving_.reset();  // said by a program before this one
+  if (!descendants_.has_launcher()) leaving_.reset();  // announced by an earlier program
   owner_.OnClaimed(*this);
 }
 
@@ -149,10 +149,10 @@ bool Rank::MayReadDescendants() {
 }
 
 void Rank::OnPidfd() {
-  exit_watch_.Reset();  // readable from now on
+  exit_watch_.Reset();  // it would be readable from now on
   ended_at_ = Loop::Clock::now();
   if (parent_ == Parent::kLauncher && !orphaned_) return owner_.OnUnexplained();
-  // Empty when the launcher reaped it and died before it could tell.
+  // There is no status if the launcher reaped the rank and died before it reported it.
   Finish(Reap(child_.pidfd.get()).value_or(ExitStatus{.signal = SIGKILL}));
 }
 
@@ -175,9 +175,9 @@ void Rank::Terminate() {
 }
 
 void Rank::Kill() {
-  if (!is_running() || ended_at_) return;  // the rank had ended before, and nobody knows yet how
+  if (!is_running() || ended_at_) return;  // already ended; its status is not known yet
   killed_ = true;
-  // Beside the signal to the group, for a rank that made a group of its own.
+  // In addition to the signal to the group, for a rank that has made its own group.
   syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);
 }
 

@@ -27,7 +27,7 @@ Status MakeFolder(const fs::path& folder) {
   return failed ? Status(SystemError("cannot make " + folder.string(), failed.value())) : Status();
 }
 
-// Held while it lives, by this executor among those of the data folder.
+// Locks the data folder's sweeps against other executors for the lifetime of the result.
 Result<UniqueFd> LockSweeps(const fs::path& sweeps_dir) {
   if (Status made = MakeFolder(sweeps_dir); !made.ok()) return made.error();
   UniqueFd folder(open(sweeps_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -38,7 +38,8 @@ Result<UniqueFd> LockSweeps(const fs::path& sweeps_dir) {
   return folder;
 }
 
-// Moves a file or folder to a name that is free there: `name`, or `name.2`, `name.3` and so on.
+// Moves a file or folder to a free name in `set_aside_dir`: `name`, or `name.2`, `name.3` and so
+// on.
 Status Move(const fs::path& from, const fs::path& set_aside_dir, const std::string& name) {
   if (Status made = MakeFolder(set_aside_dir); !made.ok()) return made;
   std::error_code failed;
@@ -53,7 +54,7 @@ Status Move(const fs::path& from, const fs::path& set_aside_dir, const std::stri
   return {};
 }
 
-// Empty: it has none.
+// The mark of a sweep's folder; empty: none.
 std::string MarkOf(const fs::path& sweep_dir) {
   const Result<std::string> mark = ReadOwner(sweep_dir);
   return mark.ok() ? *mark : "";
@@ -73,7 +74,8 @@ std::vector<fs::path> EntriesOf(const fs::path& folder) {
   return entries;
 }
 
-// The attempts from this one on were not there when the backup was made.
+// Whether `name` is the number of an attempt from `first` on. These did not exist when the backup
+// was made.
 bool IsAttemptFrom(uint32_t first, const std::string& name) {
   uint32_t number = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -87,7 +89,7 @@ Status MoveUnknown(const GangSpec& spec) {
                            std::to_string(spec.attempt.epoch);
   const fs::path set_aside = spec.set_aside_dir / name;
   std::error_code ignored;
-  if (spec.known->attempts == 0)  // the log knows no file of this trial
+  if (spec.known->attempts == 0)  // the log knows no files of this trial
     return fs::exists(trial_dir, ignored) ? Move(trial_dir, spec.set_aside_dir, name) : Status();
   for (const fs::path& entry : EntriesOf(spec.attempt_dir.parent_path())) {
     if (!IsAttemptFrom(spec.known->attempts + 1, entry.filename())) continue;
@@ -112,7 +114,7 @@ Status ClaimSweepFolder(const GangSpec& spec) {
   const std::string found = MarkOf(spec.sweep_dir);
   if (found == mark) return {};
   std::error_code failed;
-  // A folder without a mark has files only if an earlier version of Attune has made it.
+  // A folder with files but without a mark was made by an earlier version of Attune.
   if (!found.empty() || fs::exists(spec.sweep_dir / "trials", failed)) {
     const std::string name =
         spec.sweep_dir.filename().string() + (found.empty() ? "" : "-" + found);

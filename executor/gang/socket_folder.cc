@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// attune-USER-PROCESS-RANDOM.
+// The start of a folder's name, which is attune-USER-PROCESS-RANDOM.
 std::string Prefix() { return "attune-" + std::to_string(geteuid()) + "-"; }
 
 bool IsOfThisUser(const fs::path& folder) {
@@ -27,7 +27,7 @@ bool IsOfThisUser(const fs::path& folder) {
          status.st_uid == geteuid();
 }
 
-// The process has ended, or cannot be an executor of this user.
+// Whether the process in the name has ended.
 bool IsGone(std::string_view name) {
   pid_t process = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), process);

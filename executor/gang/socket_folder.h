@@ -7,9 +7,9 @@
 
 namespace attune::gang {
 
-// A folder in /tmp with mode 0700 for the sockets of one executor: paths of sockets have at most
-// 108 bytes, and a data folder may be deep. It is removed at the end; the next executor of this
-// user removes those of processes that were killed.
+// A folder in /tmp with mode 0700 for the sockets of one executor. It is not in the data folder,
+// because the path of a socket has at most 108 bytes. The destructor removes it. The next executor
+// of this user removes the folders of killed executors.
 class SocketFolder {
  public:
   static Result<SocketFolder> Make(const std::filesystem::path& parent = "/tmp");
@@ -20,7 +20,7 @@ class SocketFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // A path in the folder that was not returned before.
+  // A new path in the folder.
   std::filesystem::path Next() { return path_ / std::to_string(++last_); }
 
  private:

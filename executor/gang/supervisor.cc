@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::milliseconds kTrimEvery{250};
 constexpr std::chrono::milliseconds kTrimSoon{10};
 
-// Whether the command is Python's `-m attune.launcher`, the launcher of clients/python.
+// Whether the command runs `python -m attune.launcher` (clients/python).
 bool IsPythonLauncher(const std::vector<std::string>& argv) {
   for (size_t i = 1; i + 1 < argv.size() && argv[i].starts_with('-'); ++i) {
     if (argv[i] == "-m") return argv[i + 1] == "attune.launcher";
@@ -59,7 +59,6 @@ Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink 
   return supervisor;
 }
 
-// Says once which of the two ends what ranks leave behind.
 void Supervisor::MakeSocketFolder() {
   Result<SocketFolder> sockets = SocketFolder::Make();
   if (sockets.ok())
@@ -134,7 +133,7 @@ void Supervisor::Warm(Program program) {
     if (shutting_down_ || program.command.empty()) return;
     if (UsesPlaceholders(program.command)) return;
     const auto path = LocateProgram(program, program.command[0]);
-    if (!path.ok()) return;  // its first gang will say so where it is seen
+    if (!path.ok()) return;  // the first gang of the program reports the error
     const auto launcher = LauncherFor({.path = path.value(),
                                        .argv = program.command,
                                        .environment = program.environment,
@@ -162,7 +161,7 @@ void Supervisor::RunGang(GangSpec spec) {
           [this](const AttemptId& id) {
             return std::ranges::any_of(gangs_, [&](const auto& each) { return each.first != id; });
           },
-      // Not at once: the gang is still in the call.
+      // Posted, because the gang is still in the call.
       .gone = [this](const AttemptId& id) { loop_.Post([this, id] { ForgetGang(id); }); }};
   Gang& gang =
       *gangs_.emplace(attempt, std::make_unique<Gang>(services, std::move(spec))).first->second;
@@ -170,15 +169,16 @@ void Supervisor::RunGang(GangSpec spec) {
   if (!trimming_ && options_.log_bytes_max > 0) TrimLogs();
 }
 
-// The kernel tells of each write to a log, but not when a log has reached its limit. So they are
-// looked at: the sooner, the faster the fullest one has grown.
+// The kernel can notify about each write to a log, but not about a log that reaches its limit. So
+// logs are polled, more often if one grows fast.
 void Supervisor::TrimLogs() {
   trimming_.Reset();
   if (gangs_.empty()) return;
   uint64_t room = kAllIsRead;
   for (const auto& [attempt, gang] : gangs_) room = std::min(room, gang->TrimLogs());
   const uint64_t before = std::exchange(log_room_bytes_, room);
-  const bool floods = room > before || before - room > room / 8;  // more: it was trimmed
+  // Room > before: a log was trimmed.
+  const bool floods = room > before || before - room > room / 8;
   trimming_ = loop_.After(floods ? kTrimSoon : kTrimEvery, [this] { TrimLogs(); });
 }
 
@@ -233,7 +233,8 @@ void Supervisor::ForgetUselessLaunchers() {
   };
   const Loop::Clock::time_point now = Loop::Clock::now();
   Loop::Clock::duration next_idle = Loop::Clock::duration::max();
-  // Of one path the newest file stands last, and only it can have new gangs.
+  // launchers_ is in order of start, so the last launcher of a path has the newest file. Only that
+  // one can get new gangs.
   std::map<std::filesystem::path, ProgramIdentity> newest;
   std::vector<Held> kept;
   for (Held& held : launchers_ | std::views::reverse) {
@@ -245,7 +246,7 @@ void Supervisor::ForgetUselessLaunchers() {
       continue;
     }
     const bool dead = !launcher.death().empty();
-    if (dead && !launcher.is_gone()) {  // its end is still to be told
+    if (dead && !launcher.is_gone()) {  // its exit was not handled yet
       kept.push_back(std::move(held));
       continue;
     }

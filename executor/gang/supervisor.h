@@ -22,46 +22,45 @@
 
 namespace attune::gang {
 
-// Runs the gangs of one host on a thread of its own, with their launchers and the guard.
+// Runs the gangs of one host, their launchers and the guard on its own thread.
 //
-// The process becomes a child subreaper, so that what a gang's processes leave behind comes to this
-// supervisor; there should be one in a process. All functions may be called by any thread and
-// return at once; what happens is told to the sink.
+// The process becomes a child subreaper, so that the supervisor adopts processes that gangs leave
+// behind. A process should have only one supervisor. All functions are thread-safe and return
+// immediately; the sink receives the results as facts.
 class Supervisor {
  public:
   struct Options {
     std::filesystem::path launcher_log_dir;
     GangTiming timing;
     Launcher::Options launcher;
-    // In place of launcher.ready_wait, where Python loads: a rank that was spawned would import the
-    // same, from a later start and beside it.
+    // Replaces launcher.ready_wait for Python programs. A spawned rank would import the same
+    // modules, only later and in parallel.
     std::chrono::milliseconds python_ready_wait{10'000};
     Cgroups::Options cgroups;
-    // Asked on the supervision thread before channels are read: whether there is room for more
-    // facts. Where not, workers wait once their channels are full, until ReadOn(). Null: there
-    // always is.
+    // Called on the supervision thread before channels are read: whether more facts may be emitted.
+    // If not, workers block when their channels are full, until ResumeReading(). Null: always.
     std::function<bool()> may_read;
-    // Called on the supervision thread with a folder that nobody needs any more, which may be
-    // there: to be deleted by a thread that may wait for the disk. Null: it stays for the next
-    // attempt on this host, which removes it.
+    // Called on the supervision thread with a folder that is no longer needed and may exist. It
+    // should be deleted on a thread that may block on the disk. Null: the next attempt on this host
+    // removes it.
     std::function<void(std::filesystem::path)> discard;
-    // How much of a disk the log of a rank may take (LogLimit); 0: as much as it likes.
+    // Maximum disk space of one rank's log (LogLimit); 0: no limit.
     uint64_t log_bytes_max = kLogLimit;
   };
 
-  // REQUIRES: main called MaybeRunGuard(); without, it is an error.
+  // REQUIRES: main() has called MaybeRunGuard(); otherwise this returns an error.
   static Result<std::unique_ptr<Supervisor>> Start(Options options, FactSink sink);
 
-  // Cancels what runs, and returns when no process is left and the sink has been told.
+  // Cancels all gangs. Returns when no process is left and the sink has all facts.
   ~Supervisor();
 
-  // Starts a gang. Nothing happens if one with this attempt is there already.
+  // Starts a gang. Has no effect if the attempt already has a gang.
   void Run(GangSpec spec);
 
-  // Tears a gang down. Nothing happens if there is none.
+  // Tears a gang down. Like the functions below, it has no effect if the attempt has no gang.
   void Cancel(const AttemptId& attempt, CancelReason reason);
 
-  // Ends a gang as failed (FailureKind::kDisk), because its files fill the disk.
+  // Fails a gang (FailureKind::kDisk) because its files fill the disk.
   void EndForDisk(const AttemptId& attempt, std::string message);
 
   void Tell(const AttemptId& attempt, const Verdict& verdict);
@@ -69,23 +68,24 @@ class Supervisor {
   void Yield(const AttemptId& attempt);
   void Finish(const AttemptId& attempt);
 
-  // Rank 0 is on another host, and listens there.
+  // Rank 0 is on another host and listens there.
   void Meet(const AttemptId& attempt, const channel::Rendezvous& rank_zero);
 
-  // When all that runs is killed, launchers included, even if this process stands still by then; in
-  // time since the machine started, and zero is never. Replaces the deadline before it.
+  // Kills all gangs and launchers at this time, even if this process is stopped then. The time
+  // counts from the start of the machine; zero: never. Replaces the previous deadline.
   void SetDeadline(std::chrono::nanoseconds since_start) { guard_->SetDeadline(since_start); }
 
-  // There is room again after may_read() said that there is none.
+  // Resumes reading after may_read() had returned false.
   void ReadOn();
 
-  // Starts the launcher of a program ahead of its first gang, if it can have one.
+  // Starts the launcher of a program before its first gang, if the program supports one.
   void Warm(Program program);
 
  private:
   Supervisor(Options options, FactSink sink);
 
-  // Posts a call on the attempt's gang; nothing happens if there is none by then.
+  // Posts a call on the attempt's gang; has no effect if the gang does not exist when the call
+  // runs.
   template <typename Call>
   void Post(const AttemptId& attempt, Call call);
   void MakeCgroups();
@@ -103,22 +103,22 @@ class Supervisor {
   const Options options_;
   const FactSink sink_;
   Loop loop_;
-  std::unique_ptr<Cgroups> cgroups_;     // null: there can be none here
-  std::optional<SocketFolder> sockets_;  // empty: there can be none here
+  std::unique_ptr<Cgroups> cgroups_;     // null: not available on this host
+  std::optional<SocketFolder> sockets_;  // nullopt: not available on this host
   std::unique_ptr<Guard> guard_;
-  // Those of changed programs stay until their last rank has left; one that was never ready stays
-  // as a sign that its program cannot be a launcher.
+  // A launcher of a changed program is kept until its last rank has exited. A launcher that died
+  // before it was ready is kept as a sign that its program does not work as a launcher.
   struct Held {
     std::unique_ptr<Launcher> launcher;
-    Loop::Clock::time_point asked_at;  // by a gang, or for one
+    Loop::Clock::time_point asked_at;  // last use
   };
   std::vector<Held> launchers_;
   Loop::Subscription idle_;
   std::map<AttemptId, std::unique_ptr<Gang>> gangs_;
-  Loop::Subscription trimming_;  // while there are gangs
-  uint64_t log_room_bytes_ = 0;  // what was left when logs were trimmed last
+  Loop::Subscription trimming_;  // active while gangs exist
+  uint64_t log_room_bytes_ = 0;  // result of the last TrimLogs()
   bool shutting_down_ = false;
-  // Lives as long as every child: their parent-death signals are tied to it.
+  // Must live as long as every child, because their parent-death signals are tied to this thread.
   std::thread thread_;
 };
 

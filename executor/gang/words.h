@@ -3,7 +3,7 @@
 #include "base/result.h"
 #include "channel/messages.h"
 
-// The words of the worker channel that are this folder's as well.
+// Types of the worker channel that this folder uses under their own names.
 namespace attune::gang {
 
 using channel::Action;

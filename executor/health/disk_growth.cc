@@ -12,9 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kBlockBytes = 512;  // of st_blocks, whatever the file system
+constexpr uint64_t kBlockBytes = 512;  // unit of st_blocks on all file systems
 constexpr uint64_t kNamedBytesMin = uint64_t{1} << 20;
-constexpr uint64_t kFloorShare = 8;  // less growth than this part of the floor does not count
+constexpr uint64_t kFloorShare = 8;  // smaller growth than this share of the minimum does not count
 
 void Note(const fs::path& path, const struct stat& status, size_t largest_max, DiskUse& use) {
   const uint64_t bytes = static_cast<uint64_t>(status.st_blocks) * kBlockBytes;
@@ -58,7 +58,7 @@ void DiskGrowth::Add(const std::map<gang::AttemptId, DiskUse>& uses, Clock::time
   std::erase_if(samples_, [&](const auto& entry) { return !uses.contains(entry.first); });
   for (const auto& [attempt, use] : uses) {
     std::deque<Sample>& samples = samples_[attempt];
-    // Of the time before the first look, files tell when they were written.
+    // Modification times show how much grew before the first measurement.
     if (samples.empty()) samples.push_back({now, use.bytes - use.new_bytes});
     samples.push_back({now, use.bytes});
     while (samples.size() > 1 && now - samples[1].at >= kPeriod) samples.pop_front();

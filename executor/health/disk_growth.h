@@ -14,7 +14,7 @@
 
 namespace attune::agent {
 
-// What files below some folders take on their disk.
+// The disk space that files below some folders take.
 struct DiskUse {
   struct File {
     std::filesystem::path path;
@@ -22,19 +22,19 @@ struct DiskUse {
   };
 
   uint64_t bytes = 0;
-  uint64_t new_bytes = 0;     // of files that were written to within DiskGrowth::kPeriod
+  uint64_t new_bytes = 0;     // of files that were written within DiskGrowth::kPeriod
   std::vector<File> largest;  // the largest first
 };
 
-// Looks at `files_max` files at most, and keeps the `largest_max` largest of them.
+// Measures at most `files_max` files and returns the `largest_max` largest of them.
 DiskUse MeasureDiskUse(const std::vector<std::filesystem::path>& folders, size_t files_max,
                        size_t largest_max);
 
-// `the largest files: /data/a (3.1 GiB), /data/b (64 MiB)`; empty: none has a MiB.
+// Formats `the largest files: /data/a (3.1 GiB), /data/b (64 MiB)`; empty if no file has 1 MiB.
 std::string LargestFiles(const DiskUse& use);
 
-// Finds the gang whose files grew most in the last minute, on a disk that has too little left.
-// Pure.
+// Finds the gang whose files grew most in the last minute, to end it if the disk is short. Has no
+// side effects.
 class DiskGrowth {
  public:
   using Clock = gang::BootClock;
@@ -45,11 +45,12 @@ class DiskGrowth {
     uint64_t grown_bytes = 0;
   };
 
-  // What each gang that runs takes of the disk, at this time.
+  // Adds the disk use of each running gang at time `now`.
   void Add(const std::map<gang::AttemptId, DiskUse>& uses, Clock::time_point now);
 
-  // The gang to end while less is free than `floor_bytes`; nullopt: none has grown by an eighth of
-  // that. Growth counts from here on if there is one, because its end may be enough.
+  // Returns the gang to end while less than `free_bytes_min` is free; nullopt: no gang has grown by
+  // an eighth of that. If it returns a gang, growth counts from zero again, because ending that
+  // gang may free enough.
   std::optional<Filler> TakeFiller(uint64_t floor_bytes);
 
  private:
@@ -58,7 +59,7 @@ class DiskGrowth {
     uint64_t bytes = 0;
   };
 
-  std::map<gang::AttemptId, std::deque<Sample>> samples_;  // the oldest is about kPeriod old
+  std::map<gang::AttemptId, std::deque<Sample>> samples_;  // the first is about kPeriod old
 };
 
 }  // namespace attune::agent

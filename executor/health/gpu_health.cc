@@ -12,7 +12,7 @@
 namespace attune::agent {
 namespace {
 
-// From nvml.h, whose values and layouts are fixed for good.
+// From nvml.h; its values and layouts never change.
 using Device = void*;
 using Return = int;
 constexpr Return kSuccess = 0;
@@ -21,9 +21,9 @@ constexpr Return kNvmlTimeout = 10;
 constexpr Return kGpuIsLost = 15;
 constexpr Return kResetRequired = 16;
 constexpr Return kUnknown = 999;
-constexpr int kUncorrected = 1;             // nvmlMemoryErrorType_t
-constexpr int kVolatile = 0;                // nvmlEccCounterType_t: since the driver was loaded
-constexpr unsigned kUuidMax = 96;           // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+constexpr int kUncorrected = 1;    // nvmlMemoryErrorType_t
+constexpr int kVolatile = 0;       // nvmlEccCounterType_t: counts since the driver was loaded
+constexpr unsigned kUuidMax = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 constexpr unsigned kDriverVersionMax = 80;  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 
 struct MemoryInfo {
@@ -40,21 +40,21 @@ std::optional<size_t> IndexOf(const std::string& name) {
 }  // namespace
 
 struct GpuHealth::Gpu {
-  std::string name;  // for people
+  std::string name;  // as CUDA names it
   Device device = nullptr;
   Return opened = kSuccess;
-  std::optional<unsigned long long> errors;  // the fewest seen
-  int silent = 0;                            // looks in a row
+  std::optional<unsigned long long> errors;  // lowest count so far
+  int silent = 0;                            // consecutive checks without an answer
   std::string problem;
 };
 
-// The library, opened.
+// The open library.
 class GpuHealth::Nvml {
  public:
   struct Opened {
-    std::unique_ptr<Nvml> nvml;  // null: it cannot be used
-    bool has_library = false;    // even one that cannot be loaded
-    std::string fault;           // why not
+    std::unique_ptr<Nvml> nvml;  // null: the library cannot be used
+    bool has_library = false;    // true even if it cannot be loaded
+    std::string fault;           // why it cannot be used
   };
 
   static Opened Open(const std::string& name) {
@@ -86,7 +86,7 @@ class GpuHealth::Nvml {
     if (library_ != nullptr) dlclose(library_);
   }
 
-  // Those that this process may use, in NVML's order, which is that of the PCI bus.
+  // GPUs that this process may use, in NVML's order, which is the order on the PCI bus.
   std::vector<Gpu> Usable() const {
     unsigned count = 0;
     if (count_(&count) != kSuccess) return {};
@@ -105,7 +105,7 @@ class GpuHealth::Nvml {
     return uuid_(gpu.device, text.data(), text.size()) == kSuccess ? text.data() : "";
   }
 
-  // The GPU that a MIG device is a part of.
+  // The GPU that contains this MIG device.
   std::optional<Gpu> OfMig(const std::string& name) const {
     Device part = nullptr;
     Gpu gpu;
@@ -170,8 +170,8 @@ class GpuHealth::Nvml {
     return words_ ? words_(code) : "error " + std::to_string(code);
   }
 
-  // What a call's return says of the GPU. Others, such as that this kind of GPU cannot tell, say
-  // nothing.
+  // The problem that the return value of a call shows; empty: none. Other values, such as "not
+  // supported", show no problem.
   std::string Answer(Gpu& gpu, Return code) const {
     if (code == kGpuIsLost) return "is lost";
     if (code == kResetRequired) return "has to be reset";
@@ -213,7 +213,7 @@ GpuHealth::GpuHealth(uint32_t gpus, std::optional<std::vector<std::string>> give
 GpuHealth::~GpuHealth() = default;
 GpuHealth::GpuHealth(GpuHealth&&) noexcept = default;
 
-// Those that NVML does not know by their names are not watched.
+// GPUs whose names NVML does not know are not watched.
 void GpuHealth::Open() {
   Nvml::Opened opened = Nvml::Open(library_);
   if (!opened.nvml) {
@@ -231,7 +231,7 @@ void GpuHealth::Open() {
       if (*index < usable.size()) found = usable[*index];
     } else if (name.starts_with("MIG-")) {
       found = nvml_->OfMig(name);
-    } else {  // a UUID, or its beginning
+    } else {  // a UUID or its prefix
       const auto named = std::ranges::find_if(
           usable, [&](const Gpu& gpu) { return nvml_->Uuid(gpu).starts_with(name); });
       if (named != usable.end()) found = *named;

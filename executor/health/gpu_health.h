@@ -10,36 +10,35 @@ namespace attune::agent {
 
 inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 
-// What NVIDIA's management library (NVML), which comes with the driver, says of it.
+// State of the GPU driver, from NVIDIA's management library (NVML), which is part of the driver.
 struct GpuDriver {
-  bool has_library = false;  // even one that cannot be loaded
-  std::string fault;         // why it cannot be used; empty: it can
-  std::string version;       // of the driver: 535.104.05; empty: not known
-  uint32_t gpus = 0;         // that this process may use
+  bool has_library = false;  // true even if the library cannot be loaded
+  std::string fault;         // why it cannot be used; empty: it can be used
+  std::string version;       // of the driver, such as 535.104.05; empty: not known
+  uint32_t gpus = 0;         // number of GPUs that this process may use
 };
 
 GpuDriver ReadGpuDriver(const std::string& library = kNvmlLibrary);
 
-// Which of the GPUs that gangs are given should be given no more, by NVIDIA's management library
-// (NVML). It is opened when it is first needed: where there is none, nothing is said of GPUs.
+// Finds broken GPUs with NVIDIA's management library (NVML), so that gangs no longer get them.
+// Opens the library at the first use. Without the library, GPUs have no problems.
 //
-// A GPU's problem stays until the process ends: what becomes of a GPU that was lost, or whose
-// memory failed, is for people to decide. Used by one thread; its calls take as long as the driver
-// does.
+// A GPU's problem stays until the process ends, because an administrator must decide about a GPU
+// that was lost or whose memory failed. Not thread-safe. Calls block as long as the driver does.
 class GpuHealth {
  public:
-  // Calls in a row that a GPU does not answer, before that is a problem: a driver that is busy may
-  // fail one.
+  // Consecutive checks without an answer until that is a problem; a busy driver may fail one check.
   static constexpr int kSilentLooks = 2;
 
-  // The first `gpus` of `given`, in CUDA's names for them, or of all. `library` is for tests.
+  // Watches the first `gpus` GPUs of `given` (CUDA's names), or of all GPUs. `library` is for
+  // tests.
   GpuHealth(uint32_t gpus, std::optional<std::vector<std::string>> given,
             std::string library = kNvmlLibrary);
   ~GpuHealth();
   GpuHealth(GpuHealth&&) noexcept;
 
-  // One sentence's end for each GPU that has a problem: "its GPU 2 is lost". The text of a problem
-  // stays as it was when that was found.
+  // Returns a clause for each GPU with a problem: "its GPU 2 is lost". The text of a problem never
+  // changes.
   std::vector<std::string> Look();
 
  private:
@@ -52,7 +51,7 @@ class GpuHealth {
   const uint32_t gpus_;
   const std::optional<std::vector<std::string>> given_;
   const std::string library_;
-  bool is_open_ = false;  // or has been tried
+  bool is_open_ = false;  // Open() was called
   std::unique_ptr<Nvml> nvml_;
   std::vector<Gpu> watched_;
 };

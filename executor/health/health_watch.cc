@@ -9,11 +9,11 @@ namespace attune::agent {
 
 namespace {
 
-// The files of a gang that are looked at, and how many of the largest are named.
+// Maximum number of files of a gang that are measured, and number of largest files in the message.
 constexpr size_t kGangFilesMax = 10'000;
 constexpr size_t kLargestOfGang = 3;
 
-// While less is free than so many times the floor, a disk is nearly short.
+// A disk is nearly short if less than this multiple of the minimum is free.
 constexpr uint64_t kNearFloors = 8;
 
 bool IsNearlyShort(const HostHealth& seen) {
@@ -89,7 +89,7 @@ void HealthWatch::Run() {
   }
 }
 
-// What gangs write is measured only when a disk is nearly short: folders may be large.
+// Measures the files of gangs only if a disk is nearly short, because folders may be large.
 void HealthWatch::LookForFiller(const HostHealth& seen) {
   if (!IsNearlyShort(seen)) return growth_.Add({}, gang::BootClock::now());
   std::map<gang::AttemptId, Folders> gangs;
@@ -104,7 +104,7 @@ void HealthWatch::LookForFiller(const HostHealth& seen) {
   if (seen.disk_free_bytes >= seen.disk_bytes_min) return;
   const auto filler = growth_.TakeFiller(seen.disk_bytes_min);
   if (!filler) return;
-  OnGangGone(filler->attempt);  // it is ended once
+  OnGangGone(filler->attempt);  // so that it is reported only once
   events_.fills_disk(filler->attempt, "its files grew by " + SizeText(filler->grown_bytes) +
                                           " within a minute, and the disk of its host has " +
                                           SizeText(seen.disk_free_bytes) + " left (" +

@@ -16,34 +16,36 @@
 
 namespace attune::agent {
 
-// Looks again and again, on a thread of its own: a file system or a driver that hangs stops no
-// heartbeat. That it hangs is then the problem. An executor that ends waits for the look under way,
-// as for what it deletes and fetches: what hangs in the kernel would not let the process end
-// anyway.
+// Checks the health of the host periodically on its own thread, so that a hanging file system or
+// driver does not stop heartbeats. The hang is then reported as a problem. The destructor waits for
+// the current check; a process that hangs in the kernel could not end anyway.
 class HealthWatch {
  public:
   static constexpr std::chrono::milliseconds kEvery{5'000};
-  static constexpr std::chrono::milliseconds kEveryWhenNear{1'000};  // a disk is nearly short
-  static constexpr std::chrono::milliseconds kPatience{30'000};      // with what is looked at
+  static constexpr std::chrono::milliseconds kEveryWhenNear{1'000};  // if a disk is nearly short
+  static constexpr std::chrono::milliseconds kPatience{
+      30'000};  // before a check without an answer is a problem
 
   // Called on the watch's thread; must not destroy the watch.
   struct Events {
-    std::function<void(const HostHealth&)> looked;  // after each look
-    // A gang's files fill the disk, so that it should end. The text says so.
+    std::function<void(const HostHealth&)> looked;  // after each check
+    // The files of this gang fill the disk, so it should be ended. The string is the message for
+    // users.
     std::function<void(const gang::AttemptId&, std::string)> fills_disk;
   };
 
   HealthWatch(HealthCheck check, Events events, std::chrono::milliseconds every = kEvery);
   ~HealthWatch();
 
-  // A gang writes to these folders until OnGangGone(). Any thread, as with all below.
+  // A gang writes to these folders until OnGangGone(). This and the functions below are
+  // thread-safe.
   void OnGang(const gang::AttemptId& attempt, std::vector<std::filesystem::path> folders);
   void OnGangGone(const gang::AttemptId& attempt);
 
-  // A write to the disk has failed for lack of room: there was so much, and that was not enough.
+  // A write has failed because the disk was full, although `room_bytes` were free.
   void OnDiskFull(uint64_t room_bytes, gang::BootClock::time_point now);
 
-  // What was seen last; nothing wrong before the first look is done.
+  // The result of the last check; no problem before the first check has finished.
   HostHealth Latest(gang::BootClock::time_point now) const;
 
  private:
@@ -58,16 +60,16 @@ class HealthWatch {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  HostHealth latest_;  // under mutex_, as is all below
+  HostHealth latest_;  // this and the members below: under mutex_
   FullDisk full_;
   std::map<gang::AttemptId, Folders> gangs_;
-  std::string at_;                     // what it looks at now; empty: at nothing
-  gang::BootClock::time_point since_;  // when that began
+  std::string at_;                     // target of the current check; empty: none
+  gang::BootClock::time_point since_;  // start of the current check
   bool look_now_ = false;
-  DiskGrowth growth_;  // the watch's thread alone uses it
+  DiskGrowth growth_;  // used only on the watch's thread
   bool stop_ = false;
 
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // declared last: it uses all members above
 };
 
 }  // namespace attune::agent

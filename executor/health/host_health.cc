@@ -17,7 +17,7 @@ uint64_t Least(uint64_t usual, uint64_t all) { return std::min(usual, all / 50);
 
 uint64_t WellAgainAt(uint64_t limit) { return limit + limit / 4; }
 
-// How many files of a data folder are looked at for the largest, and how many are named.
+// Maximum number of files that are measured, and number of largest files in the message.
 constexpr size_t kDataFilesMax = 100'000;
 constexpr size_t kLargestOfData = 3;
 
@@ -52,7 +52,7 @@ void FullDisk::Note(uint64_t room_bytes, Clock::time_point now) {
   room_bytes_ = room_bytes;
 }
 
-// A look that began before may have seen the room that was used up since.
+// Ignores a check that began before the disk was full: its free space may be used up since.
 void FullDisk::OnLook(uint64_t free_bytes, Clock::time_point began) {
   if (noted_at_ && began > *noted_at_ && free_bytes >= WellAgainAt(room_bytes_)) noted_at_.reset();
 }

@@ -15,48 +15,48 @@
 
 namespace attune::agent {
 
-// What has to be free, or a fiftieth of all there is, if that is less. Where a limit is said, that
-// is it.
+// Default minimums of free resources; 2% of the total if that is less. HealthLimits overrides them.
 inline constexpr uint64_t kDiskFreeBytesMin = uint64_t{1} << 30;
 inline constexpr uint64_t kDiskFreeFilesMin = 10'000;
 inline constexpr uint64_t kMemoryFreeBytesMin = uint64_t{256} << 20;
 
 struct HealthLimits {
-  std::optional<uint64_t> disk_free_bytes;  // 0: a disk is never a problem
+  std::optional<uint64_t> disk_free_bytes;  // 0: a short disk is never a problem
   std::optional<uint64_t> memory_free_bytes;
 };
 
 struct FileSystem {
   uint64_t bytes = 0;
-  uint64_t free_bytes = 0;  // for those without privileges
-  uint64_t files = 0;       // 0: it has as many as it likes
+  uint64_t free_bytes = 0;  // available without privileges
+  uint64_t files = 0;       // 0: no limit on the number of files
   uint64_t free_files = 0;
 };
 
 Result<FileSystem> ReadFileSystem(const std::filesystem::path& folder);
 
-// How much is to stay free on that file system, in bytes and in files, and of that memory.
+// The bytes and the number of files that must stay free on a file system, and the free memory.
 uint64_t DiskFreeMin(const HealthLimits& limits, const FileSystem& disk);
 uint64_t FilesFreeMin(const FileSystem& disk);
 uint64_t MemoryFreeMin(const HealthLimits& limits, const HostMemory& memory);
 
 struct HostHealth {
-  void Add(const std::string& another);  // to the problem; empty: nothing is added
+  void Add(const std::string& another);  // appends to `problem`; ignores an empty string
 
-  // Why no gang should start here, as one sentence's end; empty: one may. While a problem lasts its
-  // text stays, with the figures of when it was found.
+  // A clause that says why no gang should start here; empty: no problem. The text stays the same
+  // while the problem lasts, with the numbers from its beginning.
   std::string problem;
-  uint64_t disk_free_bytes = 0;  // 0: not known, as below
+  uint64_t disk_free_bytes = 0;  // 0: not known
   uint64_t memory_free_bytes = 0;
-  uint64_t disk_bytes_min = 0;  // what is to stay free; 0: the disk is never a problem
-  bool disk_is_short = false;   // less is free than a problem would take to end, or there is one
+  uint64_t disk_bytes_min = 0;  // minimum; 0: a short disk is never a problem
+  // A disk problem exists, or would not end with the current free space.
+  bool disk_is_short = false;
 };
 
-// Something that has a limit, and is well again only at 1.25 times of it: what a gang frees when it
-// fails for lack of it brings no other one at once.
+// Watches a resource with a lower limit. A problem begins below the limit and ends at 1.25 times
+// the limit. So the space that a failed gang frees does not start the next gang immediately.
 class LowMark {
  public:
-  // The text of the problem; empty: none. `words` gives it where one begins.
+  // Returns the text of the problem; empty: none. `describe` makes the text when a problem begins.
   const std::string& Judge(uint64_t free, uint64_t limit,
                            const std::function<std::string()>& words);
 
@@ -64,9 +64,8 @@ class LowMark {
   std::string problem_;
 };
 
-// A disk or a quota that was full when something was written. That is a problem until a quarter
-// more is free than the room that was not enough. It is one for kLasts at most, because nobody
-// knows what a quota leaves.
+// A disk or a quota that was full during a write. The problem ends when 25% more is free than at
+// that time, and after kLasts at the latest, because the free space of a quota is not known.
 class FullDisk {
  public:
   using Clock = gang::BootClock;
@@ -74,19 +73,19 @@ class FullDisk {
 
   void Note(uint64_t room_bytes, Clock::time_point now);
 
-  // What is free, as a look found that began then.
+  // A check that began at `began` found this free space.
   void OnLook(uint64_t free_bytes, Clock::time_point began);
 
-  // The end of a sentence; empty: there is no problem. `folder` lies on the disk.
+  // A clause; empty: no problem. `folder` is a folder on the disk, for the message.
   std::string Problem(const std::filesystem::path& folder, Clock::time_point now) const;
 
  private:
-  std::optional<Clock::time_point> noted_at_;  // nullopt: there is room
+  std::optional<Clock::time_point> noted_at_;  // nullopt: not full
   uint64_t room_bytes_ = 0;
 };
 
-// Looks at the data folder's file system, at memory and at GPUs. Used by one thread, for as long as
-// these take to answer.
+// Checks the file system of the data folder, the memory and the GPUs. Not thread-safe; blocks until
+// these answer.
 class HealthCheck {
  public:
   struct Options {
@@ -99,7 +98,7 @@ class HealthCheck {
   HealthCheck(Options options, GpuHealth gpus)
       : options_(std::move(options)), gpus_(std::move(gpus)) {}
 
-  // `begins` is told what it looks at next: "its disk (/data)".
+  // Calls `begins` with the name of each target before its check: "its disk (/data)".
   HostHealth Look(const std::function<void(std::string)>& begins);
 
   const std::filesystem::path& data_dir() const { return options_.data_dir; }

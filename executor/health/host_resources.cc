@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Calls `visit` with every cgroup folder from the root that is seen down to this process's own.
+// Calls `visit` with every cgroup folder from the visible root down to this process's cgroup.
 template <typename Visit>
 void ForEachCgroup(const SystemRoots& roots, Visit visit) {
   const Result<gang::OwnCgroup> own = gang::FindOwnCgroup(roots.proc);
@@ -44,15 +44,14 @@ uint32_t Cpus(const SystemRoots& roots) {
   return static_cast<uint32_t>(std::max(1.0, std::floor(cpus)));
 }
 
-// Nothing where the file has no such number, as with a limit of `max`.
+// nullopt if the file has no number, for example with a limit of `max`.
 std::optional<uint64_t> ReadNumber(const fs::path& path) {
   std::ifstream file(path);
   uint64_t number = 0;
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-// Of a cgroup's memory, what the kernel could have back: page cache but for tmpfs, and its own
-// caches.
+// The memory of a cgroup that the kernel can reclaim: page cache without tmpfs, and kernel caches.
 uint64_t ReclaimableBytes(const fs::path& folder) {
   std::ifstream file(folder / "memory.stat");
   uint64_t all = 0;
@@ -71,7 +70,7 @@ uint32_t GpusOfTheHost(const SystemRoots& roots) {
     listed += entry.exists();
   }
   if (listed > 0) return listed;
-  // In a container the driver's list may be hidden, but not the devices.
+  // A container may hide the driver's list but not the devices.
   constexpr std::string_view kPrefix = "nvidia";
   uint32_t devices = 0;
   for (const auto& entry : fs::directory_iterator(roots.dev, failed)) {
@@ -83,7 +82,7 @@ uint32_t GpusOfTheHost(const SystemRoots& roots) {
   return devices;
 }
 
-// Those that this process may use: all of the host's, or those that it was given by name.
+// The number of GPUs that this process may use: all of the host, or the ones it was given by name.
 uint32_t Gpus(const SystemRoots& roots) {
   const uint32_t all = GpusOfTheHost(roots);
   const auto given = gang::GivenGpus();

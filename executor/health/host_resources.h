@@ -6,14 +6,14 @@
 
 namespace attune::agent {
 
-// What a host has to give to gangs.
+// Resources of a host that gangs can use.
 struct HostResources {
   uint32_t cpus = 0;
   uint32_t gpus = 0;
   uint64_t memory_bytes = 0;
 };
 
-// Where the system shows itself; a test shows another one.
+// Roots of the system's file trees; tests use other ones.
 struct SystemRoots {
   std::filesystem::path proc = "/proc";
   std::filesystem::path dev = "/dev";
@@ -24,13 +24,13 @@ struct HostMemory {
   std::optional<uint64_t> free_bytes;
 };
 
-// CPUs: those this process may run on, less where a cgroup v2 grants less time, at least 1.
-// Memory: the host's, less where a cgroup v2 grants less. Both limits may stand at any level
-// between this process's cgroup and the root. GPUs: NVIDIA's, as its driver lists them.
+// CPUs: the ones that this process may run on, limited by the CPU time of its cgroup v2; at least
+// 1. Memory: the host's, limited by its cgroup v2. Both limits may be set at any level from this
+// process's cgroup to the root. GPUs: the ones that NVIDIA's driver lists.
 HostResources DetectResources(const SystemRoots& roots = {});
 
-// The host's memory or, where a cgroup v2 has less left, that one's: its limit less what is in use
-// and could not be taken back, as page cache could.
+// The memory of the host or, if less is left there, of a cgroup v2: its limit minus the memory that
+// is in use and not reclaimable. Page cache is reclaimable.
 HostMemory DetectMemory(const SystemRoots& roots = {});
 
 }  // namespace attune::agent

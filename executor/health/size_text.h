@@ -5,7 +5,7 @@
 
 namespace attune::agent {
 
-// For people: 1.3 GiB, 120 MiB, 1.2 MiB.
+// Formats a size for messages: 1.3 GiB, 120 MiB, 1.2 MiB.
 std::string SizeText(uint64_t bytes);
 
 }  // namespace attune::agent

@@ -10,15 +10,15 @@ constexpr char kBell = '\a';
 
 bool IsBetween(char c, char first, char last) { return c >= first && c <= last; }
 
-// The bytes of the sequence at the front of `text`, which begins with kEscape.
+// The size of the escape sequence at the beginning of `text`, which begins with kEscape.
 size_t SizeOfSequence(std::string_view text) {
   if (text.size() < 2) return text.size();
   size_t end = 2;
-  if (text[1] == '[') {  // parameters and intermediate bytes, then one that ends it
+  if (text[1] == '[') {  // parameters and intermediate bytes, then a final byte
     while (end < text.size() && IsBetween(text[end], ' ', '?')) ++end;
     return std::min(end + 1, text.size());
   }
-  if (text[1] == ']') {  // a text, such as a title or a link
+  if (text[1] == ']') {  // a string, such as a title or a link
     while (end < text.size() && text[end] != kBell && text[end] != kEscape) ++end;
     if (end < text.size() && text[end] == kEscape) ++end;
     return std::min(end + 1, text.size());

@@ -5,7 +5,7 @@
 
 namespace attune::gang {
 
-// The line without the escape sequences of terminals (ECMA-48), such as colours.
+// Returns the line without the escape sequences of terminals (ECMA-48), such as colours.
 std::string WithoutEscapeCodes(std::string_view line);
 
 }  // namespace attune::gang

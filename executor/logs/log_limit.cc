@@ -13,7 +13,7 @@
 namespace attune::gang {
 namespace {
 
-// A multiple of the blocks of file systems, which free whole blocks only.
+// A multiple of the block sizes of file systems, which free only whole blocks.
 constexpr uint64_t kGapGrain = uint64_t{64} << 10;
 
 uint64_t WholeGrains(uint64_t bytes) { return bytes / kGapGrain * kGapGrain; }

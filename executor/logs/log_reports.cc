@@ -24,7 +24,7 @@ namespace attune::gang {
 namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
-// One turn of the loop, so that a talkative rank does not starve the others.
+// Per turn of the loop, so that a talkative rank does not starve the others.
 constexpr size_t kScanBytesMax = 256 * 1024;
 constexpr std::string_view kStep = "step";
 
@@ -40,7 +40,7 @@ std::optional<Number> Parse(std::string_view text) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (end != text.data() + text.size()) return std::nullopt;
-  if constexpr (std::is_same_v<Number, double>) {  // 1e400 is infinite, 1e-400 is 0
+  if constexpr (std::is_same_v<Number, double>) {  // 1e400 becomes infinite, 1e-400 becomes 0
     if (error == std::errc::result_out_of_range)
       return std::strtod(std::string(text).c_str(), nullptr);
   }
@@ -77,7 +77,7 @@ LogReports::LogReports(Loop& loop, UniqueFd file, uint64_t position, UniqueFd ch
       changes_(std::move(changes)),
       watch_(loop.Watch(changes_.get(), EPOLLIN,
                         [fd = changes_.get(), more = std::move(more)](uint32_t) {
-                          // Which changes they are does not matter.
+                          // Drains the events; their contents do not matter.
                           alignas(inotify_event) std::array<char, 4096> events;
                           while (read(fd, events.data(), events.size()) > 0) {
                           }
@@ -107,7 +107,7 @@ Result<std::optional<Report>> LogReports::Next() {
   return std::optional<Report>();
 }
 
-// The next complete line, valid until Fill().
+// The next complete line, valid until FillBuffer().
 std::optional<std::string_view> LogReports::NextLine() {
   for (;;) {
     const size_t end = buffer_.find_first_of("\n\r", begin_);
@@ -123,7 +123,7 @@ std::optional<std::string_view> LogReports::NextLine() {
   return std::nullopt;
 }
 
-// Reads a piece of the file; false if there is none now.
+// Reads a piece of the file; returns false at the end of the file.
 bool LogReports::Fill() {
   buffer_.erase(0, std::exchange(begin_, 0));
   const size_t size = buffer_.size();
@@ -151,7 +151,7 @@ Result<std::optional<Report>> LogReports::Read(std::string_view printed) {
   Report report{.step = step_ + 1};
   for (const auto& [name, number] : pattern_->NamedCapturingGroups()) {
     const re2::StringPiece& group = groups[number];
-    if (group.data() == nullptr) continue;  // an alternative that this line does not have
+    if (group.data() == nullptr) continue;  // an alternative that did not match
     const std::string_view text(group.data(), group.size());
     if (name == kStep) {
       const auto step = Parse<int64_t>(text);

@@ -22,42 +22,48 @@ namespace attune::gang {
 
 using channel::Report;
 
-// Lines of more bytes are passed over.
+// Longer lines are skipped.
 inline constexpr size_t kLogLineBytesMax = 64 * 1024;
 
-// The reports of a program that knows nothing of the worker channel, read from what its rank 0
-// prints: each line in which the pattern (RE2, whose time is linear in the line) is found. Its
-// named groups are metrics, but for `step`; without that, each such line is the next step. If the
-// first step is 0, the program counts from 0, and 1 is added to each. With `time_attr` that metric
-// says the step, and the first line of each is the report. Lines end with a newline or, as those of
-// progress bars, with a carriage return; escape codes of terminals do not count.
+// Reads reports from the output of rank 0, for programs that do not use the worker channel. Each
+// line that matches the pattern (RE2, which runs in linear time) is a report.
 //
-// Nothing is lost when the reader is slow: what is not read stays in the file. Used on the loop's
-// thread only.
+// The named groups of the pattern are metrics, except for `step`. Without the group `step`, each
+// matching line is the next step. If the first step is 0, the program counts from 0, so 1 is added
+// to each step. With `time_attr`, that metric is the step, and the first line of each step is the
+// report.
+//
+// Lines end with a newline or, as in progress bars, with a carriage return. Escape codes of
+// terminals are ignored.
+//
+// A slow reader loses nothing, because unread lines stay in the file. Use on the loop's thread
+// only.
 class LogReports {
  public:
   struct Options {
     std::string pattern;
     std::string time_attr;  // empty: steps are counted
-    int64_t step = 0;       // that is done already
+    int64_t step = 0;       // last step before this attempt
   };
 
-  // Reads what is appended to `log` from now on; `more` is called when there is some.
+  // Reads lines that are appended to `log` from now on; `more` is called after each change of the
+  // file.
   static Result<std::unique_ptr<LogReports>> Open(Loop& loop, const std::filesystem::path& log,
                                                   const Options& options,
                                                   std::function<void()> more);
   ~LogReports();
 
-  // The next report. Empty at the end of what was printed (is_at_end()), or after a turn's worth of
-  // lines without one. An error quotes the line and says what is wrong with it.
+  // Returns the next report. nullopt at the end of the output (is_at_end()), or after many lines
+  // without a report, so that other work of the loop can run. An error quotes the line and says why
+  // it is wrong.
   Result<std::optional<Report>> Next();
 
   bool is_at_end() const { return at_end_; }
 
-  // How far the file has been read.
+  // The offset up to which the file has been read.
   uint64_t position() const { return position_; }
 
-  // Nothing more will be printed: the last line counts without its end.
+  // The program prints nothing more, so the last line counts even without its newline.
   void Close() { closed_ = true; }
 
   // Whether any line was a report.
@@ -78,12 +84,12 @@ class LogReports {
   Loop::Clock::time_point began_ = Loop::Clock::now();
   const std::string time_attr_;
   int64_t step_;
-  int64_t first_step_ = 1;  // as the program counts
-  std::string last_line_;   // the last report
+  int64_t first_step_ = 1;  // 0 or 1, as the program counts
+  std::string last_line_;   // the line of the last report
   uint64_t position_;
   std::string buffer_;
-  size_t begin_ = 0;       // of the line at hand
-  bool skipping_ = false;  // it is too long
+  size_t begin_ = 0;       // of the current line
+  bool skipping_ = false;  // the current line is too long
   bool closed_ = false;
   bool at_end_ = false;
   bool found_ = false;

@@ -6,7 +6,7 @@
 namespace attune::gang {
 namespace {
 
-// Bytes of the valid UTF-8 sequence that `text` begins with; 0 if there is none.
+// The length of the valid UTF-8 sequence at the beginning of `text`; 0 if there is none.
 size_t SequenceLength(std::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -19,7 +19,7 @@ size_t SequenceLength(std::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
+  // Overlong forms, surrogates, and code points above U+10FFFF.
   const unsigned char second = byte(1);
   if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) {

@@ -5,8 +5,8 @@
 
 namespace attune::gang {
 
-// The text with every byte that is not part of valid UTF-8 replaced by U+FFFD: what a program
-// printed may hold anything, a message may not.
+// Replaces every byte that is not part of valid UTF-8 by U+FFFD. Output of programs may contain any
+// bytes, but protocol messages must be valid UTF-8.
 std::string ValidUtf8(std::string_view text);
 
 }  // namespace attune::gang

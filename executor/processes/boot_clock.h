@@ -6,8 +6,8 @@
 
 namespace attune::gang {
 
-// Time since the machine started. Unlike std::chrono::steady_clock it goes on while the machine is
-// suspended: a lease must not last longer because its holder slept.
+// Time since the machine started. Unlike std::chrono::steady_clock, it also advances while the
+// machine is suspended, so that a suspended host does not extend its leases.
 struct BootClock {
   using duration = std::chrono::microseconds;
   using rep = duration::rep;

@@ -34,8 +34,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kEndPatience{5};
-// The supervision thread waits meanwhile. A look takes less than a millisecond, and the second or
-// third finds all that is left.
+// The supervision thread is blocked meanwhile. One pass takes less than a millisecond, and two or
+// three passes find all remaining processes.
 constexpr std::chrono::milliseconds kKillPatience{500};
 
 bool Write(const fs::path& file, std::string_view text) {
@@ -43,13 +43,13 @@ bool Write(const fs::path& file, std::string_view text) {
   return fd && write(fd.get(), text.data(), text.size()) == std::ssize(text);
 }
 
-// Empty if it cannot be read, as for what is gone.
+// Returns an empty string if the file cannot be read, for example because it is gone.
 std::string Read(const fs::path& file) {
   std::ifstream stream(file);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// The value after `key` of a file of "key value" lines.
+// The value of `key` in text with "key value" lines.
 std::string ValueOf(const std::string& text, const std::string& key) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -69,7 +69,7 @@ std::vector<fs::path> FoldersIn(const fs::path& folder) {
   return folders;
 }
 
-// The cgroup and all below it, which ranks may have made; each before those below it.
+// The cgroup and all cgroups below it, which ranks may have made; parents come first.
 std::vector<fs::path> TreeOf(const fs::path& folder) {
   std::vector<fs::path> tree{folder};
   for (size_t i = 0; i < tree.size(); ++i) {
@@ -79,14 +79,14 @@ std::vector<fs::path> TreeOf(const fs::path& folder) {
   return tree;
 }
 
-// Whether nothing of the tree is left; others may remove it at the same time.
+// Returns true if the tree is gone; other processes may remove it at the same time.
 bool RemoveTree(const fs::path& folder) {
   if (rmdir(folder.c_str()) == 0 || errno == ENOENT) return true;
   for (const fs::path& each : std::views::reverse(TreeOf(folder))) rmdir(each.c_str());
   return !fs::exists(folder);
 }
 
-// Processes with a thread in the cgroup or below it. A threaded cgroup tells threads only.
+// Processes with a thread in the cgroup or below it. A threaded cgroup lists only threads.
 std::set<pid_t> ProcessesIn(const fs::path& folder) {
   std::set<pid_t> processes;
   for (const fs::path& each : TreeOf(folder)) {
@@ -99,7 +99,7 @@ std::set<pid_t> ProcessesIn(const fs::path& folder) {
   return processes;
 }
 
-// Where the version 2 hierarchy is mounted, and which of its folders is seen there.
+// The mount point of the cgroup v2 hierarchy and the folder of the hierarchy that is visible there.
 struct Mount {
   fs::path point;
   std::string root;
@@ -120,7 +120,7 @@ Result<Mount> FindMount(const fs::path& proc) {
   return Error{ErrorCode::kUnavailable, "no cgroup2 filesystem is mounted"};
 }
 
-// FNV-1a: identities hold paths, which names of folders cannot.
+// FNV-1a. An identity contains a path, which cannot be part of a folder's name.
 std::string Hash(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -129,7 +129,7 @@ std::string Hash(std::string_view text) {
   return hex.str();
 }
 
-// Ends what earlier processes have left whose folders' names begin alike.
+// Ends processes in folders with this prefix, which earlier executors have left.
 void EndEarlier(const fs::path& parent, const std::string& prefix) {
   for (const fs::path& folder : FoldersIn(parent)) {
     if (!folder.filename().string().starts_with(prefix)) continue;
@@ -139,7 +139,8 @@ void EndEarlier(const fs::path& parent, const std::string& prefix) {
   }
 }
 
-// Whether processes can be started in it: kernels, containers and what encloses us may all object.
+// Tests whether a process can start in the cgroup; the kernel, a container or a parent cgroup may
+// forbid it.
 Status TryOut(const Cgroup& cgroup) {
   const pid_t pid = ForkInto(cgroup.descriptor());
   if (pid == 0) _exit(0);
@@ -182,7 +183,7 @@ Cgroup::Cgroup(Cgroups& all, fs::path folder, UniqueFd descriptor)
 Cgroup::~Cgroup() { all_.Remove(folder_); }
 
 bool Cgroup::Holds(pid_t pid) const {
-  // The path is relative to what this process may see, and ends alike for both.
+  // Compares the end of the path, because the path is relative to the cgroup namespace.
   const std::string end = folder_.parent_path().filename() / folder_.filename();
   const std::string path = ValueOf(Read("/proc/" + std::to_string(pid) + "/cgroup"), "0::");
   return (path + "/").find("/" + end + "/") != std::string::npos;
@@ -196,11 +197,11 @@ std::vector<UniqueFd> Cgroup::Kill() {
   for (;;) {
     const std::set<pid_t> members = ProcessesIn(folder_);
     if (members.empty()) return ending;
-    // Whoever forks faster than we read is stopped before the next look.
+    // Freezing stops a process that forks faster than the list is read.
     if (!std::exchange(frozen_, true)) Write(folder_ / "cgroup.freeze", "1");
     for (const pid_t pid : members) {
       UniqueFd pidfd = OpenPidfd(pid);
-      // From here on the number is its own; was it when it was read?
+      // The pidfd pins the pid; check that the pid was not reused before.
       if (!pidfd || !Holds(pid)) continue;
       syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
       ending.push_back(std::move(pidfd));
@@ -233,7 +234,7 @@ Result<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
 
 Cgroups::~Cgroups() {
   RemoveLeft();
-  rmdir(folder_.c_str());  // the guard does it where something is left in it
+  rmdir(folder_.c_str());  // if it is not empty, the guard removes it
 }
 
 std::unique_ptr<Cgroup> Cgroups::Add() {
@@ -260,7 +261,7 @@ Result<std::unique_ptr<Cgroup>> Cgroups::AddOne() {
   return std::make_unique<Cgroup>(*this, folder, std::move(descriptor));
 }
 
-// A process that was reaped a moment ago may still count.
+// A cgroup may not be empty until a moment after its last process was reaped.
 void Cgroups::Remove(const fs::path& folder) {
   if (!RemoveTree(folder)) left_.push_back(folder);
 }
@@ -269,7 +270,7 @@ void Cgroups::RemoveLeft() { std::erase_if(left_, RemoveTree); }
 
 void KillCgroups(const fs::path& folder) {
   if (Write(folder / "cgroup.kill", "1")) return;
-  // A kernel before 5.14: who is stopped forks nothing between two looks.
+  // Kernels before 5.14 have no cgroup.kill. A frozen process cannot fork between two passes.
   Write(folder / "cgroup.freeze", "1");
   const auto deadline = std::chrono::steady_clock::now() + kKillPatience;
   do {
@@ -288,7 +289,7 @@ bool EndCgroups(const fs::path& folder) {
     char text[256] = {};
     if (pread(events.get(), text, sizeof text - 1, 0) < 0) break;
     if (ValueOf(text, "populated") == "0") break;
-    if (!Write(folder / "cgroup.kill", "1")) {  // a kernel before 5.14
+    if (!Write(folder / "cgroup.kill", "1")) {  // kernels before 5.14
       Write(folder / "cgroup.freeze", "1");
       for (const pid_t pid : ProcessesIn(folder)) kill(pid, SIGKILL);
     }

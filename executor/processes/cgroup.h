@@ -16,19 +16,21 @@ namespace attune::gang {
 
 class Cgroups;
 
-// Where this process is in the version 2 hierarchy, as far as it sees that.
+// The position of this process in the visible part of the cgroup v2 hierarchy.
 struct OwnCgroup {
   std::filesystem::path mount;
-  std::filesystem::path below;  // from there to its own cgroup; empty: that is the mount's root
+  // Path from `mount` to the process's cgroup; empty: it is the root of the mount.
+  std::filesystem::path below;
 
   std::filesystem::path folder() const { return mount / below; }
 };
 
-// An error says why it is in none. `proc` is /proc; a test has another one.
+// Returns an error if this process is in no visible cgroup. `proc` is /proc, except in tests.
 Result<OwnCgroup> FindOwnCgroup(const std::filesystem::path& proc);
 
-// One cgroup: what was started in it stays in it with all that it starts, whatever that does to its
-// environment, its session and its parents. Removed with this object, or soon after, once empty.
+// One cgroup. A process that was started in it stays in it with all its descendants, even if they
+// change their environment, session or parent. The destructor removes the cgroup; if it is not
+// empty yet, it is removed soon after.
 class Cgroup {
  public:
   Cgroup(Cgroups& all, std::filesystem::path folder, UniqueFd descriptor);
@@ -37,15 +39,15 @@ class Cgroup {
   Cgroup& operator=(const Cgroup&) = delete;
 
   const std::filesystem::path& folder() const { return folder_; }
-  // Of the folder, for SpawnRequest::cgroup.
+  // The descriptor of the folder, for SpawnRequest::cgroup.
   int descriptor() const { return descriptor_.get(); }
 
-  // What is in it, and in cgroups that ranks made in it.
+  // Processes in it and in cgroups below it, which ranks may have made.
   std::set<pid_t> Processes() const;
 
-  // Kills all that is in it, and in cgroups that ranks made in it, which can start nothing more.
-  // Their pidfds, for those that have not ended yet; empty when nobody is left. One that it cannot
-  // kill is left behind after half a second, and the log says so.
+  // Kills all processes in it and in cgroups below it, and keeps them from forking. Returns the
+  // pidfds of processes that have not ended yet; empty if none remain. A process that cannot be
+  // killed is left behind after half a second, with an error in the log.
   std::vector<UniqueFd> Kill();
 
  private:
@@ -57,33 +59,33 @@ class Cgroup {
   bool frozen_ = false;
 };
 
-// The cgroups (version 2) of an executor's gangs and launchers, where the system lets it make some.
-// Controllers are not asked for.
+// The cgroups (version 2) of an executor's gangs and launchers, if the system allows them. Needs no
+// controllers.
 //
 //   <this process's cgroup>/attune-<identity>-<random>/1, 2, …
 //
-// Each object has a folder of its own, so that whoever ends an earlier one's, however late, ends
-// nothing of this one's. Those below are threaded, so that a process which a launcher has forked
-// can move from the launcher's into its gang's by writing to cgroup.threads. That takes 0.1 ms; by
-// cgroup.procs, or from another domain, the kernel waits for an RCU grace period, 10 ms and more.
+// Each object has its own folder, so that a late guard of an earlier object never kills processes
+// of this one. The numbered cgroups are threaded, so that a forked process can move from the
+// launcher's cgroup to its gang's cgroup by a write to cgroup.threads. That takes 0.1 ms. A move by
+// cgroup.procs, or from another domain, waits for an RCU grace period of 10 ms or more.
 //
-// Used on one thread.
+// Not thread-safe.
 class Cgroups {
  public:
   struct Options {
-    // Tells executors on this host apart, and is the same when this one starts again. Empty: make
-    // no cgroups.
+    // Unique among the executors of this host, and the same after a restart. Empty: make no
+    // cgroups.
     std::string identity;
     std::filesystem::path proc = "/proc";
   };
 
-  // Kills first what earlier processes of this identity have left. An error says why there can be
-  // none here.
+  // First kills processes that earlier executors of this identity have left. An error says why
+  // cgroups are not available.
   static Result<std::unique_ptr<Cgroups>> Make(const Options& options);
 
   ~Cgroups();
 
-  // Null where that fails; the log says why.
+  // Returns null on failure and logs the reason.
   std::unique_ptr<Cgroup> Add();
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -99,19 +101,20 @@ class Cgroups {
 
   std::filesystem::path folder_;
   int next_ = 1;
-  std::vector<std::filesystem::path> left_;  // those whose last process was not quite gone
+  // Not removed yet, because their last process was still ending.
+  std::vector<std::filesystem::path> left_;
 };
 
-// Warns, once in the life of this process, if the child could not start in its cgroup: all others
-// will not either.
+// Logs a warning if the child could not start in its cgroup. Warns only once per process, because
+// later children fail the same way.
 void WarnWithoutCgroup(const Child& child);
 
-// Kills everything in the folder of a Cgroups, once, and leaves that as it was.
+// Kills all processes in the folder of a Cgroups object, once, and keeps the folder.
 void KillCgroups(const std::filesystem::path& folder);
 
-// Kills everything in the folder of a Cgroups and removes it; others may do so at the same time.
-// False when that takes longer than a few seconds. Both need no object, so that a guard can do it
-// too.
+// Kills all processes in the folder of a Cgroups object and removes it; several processes may do so
+// at the same time. Returns false if it takes longer than a few seconds. Both functions need no
+// object, so that the guard can call them.
 bool EndCgroups(const std::filesystem::path& folder);
 
 }  // namespace attune::gang

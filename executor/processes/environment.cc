@@ -13,12 +13,12 @@
 namespace attune::gang {
 namespace {
 
-// Variables of this process alone.
+// Variables for this process only.
 constexpr std::string_view kOwn[] = {"ATTUNE_TOKEN",       "ATTUNE_CHANNEL_FD",
                                      "ATTUNE_CHANNEL",     "ATTUNE_CHANNEL_PARENT",
                                      "ATTUNE_LAUNCHER_FD", channel::kCgroupVariable};
-// They say which task of a batch system, or which rank of MPI or torchrun, this process is.
-// Libraries in a rank would take that for the rank's place in its gang.
+// Variables that name this process's task in a batch system, or its rank in MPI or torchrun.
+// Libraries in a rank would mistake them for the rank's number in its gang.
 constexpr std::string_view kPlace[] = {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",
                                        "SLURM_NPROCS", "TORCHELASTIC_USE_AGENT_STORE"};
 constexpr std::string_view kPlacePrefixes[] = {"SLURM_NTASKS", "SLURM_STEP_", "PMI_", "PMIX_",

@@ -31,8 +31,8 @@ constexpr std::chrono::seconds kRestartPause{1};
 
 bool main_runs_guards = false;
 
-// Words on the socket, told apart by their size: a group to add, or, if negative, to remove; and
-// the deadline in nanoseconds, or 0.
+// Messages on the socket, distinguished by their size: a group to add or, if negative, to remove;
+// or the deadline in nanoseconds, or 0 for none.
 using GroupWord = pid_t;
 using DeadlineWord = int64_t;
 union Word {
@@ -58,10 +58,11 @@ void Arm(int timer, DeadlineWord deadline) {
       if (errno == EINTR) continue;
       break;
     }
-    // A guard that ran late may find both: what it was told comes first, for it may be a later
+    // A late guard may find both ready. It reads messages first, because one may extend the
     // deadline.
     if (ready[0].revents == 0) {
-      // Cgroups first: what the executor starts once it sees that a group is gone is in them.
+      // Cgroups first: processes that the executor starts when it sees a group end are in them,
+      // too.
       if (!cgroups.empty()) KillCgroups(cgroups);
       for (const pid_t group : groups) KillGroup(group);
       Arm(timer.get(), 0);
@@ -73,7 +74,7 @@ void Arm(int timer, DeadlineWord deadline) {
     if (count == sizeof word.deadline) {
       Arm(timer.get(), word.deadline);
     } else if (count != sizeof word.group) {
-      break;  // the other end is gone
+      break;  // the executor is gone
     } else if (word.group > 0) {
       groups.insert(word.group);
     } else {
@@ -118,7 +119,7 @@ Result<pid_t> Guard::Launch() {
   auto ends = SocketPair(SOCK_SEQPACKET);
   if (!ends.ok()) return ends.error();
   auto& [ours, theirs] = ends.value();
-  // Its own session: neither Ctrl-C at a terminal nor a signal to our group may reach it.
+  // A new session protects it from Ctrl-C in a terminal and from signals to our process group.
   Result<Child> child =
       Spawn({.program = OwnProgram(),
              .argv = {"attune-guard", std::string(kGuardArgument), cgroups_.string()},
@@ -134,7 +135,7 @@ Result<pid_t> Guard::Launch() {
   socket_ = std::move(ours);
   death_ = loop_.Watch(child_.pidfd.get(), EPOLLIN, [this](uint32_t) { Restart(); });
   for (const pid_t group : groups_) Tell(GroupWord{group});
-  // Last: it may have passed, and be over as soon as it is read.
+  // Sent last: a deadline that has passed takes effect when the guard reads it.
   if (deadline_.count() != 0) Tell(DeadlineWord{deadline_.count()});
   return child_.pid;
 }
@@ -158,7 +159,8 @@ void Guard::SetDeadline(std::chrono::nanoseconds since_start) {
 template <typename Word>
 void Guard::Tell(Word word) {
   const ssize_t sent = send(socket_.get(), &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT);
-  // One that does not read, stopped perhaps, is as good as dead; its successor is told all.
+  // A guard that does not read, perhaps because it is stopped, is killed; Restart() sends
+  // everything to a new one.
   if (sent < 0 && child_.pidfd) {
     syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);
   }
@@ -172,7 +174,7 @@ void Guard::Restart() {
     child_.pidfd.reset();
   }
   logging::Warn("the process guard (pid {}) died; starting another", child_.pid);
-  // If guards die one after another, perhaps for lack of memory, there is a pause between them.
+  // If guards die repeatedly, perhaps for lack of memory, pauses between them.
   const bool lived = ++restarts_ == 1 || Loop::Clock::now() - launched_ > kRestartPause;
   restart_ = loop_.After(lived ? Loop::Clock::duration{0} : kRestartPause, [this] {
     const Result<pid_t> pid = Launch();

@@ -16,36 +16,38 @@
 
 namespace attune::gang {
 
-// If this process was started as a guard, does a guard's work and never returns. Otherwise returns
-// at once. A program that runs gangs calls it first thing in main, before it makes any thread.
+// Runs the guard and never returns if this process was started as a guard. Otherwise returns
+// immediately. A program that runs gangs must call it at the beginning of main(), before it starts
+// a thread.
 void MaybeRunGuard(int argc, char** argv);
 
-// A tiny process that outlives this one for a moment: when this one is gone, however it ended, the
-// guard kills every process group it was told of. The parent-death signal alone would spare the
-// ranks' own children. It does so, too, when a deadline passes that nobody has moved on: this
-// process may be stopped, or stuck in the kernel, while its ranks train on.
+// A small process that outlives this one for a moment. When this process has ended for any reason,
+// the guard kills every process group that was added. The parent-death signal alone would not kill
+// the children of ranks. The guard also kills the groups at the deadline if it was not extended:
+// this process may be stopped or hang in the kernel while its ranks train.
 //
-// The guard is this very program, started again and caught by MaybeRunGuard(), so that it can also
-// be restarted, should it be killed, from a process that has threads by now.
+// The guard runs the same program file, which MaybeRunGuard() turns into a guard. So it can be
+// restarted after a kill, even though this process then has threads and must not fork without exec.
 //
-// Used on the loop's thread only, but for SetDeadline().
+// Use on the loop's thread only, except SetDeadline().
 class Guard {
  public:
-  // REQUIRES: main called MaybeRunGuard(); without, it is an error.
-  // `cgroups`, the folder of a Cgroups, is ended as well; empty: there is none.
+  // REQUIRES: main() has called MaybeRunGuard(); otherwise this returns an error. The guard also
+  // ends `cgroups`, the folder of a Cgroups object; empty: none.
   static Result<std::unique_ptr<Guard>> Start(Loop& loop, std::filesystem::path cgroups = {});
 
-  // Ends the guard process, which kills the groups it still has.
+  // Ends the guard process, which kills the groups that were not removed.
   ~Guard();
 
   void Add(pid_t group);
   void Remove(pid_t group);
 
-  // When the guard kills all that it knows of, in time since the machine started, and then goes on
-  // as before; zero: never. Replaces the deadline before it, which counts until then. Any thread.
+  // Sets the time at which the guard kills all groups and cgroups; it keeps running after that. The
+  // time counts from the start of the machine; zero: never. Replaces the previous deadline.
+  // Thread-safe.
   void SetDeadline(std::chrono::nanoseconds since_start);
 
-  // For SpawnRequest::announce_fd: closes the gap between a process's start and its Add().
+  // For SpawnRequest::announce_fd: protects a process between its start and its Add().
   int announce_fd() const { return socket_.get(); }
 
   pid_t pid() const { return child_.pid; }
@@ -61,8 +63,8 @@ class Guard {
   Loop& loop_;
   std::filesystem::path cgroups_;
   std::set<pid_t> groups_;
-  // For SetDeadline(), which does not wait for the loop's thread: that may be busy for long with a
-  // slow disk, while the lease is renewed. Only the loop's thread changes the child and the socket.
+  // For SetDeadline(), which runs on other threads: the loop's thread may block on a slow disk
+  // while the lease is renewed. Only the loop's thread changes the child and the socket.
   std::mutex mutex_;
   Child child_;                           // under mutex_
   UniqueFd socket_;                       // under mutex_

@@ -12,7 +12,8 @@
 namespace attune::gang {
 namespace {
 
-// Binds `address`, of any family, whose port is 0; returns the port, 0 on failure.
+// Binds the socket to `address` with port 0; returns the port that the kernel chose, or 0 on
+// failure.
 template <class Address>
 int Bind(const UniqueFd& socket, Address address, in_port_t Address::*port) {
   const int on = 1;
@@ -27,8 +28,8 @@ int Bind(const UniqueFd& socket, Address address, in_port_t Address::*port) {
 
 }  // namespace
 
-// All addresses of the host, since a store listens on all: IPv6 with IPv4 in it, where there is
-// any.
+// Binds all addresses of the host, because c10d's store listens on all of them: IPv6 with IPv4
+// included, or IPv4 alone if the host has no IPv6.
 Result<HeldPort> HeldPort::Hold() {
   int number = 0;
   UniqueFd held(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));

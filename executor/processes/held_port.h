@@ -7,11 +7,11 @@
 
 namespace attune::gang {
 
-// A TCP port that stays a gang's own from before its ranks start until they are gone.
+// A TCP port that is reserved for a gang from before its ranks start until they are gone.
 //
-// Its socket is bound and does not listen. So the kernel gives the port to nobody who asks for any
-// port, neither to listen nor to connect from, while a program that names it, and allows reuse of
-// addresses (SO_REUSEADDR) as servers do, c10d's store among them, gets it.
+// Its socket is bound but does not listen. So the kernel never picks the port for programs that ask
+// for any free port. A program that names the port and sets SO_REUSEADDR, as servers such as c10d's
+// store do, can listen on it.
 class HeldPort {
  public:
   static Result<HeldPort> Hold();

@@ -79,7 +79,7 @@ void Loop::Post(std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
     posted_.push_back(std::move(work));
-    if (posted_.size() > 1) return;  // whoever posted the first has rung
+    if (posted_.size() > 1) return;  // the first Post() has woken the loop
   }
   eventfd_write(wakeup_.get(), 1);
 }

@@ -17,15 +17,15 @@ namespace attune::gang {
 
 // An event loop on epoll: descriptors, timers, and work posted by other threads.
 //
-// Post() may be called by any thread; everything else only by the thread in Run(), or before it.
-// A callback may add and drop watches and timers, its own included.
+// Post() is thread-safe. All other functions must be called on the thread in Run(), or before it. A
+// callback may add and remove watches and timers, including its own.
 class Loop {
  public:
   using Clock = std::chrono::steady_clock;
   using Ready = std::function<void(uint32_t epoll_events)>;
 
-  // A watched descriptor or a pending timer; ends with this object, which must not outlive the
-  // loop. A watch must end before its descriptor is closed: declare it after the descriptor.
+  // A watched descriptor or a pending timer. The destructor ends it; it must not outlive the loop.
+  // A watch must end before its descriptor is closed, so declare it after the descriptor.
   class Subscription {
    public:
     Subscription() = default;
@@ -56,7 +56,7 @@ class Loop {
 
   void Post(std::function<void()> work);
 
-  // Returns after Quit().
+  // Runs callbacks until Quit().
   void Run();
   void Quit() { quit_ = true; }
 
@@ -73,11 +73,12 @@ class Loop {
 
   UniqueFd epoll_;
   UniqueFd wakeup_;
-  uint64_t next_id_ = 1;  // 0 is the wakeup descriptor
+  uint64_t next_id_ = 1;  // 0 is the id of the wakeup descriptor
   std::unordered_map<uint64_t, std::unique_ptr<Watcher>> watchers_;
   std::map<std::pair<Clock::time_point, uint64_t>, std::function<void()>> timers_;
   std::unordered_map<uint64_t, Clock::time_point> timer_due_;
-  // Dropped during a callback, perhaps their own; destroyed when no callback is running.
+  // Watchers that were removed during a callback, perhaps their own. They are destroyed when no
+  // callback is running.
   std::vector<std::unique_ptr<Watcher>> dropped_;
   bool quit_ = false;
 

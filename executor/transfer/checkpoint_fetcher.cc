@@ -70,7 +70,8 @@ void CheckpointFetcher::Release(const gang::AttemptId& attempt) {
   const auto job = std::ranges::find(queue_, attempt, &Job::attempt);
   untidy_ |= job == queue_.end();
   changed_.notify_all();
-  if (job == queue_.end() || job != queue_.begin()) return;  // what is not at work is passed over
+  // Run() skips a job whose attempt was released.
+  if (job == queue_.end() || job != queue_.begin()) return;
   abandoned_ = true;
   source_.Cancel();
 }
@@ -117,7 +118,7 @@ Fetched CheckpointFetcher::Bring(Job job) {
   const fs::path copy = folder_ / NameOfCopy(job.digest);
   std::error_code absent;
   if (fs::exists(copy, absent)) {
-    fs::last_write_time(copy, fs::file_time_type::clock::now(), absent);  // it was used now
+    fs::last_write_time(copy, fs::file_time_type::clock::now(), absent);  // marks it as used now
     return {.folder = copy};
   }
   const auto begun = Clock::now();
@@ -149,7 +150,7 @@ Fetched CheckpointFetcher::Bring(Job job) {
 }
 
 Downloaded CheckpointFetcher::Download(Job& job, const fs::path& copy, Transfer& transfer) {
-  auto heard = Clock::now();  // from the source, last
+  auto heard = Clock::now();  // time of the last answer from the source
   const auto read = [&](const std::string& file, uint64_t offset,
                         std::string memory) -> Result<checkpoints::Piece> {
     for (;;) {
@@ -182,7 +183,7 @@ void CheckpointFetcher::Pause() {
   changed_.wait_for(lock, std::min(kPause, patience_), [this] { return abandoned_; });
 }
 
-// Also what is left of deletions and downloads that were cut off counts, and goes.
+// Leftovers of interrupted deletions and downloads count and are deleted, too.
 void CheckpointFetcher::Evict(uint64_t bytes_max) {
   struct Entry {
     fs::path path;
@@ -209,7 +210,7 @@ void CheckpointFetcher::Evict(uint64_t bytes_max) {
   std::ranges::sort(entries, {}, &Entry::used);
   for (const Entry& entry : entries) {
     if (all <= bytes_max) return;
-    // That of a copy on its way is .NAME.part-…
+    // The folder of a download in progress is .NAME.part-…
     const std::string name = entry.path.filename();
     if (std::ranges::any_of(in_use, [&](const std::string& used) {
           return name == used || name.starts_with("." + used);

@@ -18,49 +18,49 @@
 
 namespace attune::agent {
 
-// Why a piece cannot be read now.
+// Makes the error for a piece that cannot be read now.
 inline Error Unreadable(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
 
-// Where checkpoints of other executors are read.
+// A source of checkpoints of other executors.
 class PieceSource {
  public:
   struct Answer {
     Result<checkpoints::Piece> piece;
-    bool is_final = false;      // its error will not pass: there is no such file
-    std::string directly_from;  // the executor; empty: by the server
+    bool is_final = false;      // the error is permanent: the file does not exist
+    std::string directly_from;  // the executor that sent it; empty: it came through the server
   };
 
   virtual ~PieceSource() = default;
-  // Part of a file, as much as the source likes to give; waits for it. `memory` is that of an
-  // earlier piece, to be used again. Any thread, one at a time; so with the next.
+  // Reads a piece of a file; the source chooses its size. Blocks. `memory` is the buffer of an
+  // earlier piece, for reuse. Read() and Close() may be called on any thread, but not concurrently.
   virtual Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
                       std::string memory) = 0;
-  virtual void Close() = 0;  // no more is read of the last checkpoint
-  // What is being read fails, and what is read until Close(). Does not wait. Any thread.
+  virtual void Close() = 0;  // ends reading of the current checkpoint
+  // Makes the current Read() and all reads until Close() fail. Does not block. Thread-safe.
   virtual void Cancel() = 0;
 };
 
 struct Fetched {
-  std::filesystem::path folder;  // of the copy
-  std::string error;             // empty when there is none
-  bool is_final = false;         // the checkpoint is damaged, or gone, where it lies
+  std::filesystem::path folder;  // folder of the copy
+  std::string error;             // empty: no error
+  bool is_final = false;  // the error is permanent: the checkpoint is damaged or gone at its source
 };
 
 struct CopiesRoom {
-  uint64_t bytes_max = 0;            // of copies that no gang needs, so much stays
-  uint64_t disk_free_bytes_min = 0;  // nothing is begun that would leave less of the disk
+  uint64_t bytes_max = 0;            // limit for copies that no gang uses
+  uint64_t disk_free_bytes_min = 0;  // no download starts that would leave less
 };
 
-// Brings checkpoints that gangs here go on from and that lie elsewhere, one after the other, on a
-// thread of its own. Each copy is a folder named by the checkpoint's digest, so that a second gang
-// that needs it waits for nothing; what was cut off, in whatever way, goes on at the byte it had.
+// Fetches checkpoints of other hosts that gangs on this host resume from, one after another on its
+// own thread. Each copy is a folder named by the checkpoint's digest, so a second gang can use it
+// immediately. An interrupted download resumes at the byte where it stopped.
 //
-// A copy that no gang needs stays for the next, until there are more than so many bytes, or the
-// disk is full: then those go first that were not used for longest.
+// A copy that no gang uses is kept for later gangs, up to CopyLimits::bytes_max and until the disk
+// is full. The least recently used copies are deleted first.
 //
-// Where the source is not there, it is asked again for so long as kPatience before that is an
-// error. What an executor has sent directly, in the clear, and is not what the manifest says, is
-// asked for by the server before that is one.
+// If the source does not answer, reads are retried for kRetryTimeout. Executors send files directly
+// without encryption; if such a file does not match the manifest, it is fetched again through the
+// server.
 class CheckpointFetcher {
  public:
   static constexpr std::chrono::milliseconds kPatience{20'000};
@@ -69,19 +69,20 @@ class CheckpointFetcher {
   // Called on the fetcher's thread; must not call the fetcher.
   using Done = std::function<void(const gang::AttemptId& attempt, Fetched fetched)>;
 
-  // `folder` is this executor's alone. The source outlives the fetcher.
+  // No other executor may use `folder`. The source must outlive the fetcher.
   CheckpointFetcher(std::filesystem::path folder, CopiesRoom room, PieceSource& source, Done done,
                     std::chrono::milliseconds patience = kPatience);
-  ~CheckpointFetcher();  // ends what is under way
+  ~CheckpointFetcher();  // cancels the current download
 
-  // Done follows, unless the attempt is released before. Any thread, as below.
+  // `done` follows, unless the attempt is released before. This and the functions below are
+  // thread-safe.
   void Fetch(const gang::AttemptId& attempt, gang::FarCheckpoint checkpoint,
              const std::string& digest);
 
-  // The attempt needs its copy no longer.
+  // The attempt no longer needs its copy.
   void Release(const gang::AttemptId& attempt);
 
-  // The disk is short: copies that no gang needs go, all of them.
+  // Deletes all copies that no gang uses, because the disk is short.
   void MakeRoom();
 
  private:
@@ -90,11 +91,11 @@ class CheckpointFetcher {
     gang::FarCheckpoint checkpoint;
     std::string digest;
   };
-  // How a checkpoint came.
+  // How a checkpoint was transferred.
   struct Transfer {
-    bool is_final = false;      // the last error
-    uint64_t direct_bytes = 0;  // of its files
-    std::string directly_from;  // whom these came from, last
+    bool is_final = false;      // the last error is permanent
+    uint64_t direct_bytes = 0;  // bytes of its files that came directly
+    std::string directly_from;  // the last executor that sent some
   };
 
   void Run();
@@ -112,14 +113,14 @@ class CheckpointFetcher {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> queue_;  // under mutex_, as is all below; the first is at work
-  std::map<gang::AttemptId, std::string> uses_;  // which copy, by its folder's name
-  bool abandoned_ = false;                       // what is at work
-  bool untidy_ = false;                          // a copy has been released
-  bool is_short_ = false;                        // the disk
+  std::deque<Job> queue_;  // this and the members below: under mutex_; the first job is in progress
+  std::map<gang::AttemptId, std::string> uses_;  // name of the folder of its copy
+  bool abandoned_ = false;                       // the job in progress
+  bool untidy_ = false;                          // a copy was released since the last eviction
+  bool is_short_ = false;                        // the disk is short
   bool stop_ = false;
 
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // declared last: it uses all members above
 };
 
 }  // namespace attune::agent

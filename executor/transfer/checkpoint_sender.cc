@@ -10,7 +10,7 @@
 namespace attune::agent {
 namespace {
 
-constexpr std::chrono::seconds kDeliveryTimeout{30};  // longer than anybody waits for it
+constexpr std::chrono::seconds kDeliveryTimeout{30};  // longer than any receiver waits for a piece
 
 v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointRequest& request) {
   v1::CheckpointPiece answer;
@@ -85,7 +85,7 @@ void CheckpointSender::Bring(const v1::CheckpointPiece& piece) {
     calls_.insert(&call);
   }
   v1::Delivered delivered;
-  // A server that is away has forgotten who waits for this.
+  // Errors are ignored: a server that was away no longer knows the receiver.
   if (const auto stub = stub_()) stub->Deliver(&call, piece, &delivered);
   const std::lock_guard lock(mutex_);
   calls_.erase(&call);

@@ -19,25 +19,25 @@
 
 namespace attune::agent {
 
-inline constexpr int kSenders = 2;               // one reads while the other one's piece travels
-inline constexpr size_t kPiecesQueuedMax = 256;  // more than the server asks for at once
+inline constexpr int kSenders = 2;               // one reads while the other one sends
+inline constexpr size_t kPiecesQueuedMax = 256;  // more than the server requests at once
 
-// The checkpoint's folder of that name among those of a trial; nullopt: it is none's name.
+// The path of a checkpoint's folder of this name in a trial; nullopt: the name is not valid.
 std::optional<std::filesystem::path> FolderOf(const gang::Folders& folders, uint64_t sweep,
                                               uint32_t trial, const std::string& name);
 
-// Reads what the server asks for of checkpoints and brings it there, on threads of its own: disks
-// and networks take their time. In memory are as many pieces as there are threads.
+// Reads the pieces of checkpoints that the server requests and sends them to it, on its own
+// threads, because disks and networks may be slow. Each thread holds one piece in memory.
 //
-// Nothing outside of the data folder's checkpoints is read, whatever the server asks for. What
-// cannot be brought is dropped: who waits for it asks again.
+// It never reads files outside of the data folder's checkpoints. A piece that cannot be sent is
+// dropped, because the receiver requests it again.
 class CheckpointSender {
  public:
   CheckpointSender(gang::Folders folders, ServerStub stub, std::string token);
-  ~CheckpointSender();  // ends what is under way
+  ~CheckpointSender();  // cancels the current pieces
 
-  // Any thread. Where too much is queued, the oldest is dropped: it is the likeliest to have nobody
-  // waiting for it any more.
+  // Thread-safe. If the queue is full, drops the oldest request, because it is the most likely one
+  // that nobody waits for any more.
   void Send(v1::CheckpointRequest request);
 
  private:
@@ -50,11 +50,11 @@ class CheckpointSender {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<v1::CheckpointRequest> queue_;  // under mutex_, as is all below
+  std::deque<v1::CheckpointRequest> queue_;  // this and the members below: under mutex_
   std::set<grpc::ClientContext*> calls_;
   bool stop_ = false;
 
-  std::vector<std::thread> threads_;  // last: they use all of the above
+  std::vector<std::thread> threads_;  // declared last: they use all members above
 };
 
 }  // namespace attune::agent

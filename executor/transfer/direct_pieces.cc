@@ -12,7 +12,7 @@
 namespace attune::agent {
 namespace {
 
-// Few enough for what is received to be hashed and written from a processor's own cache.
+// Small enough that received data is hashed and written while it is in the CPU's cache.
 constexpr uint64_t kPieceBytes = 1 << 20;
 
 }  // namespace
@@ -37,7 +37,8 @@ PieceSource::Answer DirectPieces::Read(gang::FarCheckpoint& checkpoint, const st
 std::string DirectPieces::ReadFrom(const gang::FarCheckpoint& checkpoint, const std::string& file,
                                    uint64_t offset, checkpoints::Piece& piece) {
   const bool expected = file == file_ && offset == at_ && at_ < file_bytes_;
-  if (socket_ && !expected && at_ < file_bytes_) Disconnect();  // it would have to come first
+  // The rest of that file would arrive first.
+  if (socket_ && !expected && at_ < file_bytes_) Disconnect();
   if (!socket_) {
     if (std::string problem = Connect(checkpoint.servers.front()); !problem.empty()) return problem;
   }

@@ -12,22 +12,22 @@
 
 namespace attune::agent {
 
-// Checkpoints of other executors, from these directly where they are reached, and else by way of
-// another source. A file comes whole over one connection, of which each Read() takes a piece.
+// Reads checkpoints directly from other executors, or from a fallback source if they cannot be
+// reached. A connection transfers a complete file; each Read() takes a piece of it.
 class DirectPieces final : public PieceSource {
  public:
-  // `otherwise` outlives the object.
+  // `fallback` must outlive this object.
   explicit DirectPieces(PieceSource& otherwise, DirectTimeouts timeouts = {})
       : otherwise_(otherwise), timeouts_(timeouts) {}
 
-  // Drops those of `checkpoint.servers` that fail.
+  // Removes failing servers from `checkpoint.servers`.
   Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
               std::string memory) override;
   void Close() override;
   void Cancel() override;
 
  private:
-  // Each returns what is wrong; empty: nothing.
+  // Each returns the error; empty: success.
   std::string ReadFrom(const gang::FarCheckpoint& checkpoint, const std::string& file,
                        uint64_t offset, checkpoints::Piece& piece);
   std::string Connect(const gang::PieceServer& server);
@@ -39,10 +39,10 @@ class DirectPieces final : public PieceSource {
   const DirectTimeouts timeouts_;
 
   std::mutex mutex_;
-  UniqueFd socket_;         // made and closed by the reader, under mutex_; of the first server
+  UniqueFd socket_;         // of the first server; only Read() and Close() change it, under mutex_
   bool cancelled_ = false;  // under mutex_
 
-  // The reader's: what is on its way.
+  // The file in transfer; used only by Read() and Close().
   std::string file_;
   uint64_t at_ = 0;
   uint64_t file_bytes_ = 0;

@@ -23,7 +23,7 @@
 namespace attune::agent {
 namespace {
 
-constexpr size_t kSendBytesMax = 1 << 30;  // of a file at once
+constexpr size_t kSendBytesMax = 1 << 30;  // per call of sendfile()
 constexpr std::chrono::milliseconds kPause{100};
 
 Result<checkpoints::OpenedFile> Open(const gang::Folders& folders,
@@ -40,12 +40,12 @@ bool SendFile(int socket, const checkpoints::OpenedFile& opened, uint64_t offset
     const ssize_t sent = sendfile(socket, opened.file.get(), &at,
                                   std::min<uint64_t>(opened.bytes - at, kSendBytesMax));
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;  // it has become shorter, or he is gone
+    if (sent <= 0) return false;  // the file became shorter, or the peer is gone
   }
   return true;
 }
 
-// To write to who has gone is no reason to end.
+// Keeps a write to a closed connection from killing the process.
 void BlockBrokenPipes() {
   sigset_t signals;
   sigemptyset(&signals);

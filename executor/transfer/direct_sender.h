@@ -13,21 +13,22 @@
 
 namespace attune::agent {
 
-// So many executors read checkpoints here at once; more are turned away, and go by the server.
+// Maximum number of executors that read checkpoints from this one at the same time; others are
+// refused and use the server.
 inline constexpr size_t kDirectReadersMax = 16;
 
-// Sends checkpoints to other executors that connect to it and know its key, each on a thread of its
-// own. Nothing outside of the data folder's checkpoints is read, whatever they ask for.
+// Sends checkpoints to other executors that connect and know its key, each on its own thread. It
+// never reads files outside of the data folder's checkpoints.
 //
-// Whoever does not say who he is, does not take what he asked for, or asks for nothing more for
-// a while, is let go.
+// It disconnects an executor that does not authenticate, does not receive the data it requested, or
+// is idle for too long.
 class DirectSender {
  public:
-  // Listens at an address of this host; where it is empty, or cannot be listened at, nowhere.
+  // Listens at an address of this host. If `address` is empty or listening fails, it does nothing.
   DirectSender(gang::Folders folders, const std::string& address, DirectTimeouts timeouts = {});
-  ~DirectSender();  // ends what is under way
+  ~DirectSender();  // cancels current transfers
 
-  uint16_t port() const { return listener_.port; }  // 0: nowhere
+  uint16_t port() const { return listener_.port; }  // 0: not listening
   const std::string& key() const { return key_; }
 
  private:
@@ -48,10 +49,10 @@ class DirectSender {
   Listener listener_;
 
   std::mutex mutex_;
-  std::list<Reader> readers_;  // under mutex_, as is the next
+  std::list<Reader> readers_;  // this and the next member: under mutex_
   bool stop_ = false;
 
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // declared last: it uses all members above
 };
 
 }  // namespace attune::agent

@@ -51,7 +51,7 @@ std::optional<std::string> ReceiveText(int socket, size_t count) {
   return bytes;
 }
 
-// What each end shows that it has the key of.
+// The text whose MAC each end computes with the key.
 std::string FetcherText(const std::string& nonces) { return "fetch" + nonces; }
 std::string SenderText(const std::string& nonces) { return "serve" + nonces; }
 
@@ -125,7 +125,8 @@ bool ReceiveMessage(int socket, google::protobuf::MessageLite& message) {
   return text && message.ParseFromString(*text);
 }
 
-// Less than all of it: the time is over, or the other end has gone. Nothing would be waited for.
+// A short read means that the timeout has expired or the peer is gone. recv() with a count of 0
+// would block for nothing.
 bool Receive(int socket, char* bytes, size_t count) {
   if (count == 0) return true;
   ssize_t received = 0;

@@ -14,39 +14,40 @@
 
 namespace attune::agent {
 
-// How executors speak with each other over TCP: "executor <-> executor" of executor.proto. All of
-// this waits, for as long as the socket's timeouts say; false: those are over, the other end is
-// gone or says what it should not. Shutting the socket down ends it.
+// The protocol between executors over TCP: "executor <-> executor" in executor.proto. All functions
+// block, up to the timeouts of the socket. They return false if a timeout expires, or if the peer
+// is gone or breaks the protocol. Shutting the socket down cancels them.
 
 inline constexpr size_t kDirectKeyBytes = 32;
 inline constexpr size_t kDirectMessageBytesMax = 16 << 10;
 
-// Whoever takes longer is let go.
+// A peer that takes longer is disconnected.
 struct DirectTimeouts {
   std::chrono::milliseconds connect{1'000};
   std::chrono::milliseconds greeting{2'000};
-  std::chrono::milliseconds piece{10'000};   // of a file, to who fetches
-  std::chrono::milliseconds taking{20'000};  // a part of a file, to who sends
-  std::chrono::milliseconds idle{120'000};   // a slow disk takes long to sync a large file
+  std::chrono::milliseconds piece{10'000};   // for the fetcher: to receive a piece of a file
+  std::chrono::milliseconds taking{20'000};  // for the sender: until the peer accepts more data
+  std::chrono::milliseconds idle{
+      120'000};  // long, because a slow disk takes long to sync a large file
 };
 
 std::string RandomKey();
 
-// For each call on the socket from now on.
+// Sets the timeouts of all later calls on the socket.
 void SetTimeouts(int socket, std::chrono::milliseconds receive, std::chrono::milliseconds send);
 
-// Listens at a free port of the address (IPv4), and says which.
+// A listening socket and its port.
 struct Listener {
   UniqueFd socket;
   uint16_t port = 0;
 };
 Result<Listener> Listen(const std::string& address);
 
-// Begins a connection; Connect() makes it.
+// Makes a socket for Connect().
 UniqueFd NewSocket();
 bool Connect(int socket, const std::string& address, uint16_t port);
 
-// Each end shows the other that it has the key, and the key stays where it is.
+// Mutual authentication: each end proves that it knows the key without sending it.
 bool GreetFetcher(int socket, std::string_view key);
 bool GreetSender(int socket, std::string_view key);
 

@@ -20,7 +20,7 @@ constexpr std::chrono::minutes kTryAgain{1};
 
 }  // namespace
 
-// Why it could not be deleted; empty when it is gone, was not there, or is another server's.
+// Returns the error; empty if it was deleted, did not exist, or belongs to another server.
 std::string Remover::Remove(const Removal& removal) const {
   const fs::path& folder = removal.folder;
   if (removal.is_lost) {
@@ -88,7 +88,7 @@ void Remover::LookFor(v1::Inventory inventory) {
   changed_.notify_all();
 }
 
-// A data folder that is away, such as one on a network, is not an empty one.
+// If the data folder itself is missing, such as an unmounted network folder, reports nothing.
 void Remover::Look(const v1::Inventory& inventory) const {
   std::error_code failed;
   if (!fs::exists(folders_.Sweeps(), failed)) return;
@@ -172,7 +172,8 @@ void Remover::Run() {
     at_hand_.clear();
     OnRemoved(removal.name, problem);
     if (!problem.empty()) continue;
-    // Once it is done: LookFor() may already forget it, so that it is said again.
+    // Called after OnRemoved(): FindMissing() may erase the entry, so that the deletion is reported
+    // again.
     lock.unlock();
     removal.removed();
     lock.lock();
@@ -186,7 +187,7 @@ void Remover::TryFailedAgain() {
   }
 }
 
-// What is queued stays known, whether it is still wanted or not.
+// A queued entry is never erased, even if it is no longer wanted.
 void Remover::OnRemoved(const std::string& name, const std::string& problem) {
   Entry& entry = known_.at(name);
   entry.state = problem.empty() ? State::kDone : State::kFailed;

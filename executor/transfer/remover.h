@@ -19,42 +19,43 @@
 
 namespace attune::agent {
 
-// Deletes what the server wants to be gone, and what gangs leave that nobody needs, on a thread of
-// its own: gigabytes take their time.
+// Deletes files that the server wants to be deleted, and files that gangs leave, on its own thread,
+// because gigabytes take long.
 //
-// Of what the server names as a checkpoint nothing is touched that lies outside of the data
-// folder's checkpoints, and of what it names as a sweep nothing that is of another log.
+// It deletes a checkpoint only inside the data folder's checkpoints, and a sweep only if it belongs
+// to the server's log.
 class Remover {
  public:
-  // Called on the remover's thread, once for each that is gone.
+  // Called on the remover's thread, once for each deletion.
   struct Removed {
     std::function<void(const v1::CheckpointRemoval&)> checkpoint;
     std::function<void(uint64_t sweep)> sweep;
-    std::function<void(const v1::CheckpointName&)> gone = {};  // LookFor has not found it
+    std::function<void(const v1::CheckpointName&)> gone = {};  // FindMissing() has not found it
   };
 
   Remover(gang::Folders folders, Removed removed);
-  ~Remover();  // finishes the deletion at hand, and of what was discarded
+  ~Remover();  // finishes the current deletion and all discarded folders
 
-  // All that should be gone. What is under way or done is not done again; what failed is tried
-  // again, now and each minute. Any thread.
+  // Sets everything that must be deleted. Deletions that are done or in progress are not repeated.
+  // Failed ones are retried now and every minute. Thread-safe.
   void Want(const Removals& removals);
 
-  // Looks whether these checkpoints are there, after the deletion at hand. It forgets all other
-  // deletions, because a lost part of the log may have wanted those that wait, and the server
-  // ignores an answer that it gets from before the restore. Want() follows. Any thread.
+  // Checks after the current deletion whether these checkpoints exist. Forgets all other deletions:
+  // a lost part of the log may have requested them, and the server ignores answers from before the
+  // restore. SetRemovals() follows. Thread-safe.
   void LookFor(v1::Inventory inventory);
 
-  // Deletes a folder that is known by no name, so that a half of one is no harm: it is tried once.
-  // Any thread.
+  // Deletes a folder that nothing refers to. It is tried only once, because a partly deleted folder
+  // does no harm. Thread-safe.
   void Discard(std::filesystem::path folder);
 
  private:
   struct Removal {
-    std::string name;                  // for people, and one of its own
-    std::filesystem::path folder;      // empty: it is not where it should be, and stays
-    std::optional<uint64_t> identity;  // of a sweep: that its folder is marked with, or it stays
-    bool is_lost = false;              // a sweep to be set aside
+    std::string name;              // unique; for messages
+    std::filesystem::path folder;  // empty: the path is not valid, so nothing is deleted
+    // Of a sweep: the mark that its folder must have to be deleted.
+    std::optional<uint64_t> identity;
+    bool is_lost = false;  // a sweep that must be set aside
     std::function<void()> removed;
   };
   enum class State { kQueued, kDone, kFailed };
@@ -77,18 +78,20 @@ class Remover {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, Entry> known_;  // by name; those no longer wanted are forgotten
-  std::deque<std::string> queue_;       // all under mutex_
-  std::string at_hand_;                 // the name of what is being deleted
+  std::map<std::string, Entry> known_;  // by name; entries that are no longer wanted are erased
+  std::deque<std::string> queue_;       // this and the members around it: under mutex_
+  std::string at_hand_;                 // name of the current deletion
   std::deque<std::filesystem::path> discarded_;
   std::deque<v1::Inventory> inventories_;
-  std::optional<std::chrono::steady_clock::time_point> try_again_at_;  // what has failed
+  // Time to retry failed deletions.
+  std::optional<std::chrono::steady_clock::time_point> try_again_at_;
   bool stop_ = false;
 
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // declared last: it uses all members above
 };
 
-// The sweeps of which there are files here, or what a deletion has left that was cut off.
+// Lists the sweeps with files in the data folder, including files that an interrupted deletion has
+// left.
 std::set<SweepFiles> SweepsIn(const gang::Folders& folders);
 
 }  // namespace attune::agent

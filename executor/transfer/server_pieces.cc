@@ -8,7 +8,8 @@
 namespace attune::agent {
 namespace {
 
-constexpr std::chrono::seconds kPieceTimeout{30};  // longer than the server waits for who has it
+constexpr std::chrono::seconds kPieceTimeout{
+    30};  // longer than the server waits for the executor that has the checkpoint
 
 }  // namespace
 

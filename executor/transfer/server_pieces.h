@@ -12,7 +12,7 @@
 
 namespace attune::agent {
 
-// Checkpoints of other executors, by way of the server.
+// Reads checkpoints of other executors through the server.
 class ServerPieces final : public PieceSource {
  public:
   ServerPieces(ServerStub stub, std::string token)
@@ -27,7 +27,7 @@ class ServerPieces final : public PieceSource {
   const ServerStub stub_;
   const std::string token_;
   std::mutex mutex_;
-  std::set<grpc::ClientContext*> calls_;  // under mutex_, as is the next
+  std::set<grpc::ClientContext*> calls_;  // this and the next member: under mutex_
   bool cancelled_ = false;
 };
 

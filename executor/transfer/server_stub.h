@@ -7,7 +7,7 @@
 
 namespace attune::agent {
 
-// The stub of the present channel to the server; null if there is none. Any thread.
+// Returns the stub of the current channel to the server; null if there is none. Thread-safe.
 using ServerStub = std::function<std::shared_ptr<v1::Executors::StubInterface>()>;
 
 }  // namespace attune::agent
