@@ -150,15 +150,16 @@ constexpr char kDefaultRouteTarget[] = "192.0.2.1";
 // returns this host's address on the default route or, without one, its name.
 std::string ReachableAddress(const std::string& host) {
   if (host != "0.0.0.0" && host != "::") return host;
-  const std::string address = agent::RouteTowards(kDefaultRouteTarget);
+  const std::string address = agent::LocalAddressTowards(kDefaultRouteTarget);
   return address.empty() ? HostName() : address;
 }
 
 // The address that ranks on other hosts connect to. `towards`: this host's address on the route to
 // the server.
 Result<gang::HostAddress> ChooseAddress(const std::string& interface, const std::string& towards) {
-  Result<gang::HostAddress> chosen = agent::ChooseAddress(
-      agent::InterfaceAddresses(), interface, {towards, agent::RouteTowards(kDefaultRouteTarget)});
+  Result<gang::HostAddress> chosen =
+      agent::ChooseAddress(agent::InterfaceAddresses(), interface,
+                           {towards, agent::LocalAddressTowards(kDefaultRouteTarget)});
   if (!chosen.ok()) return chosen.error();
   return std::move(chosen.value());
 }
@@ -304,7 +305,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
     case agent::AgentExit::Reason::kSuperseded:
       return Error{ErrorCode::kConflict, "another executor has taken this name: " + exit.message +
                                              "\ngive each executor its own --name"};
-    case agent::AgentExit::Reason::kAlone:
+    case agent::AgentExit::Reason::kServerLost:
       return Error{ErrorCode::kUnavailable, exit.message + " (--give-up)"};
     case agent::AgentExit::Reason::kStopped:
       break;

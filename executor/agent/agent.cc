@@ -80,7 +80,7 @@ std::unique_ptr<ServerChannel> MakeServerChannel(const AgentOptions& options,
   return std::make_unique<ServerChannel>(MakeChannel(options, pinned));
 }
 
-Now TakeTime() {
+Now CurrentTime() {
   return {.boot = gang::BootClock::now(),
           .wall_us = std::chrono::duration_cast<std::chrono::microseconds>(
                          std::chrono::system_clock::now().time_since_epoch())
@@ -89,14 +89,14 @@ Now TakeTime() {
 
 // The time at which the mailbox must wake up. Its clock stops while the machine is suspended, so
 // the mailbox may wake up late but never early.
-std::chrono::steady_clock::time_point Wake(gang::BootClock::time_point at) {
+std::chrono::steady_clock::time_point WakeTime(gang::BootClock::time_point at) {
   if (at == Machine::kNever) return std::chrono::steady_clock::time_point::max();
   const auto pause = std::max(at - gang::BootClock::now(), gang::BootClock::duration(0));
   return std::chrono::steady_clock::now() + pause;
 }
 
-v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectSender& direct,
-                  const NumbersFile& seen_file) {
+v1::Hello MakeHello(const AgentOptions& options, int64_t started_us, const DirectSender& direct,
+                    const NumbersFile& log_position_file) {
   v1::Hello hello;
   hello.set_token(options.token);
   hello.set_version(options.version);
@@ -109,9 +109,9 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectS
   hello.set_pieces_port(direct.port());
   if (direct.port() > 0) hello.set_pieces_key(direct.key());
   hello.set_folder(FolderIdentity(options.data_dir));
-  for (const SweepFiles& files : SweepsIn(gang::Folders(options.data_dir)))
-    Add(files, *hello.mutable_sweeps());
-  if (const auto seen = seen_file.Read()) {
+  for (const SweepFiles& files : ListSweeps(gang::Folders(options.data_dir)))
+    AddSweepFiles(files, *hello.mutable_sweeps());
+  if (const auto seen = log_position_file.Read()) {
     hello.set_identity(seen->at(0));
     hello.set_log_seq(seen->at(1));
     hello.set_server_run(seen->at(2));
@@ -123,7 +123,7 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectS
   return hello;
 }
 
-HealthCheck HealthCheckOf(const AgentOptions& options) {
+HealthCheck MakeHealthCheck(const AgentOptions& options) {
   return {{.data_dir = options.data_dir, .limits = options.health},
           GpuHealth(options.resources.gpus, gang::GivenGpus())};
 }
@@ -153,14 +153,16 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   AgentExit Wait() { return end_.get(); }
 
   void Stop() { machine_.Stop({}); }
-  void Leave(std::chrono::milliseconds grace) { machine_.Leave(grace, TakeTime()); }
-  void Warm(gang::Program program) { supervisor_->Warm(std::move(program)); }
+  void Leave(std::chrono::milliseconds grace) { machine_.Leave(grace, CurrentTime()); }
+  void PrestartLauncher(gang::Program program) {
+    supervisor_->PrestartLauncher(std::move(program));
+  }
 
  private:
   void RunThread();
   void OnFact(const gang::Fact& fact) {
     if (const auto* ended = std::get_if<gang::Ended>(&fact.what)) OnEnded(fact.attempt, *ended);
-    machine_.OnFact(fact, TakeTime());
+    machine_.OnFact(fact, CurrentTime());
   }
   void OnEnded(const gang::AttemptId& attempt, const gang::Ended& ended) {
     gangs_.OnEnded(attempt);
@@ -173,9 +175,9 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
 
   // Back-pressure from the outbox to the workers. The supervision thread asks before it reads. If
   // reading is paused, the agent's thread resumes it once there is capacity.
-  bool HasRoom() const { return facts_in_mailbox_ < kMailboxFactsMax && !outbox_full_; }
+  bool HasCapacity() const { return facts_in_mailbox_ < kMailboxFactsMax && !outbox_full_; }
   bool MayRead();
-  void ReadOnIfLeftOff();
+  void ResumeReadingIfPaused();
 
   // Runs `handle` on the agent's thread, unless a newer connection has replaced the current one.
   template <typename Handle>
@@ -194,31 +196,34 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override {
     supervisor_->Cancel(attempt, reason);
   }
-  void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) override {
-    supervisor_->Tell(attempt, verdict);
+  void SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) override {
+    supervisor_->SetVerdict(attempt, verdict);
   }
   void Yield(const gang::AttemptId& attempt) override { supervisor_->Yield(attempt); }
-  void Finish(const gang::AttemptId& attempt) override { supervisor_->Finish(attempt); }
-  void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override {
-    supervisor_->Meet(attempt, rank_zero);
+  void OnPeersFinished(const gang::AttemptId& attempt) override {
+    supervisor_->OnPeersFinished(attempt);
+  }
+  void SetRendezvous(const gang::AttemptId& attempt,
+                     const channel::Rendezvous& rank_zero) override {
+    supervisor_->SetRendezvous(attempt, rank_zero);
   }
   void SetDeadline(gang::BootClock::time_point deadline) override {
     supervisor_->SetDeadline(deadline == Machine::kNever ? std::chrono::nanoseconds(0)
                                                          : deadline.time_since_epoch());
   }
 
-  void Remove(const Removals& removals) override { remover_.Want(removals); }
-  void LookFor(const v1::Inventory& inventory) override { remover_.LookFor(inventory); }
-  void KeepSeen(const Seen& seen) override {
-    seen_file_.Write({seen.identity, seen.log_seq, seen.server_run});
+  void Remove(const Removals& removals) override { remover_.SetRemovals(removals); }
+  void FindMissing(const v1::Inventory& inventory) override { remover_.FindMissing(inventory); }
+  void SaveLogPosition(const LogPosition& seen) override {
+    log_position_file_.Write({seen.identity, seen.log_seq, seen.server_run});
   }
   void ReadLog(const v1::LogRequest& request) override { log_reader_.Read(request); }
-  void Deliver(const v1::CheckpointRequest& request) override { sender_.Send(request); }
+  void SendCheckpoint(const v1::CheckpointRequest& request) override { sender_.Send(request); }
 
   const AgentOptions options_;
   const NameLock lock_;
   const gang::Folders folders_;
-  NumbersFile seen_file_;  // the log position that this executor has seen
+  NumbersFile log_position_file_;  // the log position that this executor has seen
   const std::optional<PinnedServer> pinned_;
   DirectSender direct_sender_;
   Mailbox<std::function<void()>> mailbox_;
@@ -239,7 +244,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   bool closed_early_ = false;              // Close() was called before the channel was open
   std::atomic<size_t> facts_in_mailbox_ = 0;
   std::atomic<bool> outbox_full_ = false;
-  std::atomic<bool> left_off_ = false;
+  std::atomic<bool> reading_paused_ = false;
 
   std::promise<AgentExit> ended_;
   std::shared_future<AgentExit> end_;
@@ -250,12 +255,12 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
     : options_(std::move(options)),
       lock_(std::move(lock)),
       folders_(options_.data_dir),
-      seen_file_(lock_.folder / "seen", 3, 1),
+      log_position_file_(lock_.folder / "seen", 3, 1),
       pinned_(options_.fingerprint.empty() ? std::nullopt
                                            : std::optional<PinnedServer>(options_.fingerprint)),
       direct_sender_(folders_, options_.host.address),
       channel_(MakeServerChannel(options_, pinned_)),
-      machine_(HelloOf(options_, lock_.started_us, direct_sender_, seen_file_), folders_,
+      machine_(MakeHello(options_, lock_.started_us, direct_sender_, log_position_file_), folders_,
                std::random_device{}(), *this, gangs_, *this, options_.give_up,
                options_.time_left ? gang::BootClock::now() + *options_.time_left : Machine::kNever),
       gangs_(*this,
@@ -263,23 +268,24 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                               const auto& digest) { fetcher_->Fetch(attempt, checkpoint, digest); },
               .release = [this](const auto& attempt) { fetcher_->Release(attempt); }},
              [this](const gang::AttemptId& attempt, gang::Ended ended) {
-               Post([this, fact = gang::Fact{attempt, TakeTime().wall_us, std::move(ended)}] {
+               Post([this, fact = gang::Fact{attempt, CurrentTime().wall_us, std::move(ended)}] {
                  OnFact(fact);
                });
              }),
-      remover_(folders_,
-               {.checkpoint =
-                    [this](const v1::CheckpointRemoval& removal) {
-                      Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
-                    },
-                .sweep =
-                    [this](uint64_t sweep) {
-                      Post([this, sweep] { machine_.OnSweepRemoved(sweep, TakeTime()); });
-                    },
-                .gone =
-                    [this](const v1::CheckpointName& checkpoint) {
-                      Post([this, checkpoint] { machine_.OnGone(checkpoint, TakeTime()); });
-                    }}),
+      remover_(
+          folders_,
+          {.checkpoint =
+               [this](const v1::CheckpointRemoval& removal) {
+                 Post([this, removal] { machine_.OnRemoved(removal, CurrentTime()); });
+               },
+           .sweep =
+               [this](uint64_t sweep) {
+                 Post([this, sweep] { machine_.OnSweepRemoved(sweep, CurrentTime()); });
+               },
+           .gone =
+               [this](const v1::CheckpointName& checkpoint) {
+                 Post([this, checkpoint] { machine_.OnCheckpointGone(checkpoint, CurrentTime()); });
+               }}),
       log_reader_(folders_,
                   [this](v1::LogChunk chunk) {
                     Post([this, chunk = std::move(chunk)] { machine_.OnLog(chunk); });
@@ -322,7 +328,7 @@ Status Agent::Impl::Start() {
         Post([this, attempt, fetched = std::move(fetched)] { gangs_.OnFetched(attempt, fetched); });
       });
   health_ = std::make_unique<HealthWatch>(
-      HealthCheckOf(options_),
+      MakeHealthCheck(options_),
       HealthWatch::Events{.looked =
                               [this](const HostHealth& seen) {
                                 if (seen.disk_is_short) fetcher_->MakeRoom();
@@ -338,13 +344,13 @@ Status Agent::Impl::Start() {
 }
 
 void Agent::Impl::RunThread() {
-  gang::BootClock::time_point deadline = machine_.Step(TakeTime());
+  gang::BootClock::time_point deadline = machine_.Step(CurrentTime());
   while (!machine_.done()) {
-    for (const auto& work : mailbox_.TakeUntil(Wake(deadline))) work();
+    for (const auto& work : mailbox_.TakeUntil(WakeTime(deadline))) work();
     machine_.OnHealth(health_->Latest(gang::BootClock::now()));
-    deadline = machine_.Step(TakeTime());
+    deadline = machine_.Step(CurrentTime());
     outbox_full_ = machine_.is_full();
-    ReadOnIfLeftOff();
+    ResumeReadingIfPaused();
   }
   health_.reset();
   fetcher_.reset();
@@ -355,13 +361,13 @@ void Agent::Impl::RunThread() {
 // Checks again after it has set reading_paused_, because the agent's thread may have gained
 // capacity in between without resuming.
 bool Agent::Impl::MayRead() {
-  if (HasRoom()) return true;
-  left_off_ = true;
-  return HasRoom();
+  if (HasCapacity()) return true;
+  reading_paused_ = true;
+  return HasCapacity();
 }
 
-void Agent::Impl::ReadOnIfLeftOff() {
-  if (HasRoom() && left_off_.exchange(false)) supervisor_->ReadOn();
+void Agent::Impl::ResumeReadingIfPaused() {
+  if (HasCapacity() && reading_paused_.exchange(false)) supervisor_->ResumeReading();
 }
 
 template <typename Handle>
@@ -392,7 +398,7 @@ void Agent::Impl::OnOpened(const Status& opened) {
   connection_ = std::make_unique<Connection>(
       *channel_->stub(),
       Connection::Events{.received = ForThisConnection([this](v1::ToExecutor message) {
-                           machine_.OnMessage(std::move(message), TakeTime());
+                           machine_.OnMessage(std::move(message), CurrentTime());
                          }),
                          .written = ForThisConnection([this] { machine_.OnWritten(); }),
                          .broken = ForThisConnection([this] { machine_.OnBroken(); }),
@@ -416,8 +422,8 @@ void Agent::Impl::Close() {
 // A wrong server at the address is an error when an executor starts. For an executor that has
 // joined, the server counts as away: its gangs run until the lease expires.
 void Agent::Impl::OnClosed(const grpc::Status& status) {
-  const std::string other = pinned_ ? pinned_->TakeOther() : "";
-  if (other.empty()) return machine_.OnClosed(status.error_message(), TakeTime());
+  const std::string other = pinned_ ? pinned_->TakeUnexpectedFingerprint() : "";
+  if (other.empty()) return machine_.OnClosed(status.error_message(), CurrentTime());
   const std::string problem = "the certificate of " + options_.target + " has the fingerprint " +
                               other + " and not " + options_.fingerprint +
                               ": either the server has another data folder now, or this is not it; "
@@ -425,13 +431,13 @@ void Agent::Impl::OnClosed(const grpc::Status& status) {
   if (!machine_.has_joined()) {
     machine_.Stop({AgentExit::Reason::kRefused, problem});
   }
-  machine_.OnClosed(problem, TakeTime());
+  machine_.OnClosed(problem, CurrentTime());
 }
 
 Result<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
   if (options.version.empty()) options.version = kVersion;
   if (options.instance.empty()) options.instance = RandomWord();
-  Result<NameLock> lock = LockName(options.data_dir, options.name, TakeTime().wall_us);
+  Result<NameLock> lock = LockName(options.data_dir, options.name, CurrentTime().wall_us);
   if (!lock.ok()) return lock.error();
   auto impl = std::make_unique<Impl>(std::move(options), std::move(lock.value()));
   if (Status started = impl->Start(); !started.ok()) return started.error();
@@ -452,8 +458,9 @@ void Agent::Leave(std::chrono::milliseconds grace) {
 
 AgentExit Agent::Wait() { return impl_->Wait(); }
 
-void Agent::Warm(gang::Program program) {
-  impl_->Post([impl = impl_.get(), program = std::move(program)] { impl->Warm(program); });
+void Agent::PrestartLauncher(gang::Program program) {
+  impl_->Post(
+      [impl = impl_.get(), program = std::move(program)] { impl->PrestartLauncher(program); });
 }
 
 }  // namespace attune::agent

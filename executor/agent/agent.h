@@ -87,7 +87,7 @@ class Agent {
   AgentExit Wait();
 
   // Starts the launcher of a program before its first gang, so that the gang starts faster.
-  void Warm(gang::Program program);
+  void PrestartLauncher(gang::Program program);
 
  private:
   class Impl;

@@ -10,7 +10,7 @@ struct AgentExit {
     kStopped,     // Stop() was called
     kRefused,     // the server refused the executor: token, version
     kSuperseded,  // another process has taken its name
-    kAlone,       // no message from the server for AgentOptions::give_up
+    kServerLost,  // no message from the server for AgentOptions::give_up
   };
   Reason reason = Reason::kStopped;
   std::string message;

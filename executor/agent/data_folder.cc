@@ -14,18 +14,18 @@ namespace attune::agent {
 namespace {
 
 // The word in folder-id; empty if it cannot be read.
-std::string WordIn(const std::filesystem::path& path) {
+std::string ReadFolderId(const std::filesystem::path& path) {
   const Result<std::string> word = ReadWord(path);
   return word.ok() ? *word : "";
 }
 
 // Writes the file atomically. Replaces an existing file only if that is empty, as after a full disk
 // or a power failure.
-void WriteWord(const std::filesystem::path& path) {
+void WriteFolderId(const std::filesystem::path& path) {
   const std::string word = RandomWord();
   const std::filesystem::path draft = path.string() + "." + word;
   if (WriteWhole(draft, word + "\n", kReadableByAll).ok() &&
-      link(draft.c_str(), path.c_str()) != 0 && errno == EEXIST && WordIn(path).empty()) {
+      link(draft.c_str(), path.c_str()) != 0 && errno == EEXIST && ReadFolderId(path).empty()) {
     [[maybe_unused]] const int replaced = rename(draft.c_str(), path.c_str());
   }
   unlink(draft.c_str());
@@ -41,10 +41,10 @@ std::string FolderIdentity(const std::filesystem::path& data) {
       std::filesystem::weakly_canonical(std::filesystem::absolute(data, failed), failed);
   std::filesystem::create_directories(folder, failed);
   const std::filesystem::path path = folder / "folder-id";
-  std::string word = WordIn(path);
+  std::string word = ReadFolderId(path);
   if (word.empty()) {
-    WriteWord(path);
-    word = WordIn(path);
+    WriteFolderId(path);
+    word = ReadFolderId(path);
   }
   return word.empty() ? "" : word + ":" + folder.string();
 }

@@ -33,12 +33,13 @@ class FetchingGangs final : public Gangs {
   void Run(gang::GangSpec spec) override;
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override;
   void Yield(const gang::AttemptId& attempt) override;
-  void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) override {
-    gangs_.Tell(attempt, verdict);
+  void SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) override {
+    gangs_.SetVerdict(attempt, verdict);
   }
-  void Finish(const gang::AttemptId& attempt) override { gangs_.Finish(attempt); }
-  void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override {
-    gangs_.Meet(attempt, rank_zero);
+  void OnPeersFinished(const gang::AttemptId& attempt) override { gangs_.OnPeersFinished(attempt); }
+  void SetRendezvous(const gang::AttemptId& attempt,
+                     const channel::Rendezvous& rank_zero) override {
+    gangs_.SetRendezvous(attempt, rank_zero);
   }
   void SetDeadline(gang::BootClock::time_point deadline) override { gangs_.SetDeadline(deadline); }
 

@@ -53,7 +53,7 @@ std::vector<InterfaceAddress> InterfaceAddresses() {
   return addresses;
 }
 
-std::string RouteTowards(const std::string& address) {
+std::string LocalAddressTowards(const std::string& address) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(kAnyPort);

@@ -21,7 +21,7 @@ std::vector<InterfaceAddress> InterfaceAddresses();
 
 // The source address of packets to `address` (IPv4), from the routing table; empty if there is no
 // route. Sends nothing.
-std::string RouteTowards(const std::string& address);
+std::string LocalAddressTowards(const std::string& address);
 
 // Chooses the address at which ranks on other hosts reach this host.
 //

@@ -22,7 +22,7 @@ Result<int64_t> NoteStart(const std::filesystem::path& folder, int64_t wall_us) 
   const std::filesystem::path path = folder / "started";
   int64_t previous_us = 0;
   std::ifstream(path) >> previous_us;  // 0 if the file is missing or unreadable
-  const int64_t started_us = StartAfter(std::max<int64_t>(previous_us, 0), wall_us);
+  const int64_t started_us = NextStartTime(std::max<int64_t>(previous_us, 0), wall_us);
   const std::string text = std::to_string(started_us) + "\n";
   if (Status written = WriteWhole(path, text, kReadableByAll); !written.ok())
     return written.error();

@@ -18,7 +18,7 @@ struct NameLock {
 
 // The start time of a process. It is later than the start of the previous process of that name,
 // even if the clock was set back.
-constexpr int64_t StartAfter(int64_t previous_us, int64_t wall_us) {
+constexpr int64_t NextStartTime(int64_t previous_us, int64_t wall_us) {
   return wall_us > previous_us ? wall_us : previous_us + 1;
 }
 

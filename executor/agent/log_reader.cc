@@ -7,7 +7,7 @@
 namespace attune::agent {
 namespace {
 
-v1::LogChunk ChunkOf(const gang::Folders& folders, const v1::LogRequest& request) {
+v1::LogChunk ReadChunk(const gang::Folders& folders, const v1::LogRequest& request) {
   v1::LogChunk chunk;
   chunk.set_request(request.request());
   const std::filesystem::path log = gang::RankLog(folders.Attempt(FromProto(request.attempt())),
@@ -40,7 +40,7 @@ LogReader::~LogReader() {
 }
 
 void LogReader::Read(v1::LogRequest request) {
-  mailbox_.Post([this, request = std::move(request)] { done_(ChunkOf(folders_, request)); });
+  mailbox_.Post([this, request = std::move(request)] { done_(ReadChunk(folders_, request)); });
 }
 
 }  // namespace attune::agent

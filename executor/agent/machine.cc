@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr int kTriesInALease = 8;  // in the rest of a lease
+constexpr int kRetriesPerLease = 8;  // in the rest of a lease
 
 gang::Fact LostWithLease(const gang::Fact& fact) {
   const std::string message =
@@ -43,22 +43,22 @@ Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLi
 }
 
 gang::BootClock::time_point Machine::Step(const Now& now) {
-  LoseLeaseIfOver(now);
-  GiveUpIfAlone(now);
+  CheckLease(now);
+  CheckGiveUp(now);
   if (connection_ == Connection::kNone && !exit_ && now.boot >= retry_at_) Connect(now);
   if (now.boot >= welcome_by_) {
     logging::Warn("the server did not welcome this executor within {} ms", kWelcomeTimeout.count());
     Disconnect();
   }
   ResendIfDue(now);
-  StopIfLeft(now);
+  StopOnceGangsLeft(now);
   Pump(now);
-  TakeLeave(now);
+  FinishStopping(now);
   return NextDeadline();
 }
 
 gang::BootClock::time_point Machine::NextDeadline() const {
-  gang::BootClock::time_point next = std::min({welcome_by_, lease_until_, GiveUpAt()});
+  gang::BootClock::time_point next = std::min({welcome_by_, lease_until_, GiveUpTime()});
   if (!exit_) next = std::min(next, leave_by_);
   if (connection_ == Connection::kNone && !exit_) next = std::min(next, retry_at_);
   if (connection_ == Connection::kWelcomed && !writing_) {
@@ -79,17 +79,17 @@ void Machine::Stop(AgentExit exit) {
 void Machine::Leave(milliseconds grace, const Now& now) {
   if (exit_ || leave_by_ != kNever) return;
   leave_by_ = now.boot + grace;
-  for (const gang::AttemptId& attempt : reconciler_.Running())
+  for (const gang::AttemptId& attempt : reconciler_.RunningGangs())
     gangs_.Cancel(attempt, gang::CancelReason::kSoon);
 }
 
-void Machine::StopIfLeft(const Now& now) {
+void Machine::StopOnceGangsLeft(const Now& now) {
   if (leave_by_ == kNever || exit_) return;
   const bool left = released_ && !reconciler_.has_live();
   if (now.boot >= leave_by_ || left || connection_ != Connection::kWelcomed) Stop({});
 }
 
-void Machine::TakeLeave(const Now& now) {
+void Machine::FinishStopping(const Now& now) {
   if (!exit_ || reconciler_.has_live()) return;
   if (farewell_until_ == kNever) farewell_until_ = now.boot + kFarewellTimeout;
   const bool all_said = said_goodbye_ && !writing_ && outbox_.empty();
@@ -109,8 +109,8 @@ void Machine::Connect(const Now& now) {
   v1::FromExecutor message;
   *message.mutable_hello() = hello_;
   for (const auto& [sweep, identity] :
-       sweeps_ | std::views::reverse | std::views::take(kSweepsSaid))
-    Add({sweep, identity}, *message.mutable_hello()->mutable_sweeps());
+       sweeps_ | std::views::reverse | std::views::take(kHelloSweepsMax))
+    AddSweepFiles({sweep, identity}, *message.mutable_hello()->mutable_sweeps());
   if (ends_ != kNever) {
     const auto left = std::chrono::duration_cast<milliseconds>(ends_ - now.boot);
     message.mutable_hello()->set_time_left_ms(std::max<int64_t>(left.count(), 1));
@@ -133,38 +133,38 @@ void Machine::OnClosed(const std::string& reason, const Now& now) {
   log_requests_.clear();
   log_chunk_.reset();
   inventories_.clear();
-  nobody_waits_ = reading_log_;
+  drop_log_chunk_ = reading_log_;
   milliseconds pause = backoff_.Next();
   if (lease_until_ != kNever && lease_until_ > now.boot) {
     // A server that comes back before the lease ends must still find its gangs.
     const auto left = std::chrono::duration_cast<milliseconds>(lease_until_ - now.boot);
-    pause = std::min(pause, std::max(left / kTriesInALease, Backoff::kFirst));
+    pause = std::min(pause, std::max(left / kRetriesPerLease, Backoff::kFirst));
   }
   retry_at_ = now.boot + pause;
-  if (reached_ && !exit_) {
+  if (server_reachable_ && !exit_) {
     logging::Warn("no connection to the server ({}); trying again", reason);
   }
-  reached_ = false;
+  server_reachable_ = false;
 }
 
 void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
-  LoseLeaseIfOver(now);
+  CheckLease(now);
   if (connection_ == Connection::kClosing) return;
   heard_at_ = now.boot;
-  if (message.has_welcome()) On(message.welcome());
-  if (message.has_refusal()) return On(message.refusal());
+  if (message.has_welcome()) OnWelcome(message.welcome());
+  if (message.has_refusal()) return OnRefusal(message.refusal());
   if (connection_ != Connection::kWelcomed) return;
-  if (message.has_desired()) On(std::move(*message.mutable_desired()), now);
-  if (message.has_ack()) On(message.ack(), now);
-  if (message.has_log_request()) On(message.log_request());
+  if (message.has_desired()) OnDesired(std::move(*message.mutable_desired()), now);
+  if (message.has_ack()) OnAck(message.ack(), now);
+  if (message.has_log_request()) OnLogRequest(message.log_request());
   released_ |= message.has_released();
   if (message.has_inventory()) inventories_.push_back(std::move(*message.mutable_inventory()));
-  if (message.has_checkpoint_request()) files_.Deliver(message.checkpoint_request());
+  if (message.has_checkpoint_request()) files_.SendCheckpoint(message.checkpoint_request());
 }
 
-void Machine::On(const v1::Welcome& welcome) {
-  if (!reached_) logging::Info("connected to the server");
-  reached_ = true;
+void Machine::OnWelcome(const v1::Welcome& welcome) {
+  if (!server_reachable_) logging::Info("connected to the server");
+  server_reachable_ = true;
   has_joined_ = true;
   connection_ = Connection::kWelcomed;
   welcome_by_ = kNever;
@@ -181,7 +181,7 @@ void Machine::On(const v1::Welcome& welcome) {
   resend_at_ = kNever;
 }
 
-void Machine::On(const v1::Refusal& refusal) {
+void Machine::OnRefusal(const v1::Refusal& refusal) {
   Disconnect();
   switch (refusal.code()) {
     case v1::Refusal::BAD_TOKEN:
@@ -195,25 +195,26 @@ void Machine::On(const v1::Refusal& refusal) {
   }
 }
 
-void Machine::On(v1::Desired desired, const Now& now) {
+void Machine::OnDesired(v1::Desired desired, const Now& now) {
   if (exit_) return;
-  NoteSeen(desired);
-  for (const v1::Inventory& inventory : std::exchange(inventories_, {})) files_.LookFor(inventory);
+  RememberLogPosition(desired);
+  for (const v1::Inventory& inventory : std::exchange(inventories_, {}))
+    files_.FindMissing(inventory);
   removals_.checkpoints = desired.removals();
   removals_.sweeps = FromProto(desired.deleted_sweeps());
   removals_.lost_sweeps = FromProto(desired.lost_sweeps());
-  reconciler_.Want(std::move(desired));
+  reconciler_.SetDesired(std::move(desired));
   Reconcile(now);
   Remove();
 }
 
-void Machine::NoteSeen(const v1::Desired& desired) {
+void Machine::RememberLogPosition(const v1::Desired& desired) {
   hello_.set_identity(desired.identity());
   hello_.set_log_seq(desired.log_seq());
   hello_.set_server_run(desired.server_run());
 }
 
-void Machine::On(const v1::Ack& ack, const Now& now) {
+void Machine::OnAck(const v1::Ack& ack, const Now& now) {
   backoff_.Reset();  // not at the Welcome, because a refusal may follow
   if (ack.heartbeat_us() > 0) {
     RenewLease(gang::BootClock::time_point(gang::BootClock::duration(ack.heartbeat_us())));
@@ -243,7 +244,7 @@ void Machine::ResendIfDue(const Now& now) {
   outbox_.Rewind();
 }
 
-void Machine::On(const v1::LogRequest& request) {
+void Machine::OnLogRequest(const v1::LogRequest& request) {
   // The oldest request is the most likely one that no client waits for any more.
   if (log_requests_.size() == kLogRequestsMax) log_requests_.pop_front();
   log_requests_.push_back(request);
@@ -259,7 +260,7 @@ void Machine::ReadNextLog() {
 
 void Machine::OnLog(v1::LogChunk chunk) {
   reading_log_ = false;
-  if (!std::exchange(nobody_waits_, false)) log_chunk_ = std::move(chunk);
+  if (!std::exchange(drop_log_chunk_, false)) log_chunk_ = std::move(chunk);
 }
 
 // Writes the next message to the connection. Facts that arrive during a write are sent together in
@@ -313,12 +314,12 @@ void Machine::RenewLease(gang::BootClock::time_point sent) {
   gangs_.SetDeadline(lease_until_ + std::min(lease_ttl_ / 8, kDeadlineMarginMax));
 }
 
-void Machine::LoseLeaseIfOver(const Now& now) {
+void Machine::CheckLease(const Now& now) {
   if (now.boot < lease_until_) return;
   lease_until_ = kNever;
   logging::Error("nothing heard from the server for {} ms: tearing all gangs down",
                  lease_ttl_.count());
-  for (const gang::AttemptId& attempt : reconciler_.Live()) lost_.insert(attempt);
+  for (const gang::AttemptId& attempt : reconciler_.LiveGangs()) lost_.insert(attempt);
   CancelAll(gang::CancelReason::kLeaseLost);
   DropDeadlineIfAllEnded();
   Disconnect();
@@ -330,35 +331,36 @@ void Machine::DropDeadlineIfAllEnded() {
   if (lease_until_ == kNever && !reconciler_.has_live()) gangs_.SetDeadline(kNever);
 }
 
-void Machine::GiveUpIfAlone(const Now& now) {
+void Machine::CheckGiveUp(const Now& now) {
   if (!heard_at_) heard_at_ = now.boot;
-  if (now.boot < GiveUpAt()) return;
-  Stop({AgentExit::Reason::kAlone,
+  if (now.boot < GiveUpTime()) return;
+  Stop({AgentExit::Reason::kServerLost,
         "nothing was heard from the server for " + std::to_string(give_up_.count() / 1000) + " s"});
 }
 
-gang::BootClock::time_point Machine::GiveUpAt() const {
+gang::BootClock::time_point Machine::GiveUpTime() const {
   return give_up_.count() > 0 && heard_at_ && !exit_ ? *heard_at_ + give_up_ : kNever;
 }
 
 // ---- gangs ----------------------------------------------------------------------------------
 
 void Machine::CancelAll(gang::CancelReason reason) {
-  reconciler_.ForgetWishes();
+  reconciler_.ForgetDesired();
   std::vector<gang::AttemptId> gangs = reconciler_.CancelAll();
   // Without a lease, gangs that are exiting have no time left either.
-  if (reason == gang::CancelReason::kLeaseLost) gangs = reconciler_.Live();
+  if (reason == gang::CancelReason::kLeaseLost) gangs = reconciler_.LiveGangs();
   for (const gang::AttemptId& attempt : gangs) gangs_.Cancel(attempt, reason);
 }
 
 void Machine::OnFact(const gang::Fact& fact, const Now& now) {
-  LoseLeaseIfOver(now);
+  CheckLease(now);
   const auto* ended = std::get_if<gang::Ended>(&fact.what);
   // The guard may have killed the ranks, or they seem to have stalled because this process was
   // stopped. Either way the failure says nothing about the trial.
   const bool lost = ended && lost_.erase(fact.attempt) > 0 && ended->failure &&
                     ended->failure->kind != gang::FailureKind::kLease;
-  if (ended && ended->failure && ended->failure->gone) OnGone(ToProto(*ended->failure->gone), now);
+  if (ended && ended->failure && ended->failure->gone)
+    OnCheckpointGone(ToProto(*ended->failure->gone), now);
   outbox_.Add(ToProto(lost ? LostWithLease(fact) : fact));
   if (!ended) return;
   reconciler_.OnEnded(fact.attempt);
@@ -372,7 +374,7 @@ void Machine::OnFact(const gang::Fact& fact, const Now& now) {
 // when a gang of the same sweep number starts.
 void Machine::Remove() {
   Removals removals = removals_;
-  for (const gang::AttemptId& attempt : reconciler_.Live()) {
+  for (const gang::AttemptId& attempt : reconciler_.LiveGangs()) {
     const auto is_of_gang = [&](const SweepFiles& files) { return files.sweep == attempt.sweep; };
     std::erase_if(removals.sweeps, is_of_gang);
     std::erase_if(removals.lost_sweeps, is_of_gang);
@@ -386,10 +388,10 @@ void Machine::OnRemoved(const v1::CheckpointRemoval& removal, const Now& now) {
   checkpoint.set_trial(removal.trial());
   checkpoint.set_attempt(removal.attempt());
   checkpoint.set_step(removal.step());
-  OnGone(checkpoint, now);
+  OnCheckpointGone(checkpoint, now);
 }
 
-void Machine::OnGone(const v1::CheckpointName& checkpoint, const Now& now) {
+void Machine::OnCheckpointGone(const v1::CheckpointName& checkpoint, const Now& now) {
   v1::Fact fact;
   fact.set_time_us(now.wall_us);
   v1::CheckpointRemoved& removed = *fact.mutable_removed();
@@ -418,7 +420,7 @@ void Machine::Reconcile(const Now& now) {
 
 // Whether all gangs that should start were started.
 bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
-  std::vector<gang::Fact> stillborn;
+  std::vector<gang::Fact> failed_starts;
   for (const gang::AttemptId& attempt : actions.cancel) {
     gangs_.Cancel(attempt, gang::CancelReason::kUnwanted);
   }
@@ -427,7 +429,7 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
   // Saved before a gang writes files, so that the next process knows the log position they belong
   // to.
   if (!actions.start.empty())
-    files_.KeepSeen({hello_.identity(), hello_.log_seq(), hello_.server_run()});
+    files_.SaveLogPosition({hello_.identity(), hello_.log_seq(), hello_.server_run()});
   for (const v1::Assignment& assignment : actions.start) {
     Result<gang::GangSpec> spec = ToSpec(assignment, folders_);
     if (spec.ok()) {
@@ -436,21 +438,22 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
       continue;
     }
     const gang::Failure failure{.kind = gang::FailureKind::kStart, .message = spec.error().message};
-    stillborn.push_back({FromProto(assignment.attempt()), now.wall_us,
-                         gang::Ended{gang::Outcome::kFailed, failure}});
+    failed_starts.push_back({FromProto(assignment.attempt()), now.wall_us,
+                             gang::Ended{gang::Outcome::kFailed, failure}});
   }
-  for (const auto& [attempt, verdict] : actions.tell) gangs_.Tell(attempt, verdict);
+  for (const auto& [attempt, verdict] : actions.set_verdict) gangs_.SetVerdict(attempt, verdict);
   for (const gang::AttemptId& attempt : actions.yield) gangs_.Yield(attempt);
-  for (const gang::AttemptId& attempt : actions.finish) gangs_.Finish(attempt);
-  for (const auto& [attempt, rank_zero] : actions.meet) gangs_.Meet(attempt, rank_zero);
+  for (const gang::AttemptId& attempt : actions.peers_finished) gangs_.OnPeersFinished(attempt);
+  for (const auto& [attempt, rank_zero] : actions.set_rendezvous)
+    gangs_.SetRendezvous(attempt, rank_zero);
   for (const gang::AttemptId& attempt : actions.disown) {
     outbox_.Add(ToProto({attempt, now.wall_us, gang::Ended{gang::Outcome::kCancelled, {}}}));
   }
-  for (const gang::Fact& fact : stillborn) {
+  for (const gang::Fact& fact : failed_starts) {
     outbox_.Add(ToProto(fact));
     reconciler_.OnEnded(fact.attempt);
   }
-  return stillborn.empty();
+  return failed_starts.empty();
 }
 
 }  // namespace attune::agent

@@ -25,8 +25,8 @@
 namespace attune::agent {
 
 inline constexpr std::chrono::milliseconds kWelcomeTimeout{10'000};
-inline constexpr std::chrono::milliseconds kFarewellTimeout{
-    1'000};  // to wait for the last acknowledgement
+// Time to wait for the last acknowledgement.
+inline constexpr std::chrono::milliseconds kFarewellTimeout{1'000};
 inline constexpr std::chrono::milliseconds kHeartbeatMin{10};
 inline constexpr std::chrono::milliseconds kResendAfter{30'000};  // time without an acknowledgement
 // Time from the end of the lease to the gangs' deadline, or an eighth of the lease if that is
@@ -36,7 +36,7 @@ inline constexpr std::chrono::milliseconds kDeadlineMarginMax{500};
 inline constexpr size_t kLogRequestsMax = 64;
 // Maximum number of sweeps with files on this host that a Hello lists, the newest first. The server
 // answers which of them are deleted.
-inline constexpr size_t kSweepsSaid = 15'000;  // keeps a Hello below 64 KiB
+inline constexpr size_t kHelloSweepsMax = 15'000;  // keeps a Hello below 64 KiB
 
 // The current time by both clocks that an executor uses.
 struct Now {
@@ -62,11 +62,12 @@ class Gangs {
   virtual ~Gangs() = default;
   virtual void Run(gang::GangSpec spec) = 0;
   virtual void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) = 0;
-  virtual void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) = 0;
+  virtual void SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) = 0;
   virtual void Yield(const gang::AttemptId& attempt) = 0;
   // The gang's ranks on another host have finished.
-  virtual void Finish(const gang::AttemptId& attempt) = 0;
-  virtual void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) = 0;
+  virtual void OnPeersFinished(const gang::AttemptId& attempt) = 0;
+  virtual void SetRendezvous(const gang::AttemptId& attempt,
+                             const channel::Rendezvous& rank_zero) = 0;
   // Kills all processes of all gangs at `deadline`, even if this process is stopped then.
   // Machine::kNever removes the deadline. Replaces the previous deadline.
   virtual void SetDeadline(gang::BootClock::time_point deadline) = 0;
@@ -74,7 +75,7 @@ class Gangs {
 
 // The position in the server's log up to which this executor has seen it, from the last
 // v1::Desired.
-struct Seen {
+struct LogPosition {
   uint64_t identity = 0;  // of the log; 0: nothing seen
   uint64_t log_seq = 0;
   uint64_t server_run = 0;
@@ -89,13 +90,13 @@ class Files {
   virtual void Remove(const Removals& removals) = 0;
   // Checks whether these checkpoints exist; Machine::OnCheckpointGone() follows for each that is
   // missing.
-  virtual void LookFor(const v1::Inventory&) {}
+  virtual void FindMissing(const v1::Inventory&) {}
   // Saves the position for the next process of this executor, which sends it in its Hello.
-  virtual void KeepSeen(const Seen&) {}
+  virtual void SaveLogPosition(const LogPosition&) {}
   // Reads a piece of a rank's log; Machine::OnLog() follows. The next call comes only after that.
   virtual void ReadLog(const v1::LogRequest& request) = 0;
   // Reads a piece of a checkpoint and sends it to the server in a separate call.
-  virtual void Deliver(const v1::CheckpointRequest& request) = 0;
+  virtual void SendCheckpoint(const v1::CheckpointRequest& request) = 0;
 };
 
 // The state machine of an executor, without threads, sockets and clocks. Its caller passes in
@@ -127,7 +128,7 @@ class Machine {
 
   void OnFact(const gang::Fact& fact, const Now& now);
   void OnRemoved(const v1::CheckpointRemoval& removal, const Now& now);
-  void OnGone(const v1::CheckpointName& checkpoint, const Now& now);
+  void OnCheckpointGone(const v1::CheckpointName& checkpoint, const Now& now);
   void OnSweepRemoved(uint64_t sweep, const Now& now);
   void OnLog(v1::LogChunk chunk);
 
@@ -165,20 +166,20 @@ class Machine {
  private:
   enum class Connection { kNone, kOpening, kWelcomed, kClosing };
 
-  void On(const v1::Welcome& welcome);
-  void On(const v1::Refusal& refusal);
-  void On(v1::Desired desired, const Now& now);
-  void NoteSeen(const v1::Desired& desired);
-  void On(const v1::Ack& ack, const Now& now);
-  void On(const v1::LogRequest& request);
+  void OnWelcome(const v1::Welcome& welcome);
+  void OnRefusal(const v1::Refusal& refusal);
+  void OnDesired(v1::Desired desired, const Now& now);
+  void RememberLogPosition(const v1::Desired& desired);
+  void OnAck(const v1::Ack& ack, const Now& now);
+  void OnLogRequest(const v1::LogRequest& request);
 
   void Connect(const Now& now);
   void Disconnect();
   void RenewLease(gang::BootClock::time_point sent);
-  void LoseLeaseIfOver(const Now& now);
+  void CheckLease(const Now& now);
   void DropDeadlineIfAllEnded();
-  void GiveUpIfAlone(const Now& now);
-  gang::BootClock::time_point GiveUpAt() const;
+  void CheckGiveUp(const Now& now);
+  gang::BootClock::time_point GiveUpTime() const;
   void CancelAll(gang::CancelReason reason);
   void Remove();
   void Reconcile(const Now& now);
@@ -187,8 +188,8 @@ class Machine {
   void ReadNextLog();
   void Pump(const Now& now);
   std::optional<v1::FromExecutor> NextMessage(const Now& now);
-  void StopIfLeft(const Now& now);
-  void TakeLeave(const Now& now);
+  void StopOnceGangsLeft(const Now& now);
+  void FinishStopping(const Now& now);
   gang::BootClock::time_point NextDeadline() const;
 
   v1::Hello hello_;                      // without the sweeps
@@ -209,7 +210,7 @@ class Machine {
   bool said_goodbye_ = false;
   bool said_it_stays_ = false;  // v1::Goodbye::stays
   bool released_ = false;
-  bool reached_ = true;  // false after an outage was logged
+  bool server_reachable_ = true;  // false after an outage was logged
   bool has_joined_ = false;
   HostHealth health_;
   // The problem that the server knows; nullopt: unknown, so it must be sent.
@@ -218,7 +219,7 @@ class Machine {
   std::vector<v1::Inventory> inventories_;  // waiting for the Desired of this connection
   std::deque<v1::LogRequest> log_requests_;
   bool reading_log_ = false;
-  bool nobody_waits_ = false;              // for the log chunk that is being read
+  bool drop_log_chunk_ = false;            // for the log chunk that is being read
   std::optional<v1::LogChunk> log_chunk_;  // was read and must be sent
 
   std::chrono::milliseconds lease_ttl_{0};

@@ -87,8 +87,8 @@ v1::Ended::Outcome ToProto(gang::Outcome outcome) {
   return v1::Ended::OUTCOME_UNSPECIFIED;
 }
 
-void Add(const std::vector<std::pair<std::string, double>>& metrics,
-         google::protobuf::RepeatedPtrField<v1::Metric>& out) {
+void AddMetrics(const std::vector<std::pair<std::string, double>>& metrics,
+                google::protobuf::RepeatedPtrField<v1::Metric>& out) {
   for (const auto& [name, value] : metrics) {
     v1::Metric& metric = *out.Add();
     metric.set_name(name);
@@ -97,7 +97,7 @@ void Add(const std::vector<std::pair<std::string, double>>& metrics,
 }
 
 // Visitor that fills the field of `out` for its kind of fact.
-struct Fill {
+struct FactWriter {
   v1::Fact& out;
 
   void operator()(const gang::Started& started) const {
@@ -118,13 +118,13 @@ struct Fill {
     message.set_step(report.step);
     message.set_seconds(report.seconds);
     message.set_waits(report.waits.value_or(false));
-    Add(report.metrics, *message.mutable_metrics());
+    AddMetrics(report.metrics, *message.mutable_metrics());
   }
   void operator()(const gang::NumberedLog& log) const {
     v1::Logged& message = *out.mutable_logged();
     message.set_number(log.number);
     message.set_step(log.logged.step);
-    Add(log.logged.metrics, *message.mutable_metrics());
+    AddMetrics(log.logged.metrics, *message.mutable_metrics());
   }
   void operator()(const gang::CheckpointSaved& checkpoint) const {
     v1::CheckpointSaved& message = *out.mutable_checkpoint();
@@ -151,7 +151,7 @@ struct Fill {
   }
 };
 
-gang::FarCheckpoint ToFetch(const v1::ResumeFrom& resume) {
+gang::FarCheckpoint ToRemoteCheckpoint(const v1::ResumeFrom& resume) {
   const v1::CheckpointName& name = resume.fetch();
   gang::FarCheckpoint fetch{{name.sweep(), name.trial(), name.attempt(), name.step()},
                             std::filesystem::path(resume.path()).filename(),
@@ -163,7 +163,7 @@ gang::FarCheckpoint ToFetch(const v1::ResumeFrom& resume) {
   return fetch;
 }
 
-gang::KnownFiles ToKnown(const v1::KnownFiles& files) {
+gang::KnownFiles ToKnownFiles(const v1::KnownFiles& files) {
   gang::KnownFiles known{.attempts = files.attempts(), .checkpoints = {}};
   for (const v1::CheckpointName& checkpoint : files.checkpoints())
     known.checkpoints.insert(gang::CheckpointFolder(checkpoint.step(), checkpoint.attempt()));
@@ -234,12 +234,12 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
   if (assignment.has_resume()) {
     spec.resume = gang::Resume{assignment.resume().step(), assignment.resume().path(),
                                assignment.resume().digest()};
-    if (assignment.resume().has_fetch()) spec.fetch = ToFetch(assignment.resume());
+    if (assignment.resume().has_fetch()) spec.fetch = ToRemoteCheckpoint(assignment.resume());
   }
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
   spec.grace = std::chrono::milliseconds(assignment.grace_ms());
   spec.identity = assignment.identity();
-  if (assignment.has_known()) spec.known = ToKnown(assignment.known());
+  if (assignment.has_known()) spec.known = ToKnownFiles(assignment.known());
   spec.sweep_dir = folders.Sweep(spec.attempt.sweep);
   spec.attempt_dir = folders.Attempt(spec.attempt);
   spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
@@ -256,7 +256,8 @@ std::vector<SweepFiles> FromProto(const google::protobuf::RepeatedPtrField<v1::S
   return all;
 }
 
-void Add(const SweepFiles& files, google::protobuf::RepeatedPtrField<v1::SweepFiles>& out) {
+void AddSweepFiles(const SweepFiles& files,
+                   google::protobuf::RepeatedPtrField<v1::SweepFiles>& out) {
   auto group = std::ranges::find(out, files.identity, &v1::SweepFiles::identity);
   if (group == out.end()) {
     out.Add()->set_identity(files.identity);
@@ -275,7 +276,7 @@ v1::Fact ToProto(const gang::Fact& fact) {
   v1::Fact message;
   *message.mutable_attempt() = ToProto(fact.attempt);
   message.set_time_us(fact.time_us);
-  std::visit(Fill{message}, fact.what);
+  std::visit(FactWriter{message}, fact.what);
   return message;
 }
 

@@ -25,7 +25,8 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
 gang::Verdict ToVerdict(const v1::Assignment& assignment);
 
 std::vector<SweepFiles> FromProto(const google::protobuf::RepeatedPtrField<v1::SweepFiles>& files);
-void Add(const SweepFiles& files, google::protobuf::RepeatedPtrField<v1::SweepFiles>& out);
+void AddSweepFiles(const SweepFiles& files,
+                   google::protobuf::RepeatedPtrField<v1::SweepFiles>& out);
 
 // The result has no sequence number.
 v1::Fact ToProto(const gang::Fact& fact);

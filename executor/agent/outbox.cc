@@ -11,7 +11,7 @@ void Outbox::Add(v1::Fact fact) {
   const size_t bytes = fact.ByteSizeLong();
   facts_.push_back({std::move(fact), bytes});
   memory_bytes_ += bytes + kFactOverheadBytes;
-  Weigh();
+  UpdateFull();
 }
 
 v1::Facts Outbox::TakeBatch() {
@@ -40,10 +40,12 @@ std::vector<gang::AttemptId> Outbox::Acknowledge(uint64_t seq) {
     }
     facts_.pop_front();
   }
-  Weigh();
+  UpdateFull();
   return ended;
 }
 
-void Outbox::Weigh() { full_ = memory_bytes_ >= (full_ ? kOutboxBytesMax / 2 : kOutboxBytesMax); }
+void Outbox::UpdateFull() {
+  full_ = memory_bytes_ >= (full_ ? kOutboxBytesMax / 2 : kOutboxBytesMax);
+}
 
 }  // namespace attune::agent

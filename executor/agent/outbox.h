@@ -54,7 +54,7 @@ class Outbox {
   };
 
   bool has_unsent() const { return sent_ < facts_.size(); }
-  void Weigh();
+  void UpdateFull();
 
   std::deque<Entry> facts_;
   size_t sent_ = 0;        // number of sent facts at the front of facts_

@@ -13,7 +13,7 @@
 
 namespace attune::agent {
 
-class PinnedServer::Seen {
+class PinnedServer::UnexpectedFingerprint {
  public:
   void Set(std::string other) {
     const std::lock_guard lock(mutex_);
@@ -31,7 +31,7 @@ class PinnedServer::Seen {
 
 class PinnedServer::Verifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  Verifier(std::string fingerprint, std::shared_ptr<Seen> seen)
+  Verifier(std::string fingerprint, std::shared_ptr<UnexpectedFingerprint> seen)
       : fingerprint_(std::move(fingerprint)), seen_(std::move(seen)) {}
 
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
@@ -51,11 +51,11 @@ class PinnedServer::Verifier final : public grpc::experimental::ExternalCertific
 
  private:
   const std::string fingerprint_;
-  const std::shared_ptr<Seen> seen_;
+  const std::shared_ptr<UnexpectedFingerprint> seen_;
 };
 
 PinnedServer::PinnedServer(std::string fingerprint)
-    : fingerprint_(std::move(fingerprint)), seen_(std::make_shared<Seen>()) {}
+    : fingerprint_(std::move(fingerprint)), seen_(std::make_shared<UnexpectedFingerprint>()) {}
 
 std::shared_ptr<grpc::ChannelCredentials> PinnedServer::Credentials() const {
   using namespace grpc::experimental;
@@ -74,6 +74,6 @@ std::shared_ptr<grpc::ChannelCredentials> PinnedServer::Credentials() const {
   return TlsCredentials(options);
 }
 
-std::string PinnedServer::TakeOther() const { return seen_->Take(); }
+std::string PinnedServer::TakeUnexpectedFingerprint() const { return seen_->Take(); }
 
 }  // namespace attune::agent

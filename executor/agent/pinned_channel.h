@@ -18,14 +18,14 @@ class PinnedServer {
 
   // The fingerprint from the last handshake if it was not the expected one; otherwise empty. A
   // second call returns an empty string. Thread-safe.
-  std::string TakeOther() const;
+  std::string TakeUnexpectedFingerprint() const;
 
  private:
-  class Seen;
+  class UnexpectedFingerprint;
   class Verifier;
 
   std::string fingerprint_;
-  std::shared_ptr<Seen> seen_;
+  std::shared_ptr<UnexpectedFingerprint> seen_;
 };
 
 }  // namespace attune::agent

@@ -27,7 +27,7 @@ bool HasRankZero(const v1::Assignment& assignment) {
 
 }  // namespace
 
-void Reconciler::Want(v1::Desired desired) {
+void Reconciler::SetDesired(v1::Desired desired) {
   if (desired.revision() <= revision_) return;
   revision_ = desired.revision();
   wanted_.clear();
@@ -41,16 +41,16 @@ void Reconciler::Want(v1::Desired desired) {
   last_epoch_ = desired.last_epoch();
   unwanted_.clear();
   for (const v1::AttemptRef& attempt : desired.unwanted()) unwanted_.push_back(FromProto(attempt));
-  fallen_.clear();
+  failed_elsewhere_.clear();
   for (const v1::AttemptRef& attempt : desired.failed_elsewhere())
-    fallen_.insert(FromProto(attempt));
+    failed_elsewhere_.insert(FromProto(attempt));
   ForgetOldEnds();
 }
 
-void Reconciler::ForgetWishes() {
+void Reconciler::ForgetDesired() {
   wanted_.clear();
   unwanted_.clear();
-  fallen_.clear();
+  failed_elsewhere_.clear();
   revision_ = 0;
 }
 
@@ -59,7 +59,7 @@ Reconciler::Actions Reconciler::Reconcile() {
   for (auto& [attempt, gang] : live_) {
     if (gang.ending || wanted_.contains(attempt)) continue;
     gang.ending = true;
-    (fallen_.contains(attempt) ? actions.abort : actions.cancel).push_back(attempt);
+    (failed_elsewhere_.contains(attempt) ? actions.abort : actions.cancel).push_back(attempt);
   }
   for (const auto& [attempt, assignment] : wanted_) {
     const auto found = live_.find(attempt);
@@ -69,7 +69,7 @@ Reconciler::Actions Reconciler::Reconcile() {
     }
     if (IsStale(attempt)) continue;
     if (found != live_.end()) {
-      if (!found->second.ending) Guide(assignment, actions);
+      if (!found->second.ending) AddUpdates(assignment, actions);
       continue;
     }
     // An older gang of this trial is cancelled, even if the server lists both.
@@ -83,7 +83,7 @@ Reconciler::Actions Reconciler::Reconcile() {
                                 .sweep_identity = assignment.identity(),
                                 .identity = identity_});
     actions.start.push_back(assignment);
-    Guide(assignment, actions);
+    AddUpdates(assignment, actions);
   }
   // Assignments that were withdrawn before they arrived or before they could start.
   for (const gang::AttemptId& attempt : unwanted_) {
@@ -94,14 +94,15 @@ Reconciler::Actions Reconciler::Reconcile() {
   return actions;
 }
 
-void Reconciler::Guide(const v1::Assignment& assignment, Actions& actions) {
+void Reconciler::AddUpdates(const v1::Assignment& assignment, Actions& actions) {
   const gang::AttemptId attempt = FromProto(assignment.attempt());
-  if (assignment.verdict_step() > 0) actions.tell.emplace_back(attempt, ToVerdict(assignment));
+  if (assignment.verdict_step() > 0)
+    actions.set_verdict.emplace_back(attempt, ToVerdict(assignment));
   if (assignment.yield()) actions.yield.push_back(attempt);
-  if (assignment.rank_zero_finished()) actions.finish.push_back(attempt);
+  if (assignment.rank_zero_finished()) actions.peers_finished.push_back(attempt);
   const v1::Rendezvous& rendezvous = assignment.rendezvous();
   if (!HasRankZero(assignment) && !rendezvous.host().empty())
-    actions.meet.emplace_back(
+    actions.set_rendezvous.emplace_back(
         attempt, channel::Rendezvous{rendezvous.host(), static_cast<int>(rendezvous.port())});
 }
 
@@ -114,7 +115,7 @@ std::vector<gang::AttemptId> Reconciler::CancelAll() {
   return cancelled;
 }
 
-std::vector<gang::AttemptId> Reconciler::Running() const {
+std::vector<gang::AttemptId> Reconciler::RunningGangs() const {
   std::vector<gang::AttemptId> running;
   for (const auto& [attempt, gang] : live_) {
     if (!gang.ending) running.push_back(attempt);
@@ -122,7 +123,7 @@ std::vector<gang::AttemptId> Reconciler::Running() const {
   return running;
 }
 
-std::vector<gang::AttemptId> Reconciler::Live() const {
+std::vector<gang::AttemptId> Reconciler::LiveGangs() const {
   std::vector<gang::AttemptId> live;
   for (const auto& [attempt, gang] : live_) live.push_back(attempt);
   return live;

@@ -20,22 +20,22 @@ class Reconciler {
     // Like cancel, but without a grace: they failed on another host.
     std::vector<gang::AttemptId> abort;
     std::vector<v1::Assignment> start;
-    std::vector<std::pair<gang::AttemptId, gang::Verdict>> tell;
+    std::vector<std::pair<gang::AttemptId, gang::Verdict>> set_verdict;
     std::vector<gang::AttemptId> yield;  // after the verdicts
-    std::vector<gang::AttemptId> finish;
-    std::vector<std::pair<gang::AttemptId, channel::Rendezvous>> meet;
+    std::vector<gang::AttemptId> peers_finished;
+    std::vector<std::pair<gang::AttemptId, channel::Rendezvous>> set_rendezvous;
     // Must be reported as ended, because they have no gang here.
     std::vector<gang::AttemptId> disown;
   };
 
   // Sets the desired state. Ignores a revision that is not newer than the last one.
-  void Want(v1::Desired desired);
+  void SetDesired(v1::Desired desired);
 
   // Call this for each new connection, which restarts the numbering of revisions.
   void ForgetRevision() { revision_ = 0; }
 
   // Clears the desired state until the next SetDesired().
-  void ForgetWishes();
+  void ForgetDesired();
 
   // Returns the actions to take now, in the order of the fields. It assumes that the caller takes
   // them: gangs count as started, as cancelled, or, if disowned, as ended. Verdicts, requests to
@@ -54,10 +54,10 @@ class Reconciler {
   std::vector<gang::AttemptId> CancelAll();
 
   // Gangs that are not being torn down.
-  std::vector<gang::AttemptId> Running() const;
+  std::vector<gang::AttemptId> RunningGangs() const;
 
   // All gangs with processes, including those that are being torn down.
-  std::vector<gang::AttemptId> Live() const;
+  std::vector<gang::AttemptId> LiveGangs() const;
 
   // The gang is gone. Call Reconcile() afterwards.
   void OnEnded(const gang::AttemptId& attempt);
@@ -77,14 +77,14 @@ class Reconciler {
     bool ending = false;
   };
 
-  static void Guide(const v1::Assignment& assignment, Actions& actions);
+  static void AddUpdates(const v1::Assignment& assignment, Actions& actions);
   void ForgetOldEnds();
   bool IsStale(const gang::AttemptId& attempt) const;
   bool MayStart(const v1::Assignment& assignment) const;
 
   std::map<gang::AttemptId, v1::Assignment> wanted_;
-  std::vector<gang::AttemptId> unwanted_;  // the server holds slots for them
-  std::set<gang::AttemptId> fallen_;       // unwanted gangs that have failed on another host
+  std::vector<gang::AttemptId> unwanted_;       // the server holds slots for them
+  std::set<gang::AttemptId> failed_elsewhere_;  // unwanted gangs that have failed on another host
   uint64_t revision_ = 0;
   uint64_t identity_ = 0;    // from v1::Desired
   uint64_t last_epoch_ = 0;  // from v1::Desired

@@ -299,7 +299,7 @@ bool Descendants::Send(std::string_view line) {
   return speaker != nullptr;
 }
 
-void Descendants::ReadOn() {
+void Descendants::ResumeReading() {
   for (auto connection = connections_.begin(); connection != connections_.end(); ++connection) {
     if (!connection->watch) Watch(connection);
   }

@@ -74,7 +74,7 @@ class Descendants {
   bool Send(std::string_view line);
 
   // Resumes reading after Owner::MayReadDescendants() had returned false.
-  void ReadOn();
+  void ResumeReading();
 
   // Reads the bytes that have arrived, up to a limit.
   void Drain();

@@ -61,7 +61,7 @@ void Gang::On(Rank& rank, const channel::Rendezvous& rendezvous) {
   if (phase_ == Phase::kRunning) RelayRendezvous();
 }
 
-void Gang::Meet(const channel::Rendezvous& rank_zero) {
+void Gang::SetRendezvous(const channel::Rendezvous& rank_zero) {
   if (rendezvous_) return;
   rendezvous_ = rank_zero;
   if (phase_ == Phase::kRunning) RelayRendezvous();
@@ -234,7 +234,7 @@ void Gang::FinishIfAllLeft() {
   End(Outcome::kFinished, {});
 }
 
-void Gang::Tell(const Verdict& verdict) {
+void Gang::SetVerdict(const Verdict& verdict) {
   if (verdict.step <= delivered_step_) return;
   verdict_ = verdict;
   DeliverVerdict();
@@ -270,8 +270,8 @@ void Gang::Yield() {
   SendYield();
 }
 
-void Gang::ReadOn() {
-  for (const auto& rank : ranks_) rank->ReadOn();
+void Gang::ResumeReading() {
+  for (const auto& rank : ranks_) rank->ResumeReading();
   ReadLogOn();
 }
 

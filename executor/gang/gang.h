@@ -81,7 +81,7 @@ class Gang final : private Rank::Owner {
     // Returns a new path for a socket; null or an empty path: sockets are not available.
     std::function<std::filesystem::path()> socket_path;
     // Finds or starts a launcher for the program, if it supports one.
-    std::function<Result<WarmStart>(const LaunchedProgram& program)> launcher_for;
+    std::function<Result<LauncherChoice>(const LaunchedProgram& program)> launcher_for;
     FactSink facts;
     // Whether more facts may be emitted now; null: always.
     std::function<bool()> may_read;
@@ -100,7 +100,7 @@ class Gang final : private Rank::Owner {
   void Cancel(CancelReason reason);
 
   // Delivers the verdict to rank 0 when rank 0 waits at its step; once for each step.
-  void Tell(const Verdict& verdict);
+  void SetVerdict(const Verdict& verdict);
 
   // Asks rank 0 to wait for a verdict at its next report. Has no effect if that verdict is already
   // pending.
@@ -110,10 +110,10 @@ class Gang final : private Rank::Owner {
   void OnFinished();
 
   // Tells ranks on a host without rank 0 where rank 0 listens. Only the first call counts.
-  void Meet(const channel::Rendezvous& rank_zero);
+  void SetRendezvous(const channel::Rendezvous& rank_zero);
 
   // More facts may be emitted again.
-  void ReadOn();
+  void ResumeReading();
 
   // Fails the gang because its files fill the disk.
   void EndForDisk(std::string message) { Fail(FailureKind::kDisk, -1, std::move(message)); }

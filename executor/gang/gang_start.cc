@@ -65,7 +65,8 @@ void Gang::Start() {
   }
 
   cgroup_ = services_.cgroup();
-  const Result<WarmStart> warm = services_.launcher_for(ProgramOf(spec_.program, preparation_));
+  const Result<LauncherChoice> warm =
+      services_.launcher_for(ProgramOf(spec_.program, preparation_));
   if (!warm.ok()) return FailToStart(FailureKind::kStart, -1, warm.error());
   built_on_sdk_ = warm.value().built_on_sdk;
   launcher_ = warm.value().launcher;
@@ -80,7 +81,7 @@ void Gang::Start() {
 Status Gang::PrepareMeeting() {
   if (!spec_.HasRankZero()) {
     if (!spec_.rendezvous) return Invalid("nobody has said where the gang meets");
-    if (spec_.rendezvous->rank_zero) Meet(*spec_.rendezvous->rank_zero);
+    if (spec_.rendezvous->rank_zero) SetRendezvous(*spec_.rendezvous->rank_zero);
     return {};
   }
   Result<HeldPort> port = HeldPort::Hold();

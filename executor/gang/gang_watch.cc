@@ -137,7 +137,7 @@ bool Gang::LeavesReportsToRankZero(const Rank& rank) const {
 }
 
 bool Gang::IsWatched(const Rank& rank) const {
-  return rank.is_running() && !rank.is_left_unread() && !Waits(rank) &&
+  return rank.is_running() && !rank.is_reading_paused() && !Waits(rank) &&
          !LeavesReportsToRankZero(rank);
 }
 
@@ -188,7 +188,7 @@ void Gang::WatchForLaggards() {
   const TimePoint now = Loop::Clock::now();
   Loop::Clock::duration left = timeout;
   for (const auto& rank : ranks_) {
-    if (!rank->is_running() || rank->is_left_unread()) continue;
+    if (!rank->is_running() || rank->is_reading_paused()) continue;
     const auto silent_for =
         now - std::max({rank->last_heard(), ExcusedUntil(*rank), *first_finish_});
     left = std::min(left, timeout - silent_for);

@@ -147,7 +147,7 @@ class Launcher {
 };
 
 // How the ranks of a gang can start.
-struct WarmStart {
+struct LauncherChoice {
   bool built_on_sdk = false;     // the program declares it, so it uses the worker channel
   Launcher* launcher = nullptr;  // null: the ranks must be spawned
 };

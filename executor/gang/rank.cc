@@ -57,9 +57,9 @@ void Rank::WatchChannel() {
                                [this](uint32_t events) { OnChannel(events); });
 }
 
-void Rank::ReadOn() {
-  descendants_.ReadOn();
-  if (!std::exchange(left_unread_, false) || exit_) return;
+void Rank::ResumeReading() {
+  descendants_.ResumeReading();
+  if (!std::exchange(reading_paused_, false) || exit_) return;
   last_heard_ = Loop::Clock::now();
   // Its channel may still be watched, if only reading from a descendant was paused.
   if (!channel_watch_ && !deaf_) WatchChannel();
@@ -80,7 +80,7 @@ void Rank::OnChannel(uint32_t events) {
   if (events & EPOLLOUT) Flush();
   if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR))) return;
   if (owner_.MayRead()) return Read(kReadBytesMax);
-  left_unread_ = true;
+  reading_paused_ = true;
   channel_watch_.Reset();  // not only EPOLLIN, because epoll would report a hang-up again and again
 }
 
@@ -144,7 +144,7 @@ void Rank::OnDescendantBadLine(const std::string& problem) { owner_.OnBadLine(*t
 
 bool Rank::MayReadDescendants() {
   const bool may_read = owner_.MayRead();
-  left_unread_ |= !may_read;
+  reading_paused_ |= !may_read;
   return may_read;
 }
 

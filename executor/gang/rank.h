@@ -70,7 +70,7 @@ class Rank : private Descendants::Owner {
   void OnLauncherReport(std::optional<ExitStatus> status);
 
   // Resumes reading after Owner::MayRead() had returned false.
-  void ReadOn();
+  void ResumeReading();
 
   void Terminate();  // SIGTERM
   void Kill();
@@ -109,7 +109,7 @@ class Rank : private Descendants::Owner {
   void ExpectSilence(std::chrono::milliseconds silence);
   Loop::Clock::time_point silent_until() const { return silent_until_; }
   // Whether reading is paused because of Owner::MayRead(), so that its silence does not count.
-  bool is_left_unread() const { return left_unread_; }
+  bool is_reading_paused() const { return reading_paused_; }
   Loop::Clock::time_point last_heard() const { return last_heard_; }
 
  private:
@@ -148,7 +148,7 @@ class Rank : private Descendants::Owner {
   bool killed_ = false;
   bool spoken_ = false;
   bool deaf_ = false;  // input is dropped after a bad line
-  bool left_unread_ = false;
+  bool reading_paused_ = false;
   Loop::Clock::time_point last_heard_;
   Loop::Clock::time_point silent_until_{};
   Loop::Clock::time_point excused_until_{};

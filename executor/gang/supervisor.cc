@@ -102,15 +102,15 @@ void Supervisor::Cancel(const AttemptId& attempt, CancelReason reason) {
   Post(attempt, [reason](Gang& gang) { gang.Cancel(reason); });
 }
 
-void Supervisor::Tell(const AttemptId& attempt, const Verdict& verdict) {
-  Post(attempt, [verdict](Gang& gang) { gang.Tell(verdict); });
+void Supervisor::SetVerdict(const AttemptId& attempt, const Verdict& verdict) {
+  Post(attempt, [verdict](Gang& gang) { gang.SetVerdict(verdict); });
 }
 
 void Supervisor::EndForDisk(const AttemptId& attempt, std::string message) {
   Post(attempt, [message = std::move(message)](Gang& gang) { gang.EndForDisk(message); });
 }
 
-void Supervisor::Finish(const AttemptId& attempt) {
+void Supervisor::OnPeersFinished(const AttemptId& attempt) {
   Post(attempt, [](Gang& gang) { gang.OnFinished(); });
 }
 
@@ -118,17 +118,17 @@ void Supervisor::Yield(const AttemptId& attempt) {
   Post(attempt, [](Gang& gang) { gang.Yield(); });
 }
 
-void Supervisor::Meet(const AttemptId& attempt, const channel::Rendezvous& rank_zero) {
-  Post(attempt, [rank_zero](Gang& gang) { gang.Meet(rank_zero); });
+void Supervisor::SetRendezvous(const AttemptId& attempt, const channel::Rendezvous& rank_zero) {
+  Post(attempt, [rank_zero](Gang& gang) { gang.SetRendezvous(rank_zero); });
 }
 
-void Supervisor::ReadOn() {
+void Supervisor::ResumeReading() {
   loop_.Post([this] {
-    for (const auto& [attempt, gang] : gangs_) gang->ReadOn();
+    for (const auto& [attempt, gang] : gangs_) gang->ResumeReading();
   });
 }
 
-void Supervisor::Warm(Program program) {
+void Supervisor::PrestartLauncher(Program program) {
   loop_.Post([this, program = std::move(program)] {
     if (shutting_down_ || program.command.empty()) return;
     if (UsesPlaceholders(program.command)) return;
@@ -182,12 +182,12 @@ void Supervisor::TrimLogs() {
   trimming_ = loop_.After(floods ? kTrimSoon : kTrimEvery, [this] { TrimLogs(); });
 }
 
-Result<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
+Result<LauncherChoice> Supervisor::LauncherFor(const LaunchedProgram& program) {
   Result<ProgramIdentity> identity = Identify(program.path);
   if (!identity.ok()) return identity.error();
   ForgetUselessLaunchers();
   const bool python = IsPythonLauncher(program.argv);
-  WarmStart start{.built_on_sdk = !python};
+  LauncherChoice start{.built_on_sdk = !python};
   for (Held& held : launchers_) {
     Launcher& known = *held.launcher;
     if (known.identity() != identity.value() || !(known.program() == program)) continue;
@@ -198,7 +198,7 @@ Result<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
   }
   if (!python &&
       ReadLauncherNote(program.path) != static_cast<uint32_t>(channel::kLauncherProtocol))
-    return WarmStart{};
+    return LauncherChoice{};
   if (!program.is_same_for_all) return start;
   Launcher::Options options = options_.launcher;
   if (python) options.ready_wait = options_.python_ready_wait;

@@ -63,23 +63,23 @@ class Supervisor {
   // Fails a gang (FailureKind::kDisk) because its files fill the disk.
   void EndForDisk(const AttemptId& attempt, std::string message);
 
-  void Tell(const AttemptId& attempt, const Verdict& verdict);
+  void SetVerdict(const AttemptId& attempt, const Verdict& verdict);
 
   void Yield(const AttemptId& attempt);
-  void Finish(const AttemptId& attempt);
+  void OnPeersFinished(const AttemptId& attempt);
 
   // Rank 0 is on another host and listens there.
-  void Meet(const AttemptId& attempt, const channel::Rendezvous& rank_zero);
+  void SetRendezvous(const AttemptId& attempt, const channel::Rendezvous& rank_zero);
 
   // Kills all gangs and launchers at this time, even if this process is stopped then. The time
   // counts from the start of the machine; zero: never. Replaces the previous deadline.
   void SetDeadline(std::chrono::nanoseconds since_start) { guard_->SetDeadline(since_start); }
 
   // Resumes reading after may_read() had returned false.
-  void ReadOn();
+  void ResumeReading();
 
   // Starts the launcher of a program before its first gang, if the program supports one.
-  void Warm(Program program);
+  void PrestartLauncher(Program program);
 
  private:
   Supervisor(Options options, FactSink sink);
@@ -93,7 +93,7 @@ class Supervisor {
   std::unique_ptr<Cgroup> NewCgroup() { return cgroups_ ? cgroups_->Add() : nullptr; }
   void RunGang(GangSpec spec);
   void TrimLogs();
-  Result<WarmStart> LauncherFor(const LaunchedProgram& program);
+  Result<LauncherChoice> LauncherFor(const LaunchedProgram& program);
   bool IsKnown(pid_t pid) const;
   void ForgetGang(const AttemptId& attempt);
   void ForgetUselessLaunchers();

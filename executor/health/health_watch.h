@@ -23,8 +23,8 @@ class HealthWatch {
  public:
   static constexpr std::chrono::milliseconds kEvery{5'000};
   static constexpr std::chrono::milliseconds kEveryWhenNear{1'000};  // if a disk is nearly short
-  static constexpr std::chrono::milliseconds kPatience{
-      30'000};  // before a check without an answer is a problem
+  // A check that takes longer is a problem.
+  static constexpr std::chrono::milliseconds kPatience{30'000};
 
   // Called on the watch's thread; must not destroy the watch.
   struct Events {

@@ -27,8 +27,8 @@ struct DirectTimeouts {
   std::chrono::milliseconds greeting{2'000};
   std::chrono::milliseconds piece{10'000};   // for the fetcher: to receive a piece of a file
   std::chrono::milliseconds taking{20'000};  // for the sender: until the peer accepts more data
-  std::chrono::milliseconds idle{
-      120'000};  // long, because a slow disk takes long to sync a large file
+  // Long, because a slow disk takes long to sync a large file.
+  std::chrono::milliseconds idle{120'000};
 };
 
 std::string RandomKey();

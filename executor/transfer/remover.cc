@@ -58,7 +58,7 @@ Remover::~Remover() {
   thread_.join();
 }
 
-void Remover::Want(const Removals& wanted) {
+void Remover::SetRemovals(const Removals& wanted) {
   std::vector<Removal> removals = ToRemovals(wanted);
   const std::lock_guard lock(mutex_);
   std::erase_if(known_, [&](const auto& known) {
@@ -80,7 +80,7 @@ void Remover::Discard(fs::path folder) {
   changed_.notify_all();
 }
 
-void Remover::LookFor(v1::Inventory inventory) {
+void Remover::FindMissing(v1::Inventory inventory) {
   const std::lock_guard lock(mutex_);
   std::erase_if(known_, [&](const auto& known) { return known.first != at_hand_; });
   queue_.clear();
@@ -197,7 +197,7 @@ void Remover::OnRemoved(const std::string& name, const std::string& problem) {
   if (!try_again_at_) try_again_at_ = std::chrono::steady_clock::now() + kTryAgain;
 }
 
-std::set<SweepFiles> SweepsIn(const gang::Folders& folders) {
+std::set<SweepFiles> ListSweeps(const gang::Folders& folders) {
   std::set<SweepFiles> sweeps;
   std::error_code failed;
   for (auto entry = fs::directory_iterator(folders.Sweeps(), failed);

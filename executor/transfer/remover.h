@@ -38,12 +38,12 @@ class Remover {
 
   // Sets everything that must be deleted. Deletions that are done or in progress are not repeated.
   // Failed ones are retried now and every minute. Thread-safe.
-  void Want(const Removals& removals);
+  void SetRemovals(const Removals& removals);
 
   // Checks after the current deletion whether these checkpoints exist. Forgets all other deletions:
   // a lost part of the log may have requested them, and the server ignores answers from before the
   // restore. SetRemovals() follows. Thread-safe.
-  void LookFor(v1::Inventory inventory);
+  void FindMissing(v1::Inventory inventory);
 
   // Deletes a folder that nothing refers to. It is tried only once, because a partly deleted folder
   // does no harm. Thread-safe.
@@ -92,6 +92,6 @@ class Remover {
 
 // Lists the sweeps with files in the data folder, including files that an interrupted deletion has
 // left.
-std::set<SweepFiles> SweepsIn(const gang::Folders& folders);
+std::set<SweepFiles> ListSweeps(const gang::Folders& folders);
 
 }  // namespace attune::agent

@@ -8,8 +8,8 @@
 namespace attune::agent {
 namespace {
 
-constexpr std::chrono::seconds kPieceTimeout{
-    30};  // longer than the server waits for the executor that has the checkpoint
+// Longer than the server waits for the executor that has the checkpoint.
+constexpr std::chrono::seconds kPieceTimeout{30};
 
 }  // namespace
 

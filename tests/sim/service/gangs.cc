@@ -143,7 +143,7 @@ void TrainingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason re
   Fail(found->second, gang::FailureKind::kLease, -1, "torn down, because the lease ended");
 }
 
-void TrainingGangs::Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) {
+void TrainingGangs::SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) {
   const auto found = gangs_.find(attempt);
   if (found == gangs_.end() || Step(verdict.step) <= found->second.orders.verdict_step) return;
   found->second.verdict = verdict;
@@ -155,7 +155,8 @@ void TrainingGangs::Yield(const gang::AttemptId& attempt) {
   if (found != gangs_.end()) found->second.orders.yields = true;
 }
 
-void TrainingGangs::Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) {
+void TrainingGangs::SetRendezvous(const gang::AttemptId& attempt,
+                                  const channel::Rendezvous& rank_zero) {
   const auto found = gangs_.find(attempt);
   if (found == gangs_.end() || std::exchange(found->second.met, true)) return;
   if (rank_zero.port != PortOf(attempt)) environment_.reality.OnWrongRendezvous(IdOf(attempt));

@@ -33,10 +33,10 @@ class TrainingGangs final : public agent::Gangs {
 
   void Run(gang::GangSpec spec) override;
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override;
-  void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) override;
+  void SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) override;
   void Yield(const gang::AttemptId& attempt) override;
-  void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override;
-  void Finish(const gang::AttemptId&) override {}            // no gang needs this order
+  void SetRendezvous(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override;
+  void OnPeersFinished(const gang::AttemptId&) override {}   // no gang needs this order
   void SetDeadline(gang::BootClock::time_point) override {}  // only whole hosts freeze
 
   // Must be called after a restore from a backup. Gangs that the restored log does not know train

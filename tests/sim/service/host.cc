@@ -42,7 +42,7 @@ void Host::Start(int64_t lifetime_us) {
   ++process_;
   const int64_t clock_us = environment_.random.Integer(-environment_.faults.clock_jump_us,
                                                        environment_.faults.clock_jump_us);
-  started_us_ = agent::StartAfter(started_us_, Now().wall_us + clock_us);
+  started_us_ = agent::NextStartTime(started_us_, Now().wall_us + clock_us);
   environment_.reality.OnDisturbance(name_, environment_.timeline.now());
   environment_.reality.OnHostStarted(name_, planned_.folder);
   gangs_ = std::make_unique<TrainingGangs>(
@@ -287,7 +287,7 @@ void Host::Remove(const agent::Removals& removals) {
   }
 }
 
-void Host::LookFor(const v1::Inventory& inventory) {
+void Host::FindMissing(const v1::Inventory& inventory) {
   ++removal_round_;
   removals_.clear();
   sweep_removals_.clear();
@@ -297,7 +297,7 @@ void Host::LookFor(const v1::Inventory& inventory) {
       const std::string path = gang::Folders(kDataDir).Checkpoints(
                                    {.sweep = checkpoint.sweep(), .trial = checkpoint.trial()}) /
                                gang::CheckpointFolder(checkpoint.step(), checkpoint.attempt());
-      if (!environment_.reality.CanRead(name_, path)) machine_->OnGone(checkpoint, Now());
+      if (!environment_.reality.CanRead(name_, path)) machine_->OnCheckpointGone(checkpoint, Now());
     }
     StepSoon();
   });

@@ -54,9 +54,9 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void Write(v1::FromExecutor message) override;
   void Close() override;
   void Remove(const agent::Removals& removals) override;
-  void LookFor(const v1::Inventory& inventory) override;
+  void FindMissing(const v1::Inventory& inventory) override;
   void ReadLog(const v1::LogRequest& request) override;
-  void Deliver(const v1::CheckpointRequest&) override {}
+  void SendCheckpoint(const v1::CheckpointRequest&) override {}
 
   v1::Hello Hello() const;
   agent::Now Now() const;

@@ -93,7 +93,7 @@ TEST_F(AgentTest, ADiskBelowItsLimitIsSaidAndHowMuchIsLeft) {
 TEST_F(AgentTest, AFullDiskIsSaidBeforeTheEndOfTheGangThatFoundItFull) {
   StartAgent();
   server_.Welcome();
-  server_.Want({Assignment(7, 1, {"full:no space left", "exit:1"})});
+  server_.SetDesired({Assignment(7, 1, {"full:no space left", "exit:1"})});
   EXPECT_THAT(server_.NextHealth().problem(), HasSubstr("was full"));
   const v1::Ended ended = NextEnded();
   EXPECT_EQ(ended.failure().kind(), v1::Failure::HOST);
@@ -117,7 +117,7 @@ TEST_F(AgentTest, HelloSaysWhereOthersReadItsCheckpointsIfTheyReachIt) {
 TEST_F(AgentTest, WantedGangRunsAndItsFactsAreNumberedInOrder) {
   StartAgent();
   server_.Welcome();
-  server_.Want({Assignment(7, 1, {"progress:0", "report:1"})});
+  server_.SetDesired({Assignment(7, 1, {"progress:0", "report:1"})});
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 
   const std::vector<v1::Fact> facts = server_.Facts();
@@ -134,7 +134,7 @@ TEST_F(AgentTest, WantedGangRunsAndItsFactsAreNumberedInOrder) {
 TEST_F(AgentTest, FactsAreSentAgainAfterAReconnectUntilAcknowledged) {
   StartAgent();
   server_.Welcome();
-  server_.Want({Assignment(0, 1, {"report:1", "report:2"})});
+  server_.SetDesired({Assignment(0, 1, {"report:1", "report:2"})});
   NextEnded();
   server_.Acknowledge(2);
   server_.Drop();
@@ -151,11 +151,11 @@ TEST_F(AgentTest, GangsOutliveAConnection) {
   StartAgent();
   server_.Welcome();
   const v1::Assignment assignment = Assignment(3, 5, {"hang"});
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   const pid_t pid = StartedPid();
   server_.Drop();
   server_.Welcome();
-  server_.Want({assignment, Assignment(4, 6, {})});
+  server_.SetDesired({assignment, Assignment(4, 6, {})});
   EXPECT_EQ(server_.NextFact(v1::Fact::kEnded).attempt().trial(), 4u);
   EXPECT_EQ(kill(pid, 0), 0);
 }
@@ -163,9 +163,9 @@ TEST_F(AgentTest, GangsOutliveAConnection) {
 TEST_F(AgentTest, GangThatIsNoLongerWantedIsCancelled) {
   StartAgent();
   server_.Welcome();
-  server_.Want({Assignment(0, 1, {"hang"})});
+  server_.SetDesired({Assignment(0, 1, {"hang"})});
   StartedPid();
-  server_.Want({});
+  server_.SetDesired({});
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::CANCELLED);
 }
 
@@ -173,9 +173,9 @@ TEST_F(AgentTest, AttemptThatHasEndedIsNotStartedAgain) {
   StartAgent();
   server_.Welcome();
   const v1::Assignment ended = Assignment(0, 1, {"exit:1"});
-  server_.Want({ended});
+  server_.SetDesired({ended});
   EXPECT_EQ(NextEnded().failure().exit_code(), 1);
-  server_.Want({ended, Assignment(1, 1, {})});
+  server_.SetDesired({ended, Assignment(1, 1, {})});
   NextEnded();
   for (const v1::Fact& fact : server_.Facts()) {
     if (fact.has_started() && fact.seq() > 2) {
@@ -187,9 +187,9 @@ TEST_F(AgentTest, AttemptThatHasEndedIsNotStartedAgain) {
 TEST_F(AgentTest, HigherEpochReplacesTheOldGangOnceItIsGone) {
   StartAgent();
   server_.Welcome();
-  server_.Want({Assignment(0, 1, {"hang"})});
+  server_.SetDesired({Assignment(0, 1, {"hang"})});
   StartedPid();
-  server_.Want({Assignment(0, 2, {})});
+  server_.SetDesired({Assignment(0, 2, {})});
   const v1::Fact old = server_.NextFact(v1::Fact::kEnded);
   EXPECT_EQ(old.attempt().epoch(), 1u);
   EXPECT_EQ(old.ended().outcome(), v1::Ended::CANCELLED);
@@ -202,15 +202,15 @@ TEST_F(AgentTest, VerdictReachesTheGang) {
   server_.Welcome();
   v1::Assignment assignment = Assignment(0, 1, {"report:3", "verdict", "report:4", "verdict"});
   assignment.set_milestone(3);
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   server_.NextFact(v1::Fact::kReport);
   assignment.set_verdict_step(3);
   assignment.set_milestone(4);
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   server_.NextFact(v1::Fact::kReport);
   assignment.set_verdict_step(4);
   assignment.set_action(v1::STOP);
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 }
 
@@ -218,17 +218,17 @@ TEST_F(AgentTest, YieldReachesTheGangOnceHoweverOftenItIsWanted) {
   StartAgent();
   server_.Welcome();
   v1::Assignment assignment = Assignment(0, 1, {"report:1", "read", "ask:2", "verdict", "exit:1"});
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   EXPECT_FALSE(server_.NextFact(v1::Fact::kReport).report().waits());
   assignment.set_yield(true);
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   const v1::Assignment other = Assignment(1, 2, {"hang"});
-  server_.Want({assignment, other});
+  server_.SetDesired({assignment, other});
   EXPECT_TRUE(server_.NextFact(v1::Fact::kReport).report().waits());
   assignment.set_yield(false);
   assignment.set_verdict_step(2);
   assignment.set_action(v1::PAUSE);
-  server_.Want({assignment, other});
+  server_.SetDesired({assignment, other});
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 }
 
@@ -237,13 +237,13 @@ TEST_F(AgentTest, VerdictMadeWhileTheServerWasAwayIsDeliveredOnReturn) {
   server_.Welcome();
   v1::Assignment assignment = Assignment(0, 1, {"report:3", "verdict", "exit:1"});
   assignment.set_milestone(3);
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   server_.NextFact(v1::Fact::kReport);
   server_.Drop();
   server_.Welcome();
   assignment.set_verdict_step(3);
   assignment.set_action(v1::PAUSE);
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 }
 
@@ -275,20 +275,20 @@ TEST_F(AgentTest, SilenceLongerThanTheLeaseTearsGangsDown) {
   StartAgent();
   server_.Welcome(/*lease_ttl_ms=*/500);
   const v1::Assignment assignment = Assignment(0, 1, {"hang"});
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   StartedPid();
   server_.Welcome();  // it connects anew, and what ended stays ended
   const v1::Ended ended = NextEnded();
   EXPECT_EQ(ended.outcome(), v1::Ended::FAILED);
   EXPECT_EQ(ended.failure().kind(), v1::Failure::LEASE);
-  server_.Want({assignment, Assignment(1, 1, {})});
+  server_.SetDesired({assignment, Assignment(1, 1, {})});
   EXPECT_EQ(server_.NextFact(v1::Fact::kStarted).attempt().trial(), 1u);
 }
 
 TEST_F(AgentTest, LeaseLastsFromWhenTheAnsweredHeartbeatWasSent) {
   StartAgent();
   server_.Welcome(/*lease_ttl_ms=*/200, /*heartbeat_ms=*/10);
-  server_.Want({Assignment(0, 1, {"hang"})});
+  server_.SetDesired({Assignment(0, 1, {"hang"})});
   StartedPid();
   const v1::Heartbeat first = server_.NextHeartbeat();
   // Answers to it go on coming, as they wait for an executor that was stopped.
@@ -308,7 +308,7 @@ TEST_F(AgentTest, HeartbeatsAndAnswersRenewTheLease) {
   constexpr std::chrono::milliseconds kLease{600};
   StartAgent();
   server_.Welcome(kLease.count(), /*heartbeat_ms=*/20);
-  server_.Want({Assignment(0, 1, {"hang"})});
+  server_.SetDesired({Assignment(0, 1, {"hang"})});
   const auto begin = std::chrono::steady_clock::now();
   auto last = begin;
   while (last < begin + 2 * kLease) {
@@ -328,7 +328,7 @@ TEST_F(AgentTest, HeartbeatsAndAnswersRenewTheLease) {
 TEST_F(AgentTest, SupersededAgentTearsDownAndEnds) {
   StartAgent();
   server_.Welcome();
-  server_.Want({Assignment(0, 1, {"hang"})});
+  server_.SetDesired({Assignment(0, 1, {"hang"})});
   const pid_t pid = StartedPid();
   server_.Refuse(v1::Refusal::SUPERSEDED, "host-a runs elsewhere");
   const AgentExit exit = agent_->Wait();
@@ -354,7 +354,7 @@ TEST_F(AgentTest, BusyServerIsTriedAgain) {
 TEST_F(AgentTest, LogsAreReadOnRequest) {
   StartAgent();
   server_.Welcome();
-  server_.Want({Assignment(4, 1, {"print:hello from rank 0"})});
+  server_.SetDesired({Assignment(4, 1, {"print:hello from rank 0"})});
   NextEnded();
   v1::ToExecutor request;
   request.mutable_log_request()->set_request(99);
@@ -412,7 +412,7 @@ TEST_F(AgentTest, AssignmentThatIsNotUnderstoodFailsItsStart) {
   server_.Welcome();
   v1::Assignment assignment = Assignment(0, 1, {});
   assignment.add_config()->set_name("lr");
-  server_.Want({assignment});
+  server_.SetDesired({assignment});
   const v1::Ended ended = NextEnded();
   EXPECT_EQ(ended.failure().kind(), v1::Failure::START);
   EXPECT_EQ(ended.failure().rank(), -1);
@@ -422,7 +422,7 @@ TEST_F(AgentTest, AssignmentThatIsNotUnderstoodFailsItsStart) {
 TEST_F(AgentTest, StopTellsTheServerThatItsGangsAreGone) {
   StartAgent();
   server_.Welcome();
-  server_.Want({Assignment(0, 1, {"hang"})});
+  server_.SetDesired({Assignment(0, 1, {"hang"})});
   StartedPid();
   agent_->Stop();
   const v1::Fact ended = server_.NextFact(v1::Fact::kEnded);

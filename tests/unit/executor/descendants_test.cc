@@ -20,7 +20,7 @@ TEST_F(DescendantsTest, AProgramBelowTheProcessSpeaksForTheRank) {
   supervisor_->Run(spec);
   const auto report = facts_.Wait<Report>(spec.attempt);
   ASSERT_TRUE(report);
-  supervisor_->Tell(spec.attempt, {.step = report->step, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = report->step, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 

@@ -123,7 +123,7 @@ class FakeServer final : public v1::Executors::Service {
     Send(message);
   }
 
-  void Want(const std::vector<v1::Assignment>& assignments) {
+  void SetDesired(const std::vector<v1::Assignment>& assignments) {
     v1::ToExecutor message;
     message.mutable_desired()->set_revision(++revision_);
     for (const v1::Assignment& assignment : assignments) {

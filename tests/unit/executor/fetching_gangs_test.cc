@@ -18,10 +18,12 @@ class Told final : public Gangs {
  public:
   void Run(gang::GangSpec spec) override { ran.push_back(std::move(spec)); }
   void Cancel(const gang::AttemptId&, gang::CancelReason) override { said.emplace_back("cancel"); }
-  void Tell(const gang::AttemptId&, const gang::Verdict&) override { said.emplace_back("tell"); }
+  void SetVerdict(const gang::AttemptId&, const gang::Verdict&) override {
+    said.emplace_back("tell");
+  }
   void Yield(const gang::AttemptId&) override { said.emplace_back("yield"); }
-  void Finish(const gang::AttemptId&) override { said.emplace_back("finish"); }
-  void Meet(const gang::AttemptId&, const channel::Rendezvous&) override {
+  void OnPeersFinished(const gang::AttemptId&) override { said.emplace_back("finish"); }
+  void SetRendezvous(const gang::AttemptId&, const channel::Rendezvous&) override {
     said.emplace_back("meet");
   }
   void SetDeadline(gang::BootClock::time_point) override { said.emplace_back("deadline"); }

@@ -54,7 +54,7 @@ TEST_F(GangGrace, RankZeroThatSaysDoneAndRunsOnGetsSigterm) {
   spec.grace = kLong;
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
-  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 1, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
   EXPECT_TRUE(Told("saved"));
 }

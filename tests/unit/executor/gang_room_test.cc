@@ -37,7 +37,7 @@ TEST_F(GangRoomTest, WhatAWorkerSaysIsReadOnceThereIsRoom) {
   WaitUntilAsked();
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 0);
   room_ = true;
-  supervisor_->ReadOn();
+  supervisor_->ResumeReading();
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
 }
 
@@ -47,7 +47,7 @@ TEST_F(GangRoomTest, AProgramBelowAWorkerIsReadOnceThereIsRoom) {
   WaitUntilAsked();
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 0);
   room_ = true;
-  supervisor_->ReadOn();
+  supervisor_->ResumeReading();
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
 }
 
@@ -61,7 +61,7 @@ TEST_F(GangRoomTest, WorkerThatIsNotReadDoesNotStall) {
   EXPECT_EQ(RunToFailure(silent).kind, FailureKind::kStall);
   EXPECT_EQ(facts_.Count<Ended>(unread.attempt), 0);
   room_ = true;
-  supervisor_->ReadOn();
+  supervisor_->ResumeReading();
   EXPECT_TRUE(facts_.Wait<Report>(unread.attempt));
 }
 

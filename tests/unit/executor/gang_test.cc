@@ -265,8 +265,8 @@ TEST_F(GangTest, RanksWithoutRankZeroAreToldWhereItListensOnAnotherHost) {
   spec.rendezvous = SharedRendezvous{"127.0.0.2", 4000, {}};
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
-  supervisor_->Meet(spec.attempt, {"127.0.0.2", 4321});
-  supervisor_->Meet(spec.attempt, {"127.0.0.2", 4322});  // once
+  supervisor_->SetRendezvous(spec.attempt, {"127.0.0.2", 4321});
+  supervisor_->SetRendezvous(spec.attempt, {"127.0.0.2", 4322});  // once
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 2), HasSubstr("MASTER_PORT=4000\nGROUP_RANK=1\n"));
   EXPECT_THAT(Log(spec, 3), HasSubstr("\"port\":4321"));
@@ -288,12 +288,12 @@ TEST_F(GangTest, VerdictReachesRankZeroAtItsStepAndOnce) {
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 2));
   const Verdict onwards{.step = 3, .action = Action::kContinue, .milestone = 9};
-  supervisor_->Tell(spec.attempt, {.step = 2, .milestone = 3});  // not what it waits for
-  supervisor_->Tell(spec.attempt, onwards);
-  supervisor_->Tell(spec.attempt, onwards);
+  supervisor_->SetVerdict(spec.attempt, {.step = 2, .milestone = 3});  // not what it waits for
+  supervisor_->SetVerdict(spec.attempt, onwards);
+  supervisor_->SetVerdict(spec.attempt, onwards);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 4));
-  supervisor_->Tell(spec.attempt, onwards);
-  supervisor_->Tell(spec.attempt, {.step = 9, .action = Action::kPause});
+  supervisor_->SetVerdict(spec.attempt, onwards);
+  supervisor_->SetVerdict(spec.attempt, {.step = 9, .action = Action::kPause});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(
       LoggedLine(spec, 0, 1),
@@ -306,7 +306,7 @@ TEST_F(GangTest, AProgramThatGoesOnWhenItIsToLeaveIsEndedAtItsNextReport) {
   spec.milestone = 3;
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
-  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 3, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 1);
 }
@@ -318,7 +318,7 @@ TEST_F(GangTest, AProgramThatNeverWaitsIsEndedAtItsNextReport) {
   spec.milestone = 3;
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
-  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 3, .action = Action::kStop});
   supervisor_->Yield(spec.attempt);  // a line for it to read before it goes on
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
@@ -330,7 +330,7 @@ TEST_F(GangTest, AProgramThatDidNotWaitIsToldToLeaveWhereItWaitsNext) {
   spec.milestone = 3;
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 2));
-  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 3, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(LoggedLine(spec, 0, 1)["action"], "stop");
   EXPECT_EQ(LoggedLine(spec, 0, 1)["step"], 5);
@@ -340,7 +340,7 @@ TEST_F(GangTest, VerdictThatIsThereBeforeTheReportIsKept) {
   GangSpec spec = PlainWorker({"report:3", "verdict", "exit:1"});
   spec.milestone = 3;
   supervisor_->Run(spec);
-  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 3, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
@@ -349,7 +349,7 @@ TEST_F(GangTest, WithoutAMilestoneMaxStepWaitsForAVerdict) {
   spec.milestone = 0;
   spec.max_step = 5;
   supervisor_->Run(spec);
-  supervisor_->Tell(spec.attempt, {.step = 5, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 5, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
@@ -358,13 +358,13 @@ TEST_F(GangTest, BeyondALastStepThatWasExtendedOnlyMilestonesWait) {
   spec.milestone = 3;
   spec.max_step = 3;
   supervisor_->Run(spec);
-  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kContinue, .milestone = 9});
+  supervisor_->SetVerdict(spec.attempt, {.step = 3, .action = Action::kContinue, .milestone = 9});
   const auto beyond = facts_.Wait<Report>(spec.attempt, 2);
   const auto at = facts_.Wait<Report>(spec.attempt, 3);
   ASSERT_TRUE(beyond && at);
   EXPECT_EQ(beyond->waits, false);
   EXPECT_EQ(at->waits, true);
-  supervisor_->Tell(spec.attempt, {.step = 9, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 9, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
@@ -376,7 +376,7 @@ TEST_F(GangTest, ReportThatSaysItWaitsGetsAVerdictWhateverTheMilestone) {
   ASSERT_TRUE(plain && waiting);
   EXPECT_EQ(plain->waits, false);
   EXPECT_EQ(waiting->waits, true);
-  supervisor_->Tell(spec.attempt, {.step = 2, .action = Action::kPause});
+  supervisor_->SetVerdict(spec.attempt, {.step = 2, .action = Action::kPause});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
@@ -389,7 +389,7 @@ TEST_F(GangTest, ReportThatDoesNotSayWaitsAtItsMilestone) {
   ASSERT_TRUE(before && at);
   EXPECT_EQ(before->waits, false);
   EXPECT_EQ(at->waits, true);
-  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 3, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
@@ -409,10 +409,10 @@ TEST_F(GangTest, YieldReachesRankZeroOnceUntilTheVerdictThatAnswersIt) {
   supervisor_->Yield(spec.attempt);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 2));
   supervisor_->Yield(spec.attempt);
-  supervisor_->Tell(spec.attempt, {.step = 2, .action = Action::kContinue, .milestone = 9});
+  supervisor_->SetVerdict(spec.attempt, {.step = 2, .action = Action::kContinue, .milestone = 9});
   supervisor_->Yield(spec.attempt);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 3));
-  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kPause});
+  supervisor_->SetVerdict(spec.attempt, {.step = 3, .action = Action::kPause});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(LoggedLine(spec, 0, 1)["type"], "yield");
   EXPECT_EQ(LoggedLine(spec, 0, 2)["action"], "continue");

@@ -23,7 +23,7 @@ TEST_F(GangWatch, RankThatMakesNoProgressIsNamed) {
   spec.stall_timeout = std::chrono::milliseconds(150);
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
-  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kContinue, .milestone = 9});
+  supervisor_->SetVerdict(spec.attempt, {.step = 1, .action = Action::kContinue, .milestone = 9});
   const Ended ended = WaitForEnded(spec);
   EXPECT_EQ(ended.failure->kind, FailureKind::kStall);
   EXPECT_EQ(ended.failure->message, "rank 0 made no progress for 150 ms (stall_timeout)");
@@ -97,7 +97,7 @@ TEST_F(GangWatch, AVerdictThatOnlyRankZeroHearsEndsTheWholeGang) {
   GangSpec spec = PlainWorker({"0/ask:1", "0/verdict", "1/hang"}, 2);
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
-  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 1, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
@@ -106,7 +106,7 @@ TEST_F(GangWatch, OnceRankZeroIsToldToStopNoOtherRankCanFailTheGang) {
       PlainWorker({"0/ask:1", "0/verdict", "1/waiting:0", "1/read", "1/lost:gone", "exit:1"}, 2);
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
-  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 1, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 1), HasSubstr(R"("action":"stop")"));
 }
@@ -142,7 +142,7 @@ TEST_F(GangWatch, LaggardIsNamedWhenRanksOfOtherHostsHaveFinished) {
   const GangSpec spec = PlainWorker({"hang"}, 2);
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
-  supervisor_->Finish(spec.attempt);
+  supervisor_->OnPeersFinished(spec.attempt);
   EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kStall);
 }
 

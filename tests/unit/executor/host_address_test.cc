@@ -55,8 +55,8 @@ TEST(HostAddress, WhatThisHostDoesNotHaveIsAnErrorThatSaysWhatItHas) {
 TEST(HostAddress, ThisHostHasALoopbackAndARouteToItself) {
   const auto addresses = InterfaceAddresses();
   EXPECT_TRUE(std::ranges::any_of(addresses, &InterfaceAddress::is_loopback));
-  EXPECT_EQ(RouteTowards("127.0.0.1"), "127.0.0.1");
-  EXPECT_EQ(RouteTowards("no address"), "");
+  EXPECT_EQ(LocalAddressTowards("127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(LocalAddressTowards("no address"), "");
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ TEST_F(LauncherTest, GangsAreForkedFromOneLauncher) {
 }
 
 TEST_F(LauncherTest, WarmLauncherIsTheOneThatGangsGet) {
-  supervisor_->Warm({.command = {program_, "parent"}, .working_directory = dir_.path()});
+  supervisor_->PrestartLauncher(
+      {.command = {program_, "parent"}, .working_directory = dir_.path()});
   EXPECT_NE(ParentOfARank(), getpid());
 }
 

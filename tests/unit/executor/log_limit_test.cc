@@ -144,7 +144,7 @@ TEST_F(GangLogs, LoseNoReportThatWaitsToBeRead) {
   spec.milestone = 1;
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 1));
-  supervisor_->Tell(spec.attempt, {.step = 1, .milestone = 100});
+  supervisor_->SetVerdict(spec.attempt, {.step = 1, .milestone = 100});
   const auto second = facts_.Wait<Report>(spec.attempt, 2);
   ASSERT_TRUE(second);
   EXPECT_EQ(second->metrics.front().second, 2);

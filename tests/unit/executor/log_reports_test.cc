@@ -83,11 +83,11 @@ TEST_F(LogReportsTest, NothingBehindAMilestoneIsReadBeforeItsVerdict) {
   EXPECT_FALSE(*Reported(spec, 1).waits);
   EXPECT_TRUE(*Reported(spec, 2).waits);
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 2);
-  supervisor_->Tell(spec.attempt, {.step = 2, .action = Action::kContinue, .milestone = 4});
+  supervisor_->SetVerdict(spec.attempt, {.step = 2, .action = Action::kContinue, .milestone = 4});
   EXPECT_FALSE(*Reported(spec, 3).waits);
   EXPECT_TRUE(*Reported(spec, 4).waits);
   EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 0) << "the last report has no verdict yet";
-  supervisor_->Tell(spec.attempt, {.step = 4, .action = Action::kContinue});
+  supervisor_->SetVerdict(spec.attempt, {.step = 4, .action = Action::kContinue});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
@@ -96,7 +96,7 @@ TEST_F(LogReportsTest, AStopEndsTheGang) {
   spec.milestone = 1;
   supervisor_->Run(spec);
   EXPECT_TRUE(*Reported(spec, 1).waits);
-  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kStop});
+  supervisor_->SetVerdict(spec.attempt, {.step = 1, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
@@ -108,7 +108,7 @@ TEST_F(LogReportsTest, AYieldMakesTheNextReportWait) {
   Run(Script("true"));  // what is asked of the supervisor is done in that order
   std::ofstream(dir_.path() / "go") << "on\n";
   EXPECT_TRUE(*Reported(spec, 1).waits);
-  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kPause});
+  supervisor_->SetVerdict(spec.attempt, {.step = 1, .action = Action::kPause});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 

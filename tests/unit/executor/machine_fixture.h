@@ -190,21 +190,21 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override {
     cancelled_.emplace_back(attempt, reason);
   }
-  void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) override {
+  void SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) override {
     told_.emplace_back(attempt, verdict.step);
   }
   void Yield(const gang::AttemptId& attempt) override { yielded_.push_back(attempt); }
-  void Finish(const gang::AttemptId& attempt) override { finished_.push_back(attempt); }
-  void Meet(const gang::AttemptId&, const channel::Rendezvous& rank_zero) override {
+  void OnPeersFinished(const gang::AttemptId& attempt) override { finished_.push_back(attempt); }
+  void SetRendezvous(const gang::AttemptId&, const channel::Rendezvous& rank_zero) override {
     met_.push_back(rank_zero.port);
   }
   void SetDeadline(gang::BootClock::time_point deadline) override {
     deadlines_.push_back(deadline);
   }
   void Remove(const Removals& removals) override { removals_ = removals; }
-  void LookFor(const v1::Inventory& inventory) override { looked_for_.push_back(inventory); }
+  void FindMissing(const v1::Inventory& inventory) override { looked_for_.push_back(inventory); }
   void ReadLog(const v1::LogRequest& request) override { logs_.push_back(request.request()); }
-  void Deliver(const v1::CheckpointRequest& request) override {
+  void SendCheckpoint(const v1::CheckpointRequest& request) override {
     delivered_.push_back(request.request());
   }
 

@@ -67,8 +67,8 @@ TEST_F(MachineTest, ADeletedSweepGoesOnceItsGangsHaveAndThatIsAFact) {
   Receive(Wanting({Trial(0)}));
   v1::ToExecutor message = Wanting({});
   auto& deleted = *message.mutable_desired()->mutable_deleted_sweeps();
-  Add({Attempt(0).sweep, 5}, deleted);
-  Add({77, 6}, deleted);
+  AddSweepFiles({Attempt(0).sweep, 5}, deleted);
+  AddSweepFiles({77, 6}, deleted);
   Receive(std::move(message));
   EXPECT_THAT(removals_.sweeps, ElementsAre(SweepFiles{77, 6}));
   End(0);
@@ -106,14 +106,14 @@ TEST_F(MachineTest, EachHelloNamesTheSweepsThatHaveFilesHereByThen) {
 
 TEST_F(MachineTest, OfMoreSweepsThanAHelloHoldsItNamesTheNewest) {
   v1::Hello hello = Hello();
-  for (uint64_t sweep = 1; sweep <= kSweepsSaid + 1; ++sweep)
-    Add({sweep, sweep % 2}, *hello.mutable_sweeps());
+  for (uint64_t sweep = 1; sweep <= kHelloSweepsMax + 1; ++sweep)
+    AddSweepFiles({sweep, sweep % 2}, *hello.mutable_sweeps());
   Written(v1::FromExecutor::kHello);
   Machine machine(hello, gang::Folders("/data"), 1, *this, *this, *this);
   machine.Step(At());
   const auto hellos = Written(v1::FromExecutor::kHello);
   const std::vector<SweepFiles> said = FromProto(hellos.at(0).hello().sweeps());
-  EXPECT_EQ(said.size(), kSweepsSaid);
+  EXPECT_EQ(said.size(), kHelloSweepsMax);
   EXPECT_EQ(std::ranges::min(said).sweep, 2u);
   EXPECT_LT(hellos.at(0).ByteSizeLong(), size_t{64} << 10);
 }
@@ -173,7 +173,7 @@ TEST_F(MachineTest, AGangOfALostSweepIsGoneBeforeOneOfTheSameNumberStarts) {
   other.set_identity(9);
   other.mutable_attempt()->set_epoch(1'000);
   v1::ToExecutor message = Wanting({other});
-  Add({Attempt(0).sweep, 0}, *message.mutable_desired()->mutable_lost_sweeps());
+  AddSweepFiles({Attempt(0).sweep, 0}, *message.mutable_desired()->mutable_lost_sweeps());
   Receive(std::move(message));
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kUnwanted)));
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
@@ -186,7 +186,7 @@ TEST_F(MachineTest, ACheckpointThatIsGoneIsAFact) {
   GetWelcomed();
   v1::CheckpointName checkpoint;
   checkpoint.set_step(9);
-  machine_.OnGone(checkpoint, At());
+  machine_.OnCheckpointGone(checkpoint, At());
   Step();
   const auto messages = Written(v1::FromExecutor::kFacts);
   ASSERT_THAT(messages, SizeIs(1));
@@ -203,7 +203,7 @@ TEST_F(MachineTest, ACheckpointThatIsGoneIsOfTheLogThatTheExecutorKnows) {
   desired.mutable_desired()->set_identity(7);
   Receive(std::move(desired));
   ASSERT_THAT(looked_for_, SizeIs(1));
-  machine_.OnGone(looked_for_[0].checkpoints(0), At());
+  machine_.OnCheckpointGone(looked_for_[0].checkpoints(0), At());
   machine_.OnSweepRemoved(4, At());
   Written();
   Step();

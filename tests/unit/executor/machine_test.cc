@@ -251,7 +251,7 @@ TEST_F(MachineTest, GivesUpAfterSoLongWithoutAWordAndNotBefore) {
   now_ += seconds(1);
   machine.Step(At());
   ASSERT_TRUE(machine.done());
-  EXPECT_EQ(machine.exit().reason, AgentExit::Reason::kAlone);
+  EXPECT_EQ(machine.exit().reason, AgentExit::Reason::kServerLost);
 }
 
 TEST_F(MachineTest, MessageThatWaitedForASuspendedHostStartsNothing) {

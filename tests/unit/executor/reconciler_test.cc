@@ -13,7 +13,8 @@ using testing::SizeIs;
 
 class ReconcilerTest : public testing::Test {
  protected:
-  static v1::Assignment On(uint32_t trial, uint64_t epoch, const std::vector<uint32_t>& gpus = {}) {
+  static v1::Assignment MakeAssignment(uint32_t trial, uint64_t epoch,
+                                       const std::vector<uint32_t>& gpus = {}) {
     v1::Assignment assignment;
     assignment.mutable_attempt()->set_sweep(1);
     assignment.mutable_attempt()->set_trial(trial);
@@ -25,23 +26,24 @@ class ReconcilerTest : public testing::Test {
   }
 
   static gang::AttemptId Id(uint32_t trial, uint64_t epoch) {
-    return FromProto(On(trial, epoch).attempt());
+    return FromProto(MakeAssignment(trial, epoch).attempt());
   }
 
-  Reconciler::Actions Want(const std::vector<v1::Assignment>& assignments, uint64_t revision) {
+  Reconciler::Actions SetDesired(const std::vector<v1::Assignment>& assignments,
+                                 uint64_t revision) {
     v1::Desired desired;
     desired.set_revision(revision);
     desired.set_identity(identity_);
     for (const v1::Assignment& assignment : assignments) *desired.add_assignments() = assignment;
-    reconciler_.Want(std::move(desired));
+    reconciler_.SetDesired(std::move(desired));
     return Reconcile();
   }
 
-  // As Want(), from a server whose log has this identity.
+  // As SetDesired(), from a server whose log has this identity.
   Reconciler::Actions WantIn(uint64_t identity, const std::vector<v1::Assignment>& assignments,
                              uint64_t revision) {
     identity_ = identity;
-    return Want(assignments, revision);
+    return SetDesired(assignments, revision);
   }
 
   // Keeps the ids of the gangs to start.
@@ -58,45 +60,45 @@ class ReconcilerTest : public testing::Test {
 };
 
 TEST_F(ReconcilerTest, StartsWhatIsMissingOnce) {
-  Want({On(0, 1), On(1, 1)}, 1);
+  SetDesired({MakeAssignment(0, 1), MakeAssignment(1, 1)}, 1);
   EXPECT_THAT(started_, ElementsAre(Id(0, 1), Id(1, 1)));
-  Want({On(0, 1), On(1, 1)}, 2);
+  SetDesired({MakeAssignment(0, 1), MakeAssignment(1, 1)}, 2);
   EXPECT_THAT(started_, IsEmpty());
 }
 
 TEST_F(ReconcilerTest, OlderRevisionIsIgnored) {
-  Want({On(0, 1)}, 5);
-  EXPECT_THAT(Want({}, 4).cancel, IsEmpty());
+  SetDesired({MakeAssignment(0, 1)}, 5);
+  EXPECT_THAT(SetDesired({}, 4).cancel, IsEmpty());
   reconciler_.ForgetRevision();
-  EXPECT_THAT(Want({}, 1).cancel, ElementsAre(Id(0, 1)));
+  EXPECT_THAT(SetDesired({}, 1).cancel, ElementsAre(Id(0, 1)));
 }
 
 TEST_F(ReconcilerTest, StaleEpochIsIgnoredWhileTheNewerRuns) {
-  Want({On(0, 2)}, 1);
-  const auto actions = Want({On(0, 2), On(0, 1)}, 2);
+  SetDesired({MakeAssignment(0, 2)}, 1);
+  const auto actions = SetDesired({MakeAssignment(0, 2), MakeAssignment(0, 1)}, 2);
   EXPECT_THAT(started_, IsEmpty());
   EXPECT_THAT(actions.cancel, IsEmpty());
 }
 
 TEST_F(ReconcilerTest, StaleEpochIsIgnoredAfterTheNewerHasEnded) {
-  Want({On(0, 2)}, 1);
+  SetDesired({MakeAssignment(0, 2)}, 1);
   reconciler_.OnEnded(Id(0, 2));
-  Want({On(0, 1)}, 2);
+  SetDesired({MakeAssignment(0, 1)}, 2);
   EXPECT_THAT(started_, IsEmpty());
 }
 
 // A restored log knows nothing of the larger epoch, and gives smaller ones to the same trial.
 TEST_F(ReconcilerTest, LargerEpochOfALostLogDoesNotHoldATrialUp) {
-  WantIn(7, {On(0, 200)}, 1);
+  WantIn(7, {MakeAssignment(0, 200)}, 1);
   EXPECT_THAT(WantIn(8, {}, 2).cancel, ElementsAre(Id(0, 200)));
   reconciler_.OnEnded(Id(0, 200));
-  WantIn(8, {On(0, 100)}, 3);
+  WantIn(8, {MakeAssignment(0, 100)}, 3);
   EXPECT_THAT(started_, ElementsAre(Id(0, 100)));
 }
 
 TEST_F(ReconcilerTest, NewerEpochWaitsForTheOldGangsEnd) {
-  Want({On(0, 1)}, 1);
-  EXPECT_THAT(Want({On(0, 2)}, 2).cancel, ElementsAre(Id(0, 1)));
+  SetDesired({MakeAssignment(0, 1)}, 1);
+  EXPECT_THAT(SetDesired({MakeAssignment(0, 2)}, 2).cancel, ElementsAre(Id(0, 1)));
   EXPECT_THAT(started_, IsEmpty());
   reconciler_.OnEnded(Id(0, 1));
   Reconcile();
@@ -104,8 +106,8 @@ TEST_F(ReconcilerTest, NewerEpochWaitsForTheOldGangsEnd) {
 }
 
 TEST_F(ReconcilerTest, GpuIsNotSharedWithAGangThatIsStillDying) {
-  Want({On(0, 1, {0, 1})}, 1);
-  Want({On(1, 1, {1}), On(2, 1, {2})}, 2);
+  SetDesired({MakeAssignment(0, 1, {0, 1})}, 1);
+  SetDesired({MakeAssignment(1, 1, {1}), MakeAssignment(2, 1, {2})}, 2);
   EXPECT_THAT(started_, ElementsAre(Id(2, 1)));
   reconciler_.OnEnded(Id(0, 1));
   Reconcile();
@@ -113,42 +115,42 @@ TEST_F(ReconcilerTest, GpuIsNotSharedWithAGangThatIsStillDying) {
 }
 
 TEST_F(ReconcilerTest, EndIsRememberedUntilAcknowledgedAndUnlisted) {
-  Want({On(0, 1)}, 1);
+  SetDesired({MakeAssignment(0, 1)}, 1);
   reconciler_.OnEnded(Id(0, 1));
-  Want({On(0, 1)}, 2);
+  SetDesired({MakeAssignment(0, 1)}, 2);
   EXPECT_THAT(started_, IsEmpty());
   reconciler_.OnEndAcknowledged(Id(0, 1));
-  Want({On(0, 1)}, 3);
+  SetDesired({MakeAssignment(0, 1)}, 3);
   EXPECT_THAT(started_, IsEmpty());
-  Want({}, 4);
-  Want({On(0, 1)}, 5);
+  SetDesired({}, 4);
+  SetDesired({MakeAssignment(0, 1)}, 5);
   EXPECT_THAT(started_, ElementsAre(Id(0, 1)));
 }
 
 TEST_F(ReconcilerTest, VerdictsGoToRunningGangsOnly) {
-  v1::Assignment assignment = On(0, 1);
+  v1::Assignment assignment = MakeAssignment(0, 1);
   assignment.set_verdict_step(3);
-  EXPECT_THAT(Want({assignment}, 1).tell, SizeIs(1));
-  EXPECT_THAT(Want({assignment}, 2).tell, SizeIs(1));
+  EXPECT_THAT(SetDesired({assignment}, 1).set_verdict, SizeIs(1));
+  EXPECT_THAT(SetDesired({assignment}, 2).set_verdict, SizeIs(1));
   reconciler_.CancelAll();
-  EXPECT_THAT(Want({assignment}, 3).tell, IsEmpty());
+  EXPECT_THAT(SetDesired({assignment}, 3).set_verdict, IsEmpty());
 }
 
 TEST_F(ReconcilerTest, AnUnwantedAttemptThatWasNeverHeardOfIsSaidToHaveEndedOnce) {
   v1::Desired desired;
   desired.set_revision(1);
-  *desired.add_unwanted() = On(1, 4).attempt();
-  reconciler_.Want(desired);
+  *desired.add_unwanted() = MakeAssignment(1, 4).attempt();
+  reconciler_.SetDesired(desired);
   EXPECT_THAT(Reconcile().disown, ElementsAre(Id(1, 4)));
   EXPECT_THAT(Reconcile().disown, IsEmpty());
 }
 
 TEST_F(ReconcilerTest, AnUnwantedAttemptThatRunsIsCancelledAndTellsItsOwnEnd) {
-  Want({On(1, 4)}, 1);
+  SetDesired({MakeAssignment(1, 4)}, 1);
   v1::Desired desired;
   desired.set_revision(2);
-  *desired.add_unwanted() = On(1, 4).attempt();
-  reconciler_.Want(desired);
+  *desired.add_unwanted() = MakeAssignment(1, 4).attempt();
+  reconciler_.SetDesired(desired);
   const auto actions = Reconcile();
   EXPECT_THAT(actions.cancel, ElementsAre(Id(1, 4)));
   EXPECT_THAT(actions.disown, IsEmpty());
@@ -157,22 +159,23 @@ TEST_F(ReconcilerTest, AnUnwantedAttemptThatRunsIsCancelledAndTellsItsOwnEnd) {
 }
 
 TEST_F(ReconcilerTest, AGangThatHasFallenOnAnotherHostIsAborted) {
-  Want({On(0, 1), On(1, 2)}, 1);
+  SetDesired({MakeAssignment(0, 1), MakeAssignment(1, 2)}, 1);
   v1::Desired desired;
   desired.set_revision(2);
-  for (const v1::Assignment& each : {On(0, 1), On(1, 2)}) *desired.add_unwanted() = each.attempt();
-  *desired.add_failed_elsewhere() = On(1, 2).attempt();
-  reconciler_.Want(desired);
+  for (const v1::Assignment& each : {MakeAssignment(0, 1), MakeAssignment(1, 2)})
+    *desired.add_unwanted() = each.attempt();
+  *desired.add_failed_elsewhere() = MakeAssignment(1, 2).attempt();
+  reconciler_.SetDesired(desired);
   const auto actions = Reconcile();
   EXPECT_THAT(actions.cancel, ElementsAre(Id(0, 1)));
   EXPECT_THAT(actions.abort, ElementsAre(Id(1, 2)));
 }
 
 TEST_F(ReconcilerTest, ForgottenWishesStartNothing) {
-  Want({On(0, 1, {0})}, 1);
-  Want({On(1, 1, {0})}, 2);  // waits for the GPU
+  SetDesired({MakeAssignment(0, 1, {0})}, 1);
+  SetDesired({MakeAssignment(1, 1, {0})}, 2);  // waits for the GPU
   EXPECT_THAT(reconciler_.CancelAll(), IsEmpty());
-  reconciler_.ForgetWishes();
+  reconciler_.ForgetDesired();
   reconciler_.OnEnded(Id(0, 1));
   Reconcile();
   EXPECT_THAT(started_, IsEmpty());
@@ -180,36 +183,37 @@ TEST_F(ReconcilerTest, ForgottenWishesStartNothing) {
 }
 
 TEST_F(ReconcilerTest, RanksWithoutRankZeroStartOnceItIsKnownWhereTheyMeet) {
-  v1::Assignment part = On(0, 1);
+  v1::Assignment part = MakeAssignment(0, 1);
   part.mutable_ranks(0)->set_rank(2);
-  Want({part}, 1);
+  SetDesired({part}, 1);
   EXPECT_THAT(started_, IsEmpty());
   part.mutable_rendezvous()->set_address("10.0.0.3");
   part.mutable_rendezvous()->set_master_port(4000);
-  EXPECT_THAT(Want({part}, 2).meet, IsEmpty()) << "rank 0 has not said where it listens";
+  EXPECT_THAT(SetDesired({part}, 2).set_rendezvous, IsEmpty())
+      << "rank 0 has not said where it listens";
   EXPECT_THAT(started_, ElementsAre(Id(0, 1)));
   part.mutable_rendezvous()->set_host("10.0.0.3");
   part.mutable_rendezvous()->set_port(4001);
-  const auto actions = Want({part}, 3);
+  const auto actions = SetDesired({part}, 3);
   EXPECT_THAT(started_, IsEmpty());
-  ASSERT_THAT(actions.meet, SizeIs(1));
-  EXPECT_EQ(actions.meet[0].second.port, 4001);
+  ASSERT_THAT(actions.set_rendezvous, SizeIs(1));
+  EXPECT_EQ(actions.set_rendezvous[0].second.port, 4001);
 }
 
 TEST_F(ReconcilerTest, LaggardsAreToldOnceRankZerosHostHasFinished) {
-  v1::Assignment part = On(0, 1);
+  v1::Assignment part = MakeAssignment(0, 1);
   part.mutable_ranks(0)->set_rank(2);
   part.mutable_rendezvous()->set_address("10.0.0.3");
-  EXPECT_THAT(Want({part}, 1).finish, IsEmpty());
+  EXPECT_THAT(SetDesired({part}, 1).peers_finished, IsEmpty());
   part.set_rank_zero_finished(true);
-  EXPECT_THAT(Want({part}, 2).finish, SizeIs(1));
+  EXPECT_THAT(SetDesired({part}, 2).peers_finished, SizeIs(1));
 }
 
 TEST_F(ReconcilerTest, RankZerosOwnExecutorIsNotToldWhereItListens) {
-  v1::Assignment part = On(0, 1);
+  v1::Assignment part = MakeAssignment(0, 1);
   part.mutable_rendezvous()->set_host("10.0.0.3");
   part.mutable_rendezvous()->set_port(4001);
-  EXPECT_THAT(Want({part}, 1).meet, IsEmpty());
+  EXPECT_THAT(SetDesired({part}, 1).set_rendezvous, IsEmpty());
   EXPECT_THAT(started_, ElementsAre(Id(0, 1)));
 }
 

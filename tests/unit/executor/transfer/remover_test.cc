@@ -183,7 +183,7 @@ TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   fs::create_directories(folders_.Sweep(1).parent_path() / ".removed-s9");
   fs::create_directories(folders_.Sweep(1).parent_path() / "s");
   fs::create_directories(folders_.Sweep(1).parent_path() / "s99999999999999999999");
-  EXPECT_THAT(SweepsIn(folders_),
+  EXPECT_THAT(ListSweeps(folders_),
               ElementsAre(SweepFiles{2, 1}, SweepFiles{3, 0}, SweepFiles{4, 0}, SweepFiles{9, 0}));
 }
 
@@ -211,10 +211,10 @@ TEST_F(RemoverTest, OfAnInventoryItNamesWhatIsNotThere) {
     checkpoint.set_attempt(2);
     checkpoint.set_step(step);
   }
-  remover_->LookFor(inventory);
+  remover_->FindMissing(inventory);
   EXPECT_EQ(NextRemoved(), 1'004);
   fs::remove_all(folders_.Sweeps());  // a data folder that is away
-  remover_->LookFor(inventory);
+  remover_->FindMissing(inventory);
   Want({Removal(7)});
   EXPECT_EQ(NextRemoved(), 7);
 }
@@ -224,7 +224,7 @@ TEST_F(RemoverTest, AfterAnInventoryItSaysAgainWhatIsGone) {
   MakeCheckpoint(1);
   Want({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
-  remover_->LookFor({});
+  remover_->FindMissing({});
   Want({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
 }
