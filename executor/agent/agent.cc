@@ -322,16 +322,16 @@ Status Agent::Impl::Start() {
   supervisor_ = std::move(supervisor.value());
   fetcher_ = std::make_unique<CheckpointFetcher>(
       lock_.folder / "copies",
-      CopiesRoom{.bytes_max = options_.copies_bytes_max,
+      CopyLimits{.bytes_max = options_.copies_bytes_max,
                  .disk_free_bytes_min = DiskFreeMin(options_)},
       pieces_, [this](const gang::AttemptId& attempt, Fetched fetched) {
         Post([this, attempt, fetched = std::move(fetched)] { gangs_.OnFetched(attempt, fetched); });
       });
   health_ = std::make_unique<HealthWatch>(
       MakeHealthCheck(options_),
-      HealthWatch::Events{.looked =
+      HealthWatch::Events{.checked =
                               [this](const HostHealth& seen) {
-                                if (seen.disk_is_short) fetcher_->MakeRoom();
+                                if (seen.disk_is_short) fetcher_->EvictUnused();
                                 Post([] {});  // wakes the thread up, which reads the latest health
                               },
                           .fills_disk =

@@ -11,10 +11,10 @@
 
 #include "base/result.h"
 #include "executor/agent/agent_exit.h"
+#include "executor/gang/channel_types.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"
 #include "executor/gang/spec.h"
-#include "executor/gang/words.h"
 #include "executor/health/host_health.h"
 #include "executor/health/host_resources.h"
 #include "executor/logs/log_limit.h"

@@ -7,7 +7,7 @@ namespace attune::agent {
 void FetchingGangs::Run(gang::GangSpec spec) {
   if (!spec.fetch || !spec.resume || !spec.HasRankZero()) return gangs_.Run(std::move(spec));
   const gang::AttemptId attempt = spec.attempt;
-  const gang::FarCheckpoint checkpoint = *spec.fetch;
+  const gang::RemoteCheckpoint checkpoint = *spec.fetch;
   const std::string digest = spec.resume->digest;
   waiting_.insert_or_assign(attempt, Waiting{std::move(spec)});
   fetches_.fetch(attempt, checkpoint, digest);

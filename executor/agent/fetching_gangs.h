@@ -15,7 +15,7 @@ class FetchingGangs final : public Gangs {
  public:
   // Functions of CheckpointFetcher: begin a transfer, and release its copy.
   struct Fetches {
-    std::function<void(const gang::AttemptId&, const gang::FarCheckpoint&,
+    std::function<void(const gang::AttemptId&, const gang::RemoteCheckpoint&,
                        const std::string& digest)>
         fetch;
     std::function<void(const gang::AttemptId&)> release;

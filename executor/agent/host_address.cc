@@ -10,7 +10,7 @@
 #include <array>
 #include <memory>
 
-#include "executor/gang/words.h"
+#include "executor/gang/channel_types.h"
 #include "system/unique_fd.h"
 
 namespace attune::agent {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "executor/gang/words.h"
+#include "executor/gang/channel_types.h"
 #include "system/unique_fd.h"
 
 namespace attune::agent {

@@ -80,7 +80,7 @@ void Machine::Leave(milliseconds grace, const Now& now) {
   if (exit_ || leave_by_ != kNever) return;
   leave_by_ = now.boot + grace;
   for (const gang::AttemptId& attempt : reconciler_.RunningGangs())
-    gangs_.Cancel(attempt, gang::CancelReason::kSoon);
+    gangs_.Cancel(attempt, gang::CancelReason::kLeavingSoon);
 }
 
 void Machine::StopOnceGangsLeft(const Now& now) {
@@ -359,8 +359,8 @@ void Machine::OnFact(const gang::Fact& fact, const Now& now) {
   // stopped. Either way the failure says nothing about the trial.
   const bool lost = ended && lost_.erase(fact.attempt) > 0 && ended->failure &&
                     ended->failure->kind != gang::FailureKind::kLease;
-  if (ended && ended->failure && ended->failure->gone)
-    OnCheckpointGone(ToProto(*ended->failure->gone), now);
+  if (ended && ended->failure && ended->failure->missing_checkpoint)
+    OnCheckpointGone(ToProto(*ended->failure->missing_checkpoint), now);
   outbox_.Add(ToProto(lost ? LostWithLease(fact) : fact));
   if (!ended) return;
   reconciler_.OnEnded(fact.attempt);

@@ -151,11 +151,11 @@ struct FactWriter {
   }
 };
 
-gang::FarCheckpoint ToRemoteCheckpoint(const v1::ResumeFrom& resume) {
+gang::RemoteCheckpoint ToRemoteCheckpoint(const v1::ResumeFrom& resume) {
   const v1::CheckpointName& name = resume.fetch();
-  gang::FarCheckpoint fetch{{name.sweep(), name.trial(), name.attempt(), name.step()},
-                            std::filesystem::path(resume.path()).filename(),
-                            {}};
+  gang::RemoteCheckpoint fetch{{name.sweep(), name.trial(), name.attempt(), name.step()},
+                               std::filesystem::path(resume.path()).filename(),
+                               {}};
   for (const v1::PieceServer& server : resume.servers()) {
     fetch.servers.push_back(
         {server.executor(), server.address(), static_cast<uint16_t>(server.port()), server.key()});

@@ -4,10 +4,10 @@
 
 #include "attune/v1/executor.pb.h"
 #include "base/result.h"
+#include "executor/gang/channel_types.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/spec.h"
-#include "executor/gang/words.h"
 #include "executor/transfer/removals.h"
 
 namespace attune::agent {

@@ -15,7 +15,7 @@ std::string SignalName(int signal) {
   return name ? "SIG" + std::string(name) : "signal " + std::to_string(signal);
 }
 
-std::string WhatWasSeen(int rank, const ExitStatus& exit) {
+std::string DescribeExit(int rank, const ExitStatus& exit) {
   const std::string who = "rank " + std::to_string(rank);
   if (exit.signal == SIGKILL) {
     return who +
@@ -31,12 +31,12 @@ std::string WhatWasSeen(int rank, const ExitStatus& exit) {
 
 }  // namespace
 
-const Symptom& Culprit(const std::vector<Symptom>& symptoms) {
+const Symptom& FindCulprit(const std::vector<Symptom>& symptoms) {
   const auto cause = std::ranges::find(symptoms, false, &Symptom::lost_peer);
   return cause == symptoms.end() ? symptoms.front() : *cause;
 }
 
-Failure Describe(const Symptom& symptom, std::optional<int> left) {
+Failure DescribeFailure(const Symptom& symptom, std::optional<int> left) {
   Failure failure{
       .rank = symptom.rank, .lost_peer = symptom.lost_peer, .disk_full = symptom.disk_full};
   if (!symptom.error.empty())
@@ -62,7 +62,7 @@ Failure Describe(const Symptom& symptom, std::optional<int> left) {
     failure.kind = symptom.exit->signal != 0 ? FailureKind::kSignal : FailureKind::kExit;
   failure.exit_code = symptom.exit->exit_code;
   failure.signal = symptom.exit->signal;
-  if (failure.message.empty()) failure.message = WhatWasSeen(symptom.rank, *symptom.exit);
+  if (failure.message.empty()) failure.message = DescribeExit(symptom.rank, *symptom.exit);
   return failure;
 }
 

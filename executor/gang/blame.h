@@ -23,10 +23,10 @@ struct Symptom {
 // Finds the symptom of the rank that caused the gang's failure. That is the first in `symptoms`,
 // ordered by time, that has not lost a peer, or the first one if all have. A rank that lost a peer
 // is a victim of the failure, not its cause. REQUIRES: !symptoms.empty().
-const Symptom& Culprit(const std::vector<Symptom>& symptoms);
+const Symptom& FindCulprit(const std::vector<Symptom>& symptoms);
 
 // Describes the failure of one rank. If it lost a peer and the rank `exited` has exited with status
 // 0, the failure names that rank. The caller adds the tail of the log.
-Failure Describe(const Symptom& symptom, std::optional<int> left = std::nullopt);
+Failure DescribeFailure(const Symptom& symptom, std::optional<int> left = std::nullopt);
 
 }  // namespace attune::gang

@@ -33,14 +33,15 @@ constexpr std::array<std::pair<std::string_view, WriteArgument>, 3> kArguments{{
 constexpr std::string_view kParam = "param.";
 
 template <typename Number>
-std::string Shortest(Number number) {
+std::string ShortestDecimal(Number number) {
   std::array<char, 32> text;
   const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
   return std::string(text.data(), end);
 }
 
-Result<std::string> Lookup(std::string_view placeholder, const std::vector<NamedValue>& config,
-                           const std::filesystem::path& config_file) {
+Result<std::string> ExpandPlaceholder(std::string_view placeholder,
+                                      const std::vector<NamedValue>& config,
+                                      const std::filesystem::path& config_file) {
   if (placeholder == "config") return config_file.string();
   if (placeholder == "args" || placeholder.starts_with("args.")) {
     return Invalid("${" + std::string(placeholder) +
@@ -75,7 +76,7 @@ Result<std::string> ExpandArgument(std::string_view argument, const std::vector<
                      "' in the command lacks its closing }");
     }
     Result<std::string> value =
-        Lookup(argument.substr(open + 2, close - open - 2), config, config_file);
+        ExpandPlaceholder(argument.substr(open + 2, close - open - 2), config, config_file);
     if (!value.ok()) return value;
     expanded.append(argument.substr(0, open)).append(value.value());
     argument.remove_prefix(close + 1);
@@ -87,8 +88,8 @@ Result<std::string> ExpandArgument(std::string_view argument, const std::vector<
 
 std::string ToText(const Value& value) {
   struct Printer {
-    std::string operator()(double number) const { return Shortest(number); }
-    std::string operator()(int64_t number) const { return Shortest(number); }
+    std::string operator()(double number) const { return ShortestDecimal(number); }
+    std::string operator()(int64_t number) const { return ShortestDecimal(number); }
     std::string operator()(bool flag) const { return flag ? "true" : "false"; }
     std::string operator()(const std::string& text) const { return text; }
   };

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "executor/gang/channel_types.h"
 #include "executor/gang/spec.h"
-#include "executor/gang/words.h"
 
 namespace attune::gang {
 

@@ -54,26 +54,26 @@ void Descendants::OnConnection() {
   Watch(std::prev(connections_.end()));
 }
 
-void Descendants::Watch(Place connection) {
+void Descendants::Watch(ConnectionIterator connection) {
   connection->watch =
       loop_.Watch(connection->socket.get(), EPOLLIN,
                   [this, connection](uint32_t events) { OnReady(connection, events); });
 }
 
-void Descendants::OnReady(Place connection, uint32_t events) {
+void Descendants::OnReady(ConnectionIterator connection, uint32_t events) {
   if (events & EPOLLOUT) Write(*connection, "");
   if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR))) return;
   if (connection->speaks && !owner_.MayReadDescendants()) return connection->watch.Reset();
   if (!Read(*connection, kTurnBytesMax)) Remove(connection);
 }
 
-void Descendants::Remove(Place connection) {
+void Descendants::Remove(ConnectionIterator connection) {
   const bool spoke = connection->speaks;
   const std::optional<channel::Join> join = connection->join;
   connections_.erase(connection);
   if (!join || (!spoke && HasProgram(join->rank))) return;
-  left_[join->rank] = Loop::Clock::now() + successor_grace_;
-  if (!launched_) return owner_.OnProgramLeft();
+  left_from_[join->rank] = Loop::Clock::now() + successor_grace_;
+  if (!launcher_world_size_) return owner_.OnProgramLeft();
   for (Connection& other : connections_) CheckWait(other);
 }
 
@@ -85,7 +85,7 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
     if (!count) return false;
     if (*count == 0) return true;
     total += *count;
-    if (connection.is_deaf) {
+    if (connection.is_ignored) {
       connection.lines = channel::LineReader();
       continue;
     }
@@ -96,8 +96,8 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
         problem = message.error().message;
         break;
       }
-      Take(connection, std::move(message.value()));
-      if (connection.is_deaf) break;
+      HandleMessage(connection, std::move(message.value()));
+      if (connection.is_ignored) break;
     }
     if (connection.lines.is_too_long()) problem = connection.lines.TooLong();
     // After a claim, the owner must be asked for capacity before the next read.
@@ -111,38 +111,38 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
                              "both LOCAL_RANK and LOCAL_WORLD_SIZE, in its environment");
       continue;
     }
-    connection.is_deaf = true;
+    connection.is_ignored = true;
     owner_.OnDescendantBadLine(problem);
   }
   return true;
 }
 
-void Descendants::Take(Connection& connection, channel::FromRank message) {
+void Descendants::HandleMessage(Connection& connection, channel::FromRank message) {
   if (const auto* join = std::get_if<channel::Join>(&message)) return Join(connection, *join);
   if (std::holds_alternative<channel::Claim>(message)) return Claim(connection);
   if (auto* leaving = std::get_if<channel::Leaving>(&message);
-      leaving != nullptr && (launched_ || !connection.speaks))
-    return TakeReason(connection, std::move(leaving->message));
-  if (connection.speaks) return Speak(connection, std::move(message));
+      leaving != nullptr && (launcher_world_size_ || !connection.speaks))
+    return ForwardReason(connection, std::move(leaving->message));
+  if (connection.speaks) return ForwardMessage(connection, std::move(message));
   if (auto* error = std::get_if<channel::ErrorText>(&message); error && !error->lost_peer)
-    TakeReason(connection, std::move(error->message));
+    ForwardReason(connection, std::move(error->message));
 }
 
 // Handles the exit reason of a program that has not claimed its rank, or of a launcher's rank. The
 // reason counts only if the rank's own process fails, because the parent program may handle the
 // error.
-void Descendants::TakeReason(const Connection& connection, std::string reason) {
+void Descendants::ForwardReason(const Connection& connection, std::string reason) {
   if (!connection.join || reason.empty()) return;
   const int rank = connection.join->rank;
-  const Connection* speaker = Find(rank);
+  const Connection* speaker = FindSpeaker(rank);
   if (speaker != nullptr && speaker != &connection) return;
-  if (launched_) reason = "rank " + std::to_string(rank) + " of the launcher: " + reason;
-  if (launched_ || owner_.OwnSpeaker() == 0)
+  if (launcher_world_size_) reason = "rank " + std::to_string(rank) + " of the launcher: " + reason;
+  if (launcher_world_size_ || owner_.OwnSpeaker() == 0)
     owner_.OnDescendantMessage(channel::Leaving{std::move(reason)});
 }
 
-void Descendants::Speak(Connection& connection, channel::FromRank message) {
-  if (!launched_) return owner_.OnDescendantMessage(std::move(message));
+void Descendants::ForwardMessage(Connection& connection, channel::FromRank message) {
+  if (!launcher_world_size_) return owner_.OnDescendantMessage(std::move(message));
   connection.waiting.reset();
   if (auto* waiting = std::get_if<channel::Waiting>(&message)) {
     connection.waiting = std::move(*waiting);
@@ -169,8 +169,8 @@ void Descendants::Speak(Connection& connection, channel::FromRank message) {
 void Descendants::CheckWait(Connection& connection) {
   if (!connection.waiting) return;
   for (const int rank : connection.waiting->ranks) {
-    const auto left = left_.find(rank);
-    if (left == left_.end()) continue;
+    const auto left = left_from_.find(rank);
+    if (left == left_from_.end()) continue;
     const int64_t step = connection.waiting->step;
     const auto action = rank == 0 ? owner_.ActionAt(step) : std::nullopt;
     if (action) {
@@ -196,15 +196,15 @@ void Descendants::Join(Connection& connection, const channel::Join& join) {
     return Refuse(connection, "process " + std::to_string(connection.pid) +
                                   " joins a second time; open a new connection for that");
   }
-  Result<channel::Start> start = StartOf(connection, join);
+  Result<channel::Start> start = StartLineFor(connection, join);
   if (!start.ok()) return Refuse(connection, start.error().message);
   connection.join = join;
-  left_.erase(join.rank);
+  left_from_.erase(join.rank);
   Write(connection, ToLine(start.value()));
 }
 
-Result<channel::Start> Descendants::StartOf(const Connection& connection,
-                                            const channel::Join& join) {
+Result<channel::Start> Descendants::StartLineFor(const Connection& connection,
+                                                 const channel::Join& join) {
   Result<channel::Start> start = owner_.StartLine();
   if (!start.ok()) return start;
   if (join.world_size == world_size_ && join.rank == slot_.rank) return start;
@@ -220,9 +220,10 @@ Result<channel::Start> Descendants::StartOf(const Connection& connection,
     return Invalid(who +
                    "; a launcher inside a trial cannot use several hosts: let "
                    "resources.workers start the ranks");
-  if (launched_ > 0 && launched_ != join.world_size)
-    return Invalid(who + ", and another one that it is one of " + std::to_string(launched_));
-  launched_ = join.world_size;
+  if (launcher_world_size_ > 0 && launcher_world_size_ != join.world_size)
+    return Invalid(who + ", and another one that it is one of " +
+                   std::to_string(launcher_world_size_));
+  launcher_world_size_ = join.world_size;
   start.value().rank = join.rank;
   start.value().world_size = start.value().local_world_size = join.world_size;
   start.value().local_rank = join.local_rank;
@@ -240,8 +241,10 @@ void Descendants::Claim(Connection& connection) {
                                   " claims a rank before it has joined; send join first");
   }
   const int rank = connection.join->rank;
-  const Connection* other = Find(rank);
-  const pid_t speaker = other != nullptr ? other->pid : rank == place() ? owner_.OwnSpeaker() : 0;
+  const Connection* other = FindSpeaker(rank);
+  const pid_t speaker = other != nullptr         ? other->pid
+                        : rank == speaker_rank() ? owner_.OwnSpeaker()
+                                                 : 0;
   if (speaker != 0) {
     return Refuse(connection,
                   "process " + std::to_string(speaker) + " already speaks as rank " +
@@ -251,12 +254,12 @@ void Descendants::Claim(Connection& connection) {
   }
   connection.speaks = true;
   Write(connection, ToLine(channel::Claimed{}));
-  if (rank == place()) return owner_.OnClaimed();
+  if (rank == speaker_rank()) return owner_.OnClaimed();
   if (rendezvous_) Write(connection, ToLine(*rendezvous_));
 }
 
 void Descendants::Refuse(Connection& connection, const std::string& message) {
-  connection.is_deaf = true;
+  connection.is_ignored = true;
   Write(connection, ToLine(channel::Refused{message}));
 }
 
@@ -267,7 +270,7 @@ void Descendants::Write(Connection& connection, std::string_view line) {
     loop_.Change(connection.watch, connection.unsent.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-Descendants::Connection* Descendants::Find(int rank) {
+Descendants::Connection* Descendants::FindSpeaker(int rank) {
   for (Connection& connection : connections_) {
     if (connection.speaks && connection.join->rank == rank) return &connection;
   }
@@ -280,21 +283,21 @@ bool Descendants::HasProgram(int rank) const {
   });
 }
 
-std::optional<Loop::Clock::time_point> Descendants::LeftFrom() const {
-  const auto left = left_.find(place());
-  if (launched_ || left == left_.end()) return std::nullopt;
+std::optional<Loop::Clock::time_point> Descendants::CountsAsLeftFrom() const {
+  const auto left = left_from_.find(speaker_rank());
+  if (launcher_world_size_ || left == left_from_.end()) return std::nullopt;
   return left->second;
 }
 
 pid_t Descendants::Speaker() const {
   for (const Connection& connection : connections_) {
-    if (connection.speaks && connection.join->rank == place()) return connection.pid;
+    if (connection.speaks && connection.join->rank == speaker_rank()) return connection.pid;
   }
   return 0;
 }
 
 bool Descendants::Send(std::string_view line) {
-  Connection* speaker = Find(place());
+  Connection* speaker = FindSpeaker(speaker_rank());
   if (speaker != nullptr) Write(*speaker, line);
   return speaker != nullptr;
 }

@@ -65,10 +65,10 @@ class Descendants {
 
   // The time from which the rank counts as left; nullopt: a program has its number, or none ever
   // had.
-  std::optional<Loop::Clock::time_point> LeftFrom() const;
+  std::optional<Loop::Clock::time_point> CountsAsLeftFrom() const;
 
   // Whether the programs are ranks of a launcher such as torchrun.
-  bool has_launcher() const { return launched_ > 0; }
+  bool has_launcher() const { return launcher_world_size_ > 0; }
 
   // Queues a line for the program that speaks for the rank. Returns false if there is none.
   bool Send(std::string_view line);
@@ -89,27 +89,27 @@ class Descendants {
     std::optional<channel::Join> join;
     std::optional<channel::Waiting> waiting;
     bool speaks = false;
-    bool is_deaf = false;  // input is dropped after a refusal or a bad line
+    bool is_ignored = false;  // input is dropped after a refusal or a bad line
   };
-  using Place = std::list<Connection>::iterator;
+  using ConnectionIterator = std::list<Connection>::iterator;
 
   void OnConnection();
-  void Watch(Place connection);
-  void OnReady(Place connection, uint32_t events);
-  void Remove(Place connection);
+  void Watch(ConnectionIterator connection);
+  void OnReady(ConnectionIterator connection, uint32_t events);
+  void Remove(ConnectionIterator connection);
   bool Read(Connection& connection, size_t bytes_max);  // false at the end of the stream
-  void Take(Connection& connection, channel::FromRank message);
-  void Speak(Connection& connection, channel::FromRank message);
-  void TakeReason(const Connection& connection, std::string reason);
+  void HandleMessage(Connection& connection, channel::FromRank message);
+  void ForwardMessage(Connection& connection, channel::FromRank message);
+  void ForwardReason(const Connection& connection, std::string reason);
   void Join(Connection& connection, const channel::Join& join);
-  Result<channel::Start> StartOf(const Connection& connection, const channel::Join& join);
+  Result<channel::Start> StartLineFor(const Connection& connection, const channel::Join& join);
   void Claim(Connection& connection);
   void CheckWait(Connection& connection);
   void Refuse(Connection& connection, const std::string& message);
   void Write(Connection& connection, std::string_view line);
   // The rank number whose program speaks for the gang's rank.
-  int place() const { return launched_ ? 0 : slot_.rank; }
-  Connection* Find(int rank);  // the program that speaks for `rank`; null: none
+  int speaker_rank() const { return launcher_world_size_ ? 0 : slot_.rank; }
+  Connection* FindSpeaker(int rank);  // the program that speaks for `rank`; null: none
   bool HasProgram(int rank) const;
 
   Loop& loop_;
@@ -120,11 +120,12 @@ class Descendants {
   UniqueFd listener_;
   Loop::Subscription listening_;
   std::list<Connection> connections_;
-  int launched_ = 0;                               // world size of the launcher; 0: no launcher
+  int launcher_world_size_ = 0;                    // world size of the launcher; 0: no launcher
   std::optional<channel::Rendezvous> rendezvous_;  // of rank 0 of the launcher
   std::chrono::milliseconds successor_grace_{0};
-  std::map<int, Loop::Clock::time_point> left_;  // rank number -> time from which it counts as left
-  Loop::Subscription next_check_;                // of waiting ranks of the launcher
+  // Rank number -> time from which it counts as left.
+  std::map<int, Loop::Clock::time_point> left_from_;
+  Loop::Subscription next_check_;  // of waiting ranks of the launcher
 };
 
 }  // namespace attune::gang

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "executor/gang/words.h"
+#include "executor/gang/channel_types.h"
 #include "system/unique_fd.h"
 
 namespace attune::gang {

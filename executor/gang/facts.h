@@ -37,7 +37,7 @@ struct Failure {
   uint64_t room_bytes = 0;  // with disk_full: free bytes that were not enough
   LogMatch match;
   // The checkpoint to resume from, if it is missing in this data folder.
-  std::optional<CheckpointName> gone = {};
+  std::optional<CheckpointName> missing_checkpoint = {};
 };
 
 enum class Outcome { kFinished, kFailed, kCancelled };

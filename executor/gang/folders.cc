@@ -35,10 +35,12 @@ fs::path Folders::Checkpoints(const AttemptId& attempt) const {
 
 fs::path Folders::Files(const AttemptId& attempt) const { return Trial(attempt) / "files"; }
 
-Result<std::string> ReadOwner(const fs::path& sweep_dir) { return ReadWhole(sweep_dir / "server"); }
+Result<std::string> ReadSweepMark(const fs::path& sweep_dir) {
+  return ReadWhole(sweep_dir / "server");
+}
 
-Status WriteOwner(const fs::path& sweep_dir, const std::string& word) {
-  const Result<std::string> before = ReadOwner(sweep_dir);
+Status WriteSweepMark(const fs::path& sweep_dir, const std::string& word) {
+  const Result<std::string> before = ReadSweepMark(sweep_dir);
   if (before.ok() && before.value() == word) return {};
   return WriteWhole(sweep_dir / "server", word, kReadableByAll);
 }
@@ -47,7 +49,7 @@ std::string CheckpointFolder(int64_t step, uint32_t attempt) {
   return "step-" + std::to_string(step) + "-attempt-" + std::to_string(attempt);
 }
 
-std::optional<CheckpointName> CheckpointAt(const fs::path& folder) {
+std::optional<CheckpointName> ParseCheckpointFolder(const fs::path& folder) {
   const fs::path trial = folder.parent_path().parent_path();
   CheckpointName name;
   const std::string text = trial.parent_path().parent_path().filename().string() + "/" +
@@ -59,7 +61,7 @@ std::optional<CheckpointName> CheckpointAt(const fs::path& folder) {
 }
 
 std::optional<fs::path> FetchedFolder(const GangSpec& spec) {
-  if (!spec.resume || !spec.Spans() || spec.HasRankZero()) return std::nullopt;
+  if (!spec.resume || !spec.SpansHosts() || spec.HasRankZero()) return std::nullopt;
   return spec.checkpoint_dir / (".attempt-" + std::to_string(spec.attempt.attempt) + "-resumed-" +
                                 std::to_string(spec.ranks.front().rank));
 }

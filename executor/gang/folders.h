@@ -8,8 +8,8 @@
 
 #include "base/message_limits.h"
 #include "base/result.h"
+#include "executor/gang/channel_types.h"
 #include "executor/gang/spec.h"
-#include "executor/gang/words.h"
 #include "system/unique_fd.h"
 
 namespace attune::gang {
@@ -46,7 +46,7 @@ class Folders {
 std::string CheckpointFolder(int64_t step, uint32_t attempt);
 
 // Parses the path of a checkpoint's folder; nullopt: the path is not one.
-std::optional<CheckpointName> CheckpointAt(const std::filesystem::path& folder);
+std::optional<CheckpointName> ParseCheckpointFolder(const std::filesystem::path& folder);
 
 // The folder for the copy of a checkpoint that ranks of this host fetch from rank 0's host:
 // `.attempt-<n>-resumed-<first rank here>`; nullopt: they fetch none.
@@ -58,8 +58,8 @@ std::vector<std::filesystem::path> UnfinishedCheckpoints(const GangSpec& spec);
 
 // The mark of a sweep's folder: the identity of the log in which the sweep was created, as text. An
 // error if the folder has no mark.
-Result<std::string> ReadOwner(const std::filesystem::path& sweep_dir);
-Status WriteOwner(const std::filesystem::path& sweep_dir, const std::string& word);
+Result<std::string> ReadSweepMark(const std::filesystem::path& sweep_dir);
+Status WriteSweepMark(const std::filesystem::path& sweep_dir, const std::string& word);
 
 std::filesystem::path RankLog(const std::filesystem::path& attempt_dir, int rank);
 

@@ -25,15 +25,15 @@ bool IsLoopback(const std::string& host) { return host == "localhost" || host.st
 Gang::Gang(const Services& services, GangSpec spec)
     : services_(services),
       spec_(std::move(spec)),
-      leftovers_({services.loop, services.is_known, services.others_run}, spec_.attempt,
+      leftovers_({services.loop, services.is_known, services.other_gangs_run}, spec_.attempt,
                  [this] { ConcludeIfGone(); }),
       last_step_(spec_.resume ? spec_.resume->step : -1),
       milestone_(spec_.milestone) {}
 
 void Gang::OnMessage(Rank& rank, channel::FromRank message) {
   if (phase_ == Phase::kGone) return;
-  EndSilence(rank);
-  std::visit([&](auto& each) { On(rank, std::move(each)); }, message);
+  ResetSilence(rank);
+  std::visit([&](auto& each) { Handle(rank, std::move(each)); }, message);
 }
 
 void Gang::OnBadLine(Rank& rank, const std::string& problem) {
@@ -41,15 +41,15 @@ void Gang::OnBadLine(Rank& rank, const std::string& problem) {
   Fail(FailureKind::kProtocol, rank.slot().rank, who + " wrote to its channel " + problem);
 }
 
-void Gang::On(Rank& rank, const channel::Rendezvous& rendezvous) {
+void Gang::Handle(Rank& rank, const channel::Rendezvous& rendezvous) {
   if (rank.slot().rank != 0) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
                 "rank " + std::to_string(rank.slot().rank) + " sent a rendezvous; only rank 0 may");
   }
-  if (spec_.Spans() && rendezvous_) {
+  if (spec_.SpansHosts() && rendezvous_) {
     return Fail(FailureKind::kProtocol, 0, "rank 0 says where it listens a second time");
   }
-  if (spec_.Spans() && IsLoopback(rendezvous.host) && !IsLoopback(spec_.host.address)) {
+  if (spec_.SpansHosts() && IsLoopback(rendezvous.host) && !IsLoopback(spec_.host.address)) {
     return Fail(FailureKind::kProtocol, 0,
                 "rank 0 says that it listens on " + rendezvous.host +
                     ", where ranks of other hosts do not reach it; it has to listen on the "
@@ -57,7 +57,7 @@ void Gang::On(Rank& rank, const channel::Rendezvous& rendezvous) {
                     spec_.host.address);
   }
   rendezvous_ = rendezvous;
-  if (spec_.Spans()) Emit(Shared());
+  if (spec_.SpansHosts()) Emit(MakeSharedRendezvous());
   if (phase_ == Phase::kRunning) RelayRendezvous();
 }
 
@@ -74,7 +74,7 @@ void Gang::RelayRendezvous() {
   }
 }
 
-void Gang::On(Rank& rank, Report report) {
+void Gang::Handle(Rank& rank, Report report) {
   if (log_reports_) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
                 "rank " + std::to_string(rank.slot().rank) +
@@ -85,19 +85,19 @@ void Gang::On(Rank& rank, Report report) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
                 "rank " + std::to_string(rank.slot().rank) + " sent a report; only rank 0 may");
   }
-  Take(std::move(report));
+  AcceptReport(std::move(report));
 }
 
-void Gang::On(Rank& rank, Logged logged) {
+void Gang::Handle(Rank& rank, Logged logged) {
   if (rank.slot().rank != 0) {
     return Fail(
         FailureKind::kProtocol, rank.slot().rank,
         "rank " + std::to_string(rank.slot().rank) + " has logged metrics; only rank 0 may");
   }
-  if (!leaves_ && !logged.metrics.empty()) Emit(NumberedLog{++logged_, std::move(logged)});
+  if (!told_to_leave_ && !logged.metrics.empty()) Emit(NumberedLog{++logged_, std::move(logged)});
 }
 
-void Gang::Take(Report report) {
+void Gang::AcceptReport(Report report) {
   const int64_t step = report.step;
   if (step <= last_step_) {
     return Fail(FailureKind::kProtocol, 0,
@@ -108,7 +108,7 @@ void Gang::Take(Report report) {
   // The program was told to exit but still reports, perhaps because it catches all exceptions. Or
   // it did not wait for the verdict and does not wait now either.
   const bool is_late = verdict_ && verdict_->action != Action::kContinue && step > verdict_->step;
-  if (leaves_ || (is_late && !waits)) return EndWithGrace(Outcome::kFinished, {});
+  if (told_to_leave_ || (is_late && !waits)) return EndWithGrace(Outcome::kFinished, {});
   last_step_ = step;
   reported_ = true;
   report.waits = waits;
@@ -132,24 +132,24 @@ bool Gang::ReadLog() {
     if (!next.ok()) {
       Fail(FailureKind::kProtocol, 0, next.error().message);
     } else if (next.value()) {
-      Take(*std::move(next.value()));
+      AcceptReport(*std::move(next.value()));
     } else if (log_reports_->is_at_end()) {
       return true;
     } else {
-      services_.loop.Post([this] { ReadLogOn(); });
+      services_.loop.Post([this] { ResumeReadingLog(); });
       return false;
     }
   }
   return false;
 }
 
-void Gang::ReadLogOn() {
+void Gang::ResumeReadingLog() {
   if (!log_reports_) return;
   ReadLog();
   FinishIfAllLeft();
 }
 
-void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
+void Gang::Handle(Rank& rank, CheckpointSaved checkpoint) {
   if (rank.slot().rank != 0) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
                 "rank " + std::to_string(rank.slot().rank) + " sent a checkpoint; only rank 0 may");
@@ -165,13 +165,13 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
   Emit(std::move(checkpoint));
 }
 
-void Gang::On(Rank& rank, const channel::Leaving& leaving) {
+void Gang::Handle(Rank& rank, const channel::Leaving& leaving) {
   if (!rank.leaving() || rank.leaving()->empty()) rank.set_leaving(leaving.message);
-  if (!symptoms_.empty()) Weigh();
+  if (!symptoms_.empty()) JudgeSymptoms();
 }
 
-void Gang::On(Rank& rank, const channel::ErrorText& error) {
-  if (IsOver(rank)) return;
+void Gang::Handle(Rank& rank, const channel::ErrorText& error) {
+  if (IsOutcomeDecided(rank)) return;
   Symptom& symptom = SymptomOf(rank);
   // Ranks of a launcher share a symptom: the error of a cause replaces the error of a victim.
   if (symptom.error.empty() || (symptom.lost_peer && !error.lost_peer)) {
@@ -179,10 +179,10 @@ void Gang::On(Rank& rank, const channel::ErrorText& error) {
     symptom.lost_peer = error.lost_peer;
     symptom.disk_full = error.disk_full;
   }
-  Weigh();
+  JudgeSymptoms();
 }
 
-void Gang::On(Rank& rank, const channel::Done&) {
+void Gang::Handle(Rank& rank, const channel::Done&) {
   OnFinished();
   if (rank.slot().rank == 0) OnRankZeroLeft();
 }
@@ -195,7 +195,7 @@ void Gang::OnExit(Rank& rank) {
   const ExitStatus& exit = *rank.exit();
   const bool by_us = rank.was_killed() && exit.signal == SIGKILL;
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
-  if (!by_us && !IsOver(rank) && (!exit.ok() || known != symptoms_.end())) {
+  if (!by_us && !IsOutcomeDecided(rank) && (!exit.ok() || known != symptoms_.end())) {
     Symptom& symptom = SymptomOf(rank);
     symptom.exit = exit;
     const bool is_explained = !symptom.error.empty() && !symptom.lost_peer;
@@ -208,7 +208,7 @@ void Gang::OnExit(Rank& rank) {
     if (rank.slot().rank == 0) OnRankZeroLeft();
     CheckWaits();
   }
-  if (!symptoms_.empty()) Weigh();
+  if (!symptoms_.empty()) JudgeSymptoms();
   FinishIfAllLeft();
   TerminateLeftovers();
   ConcludeIfGone();
@@ -223,7 +223,8 @@ void Gang::OnUnexplained() {
 }
 
 void Gang::FinishIfAllLeft() {
-  if (phase_ != Phase::kRunning || AnyRuns() || !symptoms_.empty() || signalled_) return;
+  if (phase_ != Phase::kRunning || HasRunningRank() || !symptoms_.empty() || ended_by_signal_)
+    return;
   if (log_reports_ && !ReadLog()) return;  // resumed after the verdict or by ResumeReading()
   if (log_reports_ && !log_reports_->has_found()) {
     return Fail(FailureKind::kProtocol, 0,
@@ -257,11 +258,11 @@ void Gang::DeliverVerdict() {
   yielding_ = false;  // a verdict answers all earlier requests
   resumed_at_ = Loop::Clock::now();
   if (log_reports_ && !goes_on) return EndWithGrace(Outcome::kFinished, {});
-  if (log_reports_) services_.loop.Post([this] { ReadLogOn(); });
-  leaves_ = !goes_on;
-  leaves_action_ = action;
+  if (log_reports_) services_.loop.Post([this] { ResumeReadingLog(); });
+  told_to_leave_ = !goes_on;
+  leave_action_ = action;
   WatchForStall();
-  if (leaves_) OnFinished();
+  if (told_to_leave_) OnFinished();
   if (first_finish_) WatchForLaggards();
 }
 
@@ -272,7 +273,7 @@ void Gang::Yield() {
 
 void Gang::ResumeReading() {
   for (const auto& rank : ranks_) rank->ResumeReading();
-  ReadLogOn();
+  ResumeReadingLog();
 }
 
 void Gang::SendYield() {

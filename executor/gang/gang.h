@@ -38,7 +38,7 @@ enum class CancelReason {
   kLeaseLost,        // ends as kFailed with FailureKind::kLease
   // Its executor will end soon and has asked the gang to save and exit first. If SIGTERM or SIGKILL
   // ends a rank, the gang ends as with kLeaving; otherwise it ends by itself.
-  kSoon,
+  kLeavingSoon,
 };
 
 struct GangTiming {
@@ -89,7 +89,7 @@ class Gang final : private Rank::Owner {
     uint64_t log_bytes_max = 0;                          // see Supervisor::Options
     // See Leftovers::Services.
     std::function<bool(pid_t)> is_known;
-    std::function<bool(const AttemptId&)> others_run;
+    std::function<bool(const AttemptId&)> other_gangs_run;
     // Called after Ended; the gang may be destroyed after the call has returned.
     std::function<void(const AttemptId&)> gone;
   };
@@ -145,42 +145,42 @@ class Gang final : private Rank::Owner {
   std::optional<Action> ActionAt(int64_t step) const override;
   bool MayRead() override { return !services_.may_read || services_.may_read(); }
 
-  void On(Rank& rank, const channel::Rendezvous& rendezvous);
-  void On(Rank& rank, Report report);
-  void On(Rank& rank, Logged logged);
-  void On(Rank& rank, CheckpointSaved checkpoint);
-  void On(Rank& rank, const channel::Progress& progress);
-  void On(Rank& rank, const channel::Heartbeat& heartbeat);
-  void On(Rank& rank, const channel::Waiting& waiting);
-  void On(Rank& rank, const channel::Leaving& leaving);
-  void On(Rank& rank, const channel::ErrorText& error);
-  void On(Rank& rank, const channel::Done& done);
-  void On(Rank&, const channel::Join&) {}   // the rank has joined already
-  void On(Rank&, const channel::Claim&) {}  // and speaks already
-  void On(Rank&, const channel::Unknown&) {}
+  void Handle(Rank& rank, const channel::Rendezvous& rendezvous);
+  void Handle(Rank& rank, Report report);
+  void Handle(Rank& rank, Logged logged);
+  void Handle(Rank& rank, CheckpointSaved checkpoint);
+  void Handle(Rank& rank, const channel::Progress& progress);
+  void Handle(Rank& rank, const channel::Heartbeat& heartbeat);
+  void Handle(Rank& rank, const channel::Waiting& waiting);
+  void Handle(Rank& rank, const channel::Leaving& leaving);
+  void Handle(Rank& rank, const channel::ErrorText& error);
+  void Handle(Rank& rank, const channel::Done& done);
+  void Handle(Rank&, const channel::Join&) {}   // the rank has joined already
+  void Handle(Rank&, const channel::Claim&) {}  // and speaks already
+  void Handle(Rank&, const channel::Unknown&) {}
 
   // Starting (gang_start.cc).
-  Status PrepareMeeting();
-  SharedRendezvous Shared() const;
-  EnvironmentChanges EnvironmentOf(const Rank& rank) const;
+  Status PrepareRendezvous();
+  SharedRendezvous MakeSharedRendezvous() const;
+  EnvironmentChanges BuildEnvironment(const Rank& rank) const;
   void ListenForDescendants(Rank& rank);
-  std::optional<Outlets> Open(Rank& rank);  // nullopt: the gang has failed
+  std::optional<Outlets> OpenOutlets(Rank& rank);  // nullopt: the gang has failed
   void SpawnAll();
   void ForkOne(size_t index);
   void OnForked(size_t index, Result<Child> child);
-  FailureKind KindOfUnforked() const;  // depends on the state of the launcher
+  FailureKind ForkFailureKind() const;  // depends on the state of the launcher
   void OnUnavailable(size_t index);
   void OnLauncherReport(Rank& rank, std::optional<ExitStatus> status);
   void Attach(Rank& rank, Child child, Rank::Parent parent);
-  void AllStarted();
+  void OnAllStarted();
   void RelayRendezvous();
 
   // Failing and ending (gang_end.cc).
   Symptom& SymptomOf(const Rank& rank);
-  std::optional<int> FirstLeft() const;
-  void Weigh();
+  std::optional<int> FirstExited() const;
+  void JudgeSymptoms();
   void ExplainSilence();
-  void EndUnlessLeaving(std::optional<Failure> failure);
+  void EndAfterLeaveGrace(std::optional<Failure> failure);
   void Fail(FailureKind kind, int rank, std::string message);
   void FailToStart(FailureKind kind, int rank, const Error& error);
   void End(Outcome outcome, std::optional<Failure> failure);
@@ -197,27 +197,27 @@ class Gang final : private Rank::Owner {
   LogMatch FindInFailure(const Failure& failure) const;
 
   // Reports and verdicts.
-  void Take(Report report);
+  void AcceptReport(Report report);
   bool ReadLog();  // true if everything printed so far has been read
-  void ReadLogOn();
+  void ResumeReadingLog();
   bool RankZeroWaits(const Report& report) const;
   void DeliverVerdict();
   void SendYield();
 
   // Watching (gang_watch.cc).
-  void EndSilence(Rank& rank);
-  void ExcuseThoseAheadOf(const Rank& rank);
-  bool SpeaksChannel() const;
+  void ResetSilence(Rank& rank);
+  void ExcuseRanksAheadOf(const Rank& rank);
+  bool UsesChannel() const;
   void CheckWait(Rank& rank);
   void CheckWaits();
   Loop::Clock::time_point ExcusedUntil(const Rank& rank) const;
-  bool Waits(const Rank& rank) const;
+  bool IsWaiting(const Rank& rank) const;
   bool LeavesReportsToRankZero(const Rank& rank) const;
   bool IsWatched(const Rank& rank) const;
   void WatchForStall();
-  bool IsOver(const Rank& rank) const;
+  bool IsOutcomeDecided(const Rank& rank) const;
   void OnRankZeroLeft();
-  bool AnyRuns() const;
+  bool HasRunningRank() const;
   void FinishIfAllLeft();
   void WatchForLaggards();
   void Emit(decltype(Fact::what) what);
@@ -247,9 +247,9 @@ class Gang final : private Rank::Owner {
   std::optional<int64_t> waiting_at_;  // the step at which rank 0 waits for a verdict
   std::optional<Verdict> verdict_;     // not yet delivered
   int64_t delivered_step_ = 0;
-  bool yielding_ = false;  // Yield() was called since the last verdict
-  bool leaves_ = false;    // a verdict told rank 0 to exit
-  Action leaves_action_ = Action::kStop;
+  bool yielding_ = false;       // Yield() was called since the last verdict
+  bool told_to_leave_ = false;  // a verdict told rank 0 to exit
+  Action leave_action_ = Action::kStop;
   // The time of the start or of the last verdict.
   Loop::Clock::time_point resumed_at_;
   std::optional<Loop::Clock::time_point> first_finish_;
@@ -259,12 +259,12 @@ class Gang final : private Rank::Owner {
   Outcome outcome_ = Outcome::kFinished;
   // Set if known when the end began; otherwise derived from symptoms_.
   std::optional<Failure> failure_;
-  std::string silence_;  // possible reason why nothing was reported
+  std::string silence_reason_;  // possible reason why nothing was reported
   // While running: time until the symptoms end the gang. While ending: time until SIGKILL.
   Loop::Subscription grace_;
   std::chrono::milliseconds grace_length_{0};
-  bool signalled_ = false;  // a signal ended a rank; the sender may end the executor, too
-  bool soon_ = false;       // CancelReason::kLeavingSoon
+  bool ended_by_signal_ = false;  // a signal ended a rank; the sender may end the executor, too
+  bool executor_leaves_soon_ = false;  // CancelReason::kLeavingSoon
   bool looks_for_leftovers_ = false;
   Loop::Subscription stall_;
   Loop::Subscription laggards_;

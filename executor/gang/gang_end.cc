@@ -38,13 +38,13 @@ Symptom& Gang::SymptomOf(const Rank& rank) {
   return *symptoms_.insert(next, Symptom{.rank = rank.slot().rank, .seen_at = seen_at});
 }
 
-void Gang::Weigh() {
+void Gang::JudgeSymptoms() {
   if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
-  if (signalled_) return;
-  const Symptom& culprit = Culprit(symptoms_);
+  if (ended_by_signal_) return;
+  const Symptom& culprit = FindCulprit(symptoms_);
   if (culprit.exit && (culprit.exit->signal == SIGTERM || culprit.exit->signal == SIGKILL))
-    return EndUnlessLeaving({});
-  if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
+    return EndAfterLeaveGrace({});
+  if (culprit.exit && (!culprit.lost_peer || !HasRunningRank())) return End(Outcome::kFailed, {});
   const GangTiming& timing = services_.timing;
   const bool is_leaving = std::ranges::any_of(
       ranks_, [](const auto& rank) { return rank->is_running() && rank->leaving(); });
@@ -57,7 +57,7 @@ void Gang::Weigh() {
 }
 
 // The rank that exited first with status 0; nullopt: none did.
-std::optional<int> Gang::FirstLeft() const {
+std::optional<int> Gang::FirstExited() const {
   const Rank* first = nullptr;
   for (const auto& rank : ranks_) {
     if (!rank->exit() || !rank->exit()->ok()) continue;
@@ -68,10 +68,10 @@ std::optional<int> Gang::FirstLeft() const {
 
 // When a batch system ends a job, it signals all processes, including the executor. The executor
 // then cancels the gang within the grace, and the trial has not failed.
-void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
-  if (signalled_ || phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
-  signalled_ = true;
-  if (soon_) return Cancel(CancelReason::kLeaving);
+void Gang::EndAfterLeaveGrace(std::optional<Failure> failure) {
+  if (ended_by_signal_ || phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
+  ended_by_signal_ = true;
+  if (executor_leaves_soon_) return Cancel(CancelReason::kLeaving);
   if (services_.timing.leave_grace.count() == 0) return End(Outcome::kFailed, std::move(failure));
   grace_ = services_.loop.After(services_.timing.leave_grace, [this, failure = std::move(failure)] {
     End(Outcome::kFailed, failure);
@@ -81,23 +81,24 @@ void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
 // If the attempt has reported nothing, records a possible reason. A program without ATTUNE_*
 // variables only prints its reports. A program in the background is killed when the command ends.
 void Gang::ExplainSilence() {
-  if (reported_ || spec_.Spans()) return;
+  if (reported_ || spec_.SpansHosts()) return;
   const bool any_spoke = std::ranges::any_of(ranks_, &Rank::has_spoken);
-  const size_t background = leftovers_.Find(group_, cgroup_.get()).size();
+  const size_t background = leftovers_.FindRemaining(group_, cgroup_.get()).size();
   if (background > 0) {
-    silence_ = DescribeKilled(background);
+    silence_reason_ = DescribeKilled(background);
     if (const auto log = OpenLog(RankLog(spec_.attempt_dir, 0)); log.ok())
-      WriteAt(log.value().get(), "\n[attune: " + silence_ + "]\n", 0);
+      WriteAt(log.value().get(), "\n[attune: " + silence_reason_ + "]\n", 0);
   }
   if (any_spoke) return;
-  silence_ = "none of its processes has sent Attune anything" +
-             (silence_.empty() ? "" : "; " + silence_) +
-             "; check that it calls attune.report and keeps its ATTUNE_* variables, which "
-             "`env -i` clears";
-  if (background == 0) silence_ += ", and that its command waits for the processes that it starts";
+  silence_reason_ = "none of its processes has sent Attune anything" +
+                    (silence_reason_.empty() ? "" : "; " + silence_reason_) +
+                    "; check that it calls attune.report and keeps its ATTUNE_* variables, which "
+                    "`env -i` clears";
+  if (background == 0)
+    silence_reason_ += ", and that its command waits for the processes that it starts";
 }
 
-bool Gang::AnyRuns() const {
+bool Gang::HasRunningRank() const {
   return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_running(); });
 }
 
@@ -117,9 +118,9 @@ void Gang::FailToStart(FailureKind kind, int rank, const Error& error) {
 
 void Gang::Cancel(CancelReason reason) {
   switch (reason) {
-    case CancelReason::kSoon:
-      soon_ = true;
-      if (!signalled_) return;
+    case CancelReason::kLeavingSoon:
+      executor_leaves_soon_ = true;
+      if (!ended_by_signal_) return;
       [[fallthrough]];
     case CancelReason::kLeaving:
       return EndWithGrace(Outcome::kFailed,
@@ -150,7 +151,7 @@ void Gang::EndWithGrace(Outcome outcome, std::optional<Failure> failure) {
   if (!BeginEnd(outcome, std::move(failure))) return;
   grace_ = services_.loop.After(spec_.grace, [this] { EndGrace(); });
   // A second SIGTERM might interrupt a rank that saves after the first one.
-  if (signalled_) return;
+  if (ended_by_signal_) return;
   for (const auto& rank : ranks_) rank->Terminate();
   TerminateLeftovers();
 }
@@ -158,7 +159,7 @@ void Gang::EndWithGrace(Outcome outcome, std::optional<Failure> failure) {
 // Runs once for all ranks that end in one turn of the loop, because it reads every process of the
 // host.
 void Gang::TerminateLeftovers() {
-  if (!has_grace() || signalled_ || std::exchange(looks_for_leftovers_, true)) return;
+  if (!has_grace() || ended_by_signal_ || std::exchange(looks_for_leftovers_, true)) return;
   services_.loop.Post([this] {
     looks_for_leftovers_ = false;
     if (!has_grace()) return;
@@ -199,12 +200,12 @@ void Gang::KillAll() {
 }
 
 void Gang::ConcludeIfGone() {
-  if (phase_ != Phase::kEnding || AnyRuns() || forks_pending_ > 0) return;
+  if (phase_ != Phase::kEnding || HasRunningRank() || forks_pending_ > 0) return;
   if (group_ == 0) return Conclude();
 
   // Processes that the ranks have started end with them.
-  const bool all_gone = has_grace() ? leftovers_.HaveLeft(group_, cgroup_.get())
-                                    : leftovers_.End(group_, cgroup_.get());
+  const bool all_gone = has_grace() ? leftovers_.AreGone(group_, cgroup_.get())
+                                    : leftovers_.KillRemaining(group_, cgroup_.get());
   if (all_gone) Conclude();
 }
 
@@ -221,9 +222,10 @@ void Gang::Conclude() {
     ReapGroup(group_);
     services_.guard.Remove(group_);
   }
-  Ended ended{.outcome = outcome_, .failure = std::nullopt, .silence = std::move(silence_)};
+  Ended ended{.outcome = outcome_, .failure = std::nullopt, .silence = std::move(silence_reason_)};
   if (outcome_ == Outcome::kFailed) {
-    ended.failure = failure_ ? std::move(*failure_) : Describe(Culprit(symptoms_), FirstLeft());
+    ended.failure =
+        failure_ ? std::move(*failure_) : DescribeFailure(FindCulprit(symptoms_), FirstExited());
     if (ended.failure->rank >= 0) {
       ended.failure->log_tail = LogTail(RankLog(spec_.attempt_dir, ended.failure->rank));
     } else if (launcher_ && !launcher_->death().empty()) {
@@ -260,8 +262,8 @@ LogMatch Gang::FindInFailure(const Failure& failure) const {
   }
   // Also search the rank's own error text: a pattern may be anchored at its beginning.
   std::string message = failure.message;
-  if (!failure_ && !symptoms_.empty()) message = Culprit(symptoms_).error + '\n' + message;
-  return Find(spec_.program.log_patterns, message, logs);
+  if (!failure_ && !symptoms_.empty()) message = FindCulprit(symptoms_).error + '\n' + message;
+  return FindLogMatch(spec_.program.log_patterns, message, logs);
 }
 
 }  // namespace attune::gang

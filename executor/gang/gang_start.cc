@@ -42,7 +42,7 @@ void Gang::Start() {
   Result<Preparation> preparation = Prepare(spec_);
   if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error().message);
   preparation_ = std::move(preparation.value());
-  if (spec_.Spans() && spec_.host.address.empty()) {
+  if (spec_.SpansHosts() && spec_.host.address.empty()) {
     return Fail(FailureKind::kStart, -1,
                 "ranks of other hosts cannot reach this one; start its executor with --interface");
   }
@@ -51,11 +51,11 @@ void Gang::Start() {
                Failure{.kind = FailureKind::kHost,
                        .message = "the checkpoint " + spec_.resume->path.string() +
                                   " to resume from is gone",
-                       .gone = CheckpointAt(spec_.resume->path)});
+                       .missing_checkpoint = ParseCheckpointFolder(spec_.resume->path)});
   }
-  if (Status made = MakePlace(spec_); !made.ok())
+  if (Status made = MakeFoldersAndConfig(spec_); !made.ok())
     return FailToStart(FailureKind::kHost, -1, made.error());
-  if (Status prepared = PrepareMeeting(); !prepared.ok())
+  if (Status prepared = PrepareRendezvous(); !prepared.ok())
     return FailToStart(FailureKind::kHost, -1, prepared.error());
   Rank::Owner& owner = *this;
   for (const RankSlot& slot : spec_.ranks) {
@@ -78,7 +78,7 @@ void Gang::Start() {
 }
 
 // Prepares the port at which the ranks meet, and the reader of their printed reports.
-Status Gang::PrepareMeeting() {
+Status Gang::PrepareRendezvous() {
   if (!spec_.HasRankZero()) {
     if (!spec_.rendezvous) return Invalid("nobody has said where the gang meets");
     if (spec_.rendezvous->rank_zero) SetRendezvous(*spec_.rendezvous->rank_zero);
@@ -87,7 +87,7 @@ Status Gang::PrepareMeeting() {
   Result<HeldPort> port = HeldPort::Hold();
   if (!port.ok()) return port.error();
   port_ = std::move(port.value());
-  if (spec_.Spans()) Emit(Shared());
+  if (spec_.SpansHosts()) Emit(MakeSharedRendezvous());
   if (spec_.program.report_pattern.empty()) return {};
 
   const std::filesystem::path path = RankLog(spec_.attempt_dir, 0);
@@ -102,13 +102,13 @@ Status Gang::PrepareMeeting() {
   return {};
 }
 
-SharedRendezvous Gang::Shared() const {
+SharedRendezvous Gang::MakeSharedRendezvous() const {
   if (!port_) return *spec_.rendezvous;
-  return {spec_.Spans() ? spec_.host.address : kLoopback, port_->number(), rendezvous_};
+  return {spec_.SpansHosts() ? spec_.host.address : kLoopback, port_->number(), rendezvous_};
 }
 
-EnvironmentChanges Gang::EnvironmentOf(const Rank& rank) const {
-  const SharedRendezvous shared = Shared();
+EnvironmentChanges Gang::BuildEnvironment(const Rank& rank) const {
+  const SharedRendezvous shared = MakeSharedRendezvous();
   EnvironmentChanges environment =
       RankEnvironment(spec_, rank.slot(), shared.address, shared.master_port);
   if (!rank.path().empty()) {
@@ -137,12 +137,12 @@ void Gang::OnClaimed(Rank& rank) {
 
 Result<channel::Start> Gang::StartLine(const Rank& rank) {
   if (phase_ != Phase::kRunning) return Invalid("the attempt has not begun yet, or is over");
-  channel::Start start = StartOf(spec_, rank.slot());
+  channel::Start start = MakeStartLine(spec_, rank.slot());
   start.milestone = milestone_;
   return start;
 }
 
-std::optional<Gang::Outlets> Gang::Open(Rank& rank) {
+std::optional<Gang::Outlets> Gang::OpenOutlets(Rank& rank) {
   ListenForDescendants(rank);
   Result<UniqueFd> channel = rank.OpenChannel();
   Result<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
@@ -153,9 +153,9 @@ std::optional<Gang::Outlets> Gang::Open(Rank& rank) {
 
 void Gang::SpawnAll() {
   for (auto& rank : ranks_) {
-    const std::optional<Outlets> outlets = Open(*rank);
+    const std::optional<Outlets> outlets = OpenOutlets(*rank);
     if (!outlets) return;
-    EnvironmentChanges environment = EnvironmentOf(*rank);
+    EnvironmentChanges environment = BuildEnvironment(*rank);
     environment.emplace_back("ATTUNE_CHANNEL_FD", std::to_string(kInheritedFd));
     Result<Child> child = Spawn({.program = preparation_.program,
                                  .argv = preparation_.argv,
@@ -170,16 +170,16 @@ void Gang::SpawnAll() {
     WarnWithoutCgroup(*child);
     Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
   }
-  AllStarted();
+  OnAllStarted();
 }
 
 void Gang::ForkOne(size_t index) {
   Rank& rank = *ranks_[index];
-  std::optional<Outlets> outlets = Open(rank);
+  std::optional<Outlets> outlets = OpenOutlets(rank);
   if (!outlets) return;
   Launcher::ForkRequest request{
       .argv = preparation_.argv,
-      .environment = EnvironmentOf(rank),
+      .environment = BuildEnvironment(rank),
       .working_directory = spec_.program.working_directory,
       .process_group = group_,
       .channel = std::move(outlets->channel),
@@ -203,7 +203,7 @@ void Gang::OnUnavailable(size_t index) {
   --forks_pending_;
   if (phase_ != Phase::kStarting) return ConcludeIfGone();
   if (index > 0)
-    return FailToStart(KindOfUnforked(), ranks_[index]->slot().rank, Invalid(launcher_->death()));
+    return FailToStart(ForkFailureKind(), ranks_[index]->slot().rank, Invalid(launcher_->death()));
   launcher_ = nullptr;
   SpawnAll();
 }
@@ -211,7 +211,7 @@ void Gang::OnUnavailable(size_t index) {
 // A launcher that does not answer is the host's failure; the supervisor does not use it for the
 // next gang. If a launcher was ready once and then failed, the attempt counts as an ordinary
 // failure with retries.
-FailureKind Gang::KindOfUnforked() const {
+FailureKind Gang::ForkFailureKind() const {
   if (!launcher_) return FailureKind::kStart;
   if (launcher_->death().empty() && launcher_->is_slow()) return FailureKind::kHost;
   return launcher_->was_ready() ? FailureKind::kExit : FailureKind::kStart;
@@ -220,7 +220,7 @@ FailureKind Gang::KindOfUnforked() const {
 void Gang::OnForked(size_t index, Result<Child> child) {
   --forks_pending_;
   if (!child.ok()) {
-    FailToStart(KindOfUnforked(), ranks_[index]->slot().rank, child.error());
+    FailToStart(ForkFailureKind(), ranks_[index]->slot().rank, child.error());
     return ConcludeIfGone();
   }
   Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);
@@ -230,14 +230,14 @@ void Gang::OnForked(size_t index, Result<Child> child) {
     for (size_t i = 1; i < ranks_.size() && phase_ == Phase::kStarting; ++i) ForkOne(i);
   }
   const bool all = std::ranges::all_of(ranks_, [](const auto& r) { return r->is_attached(); });
-  if (all && phase_ == Phase::kStarting) AllStarted();
+  if (all && phase_ == Phase::kStarting) OnAllStarted();
 }
 
 void Gang::OnLauncherReport(Rank& rank, std::optional<ExitStatus> status) {
   if (!status) {
-    EndUnlessLeaving(Failure{.kind = FailureKind::kSignal,
-                             .signal = SIGKILL,
-                             .message = launcher_->death() + ", and its ranks with it"});
+    EndAfterLeaveGrace(Failure{.kind = FailureKind::kSignal,
+                               .signal = SIGKILL,
+                               .message = launcher_->death() + ", and its ranks with it"});
   }
   rank.OnLauncherReport(status);
 }
@@ -250,12 +250,12 @@ void Gang::Attach(Rank& rank, Child child, Rank::Parent parent) {
   rank.Attach(std::move(child), parent);
 }
 
-void Gang::AllStarted() {
+void Gang::OnAllStarted() {
   phase_ = Phase::kRunning;
   Started started;
   for (const auto& rank : ranks_) started.pids.push_back(rank->pid());
   Emit(std::move(started));
-  for (const auto& rank : ranks_) rank->Send(ToLine(StartOf(spec_, rank->slot())));
+  for (const auto& rank : ranks_) rank->Send(ToLine(MakeStartLine(spec_, rank->slot())));
   if (yielding_) SendYield();
   if (rendezvous_) RelayRendezvous();
   resumed_at_ = Loop::Clock::now();

@@ -25,21 +25,21 @@ std::string Name(const Rank& rank) { return "rank " + std::to_string(rank.slot()
 
 // A rank that sends a message is neither silent nor waiting. Ranks ahead of it may have waited for
 // it.
-void Gang::EndSilence(Rank& rank) {
+void Gang::ResetSilence(Rank& rank) {
   rank.set_waiting({});
   if (rank.silent_until() == TimePoint{}) return;
   rank.ExpectSilence({});
-  ExcuseThoseAheadOf(rank);
+  ExcuseRanksAheadOf(rank);
 }
 
-void Gang::ExcuseThoseAheadOf(const Rank& rank) {
+void Gang::ExcuseRanksAheadOf(const Rank& rank) {
   for (const auto& other : ranks_) {
     if (other->step() > rank.step()) other->ExcuseSilence();
   }
 }
 
-void Gang::On(Rank& rank, const channel::Progress& progress) {
-  ExcuseThoseAheadOf(rank);
+void Gang::Handle(Rank& rank, const channel::Progress& progress) {
+  ExcuseRanksAheadOf(rank);
   rank.set_step(std::max(rank.step(), progress.step));
   const int number = rank.slot().rank;
   if (std::ranges::find(stepped_, number) != stepped_.end()) return;
@@ -47,20 +47,20 @@ void Gang::On(Rank& rank, const channel::Progress& progress) {
   if (stepped_.size() == ranks_.size()) Emit(FirstStep{});
 }
 
-void Gang::On(Rank& rank, const channel::Heartbeat& heartbeat) {
+void Gang::Handle(Rank& rank, const channel::Heartbeat& heartbeat) {
   rank.ExpectSilence(heartbeat.silence);
 }
 
 // A program that has never written to its channel may not know it, so its silence means nothing. A
 // program that is built on the SDK does know it.
-bool Gang::SpeaksChannel() const {
+bool Gang::UsesChannel() const {
   return built_on_sdk_ ||
          std::ranges::any_of(ranks_, [](const auto& r) { return r->has_spoken(); });
 }
 
 // ---- ranks that wait for others
 
-void Gang::On(Rank& rank, const channel::Waiting& waiting) {
+void Gang::Handle(Rank& rank, const channel::Waiting& waiting) {
   rank.set_waiting(waiting);
   CheckWait(rank);
 }
@@ -69,7 +69,7 @@ void Gang::On(Rank& rank, const channel::Waiting& waiting) {
 std::optional<Action> Gang::ActionAt(int64_t step) const {
   const Rank* zero = RankZero();
   if (zero == nullptr) return std::nullopt;
-  if (leaves_ && step >= zero->step()) return leaves_action_;
+  if (told_to_leave_ && step >= zero->step()) return leave_action_;
   if (step <= zero->step()) return Action::kContinue;
   return std::nullopt;
 }
@@ -86,7 +86,7 @@ void Gang::CheckWait(Rank& rank) {
   for (const auto& other : ranks_) {
     const bool is_awaited =
         std::ranges::find(waiting.ranks, other->slot().rank) != waiting.ranks.end();
-    const auto left_from = is_awaited ? other->LeftFrom() : std::nullopt;
+    const auto left_from = is_awaited ? other->CountsAsLeftFrom() : std::nullopt;
     if (!left_from) continue;
     const auto action = other->slot().rank == 0 ? ActionAt(waiting.step) : std::nullopt;
     if (action) {
@@ -119,7 +119,7 @@ TimePoint Gang::ExcusedUntil(const Rank& rank) const {
   return until;
 }
 
-bool Gang::Waits(const Rank& rank) const {
+bool Gang::IsWaiting(const Rank& rank) const {
   if (!rank.waiting()) return false;
   // Ranks that wait for one another count as stalled.
   return std::ranges::any_of(ranks_, [&](const auto& other) {
@@ -137,7 +137,7 @@ bool Gang::LeavesReportsToRankZero(const Rank& rank) const {
 }
 
 bool Gang::IsWatched(const Rank& rank) const {
-  return rank.is_running() && !rank.is_reading_paused() && !Waits(rank) &&
+  return rank.is_running() && !rank.is_reading_paused() && !IsWaiting(rank) &&
          !LeavesReportsToRankZero(rank);
 }
 
@@ -147,16 +147,17 @@ void Gang::WatchForStall() {
   if (!spec_.HasRankZero()) return;
   const TimePoint now = Loop::Clock::now();
   Loop::Clock::duration left = spec_.stall_timeout;
-  if (SpeaksChannel()) {
+  if (UsesChannel()) {
     for (const auto& rank : ranks_) {
       if (!IsWatched(*rank)) continue;
       const auto silent_for = now - std::max(rank->last_heard(), ExcusedUntil(*rank));
       left = std::min(left, spec_.stall_timeout - silent_for);
       if (silent_for < spec_.stall_timeout) continue;
-      return Fail(FailureKind::kStall, rank->slot().rank,
-                  Name(*rank) + " made no progress for " + Milliseconds(spec_.stall_timeout) +
-                      " (stall_timeout)" +
-                      (spec_.Spans() ? "; it may have waited for a rank on another host" : ""));
+      return Fail(
+          FailureKind::kStall, rank->slot().rank,
+          Name(*rank) + " made no progress for " + Milliseconds(spec_.stall_timeout) +
+              " (stall_timeout)" +
+              (spec_.SpansHosts() ? "; it may have waited for a rank on another host" : ""));
     }
   }
   stall_ = services_.loop.After(left, [this] { WatchForStall(); });
@@ -165,12 +166,14 @@ void Gang::WatchForStall() {
 // ---- ranks that are late to finish
 
 // Whether the rank can no longer change the outcome, because rank 0 was told to stop or to pause.
-bool Gang::IsOver(const Rank& rank) const { return leaves_ && rank.slot().rank != 0; }
+bool Gang::IsOutcomeDecided(const Rank& rank) const {
+  return told_to_leave_ && rank.slot().rank != 0;
+}
 
 // When rank 0 has exited as told, the outcome is decided. Ranks that never report do not learn it,
 // and rank 0's process may run after its `done`. So all of them are ended after a timeout.
 void Gang::OnRankZeroLeft() {
-  if (!leaves_ || phase_ != Phase::kRunning || laggards_are_ended_) return;
+  if (!told_to_leave_ || phase_ != Phase::kRunning || laggards_are_ended_) return;
   laggards_are_ended_ = true;
   laggards_ = services_.loop.After(services_.timing.follow_timeout,
                                    [this] { EndWithGrace(Outcome::kFinished, {}); });
@@ -193,7 +196,7 @@ void Gang::WatchForLaggards() {
         now - std::max({rank->last_heard(), ExcusedUntil(*rank), *first_finish_});
     left = std::min(left, timeout - silent_for);
     if (silent_for < timeout) continue;
-    if (leaves_) return End(Outcome::kFinished, {});
+    if (told_to_leave_) return End(Outcome::kFinished, {});
     return Fail(
         FailureKind::kStall, rank->slot().rank,
         Name(*rank) + " still runs " + Milliseconds(timeout) + " after the first rank finished");

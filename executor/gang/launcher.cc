@@ -30,25 +30,25 @@ constexpr std::chrono::seconds kExitAfterClose{1};
 // Variables that move work from each forked rank to the launcher. Symbols are bound when libraries
 // are loaded, not at the first call. malloc() uses huge pages for large blocks, so a fork copies
 // one page table entry instead of 512. Only glibc knows these variables.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kForForking{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kLauncherVariables{
     {{"LD_BIND_NOW", "1"}, {"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}};
 
-bool Has(const std::vector<std::string>& environment, std::string_view name) {
+bool HasVariable(const std::vector<std::string>& environment, std::string_view name) {
   return std::ranges::any_of(environment, [&](const std::string& entry) {
     return entry.starts_with(name) && entry[name.size()] == '=';
   });
 }
 
-std::string Describe(const ExitStatus& status) {
+std::string DescribeExit(const ExitStatus& status) {
   return status.signal != 0 ? "was killed by signal " + std::to_string(status.signal)
                             : "left with exit code " + std::to_string(status.exit_code);
 }
 
-Error Unresponsive(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
+Error UnavailableError(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
 
 }  // namespace
 
-Result<ProgramIdentity> Identify(const std::filesystem::path& program) {
+Result<ProgramIdentity> IdentifyProgram(const std::filesystem::path& program) {
   struct stat status {};
   if (stat(program.c_str(), &status) != 0) {
     return SystemError("cannot look at " + program.string(), errno);
@@ -81,11 +81,11 @@ Result<std::unique_ptr<Launcher>> Launcher::Start(
   EnvironmentChanges environment = program.environment;
   environment.emplace_back("ATTUNE_LAUNCHER_FD", std::to_string(kInheritedFd));
   std::vector<std::string> whole_environment = ProgramEnvironment(environment);
-  for (const auto& [name, value] : kForForking) {
+  for (const auto& [name, value] : kLauncherVariables) {
     // A value that the user has set is also for the ranks.
-    if (Has(whole_environment, name)) continue;
+    if (HasVariable(whole_environment, name)) continue;
     whole_environment.push_back(std::string(name) + "=" + std::string(value));
-    launcher->not_of_ranks_.emplace_back(name, std::nullopt);
+    launcher->rank_environment_changes_.emplace_back(name, std::nullopt);
   }
   Result<Child> child = Spawn({.program = program.path,
                                .argv = program.argv,
@@ -124,7 +124,7 @@ bool Launcher::Fork(ForkRequest request) {
   const uint64_t id = next_request_++;
   channel::Fork fork{.request = id,
                      .argv = request.argv,
-                     .environment = not_of_ranks_,
+                     .environment = rank_environment_changes_,
                      .working_directory = request.working_directory.string(),
                      .process_group = request.process_group};
   fork.environment.insert(fork.environment.end(), request.environment.begin(),
@@ -170,7 +170,7 @@ void Launcher::GiveUp(uint64_t request) {
   if (!pending) return;
   if (!pending.mapped().sent) return pending.mapped().request.unavailable();
   abandoned_.insert(request);
-  pending.mapped().request.forked(Unresponsive(
+  pending.mapped().request.forked(UnavailableError(
       "the launcher of " + program_.path.string() + " (pid " + std::to_string(child_.pid) +
       ") did not answer a fork request for " + std::to_string(options_.fork_timeout.count()) +
       " ms; its log is " + log_.string()));
@@ -223,8 +223,9 @@ void Launcher::OnForked(const channel::Forked& forked, UniqueFd pidfd) {
   if (!answered) return;
   ForkRequest& asked = answered.mapped().request;
   if (pid <= 0 || !error.empty()) {
-    asked.forked(Unresponsive("the launcher of " + program_.path.string() +
-                              " could not fork: " + (error.empty() ? "no reason given" : error)));
+    asked.forked(
+        UnavailableError("the launcher of " + program_.path.string() +
+                         " could not fork: " + (error.empty() ? "no reason given" : error)));
     return;
   }
   if (!pidfd) {
@@ -240,7 +241,7 @@ void Launcher::OnExit() {
   child_watch_.Reset();
   const auto status = Reap(child_.pidfd.get());
   reaped_ = true;
-  Die(status ? Describe(*status) : "is gone");
+  Die(status ? DescribeExit(*status) : "is gone");
 }
 
 void Launcher::Die(std::string why) {
@@ -258,7 +259,7 @@ void Launcher::Die(std::string why) {
   logging::Info("{}; its log is {}", death_, log_.string());
   for (auto& [id, pending] : std::exchange(pending_, {})) {
     if (pending.sent) {
-      pending.request.forked(Unresponsive(death_));
+      pending.request.forked(UnavailableError(death_));
     } else {
       pending.request.unavailable();
     }

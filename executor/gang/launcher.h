@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "channel/launcher.h"
-#include "executor/gang/words.h"
+#include "executor/gang/channel_types.h"
 #include "executor/processes/cgroup.h"
 #include "executor/processes/environment.h"
 #include "executor/processes/guard.h"
@@ -34,7 +34,7 @@ struct ProgramIdentity {
   auto operator<=>(const ProgramIdentity&) const = default;
 };
 
-Result<ProgramIdentity> Identify(const std::filesystem::path& program);
+Result<ProgramIdentity> IdentifyProgram(const std::filesystem::path& program);
 
 // Everything that a launcher is started with. Code in main() may depend on it, so a launcher serves
 // only gangs with the same values.
@@ -128,7 +128,7 @@ class Launcher {
   ProgramIdentity identity_;
   LaunchedProgram program_;
   // Changes that remove or restore variables of the launcher in the environment of a rank.
-  std::vector<std::pair<std::string, std::optional<std::string>>> not_of_ranks_;
+  std::vector<std::pair<std::string, std::optional<std::string>>> rank_environment_changes_;
   Options options_;
   std::filesystem::path log_;
   std::unique_ptr<Cgroup> cgroup_;

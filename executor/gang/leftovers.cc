@@ -24,10 +24,10 @@ constexpr int kSecondLooksMax = 100;
 
 }  // namespace
 
-Leftovers::Leftovers(Services services, const AttemptId& attempt, std::function<void()> again)
-    : services_(std::move(services)), attempt_(attempt), again_(std::move(again)) {}
+Leftovers::Leftovers(Services services, const AttemptId& attempt, std::function<void()> retry)
+    : services_(std::move(services)), attempt_(attempt), retry_(std::move(retry)) {}
 
-bool Leftovers::End(pid_t group, Cgroup* cgroup) {
+bool Leftovers::KillRemaining(pid_t group, Cgroup* cgroup) {
   if (!dying_.empty()) return false;
   KillGroup(group);
   ReapGroup(group);
@@ -45,7 +45,7 @@ bool Leftovers::End(pid_t group, Cgroup* cgroup) {
   return dying_.empty() && !second_look_;
 }
 
-std::set<pid_t> Leftovers::Find(pid_t group, const Cgroup* cgroup) {
+std::set<pid_t> Leftovers::FindRemaining(pid_t group, const Cgroup* cgroup) {
   ReapGroup(group);
   std::set<pid_t> left;
   if (cgroup) left = cgroup->Processes();
@@ -54,9 +54,9 @@ std::set<pid_t> Leftovers::Find(pid_t group, const Cgroup* cgroup) {
   return left;
 }
 
-bool Leftovers::HaveLeft(pid_t group, const Cgroup* cgroup) {
+bool Leftovers::AreGone(pid_t group, const Cgroup* cgroup) {
   if (!dying_.empty()) return false;
-  for (const pid_t pid : Find(group, cgroup)) {
+  for (const pid_t pid : FindRemaining(group, cgroup)) {
     if (UniqueFd pidfd = OpenPidfd(pid)) Await(std::move(pidfd));
   }
   return dying_.empty() && !second_look_;
@@ -91,13 +91,13 @@ void Leftovers::Terminate(pid_t group, const Cgroup* cgroup, const std::set<int>
 }
 
 std::vector<pid_t> Leftovers::FindOrphansOfAttempt() {
-  const bool alone = !services_.others_run(attempt_);
+  const bool alone = !services_.other_gangs_run(attempt_);
   Orphans orphans = FindOrphans(attempt_, alone, services_.is_known);
   second_look_.Reset();
   if (orphans.is_unsure && ++second_looks_ < kSecondLooksMax) {
     second_look_ = services_.loop.After(kSecondLook, [this] {
       second_look_.Reset();
-      again_();
+      retry_();
     });
   }
   return std::move(orphans.pids);
@@ -108,7 +108,7 @@ void Leftovers::Await(UniqueFd pidfd) {
   Loop::Subscription exit = services_.loop.Watch(fd, EPOLLIN, [this, fd](uint32_t) {
     Reap(fd);  // in case it is a child of this process
     std::erase_if(dying_, [fd](const Dying& each) { return each.pidfd.get() == fd; });
-    again_();
+    retry_();
   });
   dying_.push_back({std::move(pidfd), std::move(exit)});
 }

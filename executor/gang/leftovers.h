@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
+#include "executor/gang/channel_types.h"
 #include "executor/gang/spec.h"
-#include "executor/gang/words.h"
 #include "executor/processes/cgroup.h"
 #include "executor/processes/loop.h"
 #include "system/unique_fd.h"
@@ -25,17 +25,17 @@ class Leftovers {
     // Whether a child of this process is a guard, a launcher, or a rank of some gang.
     std::function<bool(pid_t)> is_known;
     // Whether a gang of another attempt runs.
-    std::function<bool(const AttemptId&)> others_run;
+    std::function<bool(const AttemptId&)> other_gangs_run;
   };
 
   // `retry` is called on the loop when the caller should call KillRemaining() or AreGone() again.
   // It is never called from within these functions.
-  Leftovers(Services services, const AttemptId& attempt, std::function<void()> again);
+  Leftovers(Services services, const AttemptId& attempt, std::function<void()> retry);
 
   // Kills the remaining processes. Returns true if none remain; otherwise `retry` follows, because
   // dying processes take a moment and may leave more behind. REQUIRES: group > 1; the gang's ranks
   // have been reaped.
-  bool End(pid_t group, Cgroup* cgroup);
+  bool KillRemaining(pid_t group, Cgroup* cgroup);
 
   // Sends SIGTERM, once, to each descendant of a rank that has ended. Descendants of running ranks
   // are spared, because the rank may need them or end them itself. An adopted process may belong to
@@ -43,11 +43,11 @@ class Leftovers {
   void Terminate(pid_t group, const Cgroup* cgroup, const std::set<int>& running_ranks);
 
   // Returns the remaining processes that run. REQUIRES: group > 1.
-  std::set<pid_t> Find(pid_t group, const Cgroup* cgroup);
+  std::set<pid_t> FindRemaining(pid_t group, const Cgroup* cgroup);
 
   // Like KillRemaining(), but kills nothing: returns true if no processes remain; otherwise `retry`
   // follows when one has ended.
-  bool HaveLeft(pid_t group, const Cgroup* cgroup);
+  bool AreGone(pid_t group, const Cgroup* cgroup);
 
   // Call this before KillRemaining() if AreGone() was called.
   void StopWaiting() { dying_.clear(); }
@@ -59,7 +59,7 @@ class Leftovers {
 
   Services services_;
   AttemptId attempt_;
-  std::function<void()> again_;
+  std::function<void()> retry_;
   struct Dying {
     UniqueFd pidfd;
     Loop::Subscription exit;

@@ -14,7 +14,7 @@ namespace attune::gang {
 namespace {
 
 // Reads the end of a log, beginning with a complete line.
-std::string EndOf(const std::filesystem::path& log) {
+std::string ReadLogEnd(const std::filesystem::path& log) {
   std::string text;
   bool whole = true;  // `text` begins with a complete line
   for (auto offset = -static_cast<int64_t>(kLogSearchedBytesMax);
@@ -40,7 +40,7 @@ class Search {
   }
 
   // Searches only for patterns that come before the best match so far.
-  void In(std::string_view text) {
+  void SearchText(std::string_view text) {
     while (!text.empty() && found_ > 0) {
       const size_t end = std::min(text.find('\n'), text.size());
       const std::string line = WithoutEscapeCodes(text.substr(0, end));
@@ -67,12 +67,12 @@ class Search {
 
 }  // namespace
 
-LogMatch Find(const std::vector<std::string>& patterns, const std::string& message,
-              const std::vector<std::filesystem::path>& logs) {
+LogMatch FindLogMatch(const std::vector<std::string>& patterns, const std::string& message,
+                      const std::vector<std::filesystem::path>& logs) {
   if (patterns.empty()) return {};
   Search search(patterns);
-  search.In(message);
-  for (const std::filesystem::path& log : logs) search.In(EndOf(log));
+  search.SearchText(message);
+  for (const std::filesystem::path& log : logs) search.SearchText(ReadLogEnd(log));
   return std::move(search).Take();
 }
 

@@ -20,7 +20,7 @@ struct LogMatch {
 
 // Returns the first of `patterns` (RE2) that matches a line of the message or of the logs. The
 // message and earlier logs are searched first. A missing log counts as empty.
-LogMatch Find(const std::vector<std::string>& patterns, const std::string& message,
-              const std::vector<std::filesystem::path>& logs);
+LogMatch FindLogMatch(const std::vector<std::string>& patterns, const std::string& message,
+                      const std::vector<std::filesystem::path>& logs);
 
 }  // namespace attune::gang

@@ -28,7 +28,7 @@ std::vector<pid_t> PossibleChildren() {
 }
 
 // The initial environment of a process.
-std::set<std::string> EnvironmentOf(pid_t pid) {
+std::set<std::string> InitialEnvironment(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
   std::set<std::string> variables;
   std::string variable;
@@ -79,7 +79,7 @@ Orphans FindOrphans(const AttemptId& attempt, bool alone,
       continue;
     }
     const std::string before = EnvironmentEnd(pid);
-    if (BelongsTo(attempt, alone, EnvironmentOf(pid))) {
+    if (BelongsTo(attempt, alone, InitialEnvironment(pid))) {
       orphans.pids.push_back(pid);
     } else if (before.empty() || EnvironmentEnd(pid) != before) {
       orphans.is_unsure = true;
@@ -90,7 +90,7 @@ Orphans FindOrphans(const AttemptId& attempt, bool alone,
 
 std::optional<int> RankOf(pid_t pid) {
   constexpr std::string_view kPrefix = "ATTUNE_RANK=";
-  for (const std::string& variable : EnvironmentOf(pid)) {
+  for (const std::string& variable : InitialEnvironment(pid)) {
     int rank = 0;
     if (!variable.starts_with(kPrefix)) continue;
     const char* end = variable.data() + variable.size();

@@ -111,7 +111,7 @@ Result<std::vector<std::string>> GpuNames(const GangSpec& spec) {
 
 }  // namespace
 
-Status MakePlace(const GangSpec& spec) {
+Status MakeFoldersAndConfig(const GangSpec& spec) {
   if (Status made = MakeFolders(spec); !made.ok()) return made;
   return UsesConfigFile(spec.program.command) ? WriteConfig(ConfigFile(spec), spec.config)
                                               : Status();
@@ -122,7 +122,7 @@ Result<Preparation> Prepare(const GangSpec& spec) {
   Result<std::vector<std::string>> argv =
       ExpandCommand(spec.program.command, spec.config, ConfigFile(spec));
   if (!argv.ok()) return argv.error();
-  if (ToLine(StartOf(spec, spec.ranks[0])).size() > channel::kLineBytesMax) {
+  if (ToLine(MakeStartLine(spec, spec.ranks[0])).size() > channel::kLineBytesMax) {
     return Invalid("the configuration is larger than a line of the worker channel, " +
                    std::to_string(channel::kLineBytesMax) + " bytes");
   }
@@ -132,7 +132,7 @@ Result<Preparation> Prepare(const GangSpec& spec) {
   return Preparation{std::move(program.value()), std::move(argv.value())};
 }
 
-channel::Start StartOf(const GangSpec& spec, const RankSlot& slot) {
+channel::Start MakeStartLine(const GangSpec& spec, const RankSlot& slot) {
   channel::Start start{.sweep = "s" + std::to_string(spec.attempt.sweep),
                        .trial = spec.attempt.trial,
                        .attempt = static_cast<int>(spec.attempt.attempt),
@@ -149,7 +149,7 @@ channel::Start StartOf(const GangSpec& spec, const RankSlot& slot) {
                        .checkpoint_every = spec.checkpoint_every,
                        .checkpoint_dir = spec.checkpoint_dir.string(),
                        .resume = spec.resume};
-  if (spec.Spans()) start.address = spec.host.address;
+  if (spec.SpansHosts()) start.address = spec.host.address;
   start.devices = DevicesOf(spec, slot);
   start.device = start.devices.front();
   return start;
@@ -206,7 +206,7 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
   // Python's output reaches the log immediately, even if the rank is killed.
   add_unless_set("PYTHONUNBUFFERED", "1");
   // Within one host, NCCL needs no network card and must not wait for one.
-  if (spec.Spans()) {
+  if (spec.SpansHosts()) {
     add_unless_set("GLOO_SOCKET_IFNAME", spec.host.interface);
     add_unless_set("NCCL_SOCKET_IFNAME",
                    "=" + spec.host.interface);  // `=`: an exact match, not a prefix

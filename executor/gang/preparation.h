@@ -7,8 +7,8 @@
 
 #include "base/result.h"
 #include "channel/messages.h"
+#include "executor/gang/channel_types.h"
 #include "executor/gang/spec.h"
-#include "executor/gang/words.h"
 #include "executor/processes/environment.h"
 #include "system/spawn.h"
 
@@ -24,10 +24,10 @@ struct Preparation {
 Result<Preparation> Prepare(const GangSpec& spec);
 
 // Makes the folders of the gang, and the configuration file if the command uses ${config}.
-Status MakePlace(const GangSpec& spec);
+Status MakeFoldersAndConfig(const GangSpec& spec);
 
 // Returns the start line, the first message to a rank.
-channel::Start StartOf(const GangSpec& spec, const RankSlot& slot);
+channel::Start MakeStartLine(const GangSpec& spec, const RankSlot& slot);
 
 // The environment of a rank in addition to the executor's, without the variables of the channel.
 // Ranks of torch.distributed meet at `master_address` and `master_port`.

@@ -62,7 +62,7 @@ void Rank::ResumeReading() {
   if (!std::exchange(reading_paused_, false) || exit_) return;
   last_heard_ = Loop::Clock::now();
   // Its channel may still be watched, if only reading from a descendant was paused.
-  if (!channel_watch_ && !deaf_) WatchChannel();
+  if (!channel_watch_ && !is_ignored_) WatchChannel();
 }
 
 void Rank::Send(std::string_view line) {
@@ -86,7 +86,7 @@ void Rank::OnChannel(uint32_t events) {
 
 void Rank::Read(size_t bytes_max) {
   size_t total = 0;
-  while (channel_ && !deaf_ && total < bytes_max) {
+  while (channel_ && !is_ignored_ && total < bytes_max) {
     const std::optional<size_t> count = channel::ReceiveSome(channel_.get(), lines_);
     if (count == 0) return;
     if (!count) {
@@ -95,7 +95,7 @@ void Rank::Read(size_t bytes_max) {
     }
     total += *count;
     last_heard_ = Loop::Clock::now();
-    spoken_ = own_process_speaks_ = true;
+    has_spoken_ = own_process_speaks_ = true;
     std::string problem;
     while (const auto line = lines_.Next()) {
       Result<channel::FromRank> message = channel::ParseFromRank(*line);
@@ -115,7 +115,7 @@ void Rank::Read(size_t bytes_max) {
     }
     if (lines_.is_too_long()) problem = lines_.TooLong();
     if (!problem.empty()) {
-      deaf_ = true;
+      is_ignored_ = true;
       channel_watch_.Reset();
       owner_.OnBadLine(*this, problem);
     }
@@ -123,14 +123,14 @@ void Rank::Read(size_t bytes_max) {
 }
 
 void Rank::OnClaimed() {
-  spoken_ = true;
+  has_spoken_ = true;
   own_process_speaks_ = false;
   if (!descendants_.has_launcher()) leaving_.reset();  // announced by an earlier program
   owner_.OnClaimed(*this);
 }
 
-std::optional<Loop::Clock::time_point> Rank::LeftFrom() const {
-  if (!exit_) return own_process_speaks_ ? std::nullopt : descendants_.LeftFrom();
+std::optional<Loop::Clock::time_point> Rank::CountsAsLeftFrom() const {
+  if (!exit_) return own_process_speaks_ ? std::nullopt : descendants_.CountsAsLeftFrom();
   return exit_->ok() ? ended_at_.value_or(Loop::Clock::now())
                      : std::optional<Loop::Clock::time_point>();
 }

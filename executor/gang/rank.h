@@ -82,12 +82,12 @@ class Rank : private Descendants::Owner {
   const std::optional<ExitStatus>& exit() const { return exit_; }
   // The time from which other ranks wait for it in vain: its process has exited with status 0, or
   // the descendant that spoke for it has exited without a successor. nullopt: not known.
-  std::optional<Loop::Clock::time_point> LeftFrom() const;
+  std::optional<Loop::Clock::time_point> CountsAsLeftFrom() const;
   bool is_unexplained() const { return ended_at_ && !exit_; }
   // When its end was noticed; the exit status may become known later.
   const std::optional<Loop::Clock::time_point>& ended_at() const { return ended_at_; }
   bool was_killed() const { return killed_; }
-  bool has_spoken() const { return spoken_; }
+  bool has_spoken() const { return has_spoken_; }
 
   // The last step that it has reported as finished; -1: none.
   int64_t step() const { return step_; }
@@ -146,8 +146,8 @@ class Rank : private Descendants::Owner {
   std::optional<Loop::Clock::time_point> ended_at_;  // when its pidfd became readable
   bool orphaned_ = false;
   bool killed_ = false;
-  bool spoken_ = false;
-  bool deaf_ = false;  // input is dropped after a bad line
+  bool has_spoken_ = false;
+  bool is_ignored_ = false;  // input is dropped after a bad line
   bool reading_paused_ = false;
   Loop::Clock::time_point last_heard_;
   Loop::Clock::time_point silent_until_{};

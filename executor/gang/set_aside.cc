@@ -40,7 +40,7 @@ Result<UniqueFd> LockSweeps(const fs::path& sweeps_dir) {
 
 // Moves a file or folder to a free name in `set_aside_dir`: `name`, or `name.2`, `name.3` and so
 // on.
-Status Move(const fs::path& from, const fs::path& set_aside_dir, const std::string& name) {
+Status MoveAside(const fs::path& from, const fs::path& set_aside_dir, const std::string& name) {
   if (Status made = MakeFolder(set_aside_dir); !made.ok()) return made;
   std::error_code failed;
   fs::path to = set_aside_dir / name;
@@ -55,8 +55,8 @@ Status Move(const fs::path& from, const fs::path& set_aside_dir, const std::stri
 }
 
 // The mark of a sweep's folder; empty: none.
-std::string MarkOf(const fs::path& sweep_dir) {
-  const Result<std::string> mark = ReadOwner(sweep_dir);
+std::string ReadMark(const fs::path& sweep_dir) {
+  const Result<std::string> mark = ReadSweepMark(sweep_dir);
   return mark.ok() ? *mark : "";
 }
 
@@ -90,15 +90,16 @@ Status MoveUnknown(const GangSpec& spec) {
   const fs::path set_aside = spec.set_aside_dir / name;
   std::error_code ignored;
   if (spec.known->attempts == 0)  // the log knows no files of this trial
-    return fs::exists(trial_dir, ignored) ? Move(trial_dir, spec.set_aside_dir, name) : Status();
+    return fs::exists(trial_dir, ignored) ? MoveAside(trial_dir, spec.set_aside_dir, name)
+                                          : Status();
   for (const fs::path& entry : EntriesOf(spec.attempt_dir.parent_path())) {
     if (!IsAttemptFrom(spec.known->attempts + 1, entry.filename())) continue;
-    if (Status moved = Move(entry, set_aside / "attempts", entry.filename()); !moved.ok())
+    if (Status moved = MoveAside(entry, set_aside / "attempts", entry.filename()); !moved.ok())
       return moved;
   }
   for (const fs::path& entry : EntriesOf(spec.checkpoint_dir)) {
     if (spec.known->checkpoints.contains(entry.filename())) continue;
-    if (Status moved = Move(entry, set_aside / "checkpoints", entry.filename()); !moved.ok())
+    if (Status moved = MoveAside(entry, set_aside / "checkpoints", entry.filename()); !moved.ok())
       return moved;
   }
   return {};
@@ -108,20 +109,21 @@ Status MoveUnknown(const GangSpec& spec) {
 
 Status ClaimSweepFolder(const GangSpec& spec) {
   const std::string mark = std::to_string(spec.identity);
-  if (spec.identity == 0 || MarkOf(spec.sweep_dir) == mark) return {};
+  if (spec.identity == 0 || ReadMark(spec.sweep_dir) == mark) return {};
   const Result<UniqueFd> lock = LockSweeps(spec.sweep_dir.parent_path());
   if (!lock.ok()) return lock.error();
-  const std::string found = MarkOf(spec.sweep_dir);
+  const std::string found = ReadMark(spec.sweep_dir);
   if (found == mark) return {};
   std::error_code failed;
   // A folder with files but without a mark was made by an earlier version of Attune.
   if (!found.empty() || fs::exists(spec.sweep_dir / "trials", failed)) {
     const std::string name =
         spec.sweep_dir.filename().string() + (found.empty() ? "" : "-" + found);
-    if (Status moved = Move(spec.sweep_dir, spec.set_aside_dir, name); !moved.ok()) return moved;
+    if (Status moved = MoveAside(spec.sweep_dir, spec.set_aside_dir, name); !moved.ok())
+      return moved;
   }
   if (Status made = MakeFolder(spec.sweep_dir); !made.ok()) return made;
-  return WriteOwner(spec.sweep_dir, mark);
+  return WriteSweepMark(spec.sweep_dir, mark);
 }
 
 Status ClaimTrialFolder(const GangSpec& spec) {
@@ -140,16 +142,16 @@ bool IsResumeGone(const GangSpec& spec) {
   const auto differs = std::ranges::mismatch(spec.sweep_dir, spec.resume->path);
   std::error_code failed;
   return differs.in1 == spec.sweep_dir.end() && !fs::exists(spec.resume->path, failed) && !failed &&
-         !MarkOf(spec.sweep_dir).empty();
+         !ReadMark(spec.sweep_dir).empty();
 }
 
 Status SetSweepAside(const fs::path& sweep_dir, uint64_t identity, const fs::path& set_aside_dir) {
   const std::string mark = std::to_string(identity);
-  if (MarkOf(sweep_dir) != mark) return {};
+  if (ReadMark(sweep_dir) != mark) return {};
   const Result<UniqueFd> lock = LockSweeps(sweep_dir.parent_path());
   if (!lock.ok()) return lock.error();
-  if (MarkOf(sweep_dir) != mark) return {};
-  return Move(sweep_dir, set_aside_dir, sweep_dir.filename().string() + "-" + mark);
+  if (ReadMark(sweep_dir) != mark) return {};
+  return MoveAside(sweep_dir, set_aside_dir, sweep_dir.filename().string() + "-" + mark);
 }
 
 }  // namespace attune::gang

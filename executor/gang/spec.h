@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/gang/words.h"
+#include "executor/gang/channel_types.h"
 
 namespace attune::gang {
 
@@ -53,7 +53,7 @@ struct PieceServer {
 };
 
 // A checkpoint on another host, and the executors that can send it in addition to the server.
-struct FarCheckpoint {
+struct RemoteCheckpoint {
   CheckpointName name;
   std::string folder;  // name of its folder
   std::vector<PieceServer> servers;
@@ -118,7 +118,7 @@ struct GangSpec {
   int64_t max_step = 0;   // 0: none; if there is no milestone, rank 0 waits for a verdict here
   int64_t checkpoint_every = 0;
   std::optional<Resume> resume;
-  std::optional<FarCheckpoint> fetch;  // set if `resume` must be fetched from another host first
+  std::optional<RemoteCheckpoint> fetch;  // set if `resume` must be fetched from another host first
   std::chrono::milliseconds stall_timeout{0};  // 0: never
   std::chrono::milliseconds grace{0};          // from SIGTERM to SIGKILL; 0: SIGKILL at once
   uint64_t identity = 0;              // of the log in which the sweep was created; 0: not known
@@ -129,7 +129,7 @@ struct GangSpec {
   std::filesystem::path files_dir;      // for any files of the program
   std::filesystem::path set_aside_dir;  // see set_aside.h
 
-  bool Spans() const { return std::ssize(ranks) < world_size; }
+  bool SpansHosts() const { return std::ssize(ranks) < world_size; }
   bool HasRankZero() const { return !ranks.empty() && ranks.front().rank == 0; }
 };
 

@@ -157,7 +157,7 @@ void Supervisor::RunGang(GangSpec spec) {
       .discard = options_.discard,
       .log_bytes_max = options_.log_bytes_max,
       .is_known = [this](pid_t pid) { return IsKnown(pid); },
-      .others_run =
+      .other_gangs_run =
           [this](const AttemptId& id) {
             return std::ranges::any_of(gangs_, [&](const auto& each) { return each.first != id; });
           },
@@ -183,12 +183,12 @@ void Supervisor::TrimLogs() {
 }
 
 Result<LauncherChoice> Supervisor::LauncherFor(const LaunchedProgram& program) {
-  Result<ProgramIdentity> identity = Identify(program.path);
+  Result<ProgramIdentity> identity = IdentifyProgram(program.path);
   if (!identity.ok()) return identity.error();
   ForgetUselessLaunchers();
   const bool python = IsPythonLauncher(program.argv);
   LauncherChoice start{.built_on_sdk = !python};
-  for (Held& held : launchers_) {
+  for (HeldLauncher& held : launchers_) {
     Launcher& known = *held.launcher;
     if (known.identity() != identity.value() || !(known.program() == program)) continue;
     if (!known.death().empty() && known.was_ready()) continue;
@@ -213,8 +213,8 @@ Result<LauncherChoice> Supervisor::LauncherFor(const LaunchedProgram& program) {
 
 bool Supervisor::IsKnown(pid_t pid) const {
   return pid == guard_->pid() ||
-         std::ranges::any_of(launchers_,
-                             [pid](const Held& held) { return held.launcher->pid() == pid; }) ||
+         std::ranges::any_of(
+             launchers_, [pid](const HeldLauncher& held) { return held.launcher->pid() == pid; }) ||
          std::ranges::any_of(gangs_,
                              [pid](const auto& each) { return each.second->has_rank(pid); });
 }
@@ -236,8 +236,8 @@ void Supervisor::ForgetUselessLaunchers() {
   // launchers_ is in order of start, so the last launcher of a path has the newest file. Only that
   // one can get new gangs.
   std::map<std::filesystem::path, ProgramIdentity> newest;
-  std::vector<Held> kept;
-  for (Held& held : launchers_ | std::views::reverse) {
+  std::vector<HeldLauncher> kept;
+  for (HeldLauncher& held : launchers_ | std::views::reverse) {
     const Launcher& launcher = *held.launcher;
     if (in_use(&launcher)) {
       held.asked_at = now;

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "executor/gang/channel_types.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"
 #include "executor/gang/socket_folder.h"
 #include "executor/gang/spec.h"
-#include "executor/gang/words.h"
 #include "executor/processes/cgroup.h"
 #include "executor/processes/guard.h"
 #include "executor/processes/loop.h"
@@ -108,11 +108,11 @@ class Supervisor {
   std::unique_ptr<Guard> guard_;
   // A launcher of a changed program is kept until its last rank has exited. A launcher that died
   // before it was ready is kept as a sign that its program does not work as a launcher.
-  struct Held {
+  struct HeldLauncher {
     std::unique_ptr<Launcher> launcher;
     Loop::Clock::time_point asked_at;  // last use
   };
-  std::vector<Held> launchers_;
+  std::vector<HeldLauncher> launchers_;
   Loop::Subscription idle_;
   std::map<AttemptId, std::unique_ptr<Gang>> gangs_;
   Loop::Subscription trimming_;  // active while gangs exist

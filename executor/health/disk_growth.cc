@@ -14,9 +14,10 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kBlockBytes = 512;  // unit of st_blocks on all file systems
 constexpr uint64_t kNamedBytesMin = uint64_t{1} << 20;
-constexpr uint64_t kFloorShare = 8;  // smaller growth than this share of the minimum does not count
+// Smaller growth than this share of the minimum does not count.
+constexpr uint64_t kGrowthShare = 8;
 
-void Note(const fs::path& path, const struct stat& status, size_t largest_max, DiskUse& use) {
+void AddFile(const fs::path& path, const struct stat& status, size_t largest_max, DiskUse& use) {
   const uint64_t bytes = static_cast<uint64_t>(status.st_blocks) * kBlockBytes;
   use.bytes += bytes;
   if (std::time(nullptr) - status.st_mtime <= DiskGrowth::kPeriod.count()) use.new_bytes += bytes;
@@ -38,7 +39,7 @@ DiskUse MeasureDiskUse(const std::vector<fs::path>& folders, size_t files_max, s
          entry.increment(failed), ++files) {
       struct stat status {};
       if (lstat(entry->path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
-        Note(entry->path(), status, largest_max, use);
+        AddFile(entry->path(), status, largest_max, use);
     }
   }
   return use;
@@ -65,13 +66,13 @@ void DiskGrowth::Add(const std::map<gang::AttemptId, DiskUse>& uses, Clock::time
   }
 }
 
-std::optional<DiskGrowth::Filler> DiskGrowth::TakeFiller(uint64_t floor_bytes) {
+std::optional<DiskGrowth::Filler> DiskGrowth::TakeFiller(uint64_t free_bytes_min) {
   std::optional<Filler> most;
   for (const auto& [attempt, samples] : samples_) {
     const uint64_t before = samples.front().bytes;
     const uint64_t after = samples.back().bytes;
     const uint64_t grown = after > before ? after - before : 0;
-    if (grown > 0 && grown >= floor_bytes / kFloorShare && (!most || grown > most->grown_bytes))
+    if (grown > 0 && grown >= free_bytes_min / kGrowthShare && (!most || grown > most->grown_bytes))
       most = {attempt, grown};
   }
   if (!most) return most;

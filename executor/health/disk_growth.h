@@ -51,7 +51,7 @@ class DiskGrowth {
   // Returns the gang to end while less than `free_bytes_min` is free; nullopt: no gang has grown by
   // an eighth of that. If it returns a gang, growth counts from zero again, because ending that
   // gang may free enough.
-  std::optional<Filler> TakeFiller(uint64_t floor_bytes);
+  std::optional<Filler> TakeFiller(uint64_t free_bytes_min);
 
  private:
   struct Sample {

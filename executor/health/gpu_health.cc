@@ -72,7 +72,7 @@ class GpuHealth::Nvml {
     const Return begun = nvml->init_();
     nvml->is_begun_ = begun == kSuccess;
     if (!nvml->is_begun_)
-      return {.has_library = true, .fault = "NVML cannot begin: " + nvml->Words(begun)};
+      return {.has_library = true, .fault = "NVML cannot begin: " + nvml->ErrorText(begun)};
     return {.nvml = std::move(nvml), .has_library = true};
   }
 
@@ -87,7 +87,7 @@ class GpuHealth::Nvml {
   }
 
   // GPUs that this process may use, in NVML's order, which is the order on the PCI bus.
-  std::vector<Gpu> Usable() const {
+  std::vector<Gpu> UsableGpus() const {
     unsigned count = 0;
     if (count_(&count) != kSuccess) return {};
     std::vector<Gpu> usable;
@@ -106,7 +106,7 @@ class GpuHealth::Nvml {
   }
 
   // The GPU that contains this MIG device.
-  std::optional<Gpu> OfMig(const std::string& name) const {
+  std::optional<Gpu> ParentOfMig(const std::string& name) const {
     Device part = nullptr;
     Gpu gpu;
     if (!by_uuid_ || !of_mig_ || by_uuid_(name.c_str(), &part) != kSuccess ||
@@ -116,11 +116,11 @@ class GpuHealth::Nvml {
   }
 
   std::string Problem(Gpu& gpu) const {
-    if (gpu.opened != kSuccess) return Answer(gpu, gpu.opened);
+    if (gpu.opened != kSuccess) return ProblemFromReturn(gpu, gpu.opened);
     MemoryInfo ignored{};
     if (memory_) {
       const Return told = memory_(gpu.device, &ignored);
-      if (std::string bad = Answer(gpu, told); !bad.empty()) return bad;
+      if (std::string bad = ProblemFromReturn(gpu, told); !bad.empty()) return bad;
     }
     unsigned long long errors = 0;
     if (errors_ && errors_(gpu.device, kUncorrected, kVolatile, &errors) == kSuccess) {
@@ -166,17 +166,17 @@ class GpuHealth::Nvml {
     Find(pages_, "nvmlDeviceGetRetiredPagesPendingStatus");
   }
 
-  std::string Words(Return code) const {
+  std::string ErrorText(Return code) const {
     return words_ ? words_(code) : "error " + std::to_string(code);
   }
 
   // The problem that the return value of a call shows; empty: none. Other values, such as "not
   // supported", show no problem.
-  std::string Answer(Gpu& gpu, Return code) const {
+  std::string ProblemFromReturn(Gpu& gpu, Return code) const {
     if (code == kGpuIsLost) return "is lost";
     if (code == kResetRequired) return "has to be reset";
     gpu.silent = code == kNvmlTimeout || code == kUnknown ? gpu.silent + 1 : 0;
-    return gpu.silent < kSilentLooks ? "" : "does not answer (NVML: " + Words(code) + ")";
+    return gpu.silent < kSilentLooks ? "" : "does not answer (NVML: " + ErrorText(code) + ")";
   }
 
   void* library_ = nullptr;
@@ -201,7 +201,7 @@ GpuDriver ReadGpuDriver(const std::string& library) {
   GpuDriver driver{.has_library = opened.has_library, .fault = opened.fault};
   if (opened.nvml) {
     driver.version = opened.nvml->DriverVersion();
-    driver.gpus = static_cast<uint32_t>(opened.nvml->Usable().size());
+    driver.gpus = static_cast<uint32_t>(opened.nvml->UsableGpus().size());
   }
   return driver;
 }
@@ -222,7 +222,7 @@ void GpuHealth::Open() {
     return;
   }
   nvml_ = std::move(opened.nvml);
-  const std::vector<Gpu> usable = nvml_->Usable();
+  const std::vector<Gpu> usable = nvml_->UsableGpus();
   for (uint32_t number = 0; number < gpus_; ++number) {
     const std::string name =
         given_ && number < given_->size() ? (*given_)[number] : std::to_string(number);
@@ -230,7 +230,7 @@ void GpuHealth::Open() {
     if (const std::optional<size_t> index = IndexOf(name)) {
       if (*index < usable.size()) found = usable[*index];
     } else if (name.starts_with("MIG-")) {
-      found = nvml_->OfMig(name);
+      found = nvml_->ParentOfMig(name);
     } else {  // a UUID or its prefix
       const auto named = std::ranges::find_if(
           usable, [&](const Gpu& gpu) { return nvml_->Uuid(gpu).starts_with(name); });

@@ -14,10 +14,10 @@ constexpr size_t kGangFilesMax = 10'000;
 constexpr size_t kLargestOfGang = 3;
 
 // A disk is nearly short if less than this multiple of the minimum is free.
-constexpr uint64_t kNearFloors = 8;
+constexpr uint64_t kNearMultiple = 8;
 
 bool IsNearlyShort(const HostHealth& seen) {
-  return seen.disk_free_bytes / kNearFloors < seen.disk_bytes_min;
+  return seen.disk_free_bytes / kNearMultiple < seen.disk_bytes_min;
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void HealthWatch::OnGangGone(const gang::AttemptId& attempt) {
 void HealthWatch::OnDiskFull(uint64_t room_bytes, gang::BootClock::time_point now) {
   if (!check_.judges_disk()) return;
   const std::lock_guard lock(mutex_);
-  full_.Note(room_bytes, now);
+  full_.OnFull(room_bytes, now);
   look_now_ = true;
   changed_.notify_all();
 }
@@ -59,9 +59,9 @@ HostHealth HealthWatch::Latest(gang::BootClock::time_point now) const {
   const std::lock_guard lock(mutex_);
   HostHealth latest = latest_;
   latest.Add(full_.Problem(check_.data_dir(), now));
-  if (!at_.empty() && now - since_ >= kPatience)
-    latest.problem =
-        at_ + " has not answered for " + std::to_string(kPatience / std::chrono::seconds(1)) + " s";
+  if (!at_.empty() && now - since_ >= kAnswerTimeout)
+    latest.problem = at_ + " has not answered for " +
+                     std::to_string(kAnswerTimeout / std::chrono::seconds(1)) + " s";
   return latest;
 }
 
@@ -81,7 +81,7 @@ void HealthWatch::Run() {
     full_.OnLook(seen.disk_free_bytes, began);
     at_.clear();
     lock.unlock();
-    events_.looked(seen);
+    events_.checked(seen);
     LookForFiller(seen);
     lock.lock();
     changed_.wait_for(lock, IsNearlyShort(seen) ? std::min(every_, kEveryWhenNear) : every_,

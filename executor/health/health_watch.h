@@ -24,11 +24,11 @@ class HealthWatch {
   static constexpr std::chrono::milliseconds kEvery{5'000};
   static constexpr std::chrono::milliseconds kEveryWhenNear{1'000};  // if a disk is nearly short
   // A check that takes longer is a problem.
-  static constexpr std::chrono::milliseconds kPatience{30'000};
+  static constexpr std::chrono::milliseconds kAnswerTimeout{30'000};
 
   // Called on the watch's thread; must not destroy the watch.
   struct Events {
-    std::function<void(const HostHealth&)> looked;  // after each check
+    std::function<void(const HostHealth&)> checked;  // after each check
     // The files of this gang fill the disk, so it should be ended. The string is the message for
     // users.
     std::function<void(const gang::AttemptId&, std::string)> fills_disk;

@@ -13,7 +13,7 @@
 namespace attune::agent {
 namespace {
 
-uint64_t Least(uint64_t usual, uint64_t all) { return std::min(usual, all / 50); }
+uint64_t DefaultMinimum(uint64_t usual, uint64_t all) { return std::min(usual, all / 50); }
 
 uint64_t WellAgainAt(uint64_t limit) { return limit + limit / 4; }
 
@@ -33,13 +33,15 @@ Result<FileSystem> ReadFileSystem(const std::filesystem::path& folder) {
 }
 
 uint64_t DiskFreeMin(const HealthLimits& limits, const FileSystem& disk) {
-  return limits.disk_free_bytes.value_or(Least(kDiskFreeBytesMin, disk.bytes));
+  return limits.disk_free_bytes.value_or(DefaultMinimum(kDiskFreeBytesMin, disk.bytes));
 }
 
-uint64_t FilesFreeMin(const FileSystem& disk) { return Least(kDiskFreeFilesMin, disk.files); }
+uint64_t FilesFreeMin(const FileSystem& disk) {
+  return DefaultMinimum(kDiskFreeFilesMin, disk.files);
+}
 
 uint64_t MemoryFreeMin(const HealthLimits& limits, const HostMemory& memory) {
-  return limits.memory_free_bytes.value_or(Least(kMemoryFreeBytesMin, memory.bytes));
+  return limits.memory_free_bytes.value_or(DefaultMinimum(kMemoryFreeBytesMin, memory.bytes));
 }
 
 void HostHealth::Add(const std::string& another) {
@@ -47,7 +49,7 @@ void HostHealth::Add(const std::string& another) {
   problem += (problem.empty() ? "" : "; ") + another;
 }
 
-void FullDisk::Note(uint64_t room_bytes, Clock::time_point now) {
+void FullDisk::OnFull(uint64_t room_bytes, Clock::time_point now) {
   noted_at_ = now;
   room_bytes_ = room_bytes;
 }
@@ -63,9 +65,9 @@ std::string FullDisk::Problem(const std::filesystem::path& folder, Clock::time_p
          folder.string() + ")";
 }
 
-const std::string& LowMark::Judge(uint64_t free, uint64_t limit,
-                                  const std::function<std::string()>& words) {
-  if (problem_.empty() && free < limit) problem_ = words();
+const std::string& LowWatermark::Update(uint64_t free, uint64_t limit,
+                                        const std::function<std::string()>& describe) {
+  if (problem_.empty() && free < limit) problem_ = describe();
   if (free >= WellAgainAt(limit)) problem_.clear();
   return problem_;
 }
@@ -96,7 +98,7 @@ void HealthCheck::LookAtDisk(HostHealth& health) {
   const uint64_t bytes_min = DiskFreeMin(options_.limits, disk);
   health.disk_bytes_min = bytes_min;
   health.disk_is_short = disk.free_bytes < WellAgainAt(bytes_min);
-  health.Add(disk_.Judge(disk.free_bytes, bytes_min, [&] {
+  health.Add(disk_.Update(disk.free_bytes, bytes_min, [&] {
     const std::string largest =
         LargestFiles(MeasureDiskUse({options_.data_dir}, kDataFilesMax, kLargestOfData));
     return "its disk has " + SizeText(disk.free_bytes) + " left" + where + ", less than " +
@@ -105,7 +107,7 @@ void HealthCheck::LookAtDisk(HostHealth& health) {
   if (disk.files == 0) return;
   const uint64_t files_min = FilesFreeMin(disk);
   health.disk_is_short |= disk.free_files < WellAgainAt(files_min);
-  health.Add(files_.Judge(disk.free_files, files_min, [&] {
+  health.Add(files_.Update(disk.free_files, files_min, [&] {
     return "its disk has room for " + std::to_string(disk.free_files) + " more files" + where +
            ", less than " + std::to_string(files_min);
   }));
@@ -116,7 +118,7 @@ void HealthCheck::LookAtMemory(HostHealth& health) {
   if (!memory.free_bytes) return;
   health.memory_free_bytes = *memory.free_bytes;
   const uint64_t limit = MemoryFreeMin(options_.limits, memory);
-  health.Add(memory_.Judge(*memory.free_bytes, limit, [&] {
+  health.Add(memory_.Update(*memory.free_bytes, limit, [&] {
     return "its memory has " + SizeText(*memory.free_bytes) + " left, less than " + SizeText(limit);
   }));
 }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "executor/gang/words.h"
+#include "executor/gang/channel_types.h"
 #include "executor/health/gpu_health.h"
 #include "executor/health/host_resources.h"
 #include "executor/processes/boot_clock.h"
@@ -54,11 +54,11 @@ struct HostHealth {
 
 // Watches a resource with a lower limit. A problem begins below the limit and ends at 1.25 times
 // the limit. So the space that a failed gang frees does not start the next gang immediately.
-class LowMark {
+class LowWatermark {
  public:
   // Returns the text of the problem; empty: none. `describe` makes the text when a problem begins.
-  const std::string& Judge(uint64_t free, uint64_t limit,
-                           const std::function<std::string()>& words);
+  const std::string& Update(uint64_t free, uint64_t limit,
+                            const std::function<std::string()>& describe);
 
  private:
   std::string problem_;
@@ -71,7 +71,7 @@ class FullDisk {
   using Clock = gang::BootClock;
   static constexpr std::chrono::minutes kLasts{5};
 
-  void Note(uint64_t room_bytes, Clock::time_point now);
+  void OnFull(uint64_t room_bytes, Clock::time_point now);
 
   // A check that began at `began` found this free space.
   void OnLook(uint64_t free_bytes, Clock::time_point began);
@@ -110,9 +110,9 @@ class HealthCheck {
 
   const Options options_;
   GpuHealth gpus_;
-  LowMark disk_;
-  LowMark files_;
-  LowMark memory_;
+  LowWatermark disk_;
+  LowWatermark files_;
+  LowWatermark memory_;
 };
 
 }  // namespace attune::agent

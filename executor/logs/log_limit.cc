@@ -16,14 +16,14 @@ namespace {
 // A multiple of the block sizes of file systems, which free only whole blocks.
 constexpr uint64_t kGapGrain = uint64_t{64} << 10;
 
-uint64_t WholeGrains(uint64_t bytes) { return bytes / kGapGrain * kGapGrain; }
+uint64_t RoundDownToGrain(uint64_t bytes) { return bytes / kGapGrain * kGapGrain; }
 
 }  // namespace
 
 LogLimit::LogLimit(std::filesystem::path log, uint64_t limit_bytes)
     : log_(std::move(log)),
       limit_bytes_(limit_bytes),
-      gap_begin_(WholeGrains(limit_bytes / 4)),
+      gap_begin_(RoundDownToGrain(limit_bytes / 4)),
       gap_end_(gap_begin_),
       room_bytes_(limit_bytes) {}
 
@@ -36,7 +36,7 @@ Status LogLimit::Trim(uint64_t unread) {
   room_bytes_ = limit_bytes_ - std::min(kept, limit_bytes_);
   if (room_bytes_ > 0) return {};
 
-  const uint64_t end = WholeGrains(std::min(size - limit_bytes_ / 2, unread));
+  const uint64_t end = RoundDownToGrain(std::min(size - limit_bytes_ / 2, unread));
   if (end <= gap_end_) return {};
   const UniqueFd file(open(log_.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file || fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,

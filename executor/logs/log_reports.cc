@@ -28,7 +28,7 @@ constexpr size_t kReadBytes = 64 * 1024;
 constexpr size_t kScanBytesMax = 256 * 1024;
 constexpr std::string_view kStep = "step";
 
-RE2::Options Quiet() {
+RE2::Options QuietOptions() {
   RE2::Options options;
   options.set_log_errors(false);
   return options;
@@ -83,7 +83,7 @@ LogReports::LogReports(Loop& loop, UniqueFd file, uint64_t position, UniqueFd ch
                           }
                           more();
                         })),
-      pattern_(std::make_unique<RE2>(options.pattern, Quiet())),
+      pattern_(std::make_unique<RE2>(options.pattern, QuietOptions())),
       time_attr_(options.time_attr),
       step_(options.step),
       position_(position) {}
@@ -95,9 +95,9 @@ Result<std::optional<Report>> LogReports::Next() {
   for (size_t seen = 0; seen < kScanBytesMax;) {
     if (const auto line = NextLine()) {
       seen += line->size() + 1;
-      auto report = Read(*line);
+      auto report = ParseLine(*line);
       if (!report.ok() || report.value()) return report;
-    } else if (Fill()) {
+    } else if (FillBuffer()) {
       seen += kReadBytes;
     } else {
       at_end_ = true;
@@ -124,7 +124,7 @@ std::optional<std::string_view> LogReports::NextLine() {
 }
 
 // Reads a piece of the file; returns false at the end of the file.
-bool LogReports::Fill() {
+bool LogReports::FillBuffer() {
   buffer_.erase(0, std::exchange(begin_, 0));
   const size_t size = buffer_.size();
   buffer_.resize(size + kReadBytes);
@@ -137,7 +137,7 @@ bool LogReports::Fill() {
   return true;
 }
 
-Result<std::optional<Report>> LogReports::Read(std::string_view printed) {
+Result<std::optional<Report>> LogReports::ParseLine(std::string_view printed) {
   const std::string line = WithoutEscapeCodes(printed);
   std::vector<re2::StringPiece> groups(pattern_->NumberOfCapturingGroups() + 1);
   if (!pattern_->Match({line.data(), line.size()}, 0, line.size(), RE2::UNANCHORED, groups.data(),

@@ -74,8 +74,8 @@ class LogReports {
              std::function<void()> more);
 
   std::optional<std::string_view> NextLine();
-  bool Fill();
-  Result<std::optional<Report>> Read(std::string_view line);
+  bool FillBuffer();
+  Result<std::optional<Report>> ParseLine(std::string_view line);
 
   UniqueFd file_;
   UniqueFd changes_;

@@ -130,7 +130,7 @@ std::string Hash(std::string_view text) {
 }
 
 // Ends processes in folders with this prefix, which earlier executors have left.
-void EndEarlier(const fs::path& parent, const std::string& prefix) {
+void EndEarlierCgroups(const fs::path& parent, const std::string& prefix) {
   for (const fs::path& folder : FoldersIn(parent)) {
     if (!folder.filename().string().starts_with(prefix)) continue;
     logging::Warn("ending what an earlier process has left in {}", folder.string());
@@ -141,7 +141,7 @@ void EndEarlier(const fs::path& parent, const std::string& prefix) {
 
 // Tests whether a process can start in the cgroup; the kernel, a container or a parent cgroup may
 // forbid it.
-Status TryOut(const Cgroup& cgroup) {
+Status TestStart(const Cgroup& cgroup) {
   const pid_t pid = ForkInto(cgroup.descriptor());
   if (pid == 0) _exit(0);
   if (pid < 0) {
@@ -182,7 +182,7 @@ Cgroup::Cgroup(Cgroups& all, fs::path folder, UniqueFd descriptor)
 
 Cgroup::~Cgroup() { all_.Remove(folder_); }
 
-bool Cgroup::Holds(pid_t pid) const {
+bool Cgroup::Contains(pid_t pid) const {
   // Compares the end of the path, because the path is relative to the cgroup namespace.
   const std::string end = folder_.parent_path().filename() / folder_.filename();
   const std::string path = ValueOf(Read("/proc/" + std::to_string(pid) + "/cgroup"), "0::");
@@ -202,7 +202,7 @@ std::vector<UniqueFd> Cgroup::Kill() {
     for (const pid_t pid : members) {
       UniqueFd pidfd = OpenPidfd(pid);
       // The pidfd pins the pid; check that the pid was not reused before.
-      if (!pidfd || !Holds(pid)) continue;
+      if (!pidfd || !Contains(pid)) continue;
       syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
       ending.push_back(std::move(pidfd));
     }
@@ -220,7 +220,7 @@ Result<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
   if (!found.ok()) return found.error();
   const fs::path own = found.value().folder();
   const std::string prefix = "attune-" + Hash(options.identity) + "-";
-  EndEarlier(own, prefix);
+  EndEarlierCgroups(own, prefix);
   std::string folder = own / (prefix + "XXXXXX");
   if (!mkdtemp(folder.data())) {
     return SystemError("cannot make " + (own / prefix).string() + "…", errno);
@@ -228,17 +228,17 @@ Result<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
   std::unique_ptr<Cgroups> all(new Cgroups(folder));
   Result<std::unique_ptr<Cgroup>> first = all->AddOne();
   if (!first.ok()) return first.error();
-  if (Status usable = TryOut(*first.value()); !usable.ok()) return usable.error();
+  if (Status usable = TestStart(*first.value()); !usable.ok()) return usable.error();
   return all;
 }
 
 Cgroups::~Cgroups() {
-  RemoveLeft();
+  RetryRemovals();
   rmdir(folder_.c_str());  // if it is not empty, the guard removes it
 }
 
 std::unique_ptr<Cgroup> Cgroups::Add() {
-  RemoveLeft();
+  RetryRemovals();
   Result<std::unique_ptr<Cgroup>> cgroup = AddOne();
   if (cgroup.ok()) return std::move(cgroup.value());
   logging::Warn("{}; what left its session and cleared its environment may be left behind",
@@ -263,10 +263,10 @@ Result<std::unique_ptr<Cgroup>> Cgroups::AddOne() {
 
 // A cgroup may not be empty until a moment after its last process was reaped.
 void Cgroups::Remove(const fs::path& folder) {
-  if (!RemoveTree(folder)) left_.push_back(folder);
+  if (!RemoveTree(folder)) not_removed_.push_back(folder);
 }
 
-void Cgroups::RemoveLeft() { std::erase_if(left_, RemoveTree); }
+void Cgroups::RetryRemovals() { std::erase_if(not_removed_, RemoveTree); }
 
 void KillCgroups(const fs::path& folder) {
   if (Write(folder / "cgroup.kill", "1")) return;

@@ -51,7 +51,7 @@ class Cgroup {
   std::vector<UniqueFd> Kill();
 
  private:
-  bool Holds(pid_t pid) const;
+  bool Contains(pid_t pid) const;
 
   Cgroups& all_;
   std::filesystem::path folder_;
@@ -97,12 +97,12 @@ class Cgroups {
 
   Result<std::unique_ptr<Cgroup>> AddOne();
   void Remove(const std::filesystem::path& folder);
-  void RemoveLeft();
+  void RetryRemovals();
 
   std::filesystem::path folder_;
   int next_ = 1;
   // Not removed yet, because their last process was still ending.
-  std::vector<std::filesystem::path> left_;
+  std::vector<std::filesystem::path> not_removed_;
 };
 
 // Logs a warning if the child could not start in its cgroup. Warns only once per process, because

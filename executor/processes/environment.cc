@@ -14,20 +14,20 @@ namespace attune::gang {
 namespace {
 
 // Variables for this process only.
-constexpr std::string_view kOwn[] = {"ATTUNE_TOKEN",       "ATTUNE_CHANNEL_FD",
-                                     "ATTUNE_CHANNEL",     "ATTUNE_CHANNEL_PARENT",
-                                     "ATTUNE_LAUNCHER_FD", channel::kCgroupVariable};
+constexpr std::string_view kExecutorVariables[] = {"ATTUNE_TOKEN",       "ATTUNE_CHANNEL_FD",
+                                                   "ATTUNE_CHANNEL",     "ATTUNE_CHANNEL_PARENT",
+                                                   "ATTUNE_LAUNCHER_FD", channel::kCgroupVariable};
 // Variables that name this process's task in a batch system, or its rank in MPI or torchrun.
 // Libraries in a rank would mistake them for the rank's number in its gang.
-constexpr std::string_view kPlace[] = {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",
-                                       "SLURM_NPROCS", "TORCHELASTIC_USE_AGENT_STORE"};
-constexpr std::string_view kPlacePrefixes[] = {"SLURM_NTASKS", "SLURM_STEP_", "PMI_", "PMIX_",
-                                               "OMPI_"};
+constexpr std::string_view kTaskVariables[] = {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",
+                                               "SLURM_NPROCS", "TORCHELASTIC_USE_AGENT_STORE"};
+constexpr std::string_view kTaskPrefixes[] = {"SLURM_NTASKS", "SLURM_STEP_", "PMI_", "PMIX_",
+                                              "OMPI_"};
 
 bool IsInherited(std::string_view name) {
-  return std::ranges::find(kOwn, name) == std::end(kOwn) &&
-         std::ranges::find(kPlace, name) == std::end(kPlace) &&
-         std::ranges::none_of(kPlacePrefixes,
+  return std::ranges::find(kExecutorVariables, name) == std::end(kExecutorVariables) &&
+         std::ranges::find(kTaskVariables, name) == std::end(kTaskVariables) &&
+         std::ranges::none_of(kTaskPrefixes,
                               [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 

@@ -41,7 +41,7 @@ union Word {
 };
 static_assert(sizeof(GroupWord) < sizeof(DeadlineWord));
 
-void Arm(int timer, DeadlineWord deadline) {
+void SetTimer(int timer, DeadlineWord deadline) {
   constexpr DeadlineWord kSecond = 1'000'000'000;
   itimerspec spec{};
   spec.it_value.tv_sec = deadline / kSecond;
@@ -65,14 +65,14 @@ void Arm(int timer, DeadlineWord deadline) {
       // too.
       if (!cgroups.empty()) KillCgroups(cgroups);
       for (const pid_t group : groups) KillGroup(group);
-      Arm(timer.get(), 0);
+      SetTimer(timer.get(), 0);
       continue;
     }
     Word word;
     const ssize_t count = recv(kInheritedFd, &word, sizeof word, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count == sizeof word.deadline) {
-      Arm(timer.get(), word.deadline);
+      SetTimer(timer.get(), word.deadline);
     } else if (count != sizeof word.group) {
       break;  // the executor is gone
     } else if (word.group > 0) {
@@ -134,30 +134,30 @@ Result<pid_t> Guard::Launch() {
   child_ = std::move(child.value());
   socket_ = std::move(ours);
   death_ = loop_.Watch(child_.pidfd.get(), EPOLLIN, [this](uint32_t) { Restart(); });
-  for (const pid_t group : groups_) Tell(GroupWord{group});
+  for (const pid_t group : groups_) Send(GroupWord{group});
   // Sent last: a deadline that has passed takes effect when the guard reads it.
-  if (deadline_.count() != 0) Tell(DeadlineWord{deadline_.count()});
+  if (deadline_.count() != 0) Send(DeadlineWord{deadline_.count()});
   return child_.pid;
 }
 
 void Guard::Add(pid_t group) {
   const std::lock_guard lock(mutex_);
-  if (groups_.insert(group).second) Tell(GroupWord{group});
+  if (groups_.insert(group).second) Send(GroupWord{group});
 }
 
 void Guard::Remove(pid_t group) {
   const std::lock_guard lock(mutex_);
-  if (groups_.erase(group) > 0) Tell(GroupWord{-group});
+  if (groups_.erase(group) > 0) Send(GroupWord{-group});
 }
 
 void Guard::SetDeadline(std::chrono::nanoseconds since_start) {
   const std::lock_guard lock(mutex_);
   deadline_ = since_start;
-  Tell(DeadlineWord{since_start.count()});
+  Send(DeadlineWord{since_start.count()});
 }
 
 template <typename Word>
-void Guard::Tell(Word word) {
+void Guard::Send(Word word) {
   const ssize_t sent = send(socket_.get(), &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT);
   // A guard that does not read, perhaps because it is stopped, is killed; Restart() sends
   // everything to a new one.

@@ -57,7 +57,7 @@ class Guard {
 
   Result<pid_t> Launch();
   template <typename Word>
-  void Tell(Word word);
+  void Send(Word word);
   void Restart();
 
   Loop& loop_;

@@ -36,13 +36,13 @@ void Remove(const fs::path& folder) {
 
 }  // namespace
 
-CheckpointFetcher::CheckpointFetcher(fs::path folder, CopiesRoom room, PieceSource& source,
-                                     Done done, std::chrono::milliseconds patience)
+CheckpointFetcher::CheckpointFetcher(fs::path folder, CopyLimits limits, PieceSource& source,
+                                     Done done, std::chrono::milliseconds retry_timeout)
     : folder_(std::move(folder)),
-      room_(room),
+      limits_(limits),
       source_(source),
       done_(std::move(done)),
-      patience_(patience),
+      retry_timeout_(retry_timeout),
       thread_([this] { Run(); }) {}
 
 CheckpointFetcher::~CheckpointFetcher() {
@@ -56,7 +56,7 @@ CheckpointFetcher::~CheckpointFetcher() {
   thread_.join();
 }
 
-void CheckpointFetcher::Fetch(const gang::AttemptId& attempt, gang::FarCheckpoint checkpoint,
+void CheckpointFetcher::Fetch(const gang::AttemptId& attempt, gang::RemoteCheckpoint checkpoint,
                               const std::string& digest) {
   const std::lock_guard lock(mutex_);
   uses_[attempt] = NameOfCopy(digest);
@@ -68,7 +68,7 @@ void CheckpointFetcher::Release(const gang::AttemptId& attempt) {
   const std::lock_guard lock(mutex_);
   if (uses_.erase(attempt) == 0) return;
   const auto job = std::ranges::find(queue_, attempt, &Job::attempt);
-  untidy_ |= job == queue_.end();
+  copy_released_ |= job == queue_.end();
   changed_.notify_all();
   // Run() skips a job whose attempt was released.
   if (job == queue_.end() || job != queue_.begin()) return;
@@ -76,7 +76,7 @@ void CheckpointFetcher::Release(const gang::AttemptId& attempt) {
   source_.Cancel();
 }
 
-void CheckpointFetcher::MakeRoom() {
+void CheckpointFetcher::EvictUnused() {
   const std::lock_guard lock(mutex_);
   is_short_ = true;
   changed_.notify_all();
@@ -85,11 +85,11 @@ void CheckpointFetcher::MakeRoom() {
 void CheckpointFetcher::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stop_ || untidy_ || is_short_ || !queue_.empty(); });
+    changed_.wait(lock, [this] { return stop_ || copy_released_ || is_short_ || !queue_.empty(); });
     if (stop_) return;
     if (queue_.empty() || is_short_) {
-      const uint64_t bytes_max = is_short_ ? 0 : room_.bytes_max;
-      untidy_ = false;
+      const uint64_t bytes_max = is_short_ ? 0 : limits_.bytes_max;
+      copy_released_ = false;
       is_short_ = false;
       lock.unlock();
       Evict(bytes_max);
@@ -100,7 +100,7 @@ void CheckpointFetcher::Run() {
     abandoned_ = !uses_.contains(job.attempt);
     if (!abandoned_) {
       lock.unlock();
-      Fetched fetched = Bring(job);
+      Fetched fetched = FetchCopy(job);
       lock.lock();
       if (!abandoned_) done_(job.attempt, std::move(fetched));
     }
@@ -109,7 +109,7 @@ void CheckpointFetcher::Run() {
   }
 }
 
-Fetched CheckpointFetcher::Bring(Job job) {
+Fetched CheckpointFetcher::FetchCopy(Job job) {
   const std::string name = gang::ToString(job.checkpoint.name);
   if (!checkpoints::IsDigest(job.digest))
     return {.error = "checkpoint " + name + " could not be brought here: it has the digest \"" +
@@ -145,7 +145,7 @@ Fetched CheckpointFetcher::Bring(Job job) {
                     ? ""
                     : fmt::format(", {:.1f} MB directly from {}", Megabytes(transfer.direct_bytes),
                                   transfer.directly_from));
-  Evict(room_.bytes_max);
+  Evict(limits_.bytes_max);
   return {.folder = copy};
 }
 
@@ -163,14 +163,14 @@ Downloaded CheckpointFetcher::Download(Job& job, const fs::path& copy, Transfer&
         if (file != checkpoints::kManifestFile) transfer.direct_bytes += answer.piece->data.size();
       }
       if (answer.piece.ok()) heard = Clock::now();
-      if (answer.piece.ok() || answer.is_final || Clock::now() - heard >= patience_)
+      if (answer.piece.ok() || answer.is_final || Clock::now() - heard >= retry_timeout_)
         return std::move(answer.piece);
       Pause();
     }
   };
   return checkpoints::Download(
       {.name = gang::ToString(job.checkpoint.name), .digest = job.digest, .read = read}, copy, {},
-      room_.disk_free_bytes_min);
+      limits_.disk_free_bytes_min);
 }
 
 bool CheckpointFetcher::IsAbandoned() {
@@ -180,7 +180,7 @@ bool CheckpointFetcher::IsAbandoned() {
 
 void CheckpointFetcher::Pause() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::min(kPause, patience_), [this] { return abandoned_; });
+  changed_.wait_for(lock, std::min(kPause, retry_timeout_), [this] { return abandoned_; });
 }
 
 // Leftovers of interrupted deletions and downloads count and are deleted, too.

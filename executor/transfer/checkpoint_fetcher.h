@@ -33,7 +33,7 @@ class PieceSource {
   virtual ~PieceSource() = default;
   // Reads a piece of a file; the source chooses its size. Blocks. `memory` is the buffer of an
   // earlier piece, for reuse. Read() and Close() may be called on any thread, but not concurrently.
-  virtual Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+  virtual Answer Read(gang::RemoteCheckpoint& checkpoint, const std::string& file, uint64_t offset,
                       std::string memory) = 0;
   virtual void Close() = 0;  // ends reading of the current checkpoint
   // Makes the current Read() and all reads until Close() fail. Does not block. Thread-safe.
@@ -46,7 +46,7 @@ struct Fetched {
   bool is_final = false;  // the error is permanent: the checkpoint is damaged or gone at its source
 };
 
-struct CopiesRoom {
+struct CopyLimits {
   uint64_t bytes_max = 0;            // limit for copies that no gang uses
   uint64_t disk_free_bytes_min = 0;  // no download starts that would leave less
 };
@@ -63,32 +63,32 @@ struct CopiesRoom {
 // server.
 class CheckpointFetcher {
  public:
-  static constexpr std::chrono::milliseconds kPatience{20'000};
+  static constexpr std::chrono::milliseconds kRetryTimeout{20'000};
   static constexpr std::chrono::milliseconds kPause{250};
 
   // Called on the fetcher's thread; must not call the fetcher.
   using Done = std::function<void(const gang::AttemptId& attempt, Fetched fetched)>;
 
   // No other executor may use `folder`. The source must outlive the fetcher.
-  CheckpointFetcher(std::filesystem::path folder, CopiesRoom room, PieceSource& source, Done done,
-                    std::chrono::milliseconds patience = kPatience);
+  CheckpointFetcher(std::filesystem::path folder, CopyLimits limits, PieceSource& source, Done done,
+                    std::chrono::milliseconds retry_timeout = kRetryTimeout);
   ~CheckpointFetcher();  // cancels the current download
 
   // `done` follows, unless the attempt is released before. This and the functions below are
   // thread-safe.
-  void Fetch(const gang::AttemptId& attempt, gang::FarCheckpoint checkpoint,
+  void Fetch(const gang::AttemptId& attempt, gang::RemoteCheckpoint checkpoint,
              const std::string& digest);
 
   // The attempt no longer needs its copy.
   void Release(const gang::AttemptId& attempt);
 
   // Deletes all copies that no gang uses, because the disk is short.
-  void MakeRoom();
+  void EvictUnused();
 
  private:
   struct Job {
     gang::AttemptId attempt;
-    gang::FarCheckpoint checkpoint;
+    gang::RemoteCheckpoint checkpoint;
     std::string digest;
   };
   // How a checkpoint was transferred.
@@ -99,24 +99,24 @@ class CheckpointFetcher {
   };
 
   void Run();
-  Fetched Bring(Job job);
+  Fetched FetchCopy(Job job);
   checkpoints::Downloaded Download(Job& job, const std::filesystem::path& copy, Transfer& transfer);
   bool IsAbandoned();
   void Pause();
   void Evict(uint64_t bytes_max);
 
   const std::filesystem::path folder_;
-  const CopiesRoom room_;
+  const CopyLimits limits_;
   PieceSource& source_;
   const Done done_;
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds retry_timeout_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> queue_;  // this and the members below: under mutex_; the first job is in progress
   std::map<gang::AttemptId, std::string> uses_;  // name of the folder of its copy
   bool abandoned_ = false;                       // the job in progress
-  bool untidy_ = false;                          // a copy was released since the last eviction
+  bool copy_released_ = false;                   // a copy was released since the last eviction
   bool is_short_ = false;                        // the disk is short
   bool stop_ = false;
 

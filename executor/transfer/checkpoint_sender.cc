@@ -15,7 +15,8 @@ constexpr std::chrono::seconds kDeliveryTimeout{30};  // longer than any receive
 v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointRequest& request) {
   v1::CheckpointPiece answer;
   answer.set_request(request.request());
-  const auto folder = FolderOf(folders, request.sweep(), request.trial(), request.folder());
+  const auto folder =
+      CheckpointFolderPath(folders, request.sweep(), request.trial(), request.folder());
   if (!folder) {
     answer.set_error(gang::ValidUtf8('"' + request.folder() + "\" is no checkpoint's folder"));
     return answer;
@@ -33,8 +34,9 @@ v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointReque
 
 }  // namespace
 
-std::optional<std::filesystem::path> FolderOf(const gang::Folders& folders, uint64_t sweep,
-                                              uint32_t trial, const std::string& name) {
+std::optional<std::filesystem::path> CheckpointFolderPath(const gang::Folders& folders,
+                                                          uint64_t sweep, uint32_t trial,
+                                                          const std::string& name) {
   if (name.find('/') != name.npos || !checkpoints::NameFault(name).empty()) return std::nullopt;
   return folders.Checkpoints({.sweep = sweep, .trial = trial}) / name;
 }
@@ -71,12 +73,12 @@ void CheckpointSender::Run() {
     lock.unlock();
     v1::CheckpointPiece piece = Read(folders_, request);
     piece.set_token(token_);
-    Bring(piece);
+    SendPiece(piece);
     lock.lock();
   }
 }
 
-void CheckpointSender::Bring(const v1::CheckpointPiece& piece) {
+void CheckpointSender::SendPiece(const v1::CheckpointPiece& piece) {
   grpc::ClientContext call;
   call.set_deadline(std::chrono::system_clock::now() + kDeliveryTimeout);
   {

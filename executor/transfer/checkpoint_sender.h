@@ -23,8 +23,9 @@ inline constexpr int kSenders = 2;               // one reads while the other on
 inline constexpr size_t kPiecesQueuedMax = 256;  // more than the server requests at once
 
 // The path of a checkpoint's folder of this name in a trial; nullopt: the name is not valid.
-std::optional<std::filesystem::path> FolderOf(const gang::Folders& folders, uint64_t sweep,
-                                              uint32_t trial, const std::string& name);
+std::optional<std::filesystem::path> CheckpointFolderPath(const gang::Folders& folders,
+                                                          uint64_t sweep, uint32_t trial,
+                                                          const std::string& name);
 
 // Reads the pieces of checkpoints that the server requests and sends them to it, on its own
 // threads, because disks and networks may be slow. Each thread holds one piece in memory.
@@ -42,7 +43,7 @@ class CheckpointSender {
 
  private:
   void Run();
-  void Bring(const v1::CheckpointPiece& piece);
+  void SendPiece(const v1::CheckpointPiece& piece);
 
   const gang::Folders folders_;
   const ServerStub stub_;

@@ -17,7 +17,7 @@ constexpr uint64_t kPieceBytes = 1 << 20;
 
 }  // namespace
 
-PieceSource::Answer DirectPieces::Read(gang::FarCheckpoint& checkpoint, const std::string& file,
+PieceSource::Answer DirectPieces::Read(gang::RemoteCheckpoint& checkpoint, const std::string& file,
                                        uint64_t offset, std::string memory) {
   checkpoints::Piece piece{.data = std::move(memory)};
   while (!checkpoint.servers.empty()) {
@@ -31,11 +31,12 @@ PieceSource::Answer DirectPieces::Read(gang::FarCheckpoint& checkpoint, const st
                   gang::ToString(checkpoint.name), from, problem);
     checkpoint.servers.erase(checkpoint.servers.begin());
   }
-  return otherwise_.Read(checkpoint, file, offset, std::move(piece.data));
+  return fallback_.Read(checkpoint, file, offset, std::move(piece.data));
 }
 
-std::string DirectPieces::ReadFrom(const gang::FarCheckpoint& checkpoint, const std::string& file,
-                                   uint64_t offset, checkpoints::Piece& piece) {
+std::string DirectPieces::ReadFrom(const gang::RemoteCheckpoint& checkpoint,
+                                   const std::string& file, uint64_t offset,
+                                   checkpoints::Piece& piece) {
   const bool expected = file == file_ && offset == at_ && at_ < file_bytes_;
   // The rest of that file would arrive first.
   if (socket_ && !expected && at_ < file_bytes_) Disconnect();
@@ -43,7 +44,8 @@ std::string DirectPieces::ReadFrom(const gang::FarCheckpoint& checkpoint, const 
     if (std::string problem = Connect(checkpoint.servers.front()); !problem.empty()) return problem;
   }
   if (!expected) {
-    if (std::string problem = Ask(checkpoint, file, offset); !problem.empty()) return problem;
+    if (std::string problem = RequestFile(checkpoint, file, offset); !problem.empty())
+      return problem;
   }
   piece.file_bytes = file_bytes_;
   piece.data.resize(std::min<uint64_t>(file_bytes_ - at_, kPieceBytes));
@@ -67,8 +69,8 @@ std::string DirectPieces::Connect(const gang::PieceServer& server) {
   return "";
 }
 
-std::string DirectPieces::Ask(const gang::FarCheckpoint& checkpoint, const std::string& file,
-                              uint64_t offset) {
+std::string DirectPieces::RequestFile(const gang::RemoteCheckpoint& checkpoint,
+                                      const std::string& file, uint64_t offset) {
   v1::DirectRequest request;
   request.set_sweep(checkpoint.name.sweep);
   request.set_trial(checkpoint.name.trial);
@@ -90,7 +92,7 @@ void DirectPieces::Close() {
     const std::lock_guard lock(mutex_);
     cancelled_ = false;
   }
-  otherwise_.Close();
+  fallback_.Close();
 }
 
 void DirectPieces::Disconnect() {
@@ -108,7 +110,7 @@ void DirectPieces::Cancel() {
     cancelled_ = true;
     if (socket_) shutdown(socket_.get(), SHUT_RDWR);
   }
-  otherwise_.Cancel();
+  fallback_.Cancel();
 }
 
 bool DirectPieces::IsCancelled() {

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <string>
 
+#include "executor/gang/channel_types.h"
 #include "executor/gang/spec.h"
-#include "executor/gang/words.h"
 #include "executor/transfer/checkpoint_fetcher.h"
 #include "executor/transfer/direct_wire.h"
 #include "system/unique_fd.h"
@@ -17,25 +17,26 @@ namespace attune::agent {
 class DirectPieces final : public PieceSource {
  public:
   // `fallback` must outlive this object.
-  explicit DirectPieces(PieceSource& otherwise, DirectTimeouts timeouts = {})
-      : otherwise_(otherwise), timeouts_(timeouts) {}
+  explicit DirectPieces(PieceSource& fallback, DirectTimeouts timeouts = {})
+      : fallback_(fallback), timeouts_(timeouts) {}
 
   // Removes failing servers from `checkpoint.servers`.
-  Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+  Answer Read(gang::RemoteCheckpoint& checkpoint, const std::string& file, uint64_t offset,
               std::string memory) override;
   void Close() override;
   void Cancel() override;
 
  private:
   // Each returns the error; empty: success.
-  std::string ReadFrom(const gang::FarCheckpoint& checkpoint, const std::string& file,
+  std::string ReadFrom(const gang::RemoteCheckpoint& checkpoint, const std::string& file,
                        uint64_t offset, checkpoints::Piece& piece);
   std::string Connect(const gang::PieceServer& server);
-  std::string Ask(const gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset);
+  std::string RequestFile(const gang::RemoteCheckpoint& checkpoint, const std::string& file,
+                          uint64_t offset);
   void Disconnect();
   bool IsCancelled();
 
-  PieceSource& otherwise_;
+  PieceSource& fallback_;
   const DirectTimeouts timeouts_;
 
   std::mutex mutex_;

@@ -28,7 +28,8 @@ constexpr std::chrono::milliseconds kPause{100};
 
 Result<checkpoints::OpenedFile> Open(const gang::Folders& folders,
                                      const v1::DirectRequest& request) {
-  const auto folder = FolderOf(folders, request.sweep(), request.trial(), request.folder());
+  const auto folder =
+      CheckpointFolderPath(folders, request.sweep(), request.trial(), request.folder());
   if (!folder)
     return Error{ErrorCode::kNotFound, '"' + request.folder() + "\" is no checkpoint's folder"};
   return checkpoints::OpenFile(*folder, request.file());

@@ -34,7 +34,7 @@ std::string Remover::Remove(const Removal& removal) const {
   const bool is_there = fs::exists(folder, failed);
   if (failed) return failed.message();
   if (removal.identity && is_there) {
-    const Result<std::string> mark = gang::ReadOwner(folder);
+    const Result<std::string> mark = gang::ReadSweepMark(folder);
     if (!mark.ok()) return mark.error().message;
     if (*mark != std::to_string(*removal.identity)) {
       logging::Warn("the {} stays: nothing in it says that it is of the server that has deleted it",
@@ -61,12 +61,12 @@ Remover::~Remover() {
 void Remover::SetRemovals(const Removals& wanted) {
   std::vector<Removal> removals = ToRemovals(wanted);
   const std::lock_guard lock(mutex_);
-  std::erase_if(known_, [&](const auto& known) {
+  std::erase_if(entries_, [&](const auto& known) {
     return known.second.state != State::kQueued &&
            std::ranges::find(removals, known.first, &Removal::name) == removals.end();
   });
   for (Removal& removal : removals) {
-    const auto [entry, is_new] = known_.try_emplace(removal.name);
+    const auto [entry, is_new] = entries_.try_emplace(removal.name);
     if (!is_new && entry->second.state != State::kFailed) continue;
     entry->second.removal = std::move(removal);
     Queue(entry->second);
@@ -82,14 +82,14 @@ void Remover::Discard(fs::path folder) {
 
 void Remover::FindMissing(v1::Inventory inventory) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(known_, [&](const auto& known) { return known.first != at_hand_; });
+  std::erase_if(entries_, [&](const auto& known) { return known.first != current_; });
   queue_.clear();
   inventories_.push_back(std::move(inventory));
   changed_.notify_all();
 }
 
 // If the data folder itself is missing, such as an unmounted network folder, reports nothing.
-void Remover::Look(const v1::Inventory& inventory) const {
+void Remover::ReportMissing(const v1::Inventory& inventory) const {
   std::error_code failed;
   if (!fs::exists(folders_.Sweeps(), failed)) return;
   for (const v1::CheckpointName& checkpoint : inventory.checkpoints()) {
@@ -148,7 +148,7 @@ void Remover::Run() {
       const v1::Inventory inventory = std::move(inventories_.front());
       inventories_.pop_front();
       lock.unlock();
-      Look(inventory);
+      ReportMissing(inventory);
       lock.lock();
       continue;
     }
@@ -163,13 +163,13 @@ void Remover::Run() {
     }
     if (stop_) return;
     if (queue_.empty()) continue;
-    const Removal removal = known_.at(queue_.front()).removal;
+    const Removal removal = entries_.at(queue_.front()).removal;
     queue_.pop_front();
-    at_hand_ = removal.name;
+    current_ = removal.name;
     lock.unlock();
     const std::string problem = Remove(removal);
     lock.lock();
-    at_hand_.clear();
+    current_.clear();
     OnRemoved(removal.name, problem);
     if (!problem.empty()) continue;
     // Called after OnRemoved(): FindMissing() may erase the entry, so that the deletion is reported
@@ -182,17 +182,17 @@ void Remover::Run() {
 
 void Remover::TryFailedAgain() {
   try_again_at_.reset();
-  for (auto& [name, entry] : known_) {
+  for (auto& [name, entry] : entries_) {
     if (entry.state == State::kFailed) Queue(entry);
   }
 }
 
 // A queued entry is never erased, even if it is no longer wanted.
 void Remover::OnRemoved(const std::string& name, const std::string& problem) {
-  Entry& entry = known_.at(name);
+  Entry& entry = entries_.at(name);
   entry.state = problem.empty() ? State::kDone : State::kFailed;
   if (problem.empty()) return;
-  if (!std::exchange(entry.complained, true))
+  if (!std::exchange(entry.is_failure_logged, true))
     logging::Error("cannot delete the {}, and goes on trying: {}", name, problem);
   if (!try_again_at_) try_again_at_ = std::chrono::steady_clock::now() + kTryAgain;
 }
@@ -212,7 +212,7 @@ std::set<SweepFiles> ListSweeps(const gang::Folders& folders) {
     const auto read = std::from_chars(id.begin(), id.end(), sweep);
     if (read.ec != std::errc() || read.ptr != id.end()) continue;
     uint64_t identity = 0;
-    const Result<std::string> mark = gang::ReadOwner(entry->path());
+    const Result<std::string> mark = gang::ReadSweepMark(entry->path());
     if (mark.ok()) std::from_chars(mark->data(), mark->data() + mark->size(), identity);
     sweeps.insert({sweep, identity});
   }

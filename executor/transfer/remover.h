@@ -62,13 +62,13 @@ class Remover {
   struct Entry {
     Removal removal;
     State state = State::kQueued;
-    bool complained = false;
+    bool is_failure_logged = false;
   };
 
   std::string Remove(const Removal& removal) const;
   std::vector<Removal> ToRemovals(const Removals& removals) const;
   void Run();
-  void Look(const v1::Inventory& inventory) const;
+  void ReportMissing(const v1::Inventory& inventory) const;
   void Queue(Entry& entry);
   void TryFailedAgain();
   void OnRemoved(const std::string& name, const std::string& problem);
@@ -78,9 +78,9 @@ class Remover {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, Entry> known_;  // by name; entries that are no longer wanted are erased
-  std::deque<std::string> queue_;       // this and the members around it: under mutex_
-  std::string at_hand_;                 // name of the current deletion
+  std::map<std::string, Entry> entries_;  // by name; entries that are no longer wanted are erased
+  std::deque<std::string> queue_;         // this and the members around it: under mutex_
+  std::string current_;                   // name of the current deletion
   std::deque<std::filesystem::path> discarded_;
   std::deque<v1::Inventory> inventories_;
   // Time to retry failed deletions.

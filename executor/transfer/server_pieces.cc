@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kPieceTimeout{30};
 
 }  // namespace
 
-PieceSource::Answer ServerPieces::Read(gang::FarCheckpoint& checkpoint, const std::string& file,
+PieceSource::Answer ServerPieces::Read(gang::RemoteCheckpoint& checkpoint, const std::string& file,
                                        uint64_t offset, std::string) {
   v1::FetchRequest request;
   request.set_token(token_);

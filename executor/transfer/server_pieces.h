@@ -18,7 +18,7 @@ class ServerPieces final : public PieceSource {
   ServerPieces(ServerStub stub, std::string token)
       : stub_(std::move(stub)), token_(std::move(token)) {}
 
-  Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+  Answer Read(gang::RemoteCheckpoint& checkpoint, const std::string& file, uint64_t offset,
               std::string memory) override;
   void Close() override;
   void Cancel() override;

@@ -90,7 +90,7 @@ void TrainingGangs::Run(gang::GangSpec spec) {
   if (is_missing) {
     gang::Failure failure{.kind = gang::FailureKind::kHost, .message = "its checkpoint is missing"};
     if (environment_.variant != Variant::kForgetsInventory)
-      failure.gone = gang::CheckpointAt(gang.spec.resume->path);
+      failure.missing_checkpoint = gang::ParseCheckpointFolder(gang.spec.resume->path);
     return End(gang, {gang::Outcome::kFailed, std::move(failure)});
   }
   if (gang.spec.fetch && HasRankZero(gang.spec)) {
@@ -111,7 +111,7 @@ void TrainingGangs::FinishFetch(Gang& gang) {
 
 void TrainingGangs::Launch(Gang& gang) {
   const gang::AttemptId attempt = gang.spec.attempt;
-  if (gang.spec.Spans() && HasRankZero(gang.spec)) {
+  if (gang.spec.SpansHosts() && HasRankZero(gang.spec)) {
     ForGang(gang, 1, [this](Gang& starting) {
       Emit(starting, gang::SharedRendezvous{host_, PortOf(starting.spec.attempt), {}});
     });
@@ -134,7 +134,7 @@ void TrainingGangs::Launch(Gang& gang) {
 
 void TrainingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) {
   const auto found = gangs_.find(attempt);
-  if (found == gangs_.end() || reason == gang::CancelReason::kSoon) return;
+  if (found == gangs_.end() || reason == gang::CancelReason::kLeavingSoon) return;
   if (reason == gang::CancelReason::kUnwanted || reason == gang::CancelReason::kFailedElsewhere)
     return End(found->second, {gang::Outcome::kCancelled, {}});
   if (reason == gang::CancelReason::kLeaving)
@@ -180,7 +180,7 @@ void TrainingGangs::FinishLaunch(Gang& gang) {
   for (size_t rank = 0; rank < gang.spec.ranks.size(); ++rank)
     started.pids.push_back(1000 + static_cast<pid_t>(rank));
   Emit(gang, std::move(started));
-  if (gang.spec.Spans() && HasRankZero(gang.spec))
+  if (gang.spec.SpansHosts() && HasRankZero(gang.spec))
     Emit(gang, gang::SharedRendezvous{host_, PortOf(gang.spec.attempt),
                                       channel::Rendezvous{host_, PortOf(gang.spec.attempt)}});
   if (HasRankZero(gang.spec) || gang.met) Train(gang);

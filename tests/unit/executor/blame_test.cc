@@ -11,31 +11,31 @@ namespace {
 TEST(Blame, FirstSymptomIsTheCulprit) {
   const std::vector<Symptom> symptoms{{.rank = 2, .error = "loss is NaN"},
                                       {.rank = 0, .error = "bad shape"}};
-  EXPECT_EQ(Culprit(symptoms).rank, 2);
+  EXPECT_EQ(FindCulprit(symptoms).rank, 2);
 }
 
 TEST(Blame, RankThatLostAPeerIsPassedOverForTheOneThatDied) {
   const std::vector<Symptom> symptoms{
       {.rank = 0, .error = "Connection closed by peer [127.0.0.1]:4242", .lost_peer = true},
       {.rank = 1, .exit = ExitStatus{.signal = SIGSEGV}}};
-  EXPECT_EQ(Culprit(symptoms).rank, 1);
+  EXPECT_EQ(FindCulprit(symptoms).rank, 1);
 }
 
 TEST(Blame, WordsOfAConnectionDoNotMakeARankAVictim) {
   const std::vector<Symptom> symptoms{{.rank = 1, .error = "S3: Connection refused"},
                                       {.rank = 0, .error = "it is gone", .lost_peer = true}};
-  EXPECT_EQ(Culprit(symptoms).rank, 1);
+  EXPECT_EQ(FindCulprit(symptoms).rank, 1);
 }
 
 TEST(Blame, WhenAllLostAPeerTheFirstIsNamed) {
   const std::vector<Symptom> symptoms{{.rank = 3, .error = "it is gone", .lost_peer = true},
                                       {.rank = 1, .error = "it is gone", .lost_peer = true}};
-  EXPECT_EQ(Culprit(symptoms).rank, 3);
+  EXPECT_EQ(FindCulprit(symptoms).rank, 3);
 }
 
 TEST(Blame, ErrorTextIsPreferredToTheExitCodeAndNamesTheRank) {
   const Failure failure =
-      Describe({.rank = 1, .error = "no such file", .exit = ExitStatus{.exit_code = 1}});
+      DescribeFailure({.rank = 1, .error = "no such file", .exit = ExitStatus{.exit_code = 1}});
   EXPECT_EQ(failure.message, "rank 1: no such file");
   EXPECT_EQ(failure.exit_code, 1);
 }

@@ -37,7 +37,7 @@ class FetchingGangsTest : public testing::Test {
   static gang::GangSpec Spec(bool fetch = true, int first_rank = 0) {
     gang::GangSpec spec{.attempt = kAttempt, .ranks = {{.rank = first_rank}}};
     spec.resume = gang::Resume{9, "/elsewhere/step-9-attempt-1", "sha256:abc"};
-    if (fetch) spec.fetch = gang::FarCheckpoint{.name = {1, 3, 1, 9}};
+    if (fetch) spec.fetch = gang::RemoteCheckpoint{.name = {1, 3, 1, 9}};
     return spec;
   }
 
@@ -48,7 +48,8 @@ class FetchingGangsTest : public testing::Test {
   FetchingGangs gangs_{
       told_,
       {.fetch =
-           [this](const auto&, const gang::FarCheckpoint& checkpoint, const std::string& digest) {
+           [this](const auto&, const gang::RemoteCheckpoint& checkpoint,
+                  const std::string& digest) {
              asked_.push_back(gang::ToString(checkpoint.name) + " " + digest);
            },
        .release = [this](const auto&) { ++released_; }},
@@ -107,7 +108,7 @@ TEST_F(FetchingGangsTest, OneThatIsNotWantedAnyMoreEndsAtOnce) {
 
 TEST_F(FetchingGangsTest, WhoseExecutorLeavesLosesNothing) {
   gangs_.Run(Spec());
-  gangs_.Cancel(kAttempt, gang::CancelReason::kSoon);
+  gangs_.Cancel(kAttempt, gang::CancelReason::kLeavingSoon);
   ASSERT_THAT(ended_, testing::SizeIs(1));
   EXPECT_EQ(ended_[0].failure->kind, gang::FailureKind::kLease);
 }

@@ -219,7 +219,7 @@ TEST_F(GangFailure, OfOneWhoseExecutorIsAboutToEndASignalIsNoFailure) {
   supervisor_->Run(spec);
   const std::vector<pid_t> pids = Pids(spec);
   ASSERT_EQ(pids.size(), 1u);
-  supervisor_->Cancel(spec.attempt, CancelReason::kSoon);
+  supervisor_->Cancel(spec.attempt, CancelReason::kLeavingSoon);
   kill(pids[0], SIGTERM);
   EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kLease);
 }

@@ -181,7 +181,7 @@ TEST_F(GangGrace, APartOfAGangThatFailedOnAnotherHostHasNone) {
 TEST_F(GangGrace, RanksOfWhichOneWasSignalledByABatchSystemGetNoSecondSigterm) {
   const GangSpec spec =
       Start(PlainWorker({"0/trap:saved", "progress:0", "hang"}, 2), milliseconds(20));
-  supervisor_->Cancel(spec.attempt, CancelReason::kSoon);
+  supervisor_->Cancel(spec.attempt, CancelReason::kLeavingSoon);
   kill(Pids(spec)[1], SIGTERM);
   EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kLease);
   EXPECT_FALSE(Told("saved"));

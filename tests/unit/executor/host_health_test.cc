@@ -138,7 +138,7 @@ TEST(FullDisk, IsAProblemUntilAQuarterMoreThanWasNotEnoughIsFree) {
   EXPECT_EQ(disk.Problem("/data", now), "");
   disk.OnLook(0, now);
   EXPECT_EQ(disk.Problem("/data", now), "");
-  disk.Note(8 * kMiB, now);
+  disk.OnFull(8 * kMiB, now);
   const std::string problem = "its disk, or a quota, was full with 8.0 MiB left (/data)";
   EXPECT_EQ(disk.Problem("/data", now), problem);
   disk.OnLook(20 * kMiB, now - std::chrono::seconds(1));
@@ -153,7 +153,7 @@ TEST(FullDisk, IsAProblemUntilAQuarterMoreThanWasNotEnoughIsFree) {
 TEST(FullDisk, IsTriedAgainAfterAWhileBecauseNobodyKnowsWhatAQuotaLeaves) {
   FullDisk disk;
   const FullDisk::Clock::time_point now{};
-  disk.Note(100 * kGiB, now);
+  disk.OnFull(100 * kGiB, now);
   const std::chrono::milliseconds tick(1);
   EXPECT_NE(disk.Problem("/data", now + FullDisk::kLasts - tick), "");
   EXPECT_EQ(disk.Problem("/data", now + FullDisk::kLasts), "");
@@ -163,7 +163,7 @@ TEST_F(HostHealthTest, ADiskThatWasFullIsAProblemAtOnceUnlessDisksAreNeverOne) {
   for (const bool judged : {true, false}) {
     HealthWatch watch(
         Check({.disk_free_bytes = judged ? std::nullopt : std::optional<uint64_t>(0)}),
-        {.looked = [](const HostHealth&) {}});
+        {.checked = [](const HostHealth&) {}});
     const auto now = gang::BootClock::now();
     watch.OnDiskFull(200 * kGiB, now);
     EXPECT_EQ(watch.Latest(now).problem,
@@ -198,7 +198,7 @@ TEST_F(HostHealthTest, AWatchTellsWhichGangFillsAShortDiskAndOnce) {
   fs::last_write_time(dir_.path() / "other/weights",
                       fs::file_time_type::clock::now() - std::chrono::hours(1));
   HealthWatch watch(Check(),
-                    {.looked =
+                    {.checked =
                          [&](const HostHealth&) {
                            if (ends > 0 && ++looks_since == 3) looked_again.set_value();
                          },
@@ -261,7 +261,8 @@ TEST_F(HostHealthTest, MemoryThatNobodyKnowsIsNoProblem) {
 TEST_F(HostHealthTest, AWatchTellsOfEachLook) {
   std::promise<HostHealth> first;
   int looks = 0;
-  HealthWatch watch(Check({.disk_free_bytes = 200 * kGiB}), {.looked = [&](const HostHealth& seen) {
+  HealthWatch watch(Check({.disk_free_bytes = 200 * kGiB}),
+                    {.checked = [&](const HostHealth& seen) {
                       if (++looks == 1) first.set_value(seen);
                     }});
   auto seen = first.get_future();
@@ -281,16 +282,16 @@ TEST_F(HostHealthTest, ADiskThatHangsIsTheProblemMeanwhile) {
                        return disk_;
                      }},
                     GpuHealth(0, std::nullopt));
-  std::promise<void> looked;
-  HealthWatch watch(std::move(check), {.looked = [&](const HostHealth&) { looked.set_value(); }},
+  std::promise<void> checked;
+  HealthWatch watch(std::move(check), {.checked = [&](const HostHealth&) { checked.set_value(); }},
                     std::chrono::hours(1));
   ASSERT_EQ(hangs.get_future().wait_for(gang::kDeadline), std::future_status::ready);
   EXPECT_EQ(watch.Latest(gang::BootClock::now()).problem, "");
-  EXPECT_EQ(watch.Latest(gang::BootClock::now() + HealthWatch::kPatience).problem,
+  EXPECT_EQ(watch.Latest(gang::BootClock::now() + HealthWatch::kAnswerTimeout).problem,
             "its disk (/data) has not answered for 30 s");
   goes_on.set_value();
-  ASSERT_EQ(looked.get_future().wait_for(gang::kDeadline), std::future_status::ready);
-  EXPECT_EQ(watch.Latest(gang::BootClock::now() + HealthWatch::kPatience).problem, "");
+  ASSERT_EQ(checked.get_future().wait_for(gang::kDeadline), std::future_status::ready);
+  EXPECT_EQ(watch.Latest(gang::BootClock::now() + HealthWatch::kAnswerTimeout).problem, "");
 }
 
 }  // namespace

@@ -20,43 +20,46 @@ class LogMatches : public ::testing::Test {
 };
 
 TEST_F(LogMatches, ALineInWhichAPatternStandsIsFound) {
-  const LogMatch match = Find({"CUDA error|ECC"}, "exit code 1",
-                              {Log("a", "epoch 1\nCUDA error: an illegal access\nbye\n")});
+  const LogMatch match = FindLogMatch({"CUDA error|ECC"}, "exit code 1",
+                                      {Log("a", "epoch 1\nCUDA error: an illegal access\nbye\n")});
   EXPECT_EQ(match.pattern, "CUDA error|ECC");
   EXPECT_EQ(match.line, "CUDA error: an illegal access");
 }
 
 TEST_F(LogMatches, ColoursDoNotCount) {
-  const LogMatch match = Find({"^CUDA error: 9"}, "\x1b[31mCUDA error: \x1b[1m9\x1b[0m", {});
+  const LogMatch match =
+      FindLogMatch({"^CUDA error: 9"}, "\x1b[31mCUDA error: \x1b[1m9\x1b[0m", {});
   EXPECT_EQ(match.line, "CUDA error: 9");
 }
 
 TEST_F(LogMatches, TheFirstPatternCountsWhereverItStands) {
   const LogMatch match =
-      Find({"ECC", "NCCL"}, "NCCL error", {Log("a", "NCCL\n"), Log("b", "an ECC error")});
+      FindLogMatch({"ECC", "NCCL"}, "NCCL error", {Log("a", "NCCL\n"), Log("b", "an ECC error")});
   EXPECT_EQ(match.pattern, "ECC");
   EXPECT_EQ(match.line, "an ECC error");
 }
 
 TEST_F(LogMatches, TheMessageOfTheRankCountsAsWell) {
-  EXPECT_EQ(Find({"ECC"}, "RuntimeError: ECC\nat line 3", {}).line, "RuntimeError: ECC");
+  EXPECT_EQ(FindLogMatch({"ECC"}, "RuntimeError: ECC\nat line 3", {}).line, "RuntimeError: ECC");
 }
 
 TEST_F(LogMatches, NothingIsFoundWhereNothingStands) {
-  EXPECT_EQ(Find({"ECC"}, "", {Log("a", "fine\n"), folder_ / "absent"}).pattern, "");
-  EXPECT_EQ(Find({}, "ECC", {}).pattern, "");
+  EXPECT_EQ(FindLogMatch({"ECC"}, "", {Log("a", "fine\n"), folder_ / "absent"}).pattern, "");
+  EXPECT_EQ(FindLogMatch({}, "ECC", {}).pattern, "");
 }
 
 TEST_F(LogMatches, OfALongLogTheEndIsLookedThroughFromAWholeLineOn) {
   const std::string begin = "ECC at the beginning\n";
   const std::string rest(kLogSearchedBytesMax, 'x');
-  EXPECT_EQ(Find({"ECC"}, "", {Log("a", begin + rest)}).pattern, "");
-  EXPECT_EQ(Find({"^x"}, "", {Log("b", rest + "xx\nend\n")}).pattern, "") << "half a line is none";
-  EXPECT_EQ(Find({"ECC"}, "", {Log("c", rest + "\nECC\n")}).line, "ECC");
+  EXPECT_EQ(FindLogMatch({"ECC"}, "", {Log("a", begin + rest)}).pattern, "");
+  EXPECT_EQ(FindLogMatch({"^x"}, "", {Log("b", rest + "xx\nend\n")}).pattern, "")
+      << "half a line is none";
+  EXPECT_EQ(FindLogMatch({"ECC"}, "", {Log("c", rest + "\nECC\n")}).line, "ECC");
 }
 
 TEST_F(LogMatches, ALineIsToldUpToItsLimit) {
-  EXPECT_EQ(Find({"ECC"}, "ECC" + std::string(1000, '!'), {}).line.size(), kMatchedLineBytesMax);
+  EXPECT_EQ(FindLogMatch({"ECC"}, "ECC" + std::string(1000, '!'), {}).line.size(),
+            kMatchedLineBytesMax);
 }
 
 }  // namespace

@@ -254,7 +254,7 @@ TEST_F(MachineTest, LeavingAsksTheServerToHaveGangsSaveAndEndsOnceNobodyNeedsWha
   const auto goodbyes = Written(v1::FromExecutor::kGoodbye);
   ASSERT_THAT(goodbyes, SizeIs(1));
   EXPECT_TRUE(goodbyes[0].goodbye().saves());
-  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kSoon)));
+  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeavingSoon)));
   PassWriting(seconds(10));
   v1::Assignment told = Trial(0);
   told.set_yield(true);

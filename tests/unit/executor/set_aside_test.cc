@@ -40,7 +40,7 @@ class SetAsideTest : public testing::Test {
 TEST_F(SetAsideTest, ASweepOfThisLogKeepsItsFolder) {
   const GangSpec spec = Spec(1, 7);
   ASSERT_TRUE(ClaimSweepFolder(spec).ok());
-  EXPECT_EQ(ReadOwner(spec.sweep_dir).value(), "7");
+  EXPECT_EQ(ReadSweepMark(spec.sweep_dir).value(), "7");
   Leave(spec, 1);
   ASSERT_TRUE(ClaimSweepFolder(Spec(2, 7)).ok());
   EXPECT_TRUE(fs::exists(Checkpoint(spec, 1)));
@@ -52,7 +52,7 @@ TEST_F(SetAsideTest, TheFolderOfAnotherLogsSweepIsSetAside) {
   ASSERT_TRUE(ClaimSweepFolder(lost).ok());
   Leave(lost, 1);
   ASSERT_TRUE(ClaimSweepFolder(Spec(1, 8)).ok());
-  EXPECT_EQ(ReadOwner(lost.sweep_dir).value(), "8");
+  EXPECT_EQ(ReadSweepMark(lost.sweep_dir).value(), "8");
   EXPECT_FALSE(fs::exists(Checkpoint(lost, 1)));
   EXPECT_TRUE(fs::exists(folders_.SetAside() / "s2-7" / "trials" / "3" / "checkpoints"));
   fs::create_directories(lost.sweep_dir / "trials");
@@ -130,13 +130,13 @@ TEST_F(SetAsideTest, ACheckpointToResumeFromIsGoneIfItsSweepIsHere) {
   EXPECT_FALSE(IsResumeGone(spec)) << "another host's";
 }
 
-TEST(CheckpointAt, ReadsTheNameOfAFolder) {
+TEST(ParseCheckpointFolder, ReadsTheNameOfAFolder) {
   const Folders folders("/data");
   const fs::path folder = folders.Checkpoints({.sweep = 2, .trial = 3}) / CheckpointFolder(900, 4);
-  const auto name = CheckpointAt(folder);
+  const auto name = ParseCheckpointFolder(folder);
   ASSERT_TRUE(name);
   EXPECT_EQ(ToString(*name), "s2/3/4-900");
-  EXPECT_FALSE(CheckpointAt("/data/anything"));
+  EXPECT_FALSE(ParseCheckpointFolder("/data/anything"));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ Stored Make(char letter) {
 // executors send directly is changed on the way.
 class MadeUpSource final : public PieceSource {
  public:
-  Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+  Answer Read(gang::RemoteCheckpoint& checkpoint, const std::string& file, uint64_t offset,
               std::string) override {
     std::unique_lock lock(mutex_);
     reads_.push_back(file + "@" + std::to_string(offset));
@@ -112,8 +112,8 @@ class CheckpointFetcherTest : public testing::Test {
     return {.sweep = 1, .trial = 3, .attempt = number, .epoch = number};
   }
 
-  void Start(CopiesRoom room = {.bytes_max = 1 << 20},
-             std::chrono::milliseconds patience = CheckpointFetcher::kPatience) {
+  void Start(CopyLimits room = {.bytes_max = 1 << 20},
+             std::chrono::milliseconds patience = CheckpointFetcher::kRetryTimeout) {
     fetcher_ = std::make_unique<CheckpointFetcher>(
         folder_.path() / "copies", room, source_,
         [this](const gang::AttemptId& attempt, Fetched fetched) {
@@ -317,7 +317,7 @@ TEST_F(CheckpointFetcherTest, CopiesThatNoGangNeedsGoWhenTheDiskIsShort) {
   Fetch(2, 10, b_);
   Await(2);
   fetcher_->Release(Attempt(1));
-  fetcher_->MakeRoom();
+  fetcher_->EvictUnused();
   const auto deadline = std::chrono::steady_clock::now() + gang::kDeadline;
   while (Copies().size() > 1 && std::chrono::steady_clock::now() < deadline) sched_yield();
   EXPECT_THAT(Copies(), ElementsAre(b_.name())) << "a gang runs from b";
@@ -333,10 +333,10 @@ TEST_F(CheckpointFetcherTest, RoomIsMadeBeforeTheNextIsBrought) {
   Fetch(2, 10, b_);
   ASSERT_TRUE(source_.AwaitRead());
   Fetch(3, 11, c_);
-  fetcher_->MakeRoom();
+  fetcher_->EvictUnused();
   fetcher_->Release(Attempt(2));
   const auto has_copy = [&] { return std::ranges::count(Copies(), a_.name()) > 0; };
-  const auto deadline = std::chrono::steady_clock::now() + CheckpointFetcher::kPatience / 2;
+  const auto deadline = std::chrono::steady_clock::now() + CheckpointFetcher::kRetryTimeout / 2;
   while (has_copy() && std::chrono::steady_clock::now() < deadline) sched_yield();
   EXPECT_FALSE(has_copy());
   EXPECT_FALSE(IsDone(3));

@@ -28,7 +28,7 @@ class ByServer final : public PieceSource {
  public:
   explicit ByServer(fs::path folder) : folder_(std::move(folder)) {}
 
-  Answer Read(gang::FarCheckpoint&, const std::string& file, uint64_t offset,
+  Answer Read(gang::RemoteCheckpoint&, const std::string& file, uint64_t offset,
               std::string) override {
     reads.push_back(file + "@" + std::to_string(offset));
     return {.piece = checkpoints::ReadPiece(folder_, file, offset, checkpoints::kPieceBytesMax)};
@@ -69,12 +69,12 @@ class DirectTest : public testing::Test {
   gang::PieceServer Server() const {
     return {.executor = "a", .address = kLoopback, .port = sender_->port(), .key = sender_->key()};
   }
-  gang::FarCheckpoint Checkpoint(std::vector<gang::PieceServer> servers) const {
+  gang::RemoteCheckpoint Checkpoint(std::vector<gang::PieceServer> servers) const {
     return {.name = {.sweep = 1, .trial = 4, .attempt = 1, .step = 3},
             .folder = "step-3-attempt-1",
             .servers = std::move(servers)};
   }
-  gang::FarCheckpoint Checkpoint() const { return Checkpoint({Server()}); }
+  gang::RemoteCheckpoint Checkpoint() const { return Checkpoint({Server()}); }
 
   // A connection that has not said who it is.
   UniqueFd Dial() const {
@@ -99,7 +99,7 @@ class DirectTest : public testing::Test {
 };
 
 TEST_F(DirectTest, FilesComeWholeOverOneConnection) {
-  gang::FarCheckpoint checkpoint = Checkpoint();
+  gang::RemoteCheckpoint checkpoint = Checkpoint();
   std::string model;
   while (model.size() < kModelBytes) {
     const auto answer = pieces_.Read(checkpoint, "model.bin", model.size(), {});
@@ -115,7 +115,7 @@ TEST_F(DirectTest, FilesComeWholeOverOneConnection) {
 }
 
 TEST_F(DirectTest, AFileIsGoneOnWithAtTheByteThatIsAskedFor) {
-  gang::FarCheckpoint checkpoint = Checkpoint();
+  gang::RemoteCheckpoint checkpoint = Checkpoint();
   pieces_.Read(checkpoint, "model.bin", 0, {});
   const auto answer = pieces_.Read(checkpoint, "model.bin", kModelBytes - 7, {});
   EXPECT_EQ(answer.piece->data, Model().substr(kModelBytes - 7));
@@ -125,7 +125,7 @@ TEST_F(DirectTest, AFileIsGoneOnWithAtTheByteThatIsAskedFor) {
 TEST_F(DirectTest, WhoeverHasAnotherKeyIsRefusedAndGoesByTheServer) {
   gang::PieceServer server = Server();
   server.key = RandomKey();
-  gang::FarCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
   const auto answer = pieces_.Read(checkpoint, "state/total.json", 0, {});
   EXPECT_EQ(answer.piece->data, "{}");
   EXPECT_EQ(answer.directly_from, "");
@@ -142,14 +142,14 @@ TEST_F(DirectTest, WhoeverDoesNotKnowTheKeyIsNotRead) {
   });
   gang::PieceServer server = Server();
   server.port = listener.value().port;
-  gang::FarCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
   EXPECT_EQ(pieces_.Read(checkpoint, "state/total.json", 0, {}).directly_from, "");
 }
 
 TEST_F(DirectTest, TheNextOneThatHasItIsAskedBeforeTheServer) {
   gang::PieceServer other = Server();
   other.key = RandomKey();
-  gang::FarCheckpoint checkpoint = Checkpoint({other, Server()});
+  gang::RemoteCheckpoint checkpoint = Checkpoint({other, Server()});
   EXPECT_NE(pieces_.Read(checkpoint, "state/total.json", 0, {}).directly_from, "");
   EXPECT_THAT(checkpoint.servers, SizeIs(1));
 }
@@ -158,7 +158,7 @@ TEST_F(DirectTest, NothingOutsideOfACheckpointsFolderIsSent) {
   fs::create_symlink(Folder().parent_path() / "secret", Folder() / "link");
   fs::create_directory_symlink(Folder().parent_path(), Folder() / "up");
   const auto directly = [&](const std::string& folder, const std::string& file) {
-    gang::FarCheckpoint checkpoint = Checkpoint();
+    gang::RemoteCheckpoint checkpoint = Checkpoint();
     checkpoint.folder = folder;
     return pieces_.Read(checkpoint, file, 0, {}).directly_from;
   };
@@ -175,7 +175,7 @@ TEST_F(DirectTest, NothingOutsideOfACheckpointsFolderIsSent) {
 
 TEST_F(DirectTest, CutOffInTheMidstItGoesOnAtTheByteByTheServer) {
   fs::resize_file(Folder() / "model.bin", kMoreThanSocketsHold);
-  gang::FarCheckpoint checkpoint = Checkpoint();
+  gang::RemoteCheckpoint checkpoint = Checkpoint();
   uint64_t had = pieces_.Read(checkpoint, "model.bin", 0, {}).piece->data.size();
   sender_.reset();
   std::string next;
@@ -195,7 +195,7 @@ TEST_F(DirectTest, WhereNobodyListensTheServerIsAsked) {
   gang::PieceServer server = Server();
   server.port = nobody.value().port;
   nobody.value().socket.reset();
-  gang::FarCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
   EXPECT_EQ(pieces_.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
   EXPECT_THAT(by_server_.reads, SizeIs(1));
 }
@@ -206,7 +206,7 @@ TEST_F(DirectTest, WhoeverDoesNotAnswerCostsAMomentAndOnce) {
   ASSERT_TRUE(silent.ok());
   gang::PieceServer server = Server();
   server.port = silent.value().port;
-  gang::FarCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
   DirectPieces hasty(by_server_, {.connect = milliseconds(20), .greeting = milliseconds(20)});
   EXPECT_EQ(hasty.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
   EXPECT_THAT(checkpoint.servers, IsEmpty());
@@ -221,7 +221,7 @@ TEST_F(DirectTest, OneThatFallsSilentInTheMidstIsNotWaitedForLong) {
     socket = UniqueFd(accept(listener.value().socket.get(), nullptr, nullptr));
     return GreetFetcher(socket.get(), key);
   });
-  gang::FarCheckpoint checkpoint =
+  gang::RemoteCheckpoint checkpoint =
       Checkpoint({{.address = kLoopback, .port = listener.value().port, .key = key}});
   DirectPieces hasty(by_server_, {.piece = milliseconds(20)});
   EXPECT_EQ(hasty.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
@@ -235,7 +235,7 @@ TEST_F(DirectTest, OnlySoManyReadAtOnce) {
     ASSERT_TRUE(GreetSender(readers.back().get(), sender_->key()));
   }
   EXPECT_TRUE(IsLetGo(Dial()));
-  gang::FarCheckpoint checkpoint = Checkpoint();
+  gang::RemoteCheckpoint checkpoint = Checkpoint();
   EXPECT_EQ(pieces_.Read(checkpoint, "empty", 0, {}).directly_from, "");
   shutdown(readers.back().get(), SHUT_WR);
   EXPECT_TRUE(IsLetGo(readers.back()));
@@ -264,7 +264,7 @@ TEST_F(DirectTest, TooLongAMessageIsNotRead) {
 
 TEST_F(DirectTest, EndsWhileItSends) {
   fs::resize_file(Folder() / "model.bin", kMoreThanSocketsHold);
-  gang::FarCheckpoint checkpoint = Checkpoint();
+  gang::RemoteCheckpoint checkpoint = Checkpoint();
   ASSERT_NE(pieces_.Read(checkpoint, "model.bin", 0, {}).directly_from, "");
   sender_.reset();
 }
@@ -274,7 +274,7 @@ TEST_F(DirectTest, WhoeverIsCancelledGoesNoOtherWay) {
   ASSERT_TRUE(silent.ok());
   gang::PieceServer server = Server();
   server.port = silent.value().port;
-  gang::FarCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
   DirectPieces patient(by_server_, {.greeting = gang::kDeadline});
   auto reading = std::async(std::launch::async, [&] {
     return patient.Read(checkpoint, "state/total.json", 0, {}).piece.error().message;

@@ -144,8 +144,8 @@ TEST_F(RemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
 
 TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
   MakeCheckpoint(1);
-  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(1), kTheirs).ok());
-  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(1), kOurs).ok());
+  ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(1), kTheirs).ok());
+  ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(1), kOurs).ok());
   gang::WriteFile(folders_.Sweep(1) / "notes.txt", "of anybody's");
   const fs::path other = folders_.Checkpoints({.sweep = 11, .trial = 3});
   fs::create_directories(other);
@@ -170,7 +170,7 @@ TEST_F(RemoverTest, WhatIsDiscardedGoesAndNobodyIsToldOfIt) {
 
 TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   for (const uint64_t sweep : {2, 3}) fs::create_directories(folders_.Sweep(sweep) / "trials");
-  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(2), kTheirs).ok());
+  ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(2), kTheirs).ok());
   Want({}, {2, 3});
   EXPECT_EQ(NextRemoved(), -2);
   EXPECT_EQ(NextRemoved(), -3);
@@ -189,8 +189,8 @@ TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
 
 TEST_F(RemoverTest, ALostSweepIsSetAsideAndAnotherOfItsNumberStays) {
   for (const uint64_t sweep : {2, 3}) fs::create_directories(folders_.Sweep(sweep) / "trials");
-  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(2), kTheirs).ok());
-  ASSERT_TRUE(gang::WriteOwner(folders_.Sweep(3), kOurs).ok());
+  ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(2), kTheirs).ok());
+  ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(3), kOurs).ok());
   Removals removals;
   removals.lost_sweeps = {{2, 1}, {3, 1}};
   remover_->Want(removals);
