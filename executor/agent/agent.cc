@@ -336,7 +336,7 @@ Status Agent::Impl::Start() {
                               },
                           .fills_disk =
                               [this](const gang::AttemptId& attempt, std::string message) {
-                                logging::Warn("{} is ended: {}", gang::ToString(attempt), message);
+                                logging::Warn("ending {}: {}", gang::ToString(attempt), message);
                                 supervisor_->EndForDisk(attempt, std::move(message));
                               }});
   thread_ = std::thread([this] { RunThread(); });
@@ -388,7 +388,7 @@ void Agent::Impl::Connect() {
 void Agent::Impl::OnOpened(const Status& opened) {
   const std::optional<v1::FromExecutor> hello = std::exchange(hello_, std::nullopt);
   if (!opened.ok() || closed_early_) {
-    const std::string fault = opened.ok() ? "it was closed" : opened.error().message;
+    const std::string fault = opened.ok() ? "the connection was closed" : opened.error().message;
     // Another user's program at the server's address is an error at startup, like a wrong
     // certificate.
     if (!opened.ok() && opened.error().code == ErrorCode::kDenied && !machine_.has_joined())
@@ -424,10 +424,10 @@ void Agent::Impl::Close() {
 void Agent::Impl::OnClosed(const grpc::Status& status) {
   const std::string other = pinned_ ? pinned_->TakeUnexpectedFingerprint() : "";
   if (other.empty()) return machine_.OnClosed(status.error_message(), CurrentTime());
-  const std::string problem = "the certificate of " + options_.target + " has the fingerprint " +
-                              other + " and not " + options_.fingerprint +
-                              ": either the server has another data folder now, or this is not it; "
-                              "copy the server's DATA-DIR/join again";
+  const std::string problem =
+      "the certificate of " + options_.target + " has the fingerprint " + other + " and not " +
+      options_.fingerprint +
+      "; if its data folder was replaced, copy DATA-DIR/join from the server again";
   if (!machine_.has_joined()) {
     machine_.Stop({AgentExit::Reason::kRefused, problem});
   }

@@ -35,10 +35,11 @@ void FetchingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason re
   if (!waiting_.contains(attempt)) return gangs_.Cancel(attempt, reason);
   if (reason == gang::CancelReason::kUnwanted || reason == gang::CancelReason::kFailedElsewhere)
     return End(attempt, {gang::Outcome::kCancelled, {}});
-  End(attempt, {gang::Outcome::kFailed,
-                gang::Failure{.kind = gang::FailureKind::kLease,
-                              .message = "its checkpoint had not come yet when its executor ended, "
-                                         "or had lost its lease"}});
+  End(attempt,
+      {gang::Outcome::kFailed,
+       gang::Failure{
+           .kind = gang::FailureKind::kLease,
+           .message = "its executor ended or lost its lease before the checkpoint was fetched"}});
 }
 
 void FetchingGangs::Yield(const gang::AttemptId& attempt) {

@@ -20,7 +20,7 @@ constexpr int kRetriesPerLease = 8;  // in the rest of a lease
 
 gang::Fact LostWithLease(const gang::Fact& fact) {
   const std::string message =
-      "its executor stood still, or heard nothing from the server, for longer than its lease";
+      "its executor was stopped or heard nothing from the server for longer than its lease";
   const gang::Failure failure{.kind = gang::FailureKind::kLease, .rank = -1, .message = message};
   return {fact.attempt, fact.time_us, gang::Ended{gang::Outcome::kFailed, failure}};
 }
@@ -230,9 +230,9 @@ void Machine::OnAck(const v1::Ack& ack, const Now& now) {
 void Machine::OnHealth(const HostHealth& health) {
   if (health.problem != health_.problem) {
     if (health.problem.empty())
-      logging::Info("this host is well again");
+      logging::Info("this host is healthy again");
     else
-      logging::Warn("nothing more is to start here: {}", health.problem);
+      logging::Warn("no gang can start on this host: {}", health.problem);
   }
   health_ = health;
 }
@@ -335,7 +335,7 @@ void Machine::CheckGiveUp(const Now& now) {
   if (!heard_at_) heard_at_ = now.boot;
   if (now.boot < GiveUpTime()) return;
   Stop({AgentExit::Reason::kServerLost,
-        "nothing was heard from the server for " + std::to_string(give_up_.count() / 1000) + " s"});
+        "no message from the server for " + std::to_string(give_up_.count() / 1000) + " s"});
 }
 
 gang::BootClock::time_point Machine::GiveUpTime() const {

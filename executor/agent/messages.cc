@@ -28,7 +28,8 @@ Result<std::vector<gang::NamedValue>> ToConfig(const v1::Assignment& assignment)
         break;
       case v1::Value::KIND_NOT_SET:
         return Invalid("the value of '" + entry.name() +
-                       "' is of a kind that this executor does not know");
+                       "' has a type that this executor does not know; install the version of the "
+                       "server on this host");
     }
   }
   return config;

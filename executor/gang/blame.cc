@@ -18,8 +18,7 @@ std::string SignalName(int signal) {
 std::string DescribeExit(int rank, const ExitStatus& exit) {
   const std::string who = "rank " + std::to_string(rank);
   if (exit.signal == SIGKILL) {
-    return who +
-           " was killed by SIGKILL, which was not Attune's; perhaps the host ran out of memory";
+    return who + " was killed by SIGKILL, but not by Attune; the host may have run out of memory";
   }
   if (exit.signal != 0) {
     const char* meaning = sigdescr_np(exit.signal);
@@ -44,13 +43,13 @@ Failure DescribeFailure(const Symptom& symptom, std::optional<int> left) {
         CutEnd("rank " + std::to_string(symptom.rank) + ": " + symptom.error, kErrorTextBytesMax);
   if (symptom.lost_peer && left && *left != symptom.rank) {
     failure.rank = *left;
-    failure.message = CutEnd(
-        "rank " + std::to_string(*left) + " has left with status 0 while " + "rank " +
-            std::to_string(symptom.rank) +
-            " was in a collective call; let every rank take the same number of steps, by drop_last "
-            "of the data loader or DistributedDataParallel.join(). " +
-            failure.message,
-        kErrorTextBytesMax);
+    failure.message =
+        CutEnd("rank " + std::to_string(*left) + " has exited with status 0 while rank " +
+                   std::to_string(symptom.rank) +
+                   " was in a collective call; make all ranks take the same number of steps, with "
+                   "drop_last of the data loader or DistributedDataParallel.join(). " +
+                   failure.message,
+               kErrorTextBytesMax);
     return failure;
   }
   if (symptom.disk_full) failure.kind = FailureKind::kHost;

@@ -45,7 +45,7 @@ Result<std::string> ExpandPlaceholder(std::string_view placeholder,
   if (placeholder == "config") return config_file.string();
   if (placeholder == "args" || placeholder.starts_with("args.")) {
     return Invalid("${" + std::string(placeholder) +
-                   "} in the command must be an argument of its own");
+                   "} in the command must be a separate argument");
   }
   if (placeholder.starts_with(kParam)) {
     const std::string_view name = placeholder.substr(kParam.size());
@@ -55,8 +55,8 @@ Result<std::string> ExpandPlaceholder(std::string_view placeholder,
                    std::string(name) + "'");
   }
   return Invalid("${" + std::string(placeholder) +
-                 "} in the command is unknown; there are ${args}, ${args.flags}, ${args.plain}, "
-                 "${config} and ${param.NAME}, and $${ for a literal ${");
+                 "} in the command is unknown; use ${args}, ${args.flags}, ${args.plain}, "
+                 "${config} or ${param.NAME}, or $${ for a literal ${");
 }
 
 Result<std::string> ExpandArgument(std::string_view argument, const std::vector<NamedValue>& config,

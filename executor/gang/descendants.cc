@@ -46,8 +46,8 @@ void Descendants::OnConnection() {
   // Another user may have reached the socket through a container that mounts it.
   if (!peer || (peer->user != geteuid() && peer->user != 0) ||
       connections_.size() >= kConnectionsMax) {
-    logging::Warn("turned away process {} of user {}, which connected to {}",
-                  peer ? peer->process : 0, peer ? peer->user : 0, path_.string());
+    logging::Warn("refused process {} of user {}, which connected to {}", peer ? peer->process : 0,
+                  peer ? peer->user : 0, path_.string());
     return;
   }
   connections_.push_back({.socket = std::move(socket), .pid = peer->process});
@@ -194,7 +194,7 @@ void Descendants::CheckWait(Connection& connection) {
 void Descendants::Join(Connection& connection, const channel::Join& join) {
   if (connection.join) {
     return Refuse(connection, "process " + std::to_string(connection.pid) +
-                                  " joins a second time; open a new connection for that");
+                                  " joined twice; open a new connection to join again");
   }
   Result<channel::Start> start = StartLineFor(connection, join);
   if (!start.ok()) return Refuse(connection, start.error().message);
@@ -211,17 +211,17 @@ Result<channel::Start> Descendants::StartLineFor(const Connection& connection,
   const std::string who = "process " + std::to_string(connection.pid) + " says that it is rank " +
                           std::to_string(join.rank) + " of " + std::to_string(join.world_size);
   if (world_size_ > 1) {
-    return Invalid(who + ", and runs below rank " + std::to_string(slot_.rank) + " of a gang of " +
-                   std::to_string(world_size_) +
-                   " workers; a launcher such as torchrun works in a gang of one only: set "
-                   "resources.workers: 1, or start the program without the launcher");
+    return Invalid(who + ", but it runs below rank " + std::to_string(slot_.rank) +
+                   " of a gang of " + std::to_string(world_size_) +
+                   " workers; set resources.workers: 1 to use a launcher such as torchrun, or "
+                   "start the program without it");
   }
   if (join.local_world_size != join.world_size)
     return Invalid(who +
                    "; a launcher inside a trial cannot use several hosts: let "
                    "resources.workers start the ranks");
   if (launcher_world_size_ > 0 && launcher_world_size_ != join.world_size)
-    return Invalid(who + ", and another one that it is one of " +
+    return Invalid(who + ", but an earlier process said that the world size is " +
                    std::to_string(launcher_world_size_));
   launcher_world_size_ = join.world_size;
   start.value().rank = join.rank;

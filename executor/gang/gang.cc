@@ -47,13 +47,13 @@ void Gang::Handle(Rank& rank, const channel::Rendezvous& rendezvous) {
                 "rank " + std::to_string(rank.slot().rank) + " sent a rendezvous; only rank 0 may");
   }
   if (spec_.SpansHosts() && rendezvous_) {
-    return Fail(FailureKind::kProtocol, 0, "rank 0 says where it listens a second time");
+    return Fail(FailureKind::kProtocol, 0, "rank 0 sent a second rendezvous; it may send only one");
   }
   if (spec_.SpansHosts() && IsLoopback(rendezvous.host) && !IsLoopback(spec_.host.address)) {
     return Fail(FailureKind::kProtocol, 0,
-                "rank 0 says that it listens on " + rendezvous.host +
-                    ", where ranks of other hosts do not reach it; it has to listen on the "
-                    "`address` of its start line, " +
+                "rank 0 listens on " + rendezvous.host +
+                    ", which other hosts cannot reach; it must listen on the `address` of its "
+                    "start line, " +
                     spec_.host.address);
   }
   rendezvous_ = rendezvous;
@@ -78,8 +78,8 @@ void Gang::Handle(Rank& rank, Report report) {
   if (log_reports_) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
                 "rank " + std::to_string(rank.slot().rank) +
-                    " sent a report, and the sweep file has them read from what rank 0 prints; "
-                    "remove reports.pattern from it");
+                    " sent a report over the channel, but reports are read from rank 0's output; "
+                    "remove reports.pattern from the sweep file");
   }
   if (rank.slot().rank != 0) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
@@ -102,7 +102,7 @@ void Gang::AcceptReport(Report report) {
   if (step <= last_step_) {
     return Fail(FailureKind::kProtocol, 0,
                 "rank 0 sent a report at step " + std::to_string(step) + " after step " +
-                    std::to_string(last_step_) + "; steps must grow");
+                    std::to_string(last_step_) + "; steps must increase");
   }
   const bool waits = RankZeroWaits(report);
   // The program was told to exit but still reports, perhaps because it catches all exceptions. Or
@@ -228,7 +228,7 @@ void Gang::FinishIfAllLeft() {
   if (log_reports_ && !ReadLog()) return;  // resumed after the verdict or by ResumeReading()
   if (log_reports_ && !log_reports_->has_found()) {
     return Fail(FailureKind::kProtocol, 0,
-                "rank 0 has finished and printed no line in which reports.pattern is found: " +
+                "rank 0 finished without printing a line that matches reports.pattern: " +
                     channel::Quote(spec_.program.report_pattern));
   }
   ExplainSilence();
@@ -279,7 +279,7 @@ void Gang::ResumeReading() {
 void Gang::SendYield() {
   Rank* rank = RankZero();
   if (rank && !log_reports_) rank->Send(ToLine(channel::Yield{}));
-  logging::Info("{} is to wait for a verdict at its next report", ToString(spec_.attempt));
+  logging::Info("{} will wait for a verdict at its next report", ToString(spec_.attempt));
 }
 
 void Gang::Emit(decltype(Fact::what) what) {

@@ -22,8 +22,8 @@ uint64_t FreeBytes(const std::filesystem::path& folder) {
 // A sentence about the processes that the ranks left running in the background.
 std::string DescribeKilled(size_t count) {
   return (count == 1 ? "1 process" : std::to_string(count) + " processes") +
-         " still ran when the command had ended, and Attune killed what was left; let the command "
-         "wait for the processes that it starts";
+         " still ran after the command had ended, so Attune killed them; make the command wait for "
+         "the processes that it starts";
 }
 
 }  // namespace

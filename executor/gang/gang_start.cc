@@ -44,7 +44,7 @@ void Gang::Start() {
   preparation_ = std::move(preparation.value());
   if (spec_.SpansHosts() && spec_.host.address.empty()) {
     return Fail(FailureKind::kStart, -1,
-                "ranks of other hosts cannot reach this one; start its executor with --interface");
+                "ranks on other hosts cannot reach this host; start its executor with --interface");
   }
   if (IsResumeGone(spec_)) {
     return End(Outcome::kFailed,
@@ -80,7 +80,7 @@ void Gang::Start() {
 // Prepares the port at which the ranks meet, and the reader of their printed reports.
 Status Gang::PrepareRendezvous() {
   if (!spec_.HasRankZero()) {
-    if (!spec_.rendezvous) return Invalid("nobody has said where the gang meets");
+    if (!spec_.rendezvous) return Invalid("the assignment has no rendezvous with rank 0");
     if (spec_.rendezvous->rank_zero) SetRendezvous(*spec_.rendezvous->rank_zero);
     return {};
   }
@@ -136,7 +136,7 @@ void Gang::OnClaimed(Rank& rank) {
 }
 
 Result<channel::Start> Gang::StartLine(const Rank& rank) {
-  if (phase_ != Phase::kRunning) return Invalid("the attempt has not begun yet, or is over");
+  if (phase_ != Phase::kRunning) return Invalid("the attempt has not started yet or has ended");
   channel::Start start = MakeStartLine(spec_, rank.slot());
   start.milestone = milestone_;
   return start;

@@ -51,7 +51,7 @@ Error UnavailableError(std::string why) { return {ErrorCode::kUnavailable, std::
 Result<ProgramIdentity> IdentifyProgram(const std::filesystem::path& program) {
   struct stat status {};
   if (stat(program.c_str(), &status) != 0) {
-    return SystemError("cannot look at " + program.string(), errno);
+    return SystemError("cannot read " + program.string(), errno);
   }
   return ProgramIdentity{
       .path = program,

@@ -24,8 +24,9 @@ Status CheckSlots(const GangSpec& spec) {
     const auto same = [&](const RankSlot& other) { return other.rank == slot.rank; };
     if (slot.rank < 0 || slot.rank >= spec.world_size ||
         std::ranges::count_if(spec.ranks, same) != 1) {
-      return Invalid("rank " + std::to_string(slot.rank) + " is not one of " +
-                     std::to_string(spec.world_size) + ", or is assigned twice");
+      return Invalid("rank " + std::to_string(slot.rank) +
+                     " is assigned twice or is not below the world size " +
+                     std::to_string(spec.world_size));
     }
   }
   return {};
@@ -101,9 +102,10 @@ Result<std::vector<std::string>> GpuNames(const GangSpec& spec) {
     } else if (gpu >= 0 && gpu < std::ssize(*given)) {
       names.push_back((*given)[gpu]);
     } else {
-      return Invalid("GPU " + std::to_string(gpu) + " was assigned, but this executor was given " +
-                     std::to_string(given->size()) + " (CUDA_VISIBLE_DEVICES=" +
-                     CommaSeparated(*given) + "); start it again, so that the server learns of it");
+      return Invalid(
+          "GPU " + std::to_string(gpu) + " was assigned, but this executor may use only " +
+          std::to_string(given->size()) + " (CUDA_VISIBLE_DEVICES=" + CommaSeparated(*given) +
+          "); restart it to update the server");
     }
   }
   return names;

@@ -106,8 +106,8 @@ void Rank::Read(size_t bytes_max) {
       if (IsWork(message.value())) {
         trains_ = true;
         if (const pid_t other = descendants_.Speaker(); other != 0) {
-          problem = "that it trains, and process " + std::to_string(other) +
-                    " below it does, too; one of them may report";
+          problem = "that it trains, but its descendant, process " + std::to_string(other) +
+                    ", trains too; let only one of them report";
           break;
         }
       }

@@ -49,7 +49,7 @@ Status MoveAside(const fs::path& from, const fs::path& set_aside_dir, const std:
   fs::rename(from, to, failed);
   if (failed == std::errc::no_such_file_or_directory) return {};
   if (failed) return SystemError("cannot move " + from.string() + " aside", failed.value());
-  logging::Warn("{} is not what the server's log knows by this name; it is now {}", from.string(),
+  logging::Warn("{} does not belong to the server's log; moved it to {}", from.string(),
                 to.string());
   return {};
 }

@@ -72,10 +72,10 @@ void Supervisor::MakeCgroups() {
   auto cgroups = Cgroups::Make(options_.cgroups);
   if (cgroups.ok()) {
     cgroups_ = std::move(cgroups.value());
-    logging::Info("what ranks leave behind is ended by cgroups, in {}",
+    logging::Info("leftover processes of ranks are found by cgroups in {}",
                   cgroups_->folder().string());
   } else {
-    logging::Info("what ranks leave behind is found by its environment, not by cgroups: {}",
+    logging::Info("leftover processes of ranks are found by their environment, not by cgroups: {}",
                   cgroups.error().message);
   }
 }

@@ -68,11 +68,11 @@ class GpuHealth::Nvml {
     }
     nvml->Load();
     if (!nvml->init_ || !nvml->count_ || !nvml->by_index_)
-      return {.has_library = true, .fault = name + " is no NVML, or too old"};
+      return {.has_library = true, .fault = name + " is not NVML or is too old"};
     const Return begun = nvml->init_();
     nvml->is_begun_ = begun == kSuccess;
     if (!nvml->is_begun_)
-      return {.has_library = true, .fault = "NVML cannot begin: " + nvml->ErrorText(begun)};
+      return {.has_library = true, .fault = "NVML cannot start: " + nvml->ErrorText(begun)};
     return {.nvml = std::move(nvml), .has_library = true};
   }
 
@@ -127,18 +127,18 @@ class GpuHealth::Nvml {
       gpu.errors = std::min(gpu.errors.value_or(errors), errors);
       if (errors > *gpu.errors)
         return "has " + std::to_string(errors - *gpu.errors) +
-               " uncorrectable errors of its memory since this executor started";
+               " uncorrectable memory errors since this executor started";
     }
     unsigned ignored_rows = 0;
     unsigned pending = 0;
     unsigned failed = 0;
     if (rows_ && rows_(gpu.device, &ignored_rows, &ignored_rows, &pending, &failed) == kSuccess) {
-      if (failed != 0) return "has a bad row of its memory that could not be remapped";
-      if (pending != 0) return "has to be reset, to remap a bad row of its memory";
+      if (failed != 0) return "has a bad memory row that could not be remapped";
+      if (pending != 0) return "must be reset to remap a bad memory row";
     }
     int retires = 0;
     if (pages_ && pages_(gpu.device, &retires) == kSuccess && retires != 0)
-      return "has to be reset, to retire a bad page of its memory";
+      return "must be reset to retire a bad memory page";
     return "";
   }
 
@@ -174,7 +174,7 @@ class GpuHealth::Nvml {
   // supported", show no problem.
   std::string ProblemFromReturn(Gpu& gpu, Return code) const {
     if (code == kGpuIsLost) return "is lost";
-    if (code == kResetRequired) return "has to be reset";
+    if (code == kResetRequired) return "must be reset";
     gpu.silent = code == kNvmlTimeout || code == kUnknown ? gpu.silent + 1 : 0;
     return gpu.silent < kSilentLooks ? "" : "does not answer (NVML: " + ErrorText(code) + ")";
   }

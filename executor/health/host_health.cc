@@ -89,7 +89,7 @@ void HealthCheck::LookAtDisk(HostHealth& health) {
   const bool is_judged = options_.limits.disk_free_bytes != 0;
   if (!read.ok()) {
     if (is_judged)
-      health.Add("its disk does not say what it has left" + where + ": " + read.error().message);
+      health.Add("the free space of its disk cannot be read" + where + ": " + read.error().message);
     return;
   }
   const FileSystem& disk = read.value();

@@ -66,7 +66,7 @@ Result<std::unique_ptr<LogReports>> LogReports::Open(Loop& loop, const std::file
                                                      static_cast<uint64_t>(end), std::move(changes),
                                                      options, std::move(more)));
   if (!reports->pattern_->ok()) {
-    return Invalid("reports.pattern is no regular expression: " + reports->pattern_->error());
+    return Invalid("reports.pattern is not a regular expression: " + reports->pattern_->error());
   }
   return reports;
 }
@@ -186,7 +186,7 @@ Result<std::optional<Report>> LogReports::ParseLine(std::string_view printed) {
       return Invalid(lines + ": reports.pattern matches two lines of step " +
                      std::to_string(count) + "; write it so that it matches one line of each step");
     return Invalid(lines + ": step " + std::to_string(count) + " came after step " +
-                   std::to_string(step_ - 1 + first_step_) + ", and steps must grow");
+                   std::to_string(step_ - 1 + first_step_) + "; steps must increase");
   }
   step_ = report.step;
   last_line_ = line;

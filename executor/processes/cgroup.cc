@@ -133,9 +133,9 @@ std::string Hash(std::string_view text) {
 void EndEarlierCgroups(const fs::path& parent, const std::string& prefix) {
   for (const fs::path& folder : FoldersIn(parent)) {
     if (!folder.filename().string().starts_with(prefix)) continue;
-    logging::Warn("ending what an earlier process has left in {}", folder.string());
+    logging::Warn("ending processes that an earlier executor has left in {}", folder.string());
     if (EndCgroups(folder)) continue;
-    logging::Error("what an earlier process has left in {} does not end", folder.string());
+    logging::Error("cannot end processes that an earlier executor has left in {}", folder.string());
   }
 }
 
@@ -157,8 +157,8 @@ void WarnWithoutCgroup(const Child& child) {
   static std::atomic_flag warned;
   if (child.cgroup_error == 0 || warned.test_and_set()) return;
   logging::Warn(
-      "processes cannot be started in their cgroup ({}) and are started without; what "
-      "left its session and cleared its environment may be left behind",
+      "cannot start processes in their cgroup ({}), so they start without it; processes that leave "
+      "their session and clear their environment may be left behind",
       std::strerror(child.cgroup_error));
 }
 
@@ -208,8 +208,8 @@ std::vector<UniqueFd> Cgroup::Kill() {
     }
     if (!ending.empty()) return ending;
     if (std::chrono::steady_clock::now() > deadline) {
-      logging::Error("{} has process {}, which cannot be killed with it; it is left behind",
-                     folder_.string(), *members.begin());
+      logging::Error("{}: cannot kill process {}; it is left behind", folder_.string(),
+                     *members.begin());
       return ending;
     }
   }
@@ -241,8 +241,9 @@ std::unique_ptr<Cgroup> Cgroups::Add() {
   RetryRemovals();
   Result<std::unique_ptr<Cgroup>> cgroup = AddOne();
   if (cgroup.ok()) return std::move(cgroup.value());
-  logging::Warn("{}; what left its session and cleared its environment may be left behind",
-                cgroup.error().message);
+  logging::Warn(
+      "{}; processes that leave their session and clear their environment may be left behind",
+      cgroup.error().message);
   return nullptr;
 }
 

@@ -99,7 +99,8 @@ void MaybeRunGuard(int argc, char** argv) {
 Result<std::unique_ptr<Guard>> Guard::Start(Loop& loop, std::filesystem::path cgroups) {
   if (!main_runs_guards) {
     return Error{ErrorCode::kInternal,
-                 "gangs need their guard: call attune::gang::MaybeRunGuard() first in main"};
+                 "gangs need the process guard; call attune::gang::MaybeRunGuard() at the "
+                 "beginning of main()"};
   }
   std::unique_ptr<Guard> guard(new Guard(loop, std::move(cgroups)));
   const Result<pid_t> pid = guard->Launch();

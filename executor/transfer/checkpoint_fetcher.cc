@@ -112,8 +112,8 @@ void CheckpointFetcher::Run() {
 Fetched CheckpointFetcher::FetchCopy(Job job) {
   const std::string name = gang::ToString(job.checkpoint.name);
   if (!checkpoints::IsDigest(job.digest))
-    return {.error = "checkpoint " + name + " could not be brought here: it has the digest \"" +
-                     job.digest + "\", which is none",
+    return {.error = "checkpoint " + name + " could not be fetched: \"" + job.digest +
+                     "\" is not a digest",
             .is_final = true};
   const fs::path copy = folder_ / NameOfCopy(job.digest);
   std::error_code absent;
@@ -129,13 +129,12 @@ Fetched CheckpointFetcher::FetchCopy(Job job) {
     done = Download(job, copy, transfer);
   }
   if (HasFailed(done, ErrorCode::kCorrupt) && !transfer.directly_from.empty()) {
-    logging::Warn("{}; once more, by the server", done.status.error().message);
+    logging::Warn("{}; fetching it again through the server", done.status.error().message);
     job.checkpoint.servers.clear();
     done = Download(job, copy, transfer);
   }
   if (!done.status.ok() && !HasFailed(done, ErrorCode::kConflict))
-    return {.error =
-                "checkpoint " + name + " could not be brought here: " + done.status.error().message,
+    return {.error = "checkpoint " + name + " could not be fetched: " + done.status.error().message,
             .is_final = transfer.is_final || HasFailed(done, ErrorCode::kCorrupt)};
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   logging::Info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s{}",
@@ -154,7 +153,7 @@ Downloaded CheckpointFetcher::Download(Job& job, const fs::path& copy, Transfer&
   const auto read = [&](const std::string& file, uint64_t offset,
                         std::string memory) -> Result<checkpoints::Piece> {
     for (;;) {
-      if (IsAbandoned()) return Unreadable("nobody needs it any more");
+      if (IsAbandoned()) return Unreadable("no gang needs it any more");
       PieceSource::Answer answer =
           source_.Read(job.checkpoint, file, offset, std::exchange(memory, {}));
       transfer.is_final = answer.is_final;

@@ -18,7 +18,8 @@ v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointReque
   const auto folder =
       CheckpointFolderPath(folders, request.sweep(), request.trial(), request.folder());
   if (!folder) {
-    answer.set_error(gang::ValidUtf8('"' + request.folder() + "\" is no checkpoint's folder"));
+    answer.set_error(
+        gang::ValidUtf8('"' + request.folder() + "\" is not the folder of a checkpoint"));
     return answer;
   }
   Result<checkpoints::Piece> piece =

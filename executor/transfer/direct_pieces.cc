@@ -50,7 +50,7 @@ std::string DirectPieces::ReadFrom(const gang::RemoteCheckpoint& checkpoint,
   piece.file_bytes = file_bytes_;
   piece.data.resize(std::min<uint64_t>(file_bytes_ - at_, kPieceBytes));
   if (!Receive(socket_.get(), piece.data.data(), piece.data.size()))
-    return "it was cut off, or took too long";
+    return "the connection broke or timed out";
   at_ += piece.data.size();
   return "";
 }
@@ -62,9 +62,9 @@ std::string DirectPieces::Connect(const gang::PieceServer& server) {
     socket_ = NewSocket();
   }
   SetTimeouts(socket_.get(), timeouts_.connect, timeouts_.connect);
-  if (!agent::Connect(socket_.get(), server.address, server.port)) return "it is not reached";
+  if (!agent::Connect(socket_.get(), server.address, server.port)) return "it cannot be reached";
   SetTimeouts(socket_.get(), timeouts_.greeting, timeouts_.greeting);
-  if (!GreetSender(socket_.get(), server.key)) return "it does not know this executor, or is busy";
+  if (!GreetSender(socket_.get(), server.key)) return "it is busy or has another key";
   SetTimeouts(socket_.get(), timeouts_.piece, timeouts_.piece);
   return "";
 }

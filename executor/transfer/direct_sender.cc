@@ -31,7 +31,8 @@ Result<checkpoints::OpenedFile> Open(const gang::Folders& folders,
   const auto folder =
       CheckpointFolderPath(folders, request.sweep(), request.trial(), request.folder());
   if (!folder)
-    return Error{ErrorCode::kNotFound, '"' + request.folder() + "\" is no checkpoint's folder"};
+    return Error{ErrorCode::kNotFound,
+                 '"' + request.folder() + "\" is not the folder of a checkpoint"};
   return checkpoints::OpenFile(*folder, request.file());
 }
 
@@ -62,7 +63,8 @@ DirectSender::DirectSender(gang::Folders folders, const std::string& address,
   if (address.empty()) return;
   Result<Listener> listener = Listen(address);
   if (!listener.ok()) {
-    logging::Warn("checkpoints go from here by the server alone: {}", listener.error().message);
+    logging::Warn("this executor sends checkpoints only through the server: {}",
+                  listener.error().message);
     return;
   }
   listener_ = std::move(listener.value());

@@ -67,7 +67,7 @@ void SetTimeouts(int socket, std::chrono::milliseconds receive, std::chrono::mil
 
 Result<Listener> Listen(const std::string& address) {
   std::optional<sockaddr_in> at = Parse(address, 0);
-  if (!at) return Invalid(address + " is no IPv4 address");
+  if (!at) return Invalid(address + " is not an IPv4 address");
   Listener listener{NewSocket()};
   socklen_t size = sizeof *at;
   if (!listener.socket ||

@@ -27,8 +27,7 @@ std::string Remover::Remove(const Removal& removal) const {
     const Status moved = gang::SetSweepAside(folder, *removal.identity, folders_.SetAside());
     return moved.ok() ? "" : moved.error().message;
   }
-  if (folder.empty())
-    return "it is not where this executor keeps its checkpoints; delete it by hand";
+  if (folder.empty()) return "it is outside of this executor's checkpoints; delete it by hand";
   std::error_code failed = checkpoints::RemoveFolder(checkpoints::PathOfRemoved(folder));
   if (failed) return failed.message();
   const bool is_there = fs::exists(folder, failed);
@@ -37,7 +36,7 @@ std::string Remover::Remove(const Removal& removal) const {
     const Result<std::string> mark = gang::ReadSweepMark(folder);
     if (!mark.ok()) return mark.error().message;
     if (*mark != std::to_string(*removal.identity)) {
-      logging::Warn("the {} stays: nothing in it says that it is of the server that has deleted it",
+      logging::Warn("keeping the {}: its mark is not the mark of the server that has deleted it",
                     removal.name);
       return "";
     }
@@ -193,7 +192,7 @@ void Remover::OnRemoved(const std::string& name, const std::string& problem) {
   entry.state = problem.empty() ? State::kDone : State::kFailed;
   if (problem.empty()) return;
   if (!std::exchange(entry.is_failure_logged, true))
-    logging::Error("cannot delete the {}, and goes on trying: {}", name, problem);
+    logging::Error("cannot delete the {}; trying again every minute: {}", name, problem);
   if (!try_again_at_) try_again_at_ = std::chrono::steady_clock::now() + kTryAgain;
 }
 
