@@ -63,7 +63,7 @@ class AgentTest : public testing::Test {
   std::unique_ptr<Agent> agent_;
 };
 
-TEST_F(AgentTest, HelloSaysWhoItIs) {
+TEST_F(AgentTest, SendsAHello) {
   StartAgent();
   const v1::Hello hello = server_.NextHello();
   EXPECT_EQ(hello.token(), "a token");
@@ -75,7 +75,7 @@ TEST_F(AgentTest, HelloSaysWhoItIs) {
   EXPECT_EQ(hello.format(), kFormat);
 }
 
-TEST_F(AgentTest, ADiskBelowItsLimitIsSaidAndHowMuchIsLeft) {
+TEST_F(AgentTest, SendsADiskProblemAndTheFreeSpace) {
   AgentOptions options = Options();
   options.health.disk_free_bytes = uint64_t{1} << 60;
   auto agent = Agent::Start(std::move(options));
@@ -90,7 +90,7 @@ TEST_F(AgentTest, ADiskBelowItsLimitIsSaidAndHowMuchIsLeft) {
   EXPECT_GT(heartbeat.memory_free_bytes(), 0u);
 }
 
-TEST_F(AgentTest, AFullDiskIsSaidBeforeTheEndOfTheGangThatFoundItFull) {
+TEST_F(AgentTest, SendsAFullDiskBeforeTheEndOfItsGang) {
   StartAgent();
   server_.Welcome();
   server_.SetDesired({Assignment(7, 1, {"full:no space left", "exit:1"})});
@@ -100,7 +100,7 @@ TEST_F(AgentTest, AFullDiskIsSaidBeforeTheEndOfTheGangThatFoundItFull) {
   EXPECT_EQ(ended.failure().message(), "rank 0: no space left");
 }
 
-TEST_F(AgentTest, HelloSaysWhereOthersReadItsCheckpointsIfTheyReachIt) {
+TEST_F(AgentTest, HelloHasThePortForCheckpointsIfTheHostIsReachable) {
   StartAgent();
   EXPECT_EQ(server_.NextHello().pieces_port(), 0u);
   agent_.reset();
@@ -114,7 +114,7 @@ TEST_F(AgentTest, HelloSaysWhereOthersReadItsCheckpointsIfTheyReachIt) {
   EXPECT_THAT(hello.pieces_key(), SizeIs(32));
 }
 
-TEST_F(AgentTest, WantedGangRunsAndItsFactsAreNumberedInOrder) {
+TEST_F(AgentTest, RunsAWantedGangAndNumbersItsFacts) {
   StartAgent();
   server_.Welcome();
   server_.SetDesired({Assignment(7, 1, {"progress:0", "report:1"})});
@@ -131,7 +131,7 @@ TEST_F(AgentTest, WantedGangRunsAndItsFactsAreNumberedInOrder) {
   EXPECT_EQ(facts[2].report().metrics(0).name(), "loss");
 }
 
-TEST_F(AgentTest, FactsAreSentAgainAfterAReconnectUntilAcknowledged) {
+TEST_F(AgentTest, ResendsFactsAfterAReconnectUntilAcknowledged) {
   StartAgent();
   server_.Welcome();
   server_.SetDesired({Assignment(0, 1, {"report:1", "report:2"})});
@@ -160,7 +160,7 @@ TEST_F(AgentTest, GangsOutliveAConnection) {
   EXPECT_EQ(kill(pid, 0), 0);
 }
 
-TEST_F(AgentTest, GangThatIsNoLongerWantedIsCancelled) {
+TEST_F(AgentTest, CancelsAGangThatIsNoLongerWanted) {
   StartAgent();
   server_.Welcome();
   server_.SetDesired({Assignment(0, 1, {"hang"})});
@@ -169,7 +169,7 @@ TEST_F(AgentTest, GangThatIsNoLongerWantedIsCancelled) {
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::CANCELLED);
 }
 
-TEST_F(AgentTest, AttemptThatHasEndedIsNotStartedAgain) {
+TEST_F(AgentTest, DoesNotRestartAnAttemptThatHasEnded) {
   StartAgent();
   server_.Welcome();
   const v1::Assignment ended = Assignment(0, 1, {"exit:1"});
@@ -184,7 +184,7 @@ TEST_F(AgentTest, AttemptThatHasEndedIsNotStartedAgain) {
   }
 }
 
-TEST_F(AgentTest, HigherEpochReplacesTheOldGangOnceItIsGone) {
+TEST_F(AgentTest, AHigherEpochReplacesTheOldGangWhenItIsGone) {
   StartAgent();
   server_.Welcome();
   server_.SetDesired({Assignment(0, 1, {"hang"})});
@@ -214,7 +214,7 @@ TEST_F(AgentTest, VerdictReachesTheGang) {
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 }
 
-TEST_F(AgentTest, YieldReachesTheGangOnceHoweverOftenItIsWanted) {
+TEST_F(AgentTest, YieldReachesTheGangOnce) {
   StartAgent();
   server_.Welcome();
   v1::Assignment assignment = Assignment(0, 1, {"report:1", "read", "ask:2", "verdict", "exit:1"});
@@ -232,7 +232,7 @@ TEST_F(AgentTest, YieldReachesTheGangOnceHoweverOftenItIsWanted) {
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 }
 
-TEST_F(AgentTest, VerdictMadeWhileTheServerWasAwayIsDeliveredOnReturn) {
+TEST_F(AgentTest, DeliversAVerdictMadeWhileDisconnected) {
   StartAgent();
   server_.Welcome();
   v1::Assignment assignment = Assignment(0, 1, {"report:3", "verdict", "exit:1"});
@@ -247,7 +247,7 @@ TEST_F(AgentTest, VerdictMadeWhileTheServerWasAwayIsDeliveredOnReturn) {
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 }
 
-TEST_F(AgentTest, CheckpointThatIsToBeRemovedIsDeletedAndThatIsAFact) {
+TEST_F(AgentTest, DeletesACheckpointAndReportsIt) {
   StartAgent();
   server_.Welcome();
   const std::filesystem::path folder =
@@ -271,7 +271,7 @@ TEST_F(AgentTest, CheckpointThatIsToBeRemovedIsDeletedAndThatIsAFact) {
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
-TEST_F(AgentTest, SilenceLongerThanTheLeaseTearsGangsDown) {
+TEST_F(AgentTest, TearsGangsDownWhenTheLeaseExpires) {
   StartAgent();
   server_.Welcome(/*lease_ttl_ms=*/500);
   const v1::Assignment assignment = Assignment(0, 1, {"hang"});
@@ -285,7 +285,7 @@ TEST_F(AgentTest, SilenceLongerThanTheLeaseTearsGangsDown) {
   EXPECT_EQ(server_.NextFact(v1::Fact::kStarted).attempt().trial(), 1u);
 }
 
-TEST_F(AgentTest, LeaseLastsFromWhenTheAnsweredHeartbeatWasSent) {
+TEST_F(AgentTest, TheLeaseCountsFromTheTimeOfTheAnsweredHeartbeat) {
   StartAgent();
   server_.Welcome(/*lease_ttl_ms=*/200, /*heartbeat_ms=*/10);
   server_.SetDesired({Assignment(0, 1, {"hang"})});
@@ -325,7 +325,7 @@ TEST_F(AgentTest, HeartbeatsAndAnswersRenewTheLease) {
   for (const v1::Fact& fact : server_.Facts()) EXPECT_FALSE(fact.has_ended());
 }
 
-TEST_F(AgentTest, SupersededAgentTearsDownAndEnds) {
+TEST_F(AgentTest, TearsDownAndEndsWhenSuperseded) {
   StartAgent();
   server_.Welcome();
   server_.SetDesired({Assignment(0, 1, {"hang"})});
@@ -337,21 +337,21 @@ TEST_F(AgentTest, SupersededAgentTearsDownAndEnds) {
   EXPECT_NE(kill(pid, 0), 0);
 }
 
-TEST_F(AgentTest, BadTokenEndsIt) {
+TEST_F(AgentTest, EndsOnABadToken) {
   StartAgent();
   server_.NextHello();
   server_.Refuse(v1::Refusal::BAD_TOKEN, "unknown token");
   EXPECT_EQ(agent_->Wait().reason, AgentExit::Reason::kRefused);
 }
 
-TEST_F(AgentTest, BusyServerIsTriedAgain) {
+TEST_F(AgentTest, RetriesABusyServer) {
   StartAgent();
   server_.NextHello();
   server_.Refuse(v1::Refusal::BUSY, "disk full");
   EXPECT_EQ(server_.Welcome().name(), "host-a");
 }
 
-TEST_F(AgentTest, LogsAreReadOnRequest) {
+TEST_F(AgentTest, ReadsLogsOnRequest) {
   StartAgent();
   server_.Welcome();
   server_.SetDesired({Assignment(4, 1, {"print:hello from rank 0"})});
@@ -374,7 +374,7 @@ TEST_F(AgentTest, LogsAreReadOnRequest) {
   EXPECT_THAT(server_.NextLogChunk().error(), HasSubstr("rank-5.log"));
 }
 
-TEST_F(AgentTest, CheckpointsAreReadOnRequestAndNothingElseIs) {
+TEST_F(AgentTest, ReadsOnlyCheckpointsOnRequest) {
   StartAgent();
   server_.Welcome();
   const auto folder = dir_.path() / "sweeps/s1/trials/4/checkpoints/step-3-attempt-1";
@@ -407,7 +407,7 @@ TEST_F(AgentTest, CheckpointsAreReadOnRequestAndNothingElseIs) {
   EXPECT_THAT(ask("", "secret").error(), HasSubstr("no checkpoint's folder"));
 }
 
-TEST_F(AgentTest, AssignmentThatIsNotUnderstoodFailsItsStart) {
+TEST_F(AgentTest, AnInvalidAssignmentFailsToStart) {
   StartAgent();
   server_.Welcome();
   v1::Assignment assignment = Assignment(0, 1, {});
@@ -419,7 +419,7 @@ TEST_F(AgentTest, AssignmentThatIsNotUnderstoodFailsItsStart) {
   EXPECT_THAT(ended.failure().message(), HasSubstr("'lr'"));
 }
 
-TEST_F(AgentTest, StopTellsTheServerThatItsGangsAreGone) {
+TEST_F(AgentTest, StopReportsTheEndOfItsGangs) {
   StartAgent();
   server_.Welcome();
   server_.SetDesired({Assignment(0, 1, {"hang"})});
@@ -432,7 +432,7 @@ TEST_F(AgentTest, StopTellsTheServerThatItsGangsAreGone) {
   EXPECT_EQ(agent_->Wait().reason, AgentExit::Reason::kStopped);
 }
 
-TEST_F(AgentTest, StopSaysGoodbyeEvenWithNothingElseToSay) {
+TEST_F(AgentTest, StopSaysGoodbyeWithoutGangs) {
   StartAgent();
   server_.Welcome(/*lease_ttl_ms=*/60'000, /*heartbeat_ms=*/10);
   const auto is_heartbeat = [](const v1::FromExecutor& message) {
@@ -456,7 +456,7 @@ TEST_F(AgentTest, StopsWithoutAServer) {
   EXPECT_EQ(agent.value()->Wait().reason, AgentExit::Reason::kStopped);
 }
 
-TEST_F(AgentTest, SecondExecutorOfTheSameNameIsRefused) {
+TEST_F(AgentTest, RefusesASecondExecutorOfTheSameName) {
   StartAgent();
   const auto second = Agent::Start(Options());
   ASSERT_FALSE(second.ok());

@@ -19,7 +19,7 @@ std::string ErrorOf(std::vector<std::string> command) {
   return ExpandCommand(command, kConfig, "/attempt/config.json").error().message;
 }
 
-TEST(CommandLine, ArgsBecomeOneArgumentForEachEntry) {
+TEST(CommandLine, ArgsExpandToOneArgumentForEachEntry) {
   EXPECT_THAT(
       Expand({"train", "${args}", "-v"}),
       ElementsAre("train", "--lr=0.1", "--width=32", "--nesterov=false", "--name=a b", "-v"));
@@ -34,28 +34,28 @@ TEST(CommandLine, ArgsMayBeFlagsOrPlain) {
               ElementsAre("train", "lr=0.1", "width=32", "nesterov=false", "name=a b"));
 }
 
-TEST(CommandLine, ParametersAreReplacedInsideAnArgument) {
+TEST(CommandLine, ReplacesParametersInsideAnArgument) {
   EXPECT_THAT(Expand({"train", "--opt=lr:${param.lr},w:${param.width}"}),
               ElementsAre("train", "--opt=lr:0.1,w:32"));
 }
 
-TEST(CommandLine, ConfigIsThePathOfItsFile) {
+TEST(CommandLine, ConfigExpandsToThePathOfItsFile) {
   EXPECT_THAT(Expand({"train", "${config}"}), ElementsAre("train", "/attempt/config.json"));
   EXPECT_TRUE(UsesConfigFile({"train", "--config=${config}"}));
   EXPECT_FALSE(UsesConfigFile({"train", "${args}"}));
 }
 
-TEST(CommandLine, DoubledDollarIsLiteral) {
+TEST(CommandLine, ADoubledDollarIsLiteral) {
   EXPECT_THAT(Expand({"sh", "-c", "echo $${HOME} $HOME $$ ${param.lr}"}),
               ElementsAre("sh", "-c", "echo ${HOME} $HOME $$ 0.1"));
 }
 
-TEST(CommandLine, ValueIsNotExpandedAgain) {
+TEST(CommandLine, DoesNotExpandValuesAgain) {
   EXPECT_EQ(ExpandCommand({"${param.x}"}, {{"x", std::string("${config}")}}, "/f").value()[0],
             "${config}");
 }
 
-TEST(CommandLine, MistakesAreNamed) {
+TEST(CommandLine, NamesMistakes) {
   EXPECT_THAT(ErrorOf({"train", "${rank}"}), HasSubstr("${rank} in the command is unknown"));
   EXPECT_THAT(ErrorOf({"train", "${param.depth}"}), HasSubstr("there is no parameter 'depth'"));
   EXPECT_THAT(ErrorOf({"train", "x${args}"}), HasSubstr("an argument of its own"));
@@ -64,7 +64,7 @@ TEST(CommandLine, MistakesAreNamed) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("empty"));
 }
 
-TEST(CommandLine, NumbersAreShortestAndReadBackTheSame) {
+TEST(CommandLine, NumbersAreShortestAndRoundTrip) {
   EXPECT_EQ(ToText(0.1), "0.1");
   EXPECT_EQ(ToText(1.0 / 3.0), "0.3333333333333333");
   EXPECT_EQ(ToText(1e-5), "1e-05");

@@ -14,7 +14,7 @@
 namespace attune::agent {
 namespace {
 
-TEST(DataFolder, HasOneIdentityHoweverOftenItIsAsked) {
+TEST(DataFolder, KeepsItsIdentity) {
   const gang::TempDir scratch;
   const std::string identity = FolderIdentity(scratch.path() / "data");
   EXPECT_FALSE(identity.empty());
@@ -22,7 +22,7 @@ TEST(DataFolder, HasOneIdentityHoweverOftenItIsAsked) {
   EXPECT_EQ(FolderIdentity(scratch.path() / "other/../data"), identity);
 }
 
-TEST(DataFolder, AnotherFolderIsAnother) {
+TEST(DataFolder, OtherFoldersHaveOtherIdentities) {
   const gang::TempDir scratch;
   const std::string identity = FolderIdentity(scratch.path() / "data");
   EXPECT_NE(FolderIdentity(scratch.path() / "other"), identity);
@@ -30,14 +30,14 @@ TEST(DataFolder, AnotherFolderIsAnother) {
   EXPECT_NE(FolderIdentity(scratch.path() / "data"), identity);
 }
 
-TEST(DataFolder, TheSameFilesAtAnotherPathAreAnother) {
+TEST(DataFolder, TheSameFilesAtAnotherPathHaveAnotherIdentity) {
   const gang::TempDir scratch;
   const std::string identity = FolderIdentity(scratch.path() / "data");
   std::filesystem::rename(scratch.path() / "data", scratch.path() / "moved");
   EXPECT_NE(FolderIdentity(scratch.path() / "moved"), identity);
 }
 
-TEST(DataFolder, ThoseWhoBeginTogetherAgree) {
+TEST(DataFolder, ConcurrentStartsAgreeOnTheIdentity) {
   const gang::TempDir scratch;
   std::vector<std::string> identities(8);
   std::vector<std::thread> threads;
@@ -47,9 +47,9 @@ TEST(DataFolder, ThoseWhoBeginTogetherAgree) {
   EXPECT_EQ(std::set<std::string>(identities.begin(), identities.end()).size(), 1u);
 }
 
-TEST(DataFolder, OneThatCannotBeWrittenHasNone) { EXPECT_EQ(FolderIdentity("/proc/attune"), ""); }
+TEST(DataFolder, AnUnwritableFolderHasNoIdentity) { EXPECT_EQ(FolderIdentity("/proc/attune"), ""); }
 
-TEST(DataFolder, OneWhoseIdentityIsEmptyAfterAPowerCutGetsAnother) {
+TEST(DataFolder, AnEmptyIdentityFileIsReplaced) {
   const gang::TempDir scratch;
   std::ofstream(scratch.path() / "folder-id").flush();
   const std::string identity = FolderIdentity(scratch.path());

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class DescendantsTest : public GangFixture {};
 
-TEST_F(DescendantsTest, AProgramBelowTheProcessSpeaksForTheRank) {
+TEST_F(DescendantsTest, ADescendantSpeaksForTheRank) {
   GangSpec spec = PlainWorker({"below", "join:0/1", "claim", "ask:1", "verdict"});
   supervisor_->Run(spec);
   const auto report = facts_.Wait<Report>(spec.attempt);
@@ -24,14 +24,14 @@ TEST_F(DescendantsTest, AProgramBelowTheProcessSpeaksForTheRank) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(DescendantsTest, ItDoesSoInGangsOfSeveral) {
+TEST_F(DescendantsTest, ADescendantSpeaksForItsRankInALargerGang) {
   const GangSpec spec =
       PlainWorker({"below", "0/join:0/2", "1/join:1/2", "claim", "0/rendezvous:7", "1/read"}, 2);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 1), HasSubstr(R"("port":7)"));
 }
 
-TEST_F(DescendantsTest, RanksOfALauncherHaveItsPlaces) {
+TEST_F(DescendantsTest, RanksOfALauncherHaveItsNumbers) {
   const GangSpec spec = PlainWorker({"below", "join:1/2", "claim", "progress:1", "done"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   const std::string log = Log(spec, 0);
@@ -39,20 +39,20 @@ TEST_F(DescendantsTest, RanksOfALauncherHaveItsPlaces) {
   EXPECT_EQ(facts_.Count<FirstStep>(spec.attempt), 0) << "rank 0 of the launcher speaks";
 }
 
-TEST_F(DescendantsTest, AnErrorOfAnyRankOfALauncherIsTheAttempts) {
+TEST_F(DescendantsTest, AnErrorOfAnyRankOfALauncherFailsTheAttempt) {
   const Failure failure =
       RunToFailure(PlainWorker({"below", "join:1/2", "claim", "error:no green", "exit:1"}));
   EXPECT_THAT(failure.message, HasSubstr("rank 1 of the launcher: no green"));
 }
 
-TEST_F(DescendantsTest, ARankOfALauncherThatSaysWhyItLeavesIsTheCauseAndNotItsVictim) {
+TEST_F(DescendantsTest, AnExitReasonOfALaunchersRankIsTheCause) {
   const Failure failure =
       RunToFailure(PlainWorker({"below", "join:1/2", "leaving:bad config", "join:0/2", "claim",
                                 "lost:it is gone", "exit:1"}));
   EXPECT_EQ(failure.message, "rank 0: rank 1 of the launcher: bad config");
 }
 
-TEST_F(DescendantsTest, ASecondProcessForTheSameRankIsToldOfBoth) {
+TEST_F(DescendantsTest, RefusesASecondProcessForTheSameRankAndNamesTheFirst) {
   // The first has claimed rank 0 and keeps its connection while the second tries.
   const GangSpec spec = PlainWorker({"join:0/1", "claim", "below", "join:0/1", "claim"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
@@ -69,57 +69,57 @@ TEST_F(DescendantsTest, AProcessThatTrainsKeepsItsRank) {
   EXPECT_THAT(Log(spec, 0), HasSubstr("already speaks as rank 0"));
 }
 
-TEST_F(DescendantsTest, ALauncherInAGangOfSeveralIsRefusedWithTheRemedy) {
+TEST_F(DescendantsTest, RefusesALauncherInALargerGang) {
   const GangSpec spec = PlainWorker({"0/join:1/4"}, 2);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 0), HasSubstr("resources.workers: 1"));
 }
 
-TEST_F(DescendantsTest, ARankOfALauncherThatLeavesWithoutAWordIsNotAwaitedForever) {
+TEST_F(DescendantsTest, FailsIfALaunchersRankExitsSilentlyWhileAnotherWaits) {
   StartSupervisor({.timing = {.successor_grace = std::chrono::milliseconds(20)}});
   const Failure failure =
       RunToFailure(PlainWorker({"below", "visit:1/2", "join:0/2", "claim", "waiting:1", "hang"}));
   EXPECT_THAT(failure.message, HasSubstr("rank 1 of the launcher has left"));
 }
 
-TEST_F(DescendantsTest, APlaceIsNotLeftOnceAnotherProgramHasIt) {
+TEST_F(DescendantsTest, ARankNumberIsNotLeftWhileAProgramHasIt) {
   StartSupervisor({.timing = {.successor_grace = std::chrono::milliseconds(0)}});
   const Ended ended = Run(PlainWorker(
       {"below", "visit:1/2", "lodge:1/2", "visit:1/2", "join:0/2", "claim", "waiting:1"}));
   EXPECT_EQ(ended.outcome, Outcome::kFinished) << ended.failure.value_or(Failure{}).message;
 }
 
-TEST_F(DescendantsTest, AProgramThatLeavesItsWrapperIsNotAwaitedForever) {
+TEST_F(DescendantsTest, FailsIfAWrappedProgramExitsWhileAnotherRankWaits) {
   StartSupervisor({.timing = {.successor_grace = std::chrono::milliseconds(20)}});
   const Failure failure =
       RunToFailure(PlainWorker({"1/wrapped", "1/join:1/2", "1/exit:0", "0/waiting:1", "hang"}, 2));
   EXPECT_EQ(failure.rank, 1);
 }
 
-TEST_F(DescendantsTest, ARankThatWaitsForAProgramThatHasFinishedTheStepHearsTheVerdict) {
+TEST_F(DescendantsTest, AWaitingRankGetsTheVerdictOfAProgramThatFinishedTheStep) {
   const GangSpec spec = PlainWorker({"0/wrapped", "0/join:0/2", "0/claim", "0/progress:2",
                                      "0/exit:0", "1/waiting:0", "1/read", "1/progress:2"},
                                     2);
   supervisor_->Run(spec);
   EXPECT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
   EXPECT_THAT(Log(spec, 1), HasSubstr(R"("action":"continue")"));
-  supervisor_->Cancel(spec.attempt, CancelReason::kFallen);
+  supervisor_->Cancel(spec.attempt, CancelReason::kFailedElsewhere);
   WaitForEnded(spec);
 }
 
-TEST_F(DescendantsTest, AJoinOutsideTheWorldIsRefusedWithTheRemedy) {
+TEST_F(DescendantsTest, RefusesAJoinOutsideTheWorldSize) {
   const GangSpec spec = PlainWorker({"join:1/1"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 0), AllOf(HasSubstr(R"("refused")"), HasSubstr("WORLD_SIZE")));
 }
 
-TEST_F(DescendantsTest, AClaimBeforeTheJoinIsRefused) {
+TEST_F(DescendantsTest, RefusesAClaimBeforeTheJoin) {
   const GangSpec spec = PlainWorker({"connect", "claim"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 0), HasSubstr(R"("refused")"));
 }
 
-TEST_F(DescendantsTest, ItsSocketGoesWithTheGang) {
+TEST_F(DescendantsTest, RemovesTheSocketWithTheGang) {
   GangSpec spec = PlainWorker({"env:ATTUNE_CHANNEL"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   const std::string log = Log(spec, 0);
@@ -132,7 +132,7 @@ TEST_F(DescendantsTest, ItsSocketGoesWithTheGang) {
   EXPECT_FALSE(std::filesystem::exists(socket.parent_path()));
 }
 
-TEST(SocketFolderTest, FoldersOfExecutorsThatWereKilledGo) {
+TEST(SocketFolderTest, RemovesFoldersOfKilledExecutors) {
   const TempDir parent;
   const std::string prefix = "attune-" + std::to_string(geteuid()) + "-";
   const auto dead = parent.path() / (prefix + "999999999-abcdef");

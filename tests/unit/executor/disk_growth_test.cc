@@ -28,7 +28,7 @@ class DiskGrowthTest : public testing::Test {
   DiskGrowth growth_;
 };
 
-TEST_F(DiskGrowthTest, FindsTheGangThatGrewMostAndNotTheLargest) {
+TEST_F(DiskGrowthTest, FindsTheFastestGrowingGangNotTheLargest) {
   Look(0, 500 * kMiB, 10 * kMiB);
   Look(5, 512 * kMiB, 40 * kMiB);
   const auto filler = growth_.TakeFiller(kFloor);
@@ -37,7 +37,7 @@ TEST_F(DiskGrowthTest, FindsTheGangThatGrewMostAndNotTheLargest) {
   EXPECT_EQ(filler->grown_bytes, 30 * kMiB);
 }
 
-TEST_F(DiskGrowthTest, SparesGangsThatHardlyGrow) {
+TEST_F(DiskGrowthTest, IgnoresGangsThatHardlyGrow) {
   Look(0, 0, 0);
   Look(5, 10 * kMiB - 1, 0);
   EXPECT_FALSE(Filler());
@@ -45,7 +45,7 @@ TEST_F(DiskGrowthTest, SparesGangsThatHardlyGrow) {
   EXPECT_EQ(Filler(), kFirst);
 }
 
-TEST_F(DiskGrowthTest, ForgetsWhatGrewMoreThanAMinuteAgo) {
+TEST_F(DiskGrowthTest, ForgetsGrowthFromMoreThanAMinuteAgo) {
   Look(0, 0, 0);
   Look(5, 100 * kMiB, 0);
   Look(64, 100 * kMiB, 20 * kMiB);
@@ -53,7 +53,7 @@ TEST_F(DiskGrowthTest, ForgetsWhatGrewMoreThanAMinuteAgo) {
   EXPECT_EQ(Filler(), kSecond);
 }
 
-TEST_F(DiskGrowthTest, EndsAnotherGangOnlyIfThatGrowsOn) {
+TEST_F(DiskGrowthTest, EndsAnotherGangOnlyIfItKeepsGrowing) {
   Look(0, 0, 0);
   Look(5, 30 * kMiB, 20 * kMiB);
   EXPECT_EQ(Filler(), kFirst);
@@ -63,14 +63,14 @@ TEST_F(DiskGrowthTest, EndsAnotherGangOnlyIfThatGrowsOn) {
   EXPECT_EQ(Filler(), kSecond);
 }
 
-TEST_F(DiskGrowthTest, KnowsByTheirTimesWhatFilesGrewBeforeTheFirstLook) {
+TEST_F(DiskGrowthTest, UsesModificationTimesForGrowthBeforeTheFirstMeasurement) {
   growth_.Add({{kFirst, {.bytes = 90 * kMiB, .new_bytes = 5 * kMiB}},
                {kSecond, {.bytes = 30 * kMiB, .new_bytes = 30 * kMiB}}},
               {});
   EXPECT_EQ(Filler(), kSecond);
 }
 
-TEST(MeasureDiskUse, CountsWhatFilesTakeAndNamesTheLargest) {
+TEST(MeasureDiskUse, SumsFileSizesAndListsTheLargestFiles) {
   const gang::TempDir dir;
   fs::create_directories(dir.path() / "a/b");
   const auto write = [&](const char* name, size_t bytes) {
@@ -96,7 +96,7 @@ TEST(MeasureDiskUse, CountsWhatFilesTakeAndNamesTheLargest) {
   EXPECT_EQ(LargestFiles({}), "");
 }
 
-TEST(MeasureDiskUse, LooksAtSoManyFilesAtMost) {
+TEST(MeasureDiskUse, MeasuresOnlyUpToTheFileLimit) {
   const gang::TempDir dir;
   for (int i = 0; i < 5; ++i)
     gang::WriteFile(dir.path() / std::to_string(i), std::string(4096, 'x'));

@@ -52,7 +52,7 @@ std::optional<uint32_t> NoteOf(const std::string& bytes) {
   return ReadLauncherNote(dir.path() / "program");
 }
 
-TEST(ElfNote, IsFoundBehindOthers) {
+TEST(ElfNote, IsFoundAfterOtherNotes) {
   EXPECT_EQ(NoteOf(Elf(Note("GNU", 3, "0123456789", 4) + Note("Attune", 1, kVersion1, 4))), 1u);
 }
 
@@ -60,13 +60,13 @@ TEST(ElfNote, IsFoundWithEightByteAlignment) {
   EXPECT_EQ(NoteOf(Elf(Note("GNU", 5, "01234567890", 8) + Note("Attune", 1, kVersion1, 8), 8)), 1u);
 }
 
-TEST(ElfNote, OtherOwnersTypesAndSizesAreNotOurs) {
+TEST(ElfNote, IgnoresNotesWithOtherOwnersTypesAndSizes) {
   EXPECT_FALSE(NoteOf(Elf(Note("attune", 1, kVersion1, 4))));
   EXPECT_FALSE(NoteOf(Elf(Note("Attune", 2, kVersion1, 4))));
   EXPECT_FALSE(NoteOf(Elf(Note("Attune", 1, "12345678", 4))));
 }
 
-TEST(ElfNote, EveryTruncationIsNoNote) {
+TEST(ElfNote, FindsNothingInATruncatedFile) {
   const std::string whole = Elf(Note("GNU", 3, "0123", 4) + Note("Attune", 1, kVersion1, 4));
   ASSERT_EQ(NoteOf(whole), 1u);
   for (size_t size = 0; size < whole.size(); ++size) {
@@ -74,7 +74,7 @@ TEST(ElfNote, EveryTruncationIsNoNote) {
   }
 }
 
-TEST(ElfNote, LyingSizesAreNotBelieved) {
+TEST(ElfNote, DoesNotTrustWrongSizes) {
   std::string notes = Note("Attune", 1, kVersion1, 4);
   const uint32_t huge = 0xffffffff;
   std::memcpy(notes.data(), &huge, sizeof huge);
@@ -85,13 +85,13 @@ TEST(ElfNote, LyingSizesAreNotBelieved) {
   EXPECT_FALSE(NoteOf(elf));
 }
 
-TEST(ElfNote, OtherFilesHaveNone) {
+TEST(ElfNote, FindsNothingInOtherFiles) {
   EXPECT_FALSE(NoteOf("#!/bin/sh\necho this is a script, and longer than an ELF header is.\n"));
   EXPECT_FALSE(ReadLauncherNote("/nowhere/at/all"));
   EXPECT_FALSE(ReadLauncherNote("/"));
 }
 
-TEST(ElfNote, CompilerAndLinkerPutItWhereItIsRead) {
+TEST(ElfNote, IsFoundInACompiledProgram) {
   EXPECT_EQ(ReadLauncherNote(ATTUNE_TEST_LAUNCHABLE_WORKER), 1u);
   EXPECT_FALSE(ReadLauncherNote(ATTUNE_TEST_PLAIN_WORKER));
 }

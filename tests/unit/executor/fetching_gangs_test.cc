@@ -56,13 +56,13 @@ class FetchingGangsTest : public testing::Test {
       [this](const gang::AttemptId&, gang::Ended ended) { ended_.push_back(std::move(ended)); }};
 };
 
-TEST_F(FetchingGangsTest, WhatCanReadItsCheckpointRunsAtOnce) {
+TEST_F(FetchingGangsTest, RunsAtOnceIfTheCheckpointIsReadable) {
   gangs_.Run(Spec(false));
   EXPECT_THAT(told_.ran, testing::SizeIs(1));
   EXPECT_THAT(asked_, IsEmpty());
 }
 
-TEST_F(FetchingGangsTest, OthersRunFromTheCopyOnceItHasCome) {
+TEST_F(FetchingGangsTest, RunsFromTheCopyAfterTheFetch) {
   gangs_.Run(Spec());
   EXPECT_THAT(asked_, ElementsAre("s1/3/1-9 sha256:abc"));
   EXPECT_THAT(told_.ran, IsEmpty());
@@ -74,12 +74,12 @@ TEST_F(FetchingGangsTest, OthersRunFromTheCopyOnceItHasCome) {
   EXPECT_EQ(released_, 1);
 }
 
-TEST_F(FetchingGangsTest, RanksWithoutRankZeroGetTheirsFromThatOne) {
+TEST_F(FetchingGangsTest, DoesNotFetchForRanksWithoutRankZero) {
   gangs_.Run(Spec(true, 4));
   EXPECT_THAT(told_.ran, testing::SizeIs(1));
 }
 
-TEST_F(FetchingGangsTest, AWishToYieldWaitsWithThem) {
+TEST_F(FetchingGangsTest, YieldWaitsForTheFetch) {
   gangs_.Run(Spec());
   gangs_.Yield(kAttempt);
   EXPECT_THAT(told_.said, IsEmpty());
@@ -89,13 +89,13 @@ TEST_F(FetchingGangsTest, AWishToYieldWaitsWithThem) {
   EXPECT_THAT(told_.said, ElementsAre("yield", "yield"));
 }
 
-TEST_F(FetchingGangsTest, DeadlinesArePassedOn) {
+TEST_F(FetchingGangsTest, PassesDeadlinesOn) {
   gangs_.Run(Spec());
   gangs_.SetDeadline(Machine::kNever);
   EXPECT_THAT(told_.said, ElementsAre("deadline"));
 }
 
-TEST_F(FetchingGangsTest, OneThatIsNotWantedAnyMoreEndsAtOnce) {
+TEST_F(FetchingGangsTest, AnUnwantedGangEndsAtOnce) {
   gangs_.Run(Spec());
   gangs_.Cancel(kAttempt, gang::CancelReason::kUnwanted);
   ASSERT_THAT(ended_, testing::SizeIs(1));
@@ -106,14 +106,14 @@ TEST_F(FetchingGangsTest, OneThatIsNotWantedAnyMoreEndsAtOnce) {
   EXPECT_THAT(told_.said, IsEmpty());
 }
 
-TEST_F(FetchingGangsTest, WhoseExecutorLeavesLosesNothing) {
+TEST_F(FetchingGangsTest, AWaitingGangWhoseExecutorEndsFailsWithTheLease) {
   gangs_.Run(Spec());
   gangs_.Cancel(kAttempt, gang::CancelReason::kLeavingSoon);
   ASSERT_THAT(ended_, testing::SizeIs(1));
   EXPECT_EQ(ended_[0].failure->kind, gang::FailureKind::kLease);
 }
 
-TEST_F(FetchingGangsTest, WhatCouldNotComeIsNoFailureOfTheTrialsUnlessItIsDamaged) {
+TEST_F(FetchingGangsTest, AFailedFetchIsTheHostsFailureUnlessTheCheckpointIsDamaged) {
   gangs_.Run(Spec());
   gangs_.OnFetched(kAttempt, {.error = "the disk is full"});
   gangs_.Run(Spec());

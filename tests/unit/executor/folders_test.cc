@@ -5,7 +5,7 @@
 namespace attune::gang {
 namespace {
 
-TEST(Folders, FollowTheWordsOfTheModel) {
+TEST(Folders, UseTheNamesOfSweepTrialAndAttempt) {
   const Folders folders("/data/attune");
   const AttemptId attempt{.sweep = 3, .trial = 17, .attempt = 2, .epoch = 9};
   EXPECT_EQ(RankLog(folders.Attempt(attempt), 1),
@@ -35,14 +35,14 @@ TEST_F(ReadLogTest, CountsFromEitherEnd) {
   EXPECT_EQ(Read(-3, 2), "78");
 }
 
-TEST_F(ReadLogTest, OffsetsOutsideAreMovedToTheNearestEnd) {
+TEST_F(ReadLogTest, MovesOffsetsOutsideToTheNearestEnd) {
   EXPECT_EQ(Read(-100, 4), "0123");
   EXPECT_EQ(Read(INT64_MIN, 4), "0123");
   EXPECT_EQ(Read(10, 4), "");
   EXPECT_EQ(Read(INT64_MAX, 4), "");
 }
 
-TEST_F(ReadLogTest, TellsWhereThePieceLies) {
+TEST_F(ReadLogTest, ReturnsTheOffsetOfThePiece) {
   const LogPiece piece = ReadLog(path_, -4, 2).value();
   EXPECT_EQ(piece.offset, 6u);
   EXPECT_EQ(piece.file_bytes, 10u);
@@ -53,7 +53,7 @@ TEST_F(ReadLogTest, NeverReadsMoreThanTheLimit) {
   EXPECT_EQ(Read(0, UINT32_MAX).size(), kLogReadBytesMax);
 }
 
-TEST_F(ReadLogTest, MissingLogIsNamed) {
+TEST_F(ReadLogTest, NamesAMissingLog) {
   const auto piece = ReadLog(dir_.path() / "rank-7.log", 0, 10);
   ASSERT_FALSE(piece.ok());
   EXPECT_THAT(piece.error().message, testing::HasSubstr("rank-7.log"));

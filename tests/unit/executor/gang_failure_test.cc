@@ -25,7 +25,7 @@ TEST_F(GangFailure, ExitCodeBeforeTheFirstReportNamesRankCodeAndLastLines) {
   EXPECT_EQ(failure.log_tail, "cannot find data\n");
 }
 
-TEST_F(GangFailure, ALineThatExplainsItIsFoundInTheLogOfAnyRank) {
+TEST_F(GangFailure, FindsALogPatternInTheLogOfAnyRank) {
   ASSERT_EQ(mkfifo((dir_.path() / "told.pipe").c_str(), 0600), 0);
   GangSpec spec = Spec({"/bin/sh", "-c",
                         "[ $ATTUNE_RANK = 0 ] && { read told < told.pipe; exit 1; }\n"
@@ -38,7 +38,7 @@ TEST_F(GangFailure, ALineThatExplainsItIsFoundInTheLogOfAnyRank) {
   EXPECT_EQ(failure.match.line, "an ECC error");
 }
 
-TEST_F(GangFailure, AMissingSecretStartsNothing) {
+TEST_F(GangFailure, StartsNothingIfASecretIsMissing) {
   GangSpec spec = Script("touch started");
   spec.program.missing_secrets = {"HF_TOKEN"};
   const Failure failure = RunToFailure(spec);
@@ -47,7 +47,7 @@ TEST_F(GangFailure, AMissingSecretStartsNothing) {
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "started"));
 }
 
-TEST_F(GangFailure, SignalIsNamed) {
+TEST_F(GangFailure, NamesTheSignal) {
   const Failure failure = RunToFailure(PlainWorker({"1/kill:6", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kSignal);
   EXPECT_EQ(failure.rank, 1);
@@ -55,7 +55,7 @@ TEST_F(GangFailure, SignalIsNamed) {
   EXPECT_THAT(failure.message, HasSubstr("SIGABRT"));
 }
 
-TEST_F(GangFailure, KillFromOutsideIsNotTakenForOurOwn) {
+TEST_F(GangFailure, DistinguishesAKillFromOutside) {
   const Failure failure = RunToFailure(PlainWorker({"1/kill:9", "hang"}, 2));
   EXPECT_EQ(failure.rank, 1);
   EXPECT_EQ(failure.signal, SIGKILL);
@@ -71,7 +71,7 @@ TEST_F(GangFailure, ExceptionTextBecomesTheMessage) {
   EXPECT_EQ(failure.message, "rank 1: loss is NaN at step 7");
 }
 
-TEST_F(GangFailure, AFullDiskIsTheHostsFailureAndWhatWasSavedSoFarGoes) {
+TEST_F(GangFailure, AFullDiskIsTheHostsFailureAndDiscardsTheCheckpoint) {
   std::mutex mutex;
   std::vector<std::filesystem::path> discarded;
   StartSupervisor({.discard = [&](std::filesystem::path folder) {
@@ -94,7 +94,7 @@ TEST_F(GangFailure, AFullDiskIsTheHostsFailureAndWhatWasSavedSoFarGoes) {
   EXPECT_THAT(discarded, ElementsAre(unfinished));
 }
 
-TEST_F(GangFailure, AFullDiskThatALauncherCannotStartOnIsTheHostsFailure) {
+TEST_F(GangFailure, AFullDiskForALauncherIsTheHostsFailure) {
   const std::filesystem::path launchers = folders_.Launchers();
   std::filesystem::create_directories(launchers);
   if (mount("tmpfs", launchers.c_str(), "tmpfs", 0, "nr_inodes=1") != 0)
@@ -106,19 +106,19 @@ TEST_F(GangFailure, AFullDiskThatALauncherCannotStartOnIsTheHostsFailure) {
   umount2(launchers.c_str(), MNT_DETACH);
 }
 
-TEST_F(GangFailure, ErrorFollowedByExitZeroStillFails) {
+TEST_F(GangFailure, AnErrorFollowedByExitZeroFails) {
   const Failure failure = RunToFailure(PlainWorker({"error:oops", "exit:0"}));
   EXPECT_EQ(failure.message, "rank 0: oops");
 }
 
-TEST_F(GangFailure, RankThatAnnouncesAnErrorAndStaysIsTornDown) {
+TEST_F(GangFailure, TearsDownARankThatStaysAfterItsError) {
   const Failure failure = RunToFailure(PlainWorker({"0/error:stuck in a destructor", "hang"}, 2));
   EXPECT_EQ(failure.rank, 0);
   EXPECT_EQ(failure.exit_code, -1);
   EXPECT_EQ(failure.message, "rank 0: stuck in a destructor");
 }
 
-TEST_F(GangFailure, VictimOfALostPeerIsNotBlamed) {
+TEST_F(GangFailure, DoesNotBlameTheVictimOfALostPeer) {
   // Rank 0 is the first to complain; rank 1, which it lost, the first to be at fault.
   GangSpec spec =
       Spec({"/bin/sh", "-c",
@@ -136,7 +136,7 @@ TEST_F(GangFailure, VictimOfALostPeerIsNotBlamed) {
   EXPECT_EQ(failure.signal, SIGSEGV);
 }
 
-TEST_F(GangFailure, VictimsAreGivenTheTimeThatACauseNeedsToShowItself) {
+TEST_F(GangFailure, WaitsForTheCauseAfterTheErrorOfAVictim) {
   // Rank 0 has no grace for its own error, and much for that of others.
   StartSupervisor({.timing = {.failure_grace = std::chrono::seconds(0),
                               .victim_grace = std::chrono::seconds(10)}});
@@ -158,7 +158,7 @@ TEST_F(GangFailure, VictimsAreGivenTheTimeThatACauseNeedsToShowItself) {
   EXPECT_EQ(failure.message, "rank 1: out of ideas");
 }
 
-TEST_F(GangFailure, OnceAllRanksHaveLeftNoCauseIsWaitedFor) {
+TEST_F(GangFailure, DoesNotWaitForACauseWhenAllRanksHaveExited) {
   StartSupervisor({.timing = {.victim_grace = std::chrono::hours(1)}});
   const GangSpec spec =
       Spec({"/bin/sh", "-c",
@@ -170,7 +170,7 @@ TEST_F(GangFailure, OnceAllRanksHaveLeftNoCauseIsWaitedFor) {
   EXPECT_THAT(RunToFailure(spec).message, HasSubstr("rank 0: it is gone"));
 }
 
-TEST_F(GangFailure, ARankThatSaysThatItLeavesIsAwaitedAndNamed) {
+TEST_F(GangFailure, WaitsForARankThatAnnouncesItsExitAndNamesIt) {
   // Rank 1 lives on until the test has seen that its victim is gone.
   ASSERT_EQ(mkfifo((dir_.path() / "go.pipe").c_str(), 0600), 0);
   StartSupervisor({.timing = {.victim_grace = std::chrono::milliseconds(0)}});
@@ -195,7 +195,7 @@ TEST_F(GangFailure, ARankThatSaysThatItLeavesIsAwaitedAndNamed) {
   EXPECT_EQ(failure.message, "rank 1: bad config");
 }
 
-TEST_F(GangFailure, ARankThatLeftWithStatusZeroIsNamedForItsVictims) {
+TEST_F(GangFailure, NamesARankThatExitedWithZeroBeforeItsVictims) {
   const Failure failure = RunToFailure(
       PlainWorker({"1/leaving:a warning", "1/exit:0", "lost:it is gone", "exit:1"}, 2));
   EXPECT_EQ(failure.rank, 1);
@@ -203,7 +203,7 @@ TEST_F(GangFailure, ARankThatLeftWithStatusZeroIsNamedForItsVictims) {
                                      HasSubstr("it is gone")));
 }
 
-TEST_F(GangFailure, OfOneWhoseJobIsEndedTheExecutorIsToldToo) {
+TEST_F(GangFailure, WaitsForTheExecutorsSignalWhenAJobIsEnded) {
   StartSupervisor({.timing = {.leave_grace = std::chrono::hours(1)}});
   const GangSpec spec = Spec({"/bin/sh", "-c", "read start <&3; kill -TERM $$"});
   supervisor_->Run(spec);
@@ -214,7 +214,7 @@ TEST_F(GangFailure, OfOneWhoseJobIsEndedTheExecutorIsToldToo) {
   EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kLease);
 }
 
-TEST_F(GangFailure, OfOneWhoseExecutorIsAboutToEndASignalIsNoFailure) {
+TEST_F(GangFailure, ASignalIsNoFailureIfTheExecutorLeavesSoon) {
   const GangSpec spec = Spec({"/bin/sh", "-c", "read start <&3; read more <&3"});
   supervisor_->Run(spec);
   const std::vector<pid_t> pids = Pids(spec);
@@ -235,7 +235,7 @@ TEST_F(GangFailure, WholeGangIsGoneWithinASecond) {
   EXPECT_NE(kill(NumberAfter(Log(spec, 1), "grandchild"), 0), 0);
 }
 
-TEST_F(GangFailure, WhatRanksOfThisHostHaveFetchedIsDiscardedWithTheGang) {
+TEST_F(GangFailure, DiscardsFetchedCheckpointsWithTheGang) {
   std::vector<std::filesystem::path> discarded;
   StartSupervisor(
       {.discard = [&](std::filesystem::path folder) { discarded.push_back(std::move(folder)); }});
@@ -254,7 +254,7 @@ TEST_F(GangFailure, WhatRanksOfThisHostHaveFetchedIsDiscardedWithTheGang) {
   EXPECT_THAT(discarded, ElementsAre(mine));
 }
 
-TEST_F(GangFailure, MissingProgramSaysWhereItWasLookedFor) {
+TEST_F(GangFailure, NamesThePathOfAMissingProgram) {
   const GangSpec spec = Spec({"./mnist"});
   const Failure failure = RunToFailure(spec);
   EXPECT_EQ(failure.kind, FailureKind::kStart);
@@ -264,33 +264,33 @@ TEST_F(GangFailure, MissingProgramSaysWhereItWasLookedFor) {
   EXPECT_EQ(facts_.Count<Started>(spec.attempt), 0);
 }
 
-TEST_F(GangFailure, ProgramWithoutPermissionSaysHowToHelp) {
+TEST_F(GangFailure, SuggestsChmodForAProgramWithoutPermission) {
   WriteFile(dir_.path() / "train", "#!/bin/sh\n");
   const Failure failure = RunToFailure(Spec({"./train"}));
   EXPECT_EQ(failure.kind, FailureKind::kStart);
   EXPECT_THAT(failure.message, HasSubstr("is not executable; run chmod +x on it"));
 }
 
-TEST_F(GangFailure, ScriptWithoutInterpreterLineSaysSo) {
+TEST_F(GangFailure, NamesAMissingInterpreterLine) {
   WriteFile(dir_.path() / "train", "echo hello\n", /*executable=*/true);
   const Failure failure = RunToFailure(Spec({"./train"}));
   EXPECT_EQ(failure.kind, FailureKind::kStart);
   EXPECT_THAT(failure.message, HasSubstr("must begin with #!"));
 }
 
-TEST_F(GangFailure, MissingWorkingDirectoryIsNamed) {
+TEST_F(GangFailure, NamesAMissingWorkingDirectory) {
   GangSpec spec = Script("true");
   spec.program.working_directory = "/nowhere/at/all";
   EXPECT_THAT(RunToFailure(spec).message, HasSubstr("/nowhere/at/all"));
 }
 
-TEST_F(GangFailure, UnknownPlaceholderCannotStart) {
+TEST_F(GangFailure, AnUnknownPlaceholderCannotStart) {
   const Failure failure = RunToFailure(Spec({"/bin/echo", "${rank}"}));
   EXPECT_EQ(failure.kind, FailureKind::kStart);
   EXPECT_THAT(failure.message, StartsWith("${rank} in the command is unknown"));
 }
 
-TEST_F(GangFailure, MalformedLineIsQuoted) {
+TEST_F(GangFailure, QuotesAMalformedLine) {
   const Failure failure = RunToFailure(PlainWorker({"1/raw:loss = 0.3", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_EQ(failure.rank, 1);
@@ -298,7 +298,7 @@ TEST_F(GangFailure, MalformedLineIsQuoted) {
             "rank 1 wrote to its channel not a JSON object in UTF-8: 'loss = 0.3'");
 }
 
-TEST_F(GangFailure, ValueThatNobodyCouldStoreIsBlamedOnTheRankThatSaysIt) {
+TEST_F(GangFailure, BlamesTheRankForAnInvalidValue) {
   const Failure failure = RunToFailure(
       PlainWorker({R"(raw:{"type":"report","step":1,"metrics":{},"seconds":"nan"})", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
@@ -308,31 +308,31 @@ TEST_F(GangFailure, ValueThatNobodyCouldStoreIsBlamedOnTheRankThatSaysIt) {
                          "'\"nan\"' and must be a finite number of at least 0: '{\"type\""));
 }
 
-TEST_F(GangFailure, TooLongLineIsQuoted) {
+TEST_F(GangFailure, QuotesATooLongLine) {
   const Failure failure = RunToFailure(PlainWorker({"flood:1100000", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_THAT(failure.message, HasSubstr("a line longer than 1048576 bytes: 'xxx"));
 }
 
-TEST_F(GangFailure, LogFromAnotherRankIsRefused) {
+TEST_F(GangFailure, RefusesALogFromAnotherRank) {
   const Failure failure = RunToFailure(PlainWorker({"1/log:1", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_EQ(failure.message, "rank 1 has logged metrics; only rank 0 may");
 }
 
-TEST_F(GangFailure, ReportFromAnotherRankIsRefused) {
+TEST_F(GangFailure, RefusesAReportFromAnotherRank) {
   const Failure failure = RunToFailure(PlainWorker({"1/report:1", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_EQ(failure.message, "rank 1 sent a report; only rank 0 may");
 }
 
-TEST_F(GangFailure, StepsMustGrow) {
+TEST_F(GangFailure, StepsMustIncrease) {
   const Failure failure = RunToFailure(PlainWorker({"report:2", "report:2", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_THAT(failure.message, HasSubstr("rank 0 sent a report at step 2 after step 2"));
 }
 
-TEST_F(GangFailure, CheckpointOutsideItsFolderIsRefused) {
+TEST_F(GangFailure, RefusesACheckpointOutsideItsFolder) {
   const Failure failure = RunToFailure(PlainWorker({"checkpoint:/etc/step-1-attempt-1", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_THAT(failure.message, HasSubstr("which is not at "));
@@ -345,7 +345,7 @@ TEST_F(GangFailure, LogTailIsBoundedAndBeginsWithAWholeLine) {
   EXPECT_THAT(failure.log_tail, AllOf(StartsWith("line number "), EndsWith("line number 499\n")));
 }
 
-TEST_F(GangFailure, ARankZeroThatOnlyThisHostReachesIsAnError) {
+TEST_F(GangFailure, RefusesARankZeroThatOtherHostsCannotReach) {
   GangSpec spec = PlainWorker({"rendezvous:4321", "hang"});
   spec.world_size = 2;
   spec.host = {"10.0.0.3", "eth0"};
@@ -355,7 +355,7 @@ TEST_F(GangFailure, ARankZeroThatOnlyThisHostReachesIsAnError) {
   EXPECT_THAT(failure.message, HasSubstr("10.0.0.3"));
 }
 
-TEST_F(GangFailure, AHostThatNobodyReachesHasNoPartOfAGangOverSeveral) {
+TEST_F(GangFailure, RefusesAGangOnSeveralHostsWithoutAnAddress) {
   GangSpec spec = PlainWorker({"hang"});
   spec.world_size = 2;
   const Failure failure = RunToFailure(spec);
@@ -363,7 +363,7 @@ TEST_F(GangFailure, AHostThatNobodyReachesHasNoPartOfAGangOverSeveral) {
   EXPECT_THAT(failure.message, HasSubstr("--interface"));
 }
 
-TEST_F(GangFailure, ARankThatLostAPeerOnAnotherHostSaysSo) {
+TEST_F(GangFailure, ReportsALostPeerOnAnotherHost) {
   GangSpec spec = PlainWorker({"lost:the gang is gone", "exit:1"});
   spec.world_size = 2;
   spec.host = {"127.0.0.2", "lo"};

@@ -40,7 +40,7 @@ class GangGrace : public GangFixture {
   void AwaitTold(const std::string& fifo) { ReadFile(dir_.path() / fifo); }
 };
 
-TEST_F(GangGrace, RanksGetSigtermAndLeaveByThemselves) {
+TEST_F(GangGrace, RanksGetSigtermAndExitThemselves) {
   const GangSpec spec =
       Start(PlainWorker({"0/trap:saved-0", "1/trap:saved-1", "progress:0", "hang"}, 2), kLong);
   EXPECT_EQ(Cancel(spec).outcome, Outcome::kCancelled);
@@ -48,7 +48,7 @@ TEST_F(GangGrace, RanksGetSigtermAndLeaveByThemselves) {
   EXPECT_TRUE(Told("saved-1"));
 }
 
-TEST_F(GangGrace, RankZeroThatSaysDoneAndRunsOnGetsSigterm) {
+TEST_F(GangGrace, RankZeroGetsSigtermIfItRunsAfterDone) {
   StartSupervisor({.timing = {.follow_timeout = milliseconds(20)}});
   GangSpec spec = PlainWorker({"trap:saved", "ask:1", "read", "done", "hang"}, 1);
   spec.grace = kLong;
@@ -59,7 +59,7 @@ TEST_F(GangGrace, RankZeroThatSaysDoneAndRunsOnGetsSigterm) {
   EXPECT_TRUE(Told("saved"));
 }
 
-TEST_F(GangGrace, RanksOfALauncherDoAsWell) {
+TEST_F(GangGrace, RanksOfALauncherGetSigterm) {
   const std::filesystem::path program = dir_.path() / "worker";
   std::filesystem::copy_file(ATTUNE_TEST_LAUNCHABLE_WORKER, program);
   const std::string fifo = MakeFifo("heir");
@@ -72,13 +72,13 @@ TEST_F(GangGrace, RanksOfALauncherDoAsWell) {
   EXPECT_TRUE(Told("saved"));
 }
 
-TEST_F(GangGrace, AGangThatLeavesWithItsExecutorHasItToo) {
+TEST_F(GangGrace, AGangThatEndsWithItsExecutorHasAGrace) {
   const GangSpec spec = Start(PlainWorker({"trap:saved", "progress:0", "hang"}), kLong);
   EXPECT_EQ(Cancel(spec, CancelReason::kLeaving).failure->kind, FailureKind::kLease);
   EXPECT_TRUE(Told("saved"));
 }
 
-TEST_F(GangGrace, WhatIsReportedInItCounts) {
+TEST_F(GangGrace, ReportsDuringTheGraceCount) {
   GangSpec spec =
       Spec({"/bin/bash", "-c",
             "trap 'echo \"{\\\"type\\\":\\\"report\\\",\\\"step\\\":7,\\\"seconds\\\":1,"
@@ -90,7 +90,7 @@ TEST_F(GangGrace, WhatIsReportedInItCounts) {
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt).value_or(Report{}).step, 7);
 }
 
-TEST_F(GangGrace, SigkillTakesAllAtItsEnd) {
+TEST_F(GangGrace, KillsAllAtItsEnd) {
   const GangSpec spec =
       Start(PlainWorker({"deaf", "grandchild", "progress:0", "hang"}, 2), milliseconds(50));
   const auto asked = std::chrono::steady_clock::now();
@@ -99,13 +99,13 @@ TEST_F(GangGrace, SigkillTakesAllAtItsEnd) {
   EXPECT_NE(kill(NumberAfter(Log(spec), "grandchild"), 0), 0);
 }
 
-TEST_F(GangGrace, OfZeroIsSigkillAtOnce) {
+TEST_F(GangGrace, AGraceOfZeroKillsAtOnce) {
   const GangSpec spec = Start(PlainWorker({"trap:saved", "progress:0", "hang"}), milliseconds(0));
   EXPECT_EQ(Cancel(spec).outcome, Outcome::kCancelled);
   EXPECT_FALSE(Told("saved"));
 }
 
-TEST_F(GangGrace, DescendantsGetSigtermWhenTheirRankHasLeftAndNotBefore) {
+TEST_F(GangGrace, DescendantsGetSigtermOnlyAfterTheirRankHasExited) {
   const std::string near = MakeFifo("near");
   const std::string far = MakeFifo("far");
   const std::string other = MakeFifo("other");
@@ -125,7 +125,7 @@ TEST_F(GangGrace, DescendantsGetSigtermWhenTheirRankHasLeftAndNotBefore) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kCancelled);
 }
 
-TEST_F(GangGrace, AnOrphanGetsSigtermWhenItsRankHasLeftAndNotBefore) {
+TEST_F(GangGrace, AnOrphanGetsSigtermOnlyAfterItsRankHasExited) {
   const std::string near = MakeFifo("near");
   const GangSpec spec = Start(
       PlainWorker({"0/heir:near", "1/orphan-heir:told", "1/deaf", "progress:0", "hang"}, 2), kLong);
@@ -140,7 +140,7 @@ TEST_F(GangGrace, AnOrphanGetsSigtermWhenItsRankHasLeftAndNotBefore) {
   EXPECT_TRUE(Told("told"));
 }
 
-TEST_F(GangGrace, AGangEndsOnceItsLastProcessHasLeft) {
+TEST_F(GangGrace, AGangEndsWhenItsLastProcessHasExited) {
   const GangSpec spec = Start(PlainWorker({"deaf", "grandchild", "progress:0", "hang"}), kLong);
   const pid_t rank = Pids(spec)[0];
   const pid_t grandchild = NumberAfter(Log(spec), "grandchild");
@@ -159,26 +159,26 @@ TEST_F(GangGrace, EndsWithTheLease) {
   EXPECT_EQ(Cancel(spec, CancelReason::kLeaseLost).outcome, Outcome::kCancelled);
 }
 
-TEST_F(GangGrace, WithoutALeaseThereIsNone) {
+TEST_F(GangGrace, ALostLeaseAllowsNoGrace) {
   const GangSpec spec = Start(PlainWorker({"trap:saved", "progress:0", "hang"}), kLong);
   EXPECT_EQ(Cancel(spec, CancelReason::kLeaseLost).failure->kind, FailureKind::kLease);
   EXPECT_FALSE(Told("saved"));
 }
 
-TEST_F(GangGrace, OtherRanksOfAFailedGangHaveNone) {
+TEST_F(GangGrace, OtherRanksOfAFailedGangGetNoGrace) {
   const GangSpec spec = Start(PlainWorker({"1/trap:saved", "progress:0", "hang"}, 2), kLong);
   kill(Pids(spec)[0], SIGSEGV);
   EXPECT_EQ(WaitForEnded(spec).failure->rank, 0);
   EXPECT_FALSE(Told("saved"));
 }
 
-TEST_F(GangGrace, APartOfAGangThatFailedOnAnotherHostHasNone) {
+TEST_F(GangGrace, AGangThatFailedOnAnotherHostGetsNoGrace) {
   const GangSpec spec = Start(PlainWorker({"trap:saved", "progress:0", "hang"}), kLong);
   EXPECT_EQ(Cancel(spec, CancelReason::kFailedElsewhere).outcome, Outcome::kCancelled);
   EXPECT_FALSE(Told("saved"));
 }
 
-TEST_F(GangGrace, RanksOfWhichOneWasSignalledByABatchSystemGetNoSecondSigterm) {
+TEST_F(GangGrace, RanksGetNoSecondSigtermAfterASignalOfABatchSystem) {
   const GangSpec spec =
       Start(PlainWorker({"0/trap:saved", "progress:0", "hang"}, 2), milliseconds(20));
   supervisor_->Cancel(spec.attempt, CancelReason::kLeavingSoon);

@@ -31,7 +31,7 @@ class GangRoomTest : public GangFixture {
   std::promise<void> first_asked_;
 };
 
-TEST_F(GangRoomTest, WhatAWorkerSaysIsReadOnceThereIsRoom) {
+TEST_F(GangRoomTest, ResumesReadingAWorkerWhenThereIsCapacity) {
   const GangSpec spec = PlainWorker({"report:1", "report:2", "hang"});
   supervisor_->Run(spec);
   WaitUntilAsked();
@@ -41,7 +41,7 @@ TEST_F(GangRoomTest, WhatAWorkerSaysIsReadOnceThereIsRoom) {
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
 }
 
-TEST_F(GangRoomTest, AProgramBelowAWorkerIsReadOnceThereIsRoom) {
+TEST_F(GangRoomTest, ResumesReadingADescendantWhenThereIsCapacity) {
   const GangSpec spec = PlainWorker({"below", "join:0/1", "claim", "report:1", "report:2", "hang"});
   supervisor_->Run(spec);
   WaitUntilAsked();
@@ -51,7 +51,7 @@ TEST_F(GangRoomTest, AProgramBelowAWorkerIsReadOnceThereIsRoom) {
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
 }
 
-TEST_F(GangRoomTest, WorkerThatIsNotReadDoesNotStall) {
+TEST_F(GangRoomTest, AWorkerThatIsNotReadDoesNotStall) {
   GangSpec unread = LaunchableWorker({"report:1", "hang"});
   unread.stall_timeout = std::chrono::milliseconds(100);
   supervisor_->Run(unread);

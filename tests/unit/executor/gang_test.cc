@@ -30,7 +30,7 @@ class GangTest : public GangFixture {
   }
 };
 
-TEST_F(GangTest, ProgramThatKnowsNoChannelFinishesWithExitZero) {
+TEST_F(GangTest, AProgramWithoutTheChannelFinishesWithExitZero) {
   const GangSpec spec = Script("echo trained; exit 0", 2);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(Log(spec, 0), "trained\n");
@@ -80,7 +80,7 @@ TEST_F(GangTest, FreshStartHasNoResume) {
   EXPECT_FALSE(LoggedLine(spec, 0, 0).contains("resume"));
 }
 
-TEST_F(GangTest, DevicesAreCountedAmongTheGpusOfTheGang) {
+TEST_F(GangTest, NumbersDevicesAmongTheGpusOfTheGang) {
   GangSpec spec = PlainWorker({"env:CUDA_VISIBLE_DEVICES"}, 2);
   spec.ranks[0].gpus = {5};
   spec.ranks[1].gpus = {2};
@@ -90,7 +90,7 @@ TEST_F(GangTest, DevicesAreCountedAmongTheGpusOfTheGang) {
   EXPECT_THAT(Log(spec, 1), HasSubstr("CUDA_VISIBLE_DEVICES=5,2\n"));
 }
 
-TEST_F(GangTest, FirstGpuOfARankIsThatOfItsLocalRank) {
+TEST_F(GangTest, TheFirstGpuOfARankHasTheIndexOfItsLocalRank) {
   GangSpec spec = PlainWorker({"env:CUDA_VISIBLE_DEVICES"}, 2);
   spec.ranks[0].gpus = {0, 1};
   spec.ranks[1].gpus = {2, 3};
@@ -113,7 +113,7 @@ class Variable {
   const char* name_;
 };
 
-TEST_F(GangTest, GpusAreCountedAmongThoseThatTheExecutorWasGiven) {
+TEST_F(GangTest, NumbersGpusAmongTheOnesTheExecutorMayUse) {
   const Variable given("CUDA_VISIBLE_DEVICES", "4,GPU-5a3f,6");
   GangSpec spec = PlainWorker({"env:CUDA_VISIBLE_DEVICES"});
   spec.ranks[0].gpus = {1, 0};
@@ -157,7 +157,7 @@ TEST_F(GangTest, GangWithoutGpusSeesNone) {
   EXPECT_THAT(Log(spec), HasSubstr("CUDA_VISIBLE_DEVICES=\n"));
 }
 
-TEST_F(GangTest, RanksSeeTheirPlaceTheSweepsVariablesAndNoToken) {
+TEST_F(GangTest, RanksSeeTheirRankAndTheSweepsVariablesButNoToken) {
   setenv("ATTUNE_TOKEN", "secret", 1);
   GangSpec spec = PlainWorker({"env:ATTUNE_RANK", "env:ATTUNE_WORLD_SIZE", "env:ATTUNE_SWEEP",
                                "env:ATTUNE_TRIAL_DIR", "env:COLOUR", "env:ATTUNE_TOKEN", "cwd"},
@@ -173,14 +173,14 @@ TEST_F(GangTest, RanksSeeTheirPlaceTheSweepsVariablesAndNoToken) {
                         dir_.path().string() + "\n"));
 }
 
-TEST_F(GangTest, ConfigurationFileIsWrittenWhereTheCommandWantsIt) {
+TEST_F(GangTest, WritesTheConfigurationFileIfTheCommandUsesIt) {
   GangSpec spec = Spec({"/bin/sh", "-c", "cat \"$1\"", "sh", "${config}"});
   spec.config = {{"lr", 0.5}, {"name", std::string("a \"b\"")}};
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(Log(spec), "{\"lr\":0.5,\"name\":\"a \\\"b\\\"\"}\n");
 }
 
-TEST_F(GangTest, OtherDescriptorsOfTheExecutorStayWithIt) {
+TEST_F(GangTest, RanksInheritNoOtherDescriptors) {
   const UniqueFd careless(open("/dev/null", O_RDONLY));  // no close-on-exec
   const GangSpec spec = Script("ls /proc/self/fd | tr '\\n' ' '");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
@@ -207,7 +207,7 @@ TEST_F(GangTest, ReportsAndCheckpointsBecomeFactsInOrder) {
   EXPECT_EQ(checkpoint->bytes, 12u);
 }
 
-TEST_F(GangTest, WhatIsLoggedBetweenReportsIsToldNumbered) {
+TEST_F(GangTest, NumbersMetricsLoggedBetweenReports) {
   const GangSpec spec = PlainWorker({"log:0.5", "log:0.25", "report:1", "log:0.25"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   const auto last = facts_.Wait<NumberedLog>(spec.attempt, 3);
@@ -217,14 +217,14 @@ TEST_F(GangTest, WhatIsLoggedBetweenReportsIsToldNumbered) {
   EXPECT_EQ(last->logged.metrics.front(), std::pair(std::string("loss"), 0.5));
 }
 
-TEST_F(GangTest, FirstStepIsToldOnceWhenEveryRankHasMadeIt) {
+TEST_F(GangTest, ReportsTheFirstStepOnceWhenEveryRankHasMadeIt) {
   const GangSpec spec =
       PlainWorker({"0/progress:0", "0/progress:1", "1/progress:1", "progress:2"}, 2);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(facts_.Count<FirstStep>(spec.attempt), 1);
 }
 
-TEST_F(GangTest, NoFirstStepWhileARankHasNotMadeIt) {
+TEST_F(GangTest, ReportsNoFirstStepWhileARankHasNotMadeIt) {
   const GangSpec spec = PlainWorker({"0/progress:0"}, 2);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(facts_.Count<FirstStep>(spec.attempt), 0);
@@ -237,7 +237,7 @@ TEST_F(GangTest, RendezvousGoesFromRankZeroToTheOthers) {
   EXPECT_EQ(LoggedLine(spec, 2, 1)["host"], "127.0.0.1");
 }
 
-TEST_F(GangTest, RankZeroOfSeveralHostsIsToldItsAddressAndItsMeetingPlaceIsTold) {
+TEST_F(GangTest, RankZeroOnSeveralHostsGetsItsAddressAndSharesItsRendezvous) {
   GangSpec spec = PlainWorker({"0/env:MASTER_ADDR", "0/env:GLOO_SOCKET_IFNAME",
                                "0/env:NCCL_SOCKET_IFNAME", "0/rendezvous:4321"});
   spec.world_size = 2;
@@ -257,7 +257,7 @@ TEST_F(GangTest, RankZeroOfSeveralHostsIsToldItsAddressAndItsMeetingPlaceIsTold)
   EXPECT_EQ(second->rank_zero->port, 4321);
 }
 
-TEST_F(GangTest, RanksWithoutRankZeroAreToldWhereItListensOnAnotherHost) {
+TEST_F(GangTest, RanksGetTheRendezvousOfRankZeroOnAnotherHost) {
   GangSpec spec = PlainWorker({"2/env:MASTER_PORT", "2/env:GROUP_RANK", "read"}, 4);
   spec.ranks.erase(spec.ranks.begin(), spec.ranks.begin() + 2);
   spec.node_rank = 1;
@@ -273,7 +273,7 @@ TEST_F(GangTest, RanksWithoutRankZeroAreToldWhereItListensOnAnotherHost) {
   EXPECT_EQ(facts_.Count<SharedRendezvous>(spec.attempt), 0);
 }
 
-TEST_F(GangTest, OnOneHostNothingIsToldOfWhereItMeets) {
+TEST_F(GangTest, AGangOnOneHostSharesNoRendezvous) {
   GangSpec spec = PlainWorker({"0/rendezvous:4321", "1/env:MASTER_ADDR"}, 2);
   spec.host = {"127.0.0.2", "lo"};
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
@@ -281,7 +281,7 @@ TEST_F(GangTest, OnOneHostNothingIsToldOfWhereItMeets) {
   EXPECT_EQ(facts_.Count<SharedRendezvous>(spec.attempt), 0);
 }
 
-TEST_F(GangTest, VerdictReachesRankZeroAtItsStepAndOnce) {
+TEST_F(GangTest, AVerdictReachesRankZeroOnceAtItsStep) {
   GangSpec spec =
       PlainWorker({"report:1", "report:3", "verdict", "report:4", "report:9", "verdict", "exit:1"});
   spec.milestone = 3;
@@ -301,7 +301,7 @@ TEST_F(GangTest, VerdictReachesRankZeroAtItsStepAndOnce) {
   EXPECT_EQ(LoggedLine(spec, 0, 2)["action"], "pause");
 }
 
-TEST_F(GangTest, AProgramThatGoesOnWhenItIsToLeaveIsEndedAtItsNextReport) {
+TEST_F(GangTest, EndsAProgramThatReportsAfterAStop) {
   GangSpec spec = PlainWorker({"report:3", "read", "report:4", "hang"});
   spec.milestone = 3;
   supervisor_->Run(spec);
@@ -311,7 +311,7 @@ TEST_F(GangTest, AProgramThatGoesOnWhenItIsToLeaveIsEndedAtItsNextReport) {
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 1);
 }
 
-TEST_F(GangTest, AProgramThatNeverWaitsIsEndedAtItsNextReport) {
+TEST_F(GangTest, EndsAProgramThatNeverWaitsAtItsNextReport) {
   GangSpec spec = PlainWorker(
       {R"(raw:{"type":"report","step":3,"seconds":0,"metrics":{},"waits":false})", "read",
        R"(raw:{"type":"report","step":4,"seconds":0,"metrics":{},"waits":false})", "hang"});
@@ -323,7 +323,7 @@ TEST_F(GangTest, AProgramThatNeverWaitsIsEndedAtItsNextReport) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(GangTest, AProgramThatDidNotWaitIsToldToLeaveWhereItWaitsNext) {
+TEST_F(GangTest, TellsAProgramThatDidNotWaitToLeaveAtItsNextWait) {
   GangSpec spec =
       PlainWorker({R"(raw:{"type":"report","step":3,"seconds":0,"metrics":{},"waits":false})",
                    "ask:5", "verdict"});
@@ -336,7 +336,7 @@ TEST_F(GangTest, AProgramThatDidNotWaitIsToldToLeaveWhereItWaitsNext) {
   EXPECT_EQ(LoggedLine(spec, 0, 1)["step"], 5);
 }
 
-TEST_F(GangTest, VerdictThatIsThereBeforeTheReportIsKept) {
+TEST_F(GangTest, KeepsAVerdictThatComesBeforeTheReport) {
   GangSpec spec = PlainWorker({"report:3", "verdict", "exit:1"});
   spec.milestone = 3;
   supervisor_->Run(spec);
@@ -344,7 +344,7 @@ TEST_F(GangTest, VerdictThatIsThereBeforeTheReportIsKept) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(GangTest, WithoutAMilestoneMaxStepWaitsForAVerdict) {
+TEST_F(GangTest, WaitsForAVerdictAtMaxStepWithoutAMilestone) {
   GangSpec spec = PlainWorker({"report:5", "verdict", "exit:1"});
   spec.milestone = 0;
   spec.max_step = 5;
@@ -353,7 +353,7 @@ TEST_F(GangTest, WithoutAMilestoneMaxStepWaitsForAVerdict) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(GangTest, BeyondALastStepThatWasExtendedOnlyMilestonesWait) {
+TEST_F(GangTest, OnlyMilestonesWaitBeyondAnExtendedMaxStep) {
   GangSpec spec = PlainWorker({"report:3", "verdict", "report:4", "report:9", "verdict", "exit:1"});
   spec.milestone = 3;
   spec.max_step = 3;
@@ -368,7 +368,7 @@ TEST_F(GangTest, BeyondALastStepThatWasExtendedOnlyMilestonesWait) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(GangTest, ReportThatSaysItWaitsGetsAVerdictWhateverTheMilestone) {
+TEST_F(GangTest, AReportThatSaysItWaitsGetsAVerdictAtAnyStep) {
   const GangSpec spec = PlainWorker({"report:1", "ask:2", "verdict", "exit:1"});
   supervisor_->Run(spec);
   const auto plain = facts_.Wait<Report>(spec.attempt, 1);
@@ -380,7 +380,7 @@ TEST_F(GangTest, ReportThatSaysItWaitsGetsAVerdictWhateverTheMilestone) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(GangTest, ReportThatDoesNotSayWaitsAtItsMilestone) {
+TEST_F(GangTest, AReportThatDoesNotSaySoWaitsAtItsMilestone) {
   GangSpec spec = PlainWorker({"report:2", "report:3", "verdict", "exit:1"});
   spec.milestone = 3;
   supervisor_->Run(spec);
@@ -400,7 +400,7 @@ TEST_F(GangTest, NoReportWaitsWithoutAMilestone) {
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2)->waits, false);
 }
 
-TEST_F(GangTest, YieldReachesRankZeroOnceUntilTheVerdictThatAnswersIt) {
+TEST_F(GangTest, YieldReachesRankZeroOnceUntilTheNextVerdict) {
   const GangSpec spec = PlainWorker(
       {"0/report:1", "0/read", "0/ask:2", "0/verdict", "0/read", "0/ask:3", "0/verdict"}, 2);
   supervisor_->Run(spec);
@@ -428,7 +428,7 @@ TEST_F(GangTest, YieldBeforeTheGangRunsFollowsTheStart) {
   EXPECT_EQ(LoggedLine(spec, 0, 1)["type"], "yield");
 }
 
-TEST_F(GangTest, CancelKillsEveryRankAndWhatItStarted) {
+TEST_F(GangTest, CancelKillsEveryRankAndItsDescendants) {
   const GangSpec spec = PlainWorker({"grandchild", "0/report:1", "hang"}, 2);
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
@@ -438,19 +438,19 @@ TEST_F(GangTest, CancelKillsEveryRankAndWhatItStarted) {
   for (const pid_t pid : Pids(spec)) EXPECT_NE(kill(pid, 0), 0);
 }
 
-TEST_F(GangTest, FinishedGangLeavesNoGrandchildBehind) {
+TEST_F(GangTest, AFinishedGangLeavesNoGrandchildBehind) {
   const GangSpec spec = PlainWorker({"grandchild"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_NE(kill(NumberAfter(Log(spec), "grandchild"), 0), 0);
 }
 
-TEST_F(GangTest, AProgramThatNeverSpokeIsToldWhyNothingWasReported) {
+TEST_F(GangTest, ExplainsWhyASilentProgramReportedNothing) {
   EXPECT_THAT(Run(Script("exit 0")).silence, HasSubstr("env -i"));
   EXPECT_EQ(Run(PlainWorker({"progress:1"})).silence, "") << "it spoke";
   EXPECT_EQ(Run(PlainWorker({"report:1"})).silence, "");
 }
 
-TEST_F(GangTest, AProgramThatReportsFromTheBackgroundIsToldThatItWasKilled) {
+TEST_F(GangTest, ExplainsThatABackgroundProgramWasKilled) {
   const GangSpec silent = Script("sleep 1000 & sleep 1000 &");
   EXPECT_THAT(Run(silent).silence, AllOf(HasSubstr("2 processes"), HasSubstr("env -i")));
   EXPECT_THAT(Log(silent), HasSubstr("[attune: 2 processes still ran"));
@@ -462,7 +462,7 @@ TEST_F(GangTest, AProgramThatReportsFromTheBackgroundIsToldThatItWasKilled) {
   EXPECT_THAT(Log(reported), Not(HasSubstr("[attune")));
 }
 
-TEST_F(GangTest, LostLeaseIsAFailureOfItsOwnKind) {
+TEST_F(GangTest, ALostLeaseIsAFailureOfKindLease) {
   const GangSpec spec = PlainWorker({"hang"});
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
@@ -478,7 +478,7 @@ TEST_F(GangTest, DestroyingTheSupervisorEndsItsGangsFirst) {
   EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 1);
 }
 
-TEST_F(GangTest, LogOfASecondAttemptWithTheSameFolderIsAppended) {
+TEST_F(GangTest, AppendsToTheLogOfASecondAttemptInTheSameFolder) {
   GangSpec spec = Script("echo line");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   spec.attempt.epoch = 2;

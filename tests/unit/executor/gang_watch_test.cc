@@ -16,7 +16,7 @@ class GangWatch : public GangFixture {
   }
 };
 
-TEST_F(GangWatch, RankThatMakesNoProgressIsNamed) {
+TEST_F(GangWatch, NamesARankWithoutProgress) {
   GangSpec spec = PlainWorker({"progress:0", "1/hang", "0/raw:", "0/hang"}, 2);
   spec.program.command = {ATTUNE_TEST_PLAIN_WORKER, "progress:0", "1/hang", "report:1", "hang"};
   spec.milestone = 1;  // rank 0 waits for a verdict, so rank 1 may be silent
@@ -29,7 +29,7 @@ TEST_F(GangWatch, RankThatMakesNoProgressIsNamed) {
   EXPECT_EQ(ended.failure->message, "rank 0 made no progress for 150 ms (stall_timeout)");
 }
 
-TEST_F(GangWatch, NobodyStallsWhileAVerdictIsOutstanding) {
+TEST_F(GangWatch, NoRankStallsWhileAVerdictIsPending) {
   GangSpec spec = PlainWorker({"0/report:1", "0/verdict", "hang"}, 2);
   spec.milestone = 1;
   spec.stall_timeout = std::chrono::milliseconds(20);
@@ -38,7 +38,7 @@ TEST_F(GangWatch, NobodyStallsWhileAVerdictIsOutstanding) {
   ExpectNoStall(spec);
 }
 
-TEST_F(GangWatch, ARankAheadOfASilentOneWaitsForIt) {
+TEST_F(GangWatch, ARankAheadOfASilentRankIsExcused) {
   // Rank 0 saves at step 2, and rank 1 waits for its word.
   GangSpec spec = PlainWorker({"progress:1", "1/progress:2", "0/heartbeat:600000", "hang"}, 2);
   spec.stall_timeout = std::chrono::milliseconds(20);
@@ -47,7 +47,7 @@ TEST_F(GangWatch, ARankAheadOfASilentOneWaitsForIt) {
   ExpectNoStall(spec);
 }
 
-TEST_F(GangWatch, SilenceOfOneRankExcusesNoRankThatIsNotAhead) {
+TEST_F(GangWatch, ASilentRankExcusesOnlyRanksAheadOfIt) {
   GangSpec spec = PlainWorker({"progress:1", "0/heartbeat:600000", "hang"}, 2);
   spec.stall_timeout = std::chrono::milliseconds(50);
   const Failure failure = RunToFailure(spec);
@@ -55,7 +55,7 @@ TEST_F(GangWatch, SilenceOfOneRankExcusesNoRankThatIsNotAhead) {
   EXPECT_EQ(failure.rank, 1);
 }
 
-TEST_F(GangWatch, ARankThatWaitsForAnotherIsNotBlamed) {
+TEST_F(GangWatch, DoesNotBlameARankThatWaitsForAnother) {
   GangSpec spec = PlainWorker({"progress:1", "0/waiting:1", "hang"}, 2);
   spec.stall_timeout = std::chrono::milliseconds(50);
   const Failure failure = RunToFailure(spec);
@@ -69,7 +69,7 @@ TEST_F(GangWatch, RanksThatWaitForOneAnotherStall) {
   EXPECT_EQ(RunToFailure(spec).kind, FailureKind::kStall);
 }
 
-TEST_F(GangWatch, ARankThatNeverReportsDoesNotStallWhileRankZeroGetsOn) {
+TEST_F(GangWatch, ARankThatNeverReportsDoesNotStallWhileRankZeroProgresses) {
   GangSpec spec = PlainWorker({"0/progress:1", "0/heartbeat:600000", "1/heartbeat:0", "hang"}, 2);
   spec.stall_timeout = std::chrono::milliseconds(20);
   supervisor_->Run(spec);
@@ -77,7 +77,7 @@ TEST_F(GangWatch, ARankThatNeverReportsDoesNotStallWhileRankZeroGetsOn) {
   ExpectNoStall(spec);
 }
 
-TEST_F(GangWatch, ARankThatIsWaitedForAndExitsIsBlamedAtOnce) {
+TEST_F(GangWatch, BlamesAnAwaitedRankThatExits) {
   const Failure failure =
       RunToFailure(PlainWorker({"0/rendezvous:1", "0/waiting:1", "0/hang", "1/read"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kExit);
@@ -85,14 +85,14 @@ TEST_F(GangWatch, ARankThatIsWaitedForAndExitsIsBlamedAtOnce) {
   EXPECT_THAT(failure.message, HasSubstr("rank 1 has exited with status 0, and rank 0 waits"));
 }
 
-TEST_F(GangWatch, ARankThatWaitsForRankZeroIsToldThatItHasLeft) {
+TEST_F(GangWatch, ARankThatWaitsForAFinishedRankZeroGetsTheVerdict) {
   // Rank 0 has finished step 2 and exits; rank 1 still waits for its word on step 2.
   const GangSpec spec = PlainWorker({"0/progress:2", "1/waiting:0", "1/read"}, 2);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 1), HasSubstr(R"("action":"continue")"));
 }
 
-TEST_F(GangWatch, AVerdictThatOnlyRankZeroHearsEndsTheWholeGang) {
+TEST_F(GangWatch, AVerdictForRankZeroEndsTheWholeGang) {
   StartSupervisor({.timing = {.follow_timeout = std::chrono::milliseconds(20)}});
   GangSpec spec = PlainWorker({"0/ask:1", "0/verdict", "1/hang"}, 2);
   supervisor_->Run(spec);
@@ -101,7 +101,7 @@ TEST_F(GangWatch, AVerdictThatOnlyRankZeroHearsEndsTheWholeGang) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(GangWatch, OnceRankZeroIsToldToStopNoOtherRankCanFailTheGang) {
+TEST_F(GangWatch, OtherRanksCannotFailTheGangAfterAStopVerdict) {
   GangSpec spec =
       PlainWorker({"0/ask:1", "0/verdict", "1/waiting:0", "1/read", "1/lost:gone", "exit:1"}, 2);
   supervisor_->Run(spec);
@@ -111,7 +111,7 @@ TEST_F(GangWatch, OnceRankZeroIsToldToStopNoOtherRankCanFailTheGang) {
   EXPECT_THAT(Log(spec, 1), HasSubstr(R"("action":"stop")"));
 }
 
-TEST_F(GangWatch, SilenceThatIsOverCountsNoMore) {
+TEST_F(GangWatch, PastSilenceDoesNotCount) {
   GangSpec spec = PlainWorker({"heartbeat:600000", "heartbeat:0", "1/hang", "report:1", "hang"}, 2);
   spec.stall_timeout = std::chrono::milliseconds(100);
   EXPECT_EQ(RunToFailure(spec).kind, FailureKind::kStall);
@@ -123,13 +123,13 @@ TEST_F(GangWatch, SilenceLongerThanAnnouncedIsAStall) {
   EXPECT_EQ(RunToFailure(spec).kind, FailureKind::kStall);
 }
 
-TEST_F(GangWatch, SilentProgramNeverStalls) {
+TEST_F(GangWatch, AProgramWithoutTheChannelNeverStalls) {
   GangSpec spec = Script("sleep 0.2");
   spec.stall_timeout = std::chrono::milliseconds(20);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(GangWatch, LaggardIsNamedWhenTheOthersHaveFinished) {
+TEST_F(GangWatch, NamesALaggardWhenTheOthersHaveFinished) {
   StartSupervisor({.timing = {.finish_timeout = std::chrono::milliseconds(100)}});
   const Failure failure = RunToFailure(PlainWorker({"2/hang"}, 3));
   EXPECT_EQ(failure.kind, FailureKind::kStall);
@@ -137,7 +137,7 @@ TEST_F(GangWatch, LaggardIsNamedWhenTheOthersHaveFinished) {
   EXPECT_THAT(failure.message, HasSubstr("still runs 100 ms after the first rank finished"));
 }
 
-TEST_F(GangWatch, LaggardIsNamedWhenRanksOfOtherHostsHaveFinished) {
+TEST_F(GangWatch, NamesALaggardWhenRanksOnOtherHostsHaveFinished) {
   StartSupervisor({.timing = {.finish_timeout = std::chrono::milliseconds(100)}});
   const GangSpec spec = PlainWorker({"hang"}, 2);
   supervisor_->Run(spec);

@@ -21,19 +21,19 @@ class GpuHealthTest : public testing::Test {
   }
 };
 
-TEST_F(GpuHealthTest, WithoutTheLibraryNothingIsSaid) {
+TEST_F(GpuHealthTest, HasNoProblemsWithoutTheLibrary) {
   GpuHealth gpus(2, std::nullopt, "libattune-no-such-library.so.1");
   EXPECT_THAT(gpus.Look(), IsEmpty());
   EXPECT_THAT(gpus.Look(), IsEmpty());
 }
 
-TEST_F(GpuHealthTest, WithoutADriverNothingIsSaid) {
+TEST_F(GpuHealthTest, HasNoProblemsWithoutADriver) {
   GpuHealth gpus = Watch(2);
   EXPECT_THAT(gpus.Look(), IsEmpty());
   EXPECT_THAT(gpus.Look(), IsEmpty());
 }
 
-TEST_F(GpuHealthTest, DriverSaysItsVersionAndWhatItLetsUse) {
+TEST_F(GpuHealthTest, ReadsTheDriversVersionAndUsableGpus) {
   Be("ok hidden ok");
   const GpuDriver driver = ReadGpuDriver(ATTUNE_TEST_FAKE_NVML);
   EXPECT_TRUE(driver.has_library);
@@ -42,25 +42,25 @@ TEST_F(GpuHealthTest, DriverSaysItsVersionAndWhatItLetsUse) {
   EXPECT_EQ(driver.gpus, 2u);
 }
 
-TEST_F(GpuHealthTest, DriverThatIsNotLoadedIsAFault) {
+TEST_F(GpuHealthTest, ReportsADriverThatIsNotLoaded) {
   const GpuDriver driver = ReadGpuDriver(ATTUNE_TEST_FAKE_NVML);
   EXPECT_TRUE(driver.has_library);
   EXPECT_NE(driver.fault, "");
 }
 
-TEST_F(GpuHealthTest, AbsentLibraryIsNotABrokenOne) {
+TEST_F(GpuHealthTest, DistinguishesAMissingLibraryFromABrokenOne) {
   EXPECT_FALSE(ReadGpuDriver("libattune-no-such-library.so.1").has_library);
   EXPECT_TRUE(ReadGpuDriver("/proc/self/exe").has_library);  // a file, but not a library
 }
 
-TEST_F(GpuHealthTest, GpusThatAreWellAreNoProblem) {
+TEST_F(GpuHealthTest, HealthyGpusAreNoProblem) {
   Be("ok errors=0");
   GpuHealth gpus = Watch(2);
   EXPECT_THAT(gpus.Look(), IsEmpty());
   EXPECT_THAT(gpus.Look(), IsEmpty());
 }
 
-TEST_F(GpuHealthTest, OneThatIsLostIsAProblemForGood) {
+TEST_F(GpuHealthTest, ALostGpuStaysAProblem) {
   Be("ok ok ok");
   GpuHealth gpus = Watch(3);
   EXPECT_THAT(gpus.Look(), IsEmpty());
@@ -70,7 +70,7 @@ TEST_F(GpuHealthTest, OneThatIsLostIsAProblemForGood) {
   EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 1 is lost"));
 }
 
-TEST_F(GpuHealthTest, OnlyErrorsSinceTheStartCountAndTheTextStays) {
+TEST_F(GpuHealthTest, CountsErrorsSinceTheStartAndKeepsTheText) {
   Be("errors=4");
   GpuHealth gpus = Watch(1);
   EXPECT_THAT(gpus.Look(), IsEmpty()) << "they were there before";
@@ -82,7 +82,7 @@ TEST_F(GpuHealthTest, OnlyErrorsSinceTheStartCountAndTheTextStays) {
   EXPECT_THAT(gpus.Look(), found);
 }
 
-TEST_F(GpuHealthTest, ACounterThatWasResetCountsFromThere) {
+TEST_F(GpuHealthTest, CountsErrorsFromAResetOfTheCounter) {
   Be("errors=4");
   GpuHealth gpus = Watch(1);
   gpus.Look();
@@ -95,7 +95,7 @@ TEST_F(GpuHealthTest, ACounterThatWasResetCountsFromThere) {
           "its GPU 0 has 1 uncorrectable errors of its memory since this executor started"));
 }
 
-TEST_F(GpuHealthTest, MemoryThatHasToBeRepairedIsAProblemFromTheStart) {
+TEST_F(GpuHealthTest, MemoryThatNeedsRepairIsAProblemFromTheStart) {
   Be("failed pending retiring");
   EXPECT_THAT(Watch(3).Look(),
               ElementsAre("its GPU 0 has a bad row of its memory that could not be remapped",
@@ -103,7 +103,7 @@ TEST_F(GpuHealthTest, MemoryThatHasToBeRepairedIsAProblemFromTheStart) {
                           "its GPU 2 has to be reset, to retire a bad page of its memory"));
 }
 
-TEST_F(GpuHealthTest, SilenceIsAProblemOnlyWhenItLasts) {
+TEST_F(GpuHealthTest, AGpuThatDoesNotAnswerIsAProblemOnlyIfItLasts) {
   Be("silent");
   GpuHealth gpus = Watch(1);
   EXPECT_THAT(gpus.Look(), IsEmpty());
@@ -114,7 +114,7 @@ TEST_F(GpuHealthTest, SilenceIsAProblemOnlyWhenItLasts) {
   EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 0 does not answer (NVML: Unknown Error)"));
 }
 
-TEST_F(GpuHealthTest, OnlyThoseThatGangsAreGivenAreWatched) {
+TEST_F(GpuHealthTest, WatchesOnlyTheGpusThatGangsUse) {
   Be("lost ok ok");
   EXPECT_THAT(Watch(0).Look(), IsEmpty());
   EXPECT_THAT(Watch(2, Names{"1", "2"}).Look(), IsEmpty());
@@ -122,12 +122,12 @@ TEST_F(GpuHealthTest, OnlyThoseThatGangsAreGivenAreWatched) {
   EXPECT_THAT(Watch(2, Names{"2", "0"}).Look(), ElementsAre("its GPU 0 is lost"));
 }
 
-TEST_F(GpuHealthTest, ThoseOfOtherJobsAreNotCounted) {
+TEST_F(GpuHealthTest, IgnoresGpusOfOtherJobs) {
   Be("hidden ok lost");
   EXPECT_THAT(Watch(2).Look(), ElementsAre("its GPU 1 is lost"));
 }
 
-TEST_F(GpuHealthTest, GpusMayBeGivenByTheirIdentifiers) {
+TEST_F(GpuHealthTest, AcceptsGpuIdentifiers) {
   Be("ok lost ok");
   EXPECT_THAT(Watch(1, Names{"GPU-11"}).Look(), ElementsAre("its GPU GPU-11 is lost"));
   EXPECT_THAT(Watch(1, Names{"MIG-a"}).Look(), ElementsAre("its GPU MIG-a is lost"));

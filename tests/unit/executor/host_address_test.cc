@@ -19,31 +19,31 @@ std::string Chosen(const std::vector<InterfaceAddress>& addresses, const std::st
                      : "! " + chosen.error().message;
 }
 
-TEST(HostAddress, TheRouteToTheServerIsTaken) {
+TEST(HostAddress, UsesTheRouteToTheServer) {
   EXPECT_EQ(Chosen(kHost, "", {"10.1.0.3", "10.0.0.3"}), "ib0 10.1.0.3");
 }
 
-TEST(HostAddress, WhereTheServerIsOnThisHostTheDefaultRouteIsTaken) {
+TEST(HostAddress, UsesTheDefaultRouteIfTheServerIsOnThisHost) {
   EXPECT_EQ(Chosen(kHost, "", {"127.0.0.1", "10.0.0.3"}), "eth0 10.0.0.3");
 }
 
-TEST(HostAddress, WithoutARouteTheFirstThatIsNoLoopbackIsTaken) {
+TEST(HostAddress, UsesTheFirstNonLoopbackAddressWithoutARoute) {
   EXPECT_EQ(Chosen(kHost, "", {"127.0.0.1", ""}), "docker0 172.17.0.1");
   EXPECT_EQ(Chosen(kHost, "", {"fd00::2"}), "docker0 172.17.0.1");
 }
 
-TEST(HostAddress, LoopbackIsNeverChosenUnasked) {
+TEST(HostAddress, NeverChoosesLoopbackByItself) {
   EXPECT_EQ(Chosen({kHost[0]}, "", {"127.0.0.1"}), " ");
 }
 
-TEST(HostAddress, AnInterfaceIsNamedByItsNameOrItsAddress) {
+TEST(HostAddress, AcceptsTheNameOrTheAddressOfAnInterface) {
   EXPECT_EQ(Chosen(kHost, "eth0", {"10.1.0.3"}), "eth0 10.0.0.3");
   EXPECT_EQ(Chosen(kHost, "10.0.0.3", {"10.1.0.3"}), "eth0 10.0.0.3");
   EXPECT_EQ(Chosen(kHost, "lo", {"10.1.0.3"}), "lo 127.0.0.1");
   EXPECT_EQ(Chosen(kHost, "127.0.0.9", {"10.1.0.3"}), "lo 127.0.0.9");
 }
 
-TEST(HostAddress, WhatThisHostDoesNotHaveIsAnErrorThatSaysWhatItHas) {
+TEST(HostAddress, AnErrorListsTheInterfacesOfThisHost) {
   EXPECT_EQ(
       Chosen({kHost[0], kHost[2]}, "eth7", {}),
       "! --interface: eth7 is neither an interface of this host nor the IPv4 address of one; it "

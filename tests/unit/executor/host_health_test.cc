@@ -51,7 +51,7 @@ class HostHealthTest : public testing::Test {
   std::string fault_;
 };
 
-TEST_F(HostHealthTest, AHostThatIsWellHasNoProblemAndItsFiguresAreKnown) {
+TEST_F(HostHealthTest, AHealthyHostHasNoProblemAndReportsItsNumbers) {
   HealthCheck check = Check();
   const HostHealth health = Look(check);
   EXPECT_EQ(health.problem, "");
@@ -60,14 +60,14 @@ TEST_F(HostHealthTest, AHostThatIsWellHasNoProblemAndItsFiguresAreKnown) {
   EXPECT_FALSE(health.disk_is_short);
 }
 
-TEST_F(HostHealthTest, ThisHostTellsItsFigures) {
+TEST_F(HostHealthTest, ReadsTheNumbersOfThisHost) {
   HealthCheck check({.data_dir = dir_.path()}, GpuHealth(0, std::nullopt));
   const HostHealth health = Look(check);
   EXPECT_GT(health.disk_free_bytes, 0u);
   EXPECT_GT(health.memory_free_bytes, 0u);
 }
 
-TEST_F(HostHealthTest, ADiskIsAProblemBelowItsLimitUntilAQuarterMoreIsFree) {
+TEST_F(HostHealthTest, ADiskProblemLastsUntilAQuarterMoreIsFree) {
   HealthCheck check = Check();
   disk_.free_bytes = kGiB;
   EXPECT_EQ(ProblemOf(check), "");
@@ -89,7 +89,7 @@ TEST_F(HostHealthTest, ADiskIsShortBeforeItIsAProblem) {
   EXPECT_EQ(ProblemOf(check), "");
 }
 
-TEST_F(HostHealthTest, OfASmallDiskAFiftiethIsEnough) {
+TEST_F(HostHealthTest, ASmallDiskNeedsTwoPercentFree) {
   HealthCheck check = Check();
   disk_.bytes = 50 * kMiB;
   disk_.free_bytes = kMiB;
@@ -98,14 +98,14 @@ TEST_F(HostHealthTest, OfASmallDiskAFiftiethIsEnough) {
   EXPECT_EQ(ProblemOf(check), "its disk has 0.5 MiB left (/data), less than 1.0 MiB");
 }
 
-TEST_F(HostHealthTest, ALimitThatIsSaidIsTheLimit) {
+TEST_F(HostHealthTest, UsesAConfiguredLimit) {
   HealthCheck check = Check({.disk_free_bytes = 200 * kGiB, .memory_free_bytes = 9 * kGiB});
   EXPECT_EQ(ProblemOf(check),
             "its disk has 100.0 GiB left (/data), less than 200.0 GiB; "
             "its memory has 8.0 GiB left, less than 9.0 GiB");
 }
 
-TEST_F(HostHealthTest, LimitsOfZeroSwitchOff) {
+TEST_F(HostHealthTest, ALimitOfZeroSwitchesTheCheckOff) {
   HealthCheck check = Check({.disk_free_bytes = 0, .memory_free_bytes = 0});
   HaveMemory(16 * kGiB, 0);
   disk_ = {.bytes = 500 * kGiB, .files = 10'000};
@@ -114,7 +114,7 @@ TEST_F(HostHealthTest, LimitsOfZeroSwitchOff) {
   EXPECT_EQ(ProblemOf(check), "");
 }
 
-TEST_F(HostHealthTest, ADiskThatTakesFewMoreFilesIsAProblem) {
+TEST_F(HostHealthTest, ADiskWithFewFreeFilesIsAProblem) {
   HealthCheck check = Check();
   disk_.free_files = 9'999;
   EXPECT_EQ(ProblemOf(check), "its disk has room for 9999 more files (/data), less than 10000");
@@ -124,7 +124,7 @@ TEST_F(HostHealthTest, ADiskThatTakesFewMoreFilesIsAProblem) {
   EXPECT_EQ(ProblemOf(check), "") << "a file system without a limit of files";
 }
 
-TEST_F(HostHealthTest, ADiskThatCannotBeReadIsAProblemWhileItLasts) {
+TEST_F(HostHealthTest, AnUnreadableDiskIsAProblemWhileItLasts) {
   HealthCheck check = Check();
   fault_ = "Input/output error";
   EXPECT_EQ(ProblemOf(check), "its disk does not say what it has left (/data): Input/output error");
@@ -132,7 +132,7 @@ TEST_F(HostHealthTest, ADiskThatCannotBeReadIsAProblemWhileItLasts) {
   EXPECT_EQ(ProblemOf(check), "");
 }
 
-TEST(FullDisk, IsAProblemUntilAQuarterMoreThanWasNotEnoughIsFree) {
+TEST(FullDisk, IsAProblemUntilAQuarterMoreIsFree) {
   FullDisk disk;
   FullDisk::Clock::time_point now{};
   EXPECT_EQ(disk.Problem("/data", now), "");
@@ -150,7 +150,7 @@ TEST(FullDisk, IsAProblemUntilAQuarterMoreThanWasNotEnoughIsFree) {
   EXPECT_EQ(disk.Problem("/data", now), "");
 }
 
-TEST(FullDisk, IsTriedAgainAfterAWhileBecauseNobodyKnowsWhatAQuotaLeaves) {
+TEST(FullDisk, EndsAfterATimeoutForQuotas) {
   FullDisk disk;
   const FullDisk::Clock::time_point now{};
   disk.OnFull(100 * kGiB, now);
@@ -159,7 +159,7 @@ TEST(FullDisk, IsTriedAgainAfterAWhileBecauseNobodyKnowsWhatAQuotaLeaves) {
   EXPECT_EQ(disk.Problem("/data", now + FullDisk::kLasts), "");
 }
 
-TEST_F(HostHealthTest, ADiskThatWasFullIsAProblemAtOnceUnlessDisksAreNeverOne) {
+TEST_F(HostHealthTest, AFullDiskIsAProblemAtOnceUnlessDisksAreNotChecked) {
   for (const bool judged : {true, false}) {
     HealthWatch watch(
         Check({.disk_free_bytes = judged ? std::nullopt : std::optional<uint64_t>(0)}),
@@ -185,7 +185,7 @@ TEST_F(HostHealthTest, AShortDiskNamesItsLargestFiles) {
                                   "/sweeps/log (3.0 MiB)");
 }
 
-TEST_F(HostHealthTest, AWatchTellsWhichGangFillsAShortDiskAndOnce) {
+TEST_F(HostHealthTest, AWatchReportsTheGangThatFillsAShortDiskOnce) {
   std::promise<std::pair<gang::AttemptId, std::string>> told;
   std::promise<void> looked_again;
   std::atomic<int> ends = 0;
@@ -221,7 +221,7 @@ TEST_F(HostHealthTest, AWatchTellsWhichGangFillsAShortDiskAndOnce) {
   EXPECT_EQ(ends, 1);
 }
 
-TEST_F(HostHealthTest, MemoryIsAProblemBelowItsLimitUntilAQuarterMoreIsFree) {
+TEST_F(HostHealthTest, AMemoryProblemLastsUntilAQuarterMoreIsFree) {
   HealthCheck check = Check();
   HaveMemory(16 * kGiB, 255 * kMiB);
   EXPECT_EQ(ProblemOf(check), "its memory has 255 MiB left, less than 256 MiB");
@@ -231,7 +231,7 @@ TEST_F(HostHealthTest, MemoryIsAProblemBelowItsLimitUntilAQuarterMoreIsFree) {
   EXPECT_EQ(ProblemOf(check), "");
 }
 
-TEST_F(HostHealthTest, MemoryIsWhatACgroupHasLeftIfThatIsLess) {
+TEST_F(HostHealthTest, UsesTheFreeMemoryOfACgroupIfThatIsLess) {
   HealthCheck check = Check();
   Write("proc/self/cgroup", "0::/jobs/one\n");
   Write("proc/self/mountinfo",
@@ -250,7 +250,7 @@ TEST_F(HostHealthTest, MemoryIsWhatACgroupHasLeftIfThatIsLess) {
   EXPECT_EQ(Look(check).memory_free_bytes, 0u);
 }
 
-TEST_F(HostHealthTest, MemoryThatNobodyKnowsIsNoProblem) {
+TEST_F(HostHealthTest, UnknownMemoryIsNoProblem) {
   HealthCheck check = Check();
   Write("proc/meminfo", "MemTotal: 1000 kB\n");
   const HostHealth health = Look(check);
@@ -258,7 +258,7 @@ TEST_F(HostHealthTest, MemoryThatNobodyKnowsIsNoProblem) {
   EXPECT_EQ(health.memory_free_bytes, 0u);
 }
 
-TEST_F(HostHealthTest, AWatchTellsOfEachLook) {
+TEST_F(HostHealthTest, AWatchReportsEachCheck) {
   std::promise<HostHealth> first;
   int looks = 0;
   HealthWatch watch(Check({.disk_free_bytes = 200 * kGiB}),
@@ -272,7 +272,7 @@ TEST_F(HostHealthTest, AWatchTellsOfEachLook) {
               StartsWith("its disk has 100.0 GiB left"));
 }
 
-TEST_F(HostHealthTest, ADiskThatHangsIsTheProblemMeanwhile) {
+TEST_F(HostHealthTest, AHangingDiskIsAProblem) {
   std::promise<void> hangs;
   std::promise<void> goes_on;
   HealthCheck check({.data_dir = "/data",

@@ -32,13 +32,13 @@ class DetectResourcesTest : public testing::Test {
   TempDir dir_;
 };
 
-TEST_F(DetectResourcesTest, ThisHostHasSomething) {
+TEST_F(DetectResourcesTest, FindsResourcesOfThisHost) {
   const HostResources resources = DetectResources();
   EXPECT_GE(resources.cpus, 1u);
   EXPECT_GT(resources.memory_bytes, 0u);
 }
 
-TEST_F(DetectResourcesTest, MemoryIsTheHostsUnlessACgroupGrantsLess) {
+TEST_F(DetectResourcesTest, MemoryIsLimitedByACgroup) {
   Write("proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n");
   EXPECT_EQ(Detect().memory_bytes, 1024u * 1024);
   Mount("/");
@@ -49,7 +49,7 @@ TEST_F(DetectResourcesTest, MemoryIsTheHostsUnlessACgroupGrantsLess) {
   EXPECT_EQ(Detect().memory_bytes, 5000u);
 }
 
-TEST_F(DetectResourcesTest, LimitsAreSeenWherePartOfTheHierarchyIsMounted) {
+TEST_F(DetectResourcesTest, ReadsLimitsIfPartOfTheHierarchyIsMounted) {
   Mount("/jobs");
   Write("proc/self/cgroup", "0::/jobs/one\n");
   Write("cgroup/one/memory.max", "5000\n");
@@ -64,7 +64,7 @@ TEST_F(DetectResourcesTest, LimitsAreSeenWherePartOfTheHierarchyIsMounted) {
   EXPECT_EQ(Detect().memory_bytes, 0u) << "another's";
 }
 
-TEST_F(DetectResourcesTest, CpuTimeLimitCountsInWholeCpus) {
+TEST_F(DetectResourcesTest, RoundsTheCpuTimeLimitDownToWholeCpus) {
   Mount("/");
   Write("proc/self/cgroup", "0::/jobs/one\n");
   Write("cgroup/jobs/one/cpu.max", "190000 100000\n");
@@ -73,7 +73,7 @@ TEST_F(DetectResourcesTest, CpuTimeLimitCountsInWholeCpus) {
   EXPECT_EQ(Detect().cpus, 1u);
 }
 
-TEST_F(DetectResourcesTest, GpusAreCountedFromTheDriverOrTheDevices) {
+TEST_F(DetectResourcesTest, CountsGpusFromTheDriverOrTheDevices) {
   EXPECT_EQ(Detect().gpus, 0u);
   for (const char* name : {"nvidia0", "nvidia1", "nvidia12", "nvidiactl", "nvidia-uvm", "null"}) {
     Write(std::string("dev/") + name, "");
@@ -83,7 +83,7 @@ TEST_F(DetectResourcesTest, GpusAreCountedFromTheDriverOrTheDevices) {
   EXPECT_EQ(Detect().gpus, 1u);
 }
 
-TEST_F(DetectResourcesTest, GpusAreThoseThatTheExecutorWasGiven) {
+TEST_F(DetectResourcesTest, CountsTheGpusThatTheExecutorMayUse) {
   setenv("CUDA_VISIBLE_DEVICES", "4,5", 1);
   EXPECT_EQ(Detect().gpus, 0u) << "a variable makes no GPUs";
   for (int gpu = 0; gpu < 8; ++gpu) Write("dev/nvidia" + std::to_string(gpu), "");
@@ -105,7 +105,7 @@ TEST(HostLock, IsHeldUntilItsOwnerIsGone) {
   EXPECT_TRUE(LockName(dir.path(), "a", 0).ok());
 }
 
-TEST(HostLock, ProcessOfANameStartsAfterTheOneBeforeItWhateverTheClockSays) {
+TEST(HostLock, StartTimesOfANameIncreaseWhateverTheClockSays) {
   gang::TempDir dir;
   const auto start = [&](const std::string& name, int64_t wall_us) {
     return LockName(dir.path(), name, wall_us).value().started_us;
@@ -118,14 +118,14 @@ TEST(HostLock, ProcessOfANameStartsAfterTheOneBeforeItWhateverTheClockSays) {
   EXPECT_EQ(start("a", 3000), 3000);
 }
 
-TEST(HostLock, NameThatIsNoFolderNameIsRefused) {
+TEST(HostLock, RefusesANameThatIsNotAFolderName) {
   const TempDir dir;
   for (const char* name : {"", "a/b", "..", ".hidden"}) {
     EXPECT_FALSE(LockName(dir.path(), name, 0).ok()) << name;
   }
 }
 
-TEST(Backoff, GrowsToItsLimitAndStartsAnew) {
+TEST(Backoff, GrowsToItsLimitAndResets) {
   Backoff backoff(1);
   EXPECT_LE(backoff.Next(), Backoff::kFirst);
   for (int i = 0; i < 20; ++i) {

@@ -37,26 +37,26 @@ class LauncherTest : public GangFixture {
   std::filesystem::path program_ = dir_.path() / "worker";
 };
 
-TEST_F(LauncherTest, GangsAreForkedFromOneLauncher) {
+TEST_F(LauncherTest, ForksGangsFromOneLauncher) {
   const pid_t launcher = ParentOfARank();
   EXPECT_NE(launcher, getpid());
   EXPECT_EQ(ParentOfARank(), launcher);
 }
 
-TEST_F(LauncherTest, WarmLauncherIsTheOneThatGangsGet) {
+TEST_F(LauncherTest, GangsUseAPrestartedLauncher) {
   supervisor_->PrestartLauncher(
       {.command = {program_, "parent"}, .working_directory = dir_.path()});
   EXPECT_NE(ParentOfARank(), getpid());
 }
 
-TEST_F(LauncherTest, ProgramWithoutTheNoteIsSpawned) {
+TEST_F(LauncherTest, SpawnsAProgramWithoutTheNote) {
   const GangSpec spec = PlainWorker({"parent"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(NumberAfter(Log(spec), "parent"), getpid());
 }
 
 // What main() sees before it is a launcher is what it would see as a rank.
-TEST_F(LauncherTest, LaunchersHaveTheArgumentsVariablesAndFolderOfTheirGangs) {
+TEST_F(LauncherTest, LaunchersGetTheArgumentsVariablesAndFolderOfTheirGangs) {
   const pid_t launcher = ParentOfARank({{"OMP_NUM_THREADS", "1"}});
   const std::filesystem::path process = "/proc/" + std::to_string(launcher);
   EXPECT_EQ(ReadFile(process / "cmdline"), program_.string() + '\0' + "parent" + '\0');
@@ -67,14 +67,14 @@ TEST_F(LauncherTest, LaunchersHaveTheArgumentsVariablesAndFolderOfTheirGangs) {
   EXPECT_NE(ParentOfARank(), launcher);
 }
 
-TEST_F(LauncherTest, CommandThatDiffersFromTrialToTrialIsSpawned) {
+TEST_F(LauncherTest, SpawnsACommandThatDiffersBetweenTrials) {
   GangSpec spec = Worker({"parent", "print:${param.lr}"});
   spec.config = {{"lr", 0.5}};
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(NumberAfter(Log(spec), "parent"), getpid());
 }
 
-TEST_F(LauncherTest, GangsDoNotWaitForALauncherThatLoadsForLong) {
+TEST_F(LauncherTest, GangsDoNotWaitForASlowLauncher) {
   StartSupervisor({.launcher = {.ready_wait = std::chrono::milliseconds(50)}});
   const std::string gate = program_.string() + ".gate";
   ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
@@ -87,7 +87,7 @@ TEST_F(LauncherTest, GangsDoNotWaitForALauncherThatLoadsForLong) {
   EXPECT_NE(parent, getpid());
 }
 
-TEST_F(LauncherTest, LauncherThatNobodyAsksForEnds) {
+TEST_F(LauncherTest, EndsAnUnusedLauncher) {
   StartSupervisor({.launcher = {.idle_timeout = std::chrono::milliseconds(1)}});
   const pid_t launcher = ParentOfARank();
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, launcher, 0)));
@@ -106,7 +106,7 @@ TEST_F(LauncherTest, ForkedRanksGetTheirFolderVariablesAndChannel) {
                     HasSubstr(dir_.path().string()), HasSubstr("77")));
 }
 
-TEST_F(LauncherTest, WhatALauncherDoesOnceIsAskedOfItAloneUnlessAUserDoes) {
+TEST_F(LauncherTest, LauncherVariablesDoNotReachRanksUnlessTheUserSetsThem) {
   const std::filesystem::path ours = "/proc/" + std::to_string(ParentOfARank()) + "/environ";
   EXPECT_THAT(ReadFile(ours),
               AllOf(HasSubstr(std::string("LD_BIND_NOW=1") + '\0'),
@@ -122,7 +122,7 @@ TEST_F(LauncherTest, WhatALauncherDoesOnceIsAskedOfItAloneUnlessAUserDoes) {
   EXPECT_THAT(Log(spec), HasSubstr("LD_BIND_NOW=(unset)\nGLIBC_TUNABLES=glibc.malloc.perturb=0"));
 }
 
-TEST_F(LauncherTest, FailuresOfForkedRanksAreToldAlike) {
+TEST_F(LauncherTest, FailuresOfForkedRanksAreReportedLikeOthers) {
   const Failure exit = RunToFailure(Worker({"1/error:boom", "1/exit:4", "hang"}, 2));
   EXPECT_EQ(exit.rank, 1);
   EXPECT_EQ(exit.exit_code, 4);
@@ -132,7 +132,7 @@ TEST_F(LauncherTest, FailuresOfForkedRanksAreToldAlike) {
   EXPECT_EQ(signal.signal, SIGABRT);
 }
 
-TEST_F(LauncherTest, TheRankThatEndedFirstIsNamedWhicheverTheLauncherReportsFirst) {
+TEST_F(LauncherTest, NamesTheRankThatEndedFirstWhateverTheLauncherReportsFirst) {
   const GangSpec spec = Worker({"parent", "progress:0", "hang"}, 2);
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
@@ -159,14 +159,14 @@ TEST_F(LauncherTest, CancelledGangLeavesNothingBehind) {
   EXPECT_NE(kill(NumberAfter(Log(spec), "grandchild"), 0), 0);
 }
 
-TEST_F(LauncherTest, RebuiltProgramGetsALauncherOfItsOwn) {
+TEST_F(LauncherTest, ARebuiltProgramGetsANewLauncher) {
   const pid_t before = ParentOfARank();
   std::filesystem::remove(program_);
   std::filesystem::copy_file(ATTUNE_TEST_LAUNCHABLE_WORKER, program_);
   EXPECT_NE(ParentOfARank(), before);
 }
 
-TEST_F(LauncherTest, DeadLauncherTakesItsGangsAndTheNextOneGetsAnother) {
+TEST_F(LauncherTest, ADeadLauncherEndsItsGangsAndTheNextGangGetsANewOne) {
   const auto start = [this] {
     GangSpec spec = Worker({"parent", "0/report:1", "hang"}, 2);
     supervisor_->Run(spec);
@@ -191,14 +191,14 @@ TEST_F(LauncherTest, DeadLauncherTakesItsGangsAndTheNextOneGetsAnother) {
   EXPECT_NE(after, getpid());
 }
 
-TEST_F(LauncherTest, ProgramWhoseLauncherLeavesBeforeItIsReadyIsSpawned) {
+TEST_F(LauncherTest, SpawnsAProgramWhoseLauncherExitsBeforeItIsReady) {
   WriteFile(program_.string() + ".broken", "");
   EXPECT_EQ(ParentOfARank(), getpid());
   std::filesystem::remove(program_.string() + ".broken");
   EXPECT_EQ(ParentOfARank(), getpid()) << "it is not tried again and again";
 }
 
-TEST_F(LauncherTest, AFrozenOneDoesNotHoldTheSlotsOfRanksThatHaveEnded) {
+TEST_F(LauncherTest, AFrozenLauncherDoesNotBlockTheEndOfItsGang) {
   StartSupervisor({.timing = {.explain_timeout = std::chrono::milliseconds(100)}});
   const GangSpec spec = Worker({"parent", "progress:0", "hang"}, 2);
   supervisor_->Run(spec);
@@ -210,7 +210,7 @@ TEST_F(LauncherTest, AFrozenOneDoesNotHoldTheSlotsOfRanksThatHaveEnded) {
   EXPECT_NE(ParentOfARank(), launcher);
 }
 
-TEST_F(LauncherTest, ForkThatIsNotAnsweredFailsAloneAndTheNextGangIsSpawned) {
+TEST_F(LauncherTest, AnUnansweredForkFailsAloneAndTheNextGangIsSpawned) {
   StartSupervisor({.launcher = {.fork_timeout = std::chrono::milliseconds(100)}});
   const GangSpec bystander = Worker({"hang"}, 2);
   supervisor_->Run(bystander);
@@ -227,7 +227,7 @@ TEST_F(LauncherTest, ForkThatIsNotAnsweredFailsAloneAndTheNextGangIsSpawned) {
   EXPECT_EQ(facts_.Count<Ended>(bystander.attempt), 0);
 }
 
-TEST_F(LauncherTest, CommandTooLargeForAPacketIsSpawned) {
+TEST_F(LauncherTest, SpawnsACommandThatIsTooLargeForAPacket) {
   GangSpec spec = Worker({"parent"});
   spec.program.environment = {{"LARGE", std::string(100'000, 'x')}};
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);

@@ -52,7 +52,7 @@ class LogLimitTest : public testing::Test {
   uint64_t written_ = 0;
 };
 
-TEST_F(LogLimitTest, ALogBelowItsLimitStaysWhole) {
+TEST_F(LogLimitTest, KeepsALogBelowItsLimit) {
   Print(kLogLimitMin - 64);
   Trim();
   EXPECT_EQ(limit_.room_bytes(), 64u);
@@ -60,7 +60,7 @@ TEST_F(LogLimitTest, ALogBelowItsLimitStaysWhole) {
   EXPECT_EQ(Follow(0).size(), written_);
 }
 
-TEST_F(LogLimitTest, AtTheLimitTheMiddleGoesAndItsPlaceIsTold) {
+TEST_F(LogLimitTest, RemovesTheMiddleAtTheLimitAndMarksTheGap) {
   Print(kLogLimitMin);
   Trim();
   EXPECT_LE(BytesOnDisk(), kLogLimitMin * 3 / 4);
@@ -77,7 +77,7 @@ TEST_F(LogLimitTest, AtTheLimitTheMiddleGoesAndItsPlaceIsTold) {
   EXPECT_EQ(text.find('\0'), std::string::npos);
 }
 
-TEST_F(LogLimitTest, AFloodStaysWithinTheLimitWhateverItsLength) {
+TEST_F(LogLimitTest, AFloodOfAnyLengthStaysWithinTheLimit) {
   for (int i = 0; i < 20; ++i) {
     Print(3 * kLogLimitMin);
     Trim();
@@ -87,7 +87,7 @@ TEST_F(LogLimitTest, AFloodStaysWithinTheLimitWhateverItsLength) {
   EXPECT_THAT(LogTail(log_), HasSubstr(std::to_string(written_ - 64)));
 }
 
-TEST_F(LogLimitTest, AFollowerThatTheGapOvertakesGoesOnBehindIt) {
+TEST_F(LogLimitTest, AFollowerContinuesAfterAGapThatOvertakesIt) {
   Print(kLogLimitMin);
   const uint64_t place = 300'000;  // in the middle
   Trim();
@@ -99,7 +99,7 @@ TEST_F(LogLimitTest, AFollowerThatTheGapOvertakesGoesOnBehindIt) {
       << "also from within the line";
 }
 
-TEST_F(LogLimitTest, WhatNobodyHasReadStays) {
+TEST_F(LogLimitTest, KeepsUnreadLines) {
   Print(2 * kLogLimitMin);
   Trim(kLogLimitMin / 4 + 1000);
   EXPECT_EQ(ReadLog(log_, 0, 10).value().gap, LogGap{});
@@ -108,7 +108,7 @@ TEST_F(LogLimitTest, WhatNobodyHasReadStays) {
   EXPECT_EQ(ReadLog(log_, 0, 10).value().gap.end, kLogLimitMin);
 }
 
-TEST_F(LogLimitTest, ALogThatItsProgramTruncatesIsMeasuredAnew) {
+TEST_F(LogLimitTest, MeasuresATruncatedLogAgain) {
   Print(kLogLimitMin);
   Trim();
   std::filesystem::resize_file(log_, 100);
@@ -119,7 +119,7 @@ TEST_F(LogLimitTest, ALogThatItsProgramTruncatesIsMeasuredAnew) {
   EXPECT_LT(BytesOnDisk(), kLogLimitMin);
 }
 
-TEST_F(LogLimitTest, ALogThatIsGoneIsNoFault) { EXPECT_TRUE(limit_.Trim().ok()); }
+TEST_F(LogLimitTest, AMissingLogIsNotAnError) { EXPECT_TRUE(limit_.Trim().ok()); }
 
 class GangLogs : public GangFixture {
  protected:

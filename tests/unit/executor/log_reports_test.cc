@@ -31,7 +31,7 @@ class LogReportsTest : public GangFixture {
   }
 };
 
-TEST_F(LogReportsTest, MatchingLinesAreReportsAndOthersAreNot) {
+TEST_F(LogReportsTest, ReadsMatchingLinesAsReports) {
   const GangSpec spec =
       Printing("echo hello; echo epoch 1 took 3 s, loss=0.5; echo loss=9; echo epoch 4 loss=1e-3");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
@@ -42,7 +42,7 @@ TEST_F(LogReportsTest, MatchingLinesAreReportsAndOthersAreNot) {
   EXPECT_THAT(Reported(spec, 2).metrics, ElementsAre(Pair("loss", 0.001)));
 }
 
-TEST_F(LogReportsTest, ReportsComeWhileTheProgramRuns) {
+TEST_F(LogReportsTest, ReadsReportsWhileTheProgramRuns) {
   const GangSpec spec = Printing("echo epoch 1 loss=0.5; sleep 1000");
   supervisor_->Run(spec);
   EXPECT_EQ(Reported(spec, 1).step, 1);
@@ -50,7 +50,7 @@ TEST_F(LogReportsTest, ReportsComeWhileTheProgramRuns) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kCancelled);
 }
 
-TEST_F(LogReportsTest, WithoutAStepEachMatchingLineIsTheNext) {
+TEST_F(LogReportsTest, CountsMatchingLinesWithoutAStep) {
   const GangSpec spec = Printing(R"(printf 'a=1 b=2\ra=3\nnothing\na=nan b=-inf')",
                                  R"(a=(?P<a>\S+)( b=(?P<b>\S+))?)");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
@@ -62,7 +62,7 @@ TEST_F(LogReportsTest, WithoutAStepEachMatchingLineIsTheNext) {
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 3);
 }
 
-TEST_F(LogReportsTest, TimeIsAMetricWhereTheSweepSaysSo) {
+TEST_F(LogReportsTest, UsesAMetricAsTheStepWithTimeAttr) {
   GangSpec spec = Printing("for n in 0.5 10.5 10.9 12; do echo n=$n a=1; done; echo n=11 a=1",
                            R"(n=(?P<n>\S+) a=(?P<a>\S+))");
   spec.time_attr = "n";
@@ -76,7 +76,7 @@ TEST_F(LogReportsTest, TimeIsAMetricWhereTheSweepSaysSo) {
               AllOf(HasSubstr("'n=11 a=1'"), HasSubstr("is 11.0 after 12")));
 }
 
-TEST_F(LogReportsTest, NothingBehindAMilestoneIsReadBeforeItsVerdict) {
+TEST_F(LogReportsTest, ReadsNothingPastAMilestoneBeforeItsVerdict) {
   GangSpec spec = Printing("for i in 1 2 3 4; do echo epoch $i loss=0; done");
   spec.milestone = 2;
   supervisor_->Run(spec);
@@ -91,7 +91,7 @@ TEST_F(LogReportsTest, NothingBehindAMilestoneIsReadBeforeItsVerdict) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(LogReportsTest, AStopEndsTheGang) {
+TEST_F(LogReportsTest, AStopVerdictEndsTheGang) {
   GangSpec spec = Printing("echo epoch 1 loss=0; sleep 1000");
   spec.milestone = 1;
   supervisor_->Run(spec);
@@ -112,7 +112,7 @@ TEST_F(LogReportsTest, AYieldMakesTheNextReportWait) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(LogReportsTest, WhatIsNoNumberFailsWithTheLine) {
+TEST_F(LogReportsTest, QuotesALineWithoutANumber) {
   const Failure failure = RunToFailure(Printing("echo epoch 1 loss=0.5,; sleep 1000"));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_EQ(failure.rank, 0);
@@ -133,7 +133,7 @@ TEST_F(LogReportsTest, AProgramMayCountFromZero) {
               HasSubstr("'-1' as step, which is not a whole number of at least 0"));
 }
 
-TEST_F(LogReportsTest, TwoLinesOfOneStepAreQuoted) {
+TEST_F(LogReportsTest, QuotesTwoLinesOfOneStep) {
   EXPECT_THAT(
       RunToFailure(Printing("echo epoch 2 loss=1; echo epoch 2 val_loss=3; sleep 1000")).message,
       AllOf(HasSubstr("'epoch 2 loss=1' and then 'epoch 2 val_loss=3'"),
@@ -143,13 +143,13 @@ TEST_F(LogReportsTest, TwoLinesOfOneStepAreQuoted) {
       HasSubstr("matches two lines of step 0"));
 }
 
-TEST_F(LogReportsTest, StepsGrow) {
+TEST_F(LogReportsTest, StepsMustIncrease) {
   EXPECT_THAT(
       RunToFailure(Printing("echo epoch 2 loss=1; echo epoch 1 loss=1; sleep 1000")).message,
       HasSubstr("step 1 came after step 2, and steps must grow"));
 }
 
-TEST_F(LogReportsTest, ColoursDoNotCount) {
+TEST_F(LogReportsTest, IgnoresColours) {
   const GangSpec spec =
       Printing(R"(printf '\033[1mepoch \033[0;32m1\033[0m loss=\033[32m0.5\033[0m\n')");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
@@ -165,20 +165,20 @@ TEST_F(LogReportsTest, NumbersBeyondDoublesAreInfiniteOrZero) {
               UnorderedElementsAre(Pair("a", infinity), Pair("b", -infinity), Pair("c", 0)));
 }
 
-TEST_F(LogReportsTest, AProgramThatPrintsNoReportHasFailed) {
+TEST_F(LogReportsTest, AProgramWithoutReportsFails) {
   const Failure failure = RunToFailure(Printing("echo trained"));
   EXPECT_EQ(failure.rank, 0);
   EXPECT_THAT(failure.message, HasSubstr("printed no line in which reports.pattern is found"));
   EXPECT_THAT(failure.log_tail, HasSubstr("trained"));
 }
 
-TEST_F(LogReportsTest, ItsOwnFailureComesFirst) {
+TEST_F(LogReportsTest, AFailureOfTheProgramComesFirst) {
   const Failure failure = RunToFailure(Printing("echo epoch 1 loss=1; exit 3"));
   EXPECT_EQ(failure.kind, FailureKind::kExit);
   EXPECT_EQ(failure.exit_code, 3);
 }
 
-TEST_F(LogReportsTest, LinesOfTooManyBytesArePassedOver) {
+TEST_F(LogReportsTest, SkipsTooLongLines) {
   const std::string size = std::to_string(kLogLineBytesMax);
   const GangSpec spec =
       Printing("head -c " + size +
@@ -189,13 +189,13 @@ TEST_F(LogReportsTest, LinesOfTooManyBytesArePassedOver) {
   EXPECT_EQ(Reported(spec, 1).step, 2);
 }
 
-TEST_F(LogReportsTest, ReportsOverTheChannelAreRefused) {
+TEST_F(LogReportsTest, RefusesReportsOverTheChannel) {
   GangSpec spec = PlainWorker({"report:1", "hang"});
   spec.program.report_pattern = kPattern;
   EXPECT_THAT(RunToFailure(spec).message, HasSubstr("remove reports.pattern"));
 }
 
-TEST_F(LogReportsTest, AnotherRanksOutputDoesNotCount) {
+TEST_F(LogReportsTest, IgnoresTheOutputOfOtherRanks) {
   GangSpec spec = Script(R"(test $RANK = 0 && echo epoch 1 loss=1 || echo epoch 7 loss=7)", 2);
   spec.program.report_pattern = kPattern;
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);

@@ -27,7 +27,7 @@ TEST_F(MachineTest, VerdictsAndYieldsArePassedOn) {
   EXPECT_THAT(yielded_, ElementsAre(Attempt(0)));
 }
 
-TEST_F(MachineTest, AssignmentThatIsNotUnderstoodFailsAndTheNextStarts) {
+TEST_F(MachineTest, AnInvalidAssignmentFailsAndTheNextStarts) {
   GetWelcomed();
   v1::Assignment odd = Trial(0);
   odd.add_config()->set_name("lr");
@@ -38,7 +38,7 @@ TEST_F(MachineTest, AssignmentThatIsNotUnderstoodFailsAndTheNextStarts) {
   EXPECT_THAT(messages[0].facts().facts(0).ended().failure().message(), HasSubstr("'lr'"));
 }
 
-TEST_F(MachineTest, UnwantedAttemptThatIsUnknownIsSaidToHaveEnded) {
+TEST_F(MachineTest, ReportsAnUnknownUnwantedAttemptAsEnded) {
   GetWelcomed();
   v1::ToExecutor message = Wanting({});
   *message.mutable_desired()->add_unwanted() = Trial(5).attempt();
@@ -49,7 +49,7 @@ TEST_F(MachineTest, UnwantedAttemptThatIsUnknownIsSaidToHaveEnded) {
   EXPECT_EQ(messages[0].facts().facts(0).ended().outcome(), v1::Ended::CANCELLED);
 }
 
-TEST_F(MachineTest, RemovalsArePassedOnAndWhatIsGoneIsAFact) {
+TEST_F(MachineTest, PassesRemovalsOnAndReportsThem) {
   GetWelcomed();
   v1::ToExecutor message = Wanting({});
   message.mutable_desired()->add_removals()->set_step(9);
@@ -62,7 +62,7 @@ TEST_F(MachineTest, RemovalsArePassedOnAndWhatIsGoneIsAFact) {
   EXPECT_EQ(messages[0].facts().facts(0).removed().step(), 9);
 }
 
-TEST_F(MachineTest, ADeletedSweepGoesOnceItsGangsHaveAndThatIsAFact) {
+TEST_F(MachineTest, DeletesASweepAfterItsGangsEndAndReportsIt) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   v1::ToExecutor message = Wanting({});
@@ -83,7 +83,7 @@ TEST_F(MachineTest, ADeletedSweepGoesOnceItsGangsHaveAndThatIsAFact) {
   EXPECT_EQ(messages[0].facts().facts(0).sweep_removed().sweep(), 77u);
 }
 
-TEST_F(MachineTest, EachHelloNamesTheSweepsThatHaveFilesHereByThen) {
+TEST_F(MachineTest, EachHelloListsTheSweepsWithFilesHere) {
   const auto said = [this] {
     const auto hellos = Written(v1::FromExecutor::kHello);
     return FromProto(hellos.back().hello().sweeps());
@@ -104,7 +104,7 @@ TEST_F(MachineTest, EachHelloNamesTheSweepsThatHaveFilesHereByThen) {
   EXPECT_THAT(said(), IsEmpty());
 }
 
-TEST_F(MachineTest, OfMoreSweepsThanAHelloHoldsItNamesTheNewest) {
+TEST_F(MachineTest, AHelloListsTheNewestSweepsUpToItsLimit) {
   v1::Hello hello = Hello();
   for (uint64_t sweep = 1; sweep <= kHelloSweepsMax + 1; ++sweep)
     AddSweepFiles({sweep, sweep % 2}, *hello.mutable_sweeps());
@@ -120,7 +120,7 @@ TEST_F(MachineTest, OfMoreSweepsThanAHelloHoldsItNamesTheNewest) {
 
 // ---- a restored backup
 
-TEST_F(MachineTest, ItSaysHowMuchOfTheLogItHasSeen) {
+TEST_F(MachineTest, SendsItsLogPosition) {
   GetWelcomed();
   v1::ToExecutor message = Wanting({});
   message.mutable_desired()->set_identity(7);
@@ -135,7 +135,7 @@ TEST_F(MachineTest, ItSaysHowMuchOfTheLogItHasSeen) {
   EXPECT_EQ(hello.server_run(), 3u);
 }
 
-TEST_F(MachineTest, AnAttemptFromBeforeARestoreGoesOnHereOrIsSaidToHaveEnded) {
+TEST_F(MachineTest, AnAttemptFromBeforeARestoreRunsOnOrIsReportedAsEnded) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   v1::ToExecutor message = Wanting({Trial(0), Trial(1)});
@@ -150,7 +150,7 @@ TEST_F(MachineTest, AnAttemptFromBeforeARestoreGoesOnHereOrIsSaidToHaveEnded) {
   EXPECT_EQ(messages[0].facts().facts(0).ended().outcome(), v1::Ended::CANCELLED);
 }
 
-TEST_F(MachineTest, AnEndThatTheLogHasLostIsToldAgain) {
+TEST_F(MachineTest, ReportsAnEndAgainThatTheLogHasLost) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   End(0);
@@ -166,7 +166,7 @@ TEST_F(MachineTest, AnEndThatTheLogHasLostIsToldAgain) {
   EXPECT_THAT(started_, SizeIs(1));
 }
 
-TEST_F(MachineTest, AGangOfALostSweepIsGoneBeforeOneOfTheSameNumberStarts) {
+TEST_F(MachineTest, AGangOfALostSweepEndsBeforeOneOfTheSameNumberStarts) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   v1::Assignment other = Trial(1);
@@ -182,7 +182,7 @@ TEST_F(MachineTest, AGangOfALostSweepIsGoneBeforeOneOfTheSameNumberStarts) {
   EXPECT_THAT(started_, SizeIs(2));
 }
 
-TEST_F(MachineTest, ACheckpointThatIsGoneIsAFact) {
+TEST_F(MachineTest, ReportsAMissingCheckpoint) {
   GetWelcomed();
   v1::CheckpointName checkpoint;
   checkpoint.set_step(9);
@@ -193,7 +193,7 @@ TEST_F(MachineTest, ACheckpointThatIsGoneIsAFact) {
   EXPECT_EQ(messages[0].facts().facts(0).removed().step(), 9);
 }
 
-TEST_F(MachineTest, ACheckpointThatIsGoneIsOfTheLogThatTheExecutorKnows) {
+TEST_F(MachineTest, ReportsAMissingCheckpointWithTheLogsIdentity) {
   GetWelcomed();
   v1::ToExecutor inventory;
   inventory.mutable_inventory()->add_checkpoints()->set_step(9);
@@ -233,7 +233,7 @@ TEST_F(MachineTest, StopSaysGoodbyeFirstAndWaitsForTheLastAcknowledgement) {
   EXPECT_EQ(machine_.exit().reason, AgentExit::Reason::kStopped);
 }
 
-TEST_F(MachineTest, FarewellIsShortWhereNobodyAcknowledges) {
+TEST_F(MachineTest, StopWaitsOnlyBrieflyForAnAcknowledgement) {
   GetWelcomed();
   Report(0, 1);
   Written();
@@ -246,7 +246,7 @@ TEST_F(MachineTest, FarewellIsShortWhereNobodyAcknowledges) {
   EXPECT_EQ(closes_, 1);
 }
 
-TEST_F(MachineTest, LeavingAsksTheServerToHaveGangsSaveAndEndsOnceNobodyNeedsWhatTheySaved) {
+TEST_F(MachineTest, LeaveLetsGangsSaveAndEndsWhenTheirCheckpointsAreNotNeeded) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   machine_.Leave(seconds(20), At());
@@ -275,7 +275,7 @@ TEST_F(MachineTest, LeavingAsksTheServerToHaveGangsSaveAndEndsOnceNobodyNeedsWha
   EXPECT_THAT(cancelled_, SizeIs(1));
 }
 
-TEST_F(MachineTest, NobodyIsWaitedForLongerThanTheGrace) {
+TEST_F(MachineTest, LeaveEndsAfterTheGrace) {
   GetWelcomed();
   machine_.Leave(seconds(20), At());
   Step();
@@ -286,7 +286,7 @@ TEST_F(MachineTest, NobodyIsWaitedForLongerThanTheGrace) {
   EXPECT_EQ(closes_, 1);
 }
 
-TEST_F(MachineTest, WhatHasNotLeftWithinTheGraceIsTornDown) {
+TEST_F(MachineTest, LeaveTearsGangsDownAfterTheGrace) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   machine_.Leave(seconds(20), At());
@@ -298,7 +298,7 @@ TEST_F(MachineTest, WhatHasNotLeftWithinTheGraceIsTornDown) {
   EXPECT_EQ(cancelled_.back(), std::pair(Attempt(0), gang::CancelReason::kLeaving));
 }
 
-TEST_F(MachineTest, WhereNothingRunsItAsksAtOnceWhetherItIsNeeded) {
+TEST_F(MachineTest, LeaveWithoutGangsAsksAtOnceWhetherItIsNeeded) {
   GetWelcomed();
   machine_.Leave(seconds(20), At());
   Step();
@@ -310,7 +310,7 @@ TEST_F(MachineTest, WhereNothingRunsItAsksAtOnceWhetherItIsNeeded) {
   EXPECT_EQ(closes_, 1);
 }
 
-TEST_F(MachineTest, OneThatLeavesStopsWhenItsConnectionBreaks) {
+TEST_F(MachineTest, LeaveStopsWhenTheConnectionBreaks) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   machine_.Leave(seconds(20), At());
@@ -328,14 +328,14 @@ TEST_F(MachineTest, StopWithoutAServerEndsAtOnce) {
   EXPECT_TRUE(machine_.done());
 }
 
-TEST_F(MachineTest, NothingIsStartedOnceItIsToStop) {
+TEST_F(MachineTest, StartsNothingAfterStop) {
   GetWelcomed();
   machine_.Stop({});
   Receive(Wanting({Trial(0)}));
   EXPECT_THAT(started_, IsEmpty());
 }
 
-TEST_F(MachineTest, GangsThatAreLeavingLoseTheLeaseToo) {
+TEST_F(MachineTest, ExitingGangsLoseTheLeaseToo) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   Receive(Wanting({}));
@@ -344,7 +344,7 @@ TEST_F(MachineTest, GangsThatAreLeavingLoseTheLeaseToo) {
                                       std::pair(Attempt(0), gang::CancelReason::kLeaseLost)));
 }
 
-TEST_F(MachineTest, GangsThatHaveFallenElsewhereAreToldSo) {
+TEST_F(MachineTest, CancelsGangsThatFailedElsewhere) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   v1::ToExecutor without = Wanting({});
@@ -353,7 +353,7 @@ TEST_F(MachineTest, GangsThatHaveFallenElsewhereAreToldSo) {
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kFailedElsewhere)));
 }
 
-TEST_F(MachineTest, SupersededTearsDownAndIsDoneWhenItsGangsAreGone) {
+TEST_F(MachineTest, TearsGangsDownAndEndsWhenSuperseded) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   Refuse(v1::Refusal::SUPERSEDED);
@@ -368,7 +368,7 @@ TEST_F(MachineTest, SupersededTearsDownAndIsDoneWhenItsGangsAreGone) {
   EXPECT_EQ(connects_, 1);
 }
 
-TEST_F(MachineTest, RefusalForGoodEndsIt) {
+TEST_F(MachineTest, EndsAfterAPermanentRefusal) {
   for (const v1::Refusal::Code code :
        {v1::Refusal::BAD_TOKEN, v1::Refusal::VERSION, v1::Refusal::BAD_HELLO}) {
     Machine machine(Hello(), gang::Folders("/data"), 1, *this, *this, *this);
@@ -383,7 +383,7 @@ TEST_F(MachineTest, RefusalForGoodEndsIt) {
   }
 }
 
-TEST_F(MachineTest, RanksElsewhereAreToldWhereRankZeroListens) {
+TEST_F(MachineTest, TellsRemoteRanksWhereRankZeroListens) {
   GetWelcomed();
   v1::Assignment part = Trial(0);
   part.set_world_size(2);

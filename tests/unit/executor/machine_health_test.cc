@@ -21,14 +21,14 @@ class MachineHealthTest : public MachineTest {
   using MachineTest::Written;
 };
 
-TEST_F(MachineHealthTest, NothingIsSaidWhileAllIsWell) {
+TEST_F(MachineHealthTest, SendsNothingWhileTheHostIsHealthy) {
   Be("");
   GetWelcomed();
   Be("");
   EXPECT_THAT(Problems(), IsEmpty());
 }
 
-TEST_F(MachineHealthTest, AProblemIsSaidAfterTheWelcomeAndOnce) {
+TEST_F(MachineHealthTest, SendsAProblemOnceAfterTheWelcome) {
   Be("its disk is full");
   EXPECT_THAT(Problems(), IsEmpty()) << "nobody has welcomed it";
   GetWelcomed();
@@ -38,7 +38,7 @@ TEST_F(MachineHealthTest, AProblemIsSaidAfterTheWelcomeAndOnce) {
   EXPECT_THAT(Problems(), IsEmpty());
 }
 
-TEST_F(MachineHealthTest, EachChangeIsSaid) {
+TEST_F(MachineHealthTest, SendsEachChange) {
   GetWelcomed();
   Be("its disk is full");
   EXPECT_THAT(Problems(), ElementsAre("its disk is full"));
@@ -48,7 +48,7 @@ TEST_F(MachineHealthTest, EachChangeIsSaid) {
   EXPECT_THAT(Problems(), ElementsAre(""));
 }
 
-TEST_F(MachineHealthTest, OnlyTheLastOfManyChangesIsSaid) {
+TEST_F(MachineHealthTest, SendsOnlyTheLastOfManyChanges) {
   GetWelcomed();
   Report(0, 1);  // a message is on its way
   Be("its disk is full");
@@ -57,7 +57,7 @@ TEST_F(MachineHealthTest, OnlyTheLastOfManyChangesIsSaid) {
   EXPECT_THAT(Problems(), ElementsAre("its GPU 2 is lost"));
 }
 
-TEST_F(MachineHealthTest, AProblemIsSaidAgainAfterAReconnectAndSoIsItsEnd) {
+TEST_F(MachineHealthTest, ResendsAProblemAndItsEndAfterAReconnect) {
   Be("its disk is full");
   GetWelcomed();
   Problems();
@@ -72,7 +72,7 @@ TEST_F(MachineHealthTest, AProblemIsSaidAgainAfterAReconnectAndSoIsItsEnd) {
   EXPECT_THAT(Problems(), ElementsAre("")) << "the server may have it in its log";
 }
 
-TEST_F(MachineHealthTest, HeartbeatsCarryWhatIsLeft) {
+TEST_F(MachineHealthTest, HeartbeatsCarryFreeDiskAndMemory) {
   Be("");
   GetWelcomed();
   PassWriting(kBeat);
@@ -82,7 +82,7 @@ TEST_F(MachineHealthTest, HeartbeatsCarryWhatIsLeft) {
   EXPECT_EQ(beats.front().heartbeat().memory_free_bytes(), 8u);
 }
 
-TEST_F(MachineHealthTest, APathThatIsNoTextDoesNotBreakTheConnection) {
+TEST_F(MachineHealthTest, AnInvalidUtf8PathDoesNotBreakTheConnection) {
   Be("its disk (/\xff) is full");
   GetWelcomed();
   EXPECT_THAT(Problems(), ElementsAre(gang::ValidUtf8("its disk (/\xff) is full")));

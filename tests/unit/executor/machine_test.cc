@@ -5,13 +5,13 @@ namespace {
 
 // ---- the connection
 
-TEST_F(MachineTest, ConnectsAtOnceAndSaysWhoItIs) {
+TEST_F(MachineTest, ConnectsAtOnceAndSendsAHello) {
   EXPECT_EQ(connects_, 1);
   ASSERT_THAT(written_, SizeIs(1));
   EXPECT_EQ(written_[0].hello().name(), "host-a");
 }
 
-TEST_F(MachineTest, ConnectionWithoutAWelcomeIsGivenUp) {
+TEST_F(MachineTest, ClosesAConnectionWithoutAWelcome) {
   Written();
   Pass(kWelcomeTimeout - milliseconds(1));
   EXPECT_EQ(closes_, 0);
@@ -23,7 +23,7 @@ TEST_F(MachineTest, ConnectionWithoutAWelcomeIsGivenUp) {
   EXPECT_EQ(connects_, 2);
 }
 
-TEST_F(MachineTest, PausesBetweenConnectionsGrowUntilOneIsOfUse) {
+TEST_F(MachineTest, PausesBetweenConnectionsGrowUntilOneSucceeds) {
   const auto pause = [&] {
     Break();
     const auto begin = now_;
@@ -42,7 +42,7 @@ TEST_F(MachineTest, PausesBetweenConnectionsGrowUntilOneIsOfUse) {
   EXPECT_LE(pause(), Backoff::kFirst);
 }
 
-TEST_F(MachineTest, OneMessageIsOnItsWayAtATimeAndFactsGatherForTheNext) {
+TEST_F(MachineTest, WritesOneMessageAtATimeAndBatchesFacts) {
   GetWelcomed();
   for (int step = 1; step <= 3; ++step) Report(0, step);
   EXPECT_THAT(SentSeqs(), ElementsAre(1));
@@ -50,7 +50,7 @@ TEST_F(MachineTest, OneMessageIsOnItsWayAtATimeAndFactsGatherForTheNext) {
   EXPECT_THAT(SentSeqs(), ElementsAre(2, 3));
 }
 
-TEST_F(MachineTest, ReconnectSendsWhatIsNotAcknowledgedAndNothingElse) {
+TEST_F(MachineTest, ResendsOnlyUnacknowledgedFactsAfterAReconnect) {
   GetWelcomed();
   for (int step = 1; step <= 3; ++step) {
     Report(0, step);
@@ -64,7 +64,7 @@ TEST_F(MachineTest, ReconnectSendsWhatIsNotAcknowledgedAndNothingElse) {
   EXPECT_THAT(SentSeqs(), ElementsAre(3));
 }
 
-TEST_F(MachineTest, FactsThatStayUnacknowledgedAreSentAgainOnTheSameConnection) {
+TEST_F(MachineTest, ResendsUnacknowledgedFactsOnTheSameConnection) {
   GetWelcomed();
   Report(0, 1);
   Written();
@@ -84,7 +84,7 @@ TEST_F(MachineTest, FactsThatStayUnacknowledgedAreSentAgainOnTheSameConnection) 
   EXPECT_EQ(connects_, 1);
 }
 
-TEST_F(MachineTest, HeartbeatsDoNotQueueBehindFactsThatAreNotAcknowledged) {
+TEST_F(MachineTest, HeartbeatsDoNotQueueBehindUnacknowledgedFacts) {
   GetWelcomed();
   for (int step = 1; step <= 200; ++step) Report(0, step, std::string(64 << 10, 'm'));
   for (int i = 0; i < 400; ++i) Written();
@@ -96,7 +96,7 @@ TEST_F(MachineTest, HeartbeatsDoNotQueueBehindFactsThatAreNotAcknowledged) {
   EXPECT_THAT(Written(v1::FromExecutor::kHeartbeat), SizeIs(1));
 }
 
-TEST_F(MachineTest, FullOutboxSaysSoUntilFactsAreAcknowledged) {
+TEST_F(MachineTest, IsFullUntilFactsAreAcknowledged) {
   GetWelcomed();
   const int enough = 2 + static_cast<int>(kOutboxBytesMax / (1 << 20));
   for (int step = 1; step <= enough; ++step) Report(0, step, std::string(1 << 20, 'm'));
@@ -105,7 +105,7 @@ TEST_F(MachineTest, FullOutboxSaysSoUntilFactsAreAcknowledged) {
   EXPECT_FALSE(machine_.is_full());
 }
 
-TEST_F(MachineTest, BusyServerIsTriedAgainAndGangsGoOn) {
+TEST_F(MachineTest, RetriesABusyServerWhileGangsRun) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   Refuse(v1::Refusal::BUSY);
@@ -115,7 +115,7 @@ TEST_F(MachineTest, BusyServerIsTriedAgainAndGangsGoOn) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(MachineTest, WhatIsAskedOfACheckpointIsDeliveredBesideTheConnection) {
+TEST_F(MachineTest, SendsRequestedPiecesOfCheckpoints) {
   GetWelcomed();
   written_.clear();
   v1::ToExecutor message;
@@ -125,7 +125,7 @@ TEST_F(MachineTest, WhatIsAskedOfACheckpointIsDeliveredBesideTheConnection) {
   EXPECT_THAT(written_, IsEmpty());
 }
 
-TEST_F(MachineTest, LogsAreReadOneByOneAndOnlyTheNewestRequestsWait) {
+TEST_F(MachineTest, ReadsLogsOneByOneAndQueuesOnlyTheNewestRequests) {
   GetWelcomed();
   for (uint64_t i = 1; i <= kLogRequestsMax + 2; ++i) AskForLog(i);
   EXPECT_THAT(logs_, ElementsAre(1));  // a disk that hangs holds nothing else up
@@ -146,7 +146,7 @@ TEST_F(MachineTest, LogsAreReadOneByOneAndOnlyTheNewestRequestsWait) {
   EXPECT_EQ(logs_[1], 3u);  // the second is the oldest that waited
 }
 
-TEST_F(MachineTest, ALogThatWasReadForAnEarlierConnectionIsNotSent) {
+TEST_F(MachineTest, DropsALogThatWasReadForAnEarlierConnection) {
   GetWelcomed();
   AskForLog(1);
   Closed();
@@ -169,7 +169,7 @@ TEST_F(MachineTest, ALogThatWasReadForAnEarlierConnectionIsNotSent) {
 
 // ---- the lease
 
-TEST_F(MachineTest, TheLessOfItsLeaseIsLeftTheSoonerItTriesAgain) {
+TEST_F(MachineTest, RetriesSoonerWhenLessOfTheLeaseIsLeft) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   Break();
@@ -186,7 +186,7 @@ TEST_F(MachineTest, TheLessOfItsLeaseIsLeftTheSoonerItTriesAgain) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(MachineTest, LeaseHoldsForHoursInWhichHeartbeatsAreAnsweredAndFactsAreNot) {
+TEST_F(MachineTest, AnsweredHeartbeatsRenewTheLeaseWithoutAcknowledgedFacts) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   Report(0, 1);
@@ -203,7 +203,7 @@ TEST_F(MachineTest, LeaseHoldsForHoursInWhichHeartbeatsAreAnsweredAndFactsAreNot
   EXPECT_EQ(closes_, 0);
 }
 
-TEST_F(MachineTest, SilenceLongerThanTheLeaseTearsGangsDown) {
+TEST_F(MachineTest, TearsGangsDownWhenTheLeaseExpires) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   Written();
@@ -214,7 +214,7 @@ TEST_F(MachineTest, SilenceLongerThanTheLeaseTearsGangsDown) {
   EXPECT_EQ(closes_, 1);
 }
 
-TEST_F(MachineTest, AWelcomeThatWasLongOnItsWayIsFollowedByAHeartbeatAtOnce) {
+TEST_F(MachineTest, SendsAHeartbeatAtOnceAfterALateWelcome) {
   Written();
   Pass(kBeat + milliseconds(1));  // of the lease that it brings, so much is used
   Welcome();
@@ -232,7 +232,7 @@ TEST_F(MachineTest, AnswerToAnOldHeartbeatDoesNotProlongTheLease) {
   EXPECT_THAT(cancelled_, SizeIs(1));
 }
 
-TEST_F(MachineTest, GivesUpAfterSoLongWithoutAWordAndNotBefore) {
+TEST_F(MachineTest, GivesUpAfterItsTimeoutWithoutAMessage) {
   Machine machine(Hello(), gang::Folders("/data"), 1, *this, *this, *this, seconds(600));
   machine.Step(At());
   machine.OnBroken();
@@ -254,7 +254,7 @@ TEST_F(MachineTest, GivesUpAfterSoLongWithoutAWordAndNotBefore) {
   EXPECT_EQ(machine.exit().reason, AgentExit::Reason::kServerLost);
 }
 
-TEST_F(MachineTest, MessageThatWaitedForASuspendedHostStartsNothing) {
+TEST_F(MachineTest, AMessageFromBeforeASuspensionStartsNothing) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   StandStill(kLease);
@@ -263,7 +263,7 @@ TEST_F(MachineTest, MessageThatWaitedForASuspendedHostStartsNothing) {
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeaseLost)));
 }
 
-TEST_F(MachineTest, EndOfAGangOnASuspendedHostStartsNoOther) {
+TEST_F(MachineTest, AnEndAfterASuspensionStartsNoOtherGang) {
   GetWelcomed();
   v1::Assignment first = Trial(0);
   v1::Assignment second = Trial(1);
@@ -276,7 +276,7 @@ TEST_F(MachineTest, EndOfAGangOnASuspendedHostStartsNoOther) {
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
 }
 
-TEST_F(MachineTest, EachRenewalMovesTheDeadlineOfGangsOn) {
+TEST_F(MachineTest, EachRenewalExtendsTheDeadlineOfGangs) {
   const gang::BootClock::time_point first = now_ + kLease + kDeadlineMarginMax;
   GetWelcomed();
   EXPECT_THAT(deadlines_, ElementsAre(first));
@@ -290,7 +290,7 @@ TEST_F(MachineTest, EachRenewalMovesTheDeadlineOfGangsOn) {
   EXPECT_THAT(deadlines_, ElementsAre(first, first + kBeat));
 }
 
-TEST_F(MachineTest, DeadlineOfAShortLeaseIsSoonerAfterIt) {
+TEST_F(MachineTest, AShortLeaseHasAShorterMarginToTheDeadline) {
   Written();
   v1::ToExecutor message;
   message.mutable_welcome()->set_lease_ttl_ms(800);
@@ -298,7 +298,7 @@ TEST_F(MachineTest, DeadlineOfAShortLeaseIsSoonerAfterIt) {
   EXPECT_THAT(deadlines_, ElementsAre(now_ + milliseconds(900)));
 }
 
-TEST_F(MachineTest, DeadlineOfALostLeaseStaysUntilItsLastGangHasEnded) {
+TEST_F(MachineTest, TheDeadlineOfALostLeaseStaysUntilTheLastGangEnds) {
   GetWelcomed();
   Receive(Wanting({Trial(0), Trial(1)}));
   StandStill(kLease);
@@ -310,14 +310,14 @@ TEST_F(MachineTest, DeadlineOfALostLeaseStaysUntilItsLastGangHasEnded) {
   EXPECT_EQ(deadlines_.back(), Machine::kNever);
 }
 
-TEST_F(MachineTest, WhereNothingRanALostLeaseLeavesNoDeadline) {
+TEST_F(MachineTest, ALostLeaseWithoutGangsHasNoDeadline) {
   GetWelcomed();
   StandStill(kLease);
   Step();
   EXPECT_EQ(deadlines_.back(), Machine::kNever);
 }
 
-TEST_F(MachineTest, WhatItsGuardKilledWhileItWasStoppedWasLostWithTheLease) {
+TEST_F(MachineTest, AGangKilledByTheGuardIsLostWithTheLease) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   StandStill(kLease);
@@ -325,7 +325,7 @@ TEST_F(MachineTest, WhatItsGuardKilledWhileItWasStoppedWasLostWithTheLease) {
   EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::LEASE));
 }
 
-TEST_F(MachineTest, WhatItsGuardKilledIsLostWithTheLeaseHoweverLateThatIsTold) {
+TEST_F(MachineTest, AGangKilledByTheGuardIsLostWithTheLeaseEvenIfReportedLate) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   StandStill(kLease);
@@ -339,7 +339,7 @@ TEST_F(MachineTest, WhatItsGuardKilledIsLostWithTheLeaseHoweverLateThatIsTold) {
   EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::LEASE, v1::Failure::SIGNAL));
 }
 
-TEST_F(MachineTest, FailureWithinTheLeaseStaysWhatItIs) {
+TEST_F(MachineTest, AFailureWithinTheLeaseKeepsItsKind) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   StandStill(kLease - milliseconds(1));
@@ -347,7 +347,7 @@ TEST_F(MachineTest, FailureWithinTheLeaseStaysWhatItIs) {
   EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::SIGNAL));
 }
 
-TEST_F(MachineTest, WelcomeAfterALostLeaseStartsAnewOneLease) {
+TEST_F(MachineTest, AWelcomeAfterALostLeaseStartsANewLease) {
   GetWelcomed();
   StandStill(kLease);
   Step();

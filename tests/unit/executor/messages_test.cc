@@ -33,7 +33,7 @@ TEST(Messages, AssignmentBecomesASpecWithItsFolders) {
   EXPECT_EQ(spec.value().checkpoint_dir, "/data/sweeps/s2/trials/5/checkpoints");
 }
 
-TEST(Messages, WhatIsToBeFetchedIsKnownByNameAndWhoHasIt) {
+TEST(Messages, ACheckpointToFetchHasItsNameAndServers) {
   v1::Assignment assignment;
   v1::ResumeFrom& resume = *assignment.mutable_resume();
   resume.set_path("/elsewhere/step-9-attempt-2");
@@ -58,7 +58,7 @@ TEST(Messages, WhatIsToBeFetchedIsKnownByNameAndWhoHasIt) {
   EXPECT_EQ(fetch.servers[0].key, "key");
 }
 
-TEST(Messages, FailureTravelsWhole) {
+TEST(Messages, ConvertsAllFieldsOfAFailure) {
   gang::Failure failure{.kind = gang::FailureKind::kSignal,
                         .rank = 2,
                         .signal = 11,
@@ -74,7 +74,7 @@ TEST(Messages, FailureTravelsWhole) {
   EXPECT_EQ(fact.ended().failure().log_tail(), "last \ufffd words");
 }
 
-TEST(Messages, WhyNothingWasReportedIsToldOfAFinishedGang) {
+TEST(Messages, ConvertsTheSilenceOfAFinishedGang) {
   const gang::Ended ended{.silence = "none of its processes spoke"};
   const v1::Fact fact = ToProto(gang::Fact{{.trial = 1}, 42, ended});
   EXPECT_EQ(fact.ended().outcome(), v1::Ended::FINISHED);

@@ -143,14 +143,14 @@ class Orphans : public testing::TestWithParam<std::tuple<Means, const char*>> {
   std::optional<Host> host_;
 };
 
-TEST_P(Orphans, NoneIsLeftWhenTheHostIsKilled) {
+TEST_P(Orphans, NoneRemainsWhenTheHostIsKilled) {
   const std::vector<UniqueFd> pidfds = Begin();
   host_->Kill();
   for (const UniqueFd& pidfd : pidfds) EXPECT_TRUE(WaitForEnd(pidfd.get()));
   host_->AwaitEnd();
 }
 
-TEST_P(Orphans, NoneOutlivesTheDeadlineOfAHostThatIsStopped) {
+TEST_P(Orphans, NoneOutlivesTheDeadlineOfAStoppedHost) {
   const std::vector<UniqueFd> pidfds = Begin();
   host_->Stop();
   for (const UniqueFd& pidfd : pidfds) EXPECT_TRUE(WaitForEnd(pidfd.get()));
@@ -173,13 +173,13 @@ class LeavingOrphans : public GangFixture, public testing::WithParamInterface<Me
   }
 };
 
-TEST_P(LeavingOrphans, WhatLeftTheGangsGroupAndSessionGoesWithIt) {
+TEST_P(LeavingOrphans, ProcessesOutsideTheGroupAndSessionEndWithTheGang) {
   const GangSpec spec = Script("setsid sleep 1000 & echo orphan $!");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_TRUE(IsGone(NumberAfter(Log(spec), "orphan"))) << Log(spec);
 }
 
-TEST_P(LeavingOrphans, WhatARankForkedAndLetGoGoesWithIt) {
+TEST_P(LeavingOrphans, AForkedOrphanEndsWithTheGang) {
   for (const char* worker : {ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER}) {
     const GangSpec spec = Spec({worker, "daemon"});
     EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
@@ -187,7 +187,7 @@ TEST_P(LeavingOrphans, WhatARankForkedAndLetGoGoesWithIt) {
   }
 }
 
-TEST_P(LeavingOrphans, ThoseOfAnotherGangAreLeftAlone) {
+TEST_P(LeavingOrphans, SparesOrphansOfAnotherGang) {
   const GangSpec other = Script("(setsid sleep 1000 & echo orphan $!); echo ready; sleep 1000");
   supervisor_->Run(other);
   pid_t orphan = 0;
@@ -202,7 +202,7 @@ TEST_P(LeavingOrphans, ThoseOfAnotherGangAreLeftAlone) {
   EXPECT_TRUE(IsGone(orphan));
 }
 
-TEST_P(LeavingOrphans, ThoseThatHaveEndedAreReaped) {
+TEST_P(LeavingOrphans, ReapsEndedOrphans) {
   const GangSpec spec = Script("setsid sleep 0 & orphan=$!; wait; setsid true & echo orphan $!");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   // One that ends just after the sweep is found by the next one.
@@ -229,7 +229,7 @@ class GangCgroups : public GangFixture {
   }
 };
 
-TEST_F(GangCgroups, WhatClearedItsEnvironmentGoesWithItsGangAndNoOther) {
+TEST_F(GangCgroups, AProcessWithoutEnvironmentEndsWithItsGangOnly) {
   for (const char* worker : {ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER}) {
     const GangSpec other = StartAnother(worker);
     const GangSpec spec = Spec({worker, "nobody"}, 2);
@@ -244,7 +244,7 @@ TEST_F(GangCgroups, WhatClearedItsEnvironmentGoesWithItsGangAndNoOther) {
   }
 }
 
-TEST_F(GangCgroups, OneThatForksWithoutEndIsEnded) {
+TEST_F(GangCgroups, EndsAForkBomb) {
   // Each lives only until it has forked the next, so that no list of processes is up to date.
   const std::string fifo = dir_.path() / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
@@ -259,7 +259,7 @@ TEST_F(GangCgroups, OneThatForksWithoutEndIsEnded) {
   EXPECT_EQ(read(reader.get(), &byte, 1), 0) << "somebody still holds the other end";
 }
 
-TEST_F(GangCgroups, WhatHidInACgroupOfItsOwnGoesWithItsGangAndSoDoesThatCgroup) {
+TEST_F(GangCgroups, EndsProcessesInANestedCgroupAndRemovesIt) {
   WriteFile(dir_.path() / "hide", R"(
     mount=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
     own=$mount$(sed -n 's/^0:://p' /proc/self/cgroup)
@@ -283,7 +283,7 @@ TEST_F(GangCgroups, WhatHidInACgroupOfItsOwnGoesWithItsGangAndSoDoesThatCgroup) 
   EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
 }
 
-TEST_F(GangCgroups, FolderIsRemovedWithTheSupervisor) {
+TEST_F(GangCgroups, RemovesTheFolderWithTheSupervisor) {
   const auto probe = Cgroups::Make({.identity = "another"});
   const std::filesystem::path beside = probe.value()->folder().parent_path();
   const GangSpec spec = Script("sed -n 's,^0::.*/\\(attune-[^/]*\\)/.*,\\1,p' /proc/self/cgroup");
@@ -297,7 +297,7 @@ TEST_F(GangCgroups, FolderIsRemovedWithTheSupervisor) {
   EXPECT_FALSE(std::filesystem::exists(beside / folder));
 }
 
-TEST_F(GangCgroups, DeadlineEndsAllThatIsInThemAndNothingThatStartsLater) {
+TEST_F(GangCgroups, TheDeadlineKillsAllMembersAndNothingThatStartsLater) {
   for (const char* worker : {ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER}) {
     const GangSpec spec = Spec({worker, "nobody", "progress:0", "hang"});
     supervisor_->Run(spec);
@@ -316,7 +316,7 @@ TEST_F(GangCgroups, DeadlineEndsAllThatIsInThemAndNothingThatStartsLater) {
 
 class GangCgroupsOf : public GangCgroups, public testing::WithParamInterface<const char*> {};
 
-TEST_P(GangCgroupsOf, WhatAKilledHostAndItsKilledGuardLeaveEndsWithTheNextHost) {
+TEST_P(GangCgroupsOf, TheNextHostEndsProcessesOfAKilledHostAndGuard) {
   const TempDir home;  // another executor's than the fixture's
   const std::string data = home.path();
   Host host(data, Means::kCgroups, {GetParam(), "nobody", "progress:0", "0/report:1", "hang"});
@@ -337,7 +337,7 @@ TEST_P(GangCgroupsOf, WhatAKilledHostAndItsKilledGuardLeaveEndsWithTheNextHost) 
   EXPECT_TRUE(WaitForEnd(pidfd.get()));
 }
 
-TEST_P(GangCgroupsOf, ALateGuardLeavesTheRanksOfTheNextHostAlone) {
+TEST_P(GangCgroupsOf, ALateGuardSparesTheRanksOfTheNextHost) {
   const TempDir home;  // another executor's than the fixture's
   const std::string data = home.path();
   Host host(data, Means::kCgroups, {GetParam(), "progress:0", "0/report:1", "hang"});
@@ -363,7 +363,7 @@ TEST_P(GangCgroupsOf, ALateGuardLeavesTheRanksOfTheNextHostAlone) {
 INSTANTIATE_TEST_SUITE_P(SpawnedAndForked, GangCgroupsOf,
                          testing::Values(ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER));
 
-TEST(NoCgroups, ReasonIsNamed) {
+TEST(NoCgroups, NamesTheReason) {
   const TempDir dir;
   std::filesystem::create_directory(dir.path() / "self");
   const auto why = [&](const std::string& mounts, const std::string& own) {

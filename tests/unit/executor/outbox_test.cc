@@ -57,7 +57,7 @@ TEST(Outbox, MessageHoldsNoMoreThanItsLimits) {
   EXPECT_EQ(outbox.TakeBatch().facts_size(), 1);
 }
 
-TEST(Outbox, SentAndNotAcknowledgedIsBounded) {
+TEST(Outbox, LimitsUnacknowledgedFacts) {
   constexpr size_t kBytes = 64 << 10;
   Outbox outbox;
   for (int i = 0; i < 100; ++i) outbox.Add(Report(i, kBytes));
@@ -69,7 +69,7 @@ TEST(Outbox, SentAndNotAcknowledgedIsBounded) {
   EXPECT_TRUE(outbox.may_send());
 }
 
-TEST(Outbox, IsFullAtItsLimitAndUntilHalfOfThatIsLeft) {
+TEST(Outbox, IsFullFromItsLimitUntilHalfIsLeft) {
   constexpr size_t kBytes = 1 << 20;
   constexpr int kFacts = kOutboxBytesMax / kBytes;
   Outbox outbox;
@@ -83,7 +83,7 @@ TEST(Outbox, IsFullAtItsLimitAndUntilHalfOfThatIsLeft) {
   EXPECT_FALSE(outbox.is_full());
 }
 
-TEST(Outbox, AcknowledgedEndsAreNamed) {
+TEST(Outbox, ReturnsTheAttemptsWhoseEndWasAcknowledged) {
   Outbox outbox;
   v1::Fact ended;
   ended.mutable_attempt()->set_trial(7);

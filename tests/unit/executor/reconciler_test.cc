@@ -59,28 +59,28 @@ class ReconcilerTest : public testing::Test {
   std::vector<gang::AttemptId> started_;
 };
 
-TEST_F(ReconcilerTest, StartsWhatIsMissingOnce) {
+TEST_F(ReconcilerTest, StartsAMissingGangOnce) {
   SetDesired({MakeAssignment(0, 1), MakeAssignment(1, 1)}, 1);
   EXPECT_THAT(started_, ElementsAre(Id(0, 1), Id(1, 1)));
   SetDesired({MakeAssignment(0, 1), MakeAssignment(1, 1)}, 2);
   EXPECT_THAT(started_, IsEmpty());
 }
 
-TEST_F(ReconcilerTest, OlderRevisionIsIgnored) {
+TEST_F(ReconcilerTest, IgnoresAnOlderRevision) {
   SetDesired({MakeAssignment(0, 1)}, 5);
   EXPECT_THAT(SetDesired({}, 4).cancel, IsEmpty());
   reconciler_.ForgetRevision();
   EXPECT_THAT(SetDesired({}, 1).cancel, ElementsAre(Id(0, 1)));
 }
 
-TEST_F(ReconcilerTest, StaleEpochIsIgnoredWhileTheNewerRuns) {
+TEST_F(ReconcilerTest, IgnoresAStaleEpochWhileTheNewerRuns) {
   SetDesired({MakeAssignment(0, 2)}, 1);
   const auto actions = SetDesired({MakeAssignment(0, 2), MakeAssignment(0, 1)}, 2);
   EXPECT_THAT(started_, IsEmpty());
   EXPECT_THAT(actions.cancel, IsEmpty());
 }
 
-TEST_F(ReconcilerTest, StaleEpochIsIgnoredAfterTheNewerHasEnded) {
+TEST_F(ReconcilerTest, IgnoresAStaleEpochAfterTheNewerHasEnded) {
   SetDesired({MakeAssignment(0, 2)}, 1);
   reconciler_.OnEnded(Id(0, 2));
   SetDesired({MakeAssignment(0, 1)}, 2);
@@ -88,7 +88,7 @@ TEST_F(ReconcilerTest, StaleEpochIsIgnoredAfterTheNewerHasEnded) {
 }
 
 // A restored log knows nothing of the larger epoch, and gives smaller ones to the same trial.
-TEST_F(ReconcilerTest, LargerEpochOfALostLogDoesNotHoldATrialUp) {
+TEST_F(ReconcilerTest, ALargerEpochOfALostLogDoesNotBlockATrial) {
   WantIn(7, {MakeAssignment(0, 200)}, 1);
   EXPECT_THAT(WantIn(8, {}, 2).cancel, ElementsAre(Id(0, 200)));
   reconciler_.OnEnded(Id(0, 200));
@@ -96,7 +96,7 @@ TEST_F(ReconcilerTest, LargerEpochOfALostLogDoesNotHoldATrialUp) {
   EXPECT_THAT(started_, ElementsAre(Id(0, 100)));
 }
 
-TEST_F(ReconcilerTest, NewerEpochWaitsForTheOldGangsEnd) {
+TEST_F(ReconcilerTest, ANewerEpochWaitsForTheEndOfTheOldGang) {
   SetDesired({MakeAssignment(0, 1)}, 1);
   EXPECT_THAT(SetDesired({MakeAssignment(0, 2)}, 2).cancel, ElementsAre(Id(0, 1)));
   EXPECT_THAT(started_, IsEmpty());
@@ -105,7 +105,7 @@ TEST_F(ReconcilerTest, NewerEpochWaitsForTheOldGangsEnd) {
   EXPECT_THAT(started_, ElementsAre(Id(0, 2)));
 }
 
-TEST_F(ReconcilerTest, GpuIsNotSharedWithAGangThatIsStillDying) {
+TEST_F(ReconcilerTest, DoesNotShareAGpuWithAnEndingGang) {
   SetDesired({MakeAssignment(0, 1, {0, 1})}, 1);
   SetDesired({MakeAssignment(1, 1, {1}), MakeAssignment(2, 1, {2})}, 2);
   EXPECT_THAT(started_, ElementsAre(Id(2, 1)));
@@ -114,7 +114,7 @@ TEST_F(ReconcilerTest, GpuIsNotSharedWithAGangThatIsStillDying) {
   EXPECT_THAT(started_, ElementsAre(Id(1, 1)));
 }
 
-TEST_F(ReconcilerTest, EndIsRememberedUntilAcknowledgedAndUnlisted) {
+TEST_F(ReconcilerTest, RemembersAnEndUntilAcknowledgedAndUnlisted) {
   SetDesired({MakeAssignment(0, 1)}, 1);
   reconciler_.OnEnded(Id(0, 1));
   SetDesired({MakeAssignment(0, 1)}, 2);
@@ -136,7 +136,7 @@ TEST_F(ReconcilerTest, VerdictsGoToRunningGangsOnly) {
   EXPECT_THAT(SetDesired({assignment}, 3).set_verdict, IsEmpty());
 }
 
-TEST_F(ReconcilerTest, AnUnwantedAttemptThatWasNeverHeardOfIsSaidToHaveEndedOnce) {
+TEST_F(ReconcilerTest, DisownsAnUnknownUnwantedAttemptOnce) {
   v1::Desired desired;
   desired.set_revision(1);
   *desired.add_unwanted() = MakeAssignment(1, 4).attempt();
@@ -145,7 +145,7 @@ TEST_F(ReconcilerTest, AnUnwantedAttemptThatWasNeverHeardOfIsSaidToHaveEndedOnce
   EXPECT_THAT(Reconcile().disown, IsEmpty());
 }
 
-TEST_F(ReconcilerTest, AnUnwantedAttemptThatRunsIsCancelledAndTellsItsOwnEnd) {
+TEST_F(ReconcilerTest, CancelsARunningUnwantedAttemptWithoutDisowningIt) {
   SetDesired({MakeAssignment(1, 4)}, 1);
   v1::Desired desired;
   desired.set_revision(2);
@@ -158,7 +158,7 @@ TEST_F(ReconcilerTest, AnUnwantedAttemptThatRunsIsCancelledAndTellsItsOwnEnd) {
   EXPECT_THAT(Reconcile().disown, IsEmpty());
 }
 
-TEST_F(ReconcilerTest, AGangThatHasFallenOnAnotherHostIsAborted) {
+TEST_F(ReconcilerTest, AbortsAGangThatFailedOnAnotherHost) {
   SetDesired({MakeAssignment(0, 1), MakeAssignment(1, 2)}, 1);
   v1::Desired desired;
   desired.set_revision(2);
@@ -171,7 +171,7 @@ TEST_F(ReconcilerTest, AGangThatHasFallenOnAnotherHostIsAborted) {
   EXPECT_THAT(actions.abort, ElementsAre(Id(1, 2)));
 }
 
-TEST_F(ReconcilerTest, ForgottenWishesStartNothing) {
+TEST_F(ReconcilerTest, StartsNothingAfterForgetDesired) {
   SetDesired({MakeAssignment(0, 1, {0})}, 1);
   SetDesired({MakeAssignment(1, 1, {0})}, 2);  // waits for the GPU
   EXPECT_THAT(reconciler_.CancelAll(), IsEmpty());
@@ -182,7 +182,7 @@ TEST_F(ReconcilerTest, ForgottenWishesStartNothing) {
   EXPECT_FALSE(reconciler_.has_live());
 }
 
-TEST_F(ReconcilerTest, RanksWithoutRankZeroStartOnceItIsKnownWhereTheyMeet) {
+TEST_F(ReconcilerTest, RanksWithoutRankZeroStartWhenTheRendezvousIsKnown) {
   v1::Assignment part = MakeAssignment(0, 1);
   part.mutable_ranks(0)->set_rank(2);
   SetDesired({part}, 1);
@@ -200,7 +200,7 @@ TEST_F(ReconcilerTest, RanksWithoutRankZeroStartOnceItIsKnownWhereTheyMeet) {
   EXPECT_EQ(actions.set_rendezvous[0].second.port, 4001);
 }
 
-TEST_F(ReconcilerTest, LaggardsAreToldOnceRankZerosHostHasFinished) {
+TEST_F(ReconcilerTest, TellsLaggardsWhenRankZerosHostHasFinished) {
   v1::Assignment part = MakeAssignment(0, 1);
   part.mutable_ranks(0)->set_rank(2);
   part.mutable_rendezvous()->set_address("10.0.0.3");
@@ -209,7 +209,7 @@ TEST_F(ReconcilerTest, LaggardsAreToldOnceRankZerosHostHasFinished) {
   EXPECT_THAT(SetDesired({part}, 2).peers_finished, SizeIs(1));
 }
 
-TEST_F(ReconcilerTest, RankZerosOwnExecutorIsNotToldWhereItListens) {
+TEST_F(ReconcilerTest, DoesNotTellRankZerosExecutorWhereItListens) {
   v1::Assignment part = MakeAssignment(0, 1);
   part.mutable_rendezvous()->set_host("10.0.0.3");
   part.mutable_rendezvous()->set_port(4001);

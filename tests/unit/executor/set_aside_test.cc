@@ -37,7 +37,7 @@ class SetAsideTest : public testing::Test {
   Folders folders_{dir_.path()};
 };
 
-TEST_F(SetAsideTest, ASweepOfThisLogKeepsItsFolder) {
+TEST_F(SetAsideTest, KeepsTheFolderOfThisLogsSweep) {
   const GangSpec spec = Spec(1, 7);
   ASSERT_TRUE(ClaimSweepFolder(spec).ok());
   EXPECT_EQ(ReadSweepMark(spec.sweep_dir).value(), "7");
@@ -47,7 +47,7 @@ TEST_F(SetAsideTest, ASweepOfThisLogKeepsItsFolder) {
   EXPECT_FALSE(fs::exists(folders_.SetAside()));
 }
 
-TEST_F(SetAsideTest, TheFolderOfAnotherLogsSweepIsSetAside) {
+TEST_F(SetAsideTest, SetsTheFolderOfAnotherLogsSweepAside) {
   const GangSpec lost = Spec(1, 7);
   ASSERT_TRUE(ClaimSweepFolder(lost).ok());
   Leave(lost, 1);
@@ -61,7 +61,7 @@ TEST_F(SetAsideTest, TheFolderOfAnotherLogsSweepIsSetAside) {
   EXPECT_TRUE(fs::exists(folders_.SetAside() / "s2-7.2")) << "nothing is written over";
 }
 
-TEST_F(SetAsideTest, AFolderWithoutAMarkIsSetAsideIfItHasFiles) {
+TEST_F(SetAsideTest, SetsAFolderWithoutAMarkAsideIfItHasFiles) {
   const GangSpec spec = Spec(1, 7);
   fs::create_directories(spec.sweep_dir);
   ASSERT_TRUE(ClaimSweepFolder(spec).ok());
@@ -72,7 +72,7 @@ TEST_F(SetAsideTest, AFolderWithoutAMarkIsSetAsideIfItHasFiles) {
   EXPECT_TRUE(fs::exists(folders_.SetAside() / "s2" / "trials"));
 }
 
-TEST_F(SetAsideTest, OnlyWhatTheLogKnowsOfATrialStays) {
+TEST_F(SetAsideTest, KeepsOnlyFilesOfATrialThatTheLogKnows) {
   const GangSpec first = Spec(1, 7);
   const GangSpec lost = Spec(2, 7);
   Leave(first, 4);
@@ -100,7 +100,7 @@ TEST_F(SetAsideTest, OnlyWhatTheLogKnowsOfATrialStays) {
   EXPECT_TRUE(fs::exists(Checkpoint(next, 7)));
 }
 
-TEST_F(SetAsideTest, ATrialThatTheLogHasJustCreatedKeepsNothing) {
+TEST_F(SetAsideTest, SetsAllFilesOfANewTrialAside) {
   const GangSpec lost = Spec(1, 7);
   Leave(lost, 4);
   GangSpec next = Spec(1, 7);
@@ -111,14 +111,14 @@ TEST_F(SetAsideTest, ATrialThatTheLogHasJustCreatedKeepsNothing) {
   EXPECT_TRUE(fs::exists(folders_.SetAside() / "s2-trial-3-epoch-9000" / "files"));
 }
 
-TEST_F(SetAsideTest, WithoutARestoreNothingOfATrialIsTouched) {
+TEST_F(SetAsideTest, KeepsAllFilesOfATrialWithoutARestore) {
   const GangSpec spec = Spec(1, 7);
   Leave(spec, 4);
   ASSERT_TRUE(ClaimTrialFolder(Spec(1, 7)).ok());
   EXPECT_TRUE(fs::exists(Checkpoint(spec, 4)));
 }
 
-TEST_F(SetAsideTest, ACheckpointToResumeFromIsGoneIfItsSweepIsHere) {
+TEST_F(SetAsideTest, AMissingCheckpointIsGoneIfItsSweepExists) {
   GangSpec spec = Spec(2, 7);
   spec.resume = Resume{.step = 4, .path = Checkpoint(Spec(1, 7), 4)};
   EXPECT_FALSE(IsResumeGone(spec)) << "the data folder may be away";
@@ -130,7 +130,7 @@ TEST_F(SetAsideTest, ACheckpointToResumeFromIsGoneIfItsSweepIsHere) {
   EXPECT_FALSE(IsResumeGone(spec)) << "another host's";
 }
 
-TEST(ParseCheckpointFolder, ReadsTheNameOfAFolder) {
+TEST(ParseCheckpointFolder, ReadsThePathOfAFolder) {
   const Folders folders("/data");
   const fs::path folder = folders.Checkpoints({.sweep = 2, .trial = 3}) / CheckpointFolder(900, 4);
   const auto name = ParseCheckpointFolder(folder);

@@ -39,7 +39,7 @@ class ProgramEnvironmentTest : public testing::Test {
                                          "SLURM_JOB_NODELIST"};
 };
 
-TEST_F(ProgramEnvironmentTest, HasTheJobAndNotTheTaskOfABatchSystem) {
+TEST_F(ProgramEnvironmentTest, HasVariablesOfTheJobButNotOfTheTask) {
   const std::vector<std::string> environment = ProgramEnvironment({});
   EXPECT_THAT(environment,
               IsSupersetOf({"SLURM_JOB_ID=7", "SLURM_TMPDIR=7", "SLURM_JOB_NODELIST=7"}));
@@ -51,7 +51,7 @@ TEST_F(ProgramEnvironmentTest, HasTheJobAndNotTheTaskOfABatchSystem) {
                                  StartsWith("TORCHELASTIC_"), StartsWith("ATTUNE_TOKEN=")))));
 }
 
-TEST_F(ProgramEnvironmentTest, HasWhateverASweepNames) {
+TEST_F(ProgramEnvironmentTest, HasTheVariablesOfTheSweep) {
   EXPECT_THAT(ProgramEnvironment({{"SLURM_NTASKS", "3"}, {"PMI_RANK", "0"}, {"PMI_RANK", "1"}}),
               IsSupersetOf({"SLURM_NTASKS=3", "PMI_RANK=1"}));
 }

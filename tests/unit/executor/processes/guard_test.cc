@@ -70,14 +70,14 @@ class GuardTest : public testing::Test {
   std::unique_ptr<Guard> guard_;
 };
 
-TEST_F(GuardTest, GroupsItWasToldOfEndWithItsHostsConnection) {
+TEST_F(GuardTest, KillsAddedGroupsWhenItsHostEnds) {
   const Child child = Sleeper();
   guard_->Add(child.pid);
   guard_.reset();
   ExpectKilled(child);
 }
 
-TEST_F(GuardTest, GroupsThatWereRemovedAreLeftAlone) {
+TEST_F(GuardTest, SparesRemovedGroups) {
   const Child removed = Sleeper();
   guard_->Add(removed.pid);
   guard_->Remove(removed.pid);
@@ -85,7 +85,7 @@ TEST_F(GuardTest, GroupsThatWereRemovedAreLeftAlone) {
   ExpectAlive(removed);
 }
 
-TEST_F(GuardTest, SuccessorOfAKilledGuardKnowsTheGroups) {
+TEST_F(GuardTest, TheSuccessorOfAKilledGuardKnowsTheGroups) {
   const Child child = Sleeper();
   guard_->Add(child.pid);
   const pid_t first = guard_->pid();
@@ -95,7 +95,7 @@ TEST_F(GuardTest, SuccessorOfAKilledGuardKnowsTheGroups) {
   ExpectKilled(child);
 }
 
-TEST_F(GuardTest, DeadlinePassesAlthoughTheHostIsStopped) {
+TEST_F(GuardTest, KillsAtTheDeadlineOfAStoppedHost) {
   std::array<int, 2> ends;
   ASSERT_EQ(pipe(ends.data()), 0);
   const UniqueFd reader(ends[0]);
@@ -123,7 +123,7 @@ TEST_F(GuardTest, DeadlinePassesAlthoughTheHostIsStopped) {
   EXPECT_EQ(waitpid(host, nullptr, 0), host);
 }
 
-TEST_F(GuardTest, ALaterDeadlineReplacesOneThatHasPassedUnread) {
+TEST_F(GuardTest, ALaterDeadlineReplacesAnUnreadExpiredOne) {
   const Child child = Sleeper();
   kill(guard_->pid(), SIGSTOP);
   guard_->Add(child.pid);
@@ -152,7 +152,7 @@ TEST_F(GuardTest, RenewedDeadlinesKeepGroupsAlive) {
   ExpectAlive(child);
 }
 
-TEST_F(GuardTest, WithoutADeadlineNothingEnds) {
+TEST_F(GuardTest, KillsNothingWithoutADeadline) {
   const Child child = Sleeper();
   kill(guard_->pid(), SIGSTOP);
   guard_->Add(child.pid);
@@ -164,7 +164,7 @@ TEST_F(GuardTest, WithoutADeadlineNothingEnds) {
   ExpectAlive(child);
 }
 
-TEST_F(GuardTest, GoesOnOnceADeadlineHasPassed) {
+TEST_F(GuardTest, KeepsRunningAfterADeadline) {
   const Child first = Sleeper();
   guard_->Add(first.pid);
   guard_->SetDeadline(kLongAgo);
@@ -181,7 +181,7 @@ TEST_F(GuardTest, GoesOnOnceADeadlineHasPassed) {
   ExpectKilled(third);
 }
 
-TEST_F(GuardTest, SuccessorOfAKilledGuardKnowsTheDeadline) {
+TEST_F(GuardTest, TheSuccessorOfAKilledGuardKnowsTheDeadline) {
   const Child child = Sleeper();
   const pid_t first = guard_->pid();
   kill(first, SIGSTOP);

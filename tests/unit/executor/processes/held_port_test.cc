@@ -23,7 +23,7 @@ bool Listens(int port) {
          listen(server.get(), 1) == 0;
 }
 
-TEST(HeldPort, IsNobodyElsesButForAServerThatNamesIt) {
+TEST(HeldPort, IsReservedExceptForAServerThatNamesIt) {
   std::vector<HeldPort> ports;
   std::set<int> numbers;
   for (int i = 0; i < 1000; ++i) {
@@ -38,7 +38,7 @@ TEST(HeldPort, IsNobodyElsesButForAServerThatNamesIt) {
 
 class TorchrunTest : public GangFixture {};
 
-TEST_F(TorchrunTest, RanksFindWhatTorchrunWouldTellThem) {
+TEST_F(TorchrunTest, RanksGetTheVariablesOfTorchrun) {
   GangSpec spec = PlainWorker(
       {"env:RANK", "env:WORLD_SIZE", "env:LOCAL_RANK", "env:LOCAL_WORLD_SIZE", "env:GROUP_RANK",
        "env:GROUP_WORLD_SIZE", "env:NODE_RANK", "env:ROLE_NAME", "env:ROLE_RANK",
@@ -58,7 +58,7 @@ TEST_F(TorchrunTest, RanksFindWhatTorchrunWouldTellThem) {
   EXPECT_EQ(port(log), port(Log(spec, 0)));
 }
 
-TEST_F(TorchrunTest, GangsBesideEachOtherMeetAtPortsOfTheirOwn) {
+TEST_F(TorchrunTest, GangsOnOneHostMeetAtDifferentPorts) {
   const GangSpec one = PlainWorker({"env:MASTER_PORT", "report:1", "hang"});
   const GangSpec other = PlainWorker({"env:MASTER_PORT", "report:1", "hang"});
   supervisor_->Run(one);
@@ -71,7 +71,7 @@ TEST_F(TorchrunTest, GangsBesideEachOtherMeetAtPortsOfTheirOwn) {
   EXPECT_NE(port(one), port(other));
 }
 
-TEST_F(TorchrunTest, ThreadsAndBufferingAreTheRanksUnlessSet) {
+TEST_F(TorchrunTest, ThreadsAndBufferingAreSetUnlessTheUserSetsThem) {
   GangSpec spec = PlainWorker({"env:OMP_NUM_THREADS", "env:PYTHONUNBUFFERED"});
   spec.ranks[0].cpus = 3;
   spec.program.environment = {{"PYTHONUNBUFFERED", "0"}};

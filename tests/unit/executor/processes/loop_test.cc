@@ -24,7 +24,7 @@ TEST(Loop, TimersFireInTheOrderOfTheirTimes) {
   EXPECT_EQ(order, "ab");
 }
 
-TEST(Loop, DroppedTimerDoesNotFire) {
+TEST(Loop, ARemovedTimerDoesNotFire) {
   Loop loop;
   auto dropped = loop.After(milliseconds(1), [] { FAIL(); });
   const auto last = loop.After(milliseconds(2), [&] { loop.Quit(); });
@@ -32,7 +32,7 @@ TEST(Loop, DroppedTimerDoesNotFire) {
   loop.Run();
 }
 
-TEST(Loop, WatchMayEndItselfAndOthersThatAreReady) {
+TEST(Loop, AWatchMayEndItselfAndOtherReadyWatches) {
   Loop loop;
   const UniqueFd a(eventfd(1, EFD_CLOEXEC));
   const UniqueFd b(eventfd(1, EFD_CLOEXEC));
@@ -51,7 +51,7 @@ TEST(Loop, WatchMayEndItselfAndOthersThatAreReady) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Loop, WorkOfOtherThreadsIsDoneInOrder) {
+TEST(Loop, RunsPostedWorkInOrder) {
   Loop loop;
   constexpr int kCount = 1000;
   int next = 0;

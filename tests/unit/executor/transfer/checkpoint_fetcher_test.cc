@@ -154,7 +154,7 @@ class CheckpointFetcherTest : public testing::Test {
   const Stored a_ = Make('a'), b_ = Make('b'), c_ = Make('c');
 };
 
-TEST_F(CheckpointFetcherTest, BringsACopyWhole) {
+TEST_F(CheckpointFetcherTest, FetchesACompleteCopy) {
   Start();
   Fetch(1, 9, a_);
   const Fetched fetched = Await(1);
@@ -164,7 +164,7 @@ TEST_F(CheckpointFetcherTest, BringsACopyWhole) {
     EXPECT_EQ(gang::ReadFile(fetched.folder / name), text) << name;
 }
 
-TEST_F(CheckpointFetcherTest, ASecondGangThatNeedsItFetchesNothing) {
+TEST_F(CheckpointFetcherTest, ASecondGangUsesTheSameCopy) {
   Start();
   Fetch(1, 9, a_);
   Await(1);
@@ -174,14 +174,14 @@ TEST_F(CheckpointFetcherTest, ASecondGangThatNeedsItFetchesNothing) {
   EXPECT_THAT(source_.TakeReads(), IsEmpty());
 }
 
-TEST_F(CheckpointFetcherTest, ASourceThatIsAwayIsAskedAgain) {
+TEST_F(CheckpointFetcherTest, RetriesASourceThatIsAway) {
   Start();
   source_.FailTimes(2);
   Fetch(1, 9, a_);
   EXPECT_EQ(Await(1).error, "");
 }
 
-TEST_F(CheckpointFetcherTest, OneThatStaysAwayIsAnErrorThatMayPass) {
+TEST_F(CheckpointFetcherTest, ASourceThatStaysAwayIsATemporaryError) {
   Start({.bytes_max = 1 << 20}, std::chrono::milliseconds(1));
   source_.FailTimes(1'000'000);
   Fetch(1, 9, a_);
@@ -191,7 +191,7 @@ TEST_F(CheckpointFetcherTest, OneThatStaysAwayIsAnErrorThatMayPass) {
   EXPECT_FALSE(fetched.is_final);
 }
 
-TEST_F(CheckpointFetcherTest, WhatIsNotThereIsNotAskedForAgain) {
+TEST_F(CheckpointFetcherTest, DoesNotRetryAMissingFile) {
   Start();
   source_.FailTimes(1, true);
   Fetch(1, 9, a_);
@@ -199,7 +199,7 @@ TEST_F(CheckpointFetcherTest, WhatIsNotThereIsNotAskedForAgain) {
   EXPECT_THAT(source_.TakeReads(), SizeIs(1));
 }
 
-TEST_F(CheckpointFetcherTest, WhatIsDamagedWhereItLiesIsFinal) {
+TEST_F(CheckpointFetcherTest, ADamagedCheckpointIsAPermanentError) {
   Start();
   Stored damaged = a_;
   damaged.files["model.bin"][7] = 'x';
@@ -209,7 +209,7 @@ TEST_F(CheckpointFetcherTest, WhatIsDamagedWhereItLiesIsFinal) {
   EXPECT_TRUE(fetched.is_final);
 }
 
-TEST_F(CheckpointFetcherTest, WhatIsDamagedOnTheDirectWayIsFetchedByTheServer) {
+TEST_F(CheckpointFetcherTest, FetchesThroughTheServerIfTheDirectCopyIsDamaged) {
   Start();
   fetcher_->Fetch(
       Attempt(1),
@@ -220,7 +220,7 @@ TEST_F(CheckpointFetcherTest, WhatIsDamagedOnTheDirectWayIsFetchedByTheServer) {
   EXPECT_EQ(gang::ReadFile(fetched.folder / "model.bin"), a_.files.at("model.bin"));
 }
 
-TEST_F(CheckpointFetcherTest, AnotherProcessGoesOnAtTheByteThatTheLastOneHad) {
+TEST_F(CheckpointFetcherTest, ResumesADownloadInANewProcess) {
   Start();
   source_.FailTimes(0);
   Fetch(1, 9, a_);
@@ -238,7 +238,7 @@ TEST_F(CheckpointFetcherTest, AnotherProcessGoesOnAtTheByteThatTheLastOneHad) {
   EXPECT_THAT(source_.TakeReads(), ElementsAre("manifest.json@0", "model.bin@2000"));
 }
 
-TEST_F(CheckpointFetcherTest, OneThatNobodyNeedsAnyMoreMakesRoomForTheNext) {
+TEST_F(CheckpointFetcherTest, CancelsADownloadThatNoGangNeeds) {
   Start();
   source_.StandStill();
   Fetch(1, 9, a_);
@@ -249,7 +249,7 @@ TEST_F(CheckpointFetcherTest, OneThatNobodyNeedsAnyMoreMakesRoomForTheNext) {
   EXPECT_FALSE(IsDone(1));
 }
 
-TEST_F(CheckpointFetcherTest, OneThatIsReleasedBeforeItsTurnIsPassedOver) {
+TEST_F(CheckpointFetcherTest, SkipsAReleasedJob) {
   Start();
   source_.StandStill();
   Fetch(1, 9, a_);
@@ -263,7 +263,7 @@ TEST_F(CheckpointFetcherTest, OneThatIsReleasedBeforeItsTurnIsPassedOver) {
   EXPECT_THAT(Copies(), testing::Not(testing::Contains(b_.name())));
 }
 
-TEST_F(CheckpointFetcherTest, TheCopyThatWasNotUsedForLongestGoesFirstAndNoneInUse) {
+TEST_F(CheckpointFetcherTest, EvictsTheLeastRecentlyUsedCopyAndNoneInUse) {
   const uint64_t two = 2 * (kModelBytes + a_.files.at("manifest.json").size());
   Start({.bytes_max = two});
   Fetch(1, 9, a_);
@@ -284,7 +284,7 @@ TEST_F(CheckpointFetcherTest, TheCopyThatWasNotUsedForLongestGoesFirstAndNoneInU
   EXPECT_THAT(Copies(), UnorderedElementsAre(a_.name(), b_.name()));
 }
 
-TEST_F(CheckpointFetcherTest, WhatIsLargerThanItsShareGoesOnceNobodyNeedsIt) {
+TEST_F(CheckpointFetcherTest, EvictsATooLargeCopyWhenNoGangNeedsIt) {
   Start({});
   Fetch(1, 9, a_);
   EXPECT_EQ(Await(1).error, "");
@@ -295,7 +295,7 @@ TEST_F(CheckpointFetcherTest, WhatIsLargerThanItsShareGoesOnceNobodyNeedsIt) {
   EXPECT_THAT(Copies(), ElementsAre(b_.name()));
 }
 
-TEST_F(CheckpointFetcherTest, WhatWouldLeaveTooLittleOfTheDiskIsNotBegunAndCopiesGoFirst) {
+TEST_F(CheckpointFetcherTest, EvictsCopiesAndRefusesADownloadThatWouldFillTheDisk) {
   Start();
   Fetch(1, 9, a_);
   Await(1);
@@ -310,7 +310,7 @@ TEST_F(CheckpointFetcherTest, WhatWouldLeaveTooLittleOfTheDiskIsNotBegunAndCopie
   EXPECT_THAT(Copies(), testing::Not(testing::Contains(a_.name())));
 }
 
-TEST_F(CheckpointFetcherTest, CopiesThatNoGangNeedsGoWhenTheDiskIsShort) {
+TEST_F(CheckpointFetcherTest, EvictsUnusedCopiesWhenTheDiskIsShort) {
   Start();
   Fetch(1, 9, a_);
   Await(1);
@@ -323,7 +323,7 @@ TEST_F(CheckpointFetcherTest, CopiesThatNoGangNeedsGoWhenTheDiskIsShort) {
   EXPECT_THAT(Copies(), ElementsAre(b_.name())) << "a gang runs from b";
 }
 
-TEST_F(CheckpointFetcherTest, RoomIsMadeBeforeTheNextIsBrought) {
+TEST_F(CheckpointFetcherTest, EvictsBeforeTheNextDownload) {
   Start();
   Fetch(1, 9, a_);
   Await(1);
@@ -342,7 +342,7 @@ TEST_F(CheckpointFetcherTest, RoomIsMadeBeforeTheNextIsBrought) {
   EXPECT_FALSE(IsDone(3));
 }
 
-TEST_F(CheckpointFetcherTest, ADigestThatIsNoneNamesNoFolder) {
+TEST_F(CheckpointFetcherTest, RefusesAnInvalidDigest) {
   Start();
   for (const char* none : {"", "sha256:", "sha256:..", "/tmp"}) {
     Stored made = a_;
@@ -356,7 +356,7 @@ TEST_F(CheckpointFetcherTest, ADigestThatIsNoneNamesNoFolder) {
   EXPECT_THAT(source_.TakeReads(), IsEmpty());
 }
 
-TEST_F(CheckpointFetcherTest, EndsInTheMidst) {
+TEST_F(CheckpointFetcherTest, EndsDuringADownload) {
   Start();
   source_.StandStill();
   Fetch(1, 9, a_);

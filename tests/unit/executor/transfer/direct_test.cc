@@ -98,7 +98,7 @@ class DirectTest : public testing::Test {
   DirectPieces pieces_{by_server_};
 };
 
-TEST_F(DirectTest, FilesComeWholeOverOneConnection) {
+TEST_F(DirectTest, SendsFilesOverOneConnection) {
   gang::RemoteCheckpoint checkpoint = Checkpoint();
   std::string model;
   while (model.size() < kModelBytes) {
@@ -114,7 +114,7 @@ TEST_F(DirectTest, FilesComeWholeOverOneConnection) {
   EXPECT_THAT(by_server_.reads, IsEmpty());
 }
 
-TEST_F(DirectTest, AFileIsGoneOnWithAtTheByteThatIsAskedFor) {
+TEST_F(DirectTest, ResumesAFileAtTheRequestedByte) {
   gang::RemoteCheckpoint checkpoint = Checkpoint();
   pieces_.Read(checkpoint, "model.bin", 0, {});
   const auto answer = pieces_.Read(checkpoint, "model.bin", kModelBytes - 7, {});
@@ -122,7 +122,7 @@ TEST_F(DirectTest, AFileIsGoneOnWithAtTheByteThatIsAskedFor) {
   EXPECT_NE(answer.directly_from, "");
 }
 
-TEST_F(DirectTest, WhoeverHasAnotherKeyIsRefusedAndGoesByTheServer) {
+TEST_F(DirectTest, FallsBackToTheServerWithAWrongKey) {
   gang::PieceServer server = Server();
   server.key = RandomKey();
   gang::RemoteCheckpoint checkpoint = Checkpoint({server});
@@ -133,7 +133,7 @@ TEST_F(DirectTest, WhoeverHasAnotherKeyIsRefusedAndGoesByTheServer) {
   EXPECT_THAT(checkpoint.servers, IsEmpty()) << "it is asked once";
 }
 
-TEST_F(DirectTest, WhoeverDoesNotKnowTheKeyIsNotRead) {
+TEST_F(DirectTest, DoesNotReadFromASenderWithoutTheKey) {
   auto listener = Listen(kLoopback);
   ASSERT_TRUE(listener.ok());
   const auto refused = std::async(std::launch::async, [&] {
@@ -146,7 +146,7 @@ TEST_F(DirectTest, WhoeverDoesNotKnowTheKeyIsNotRead) {
   EXPECT_EQ(pieces_.Read(checkpoint, "state/total.json", 0, {}).directly_from, "");
 }
 
-TEST_F(DirectTest, TheNextOneThatHasItIsAskedBeforeTheServer) {
+TEST_F(DirectTest, AsksTheNextExecutorBeforeTheServer) {
   gang::PieceServer other = Server();
   other.key = RandomKey();
   gang::RemoteCheckpoint checkpoint = Checkpoint({other, Server()});
@@ -154,7 +154,7 @@ TEST_F(DirectTest, TheNextOneThatHasItIsAskedBeforeTheServer) {
   EXPECT_THAT(checkpoint.servers, SizeIs(1));
 }
 
-TEST_F(DirectTest, NothingOutsideOfACheckpointsFolderIsSent) {
+TEST_F(DirectTest, SendsNothingOutsideOfACheckpointsFolder) {
   fs::create_symlink(Folder().parent_path() / "secret", Folder() / "link");
   fs::create_directory_symlink(Folder().parent_path(), Folder() / "up");
   const auto directly = [&](const std::string& folder, const std::string& file) {
@@ -173,7 +173,7 @@ TEST_F(DirectTest, NothingOutsideOfACheckpointsFolderIsSent) {
   EXPECT_EQ(directly("", "secret"), "");
 }
 
-TEST_F(DirectTest, CutOffInTheMidstItGoesOnAtTheByteByTheServer) {
+TEST_F(DirectTest, ContinuesThroughTheServerAfterABrokenConnection) {
   fs::resize_file(Folder() / "model.bin", kMoreThanSocketsHold);
   gang::RemoteCheckpoint checkpoint = Checkpoint();
   uint64_t had = pieces_.Read(checkpoint, "model.bin", 0, {}).piece->data.size();
@@ -189,7 +189,7 @@ TEST_F(DirectTest, CutOffInTheMidstItGoesOnAtTheByteByTheServer) {
   EXPECT_THAT(checkpoint.servers, IsEmpty());
 }
 
-TEST_F(DirectTest, WhereNobodyListensTheServerIsAsked) {
+TEST_F(DirectTest, AsksTheServerIfNoExecutorListens) {
   auto nobody = Listen(kLoopback);
   ASSERT_TRUE(nobody.ok());
   gang::PieceServer server = Server();
@@ -201,7 +201,7 @@ TEST_F(DirectTest, WhereNobodyListensTheServerIsAsked) {
 }
 
 // What listens and never accepts, once its backlog is full, is as an address that nobody has.
-TEST_F(DirectTest, WhoeverDoesNotAnswerCostsAMomentAndOnce) {
+TEST_F(DirectTest, WaitsOnlyOnceForAnExecutorThatDoesNotAnswer) {
   auto silent = Listen(kLoopback);
   ASSERT_TRUE(silent.ok());
   gang::PieceServer server = Server();
@@ -212,7 +212,7 @@ TEST_F(DirectTest, WhoeverDoesNotAnswerCostsAMomentAndOnce) {
   EXPECT_THAT(checkpoint.servers, IsEmpty());
 }
 
-TEST_F(DirectTest, OneThatFallsSilentInTheMidstIsNotWaitedForLong) {
+TEST_F(DirectTest, WaitsOnlyBrieflyForASilentSender) {
   auto listener = Listen(kLoopback);
   ASSERT_TRUE(listener.ok());
   UniqueFd socket;
@@ -228,7 +228,7 @@ TEST_F(DirectTest, OneThatFallsSilentInTheMidstIsNotWaitedForLong) {
   EXPECT_THAT(by_server_.reads, SizeIs(1));
 }
 
-TEST_F(DirectTest, OnlySoManyReadAtOnce) {
+TEST_F(DirectTest, LimitsTheNumberOfReaders) {
   std::vector<UniqueFd> readers;
   for (size_t i = 0; i < kDirectReadersMax; ++i) {
     readers.push_back(Dial());
@@ -242,19 +242,19 @@ TEST_F(DirectTest, OnlySoManyReadAtOnce) {
   EXPECT_TRUE(GreetSender(Dial().get(), sender_->key()));
 }
 
-TEST_F(DirectTest, WhoeverDoesNotSayWhoHeIsIsLetGo) {
+TEST_F(DirectTest, DisconnectsAnUnauthenticatedReader) {
   Start({.greeting = milliseconds(10)});
   EXPECT_TRUE(IsLetGo(Dial()));
 }
 
-TEST_F(DirectTest, WhoeverAsksForNothingMoreIsLetGo) {
+TEST_F(DirectTest, DisconnectsAnIdleReader) {
   Start({.idle = milliseconds(10)});
   const UniqueFd socket = Dial();
   ASSERT_TRUE(GreetSender(socket.get(), sender_->key()));
   EXPECT_TRUE(IsLetGo(socket));
 }
 
-TEST_F(DirectTest, TooLongAMessageIsNotRead) {
+TEST_F(DirectTest, DoesNotReadATooLongMessage) {
   const UniqueFd socket = Dial();
   ASSERT_TRUE(GreetSender(socket.get(), sender_->key()));
   const std::string size = "\x7f\xff\xff\xff";
@@ -262,14 +262,14 @@ TEST_F(DirectTest, TooLongAMessageIsNotRead) {
   EXPECT_TRUE(IsLetGo(socket));
 }
 
-TEST_F(DirectTest, EndsWhileItSends) {
+TEST_F(DirectTest, EndsWhileSending) {
   fs::resize_file(Folder() / "model.bin", kMoreThanSocketsHold);
   gang::RemoteCheckpoint checkpoint = Checkpoint();
   ASSERT_NE(pieces_.Read(checkpoint, "model.bin", 0, {}).directly_from, "");
   sender_.reset();
 }
 
-TEST_F(DirectTest, WhoeverIsCancelledGoesNoOtherWay) {
+TEST_F(DirectTest, DoesNotFallBackAfterCancel) {
   auto silent = Listen(kLoopback);
   ASSERT_TRUE(silent.ok());
   gang::PieceServer server = Server();
@@ -286,7 +286,7 @@ TEST_F(DirectTest, WhoeverIsCancelledGoesNoOtherWay) {
   EXPECT_THAT(by_server_.reads, IsEmpty());
 }
 
-TEST_F(DirectTest, WithoutAnAddressNobodyListens) {
+TEST_F(DirectTest, DoesNotListenWithoutAnAddress) {
   EXPECT_EQ(DirectSender(gang::Folders(data_.path()), "").port(), 0);
   EXPECT_EQ(DirectSender(gang::Folders(data_.path()), "no address").port(), 0);
 }

@@ -49,14 +49,14 @@ class RemoverTest : public testing::Test {
     gang::WriteFile(Path(step) / "manifest.json", "{}");
   }
 
-  void Want(const std::vector<v1::CheckpointRemoval>& checkpoints,
-            const std::vector<uint64_t>& sweeps = {}) {
+  void SetRemovals(const std::vector<v1::CheckpointRemoval>& checkpoints,
+                   const std::vector<uint64_t>& sweeps = {}) {
     Removals removals{.checkpoints = {checkpoints.begin(), checkpoints.end()}};
     for (const uint64_t sweep : sweeps) removals.sweeps.push_back({sweep, 2});
-    remover_->Want(removals);
+    remover_->SetRemovals(removals);
   }
 
-  void Note(int64_t removed) {
+  void AddRemoved(int64_t removed) {
     const std::lock_guard lock(mutex_);
     removed_.push_back(removed);
     changed_.notify_all();
@@ -90,41 +90,42 @@ class RemoverTest : public testing::Test {
   std::unique_ptr<Remover> remover_ = std::make_unique<Remover>(
       folders_,
       Remover::Removed{
-          .checkpoint = [this](const v1::CheckpointRemoval& removal) { Note(removal.step()); },
-          .sweep = [this](uint64_t sweep) { Note(-static_cast<int64_t>(sweep)); },
-          .gone = [this](const v1::CheckpointName& name) { Note(1'000 + name.step()); }});
+          .checkpoint =
+              [this](const v1::CheckpointRemoval& removal) { AddRemoved(removal.step()); },
+          .sweep = [this](uint64_t sweep) { AddRemoved(-static_cast<int64_t>(sweep)); },
+          .gone = [this](const v1::CheckpointName& name) { AddRemoved(1'000 + name.step()); }});
 };
 
-TEST_F(RemoverTest, DeletesWhatIsWantedGoneAndNothingElse) {
+TEST_F(RemoverTest, DeletesOnlyWantedCheckpoints) {
   MakeCheckpoint(1);
   MakeCheckpoint(2);
-  Want({Removal(1)});
+  SetRemovals({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
   EXPECT_THAT(Left(), ElementsAre("step-2-attempt-2"));
 }
 
-TEST_F(RemoverTest, MissingIsGone) {
-  Want({Removal(7)});
+TEST_F(RemoverTest, ReportsAMissingCheckpointAsDeleted) {
+  SetRemovals({Removal(7)});
   EXPECT_EQ(NextRemoved(), 7);
 }
 
-TEST_F(RemoverTest, SaysItOnceHoweverOftenItIsWanted) {
-  Want({Removal(1)});
-  Want({Removal(1)});
+TEST_F(RemoverTest, ReportsEachDeletionOnce) {
+  SetRemovals({Removal(1)});
+  SetRemovals({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
-  Want({Removal(1), Removal(2)});
+  SetRemovals({Removal(1), Removal(2)});
   EXPECT_EQ(NextRemoved(), 2);
 }
 
-TEST_F(RemoverTest, FinishesWhatACrashLeftHalfDeleted) {
+TEST_F(RemoverTest, FinishesADeletionAfterACrash) {
   fs::create_directories(checkpoints_ / ".removed-step-1-attempt-2");
   gang::WriteFile(checkpoints_ / ".removed-step-1-attempt-2" / "model.safetensors", "half");
-  Want({Removal(1)});
+  SetRemovals({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
   EXPECT_THAT(Left(), IsEmpty());
 }
 
-TEST_F(RemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
+TEST_F(RemoverTest, DeletesNothingOutsideOfTheTrialsCheckpoints) {
   const fs::path outside = dir_.path() / "step-1-attempt-2";
   fs::create_directories(outside);
   MakeCheckpoint(4);
@@ -136,13 +137,13 @@ TEST_F(RemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
   whole.set_path(checkpoints_);
   v1::CheckpointRemoval another = Removal(3);
   another.set_path(Path(4));
-  Want({elsewhere, climbing, whole, another, Removal(5)});
+  SetRemovals({elsewhere, climbing, whole, another, Removal(5)});
   EXPECT_EQ(NextRemoved(), 5);
   EXPECT_TRUE(fs::exists(outside));
   EXPECT_TRUE(fs::exists(Path(4)));
 }
 
-TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
+TEST_F(RemoverTest, DeletesAllFilesOfASweepAndNoOthers) {
   MakeCheckpoint(1);
   ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(1), kTheirs).ok());
   ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(1), kOurs).ok());
@@ -151,7 +152,7 @@ TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
   fs::create_directories(other);
   const fs::path half = folders_.Sweep(1).parent_path() / ".removed-s1";
   fs::create_directories(half / "trials");  // of a deletion that a crash has cut off
-  Want({}, {1, 7});
+  SetRemovals({}, {1, 7});
   EXPECT_EQ(NextRemoved(), -1);
   EXPECT_EQ(NextRemoved(), -7);
   EXPECT_FALSE(fs::exists(folders_.Sweep(1)));
@@ -159,25 +160,25 @@ TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
   EXPECT_TRUE(fs::exists(other));
 }
 
-TEST_F(RemoverTest, WhatIsDiscardedGoesAndNobodyIsToldOfIt) {
+TEST_F(RemoverTest, DiscardsFoldersWithoutAReport) {
   const fs::path folder = checkpoints_ / ".attempt-2-resumed-1";
   fs::create_directories(folder / "inside");
   remover_->Discard(folder);
-  Want({Removal(1)});
+  SetRemovals({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
   EXPECT_FALSE(fs::exists(folder));
 }
 
-TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
+TEST_F(RemoverTest, KeepsAnotherServersSweepOfTheSameNumber) {
   for (const uint64_t sweep : {2, 3}) fs::create_directories(folders_.Sweep(sweep) / "trials");
   ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(2), kTheirs).ok());
-  Want({}, {2, 3});
+  SetRemovals({}, {2, 3});
   EXPECT_EQ(NextRemoved(), -2);
   EXPECT_EQ(NextRemoved(), -3);
   EXPECT_TRUE(fs::exists(folders_.Sweep(2) / "trials"));
   EXPECT_TRUE(fs::exists(folders_.Sweep(3) / "trials")) << "nobody has said whose it is";
   fs::create_directories(folders_.Sweep(4) / "server");  // which cannot be read
-  Want({}, {4, 5});
+  SetRemovals({}, {4, 5});
   EXPECT_EQ(NextRemoved(), -5);
   EXPECT_TRUE(fs::exists(folders_.Sweep(4)));
   fs::create_directories(folders_.Sweep(1).parent_path() / ".removed-s9");
@@ -187,21 +188,21 @@ TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
               ElementsAre(SweepFiles{2, 1}, SweepFiles{3, 0}, SweepFiles{4, 0}, SweepFiles{9, 0}));
 }
 
-TEST_F(RemoverTest, ALostSweepIsSetAsideAndAnotherOfItsNumberStays) {
+TEST_F(RemoverTest, SetsALostSweepAsideAndKeepsAnotherOfItsNumber) {
   for (const uint64_t sweep : {2, 3}) fs::create_directories(folders_.Sweep(sweep) / "trials");
   ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(2), kTheirs).ok());
   ASSERT_TRUE(gang::WriteSweepMark(folders_.Sweep(3), kOurs).ok());
   Removals removals;
   removals.lost_sweeps = {{2, 1}, {3, 1}};
-  remover_->Want(removals);
-  Want({Removal(7)});  // after the others
+  remover_->SetRemovals(removals);
+  SetRemovals({Removal(7)});  // after the others
   EXPECT_EQ(NextRemoved(), 7);
   EXPECT_FALSE(fs::exists(folders_.Sweep(2)));
   EXPECT_TRUE(fs::exists(folders_.SetAside() / "s2-1" / "trials"));
   EXPECT_TRUE(fs::exists(folders_.Sweep(3) / "trials"));
 }
 
-TEST_F(RemoverTest, OfAnInventoryItNamesWhatIsNotThere) {
+TEST_F(RemoverTest, ReportsMissingCheckpointsOfAnInventory) {
   MakeCheckpoint(1);
   v1::Inventory inventory;
   for (const int64_t step : {1, 4}) {
@@ -215,29 +216,29 @@ TEST_F(RemoverTest, OfAnInventoryItNamesWhatIsNotThere) {
   EXPECT_EQ(NextRemoved(), 1'004);
   fs::remove_all(folders_.Sweeps());  // a data folder that is away
   remover_->FindMissing(inventory);
-  Want({Removal(7)});
+  SetRemovals({Removal(7)});
   EXPECT_EQ(NextRemoved(), 7);
 }
 
 // The server ignores what it is told from before the restore.
-TEST_F(RemoverTest, AfterAnInventoryItSaysAgainWhatIsGone) {
+TEST_F(RemoverTest, ReportsDeletionsAgainAfterAnInventory) {
   MakeCheckpoint(1);
-  Want({Removal(1)});
+  SetRemovals({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
   remover_->FindMissing({});
-  Want({Removal(1)});
+  SetRemovals({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
 }
 
-TEST_F(RemoverTest, ASweepThatCannotBeLookedAtStays) {
+TEST_F(RemoverTest, KeepsASweepThatCannotBeRead) {
   fs::create_directories(folders_.Sweep(1).parent_path());
   fs::create_directory_symlink(folders_.Sweep(1), folders_.Sweep(1));  // ELOOP
-  Want({}, {1, 2});
+  SetRemovals({}, {1, 2});
   EXPECT_EQ(NextRemoved(), -2);
   EXPECT_TRUE(fs::is_symlink(folders_.Sweep(1)));
 }
 
-TEST_F(RemoverTest, FailureIsLoggedOnceAndTriedAgain) {
+TEST_F(RemoverTest, LogsAFailureOnceAndRetries) {
   std::ostringstream log;
   const auto before = spdlog::default_logger();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
@@ -246,11 +247,11 @@ TEST_F(RemoverTest, FailureIsLoggedOnceAndTriedAgain) {
   fs::create_directories(checkpoints_.parent_path());
   gang::WriteFile(checkpoints_, "");
   for (int round = 2; round < 4; ++round) {
-    Want({Removal(1), OfAnotherTrial(round)});
+    SetRemovals({Removal(1), OfAnotherTrial(round)});
     EXPECT_EQ(NextRemoved(), round);
   }
   fs::remove(checkpoints_);
-  Want({Removal(1)});
+  SetRemovals({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
   remover_.reset();
   spdlog::set_default_logger(before);

@@ -5,7 +5,7 @@
 namespace attune::agent {
 namespace {
 
-TEST(ServerPieces, WhatIsCancelledBeforeItIsAskedForIsNotAskedForUntilTheNextCheckpoint) {
+TEST(ServerPieces, ReadsFailAfterCancelUntilClose) {
   FakeServer server;
   const std::shared_ptr<v1::Executors::Stub> stub = v1::Executors::NewStub(server.Channel());
   ServerPieces pieces([&] { return stub; }, "a token");
@@ -21,7 +21,7 @@ TEST(ServerPieces, WhatIsCancelledBeforeItIsAskedForIsNotAskedForUntilTheNextChe
   EXPECT_NE(asked, "cancelled");
 }
 
-TEST(ServerPieces, WithoutAChannelTheServerDoesNotAnswer) {
+TEST(ServerPieces, FailsWithoutAChannel) {
   ServerPieces pieces([] { return nullptr; }, "a token");
   gang::RemoteCheckpoint checkpoint;
   EXPECT_EQ(pieces.Read(checkpoint, "model.bin", 0, {}).piece.error().message,
