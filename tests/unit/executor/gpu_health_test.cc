@@ -6,8 +6,11 @@
 namespace attune::agent {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 using Names = std::vector<std::string>;
 
@@ -75,8 +78,7 @@ TEST_F(GpuHealthTest, CountsErrorsSinceTheStartAndKeepsTheText) {
   GpuHealth gpus = Watch(1);
   EXPECT_THAT(gpus.Look(), IsEmpty()) << "they were there before";
   Be("errors=7");
-  const auto found =
-      ElementsAre("its GPU 0 has 3 uncorrectable errors of its memory since this executor started");
+  const auto found = ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr(" 3 ")));
   EXPECT_THAT(gpus.Look(), found);
   Be("errors=9");
   EXPECT_THAT(gpus.Look(), found);
@@ -89,18 +91,16 @@ TEST_F(GpuHealthTest, CountsErrorsFromAResetOfTheCounter) {
   Be("errors=0");
   EXPECT_THAT(gpus.Look(), IsEmpty());
   Be("errors=1");
-  EXPECT_THAT(
-      gpus.Look(),
-      ElementsAre(
-          "its GPU 0 has 1 uncorrectable errors of its memory since this executor started"));
+  EXPECT_THAT(gpus.Look(), ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr(" 1 "))));
 }
 
 TEST_F(GpuHealthTest, MemoryThatNeedsRepairIsAProblemFromTheStart) {
   Be("failed pending retiring");
-  EXPECT_THAT(Watch(3).Look(),
-              ElementsAre("its GPU 0 has a bad row of its memory that could not be remapped",
-                          "its GPU 1 has to be reset, to remap a bad row of its memory",
-                          "its GPU 2 has to be reset, to retire a bad page of its memory"));
+  EXPECT_THAT(
+      Watch(3).Look(),
+      ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr("remap")),
+                  AllOf(StartsWith("its GPU 1 "), HasSubstr("reset"), HasSubstr("remap")),
+                  AllOf(StartsWith("its GPU 2 "), HasSubstr("reset"), HasSubstr("retire"))));
 }
 
 TEST_F(GpuHealthTest, AGpuThatDoesNotAnswerIsAProblemOnlyIfItLasts) {

@@ -5,7 +5,9 @@
 namespace attune::agent {
 namespace {
 
-using testing::HasSubstr;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::StartsWith;
 
 const std::vector<InterfaceAddress> kHost = {{"lo", "127.0.0.1", true},
                                              {"docker0", "172.17.0.1", false},
@@ -44,12 +46,11 @@ TEST(HostAddress, AcceptsTheNameOrTheAddressOfAnInterface) {
 }
 
 TEST(HostAddress, AnErrorListsTheInterfacesOfThisHost) {
-  EXPECT_EQ(
+  EXPECT_THAT(
       Chosen({kHost[0], kHost[2]}, "eth7", {}),
-      "! --interface: eth7 is neither an interface of this host nor the IPv4 address of one; it "
-      "has lo (127.0.0.1), eth0 (10.0.0.3)");
-  EXPECT_THAT(Chosen(kHost, "10.0.0.4", {}), HasSubstr("10.0.0.4 is neither"));
-  EXPECT_THAT(Chosen(kHost, "127.0.0.1.example", {}), HasSubstr("is neither"));
+      AllOf(StartsWith("! --interface: eth7 "), EndsWith("lo (127.0.0.1), eth0 (10.0.0.3)")));
+  EXPECT_THAT(Chosen(kHost, "10.0.0.4", {}), StartsWith("! --interface: 10.0.0.4 "));
+  EXPECT_THAT(Chosen(kHost, "127.0.0.1.example", {}), StartsWith("! --interface: "));
 }
 
 TEST(HostAddress, ThisHostHasALoopbackAndARouteToItself) {

@@ -11,6 +11,9 @@ namespace attune::agent {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -72,14 +75,15 @@ TEST_F(HostHealthTest, ADiskProblemLastsUntilAQuarterMoreIsFree) {
   disk_.free_bytes = kGiB;
   EXPECT_EQ(ProblemOf(check), "");
   disk_.free_bytes = kGiB - 1;
-  const std::string problem = "its disk has 1.0 GiB left (/data), less than 1.0 GiB";
-  EXPECT_EQ(ProblemOf(check), problem);
+  const std::string problem = ProblemOf(check);
+  EXPECT_THAT(problem, AllOf(HasSubstr("(/data)"), HasSubstr("1.0 GiB")));
   disk_.free_bytes = kGiB + kGiB / 4 - 1;
   EXPECT_EQ(ProblemOf(check), problem) << "with the figure of when it began";
   disk_.free_bytes = kGiB + kGiB / 4;
   EXPECT_EQ(ProblemOf(check), "");
   disk_.free_bytes = 300 * kMiB;
-  EXPECT_EQ(ProblemOf(check), "its disk has 300 MiB left (/data), less than 1.0 GiB");
+  EXPECT_THAT(ProblemOf(check),
+              AllOf(HasSubstr("300 MiB"), HasSubstr("(/data)"), HasSubstr("1.0 GiB")));
 }
 
 TEST_F(HostHealthTest, ADiskIsShortBeforeItIsAProblem) {
@@ -95,7 +99,8 @@ TEST_F(HostHealthTest, ASmallDiskNeedsTwoPercentFree) {
   disk_.free_bytes = kMiB;
   EXPECT_EQ(ProblemOf(check), "");
   disk_.free_bytes = kMiB / 2;
-  EXPECT_EQ(ProblemOf(check), "its disk has 0.5 MiB left (/data), less than 1.0 MiB");
+  EXPECT_THAT(ProblemOf(check),
+              AllOf(HasSubstr("0.5 MiB"), HasSubstr("(/data)"), HasSubstr("1.0 MiB")));
 }
 
 TEST_F(HostHealthTest, UsesAConfiguredLimit) {
@@ -117,7 +122,8 @@ TEST_F(HostHealthTest, ALimitOfZeroSwitchesTheCheckOff) {
 TEST_F(HostHealthTest, ADiskWithFewFreeFilesIsAProblem) {
   HealthCheck check = Check();
   disk_.free_files = 9'999;
-  EXPECT_EQ(ProblemOf(check), "its disk has room for 9999 more files (/data), less than 10000");
+  EXPECT_THAT(ProblemOf(check),
+              AllOf(HasSubstr("9999 more files"), HasSubstr("(/data)"), HasSubstr("10000")));
   disk_.free_files = 12'500;
   EXPECT_EQ(ProblemOf(check), "");
   disk_.files = disk_.free_files = 0;
@@ -127,7 +133,7 @@ TEST_F(HostHealthTest, ADiskWithFewFreeFilesIsAProblem) {
 TEST_F(HostHealthTest, AnUnreadableDiskIsAProblemWhileItLasts) {
   HealthCheck check = Check();
   fault_ = "Input/output error";
-  EXPECT_EQ(ProblemOf(check), "its disk does not say what it has left (/data): Input/output error");
+  EXPECT_THAT(ProblemOf(check), EndsWith("(/data): Input/output error"));
   fault_.clear();
   EXPECT_EQ(ProblemOf(check), "");
 }
@@ -139,8 +145,8 @@ TEST(FullDisk, IsAProblemUntilAQuarterMoreIsFree) {
   disk.OnLook(0, now);
   EXPECT_EQ(disk.Problem("/data", now), "");
   disk.OnFull(8 * kMiB, now);
-  const std::string problem = "its disk, or a quota, was full with 8.0 MiB left (/data)";
-  EXPECT_EQ(disk.Problem("/data", now), problem);
+  const std::string problem = disk.Problem("/data", now);
+  EXPECT_THAT(problem, AllOf(HasSubstr("full"), HasSubstr("8.0 MiB"), HasSubstr("(/data)")));
   disk.OnLook(20 * kMiB, now - std::chrono::seconds(1));
   EXPECT_EQ(disk.Problem("/data", now), problem) << "that was free before";
   now += std::chrono::seconds(1);
@@ -180,9 +186,8 @@ TEST_F(HostHealthTest, AShortDiskNamesItsLargestFiles) {
                        return FileSystem{.bytes = 50 * kMiB, .free_bytes = kMiB / 2};
                      }},
                     GpuHealth(0, std::nullopt));
-  EXPECT_EQ(ProblemOf(check), "its disk has 0.5 MiB left (" + data.string() +
-                                  "), less than 1.0 MiB; the largest files: " + data.string() +
-                                  "/sweeps/log (3.0 MiB)");
+  EXPECT_THAT(ProblemOf(check), AllOf(HasSubstr("0.5 MiB"), HasSubstr("1.0 MiB"),
+                                      EndsWith(": " + data.string() + "/sweeps/log (3.0 MiB)")));
 }
 
 TEST_F(HostHealthTest, AWatchReportsTheGangThatFillsAShortDiskOnce) {
@@ -213,10 +218,10 @@ TEST_F(HostHealthTest, AWatchReportsTheGangThatFillsAShortDiskOnce) {
   ASSERT_EQ(first.wait_for(gang::kDeadline), std::future_status::ready);
   const auto [attempt, message] = first.get();
   EXPECT_EQ(attempt, filler);
-  EXPECT_EQ(message,
-            "its files grew by 3.0 MiB within a minute, and the disk of its host has 0.5 MiB left "
-            "(/data), less than 1.0 MiB; the largest files: " +
-                (dir_.path() / "filler/dump").string() + " (3.0 MiB)");
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("by 3.0 MiB "), HasSubstr("0.5 MiB"), HasSubstr("(/data)"),
+                    HasSubstr("1.0 MiB"),
+                    EndsWith(": " + (dir_.path() / "filler/dump").string() + " (3.0 MiB)")));
   ASSERT_EQ(looked_again.get_future().wait_for(gang::kDeadline), std::future_status::ready);
   EXPECT_EQ(ends, 1);
 }
@@ -224,7 +229,8 @@ TEST_F(HostHealthTest, AWatchReportsTheGangThatFillsAShortDiskOnce) {
 TEST_F(HostHealthTest, AMemoryProblemLastsUntilAQuarterMoreIsFree) {
   HealthCheck check = Check();
   HaveMemory(16 * kGiB, 255 * kMiB);
-  EXPECT_EQ(ProblemOf(check), "its memory has 255 MiB left, less than 256 MiB");
+  EXPECT_THAT(ProblemOf(check),
+              AllOf(HasSubstr("memory"), HasSubstr("255 MiB"), HasSubstr("256 MiB")));
   HaveMemory(16 * kGiB, 319 * kMiB);
   EXPECT_NE(ProblemOf(check), "");
   HaveMemory(16 * kGiB, 320 * kMiB);
@@ -245,7 +251,8 @@ TEST_F(HostHealthTest, UsesTheFreeMemoryOfACgroupIfThatIsLess) {
   EXPECT_EQ(Look(check).memory_free_bytes, 51 * kMiB) << "its caches can be taken back";
   EXPECT_EQ(ProblemOf(check), "");
   Write("cgroup/jobs/memory.stat", "anon 1\n");
-  EXPECT_EQ(ProblemOf(check), "its memory has 1.0 MiB left, less than 2.0 MiB");
+  EXPECT_THAT(ProblemOf(check),
+              AllOf(HasSubstr("memory"), HasSubstr("1.0 MiB"), HasSubstr("2.0 MiB")));
   Write("cgroup/jobs/memory.current", std::to_string(200 * kMiB) + "\n");
   EXPECT_EQ(Look(check).memory_free_bytes, 0u);
 }
@@ -267,9 +274,8 @@ TEST_F(HostHealthTest, AWatchReportsEachCheck) {
                     }});
   auto seen = first.get_future();
   ASSERT_EQ(seen.wait_for(gang::kDeadline), std::future_status::ready);
-  EXPECT_THAT(seen.get().problem, StartsWith("its disk has 100.0 GiB left"));
-  EXPECT_THAT(watch.Latest(gang::BootClock::now()).problem,
-              StartsWith("its disk has 100.0 GiB left"));
+  EXPECT_THAT(seen.get().problem, StartsWith("its disk has 100.0 GiB "));
+  EXPECT_THAT(watch.Latest(gang::BootClock::now()).problem, StartsWith("its disk has 100.0 GiB "));
 }
 
 TEST_F(HostHealthTest, AHangingDiskIsAProblem) {
@@ -287,8 +293,8 @@ TEST_F(HostHealthTest, AHangingDiskIsAProblem) {
                     std::chrono::hours(1));
   ASSERT_EQ(hangs.get_future().wait_for(gang::kDeadline), std::future_status::ready);
   EXPECT_EQ(watch.Latest(gang::BootClock::now()).problem, "");
-  EXPECT_EQ(watch.Latest(gang::BootClock::now() + HealthWatch::kAnswerTimeout).problem,
-            "its disk (/data) has not answered for 30 s");
+  EXPECT_THAT(watch.Latest(gang::BootClock::now() + HealthWatch::kAnswerTimeout).problem,
+              AllOf(HasSubstr("(/data)"), HasSubstr("30 s")));
   goes_on.set_value();
   ASSERT_EQ(checked.get_future().wait_for(gang::kDeadline), std::future_status::ready);
   EXPECT_EQ(watch.Latest(gang::BootClock::now() + HealthWatch::kAnswerTimeout).problem, "");

@@ -183,8 +183,7 @@ TEST_F(LauncherTest, ADeadLauncherEndsItsGangsAndTheNextGangGetsANewOne) {
     const Failure failure = WaitForEnded(spec).failure.value_or(Failure{});
     EXPECT_EQ(failure.kind, FailureKind::kSignal);
     EXPECT_EQ(failure.rank, -1);
-    EXPECT_THAT(failure.message, AllOf(HasSubstr("the launcher of " + program_.string()),
-                                       HasSubstr("was killed by signal 9")));
+    EXPECT_THAT(failure.message, AllOf(HasSubstr(program_.string()), HasSubstr("signal 9")));
   }
   const pid_t after = NumberAfter(Log(start()), "parent");
   EXPECT_NE(after, before);
@@ -219,7 +218,7 @@ TEST_F(LauncherTest, AnUnansweredForkFailsAloneAndTheNextGangIsSpawned) {
   WriteFile(program_.string() + ".mute", "");
   const Failure failure = RunToFailure(Worker({"hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kHost) << "no failure of the trial's own";
-  EXPECT_THAT(failure.message, HasSubstr("did not answer a fork request for 100 ms"));
+  EXPECT_THAT(failure.message, AllOf(HasSubstr(program_.string()), HasSubstr("100 ms")));
   const GangSpec next = Worker({"hang"});
   supervisor_->Run(next);
   ASSERT_EQ(Pids(next).size(), 1u);

@@ -186,8 +186,8 @@ TEST_F(CheckpointFetcherTest, ASourceThatStaysAwayIsATemporaryError) {
   source_.FailTimes(1'000'000);
   Fetch(1, 9, a_);
   const Fetched fetched = Await(1);
-  EXPECT_EQ(fetched.error,
-            "checkpoint s1/3/1-9 could not be brought here: executor box is not connected");
+  EXPECT_THAT(fetched.error, testing::AllOf(HasSubstr("checkpoint s1/3/1-9 "),
+                                            testing::EndsWith(": executor box is not connected")));
   EXPECT_FALSE(fetched.is_final);
 }
 
@@ -205,7 +205,7 @@ TEST_F(CheckpointFetcherTest, ADamagedCheckpointIsAPermanentError) {
   damaged.files["model.bin"][7] = 'x';
   Fetch(1, 9, damaged);
   const Fetched fetched = Await(1);
-  EXPECT_THAT(fetched.error, HasSubstr("it is damaged where it lies"));
+  EXPECT_THAT(fetched.error, HasSubstr("checkpoint s1/3/1-9 "));
   EXPECT_TRUE(fetched.is_final);
 }
 
@@ -304,7 +304,7 @@ TEST_F(CheckpointFetcherTest, EvictsCopiesAndRefusesADownloadThatWouldFillTheDis
   source_.TakeReads();
   Fetch(2, 10, b_);
   const Fetched fetched = Await(2);
-  EXPECT_THAT(fetched.error, HasSubstr("are to stay free"));
+  EXPECT_THAT(fetched.error, HasSubstr(std::to_string(uint64_t{1} << 60)));
   EXPECT_FALSE(fetched.is_final);
   EXPECT_THAT(source_.TakeReads(), testing::Each("manifest.json@0"));
   EXPECT_THAT(Copies(), testing::Not(testing::Contains(a_.name())));
@@ -349,7 +349,7 @@ TEST_F(CheckpointFetcherTest, RefusesAnInvalidDigest) {
     made.digest = none;
     Fetch(1, 9, made);
     const Fetched fetched = Await(1);
-    EXPECT_THAT(fetched.error, HasSubstr("which is none")) << none;
+    EXPECT_THAT(fetched.error, HasSubstr("\"" + std::string(none) + "\"")) << none;
     EXPECT_TRUE(fetched.is_final) << none;
     done_.clear();
   }
