@@ -33,10 +33,10 @@ class AgentTest : public testing::Test {
     agent_ = std::move(agent.value());
   }
 
-  // An agent without a server to take leave of ends at once.
+  // Without a server, an agent ends at once.
   void TearDown() override { server_.Drop(); }
 
-  // An attempt of one rank, doing as the words say.
+  // An attempt with one rank that runs these commands.
   v1::Assignment Assignment(uint32_t trial, uint64_t epoch, const std::vector<std::string>& words) {
     v1::Assignment assignment;
     assignment.mutable_attempt()->set_sweep(1);
@@ -277,7 +277,7 @@ TEST_F(AgentTest, TearsGangsDownWhenTheLeaseExpires) {
   const v1::Assignment assignment = Assignment(0, 1, {"hang"});
   server_.SetDesired({assignment});
   StartedPid();
-  server_.Welcome();  // it connects anew, and what ended stays ended
+  server_.Welcome();  // after the reconnect, an ended attempt stays ended
   const v1::Ended ended = NextEnded();
   EXPECT_EQ(ended.outcome(), v1::Ended::FAILED);
   EXPECT_EQ(ended.failure().kind(), v1::Failure::LEASE);
@@ -291,7 +291,7 @@ TEST_F(AgentTest, TheLeaseCountsFromTheTimeOfTheAnsweredHeartbeat) {
   server_.SetDesired({Assignment(0, 1, {"hang"})});
   StartedPid();
   const v1::Heartbeat first = server_.NextHeartbeat();
-  // Answers to it go on coming, as they wait for an executor that was stopped.
+  // The server keeps answering it, as answers wait for an executor that was stopped.
   std::optional<v1::FromExecutor> next;
   do {
     server_.Answer(first);

@@ -26,7 +26,7 @@ TEST(DataFolder, OtherFoldersHaveOtherIdentities) {
   const gang::TempDir scratch;
   const std::string identity = FolderIdentity(scratch.path() / "data");
   EXPECT_NE(FolderIdentity(scratch.path() / "other"), identity);
-  std::filesystem::remove_all(scratch.path() / "data");  // its checkpoints are gone with it
+  std::filesystem::remove_all(scratch.path() / "data");  // with all checkpoints
   EXPECT_NE(FolderIdentity(scratch.path() / "data"), identity);
 }
 

@@ -128,7 +128,7 @@ TEST_F(DescendantsTest, RemovesTheSocketWithTheGang) {
   const std::filesystem::path socket = log.substr(begin, log.find('\n', begin) - begin);
   const auto mode = std::filesystem::status(socket.parent_path()).permissions();
   EXPECT_EQ(mode, std::filesystem::perms::owner_all);
-  supervisor_.reset();  // the gang may be forgotten a moment after its end
+  supervisor_.reset();  // waits until the gang is destroyed, which may be a moment after its end
   EXPECT_FALSE(std::filesystem::exists(socket.parent_path()));
 }
 

@@ -15,7 +15,7 @@ constexpr gang::AttemptId kSecond{.sweep = 1, .trial = 2, .attempt = 1};
 
 class DiskGrowthTest : public testing::Test {
  protected:
-  // What both take after so many seconds, all of it written long ago.
+  // Adds the disk use of both gangs at this time; all files are old.
   void Look(int64_t at_s, uint64_t first, uint64_t second) {
     growth_.Add({{kFirst, {.bytes = first}}, {kSecond, {.bytes = second}}},
                 DiskGrowth::Clock::time_point(seconds(at_s)));

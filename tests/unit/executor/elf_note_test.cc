@@ -23,7 +23,7 @@ std::string Note(const std::string& owner, uint32_t type, const std::string& des
 
 const std::string kVersion1{"\1\0\0\0", 4};
 
-// An ELF file of headers and one note segment.
+// Makes an ELF file with headers and one note segment.
 std::string Elf(const std::string& notes, uint64_t alignment = 4) {
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);

@@ -1,6 +1,6 @@
-// NVIDIA's management library, played by a test. FAKE_NVML has a word for each GPU, read at each
-// call: ok, lost, silent, hidden, errors=3, failed, pending, retiring; without it there is no
-// driver.
+// A fake of NVIDIA's management library. The variable FAKE_NVML has a word for each GPU, which is
+// read at each call: ok, lost, silent, hidden, errors=3, failed, pending or retiring. Without the
+// variable there is no driver.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,7 +26,7 @@ std::vector<std::string> Words() {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-// A device is its index, from 1.
+// A device handle is the index of the GPU plus 1.
 size_t IndexOf(void* device) { return reinterpret_cast<size_t>(device) - 1; }
 std::string WordOf(void* device) { return Words().at(IndexOf(device)); }
 bool IsLost(void* device) { return WordOf(device) == "lost"; }

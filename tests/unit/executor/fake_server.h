@@ -16,7 +16,7 @@
 
 namespace attune::agent {
 
-// The server's end of the executor protocol, played by a test.
+// A fake server for the executor protocol.
 class FakeServer final : public v1::Executors::Service {
  public:
   FakeServer() {
@@ -32,7 +32,7 @@ class FakeServer final : public v1::Executors::Service {
 
   std::shared_ptr<grpc::Channel> Channel() { return server_->InProcessChannel({}); }
 
-  // Waits for the next message, of those not waited for yet, of which `read` makes something.
+  // Waits for the next message for which `read` returns a value.
   template <typename Read>
   auto Next(Read read) -> decltype(read(std::declval<const v1::FromExecutor&>())) {
     std::unique_lock lock(mutex_);
@@ -73,7 +73,7 @@ class FakeServer final : public v1::Executors::Service {
         .value_or(v1::LogChunk());
   }
 
-  // What was brought of checkpoints, in order.
+  // The pieces of checkpoints that were sent, in order.
   v1::CheckpointPiece NextPiece() {
     std::unique_lock lock(mutex_);
     const bool came =
@@ -82,7 +82,7 @@ class FakeServer final : public v1::Executors::Service {
     return came ? pieces_[next_piece_++] : v1::CheckpointPiece();
   }
 
-  // The next fact of this kind; those before it are passed over.
+  // Returns the next fact of this kind and skips the facts before it.
   v1::Fact NextFact(v1::Fact::FactCase kind) {
     std::unique_lock lock(mutex_);
     std::optional<v1::Fact> found;
@@ -97,7 +97,7 @@ class FakeServer final : public v1::Executors::Service {
     return found.value_or(v1::Fact());
   }
 
-  // All facts so far, of all connections.
+  // All facts of all connections so far.
   std::vector<v1::Fact> Facts() {
     const std::lock_guard lock(mutex_);
     return facts_;
@@ -151,7 +151,7 @@ class FakeServer final : public v1::Executors::Service {
     Send(message);
   }
 
-  // Breaks the present connection.
+  // Breaks the current connection.
   void Drop() {
     std::unique_lock lock(mutex_);
     if (!stream_) return;

@@ -13,7 +13,7 @@ using testing::IsEmpty;
 
 constexpr gang::AttemptId kAttempt{.sweep = 1, .trial = 3, .attempt = 2, .epoch = 7};
 
-// What the supervisor is told.
+// Records the calls of the supervisor.
 class Told final : public Gangs {
  public:
   void Run(gang::GangSpec spec) override { ran.push_back(std::move(spec)); }
@@ -101,7 +101,7 @@ TEST_F(FetchingGangsTest, AnUnwantedGangEndsAtOnce) {
   ASSERT_THAT(ended_, testing::SizeIs(1));
   EXPECT_EQ(ended_[0].outcome, gang::Outcome::kCancelled);
   EXPECT_EQ(released_, 1);
-  gangs_.OnFetched(kAttempt, {.folder = "/here/abc"});  // it was on its way
+  gangs_.OnFetched(kAttempt, {.folder = "/here/abc"});  // a late result of the cancelled fetch
   EXPECT_THAT(told_.ran, IsEmpty());
   EXPECT_THAT(told_.said, IsEmpty());
 }

@@ -119,7 +119,7 @@ TEST_F(GangFailure, TearsDownARankThatStaysAfterItsError) {
 }
 
 TEST_F(GangFailure, DoesNotBlameTheVictimOfALostPeer) {
-  // Rank 0 is the first to complain; rank 1, which it lost, the first to be at fault.
+  // Rank 0 is the first to report an error, but rank 1, its lost peer, is the cause.
   GangSpec spec =
       Spec({"/bin/sh", "-c",
             "read start <&3\n"
@@ -137,7 +137,7 @@ TEST_F(GangFailure, DoesNotBlameTheVictimOfALostPeer) {
 }
 
 TEST_F(GangFailure, WaitsForTheCauseAfterTheErrorOfAVictim) {
-  // Rank 0 has no grace for its own error, and much for that of others.
+  // The grace after a cause is zero, and the grace after a victim is long.
   StartSupervisor({.timing = {.failure_grace = std::chrono::seconds(0),
                               .victim_grace = std::chrono::seconds(10)}});
   GangSpec spec =
@@ -171,7 +171,7 @@ TEST_F(GangFailure, DoesNotWaitForACauseWhenAllRanksHaveExited) {
 }
 
 TEST_F(GangFailure, WaitsForARankThatAnnouncesItsExitAndNamesIt) {
-  // Rank 1 lives on until the test has seen that its victim is gone.
+  // Rank 1 runs until the test has seen the end of its victim.
   ASSERT_EQ(mkfifo((dir_.path() / "go.pipe").c_str(), 0600), 0);
   StartSupervisor({.timing = {.victim_grace = std::chrono::milliseconds(0)}});
   const GangSpec spec =

@@ -10,14 +10,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Longer than any test takes: what ends within it has ended by itself.
+// Longer than any test, so a process that ends within it was not killed.
 constexpr std::chrono::hours kLong{1};
 
-// The ends of gangs in which a process may leave by itself. `trap:FILE` of the worker leaves that
-// file when it gets SIGTERM.
+// Tests of gangs whose processes may exit by themselves. `trap:FILE` of the worker makes that file
+// when it gets SIGTERM.
 class GangGrace : public GangFixture {
  protected:
-  // Runs a gang whose words end with its first step, until that.
+  // Runs a gang until its first step, which must be its last command.
   GangSpec Start(GangSpec spec, milliseconds grace) {
     spec.grace = grace;
     supervisor_->Run(spec);
@@ -32,7 +32,7 @@ class GangGrace : public GangFixture {
 
   bool Told(const std::string& file) const { return std::filesystem::exists(dir_.path() / file); }
 
-  // A name for `trap` whose writer waits for AwaitTold().
+  // A FIFO for `trap`; its writer waits for AwaitTold().
   std::string MakeFifo(const std::string& name) {
     EXPECT_EQ(mkfifo((dir_.path() / name).c_str(), 0600), 0);
     return name;

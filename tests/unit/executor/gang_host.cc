@@ -1,7 +1,6 @@
-// Hosts one gang, for tests that kill or stop its host: FOLDER WORLD_SIZE PROC COMMAND...
-// PROC is where it finds out about its cgroup.
-// Prints `started PID...` and then `reported` when rank 0 has reported. At SIGUSR1 it sets a
-// deadline and stops.
+// Runs one gang, for tests that kill or stop its host. Arguments: FOLDER WORLD_SIZE PROC COMMAND...
+// It reads its cgroup from PROC instead of /proc. It prints `started PID...`, and `reported` when
+// rank 0 has reported. At SIGUSR1 it sets a deadline and stops itself.
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -18,7 +17,7 @@ namespace gang = attune::gang;
 
 int main(int argc, char** argv) {
   gang::MaybeRunGuard(argc, argv);
-  spdlog::set_level(spdlog::level::off);  // standard output is read
+  spdlog::set_level(spdlog::level::off);  // the test reads standard output
   const gang::Folders folders(argv[1]);
   gang::GangSpec spec;
   spec.attempt = {.sweep = 1, .trial = 0, .attempt = 1, .epoch = 1};

@@ -6,7 +6,7 @@
 namespace attune::gang {
 namespace {
 
-// A supervisor that has room for facts only when it is told so.
+// A supervisor that may read only when the test allows it.
 class GangRoomTest : public GangFixture {
  protected:
   void SetUp() override {

@@ -21,7 +21,7 @@ using testing::Pair;
 
 class GangTest : public GangFixture {
  protected:
-  // The rank's n-th line of log, from 0; workers repeat there what they were sent.
+  // Line n of the rank's log, from 0; workers print the lines that they receive.
   nlohmann::json LoggedLine(const GangSpec& spec, int rank, int n) {
     std::istringstream log(Log(spec, rank));
     std::string line;
@@ -103,7 +103,7 @@ TEST_F(GangTest, TheFirstGpuOfARankHasTheIndexOfItsLocalRank) {
   EXPECT_EQ(LoggedLine(spec, 1, 0)["devices"], nlohmann::json::array({"cuda:1", "cuda:3"}));
 }
 
-// A variable of this process, for as long as a test wants it.
+// Sets a variable of this process for its lifetime.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -266,7 +266,7 @@ TEST_F(GangTest, RanksGetTheRendezvousOfRankZeroOnAnotherHost) {
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
   supervisor_->SetRendezvous(spec.attempt, {"127.0.0.2", 4321});
-  supervisor_->SetRendezvous(spec.attempt, {"127.0.0.2", 4322});  // once
+  supervisor_->SetRendezvous(spec.attempt, {"127.0.0.2", 4322});  // a second call has no effect
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 2), HasSubstr("MASTER_PORT=4000\nGROUP_RANK=1\n"));
   EXPECT_THAT(Log(spec, 3), HasSubstr("\"port\":4321"));
@@ -288,7 +288,8 @@ TEST_F(GangTest, AVerdictReachesRankZeroOnceAtItsStep) {
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 2));
   const Verdict onwards{.step = 3, .action = Action::kContinue, .milestone = 9};
-  supervisor_->SetVerdict(spec.attempt, {.step = 2, .milestone = 3});  // not what it waits for
+  supervisor_->SetVerdict(spec.attempt,
+                          {.step = 2, .milestone = 3});  // not the step at which it waits
   supervisor_->SetVerdict(spec.attempt, onwards);
   supervisor_->SetVerdict(spec.attempt, onwards);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 4));
@@ -319,7 +320,7 @@ TEST_F(GangTest, EndsAProgramThatNeverWaitsAtItsNextReport) {
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
   supervisor_->SetVerdict(spec.attempt, {.step = 3, .action = Action::kStop});
-  supervisor_->Yield(spec.attempt);  // a line for it to read before it goes on
+  supervisor_->Yield(spec.attempt);  // sends a line that the worker waits for
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 

@@ -40,7 +40,7 @@ TEST_F(GangWatch, NoRankStallsWhileAVerdictIsPending) {
 }
 
 TEST_F(GangWatch, ARankAheadOfASilentRankIsExcused) {
-  // Rank 0 saves at step 2, and rank 1 waits for its word.
+  // Rank 0 saves at step 2, and rank 1 waits for its verdict.
   GangSpec spec = PlainWorker({"progress:1", "1/progress:2", "0/heartbeat:600000", "hang"}, 2);
   spec.stall_timeout = std::chrono::milliseconds(20);
   supervisor_->Run(spec);
@@ -87,7 +87,7 @@ TEST_F(GangWatch, BlamesAnAwaitedRankThatExits) {
 }
 
 TEST_F(GangWatch, ARankThatWaitsForAFinishedRankZeroGetsTheVerdict) {
-  // Rank 0 has finished step 2 and exits; rank 1 still waits for its word on step 2.
+  // Rank 0 has finished step 2 and exits; rank 1 still waits for its verdict on step 2.
   const GangSpec spec = PlainWorker({"0/progress:2", "1/waiting:0", "1/read"}, 2);
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec, 1), HasSubstr(R"("action":"continue")"));

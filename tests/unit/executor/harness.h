@@ -65,13 +65,13 @@ inline pid_t NumberAfter(const std::string& log, const std::string& word) {
   return at == std::string::npos ? 0 : std::stoi(log.substr(at + word.size() + 1));
 }
 
-// Waits for any process, child or not, to end.
+// Waits for the end of any process, child or not.
 inline bool WaitForEnd(int pidfd) {
   pollfd fd{pidfd, POLLIN, 0};
   return poll(&fd, 1, std::chrono::milliseconds(kDeadline).count()) == 1;
 }
 
-// The clock of deadlines.
+// The clock that deadlines use.
 inline std::chrono::nanoseconds SinceStart() { return BootClock::now().time_since_epoch(); }
 
 // The facts of a supervisor in the order of their arrival.
@@ -85,7 +85,7 @@ class FactLog {
     };
   }
 
-  // The count-th fact of this kind about the attempt, from 1; empty if it does not come.
+  // The count-th fact of this kind about the attempt, from 1; nullopt if it does not come in time.
   template <typename Kind>
   std::optional<Kind> Wait(const AttemptId& attempt, int count = 1) {
     std::unique_lock lock(mutex_);
@@ -130,7 +130,7 @@ class GangFixture : public testing::Test {
     supervisor_ = std::move(supervisor.value());
   }
 
-  // A gang of `world_size` ranks, all here, of an attempt that no other gang of the test has.
+  // The spec of a gang of `world_size` ranks on this host, with a new attempt.
   GangSpec Spec(std::vector<std::string> command, int world_size = 1) {
     GangSpec spec;
     spec.attempt = {.sweep = 1, .trial = next_trial_++, .attempt = 1, .epoch = 1};
@@ -168,7 +168,7 @@ class GangFixture : public testing::Test {
     return ended.value_or(Ended{});
   }
 
-  // Runs a gang that has to fail.
+  // Runs a gang that must fail.
   Failure RunToFailure(const GangSpec& spec) {
     const Ended ended = Run(spec);
     EXPECT_EQ(ended.outcome, Outcome::kFailed);

@@ -19,7 +19,7 @@ class DetectResourcesTest : public testing::Test {
     gang::WriteFile(dir_.path() / path, text);
   }
 
-  // Of the hierarchy the folder `root` is seen at `cgroup`.
+  // Mounts the folder `root` of the cgroup hierarchy at `cgroup`.
   void Mount(const std::string& root) {
     Write("proc/self/mountinfo", "30 23 0:26 " + root + " " + (dir_.path() / "cgroup").string() +
                                      " rw - cgroup2 cgroup2 rw\n");

@@ -55,7 +55,7 @@ TEST_F(LauncherTest, SpawnsAProgramWithoutTheNote) {
   EXPECT_EQ(NumberAfter(Log(spec), "parent"), getpid());
 }
 
-// What main() sees before it is a launcher is what it would see as a rank.
+// A launcher's main() must see the same arguments, variables and folder as a rank's.
 TEST_F(LauncherTest, LaunchersGetTheArgumentsVariablesAndFolderOfTheirGangs) {
   const pid_t launcher = ParentOfARank({{"OMP_NUM_THREADS", "1"}});
   const std::filesystem::path process = "/proc/" + std::to_string(launcher);
@@ -81,7 +81,7 @@ TEST_F(LauncherTest, GangsDoNotWaitForASlowLauncher) {
   EXPECT_EQ(ParentOfARank(), getpid());
   const UniqueFd opened(open(gate.c_str(), O_WRONLY | O_CLOEXEC));  // waits for the launcher
   std::filesystem::remove(gate);
-  // Once it is ready it is the one that gangs get, however long it has loaded.
+  // Gangs use the launcher when it is ready, even after a long load.
   pid_t parent = getpid();
   while (parent == getpid() && !HasFailure()) parent = ParentOfARank();
   EXPECT_NE(parent, getpid());
@@ -91,7 +91,7 @@ TEST_F(LauncherTest, EndsAnUnusedLauncher) {
   StartSupervisor({.launcher = {.idle_timeout = std::chrono::milliseconds(1)}});
   const pid_t launcher = ParentOfARank();
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, launcher, 0)));
-  EXPECT_TRUE(!pidfd || WaitForEnd(pidfd.get()));  // perhaps it has ended already
+  EXPECT_TRUE(!pidfd || WaitForEnd(pidfd.get()));  // it may have ended already
   EXPECT_NE(launcher, getpid());
 }
 

@@ -15,7 +15,7 @@ using testing::StartsWith;
 
 class LogLimitTest : public testing::Test {
  protected:
-  // Appends lines of 64 bytes that have their position in them.
+  // Appends lines of 64 bytes that begin with their offset.
   void Print(uint64_t bytes) {
     std::ofstream out(log_, std::ios::app | std::ios::binary);
     for (const uint64_t end = written_ + bytes; written_ < end; written_ += 64) {
@@ -33,7 +33,7 @@ class LogLimitTest : public testing::Test {
     const Status trimmed = limit_.Trim(unread);
     if (!trimmed.ok()) GTEST_SKIP() << "holes are unknown here: " << trimmed.error().message;
   }
-  // What a follower copies who begins there.
+  // The text that a follower reads from this offset on.
   std::string Follow(uint64_t offset) {
     std::string text;
     for (;;) {

@@ -105,7 +105,7 @@ TEST_F(LogReportsTest, AYieldMakesTheNextReportWait) {
   ASSERT_EQ(mkfifo((dir_.path() / "go").c_str(), 0600), 0);
   supervisor_->Run(spec);
   supervisor_->Yield(spec.attempt);
-  Run(Script("true"));  // what is asked of the supervisor is done in that order
+  Run(Script("true"));  // calls of the supervisor are handled in order
   std::ofstream(dir_.path() / "go") << "on\n";
   EXPECT_TRUE(*Reported(spec, 1).waits);
   supervisor_->SetVerdict(spec.attempt, {.step = 1, .action = Action::kPause});

@@ -22,8 +22,8 @@ using testing::SizeIs;
 inline constexpr milliseconds kLease{120'000};
 inline constexpr milliseconds kBeat{5'000};
 
-// A machine on a bench: a link, gangs and files that note what is asked of them, and a clock that
-// moves when it is told to.
+// A machine with a fake link, fake gangs and fake files, which record all calls, and with a manual
+// clock.
 class MachineTest : public testing::Test, public ServerLink, public Gangs, public Files {
  protected:
   MachineTest() : machine_(Hello(), gang::Folders("/data"), 1, *this, *this, *this) { Step(); }
@@ -37,7 +37,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   Now At() const { return {now_, microseconds(now_.time_since_epoch()).count()}; }
   void Step() { deadline_ = machine_.Step(At()); }
 
-  // Lets time pass, as a thread would: awake whenever the machine wants to be.
+  // Lets time pass and calls Step() whenever the machine asks for it, like the agent's thread.
   void Pass(milliseconds span) {
     const gang::BootClock::time_point end = now_ + span;
     while (deadline_ <= end) {
@@ -47,14 +47,14 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     }
     now_ = end;
   }
-  // The same, with a network that takes all that is written.
+  // Like Pass(), with a network that accepts every message at once.
   void PassWriting(milliseconds span) {
     for (const gang::BootClock::time_point end = now_ + span; now_ < end;) {
       Pass(std::min(milliseconds(500), std::chrono::duration_cast<milliseconds>(end - now_)));
       Written();
     }
   }
-  void StandStill(milliseconds span) { now_ += span; }  // the host is suspended
+  void StandStill(milliseconds span) { now_ += span; }  // without Step(), as on a suspended host
 
   void Written() {
     machine_.OnWritten();
@@ -114,12 +114,12 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   }
   static gang::AttemptId Attempt(uint32_t trial) { return FromProto(Trial(trial).attempt()); }
 
-  // Connected, welcomed, with nothing on its way.
+  // Connects the machine and welcomes it; no message is being written afterwards.
   void GetWelcomed() {
     Written();
     Welcome();
   }
-  // The connection is gone, and the machine has been told.
+  // Closes the connection and tells the machine.
   void Break() {
     machine_.OnBroken();
     Step();
@@ -147,7 +147,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     Happen({Attempt(trial), 0, gang::Ended{gang::Outcome::kFailed, failure}});
   }
 
-  // Takes what was written since the last call, of one kind.
+  // Returns the messages of one kind that were written since the last call.
   std::vector<v1::FromExecutor> Written(v1::FromExecutor::MessageCase kind) {
     std::vector<v1::FromExecutor> found;
     std::erase_if(written_, [&](v1::FromExecutor& message) {
@@ -165,8 +165,8 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     return seqs;
   }
 
-  // Of the gangs that failed and that the server has not been told of; connects for that if it has
-  // to.
+  // The kinds of the failures that were not sent to the server yet; connects the machine if
+  // necessary.
   std::vector<v1::Failure::Kind> FailureKinds() {
     if (closes_ == 1 && connects_ == 1) {
       Closed();
@@ -214,16 +214,16 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   int connects_ = 0;
   int closes_ = 0;
   uint64_t revision_ = 0;
-  std::vector<uint64_t> logs_;  // that are to be read
+  std::vector<uint64_t> logs_;  // requests to read logs
   std::vector<v1::FromExecutor> written_;
   std::vector<gang::AttemptId> started_;
   std::vector<std::pair<gang::AttemptId, gang::CancelReason>> cancelled_;
   std::vector<gang::AttemptId> finished_;
   std::vector<std::pair<gang::AttemptId, int64_t>> told_;
-  std::vector<int> met_;  // ports
+  std::vector<int> met_;  // ports of SetRendezvous() calls
   std::vector<gang::BootClock::time_point> deadlines_;
   std::vector<gang::AttemptId> yielded_;
-  std::vector<uint64_t> delivered_;  // pieces of checkpoints that were asked for
+  std::vector<uint64_t> delivered_;  // requests for pieces of checkpoints
   Removals removals_;
   std::vector<v1::Inventory> looked_for_;
   Machine machine_;

@@ -11,7 +11,7 @@ TEST_F(MachineTest, GangsOutliveAConnection) {
   Break();
   Pass(Backoff::kFirst);
   GetWelcomed();
-  revision_ = 0;  // numbered anew
+  revision_ = 0;  // a new connection restarts the numbering
   Receive(Wanting({Trial(0)}));
   EXPECT_THAT(started_, SizeIs(1));
   EXPECT_THAT(cancelled_, IsEmpty());
@@ -358,7 +358,7 @@ TEST_F(MachineTest, TearsGangsDownAndEndsWhenSuperseded) {
   Receive(Wanting({Trial(0)}));
   Refuse(v1::Refusal::SUPERSEDED);
   Closed();
-  // Its slots are another's by now, so there is no grace.
+  // Another process has its slots now, so there is no grace.
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeaseLost)));
   EXPECT_FALSE(machine_.done());
   End(0);

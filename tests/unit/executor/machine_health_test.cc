@@ -10,7 +10,7 @@ class MachineHealthTest : public MachineTest {
     machine_.OnHealth({.problem = problem, .disk_free_bytes = 7, .memory_free_bytes = 8});
     Step();
   }
-  // Of what was written since the last call, with a network that takes it.
+  // The problems that were sent since the last call.
   std::vector<std::string> Problems() {
     for (int i = 0; i < 3; ++i) Written();
     std::vector<std::string> problems;
@@ -50,7 +50,7 @@ TEST_F(MachineHealthTest, SendsEachChange) {
 
 TEST_F(MachineHealthTest, SendsOnlyTheLastOfManyChanges) {
   GetWelcomed();
-  Report(0, 1);  // a message is on its way
+  Report(0, 1);  // a message is being written
   Be("its disk is full");
   Be("");
   Be("its GPU 2 is lost");

@@ -17,7 +17,7 @@ TEST_F(MachineTest, ClosesAConnectionWithoutAWelcome) {
   EXPECT_EQ(closes_, 0);
   Pass(milliseconds(1));
   EXPECT_EQ(closes_, 1);
-  EXPECT_EQ(connects_, 1);  // not before the old one is gone
+  EXPECT_EQ(connects_, 1);  // only after the old connection is gone
   Closed();
   Pass(Backoff::kFirst);
   EXPECT_EQ(connects_, 2);
@@ -33,7 +33,8 @@ TEST_F(MachineTest, PausesBetweenConnectionsGrowUntilOneSucceeds) {
   };
   connects_ = 0;
   for (int i = 0; i < 12; ++i) {
-    GetWelcomed();  // and no more than that: it might be refused each time
+    GetWelcomed();  // a Welcome alone does not reset the pause, because a refusal may follow each
+                    // time
     pause();
   }
   EXPECT_GE(pause(), Backoff::kMax / 2);
@@ -73,7 +74,7 @@ TEST_F(MachineTest, ResendsUnacknowledgedFactsOnTheSameConnection) {
   SentSeqs();
   PassWriting(kResendAfter - milliseconds(1));
   EXPECT_THAT(SentSeqs(), IsEmpty());
-  Acknowledge(1);  // it moves
+  Acknowledge(1);  // an acknowledgement restarts the timeout
   PassWriting(kResendAfter - milliseconds(1));
   EXPECT_THAT(SentSeqs(), IsEmpty());
   PassWriting(milliseconds(1));
@@ -128,7 +129,7 @@ TEST_F(MachineTest, SendsRequestedPiecesOfCheckpoints) {
 TEST_F(MachineTest, ReadsLogsOneByOneAndQueuesOnlyTheNewestRequests) {
   GetWelcomed();
   for (uint64_t i = 1; i <= kLogRequestsMax + 2; ++i) AskForLog(i);
-  EXPECT_THAT(logs_, ElementsAre(1));  // a disk that hangs holds nothing else up
+  EXPECT_THAT(logs_, ElementsAre(1));  // only one log is read at a time
   PassWriting(2 * kBeat);
   EXPECT_FALSE(Written(v1::FromExecutor::kHeartbeat).empty());
   EXPECT_THAT(Written(v1::FromExecutor::kLogChunk), IsEmpty());
@@ -143,7 +144,7 @@ TEST_F(MachineTest, ReadsLogsOneByOneAndQueuesOnlyTheNewestRequests) {
     Written();
   }
   ASSERT_THAT(logs_, SizeIs(1 + kLogRequestsMax));
-  EXPECT_EQ(logs_[1], 3u);  // the second is the oldest that waited
+  EXPECT_EQ(logs_[1], 3u);  // request 2 was dropped as the oldest in the queue
 }
 
 TEST_F(MachineTest, DropsALogThatWasReadForAnEarlierConnection) {
@@ -173,7 +174,7 @@ TEST_F(MachineTest, RetriesSoonerWhenLessOfTheLeaseIsLeft) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   Break();
-  for (int i = 0; i < 10; ++i) Closed();  // the pauses have grown
+  for (int i = 0; i < 10; ++i) Closed();  // so that the pauses grow
   milliseconds left{8'000};
   Pass(kLease - left);
   while (left > seconds(1)) {
@@ -216,7 +217,7 @@ TEST_F(MachineTest, TearsGangsDownWhenTheLeaseExpires) {
 
 TEST_F(MachineTest, SendsAHeartbeatAtOnceAfterALateWelcome) {
   Written();
-  Pass(kBeat + milliseconds(1));  // of the lease that it brings, so much is used
+  Pass(kBeat + milliseconds(1));  // this part of the new lease is used already
   Welcome();
   EXPECT_THAT(Written(v1::FromExecutor::kHeartbeat), SizeIs(1));
 }
@@ -258,7 +259,7 @@ TEST_F(MachineTest, AMessageFromBeforeASuspensionStartsNothing) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   StandStill(kLease);
-  Receive(Wanting({Trial(0), Trial(1)}));  // it lay there when the host was continued
+  Receive(Wanting({Trial(0), Trial(1)}));  // it arrived while the host was suspended
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeaseLost)));
 }
@@ -270,7 +271,7 @@ TEST_F(MachineTest, AnEndAfterASuspensionStartsNoOtherGang) {
   first.mutable_ranks(0)->add_gpus(0);
   second.mutable_ranks(0)->add_gpus(0);
   Receive(Wanting({first}));
-  Receive(Wanting({second}));  // the GPU is still held
+  Receive(Wanting({second}));  // waits for the GPU of the first gang
   StandStill(kLease);
   End(0);
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
@@ -321,7 +322,7 @@ TEST_F(MachineTest, AGangKilledByTheGuardIsLostWithTheLease) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   StandStill(kLease);
-  Fail(0, SIGKILL);  // told before it knows what time it is
+  Fail(0, SIGKILL);  // reported before the machine sees the time
   EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::LEASE));
 }
 
@@ -335,7 +336,7 @@ TEST_F(MachineTest, AGangKilledByTheGuardIsLostWithTheLeaseEvenIfReportedLate) {
   GetWelcomed();
   Receive(Wanting({Trial(1)}));
   Fail(0, SIGKILL);
-  Fail(1, SIGKILL);  // began after that
+  Fail(1, SIGKILL);  // started after the lease was lost
   EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::LEASE, v1::Failure::SIGNAL));
 }
 

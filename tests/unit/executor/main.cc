@@ -3,7 +3,7 @@
 
 #include "executor/processes/guard.h"
 
-// GoogleTest's own main does not know that this program may be started as a guard.
+// Replaces GoogleTest's main(), because this program may be started as a guard.
 int main(int argc, char** argv) {
   attune::gang::MaybeRunGuard(argc, argv);
   spdlog::set_level(spdlog::level::off);

@@ -21,14 +21,14 @@ namespace {
 
 using testing::HasSubstr;
 
-// With cgroups, or with what is left where there can be none.
+// The tests run with and without cgroups.
 enum class Means { kCgroups, kSweep };
 
 std::filesystem::path ProcFor(Means means) {
   return means == Means::kCgroups ? "/proc" : "/nowhere";
 }
 
-// Why there can be no cgroups here; empty if there can.
+// Why cgroups are not available here; empty if they are.
 std::string NoCgroups() {
   const TempDir dir;
   const auto cgroups = Cgroups::Make({.identity = dir.path()});
@@ -41,7 +41,7 @@ std::string NameOf(const testing::TestParamInfo<Means>& info) {
 
 bool IsGone(pid_t pid) { return pid > 1 && kill(pid, 0) != 0; }
 
-// A process that hosts a gang of two and dies without a word.
+// A process that runs a gang of two ranks and that the test kills.
 class Host {
  public:
   Host(const std::filesystem::path& folder, Means means, const std::vector<std::string>& command) {
@@ -59,7 +59,7 @@ class Host {
     output_.reset(fdopen(ends[0], "r"));
   }
 
-  // The ranks, once rank 0 has reported.
+  // Waits for the report of rank 0 and returns the ranks.
   std::vector<pid_t> AwaitReport() {
     std::istringstream started(NextLine());
     std::string word;
@@ -79,7 +79,7 @@ class Host {
     return 0;
   }
 
-  // It has set a deadline, too.
+  // The host has set a deadline, too.
   void Stop() const {
     kill(child_.pid, SIGUSR1);
     siginfo_t info{};
@@ -120,7 +120,7 @@ class Orphans : public testing::TestWithParam<std::tuple<Means, const char*>> {
   Means means() const { return std::get<0>(GetParam()); }
   const char* worker() const { return std::get<1>(GetParam()); }
 
-  // What a host then runs: its ranks and what they have started.
+  // Starts a host and returns its ranks and their descendants.
   std::vector<UniqueFd> Begin() {
     const bool cgroups = means() == Means::kCgroups;
     host_.emplace(
@@ -205,14 +205,14 @@ TEST_P(LeavingOrphans, SparesOrphansOfAnotherGang) {
 TEST_P(LeavingOrphans, ReapsEndedOrphans) {
   const GangSpec spec = Script("setsid sleep 0 & orphan=$!; wait; setsid true & echo orphan $!");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
-  // One that ends just after the sweep is found by the next one.
+  // An orphan that ends just after the search is found by the next search.
   while (!IsGone(NumberAfter(Log(spec), "orphan")) && !HasFailure()) Run(Script("true"));
 }
 
 INSTANTIATE_TEST_SUITE_P(By, LeavingOrphans, testing::Values(Means::kCgroups, Means::kSweep),
                          NameOf);
 
-// What only cgroups can do.
+// Tests that need cgroups.
 class GangCgroups : public GangFixture {
  protected:
   void SetUp() override {
@@ -220,7 +220,7 @@ class GangCgroups : public GangFixture {
     GangFixture::SetUp();
   }
 
-  // A gang that says where it is and then only hangs.
+  // A gang that prints its cgroup and then hangs.
   GangSpec StartAnother(const char* worker) {
     const GangSpec other = Spec({worker, "progress:0", "hang"});
     supervisor_->Run(other);
@@ -245,7 +245,7 @@ TEST_F(GangCgroups, AProcessWithoutEnvironmentEndsWithItsGangOnly) {
 }
 
 TEST_F(GangCgroups, EndsAForkBomb) {
-  // Each lives only until it has forked the next, so that no list of processes is up to date.
+  // Each process forks the next one and exits, so that every list of processes is out of date.
   const std::string fifo = dir_.path() / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const UniqueFd reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -326,7 +326,7 @@ TEST_P(GangCgroupsOf, TheNextHostEndsProcessesOfAKilledHostAndGuard) {
   ASSERT_TRUE(pidfd);
   const pid_t guard = host.GuardPid();
   ASSERT_GT(guard, 1);
-  kill(host.pid(), SIGSTOP);  // so that it does not start another
+  kill(host.pid(), SIGSTOP);  // so that it does not start a new guard
   kill(guard, SIGKILL);
   host.Kill();
   host.AwaitEnd();

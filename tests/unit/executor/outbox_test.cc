@@ -51,7 +51,7 @@ TEST(Outbox, MessageHoldsNoMoreThanItsLimits) {
   EXPECT_EQ(outbox.TakeBatch().facts_size(), kFactsPerMessage);
   EXPECT_EQ(outbox.TakeBatch().facts_size(), 1);
 
-  outbox.Add(Report(1, kFactBytesPerMessage * 2));  // too large, yet it has to go
+  outbox.Add(Report(1, kFactBytesPerMessage * 2));  // larger than the limit, but must be sent
   outbox.Add(Report(2));
   EXPECT_EQ(outbox.TakeBatch().facts_size(), 1);
   EXPECT_EQ(outbox.TakeBatch().facts_size(), 1);

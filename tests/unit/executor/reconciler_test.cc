@@ -39,7 +39,7 @@ class ReconcilerTest : public testing::Test {
     return Reconcile();
   }
 
-  // As SetDesired(), from a server whose log has this identity.
+  // Like SetDesired(), but the server's log has this identity.
   Reconciler::Actions WantIn(uint64_t identity, const std::vector<v1::Assignment>& assignments,
                              uint64_t revision) {
     identity_ = identity;
@@ -87,7 +87,7 @@ TEST_F(ReconcilerTest, IgnoresAStaleEpochAfterTheNewerHasEnded) {
   EXPECT_THAT(started_, IsEmpty());
 }
 
-// A restored log knows nothing of the larger epoch, and gives smaller ones to the same trial.
+// A restored log does not know the larger epoch and gives smaller epochs to the same trial.
 TEST_F(ReconcilerTest, ALargerEpochOfALostLogDoesNotBlockATrial) {
   WantIn(7, {MakeAssignment(0, 200)}, 1);
   EXPECT_THAT(WantIn(8, {}, 2).cancel, ElementsAre(Id(0, 200)));

@@ -22,7 +22,7 @@ class SetAsideTest : public testing::Test {
     spec.set_aside_dir = folders_.SetAside();
     return spec;
   }
-  // What an attempt leaves in the data folder.
+  // Makes the files that an attempt leaves in the data folder.
   void Leave(const GangSpec& spec, int64_t step) {
     fs::create_directories(spec.attempt_dir);
     WriteFile(spec.attempt_dir / "rank-0.log", "text");
@@ -94,7 +94,7 @@ TEST_F(SetAsideTest, KeepsOnlyFilesOfATrialThatTheLogKnows) {
   EXPECT_TRUE(fs::exists(aside / "attempts" / "2" / "rank-0.log"));
   EXPECT_TRUE(fs::exists(aside / "checkpoints" / CheckpointFolder(6, 2)));
 
-  // Another executor of this data folder, or this one once more.
+  // The claim of another executor of this data folder, or a second claim of this one.
   Leave(next, 7);
   ASSERT_TRUE(ClaimTrialFolder(next).ok());
   EXPECT_TRUE(fs::exists(Checkpoint(next, 7)));

@@ -14,7 +14,7 @@ TEST(ValidUtf8, KeepsTextAndReplacesTheRest) {
   EXPECT_EQ(ValidUtf8("cut \xe2\x82"), "cut \ufffd\ufffd");
   EXPECT_EQ(ValidUtf8("\xc0\xaf"), "\ufffd\ufffd");                      // overlong
   EXPECT_EQ(ValidUtf8("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");            // a surrogate
-  EXPECT_EQ(ValidUtf8("\xf4\x90\x80\x80"), "\ufffd\ufffd\ufffd\ufffd");  // beyond Unicode
+  EXPECT_EQ(ValidUtf8("\xf4\x90\x80\x80"), "\ufffd\ufffd\ufffd\ufffd");  // above U+10FFFF
 }
 
 }  // namespace

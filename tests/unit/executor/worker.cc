@@ -1,10 +1,11 @@
-// A worker without LibTorch, for tests: speaks the worker channel and the launcher protocol of
-// docs/reference/worker-channel.md, and does what its arguments say, one after another.
+// A worker without LibTorch, for tests. It uses the worker channel and the launcher protocol of
+// docs/reference/worker-channel.md, and runs the commands in its arguments in order.
 //
 //   [R/]VERB[:ARGUMENT]   only on rank R, if given
 //
-// A file beside the program makes its launcher misbehave: PROGRAM.mute never answers a fork,
-// PROGRAM.broken leaves before it is ready, PROGRAM.gate keeps it from being ready.
+// A file next to the program makes its launcher fail: with PROGRAM.mute it never answers a fork
+// request, with PROGRAM.broken it exits before it is ready, and with PROGRAM.gate it is not ready
+// until the file is opened.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -68,14 +69,14 @@ Json ReadLine() {
   return Json::parse(line);
 }
 
-// From now on this process speaks over a new connection to the executor's socket.
+// Makes this process use a new connection to the executor's socket.
 void Connect() {
   const auto connected = attune::ConnectToPath(getenv("ATTUNE_CHANNEL"));
   if (!connected.ok()) _exit(93);
   channel = dup(connected.value().get());
 }
 
-// Connects as the rank R of W ("R/W"), and prints the answer.
+// Joins as rank R of W ("R/W") and prints the answer.
 void Join(const std::string& place) {
   Connect();
   const int rank = std::stoi(place);
@@ -94,7 +95,7 @@ void Join(const std::string& place) {
 
 std::string told_file;  // for SIGTERM
 
-// From now on SIGTERM makes a file, or tells the reader of a FIFO, and ends this process.
+// From now on, SIGTERM makes a file or writes to a FIFO, and ends this process.
 void TrapSigterm(const std::string& file) {
   told_file = file;
   signal(SIGTERM, [](int) {
@@ -103,8 +104,8 @@ void TrapSigterm(const std::string& file) {
   });
 }
 
-// A child that traps SIGTERM, from before this returns; this process does not. With `is_orphan`
-// its parent is gone.
+// Starts a child that traps SIGTERM before this function returns; this process does not trap it.
+// With `is_orphan`, the child has no parent.
 void StartHeir(const std::string& file, bool in_own_session, bool is_orphan = false) {
   TrapSigterm(file);
   const pid_t parent = is_orphan ? fork() : 0;
@@ -151,15 +152,15 @@ void Do(const std::string& verb, const std::string& argument) {
   }
   if (verb == "lost") Send({{"type", "error"}, {"message", argument}, {"lost_peer", true}});
   if (verb == "heartbeat") Send({{"type", "heartbeat"}, {"silence_ms", step()}});
-  // As a program below the rank's process, until it ends; the process waits for it.
+  // The rest runs in a child, which joins as a descendant; this process waits for its end.
   if (verb == "below" && fork() > 0) {
     int status = 0;
     wait(&status);
     _exit(WEXITSTATUS(status));
   }
-  // The same, but the process stays when the program has ended.
+  // The same, but this process stays after the end of the child.
   if (verb == "wrapped" && fork() > 0) Hang();
-  // A program that joins as R of W ("R/W") and leaves, or stays.
+  // A program that joins as R of W ("R/W") and exits, or stays.
   if (verb == "visit" || verb == "lodge") {
     std::cout.flush();
     int joined[2];
@@ -202,7 +203,7 @@ void Do(const std::string& verb, const std::string& argument) {
     std::cout << argument << "=" << (value ? value : "(unset)") << std::endl;
   }
   if (verb == "cwd") std::cout << std::filesystem::current_path().string() << std::endl;
-  // A child of the rank that would outlive it.
+  // A child that would outlive the rank.
   if (verb == "grandchild") {
     const pid_t pid = fork();
     if (pid == 0) Hang();
@@ -217,7 +218,7 @@ void Do(const std::string& verb, const std::string& argument) {
     }
     std::cout << "daemon " << pid << std::endl;
   }
-  // One that leaves nothing by which to know whose it was; its parent is gone at once.
+  // An orphan without the environment of its rank.
   if (verb == "nobody") {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) _exit(94);
@@ -340,7 +341,7 @@ int Launch(int socket, const std::string& self) {
     std::cout << "cannot load a library" << std::endl;
     return 7;
   }
-  // Loads for as long as nobody opens the gate, a FIFO, to write.
+  // Loads until somebody opens the gate, a FIFO, for writing.
   if (const int gate = open((self + ".gate").c_str(), O_RDONLY); gate >= 0) close(gate);
   sigset_t child_signal;
   sigemptyset(&child_signal);

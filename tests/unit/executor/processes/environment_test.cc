@@ -12,7 +12,7 @@ using testing::IsSupersetOf;
 using testing::Not;
 using testing::StartsWith;
 
-// A task of a Slurm step, below which an executor runs.
+// Sets the variables of a task of a Slurm step in which an executor runs.
 class ProgramEnvironmentTest : public testing::Test {
  protected:
   ProgramEnvironmentTest() {

@@ -22,7 +22,7 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kLongAgo{1};
 constexpr nanoseconds kNever{0};
 
-// A process that nothing but the guard would end with us.
+// A process that only the guard ends when this process ends.
 Child Sleeper() {
   auto child = Spawn({.program = "/bin/sleep",
                       .argv = {"sleep", "1000"},
@@ -41,7 +41,7 @@ class GuardTest : public testing::Test {
  protected:
   GuardTest() : guard_(std::move(Guard::Start(loop_).value())) {}
 
-  // The guard has done all that it was told before.
+  // Waits until the guard has handled all earlier messages.
   void Finish() {
     const Child last = Sleeper();
     guard_->Add(last.pid);
@@ -55,7 +55,7 @@ class GuardTest : public testing::Test {
     ExpectKilled(child);
   }
 
-  // Runs the loop until another guard is there.
+  // Runs the loop until a new guard has started.
   void RunUntilReplaced(pid_t pid) {
     Loop::Subscription next;
     std::function<void()> look = [&] {

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// As a server does; whether it may listen on all addresses there.
+// Whether a server that sets SO_REUSEADDR can listen on this port on all addresses.
 bool Listens(int port) {
   const UniqueFd server(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;

@@ -40,8 +40,8 @@ Stored Make(char letter) {
   return made;
 }
 
-// Checkpoints in memory, by their step. It may fail, and stand still until it is cancelled. What
-// executors send directly is changed on the way.
+// Checkpoints in memory, by their step. It can fail, or block until it is cancelled, and it can
+// damage files that executors send directly.
 class MadeUpSource final : public PieceSource {
  public:
   Answer Read(gang::RemoteCheckpoint& checkpoint, const std::string& file, uint64_t offset,

@@ -23,7 +23,7 @@ constexpr uint64_t kModelBytes = 2 * checkpoints::kPieceBytesMax + 1'000;  // th
 
 constexpr uint64_t kMoreThanSocketsHold = 1 << 30;
 
-// The way by the server, which has every file of the checkpoint's folder.
+// The source through the server, which has every file of the checkpoint's folder.
 class ByServer final : public PieceSource {
  public:
   explicit ByServer(fs::path folder) : folder_(std::move(folder)) {}
@@ -76,14 +76,14 @@ class DirectTest : public testing::Test {
   }
   gang::RemoteCheckpoint Checkpoint() const { return Checkpoint({Server()}); }
 
-  // A connection that has not said who it is.
+  // A connection that has not authenticated.
   UniqueFd Dial() const {
     UniqueFd socket = NewSocket();
     SetTimeouts(socket.get(), gang::kDeadline, gang::kDeadline);
     EXPECT_TRUE(Connect(socket.get(), kLoopback, sender_->port()));
     return socket;
   }
-  // Whether the other end lets it go, once it has said all that it says.
+  // Whether the other end closes the connection after its last message.
   static bool IsLetGo(const UniqueFd& socket) {
     char byte = 0;
     ssize_t count = 0;
@@ -200,7 +200,7 @@ TEST_F(DirectTest, AsksTheServerIfNoExecutorListens) {
   EXPECT_THAT(by_server_.reads, SizeIs(1));
 }
 
-// What listens and never accepts, once its backlog is full, is as an address that nobody has.
+// A listener with a full backlog that never accepts behaves like an unused address.
 TEST_F(DirectTest, WaitsOnlyOnceForAnExecutorThatDoesNotAnswer) {
   auto silent = Listen(kLoopback);
   ASSERT_TRUE(silent.ok());
@@ -279,7 +279,7 @@ TEST_F(DirectTest, DoesNotFallBackAfterCancel) {
   auto reading = std::async(std::launch::async, [&] {
     return patient.Read(checkpoint, "state/total.json", 0, {}).piece.error().message;
   });
-  // From here on it waits for what is never said.
+  // From here on it waits for a message that never comes.
   const UniqueFd socket(accept(silent.value().socket.get(), nullptr, nullptr));
   patient.Cancel();
   EXPECT_EQ(reading.get(), "cancelled");

@@ -22,7 +22,7 @@ constexpr char kOurs[] = "2";
 
 class RemoverTest : public testing::Test {
  protected:
-  // Of trial 3 of sweep 1, by attempt 2.
+  // The removal of a checkpoint of trial 3 of sweep 1, saved by attempt 2.
   v1::CheckpointRemoval Removal(int64_t step) {
     v1::CheckpointRemoval removal;
     removal.set_sweep(1);
@@ -62,7 +62,7 @@ class RemoverTest : public testing::Test {
     changed_.notify_all();
   }
 
-  // The step of the next checkpoint that is said to be gone; of a sweep its negated number.
+  // The step of the next checkpoint that is reported as deleted; for a sweep, its negated number.
   int64_t NextRemoved() {
     std::unique_lock lock(mutex_);
     const bool came = changed_.wait_for(lock, gang::kDeadline, [&] { return !removed_.empty(); });
@@ -151,7 +151,7 @@ TEST_F(RemoverTest, DeletesAllFilesOfASweepAndNoOthers) {
   const fs::path other = folders_.Checkpoints({.sweep = 11, .trial = 3});
   fs::create_directories(other);
   const fs::path half = folders_.Sweep(1).parent_path() / ".removed-s1";
-  fs::create_directories(half / "trials");  // of a deletion that a crash has cut off
+  fs::create_directories(half / "trials");  // left by a deletion that a crash has interrupted
   SetRemovals({}, {1, 7});
   EXPECT_EQ(NextRemoved(), -1);
   EXPECT_EQ(NextRemoved(), -7);
@@ -177,7 +177,7 @@ TEST_F(RemoverTest, KeepsAnotherServersSweepOfTheSameNumber) {
   EXPECT_EQ(NextRemoved(), -3);
   EXPECT_TRUE(fs::exists(folders_.Sweep(2) / "trials"));
   EXPECT_TRUE(fs::exists(folders_.Sweep(3) / "trials")) << "nobody has said whose it is";
-  fs::create_directories(folders_.Sweep(4) / "server");  // which cannot be read
+  fs::create_directories(folders_.Sweep(4) / "server");  // a folder, so it cannot be read as a mark
   SetRemovals({}, {4, 5});
   EXPECT_EQ(NextRemoved(), -5);
   EXPECT_TRUE(fs::exists(folders_.Sweep(4)));
@@ -195,7 +195,7 @@ TEST_F(RemoverTest, SetsALostSweepAsideAndKeepsAnotherOfItsNumber) {
   Removals removals;
   removals.lost_sweeps = {{2, 1}, {3, 1}};
   remover_->SetRemovals(removals);
-  SetRemovals({Removal(7)});  // after the others
+  SetRemovals({Removal(7)});  // handled after the earlier ones
   EXPECT_EQ(NextRemoved(), 7);
   EXPECT_FALSE(fs::exists(folders_.Sweep(2)));
   EXPECT_TRUE(fs::exists(folders_.SetAside() / "s2-1" / "trials"));
@@ -214,13 +214,13 @@ TEST_F(RemoverTest, ReportsMissingCheckpointsOfAnInventory) {
   }
   remover_->FindMissing(inventory);
   EXPECT_EQ(NextRemoved(), 1'004);
-  fs::remove_all(folders_.Sweeps());  // a data folder that is away
+  fs::remove_all(folders_.Sweeps());  // as if the data folder were not mounted
   remover_->FindMissing(inventory);
   SetRemovals({Removal(7)});
   EXPECT_EQ(NextRemoved(), 7);
 }
 
-// The server ignores what it is told from before the restore.
+// The server ignores reports from before the restore.
 TEST_F(RemoverTest, ReportsDeletionsAgainAfterAnInventory) {
   MakeCheckpoint(1);
   SetRemovals({Removal(1)});
@@ -243,7 +243,7 @@ TEST_F(RemoverTest, LogsAFailureOnceAndRetries) {
   const auto before = spdlog::default_logger();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
       "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
-  // A folder cannot be looked for in a file.
+  // A file in place of the parent folder makes the deletion fail.
   fs::create_directories(checkpoints_.parent_path());
   gang::WriteFile(checkpoints_, "");
   for (int round = 2; round < 4; ++round) {

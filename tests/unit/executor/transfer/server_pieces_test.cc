@@ -13,7 +13,7 @@ TEST(ServerPieces, ReadsFailAfterCancelUntilClose) {
   const auto error = [&] {
     return pieces.Read(checkpoint, "model.bin", 0, {}).piece.error().message;
   };
-  const std::string asked = error();  // of a server that knows no checkpoints
+  const std::string asked = error();  // the answer of a server without checkpoints
   pieces.Cancel();
   EXPECT_EQ(error(), "cancelled");
   pieces.Close();
