@@ -14,22 +14,22 @@ using testing::IsEmpty;
 constexpr gang::AttemptId kAttempt{.sweep = 1, .trial = 3, .attempt = 2, .epoch = 7};
 
 // Records the calls of the supervisor.
-class Told final : public Gangs {
+class RecordedGangs final : public Gangs {
  public:
   void Run(gang::GangSpec spec) override { ran.push_back(std::move(spec)); }
-  void Cancel(const gang::AttemptId&, gang::CancelReason) override { said.emplace_back("cancel"); }
+  void Cancel(const gang::AttemptId&, gang::CancelReason) override { calls.emplace_back("cancel"); }
   void SetVerdict(const gang::AttemptId&, const gang::Verdict&) override {
-    said.emplace_back("tell");
+    calls.emplace_back("tell");
   }
-  void Yield(const gang::AttemptId&) override { said.emplace_back("yield"); }
-  void OnPeersFinished(const gang::AttemptId&) override { said.emplace_back("finish"); }
+  void Yield(const gang::AttemptId&) override { calls.emplace_back("yield"); }
+  void OnPeersFinished(const gang::AttemptId&) override { calls.emplace_back("finish"); }
   void SetRendezvous(const gang::AttemptId&, const channel::Rendezvous&) override {
-    said.emplace_back("meet");
+    calls.emplace_back("meet");
   }
-  void SetDeadline(gang::BootClock::time_point) override { said.emplace_back("deadline"); }
+  void SetDeadline(gang::BootClock::time_point) override { calls.emplace_back("deadline"); }
 
   std::vector<gang::GangSpec> ran;
-  std::vector<std::string> said;
+  std::vector<std::string> calls;
 };
 
 class FetchingGangsTest : public testing::Test {
@@ -41,16 +41,16 @@ class FetchingGangsTest : public testing::Test {
     return spec;
   }
 
-  Told told_;
-  std::vector<std::string> asked_;
+  RecordedGangs recorded_;
+  std::vector<std::string> fetches_;
   int released_ = 0;
   std::vector<gang::Ended> ended_;
   FetchingGangs gangs_{
-      told_,
+      recorded_,
       {.fetch =
            [this](const auto&, const gang::RemoteCheckpoint& checkpoint,
                   const std::string& digest) {
-             asked_.push_back(gang::ToString(checkpoint.name) + " " + digest);
+             fetches_.push_back(gang::ToString(checkpoint.name) + " " + digest);
            },
        .release = [this](const auto&) { ++released_; }},
       [this](const gang::AttemptId&, gang::Ended ended) { ended_.push_back(std::move(ended)); }};
@@ -58,17 +58,17 @@ class FetchingGangsTest : public testing::Test {
 
 TEST_F(FetchingGangsTest, RunsAtOnceIfTheCheckpointIsReadable) {
   gangs_.Run(Spec(false));
-  EXPECT_THAT(told_.ran, testing::SizeIs(1));
-  EXPECT_THAT(asked_, IsEmpty());
+  EXPECT_THAT(recorded_.ran, testing::SizeIs(1));
+  EXPECT_THAT(fetches_, IsEmpty());
 }
 
 TEST_F(FetchingGangsTest, RunsFromTheCopyAfterTheFetch) {
   gangs_.Run(Spec());
-  EXPECT_THAT(asked_, ElementsAre("s1/3/1-9 sha256:abc"));
-  EXPECT_THAT(told_.ran, IsEmpty());
+  EXPECT_THAT(fetches_, ElementsAre("s1/3/1-9 sha256:abc"));
+  EXPECT_THAT(recorded_.ran, IsEmpty());
   gangs_.OnFetched(kAttempt, {.folder = "/here/abc"});
-  ASSERT_THAT(told_.ran, testing::SizeIs(1));
-  EXPECT_EQ(told_.ran[0].resume->path, "/here/abc");
+  ASSERT_THAT(recorded_.ran, testing::SizeIs(1));
+  EXPECT_EQ(recorded_.ran[0].resume->path, "/here/abc");
   EXPECT_EQ(released_, 0);
   gangs_.OnEnded(kAttempt);
   EXPECT_EQ(released_, 1);
@@ -76,23 +76,23 @@ TEST_F(FetchingGangsTest, RunsFromTheCopyAfterTheFetch) {
 
 TEST_F(FetchingGangsTest, DoesNotFetchForRanksWithoutRankZero) {
   gangs_.Run(Spec(true, 4));
-  EXPECT_THAT(told_.ran, testing::SizeIs(1));
+  EXPECT_THAT(recorded_.ran, testing::SizeIs(1));
 }
 
 TEST_F(FetchingGangsTest, YieldWaitsForTheFetch) {
   gangs_.Run(Spec());
   gangs_.Yield(kAttempt);
-  EXPECT_THAT(told_.said, IsEmpty());
+  EXPECT_THAT(recorded_.calls, IsEmpty());
   gangs_.OnFetched(kAttempt, {.folder = "/here/abc"});
-  EXPECT_THAT(told_.said, ElementsAre("yield"));
+  EXPECT_THAT(recorded_.calls, ElementsAre("yield"));
   gangs_.Yield(kAttempt);
-  EXPECT_THAT(told_.said, ElementsAre("yield", "yield"));
+  EXPECT_THAT(recorded_.calls, ElementsAre("yield", "yield"));
 }
 
 TEST_F(FetchingGangsTest, PassesDeadlinesOn) {
   gangs_.Run(Spec());
   gangs_.SetDeadline(Machine::kNever);
-  EXPECT_THAT(told_.said, ElementsAre("deadline"));
+  EXPECT_THAT(recorded_.calls, ElementsAre("deadline"));
 }
 
 TEST_F(FetchingGangsTest, AnUnwantedGangEndsAtOnce) {
@@ -102,8 +102,8 @@ TEST_F(FetchingGangsTest, AnUnwantedGangEndsAtOnce) {
   EXPECT_EQ(ended_[0].outcome, gang::Outcome::kCancelled);
   EXPECT_EQ(released_, 1);
   gangs_.OnFetched(kAttempt, {.folder = "/here/abc"});  // a late result of the cancelled fetch
-  EXPECT_THAT(told_.ran, IsEmpty());
-  EXPECT_THAT(told_.said, IsEmpty());
+  EXPECT_THAT(recorded_.ran, IsEmpty());
+  EXPECT_THAT(recorded_.calls, IsEmpty());
 }
 
 TEST_F(FetchingGangsTest, AWaitingGangWhoseExecutorEndsFailsWithTheLease) {

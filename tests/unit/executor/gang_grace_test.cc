@@ -30,22 +30,24 @@ class GangGrace : public GangFixture {
     return WaitForEnded(spec);
   }
 
-  bool Told(const std::string& file) const { return std::filesystem::exists(dir_.path() / file); }
+  bool HasFile(const std::string& file) const {
+    return std::filesystem::exists(dir_.path() / file);
+  }
 
-  // A FIFO for `trap`; its writer waits for AwaitTold().
+  // A FIFO for `trap`; its writer waits for AwaitFifo().
   std::string MakeFifo(const std::string& name) {
     EXPECT_EQ(mkfifo((dir_.path() / name).c_str(), 0600), 0);
     return name;
   }
-  void AwaitTold(const std::string& fifo) { ReadFile(dir_.path() / fifo); }
+  void AwaitFifo(const std::string& fifo) { ReadFile(dir_.path() / fifo); }
 };
 
 TEST_F(GangGrace, RanksGetSigtermAndExitThemselves) {
   const GangSpec spec =
       Start(PlainWorker({"0/trap:saved-0", "1/trap:saved-1", "progress:0", "hang"}, 2), kLong);
   EXPECT_EQ(Cancel(spec).outcome, Outcome::kCancelled);
-  EXPECT_TRUE(Told("saved-0"));
-  EXPECT_TRUE(Told("saved-1"));
+  EXPECT_TRUE(HasFile("saved-0"));
+  EXPECT_TRUE(HasFile("saved-1"));
 }
 
 TEST_F(GangGrace, RankZeroGetsSigtermIfItRunsAfterDone) {
@@ -56,7 +58,7 @@ TEST_F(GangGrace, RankZeroGetsSigtermIfItRunsAfterDone) {
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
   supervisor_->SetVerdict(spec.attempt, {.step = 1, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
-  EXPECT_TRUE(Told("saved"));
+  EXPECT_TRUE(HasFile("saved"));
 }
 
 TEST_F(GangGrace, RanksOfALauncherGetSigterm) {
@@ -67,15 +69,15 @@ TEST_F(GangGrace, RanksOfALauncherGetSigterm) {
       Spec({program, "parent", "0/trap:saved", "1/heir:heir", "progress:0", "hang"}, 2), kLong);
   ASSERT_NE(NumberAfter(Log(spec), "parent"), getpid());
   supervisor_->Cancel(spec.attempt, CancelReason::kUnwanted);
-  AwaitTold(fifo);
+  AwaitFifo(fifo);
   WaitForEnded(spec);
-  EXPECT_TRUE(Told("saved"));
+  EXPECT_TRUE(HasFile("saved"));
 }
 
 TEST_F(GangGrace, AGangThatEndsWithItsExecutorHasAGrace) {
   const GangSpec spec = Start(PlainWorker({"trap:saved", "progress:0", "hang"}), kLong);
   EXPECT_EQ(Cancel(spec, CancelReason::kLeaving).failure->kind, FailureKind::kLease);
-  EXPECT_TRUE(Told("saved"));
+  EXPECT_TRUE(HasFile("saved"));
 }
 
 TEST_F(GangGrace, ReportsDuringTheGraceCount) {
@@ -102,7 +104,7 @@ TEST_F(GangGrace, KillsAllAtItsEnd) {
 TEST_F(GangGrace, AGraceOfZeroKillsAtOnce) {
   const GangSpec spec = Start(PlainWorker({"trap:saved", "progress:0", "hang"}), milliseconds(0));
   EXPECT_EQ(Cancel(spec).outcome, Outcome::kCancelled);
-  EXPECT_FALSE(Told("saved"));
+  EXPECT_FALSE(HasFile("saved"));
 }
 
 TEST_F(GangGrace, DescendantsGetSigtermOnlyAfterTheirRankHasExited) {
@@ -115,13 +117,13 @@ TEST_F(GangGrace, DescendantsGetSigtermOnlyAfterTheirRankHasExited) {
       kLong);
   const UniqueFd others_heir = OpenPidfd(NumberAfter(Log(spec, 1), "heir"));
   supervisor_->Cancel(spec.attempt, CancelReason::kUnwanted);
-  AwaitTold(near);
-  AwaitTold(far);
+  AwaitFifo(near);
+  AwaitFifo(far);
   pollfd ended{others_heir.get(), POLLIN, 0};
   EXPECT_EQ(poll(&ended, 1, 0), 0);
   EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 0);
   kill(Pids(spec)[1], SIGKILL);
-  AwaitTold(other);
+  AwaitFifo(other);
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kCancelled);
 }
 
@@ -131,13 +133,13 @@ TEST_F(GangGrace, AnOrphanGetsSigtermOnlyAfterItsRankHasExited) {
       PlainWorker({"0/heir:near", "1/orphan-heir:told", "1/deaf", "progress:0", "hang"}, 2), kLong);
   const UniqueFd orphan = OpenPidfd(NumberAfter(Log(spec, 1), "heir"));
   supervisor_->Cancel(spec.attempt, CancelReason::kUnwanted);
-  AwaitTold(near);
+  AwaitFifo(near);
   pollfd ended{orphan.get(), POLLIN, 0};
   EXPECT_EQ(poll(&ended, 1, 0), 0);
-  EXPECT_FALSE(Told("told"));
+  EXPECT_FALSE(HasFile("told"));
   kill(Pids(spec)[1], SIGKILL);
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kCancelled);
-  EXPECT_TRUE(Told("told"));
+  EXPECT_TRUE(HasFile("told"));
 }
 
 TEST_F(GangGrace, AGangEndsWhenItsLastProcessHasExited) {
@@ -162,20 +164,20 @@ TEST_F(GangGrace, EndsWithTheLease) {
 TEST_F(GangGrace, ALostLeaseAllowsNoGrace) {
   const GangSpec spec = Start(PlainWorker({"trap:saved", "progress:0", "hang"}), kLong);
   EXPECT_EQ(Cancel(spec, CancelReason::kLeaseLost).failure->kind, FailureKind::kLease);
-  EXPECT_FALSE(Told("saved"));
+  EXPECT_FALSE(HasFile("saved"));
 }
 
 TEST_F(GangGrace, OtherRanksOfAFailedGangGetNoGrace) {
   const GangSpec spec = Start(PlainWorker({"1/trap:saved", "progress:0", "hang"}, 2), kLong);
   kill(Pids(spec)[0], SIGSEGV);
   EXPECT_EQ(WaitForEnded(spec).failure->rank, 0);
-  EXPECT_FALSE(Told("saved"));
+  EXPECT_FALSE(HasFile("saved"));
 }
 
 TEST_F(GangGrace, AGangThatFailedOnAnotherHostGetsNoGrace) {
   const GangSpec spec = Start(PlainWorker({"trap:saved", "progress:0", "hang"}), kLong);
   EXPECT_EQ(Cancel(spec, CancelReason::kFailedElsewhere).outcome, Outcome::kCancelled);
-  EXPECT_FALSE(Told("saved"));
+  EXPECT_FALSE(HasFile("saved"));
 }
 
 TEST_F(GangGrace, RanksGetNoSecondSigtermAfterASignalOfABatchSystem) {
@@ -184,7 +186,7 @@ TEST_F(GangGrace, RanksGetNoSecondSigtermAfterASignalOfABatchSystem) {
   supervisor_->Cancel(spec.attempt, CancelReason::kLeavingSoon);
   kill(Pids(spec)[1], SIGTERM);
   EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kLease);
-  EXPECT_FALSE(Told("saved"));
+  EXPECT_FALSE(HasFile("saved"));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class GpuHealthTest : public testing::Test {
  protected:
   ~GpuHealthTest() override { unsetenv("FAKE_NVML"); }
 
-  static void Be(const char* words) { setenv("FAKE_NVML", words, 1); }
+  static void SetStates(const char* words) { setenv("FAKE_NVML", words, 1); }
   static GpuHealth Watch(uint32_t gpus, std::optional<Names> given = std::nullopt) {
     return {gpus, std::move(given), ATTUNE_TEST_FAKE_NVML};
   }
@@ -37,7 +37,7 @@ TEST_F(GpuHealthTest, HasNoProblemsWithoutADriver) {
 }
 
 TEST_F(GpuHealthTest, ReadsTheDriversVersionAndUsableGpus) {
-  Be("ok hidden ok");
+  SetStates("ok hidden ok");
   const GpuDriver driver = ReadGpuDriver(ATTUNE_TEST_FAKE_NVML);
   EXPECT_TRUE(driver.has_library);
   EXPECT_EQ(driver.fault, "");
@@ -57,45 +57,45 @@ TEST_F(GpuHealthTest, DistinguishesAMissingLibraryFromABrokenOne) {
 }
 
 TEST_F(GpuHealthTest, HealthyGpusAreNoProblem) {
-  Be("ok errors=0");
+  SetStates("ok errors=0");
   GpuHealth gpus = Watch(2);
   EXPECT_THAT(gpus.Look(), IsEmpty());
   EXPECT_THAT(gpus.Look(), IsEmpty());
 }
 
 TEST_F(GpuHealthTest, ALostGpuStaysAProblem) {
-  Be("ok ok ok");
+  SetStates("ok ok ok");
   GpuHealth gpus = Watch(3);
   EXPECT_THAT(gpus.Look(), IsEmpty());
-  Be("ok lost ok");
+  SetStates("ok lost ok");
   EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 1 is lost"));
-  Be("ok ok ok");
+  SetStates("ok ok ok");
   EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 1 is lost"));
 }
 
 TEST_F(GpuHealthTest, CountsErrorsSinceTheStartAndKeepsTheText) {
-  Be("errors=4");
+  SetStates("errors=4");
   GpuHealth gpus = Watch(1);
   EXPECT_THAT(gpus.Look(), IsEmpty()) << "they were there before";
-  Be("errors=7");
+  SetStates("errors=7");
   const auto found = ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr(" 3 ")));
   EXPECT_THAT(gpus.Look(), found);
-  Be("errors=9");
+  SetStates("errors=9");
   EXPECT_THAT(gpus.Look(), found);
 }
 
 TEST_F(GpuHealthTest, CountsErrorsFromAResetOfTheCounter) {
-  Be("errors=4");
+  SetStates("errors=4");
   GpuHealth gpus = Watch(1);
   gpus.Look();
-  Be("errors=0");
+  SetStates("errors=0");
   EXPECT_THAT(gpus.Look(), IsEmpty());
-  Be("errors=1");
+  SetStates("errors=1");
   EXPECT_THAT(gpus.Look(), ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr(" 1 "))));
 }
 
 TEST_F(GpuHealthTest, MemoryThatNeedsRepairIsAProblemFromTheStart) {
-  Be("failed pending retiring");
+  SetStates("failed pending retiring");
   EXPECT_THAT(
       Watch(3).Look(),
       ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr("remap")),
@@ -104,18 +104,18 @@ TEST_F(GpuHealthTest, MemoryThatNeedsRepairIsAProblemFromTheStart) {
 }
 
 TEST_F(GpuHealthTest, AGpuThatDoesNotAnswerIsAProblemOnlyIfItLasts) {
-  Be("silent");
+  SetStates("silent");
   GpuHealth gpus = Watch(1);
   EXPECT_THAT(gpus.Look(), IsEmpty());
-  Be("ok");
+  SetStates("ok");
   EXPECT_THAT(gpus.Look(), IsEmpty());
-  Be("silent");
+  SetStates("silent");
   EXPECT_THAT(gpus.Look(), IsEmpty());
   EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 0 does not answer (NVML: Unknown Error)"));
 }
 
 TEST_F(GpuHealthTest, WatchesOnlyTheGpusThatGangsUse) {
-  Be("lost ok ok");
+  SetStates("lost ok ok");
   EXPECT_THAT(Watch(0).Look(), IsEmpty());
   EXPECT_THAT(Watch(2, Names{"1", "2"}).Look(), IsEmpty());
   EXPECT_THAT(Watch(1, Names{"2", "0"}).Look(), IsEmpty());
@@ -123,12 +123,12 @@ TEST_F(GpuHealthTest, WatchesOnlyTheGpusThatGangsUse) {
 }
 
 TEST_F(GpuHealthTest, IgnoresGpusOfOtherJobs) {
-  Be("hidden ok lost");
+  SetStates("hidden ok lost");
   EXPECT_THAT(Watch(2).Look(), ElementsAre("its GPU 1 is lost"));
 }
 
 TEST_F(GpuHealthTest, AcceptsGpuIdentifiers) {
-  Be("ok lost ok");
+  SetStates("ok lost ok");
   EXPECT_THAT(Watch(1, Names{"GPU-11"}).Look(), ElementsAre("its GPU GPU-11 is lost"));
   EXPECT_THAT(Watch(1, Names{"MIG-a"}).Look(), ElementsAre("its GPU MIG-a is lost"));
   EXPECT_THAT(Watch(3, Names{"GPU-9", "MIG-b", "7"}).Look(), IsEmpty()) << "NVML knows none";

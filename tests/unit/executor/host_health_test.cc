@@ -21,13 +21,13 @@ constexpr uint64_t kGiB = 1 << 30;
 
 class HostHealthTest : public testing::Test {
  protected:
-  HostHealthTest() { HaveMemory(16 * kGiB, 8 * kGiB); }
+  HostHealthTest() { SetMemory(16 * kGiB, 8 * kGiB); }
 
   void Write(const std::string& path, const std::string& text) {
     fs::create_directories((dir_.path() / path).parent_path());
     gang::WriteFile(dir_.path() / path, text);
   }
-  void HaveMemory(uint64_t bytes, uint64_t free) {
+  void SetMemory(uint64_t bytes, uint64_t free) {
     Write("proc/meminfo", "MemTotal: " + std::to_string(bytes / 1024) +
                               " kB\nMemFree: 0 kB\nMemAvailable: " + std::to_string(free / 1024) +
                               " kB\n");
@@ -112,7 +112,7 @@ TEST_F(HostHealthTest, UsesAConfiguredLimit) {
 
 TEST_F(HostHealthTest, ALimitOfZeroSwitchesTheCheckOff) {
   HealthCheck check = Check({.disk_free_bytes = 0, .memory_free_bytes = 0});
-  HaveMemory(16 * kGiB, 0);
+  SetMemory(16 * kGiB, 0);
   disk_ = {.bytes = 500 * kGiB, .files = 10'000};
   EXPECT_EQ(ProblemOf(check), "");
   fault_ = "Input/output error";
@@ -228,12 +228,12 @@ TEST_F(HostHealthTest, AWatchReportsTheGangThatFillsAShortDiskOnce) {
 
 TEST_F(HostHealthTest, AMemoryProblemLastsUntilAQuarterMoreIsFree) {
   HealthCheck check = Check();
-  HaveMemory(16 * kGiB, 255 * kMiB);
+  SetMemory(16 * kGiB, 255 * kMiB);
   EXPECT_THAT(ProblemOf(check),
               AllOf(HasSubstr("memory"), HasSubstr("255 MiB"), HasSubstr("256 MiB")));
-  HaveMemory(16 * kGiB, 319 * kMiB);
+  SetMemory(16 * kGiB, 319 * kMiB);
   EXPECT_NE(ProblemOf(check), "");
-  HaveMemory(16 * kGiB, 320 * kMiB);
+  SetMemory(16 * kGiB, 320 * kMiB);
   EXPECT_EQ(ProblemOf(check), "");
 }
 

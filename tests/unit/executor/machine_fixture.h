@@ -34,11 +34,11 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     return hello;
   }
 
-  Now At() const { return {now_, microseconds(now_.time_since_epoch()).count()}; }
-  void Step() { deadline_ = machine_.Step(At()); }
+  Now TimeNow() const { return {now_, microseconds(now_.time_since_epoch()).count()}; }
+  void Step() { deadline_ = machine_.Step(TimeNow()); }
 
   // Lets time pass and calls Step() whenever the machine asks for it, like the agent's thread.
-  void Pass(milliseconds span) {
+  void PassTime(milliseconds span) {
     const gang::BootClock::time_point end = now_ + span;
     while (deadline_ <= end) {
       now_ = std::max(now_, deadline_);
@@ -47,22 +47,22 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     }
     now_ = end;
   }
-  // Like Pass(), with a network that accepts every message at once.
-  void PassWriting(milliseconds span) {
+  // Like PassTime(), with a network that accepts every message at once.
+  void PassTimeWriting(milliseconds span) {
     for (const gang::BootClock::time_point end = now_ + span; now_ < end;) {
-      Pass(std::min(milliseconds(500), std::chrono::duration_cast<milliseconds>(end - now_)));
-      Written();
+      PassTime(std::min(milliseconds(500), std::chrono::duration_cast<milliseconds>(end - now_)));
+      FinishWrite();
     }
   }
-  void StandStill(milliseconds span) { now_ += span; }  // without Step(), as on a suspended host
+  void Suspend(milliseconds span) { now_ += span; }  // without Step(), as on a suspended host
 
-  void Written() {
+  void FinishWrite() {
     machine_.OnWritten();
     Step();
   }
 
   void Receive(v1::ToExecutor message) {
-    machine_.OnMessage(std::move(message), At());
+    machine_.OnMessage(std::move(message), TimeNow());
     Step();
   }
   void Welcome() {
@@ -93,7 +93,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     message.mutable_released();
     Receive(std::move(message));
   }
-  v1::ToExecutor Wanting(const std::vector<v1::Assignment>& assignments) {
+  v1::ToExecutor MakeDesired(const std::vector<v1::Assignment>& assignments) {
     v1::ToExecutor message;
     message.mutable_desired()->set_revision(++revision_);
     for (const v1::Assignment& each : assignments) {
@@ -101,7 +101,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     }
     return message;
   }
-  static v1::Assignment Trial(uint32_t trial) {
+  static v1::Assignment MakeAssignment(uint32_t trial) {
     v1::Assignment assignment;
     assignment.mutable_attempt()->set_sweep(1);
     assignment.mutable_attempt()->set_trial(trial);
@@ -112,11 +112,13 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     assignment.add_ranks()->set_cpus(1);
     return assignment;
   }
-  static gang::AttemptId Attempt(uint32_t trial) { return FromProto(Trial(trial).attempt()); }
+  static gang::AttemptId Attempt(uint32_t trial) {
+    return FromProto(MakeAssignment(trial).attempt());
+  }
 
   // Connects the machine and welcomes it; no message is being written afterwards.
   void GetWelcomed() {
-    Written();
+    FinishWrite();
     Welcome();
   }
   // Closes the connection and tells the machine.
@@ -126,29 +128,29 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     Closed();
   }
   void Closed() {
-    machine_.OnClosed("gone", At());
+    machine_.OnClosed("gone", TimeNow());
     Step();
   }
 
-  void Happen(gang::Fact fact) {
-    machine_.OnFact(fact, At());
+  void ReceiveFact(gang::Fact fact) {
+    machine_.OnFact(fact, TimeNow());
     Step();
   }
   void Report(uint32_t trial, int64_t step, const std::string& metric = "loss") {
-    Happen({Attempt(trial), 0, gang::Report{.step = step, .metrics = {{metric, 0.5}}}});
+    ReceiveFact({Attempt(trial), 0, gang::Report{.step = step, .metrics = {{metric, 0.5}}}});
   }
   void End(uint32_t trial) {
-    Happen({Attempt(trial), 0, gang::Ended{gang::Outcome::kCancelled, {}}});
+    ReceiveFact({Attempt(trial), 0, gang::Ended{gang::Outcome::kCancelled, {}}});
   }
 
   void Fail(uint32_t trial, int signal) {
     const gang::Failure failure{
         .kind = gang::FailureKind::kSignal, .rank = 0, .signal = signal, .message = "killed"};
-    Happen({Attempt(trial), 0, gang::Ended{gang::Outcome::kFailed, failure}});
+    ReceiveFact({Attempt(trial), 0, gang::Ended{gang::Outcome::kFailed, failure}});
   }
 
   // Returns the messages of one kind that were written since the last call.
-  std::vector<v1::FromExecutor> Written(v1::FromExecutor::MessageCase kind) {
+  std::vector<v1::FromExecutor> TakeWritten(v1::FromExecutor::MessageCase kind) {
     std::vector<v1::FromExecutor> found;
     std::erase_if(written_, [&](v1::FromExecutor& message) {
       if (message.message_case() != kind) return false;
@@ -159,7 +161,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   }
   std::vector<uint64_t> SentSeqs() {
     std::vector<uint64_t> seqs;
-    for (const auto& message : Written(v1::FromExecutor::kFacts)) {
+    for (const auto& message : TakeWritten(v1::FromExecutor::kFacts)) {
       for (const v1::Fact& fact : message.facts().facts()) seqs.push_back(fact.seq());
     }
     return seqs;
@@ -170,12 +172,12 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   std::vector<v1::Failure::Kind> FailureKinds() {
     if (closes_ == 1 && connects_ == 1) {
       Closed();
-      Pass(Backoff::kFirst);
+      PassTime(Backoff::kFirst);
       GetWelcomed();
     }
-    for (int i = 0; i < 4; ++i) Written();
+    for (int i = 0; i < 4; ++i) FinishWrite();
     std::vector<v1::Failure::Kind> kinds;
-    for (const auto& message : Written(v1::FromExecutor::kFacts)) {
+    for (const auto& message : TakeWritten(v1::FromExecutor::kFacts)) {
       for (const v1::Fact& fact : message.facts().facts()) {
         if (fact.ended().has_failure()) kinds.push_back(fact.ended().failure().kind());
       }
@@ -191,21 +193,25 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     cancelled_.emplace_back(attempt, reason);
   }
   void SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) override {
-    told_.emplace_back(attempt, verdict.step);
+    verdicts_.emplace_back(attempt, verdict.step);
   }
   void Yield(const gang::AttemptId& attempt) override { yielded_.push_back(attempt); }
-  void OnPeersFinished(const gang::AttemptId& attempt) override { finished_.push_back(attempt); }
+  void OnPeersFinished(const gang::AttemptId& attempt) override {
+    peers_finished_.push_back(attempt);
+  }
   void SetRendezvous(const gang::AttemptId&, const channel::Rendezvous& rank_zero) override {
-    met_.push_back(rank_zero.port);
+    rendezvous_ports_.push_back(rank_zero.port);
   }
   void SetDeadline(gang::BootClock::time_point deadline) override {
     deadlines_.push_back(deadline);
   }
   void Remove(const Removals& removals) override { removals_ = removals; }
-  void FindMissing(const v1::Inventory& inventory) override { looked_for_.push_back(inventory); }
-  void ReadLog(const v1::LogRequest& request) override { logs_.push_back(request.request()); }
+  void FindMissing(const v1::Inventory& inventory) override { inventories_.push_back(inventory); }
+  void ReadLog(const v1::LogRequest& request) override {
+    log_requests_.push_back(request.request());
+  }
   void SendCheckpoint(const v1::CheckpointRequest& request) override {
-    delivered_.push_back(request.request());
+    piece_requests_.push_back(request.request());
   }
 
   gang::BootClock::time_point now_{seconds(1000)};
@@ -214,18 +220,18 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   int connects_ = 0;
   int closes_ = 0;
   uint64_t revision_ = 0;
-  std::vector<uint64_t> logs_;  // requests to read logs
+  std::vector<uint64_t> log_requests_;  // requests to read logs
   std::vector<v1::FromExecutor> written_;
   std::vector<gang::AttemptId> started_;
   std::vector<std::pair<gang::AttemptId, gang::CancelReason>> cancelled_;
-  std::vector<gang::AttemptId> finished_;
-  std::vector<std::pair<gang::AttemptId, int64_t>> told_;
-  std::vector<int> met_;  // ports of SetRendezvous() calls
+  std::vector<gang::AttemptId> peers_finished_;
+  std::vector<std::pair<gang::AttemptId, int64_t>> verdicts_;
+  std::vector<int> rendezvous_ports_;  // ports of SetRendezvous() calls
   std::vector<gang::BootClock::time_point> deadlines_;
   std::vector<gang::AttemptId> yielded_;
-  std::vector<uint64_t> delivered_;  // requests for pieces of checkpoints
+  std::vector<uint64_t> piece_requests_;  // requests for pieces of checkpoints
   Removals removals_;
-  std::vector<v1::Inventory> looked_for_;
+  std::vector<v1::Inventory> inventories_;
   Machine machine_;
 };
 

@@ -7,43 +7,43 @@ namespace {
 
 TEST_F(MachineTest, GangsOutliveAConnection) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   Break();
-  Pass(Backoff::kFirst);
+  PassTime(Backoff::kFirst);
   GetWelcomed();
   revision_ = 0;  // a new connection restarts the numbering
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   EXPECT_THAT(started_, SizeIs(1));
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
 TEST_F(MachineTest, VerdictsAndYieldsArePassedOn) {
   GetWelcomed();
-  v1::Assignment assignment = Trial(0);
+  v1::Assignment assignment = MakeAssignment(0);
   assignment.set_verdict_step(3);
   assignment.set_yield(true);
-  Receive(Wanting({assignment}));
-  EXPECT_THAT(told_, ElementsAre(std::pair(Attempt(0), 3)));
+  Receive(MakeDesired({assignment}));
+  EXPECT_THAT(verdicts_, ElementsAre(std::pair(Attempt(0), 3)));
   EXPECT_THAT(yielded_, ElementsAre(Attempt(0)));
 }
 
 TEST_F(MachineTest, AnInvalidAssignmentFailsAndTheNextStarts) {
   GetWelcomed();
-  v1::Assignment odd = Trial(0);
+  v1::Assignment odd = MakeAssignment(0);
   odd.add_config()->set_name("lr");
-  Receive(Wanting({odd, Trial(1)}));
+  Receive(MakeDesired({odd, MakeAssignment(1)}));
   EXPECT_THAT(started_, ElementsAre(Attempt(1)));
-  const auto messages = Written(v1::FromExecutor::kFacts);
+  const auto messages = TakeWritten(v1::FromExecutor::kFacts);
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_THAT(messages[0].facts().facts(0).ended().failure().message(), HasSubstr("'lr'"));
 }
 
 TEST_F(MachineTest, ReportsAnUnknownUnwantedAttemptAsEnded) {
   GetWelcomed();
-  v1::ToExecutor message = Wanting({});
-  *message.mutable_desired()->add_unwanted() = Trial(5).attempt();
+  v1::ToExecutor message = MakeDesired({});
+  *message.mutable_desired()->add_unwanted() = MakeAssignment(5).attempt();
   Receive(std::move(message));
-  const auto messages = Written(v1::FromExecutor::kFacts);
+  const auto messages = TakeWritten(v1::FromExecutor::kFacts);
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_EQ(messages[0].facts().facts(0).attempt().trial(), 5u);
   EXPECT_EQ(messages[0].facts().facts(0).ended().outcome(), v1::Ended::CANCELLED);
@@ -51,21 +51,21 @@ TEST_F(MachineTest, ReportsAnUnknownUnwantedAttemptAsEnded) {
 
 TEST_F(MachineTest, PassesRemovalsOnAndReportsThem) {
   GetWelcomed();
-  v1::ToExecutor message = Wanting({});
+  v1::ToExecutor message = MakeDesired({});
   message.mutable_desired()->add_removals()->set_step(9);
   Receive(std::move(message));
   ASSERT_EQ(removals_.checkpoints.size(), 1);
-  machine_.OnRemoved(removals_.checkpoints[0], At());
+  machine_.OnRemoved(removals_.checkpoints[0], TimeNow());
   Step();
-  const auto messages = Written(v1::FromExecutor::kFacts);
+  const auto messages = TakeWritten(v1::FromExecutor::kFacts);
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_EQ(messages[0].facts().facts(0).removed().step(), 9);
 }
 
 TEST_F(MachineTest, DeletesASweepAfterItsGangsEndAndReportsIt) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  v1::ToExecutor message = Wanting({});
+  Receive(MakeDesired({MakeAssignment(0)}));
+  v1::ToExecutor message = MakeDesired({});
   auto& deleted = *message.mutable_desired()->mutable_deleted_sweeps();
   AddSweepFiles({Attempt(0).sweep, 5}, deleted);
   AddSweepFiles({77, 6}, deleted);
@@ -74,32 +74,32 @@ TEST_F(MachineTest, DeletesASweepAfterItsGangsEndAndReportsIt) {
   End(0);
   EXPECT_THAT(removals_.sweeps, ElementsAre(SweepFiles{Attempt(0).sweep, 5}, SweepFiles{77, 6}));
 
-  Written();
-  Written(v1::FromExecutor::kFacts);
-  machine_.OnSweepRemoved(77, At());
+  FinishWrite();
+  TakeWritten(v1::FromExecutor::kFacts);
+  machine_.OnSweepRemoved(77, TimeNow());
   Step();
-  const auto messages = Written(v1::FromExecutor::kFacts);
+  const auto messages = TakeWritten(v1::FromExecutor::kFacts);
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_EQ(messages[0].facts().facts(0).sweep_removed().sweep(), 77u);
 }
 
 TEST_F(MachineTest, EachHelloListsTheSweepsWithFilesHere) {
   const auto said = [this] {
-    const auto hellos = Written(v1::FromExecutor::kHello);
+    const auto hellos = TakeWritten(v1::FromExecutor::kHello);
     return FromProto(hellos.back().hello().sweeps());
   };
   const auto come_back = [this] {
     Break();
-    Pass(Backoff::kMax);
+    PassTime(Backoff::kMax);
     GetWelcomed();
   };
   EXPECT_THAT(said(), IsEmpty());
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   End(0);
   come_back();
   EXPECT_THAT(said(), ElementsAre(SweepFiles{Attempt(0).sweep, 0})) << "it has run since";
-  machine_.OnSweepRemoved(Attempt(0).sweep, At());
+  machine_.OnSweepRemoved(Attempt(0).sweep, TimeNow());
   come_back();
   EXPECT_THAT(said(), IsEmpty());
 }
@@ -108,10 +108,10 @@ TEST_F(MachineTest, AHelloListsTheNewestSweepsUpToItsLimit) {
   v1::Hello hello = Hello();
   for (uint64_t sweep = 1; sweep <= kHelloSweepsMax + 1; ++sweep)
     AddSweepFiles({sweep, sweep % 2}, *hello.mutable_sweeps());
-  Written(v1::FromExecutor::kHello);
+  TakeWritten(v1::FromExecutor::kHello);
   Machine machine(hello, gang::Folders("/data"), 1, *this, *this, *this);
-  machine.Step(At());
-  const auto hellos = Written(v1::FromExecutor::kHello);
+  machine.Step(TimeNow());
+  const auto hellos = TakeWritten(v1::FromExecutor::kHello);
   const std::vector<SweepFiles> said = FromProto(hellos.at(0).hello().sweeps());
   EXPECT_EQ(said.size(), kHelloSweepsMax);
   EXPECT_EQ(std::ranges::min(said).sweep, 2u);
@@ -122,14 +122,14 @@ TEST_F(MachineTest, AHelloListsTheNewestSweepsUpToItsLimit) {
 
 TEST_F(MachineTest, SendsItsLogPosition) {
   GetWelcomed();
-  v1::ToExecutor message = Wanting({});
+  v1::ToExecutor message = MakeDesired({});
   message.mutable_desired()->set_identity(7);
   message.mutable_desired()->set_log_seq(41);
   message.mutable_desired()->set_server_run(3);
   Receive(std::move(message));
   Break();
-  Pass(Backoff::kMax);
-  const v1::Hello hello = Written(v1::FromExecutor::kHello).back().hello();
+  PassTime(Backoff::kMax);
+  const v1::Hello hello = TakeWritten(v1::FromExecutor::kHello).back().hello();
   EXPECT_EQ(hello.identity(), 7u);
   EXPECT_EQ(hello.log_seq(), 41u);
   EXPECT_EQ(hello.server_run(), 3u);
@@ -137,14 +137,14 @@ TEST_F(MachineTest, SendsItsLogPosition) {
 
 TEST_F(MachineTest, AnAttemptFromBeforeARestoreRunsOnOrIsReportedAsEnded) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  v1::ToExecutor message = Wanting({Trial(0), Trial(1)});
+  Receive(MakeDesired({MakeAssignment(0)}));
+  v1::ToExecutor message = MakeDesired({MakeAssignment(0), MakeAssignment(1)});
   message.mutable_desired()->set_last_epoch(Attempt(1).epoch);
   Receive(std::move(message));
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
   EXPECT_THAT(cancelled_, IsEmpty());
-  Written();
-  const auto messages = Written(v1::FromExecutor::kFacts);
+  FinishWrite();
+  const auto messages = TakeWritten(v1::FromExecutor::kFacts);
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_EQ(messages[0].facts().facts(0).attempt().trial(), Attempt(1).trial);
   EXPECT_EQ(messages[0].facts().facts(0).ended().outcome(), v1::Ended::CANCELLED);
@@ -152,15 +152,15 @@ TEST_F(MachineTest, AnAttemptFromBeforeARestoreRunsOnOrIsReportedAsEnded) {
 
 TEST_F(MachineTest, ReportsAnEndAgainThatTheLogHasLost) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   End(0);
-  Written();
+  FinishWrite();
   Acknowledge(1);
-  v1::ToExecutor message = Wanting({Trial(0)});
+  v1::ToExecutor message = MakeDesired({MakeAssignment(0)});
   message.mutable_desired()->set_last_epoch(Attempt(0).epoch);
   Receive(std::move(message));
-  Written();
-  const auto messages = Written(v1::FromExecutor::kFacts);
+  FinishWrite();
+  const auto messages = TakeWritten(v1::FromExecutor::kFacts);
   ASSERT_FALSE(messages.empty());
   EXPECT_EQ(messages.back().facts().facts(0).ended().outcome(), v1::Ended::CANCELLED);
   EXPECT_THAT(started_, SizeIs(1));
@@ -168,11 +168,11 @@ TEST_F(MachineTest, ReportsAnEndAgainThatTheLogHasLost) {
 
 TEST_F(MachineTest, AGangOfALostSweepEndsBeforeOneOfTheSameNumberStarts) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  v1::Assignment other = Trial(1);
+  Receive(MakeDesired({MakeAssignment(0)}));
+  v1::Assignment other = MakeAssignment(1);
   other.set_identity(9);
   other.mutable_attempt()->set_epoch(1'000);
-  v1::ToExecutor message = Wanting({other});
+  v1::ToExecutor message = MakeDesired({other});
   AddSweepFiles({Attempt(0).sweep, 0}, *message.mutable_desired()->mutable_lost_sweeps());
   Receive(std::move(message));
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kUnwanted)));
@@ -186,9 +186,9 @@ TEST_F(MachineTest, ReportsAMissingCheckpoint) {
   GetWelcomed();
   v1::CheckpointName checkpoint;
   checkpoint.set_step(9);
-  machine_.OnCheckpointGone(checkpoint, At());
+  machine_.OnCheckpointGone(checkpoint, TimeNow());
   Step();
-  const auto messages = Written(v1::FromExecutor::kFacts);
+  const auto messages = TakeWritten(v1::FromExecutor::kFacts);
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_EQ(messages[0].facts().facts(0).removed().step(), 9);
 }
@@ -198,16 +198,16 @@ TEST_F(MachineTest, ReportsAMissingCheckpointWithTheLogsIdentity) {
   v1::ToExecutor inventory;
   inventory.mutable_inventory()->add_checkpoints()->set_step(9);
   Receive(std::move(inventory));
-  EXPECT_THAT(looked_for_, IsEmpty()) << "the answer would be of the earlier log";
-  v1::ToExecutor desired = Wanting({});
+  EXPECT_THAT(inventories_, IsEmpty()) << "the answer would be of the earlier log";
+  v1::ToExecutor desired = MakeDesired({});
   desired.mutable_desired()->set_identity(7);
   Receive(std::move(desired));
-  ASSERT_THAT(looked_for_, SizeIs(1));
-  machine_.OnCheckpointGone(looked_for_[0].checkpoints(0), At());
-  machine_.OnSweepRemoved(4, At());
-  Written();
+  ASSERT_THAT(inventories_, SizeIs(1));
+  machine_.OnCheckpointGone(inventories_[0].checkpoints(0), TimeNow());
+  machine_.OnSweepRemoved(4, TimeNow());
+  FinishWrite();
   Step();
-  const v1::Facts facts = Written(v1::FromExecutor::kFacts).at(0).facts();
+  const v1::Facts facts = TakeWritten(v1::FromExecutor::kFacts).at(0).facts();
   EXPECT_EQ(facts.facts(0).removed().identity(), 7u);
   EXPECT_EQ(facts.facts(1).sweep_removed().identity(), 7u);
 }
@@ -216,14 +216,14 @@ TEST_F(MachineTest, ReportsAMissingCheckpointWithTheLogsIdentity) {
 
 TEST_F(MachineTest, StopSaysGoodbyeFirstAndWaitsForTheLastAcknowledgement) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   machine_.Stop({});
   Step();
-  EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), SizeIs(1));
-  Written();
+  EXPECT_THAT(TakeWritten(v1::FromExecutor::kGoodbye), SizeIs(1));
+  FinishWrite();
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeaving)));
   End(0);
-  Written();
+  FinishWrite();
   EXPECT_EQ(closes_, 0);
   Acknowledge(1);
   EXPECT_EQ(closes_, 1);
@@ -236,84 +236,84 @@ TEST_F(MachineTest, StopSaysGoodbyeFirstAndWaitsForTheLastAcknowledgement) {
 TEST_F(MachineTest, StopWaitsOnlyBrieflyForAnAcknowledgement) {
   GetWelcomed();
   Report(0, 1);
-  Written();
+  FinishWrite();
   machine_.Stop({});
   Step();
-  Written();
-  Pass(kFarewellTimeout - milliseconds(1));
+  FinishWrite();
+  PassTime(kFarewellTimeout - milliseconds(1));
   EXPECT_EQ(closes_, 0);
-  Pass(milliseconds(1));
+  PassTime(milliseconds(1));
   EXPECT_EQ(closes_, 1);
 }
 
 TEST_F(MachineTest, LeaveLetsGangsSaveAndEndsWhenTheirCheckpointsAreNotNeeded) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  machine_.Leave(seconds(20), At());
+  Receive(MakeDesired({MakeAssignment(0)}));
+  machine_.Leave(seconds(20), TimeNow());
   Step();
-  const auto goodbyes = Written(v1::FromExecutor::kGoodbye);
+  const auto goodbyes = TakeWritten(v1::FromExecutor::kGoodbye);
   ASSERT_THAT(goodbyes, SizeIs(1));
   EXPECT_TRUE(goodbyes[0].goodbye().saves());
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeavingSoon)));
-  PassWriting(seconds(10));
-  v1::Assignment told = Trial(0);
+  PassTimeWriting(seconds(10));
+  v1::Assignment told = MakeAssignment(0);
   told.set_yield(true);
-  Receive(Wanting({told}));
+  Receive(MakeDesired({told}));
   EXPECT_THAT(yielded_, ElementsAre(Attempt(0)));
   End(0);
-  Written();
-  EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), IsEmpty()) << "its end is not known yet";
+  FinishWrite();
+  EXPECT_THAT(TakeWritten(v1::FromExecutor::kGoodbye), IsEmpty()) << "its end is not known yet";
   Acknowledge(1);
-  const auto stays = Written(v1::FromExecutor::kGoodbye);
+  const auto stays = TakeWritten(v1::FromExecutor::kGoodbye);
   ASSERT_THAT(stays, SizeIs(1));
   EXPECT_TRUE(stays[0].goodbye().stays());
-  PassWriting(seconds(5));
+  PassTimeWriting(seconds(5));
   EXPECT_EQ(closes_, 0) << "others fetch a checkpoint";
   Release();
-  Written();
+  FinishWrite();
   EXPECT_EQ(closes_, 1) << "before the grace is over";
   EXPECT_THAT(cancelled_, SizeIs(1));
 }
 
 TEST_F(MachineTest, LeaveEndsAfterTheGrace) {
   GetWelcomed();
-  machine_.Leave(seconds(20), At());
+  machine_.Leave(seconds(20), TimeNow());
   Step();
-  PassWriting(seconds(20) - milliseconds(1));
+  PassTimeWriting(seconds(20) - milliseconds(1));
   EXPECT_EQ(closes_, 0);
-  PassWriting(milliseconds(1));
-  Written();
+  PassTimeWriting(milliseconds(1));
+  FinishWrite();
   EXPECT_EQ(closes_, 1);
 }
 
 TEST_F(MachineTest, LeaveTearsGangsDownAfterTheGrace) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  machine_.Leave(seconds(20), At());
+  Receive(MakeDesired({MakeAssignment(0)}));
+  machine_.Leave(seconds(20), TimeNow());
   Step();
-  PassWriting(seconds(20) - milliseconds(1));
+  PassTimeWriting(seconds(20) - milliseconds(1));
   EXPECT_THAT(cancelled_, SizeIs(1));
-  PassWriting(milliseconds(1));
+  PassTimeWriting(milliseconds(1));
   ASSERT_THAT(cancelled_, SizeIs(2));
   EXPECT_EQ(cancelled_.back(), std::pair(Attempt(0), gang::CancelReason::kLeaving));
 }
 
 TEST_F(MachineTest, LeaveWithoutGangsAsksAtOnceWhetherItIsNeeded) {
   GetWelcomed();
-  machine_.Leave(seconds(20), At());
+  machine_.Leave(seconds(20), TimeNow());
   Step();
-  EXPECT_TRUE(Written(v1::FromExecutor::kGoodbye).at(0).goodbye().saves());
-  Written();
-  EXPECT_TRUE(Written(v1::FromExecutor::kGoodbye).at(0).goodbye().stays());
-  Written();
+  EXPECT_TRUE(TakeWritten(v1::FromExecutor::kGoodbye).at(0).goodbye().saves());
+  FinishWrite();
+  EXPECT_TRUE(TakeWritten(v1::FromExecutor::kGoodbye).at(0).goodbye().stays());
+  FinishWrite();
   Release();
   EXPECT_EQ(closes_, 1);
 }
 
 TEST_F(MachineTest, LeaveStopsWhenTheConnectionBreaks) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  machine_.Leave(seconds(20), At());
+  Receive(MakeDesired({MakeAssignment(0)}));
+  machine_.Leave(seconds(20), TimeNow());
   Step();
   EXPECT_THAT(cancelled_, SizeIs(1));
   Break();
@@ -331,31 +331,31 @@ TEST_F(MachineTest, StopWithoutAServerEndsAtOnce) {
 TEST_F(MachineTest, StartsNothingAfterStop) {
   GetWelcomed();
   machine_.Stop({});
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   EXPECT_THAT(started_, IsEmpty());
 }
 
 TEST_F(MachineTest, ExitingGangsLoseTheLeaseToo) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  Receive(Wanting({}));
-  Pass(kLease);
+  Receive(MakeDesired({MakeAssignment(0)}));
+  Receive(MakeDesired({}));
+  PassTime(kLease);
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kUnwanted),
                                       std::pair(Attempt(0), gang::CancelReason::kLeaseLost)));
 }
 
 TEST_F(MachineTest, CancelsGangsThatFailedElsewhere) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  v1::ToExecutor without = Wanting({});
-  *without.mutable_desired()->add_failed_elsewhere() = Trial(0).attempt();
+  Receive(MakeDesired({MakeAssignment(0)}));
+  v1::ToExecutor without = MakeDesired({});
+  *without.mutable_desired()->add_failed_elsewhere() = MakeAssignment(0).attempt();
   Receive(without);
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kFailedElsewhere)));
 }
 
 TEST_F(MachineTest, TearsGangsDownAndEndsWhenSuperseded) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   Refuse(v1::Refusal::SUPERSEDED);
   Closed();
   // Another process has its slots now, so there is no grace.
@@ -372,12 +372,12 @@ TEST_F(MachineTest, EndsAfterAPermanentRefusal) {
   for (const v1::Refusal::Code code :
        {v1::Refusal::BAD_TOKEN, v1::Refusal::VERSION, v1::Refusal::BAD_HELLO}) {
     Machine machine(Hello(), gang::Folders("/data"), 1, *this, *this, *this);
-    machine.Step(At());
+    machine.Step(TimeNow());
     v1::ToExecutor message;
     message.mutable_refusal()->set_code(code);
-    machine.OnMessage(std::move(message), At());
-    machine.OnClosed("", At());
-    machine.Step(At());
+    machine.OnMessage(std::move(message), TimeNow());
+    machine.OnClosed("", TimeNow());
+    machine.Step(TimeNow());
     ASSERT_TRUE(machine.done());
     EXPECT_EQ(machine.exit().reason, AgentExit::Reason::kRefused);
   }
@@ -385,18 +385,18 @@ TEST_F(MachineTest, EndsAfterAPermanentRefusal) {
 
 TEST_F(MachineTest, TellsRemoteRanksWhereRankZeroListens) {
   GetWelcomed();
-  v1::Assignment part = Trial(0);
+  v1::Assignment part = MakeAssignment(0);
   part.set_world_size(2);
   part.mutable_ranks(0)->set_rank(1);
-  Receive(Wanting({part}));
+  Receive(MakeDesired({part}));
   EXPECT_THAT(started_, IsEmpty());
   part.mutable_rendezvous()->set_address("10.0.0.3");
-  Receive(Wanting({part}));
+  Receive(MakeDesired({part}));
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
   part.mutable_rendezvous()->set_host("10.0.0.3");
   part.mutable_rendezvous()->set_port(4001);
-  Receive(Wanting({part}));
-  EXPECT_THAT(met_, ElementsAre(4001));
+  Receive(MakeDesired({part}));
+  EXPECT_THAT(rendezvous_ports_, ElementsAre(4001));
 }
 
 }  // namespace

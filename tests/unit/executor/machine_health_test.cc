@@ -6,84 +6,83 @@ namespace {
 
 class MachineHealthTest : public MachineTest {
  protected:
-  void Be(const std::string& problem) {
+  void SetProblem(const std::string& problem) {
     machine_.OnHealth({.problem = problem, .disk_free_bytes = 7, .memory_free_bytes = 8});
     Step();
   }
   // The problems that were sent since the last call.
   std::vector<std::string> Problems() {
-    for (int i = 0; i < 3; ++i) Written();
+    for (int i = 0; i < 3; ++i) FinishWrite();
     std::vector<std::string> problems;
-    for (const auto& message : Written(v1::FromExecutor::kHealth))
+    for (const auto& message : TakeWritten(v1::FromExecutor::kHealth))
       problems.push_back(message.health().problem());
     return problems;
   }
-  using MachineTest::Written;
 };
 
 TEST_F(MachineHealthTest, SendsNothingWhileTheHostIsHealthy) {
-  Be("");
+  SetProblem("");
   GetWelcomed();
-  Be("");
+  SetProblem("");
   EXPECT_THAT(Problems(), IsEmpty());
 }
 
 TEST_F(MachineHealthTest, SendsAProblemOnceAfterTheWelcome) {
-  Be("its disk is full");
+  SetProblem("its disk is full");
   EXPECT_THAT(Problems(), IsEmpty()) << "nobody has welcomed it";
   GetWelcomed();
   EXPECT_THAT(Problems(), ElementsAre("its disk is full"));
-  Be("its disk is full");
-  PassWriting(seconds(20));
+  SetProblem("its disk is full");
+  PassTimeWriting(seconds(20));
   EXPECT_THAT(Problems(), IsEmpty());
 }
 
 TEST_F(MachineHealthTest, SendsEachChange) {
   GetWelcomed();
-  Be("its disk is full");
+  SetProblem("its disk is full");
   EXPECT_THAT(Problems(), ElementsAre("its disk is full"));
-  Be("its GPU 2 is lost");
+  SetProblem("its GPU 2 is lost");
   EXPECT_THAT(Problems(), ElementsAre("its GPU 2 is lost"));
-  Be("");
+  SetProblem("");
   EXPECT_THAT(Problems(), ElementsAre(""));
 }
 
 TEST_F(MachineHealthTest, SendsOnlyTheLastOfManyChanges) {
   GetWelcomed();
   Report(0, 1);  // a message is being written
-  Be("its disk is full");
-  Be("");
-  Be("its GPU 2 is lost");
+  SetProblem("its disk is full");
+  SetProblem("");
+  SetProblem("its GPU 2 is lost");
   EXPECT_THAT(Problems(), ElementsAre("its GPU 2 is lost"));
 }
 
 TEST_F(MachineHealthTest, ResendsAProblemAndItsEndAfterAReconnect) {
-  Be("its disk is full");
+  SetProblem("its disk is full");
   GetWelcomed();
   Problems();
   Break();
-  Pass(Backoff::kMax);
+  PassTime(Backoff::kMax);
   GetWelcomed();
   EXPECT_THAT(Problems(), ElementsAre("its disk is full"));
   Break();
-  Be("");
-  Pass(Backoff::kMax);
+  SetProblem("");
+  PassTime(Backoff::kMax);
   GetWelcomed();
   EXPECT_THAT(Problems(), ElementsAre("")) << "the server may have it in its log";
 }
 
 TEST_F(MachineHealthTest, HeartbeatsCarryFreeDiskAndMemory) {
-  Be("");
+  SetProblem("");
   GetWelcomed();
-  PassWriting(kBeat);
-  const auto beats = Written(v1::FromExecutor::kHeartbeat);
+  PassTimeWriting(kBeat);
+  const auto beats = TakeWritten(v1::FromExecutor::kHeartbeat);
   ASSERT_FALSE(beats.empty());
   EXPECT_EQ(beats.front().heartbeat().disk_free_bytes(), 7u);
   EXPECT_EQ(beats.front().heartbeat().memory_free_bytes(), 8u);
 }
 
 TEST_F(MachineHealthTest, AnInvalidUtf8PathDoesNotBreakTheConnection) {
-  Be("its disk (/\xff) is full");
+  SetProblem("its disk (/\xff) is full");
   GetWelcomed();
   EXPECT_THAT(Problems(), ElementsAre(gang::ValidUtf8("its disk (/\xff) is full")));
 }

@@ -12,14 +12,14 @@ TEST_F(MachineTest, ConnectsAtOnceAndSendsAHello) {
 }
 
 TEST_F(MachineTest, ClosesAConnectionWithoutAWelcome) {
-  Written();
-  Pass(kWelcomeTimeout - milliseconds(1));
+  FinishWrite();
+  PassTime(kWelcomeTimeout - milliseconds(1));
   EXPECT_EQ(closes_, 0);
-  Pass(milliseconds(1));
+  PassTime(milliseconds(1));
   EXPECT_EQ(closes_, 1);
   EXPECT_EQ(connects_, 1);  // only after the old connection is gone
   Closed();
-  Pass(Backoff::kFirst);
+  PassTime(Backoff::kFirst);
   EXPECT_EQ(connects_, 2);
 }
 
@@ -27,7 +27,7 @@ TEST_F(MachineTest, PausesBetweenConnectionsGrowUntilOneSucceeds) {
   const auto pause = [&] {
     Break();
     const auto begin = now_;
-    while (connects_ == 0) Pass(milliseconds(1));
+    while (connects_ == 0) PassTime(milliseconds(1));
     connects_ = 0;
     return now_ - begin;
   };
@@ -47,7 +47,7 @@ TEST_F(MachineTest, WritesOneMessageAtATimeAndBatchesFacts) {
   GetWelcomed();
   for (int step = 1; step <= 3; ++step) Report(0, step);
   EXPECT_THAT(SentSeqs(), ElementsAre(1));
-  Written();
+  FinishWrite();
   EXPECT_THAT(SentSeqs(), ElementsAre(2, 3));
 }
 
@@ -55,12 +55,12 @@ TEST_F(MachineTest, ResendsOnlyUnacknowledgedFactsAfterAReconnect) {
   GetWelcomed();
   for (int step = 1; step <= 3; ++step) {
     Report(0, step);
-    Written();
+    FinishWrite();
   }
   Acknowledge(2);
   SentSeqs();
   Break();
-  Pass(Backoff::kFirst);
+  PassTime(Backoff::kFirst);
   GetWelcomed();
   EXPECT_THAT(SentSeqs(), ElementsAre(3));
 }
@@ -68,19 +68,19 @@ TEST_F(MachineTest, ResendsOnlyUnacknowledgedFactsAfterAReconnect) {
 TEST_F(MachineTest, ResendsUnacknowledgedFactsOnTheSameConnection) {
   GetWelcomed();
   Report(0, 1);
-  Written();
+  FinishWrite();
   Report(0, 2);
-  Written();
+  FinishWrite();
   SentSeqs();
-  PassWriting(kResendAfter - milliseconds(1));
+  PassTimeWriting(kResendAfter - milliseconds(1));
   EXPECT_THAT(SentSeqs(), IsEmpty());
   Acknowledge(1);  // an acknowledgement restarts the timeout
-  PassWriting(kResendAfter - milliseconds(1));
+  PassTimeWriting(kResendAfter - milliseconds(1));
   EXPECT_THAT(SentSeqs(), IsEmpty());
-  PassWriting(milliseconds(1));
+  PassTimeWriting(milliseconds(1));
   EXPECT_THAT(SentSeqs(), ElementsAre(2));
   Acknowledge(2);
-  PassWriting(kResendAfter);
+  PassTimeWriting(kResendAfter);
   EXPECT_THAT(SentSeqs(), IsEmpty());
   EXPECT_EQ(connects_, 1);
 }
@@ -88,13 +88,13 @@ TEST_F(MachineTest, ResendsUnacknowledgedFactsOnTheSameConnection) {
 TEST_F(MachineTest, HeartbeatsDoNotQueueBehindUnacknowledgedFacts) {
   GetWelcomed();
   for (int step = 1; step <= 200; ++step) Report(0, step, std::string(64 << 10, 'm'));
-  for (int i = 0; i < 400; ++i) Written();
+  for (int i = 0; i < 400; ++i) FinishWrite();
   size_t bytes = 0;
-  for (const auto& message : Written(v1::FromExecutor::kFacts)) bytes += message.ByteSizeLong();
+  for (const auto& message : TakeWritten(v1::FromExecutor::kFacts)) bytes += message.ByteSizeLong();
   EXPECT_LE(bytes, kUnacknowledgedBytesMax + kFactBytesPerMessage + (1 << 10));
-  Pass(kBeat);
-  Written();
-  EXPECT_THAT(Written(v1::FromExecutor::kHeartbeat), SizeIs(1));
+  PassTime(kBeat);
+  FinishWrite();
+  EXPECT_THAT(TakeWritten(v1::FromExecutor::kHeartbeat), SizeIs(1));
 }
 
 TEST_F(MachineTest, IsFullUntilFactsAreAcknowledged) {
@@ -108,10 +108,10 @@ TEST_F(MachineTest, IsFullUntilFactsAreAcknowledged) {
 
 TEST_F(MachineTest, RetriesABusyServerWhileGangsRun) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   Refuse(v1::Refusal::BUSY);
   Closed();
-  Pass(Backoff::kFirst);
+  PassTime(Backoff::kFirst);
   EXPECT_EQ(connects_, 2);
   EXPECT_THAT(cancelled_, IsEmpty());
 }
@@ -122,29 +122,29 @@ TEST_F(MachineTest, SendsRequestedPiecesOfCheckpoints) {
   v1::ToExecutor message;
   message.mutable_checkpoint_request()->set_request(7);
   Receive(std::move(message));
-  EXPECT_THAT(delivered_, ElementsAre(7));
+  EXPECT_THAT(piece_requests_, ElementsAre(7));
   EXPECT_THAT(written_, IsEmpty());
 }
 
 TEST_F(MachineTest, ReadsLogsOneByOneAndQueuesOnlyTheNewestRequests) {
   GetWelcomed();
   for (uint64_t i = 1; i <= kLogRequestsMax + 2; ++i) AskForLog(i);
-  EXPECT_THAT(logs_, ElementsAre(1));  // only one log is read at a time
-  PassWriting(2 * kBeat);
-  EXPECT_FALSE(Written(v1::FromExecutor::kHeartbeat).empty());
-  EXPECT_THAT(Written(v1::FromExecutor::kLogChunk), IsEmpty());
-  for (size_t answered = 0; answered < logs_.size(); ++answered) {
+  EXPECT_THAT(log_requests_, ElementsAre(1));  // only one log is read at a time
+  PassTimeWriting(2 * kBeat);
+  EXPECT_FALSE(TakeWritten(v1::FromExecutor::kHeartbeat).empty());
+  EXPECT_THAT(TakeWritten(v1::FromExecutor::kLogChunk), IsEmpty());
+  for (size_t answered = 0; answered < log_requests_.size(); ++answered) {
     v1::LogChunk chunk;
-    chunk.set_request(logs_[answered]);
+    chunk.set_request(log_requests_[answered]);
     machine_.OnLog(chunk);
     Step();
-    const auto sent = Written(v1::FromExecutor::kLogChunk);
+    const auto sent = TakeWritten(v1::FromExecutor::kLogChunk);
     ASSERT_THAT(sent, SizeIs(1));
-    EXPECT_EQ(sent[0].log_chunk().request(), logs_[answered]);
-    Written();
+    EXPECT_EQ(sent[0].log_chunk().request(), log_requests_[answered]);
+    FinishWrite();
   }
-  ASSERT_THAT(logs_, SizeIs(1 + kLogRequestsMax));
-  EXPECT_EQ(logs_[1], 3u);  // request 2 was dropped as the oldest in the queue
+  ASSERT_THAT(log_requests_, SizeIs(1 + kLogRequestsMax));
+  EXPECT_EQ(log_requests_[1], 3u);  // request 2 was dropped as the oldest in the queue
 }
 
 TEST_F(MachineTest, DropsALogThatWasReadForAnEarlierConnection) {
@@ -157,13 +157,13 @@ TEST_F(MachineTest, DropsALogThatWasReadForAnEarlierConnection) {
   AskForLog(1);
   machine_.OnLog({});
   Step();
-  EXPECT_THAT(logs_, ElementsAre(1, 1));
+  EXPECT_THAT(log_requests_, ElementsAre(1, 1));
   v1::LogChunk chunk;
   chunk.set_data("of this one");
   machine_.OnLog(chunk);
   Step();
-  Written();
-  const auto chunks = Written(v1::FromExecutor::kLogChunk);
+  FinishWrite();
+  const auto chunks = TakeWritten(v1::FromExecutor::kLogChunk);
   ASSERT_THAT(chunks, SizeIs(1));
   EXPECT_EQ(chunks[0].log_chunk().data(), "of this one");
 }
@@ -172,15 +172,15 @@ TEST_F(MachineTest, DropsALogThatWasReadForAnEarlierConnection) {
 
 TEST_F(MachineTest, RetriesSoonerWhenLessOfTheLeaseIsLeft) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   Break();
   for (int i = 0; i < 10; ++i) Closed();  // so that the pauses grow
   milliseconds left{8'000};
-  Pass(kLease - left);
+  PassTime(kLease - left);
   while (left > seconds(1)) {
     Closed();
     const int before = connects_;
-    Pass(left / 8);
+    PassTime(left / 8);
     EXPECT_GT(connects_, before) << left.count() << " ms are left";
     left -= left / 8;
   }
@@ -189,13 +189,13 @@ TEST_F(MachineTest, RetriesSoonerWhenLessOfTheLeaseIsLeft) {
 
 TEST_F(MachineTest, AnsweredHeartbeatsRenewTheLeaseWithoutAcknowledgedFacts) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
+  Receive(MakeDesired({MakeAssignment(0)}));
   Report(0, 1);
-  Written();
+  FinishWrite();
   for (const gang::BootClock::time_point end = now_ + std::chrono::hours(6); now_ < end;) {
-    Pass(milliseconds(500));
-    Written();
-    for (const auto& beat : Written(v1::FromExecutor::kHeartbeat)) {
+    PassTime(milliseconds(500));
+    FinishWrite();
+    for (const auto& beat : TakeWritten(v1::FromExecutor::kHeartbeat)) {
       Acknowledge(0, beat.heartbeat().time_us());
     }
   }
@@ -206,28 +206,28 @@ TEST_F(MachineTest, AnsweredHeartbeatsRenewTheLeaseWithoutAcknowledgedFacts) {
 
 TEST_F(MachineTest, TearsGangsDownWhenTheLeaseExpires) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  Written();
-  Pass(kLease - milliseconds(1));
+  Receive(MakeDesired({MakeAssignment(0)}));
+  FinishWrite();
+  PassTime(kLease - milliseconds(1));
   EXPECT_THAT(cancelled_, IsEmpty());
-  Pass(milliseconds(1));
+  PassTime(milliseconds(1));
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeaseLost)));
   EXPECT_EQ(closes_, 1);
 }
 
 TEST_F(MachineTest, SendsAHeartbeatAtOnceAfterALateWelcome) {
-  Written();
-  Pass(kBeat + milliseconds(1));  // this part of the new lease is used already
+  FinishWrite();
+  PassTime(kBeat + milliseconds(1));  // this part of the new lease is used already
   Welcome();
-  EXPECT_THAT(Written(v1::FromExecutor::kHeartbeat), SizeIs(1));
+  EXPECT_THAT(TakeWritten(v1::FromExecutor::kHeartbeat), SizeIs(1));
 }
 
 TEST_F(MachineTest, AnswerToAnOldHeartbeatDoesNotProlongTheLease) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  const int64_t first_us = At().wall_us;
+  Receive(MakeDesired({MakeAssignment(0)}));
+  const int64_t first_us = TimeNow().wall_us;
   for (milliseconds at{0}; at < kLease; at += milliseconds(1000)) {
-    Pass(milliseconds(1000));
+    PassTime(milliseconds(1000));
     Acknowledge(0, first_us);
   }
   EXPECT_THAT(cancelled_, SizeIs(1));
@@ -235,44 +235,45 @@ TEST_F(MachineTest, AnswerToAnOldHeartbeatDoesNotProlongTheLease) {
 
 TEST_F(MachineTest, GivesUpAfterItsTimeoutWithoutAMessage) {
   Machine machine(Hello(), gang::Folders("/data"), 1, *this, *this, *this, seconds(600));
-  machine.Step(At());
+  machine.Step(TimeNow());
   machine.OnBroken();
-  machine.OnClosed("nobody there", At());
+  machine.OnClosed("nobody there", TimeNow());
   now_ += seconds(599);
-  machine.Step(At());  // tries to connect
+  machine.Step(TimeNow());  // tries to connect
   EXPECT_FALSE(machine.done());
   v1::ToExecutor welcome;
   welcome.mutable_welcome()->set_lease_ttl_ms(kLease.count());
-  machine.OnMessage(welcome, At());
+  machine.OnMessage(welcome, TimeNow());
   now_ += seconds(599);
-  machine.Step(At());
+  machine.Step(TimeNow());
   EXPECT_FALSE(machine.done()) << "it counts from the last word";
   machine.OnBroken();
-  machine.OnClosed("gone", At());
+  machine.OnClosed("gone", TimeNow());
   now_ += seconds(1);
-  machine.Step(At());
+  machine.Step(TimeNow());
   ASSERT_TRUE(machine.done());
   EXPECT_EQ(machine.exit().reason, AgentExit::Reason::kServerLost);
 }
 
 TEST_F(MachineTest, AMessageFromBeforeASuspensionStartsNothing) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  StandStill(kLease);
-  Receive(Wanting({Trial(0), Trial(1)}));  // it arrived while the host was suspended
+  Receive(MakeDesired({MakeAssignment(0)}));
+  Suspend(kLease);
+  Receive(MakeDesired(
+      {MakeAssignment(0), MakeAssignment(1)}));  // it arrived while the host was suspended
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeaseLost)));
 }
 
 TEST_F(MachineTest, AnEndAfterASuspensionStartsNoOtherGang) {
   GetWelcomed();
-  v1::Assignment first = Trial(0);
-  v1::Assignment second = Trial(1);
+  v1::Assignment first = MakeAssignment(0);
+  v1::Assignment second = MakeAssignment(1);
   first.mutable_ranks(0)->add_gpus(0);
   second.mutable_ranks(0)->add_gpus(0);
-  Receive(Wanting({first}));
-  Receive(Wanting({second}));  // waits for the GPU of the first gang
-  StandStill(kLease);
+  Receive(MakeDesired({first}));
+  Receive(MakeDesired({second}));  // waits for the GPU of the first gang
+  Suspend(kLease);
   End(0);
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
 }
@@ -281,18 +282,18 @@ TEST_F(MachineTest, EachRenewalExtendsTheDeadlineOfGangs) {
   const gang::BootClock::time_point first = now_ + kLease + kDeadlineMarginMax;
   GetWelcomed();
   EXPECT_THAT(deadlines_, ElementsAre(first));
-  Pass(kBeat);
-  const auto beats = Written(v1::FromExecutor::kHeartbeat);
+  PassTime(kBeat);
+  const auto beats = TakeWritten(v1::FromExecutor::kHeartbeat);
   ASSERT_THAT(beats, SizeIs(1));
-  Written();
-  Pass(seconds(1));
+  FinishWrite();
+  PassTime(seconds(1));
   EXPECT_THAT(deadlines_, SizeIs(1));
   Acknowledge(0, beats[0].heartbeat().time_us());
   EXPECT_THAT(deadlines_, ElementsAre(first, first + kBeat));
 }
 
 TEST_F(MachineTest, AShortLeaseHasAShorterMarginToTheDeadline) {
-  Written();
+  FinishWrite();
   v1::ToExecutor message;
   message.mutable_welcome()->set_lease_ttl_ms(800);
   Receive(std::move(message));
@@ -301,8 +302,8 @@ TEST_F(MachineTest, AShortLeaseHasAShorterMarginToTheDeadline) {
 
 TEST_F(MachineTest, TheDeadlineOfALostLeaseStaysUntilTheLastGangEnds) {
   GetWelcomed();
-  Receive(Wanting({Trial(0), Trial(1)}));
-  StandStill(kLease);
+  Receive(MakeDesired({MakeAssignment(0), MakeAssignment(1)}));
+  Suspend(kLease);
   Step();
   End(0);
   EXPECT_THAT(deadlines_, SizeIs(1));
@@ -313,28 +314,28 @@ TEST_F(MachineTest, TheDeadlineOfALostLeaseStaysUntilTheLastGangEnds) {
 
 TEST_F(MachineTest, ALostLeaseWithoutGangsHasNoDeadline) {
   GetWelcomed();
-  StandStill(kLease);
+  Suspend(kLease);
   Step();
   EXPECT_EQ(deadlines_.back(), Machine::kNever);
 }
 
 TEST_F(MachineTest, AGangKilledByTheGuardIsLostWithTheLease) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  StandStill(kLease);
+  Receive(MakeDesired({MakeAssignment(0)}));
+  Suspend(kLease);
   Fail(0, SIGKILL);  // reported before the machine sees the time
   EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::LEASE));
 }
 
 TEST_F(MachineTest, AGangKilledByTheGuardIsLostWithTheLeaseEvenIfReportedLate) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  StandStill(kLease);
+  Receive(MakeDesired({MakeAssignment(0)}));
+  Suspend(kLease);
   Step();
   Closed();
-  Pass(Backoff::kFirst);
+  PassTime(Backoff::kFirst);
   GetWelcomed();
-  Receive(Wanting({Trial(1)}));
+  Receive(MakeDesired({MakeAssignment(1)}));
   Fail(0, SIGKILL);
   Fail(1, SIGKILL);  // started after the lease was lost
   EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::LEASE, v1::Failure::SIGNAL));
@@ -342,22 +343,22 @@ TEST_F(MachineTest, AGangKilledByTheGuardIsLostWithTheLeaseEvenIfReportedLate) {
 
 TEST_F(MachineTest, AFailureWithinTheLeaseKeepsItsKind) {
   GetWelcomed();
-  Receive(Wanting({Trial(0)}));
-  StandStill(kLease - milliseconds(1));
+  Receive(MakeDesired({MakeAssignment(0)}));
+  Suspend(kLease - milliseconds(1));
   Fail(0, SIGKILL);
   EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::SIGNAL));
 }
 
 TEST_F(MachineTest, AWelcomeAfterALostLeaseStartsANewLease) {
   GetWelcomed();
-  StandStill(kLease);
+  Suspend(kLease);
   Step();
   Closed();
-  Pass(Backoff::kFirst);
+  PassTime(Backoff::kFirst);
   GetWelcomed();
-  Receive(Wanting({Trial(1)}));
+  Receive(MakeDesired({MakeAssignment(1)}));
   EXPECT_THAT(started_, ElementsAre(Attempt(1)));
-  Pass(kLease - 2 * Backoff::kFirst);
+  PassTime(kLease - 2 * Backoff::kFirst);
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 

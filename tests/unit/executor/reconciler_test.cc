@@ -40,8 +40,9 @@ class ReconcilerTest : public testing::Test {
   }
 
   // Like SetDesired(), but the server's log has this identity.
-  Reconciler::Actions WantIn(uint64_t identity, const std::vector<v1::Assignment>& assignments,
-                             uint64_t revision) {
+  Reconciler::Actions SetDesiredOfLog(uint64_t identity,
+                                      const std::vector<v1::Assignment>& assignments,
+                                      uint64_t revision) {
     identity_ = identity;
     return SetDesired(assignments, revision);
   }
@@ -89,10 +90,10 @@ TEST_F(ReconcilerTest, IgnoresAStaleEpochAfterTheNewerHasEnded) {
 
 // A restored log does not know the larger epoch and gives smaller epochs to the same trial.
 TEST_F(ReconcilerTest, ALargerEpochOfALostLogDoesNotBlockATrial) {
-  WantIn(7, {MakeAssignment(0, 200)}, 1);
-  EXPECT_THAT(WantIn(8, {}, 2).cancel, ElementsAre(Id(0, 200)));
+  SetDesiredOfLog(7, {MakeAssignment(0, 200)}, 1);
+  EXPECT_THAT(SetDesiredOfLog(8, {}, 2).cancel, ElementsAre(Id(0, 200)));
   reconciler_.OnEnded(Id(0, 200));
-  WantIn(8, {MakeAssignment(0, 100)}, 3);
+  SetDesiredOfLog(8, {MakeAssignment(0, 100)}, 3);
   EXPECT_THAT(started_, ElementsAre(Id(0, 100)));
 }
 
