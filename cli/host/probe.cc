@@ -101,7 +101,7 @@ uint32_t GpusOnBus() {
 
 GpuFacts Gpus() {
   const agent::GpuDriver driver = agent::ReadGpuDriver();
-  const auto given = gang::GivenGpus();
+  const auto given = gang::AllowedGpus();
   GpuFacts facts{.on_bus = GpusOnBus(),
                  .found = agent::DetectResources().gpus,
                  .is_selected = given.has_value(),
@@ -111,7 +111,8 @@ GpuFacts Gpus() {
                  .in_driver = driver.gpus};
   if (!driver.fault.empty()) return facts;
   agent::GpuHealth health(facts.found, given);
-  for (int look = 0; look < agent::GpuHealth::kSilentLooks; ++look) facts.problems = health.Look();
+  for (int look = 0; look < agent::GpuHealth::kSilentChecks; ++look)
+    facts.problems = health.Check();
   return facts;
 }
 

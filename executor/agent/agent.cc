@@ -16,10 +16,10 @@
 #include "executor/agent/connection.h"
 #include "executor/agent/data_folder.h"
 #include "executor/agent/fetching_gangs.h"
-#include "executor/agent/host_lock.h"
 #include "executor/agent/log_reader.h"
 #include "executor/agent/machine.h"
 #include "executor/agent/messages.h"
+#include "executor/agent/name_lock.h"
 #include "executor/agent/pinned_channel.h"
 #include "executor/agent/server_channel.h"
 #include "executor/gang/folders.h"
@@ -125,7 +125,7 @@ v1::Hello MakeHello(const AgentOptions& options, int64_t started_us, const Direc
 
 HealthCheck MakeHealthCheck(const AgentOptions& options) {
   return {{.data_dir = options.data_dir, .limits = options.health},
-          GpuHealth(options.resources.gpus, gang::GivenGpus())};
+          GpuHealth(options.resources.gpus, gang::AllowedGpus())};
 }
 
 // The bytes that must stay free on the data folder's disk; 0 if the disk cannot be read.
@@ -190,7 +190,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
 
   void Run(gang::GangSpec spec) override {
     spec.host = options_.host;
-    health_->OnGang(spec.attempt, {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir});
+    health_->OnGangStarted(spec.attempt, {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir});
     supervisor_->Run(std::move(spec));
   }
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override {

@@ -226,7 +226,7 @@ void Gang::FinishIfAllLeft() {
   if (phase_ != Phase::kRunning || HasRunningRank() || !symptoms_.empty() || ended_by_signal_)
     return;
   if (log_reports_ && !ReadLog()) return;  // resumed after the verdict or by ResumeReading()
-  if (log_reports_ && !log_reports_->has_found()) {
+  if (log_reports_ && !log_reports_->has_found_report()) {
     return Fail(FailureKind::kProtocol, 0,
                 "rank 0 finished without printing a line that matches reports.pattern: " +
                     channel::Quote(spec_.program.report_pattern));

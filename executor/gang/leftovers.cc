@@ -19,8 +19,8 @@ namespace attune::gang {
 namespace {
 
 // Pause before the next look at a process that has no environment yet.
-constexpr std::chrono::milliseconds kSecondLook{1};
-constexpr int kSecondLooksMax = 100;
+constexpr std::chrono::milliseconds kRetryPause{1};
+constexpr int kRetriesMax = 100;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ bool Leftovers::KillRemaining(pid_t group, Cgroup* cgroup) {
   for (const pid_t pid : killed) {
     if (UniqueFd pidfd = OpenPidfd(pid)) Await(std::move(pidfd));
   }
-  return dying_.empty() && !second_look_;
+  return dying_.empty() && !retry_timer_;
 }
 
 std::set<pid_t> Leftovers::FindRemaining(pid_t group, const Cgroup* cgroup) {
@@ -59,7 +59,7 @@ bool Leftovers::AreGone(pid_t group, const Cgroup* cgroup) {
   for (const pid_t pid : FindRemaining(group, cgroup)) {
     if (UniqueFd pidfd = OpenPidfd(pid)) Await(std::move(pidfd));
   }
-  return dying_.empty() && !second_look_;
+  return dying_.empty() && !retry_timer_;
 }
 
 // When a rank ends, this process, the subreaper, adopts its children.
@@ -93,10 +93,10 @@ void Leftovers::Terminate(pid_t group, const Cgroup* cgroup, const std::set<int>
 std::vector<pid_t> Leftovers::FindOrphansOfAttempt() {
   const bool alone = !services_.other_gangs_run(attempt_);
   Orphans orphans = FindOrphans(attempt_, alone, services_.is_known);
-  second_look_.Reset();
-  if (orphans.is_unsure && ++second_looks_ < kSecondLooksMax) {
-    second_look_ = services_.loop.After(kSecondLook, [this] {
-      second_look_.Reset();
+  retry_timer_.Reset();
+  if (orphans.is_unsure && ++retries_ < kRetriesMax) {
+    retry_timer_ = services_.loop.After(kRetryPause, [this] {
+      retry_timer_.Reset();
       retry_();
     });
   }

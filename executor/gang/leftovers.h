@@ -66,8 +66,8 @@ class Leftovers {
   };
   std::vector<Dying> dying_;
   std::set<pid_t> terminated_;
-  Loop::Subscription second_look_;
-  int second_looks_ = 0;
+  Loop::Subscription retry_timer_;
+  int retries_ = 0;
 };
 
 }  // namespace attune::gang

@@ -94,7 +94,7 @@ std::vector<std::string> DevicesOf(const GangSpec& spec, const RankSlot& slot) {
 // The GPUs of the gang by CUDA's names. If this process may use only some GPUs of the host, an
 // index counts among these.
 Result<std::vector<std::string>> GpuNames(const GangSpec& spec) {
-  const std::optional<std::vector<std::string>> given = GivenGpus();
+  const std::optional<std::vector<std::string>> given = AllowedGpus();
   std::vector<std::string> names;
   for (const int gpu : VisibleGpus(spec)) {
     if (!given) {
@@ -218,7 +218,7 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
   return environment;
 }
 
-std::optional<std::vector<std::string>> GivenGpus() {
+std::optional<std::vector<std::string>> AllowedGpus() {
   const char* variable = std::getenv("CUDA_VISIBLE_DEVICES");
   if (variable == nullptr) return std::nullopt;
   std::vector<std::string> names;

@@ -35,7 +35,7 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
                                    const std::string& master_address, int master_port);
 
 // The GPUs that this process may use, by CUDA's names (CUDA_VISIBLE_DEVICES); nullopt: all GPUs.
-std::optional<std::vector<std::string>> GivenGpus();
+std::optional<std::vector<std::string>> AllowedGpus();
 
 // Finds the executable `name` as a gang of the program would.
 Result<std::filesystem::path> LocateProgram(const Program& program, const std::string& name);

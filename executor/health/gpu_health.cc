@@ -176,7 +176,7 @@ class GpuHealth::Nvml {
     if (code == kGpuIsLost) return "is lost";
     if (code == kResetRequired) return "must be reset";
     gpu.silent = code == kNvmlTimeout || code == kUnknown ? gpu.silent + 1 : 0;
-    return gpu.silent < kSilentLooks ? "" : "does not answer (NVML: " + ErrorText(code) + ")";
+    return gpu.silent < kSilentChecks ? "" : "does not answer (NVML: " + ErrorText(code) + ")";
   }
 
   void* library_ = nullptr;
@@ -245,7 +245,7 @@ void GpuHealth::Open() {
   }
 }
 
-std::vector<std::string> GpuHealth::Look() {
+std::vector<std::string> GpuHealth::Check() {
   if (gpus_ > 0 && !std::exchange(is_open_, true)) Open();
   std::vector<std::string> problems;
   for (Gpu& gpu : watched_) {

@@ -28,7 +28,7 @@ GpuDriver ReadGpuDriver(const std::string& library = kNvmlLibrary);
 class GpuHealth {
  public:
   // Consecutive checks without an answer until that is a problem; a busy driver may fail one check.
-  static constexpr int kSilentLooks = 2;
+  static constexpr int kSilentChecks = 2;
 
   // Watches the first `gpus` GPUs of `given` (CUDA's names), or of all GPUs. `library` is for
   // tests.
@@ -39,7 +39,7 @@ class GpuHealth {
 
   // Returns a clause for each GPU with a problem: "its GPU 2 is lost". The text of a problem never
   // changes.
-  std::vector<std::string> Look();
+  std::vector<std::string> Check();
 
  private:
   friend GpuDriver ReadGpuDriver(const std::string& library);

@@ -37,7 +37,7 @@ HealthWatch::~HealthWatch() {
   thread_.join();
 }
 
-void HealthWatch::OnGang(const gang::AttemptId& attempt, Folders folders) {
+void HealthWatch::OnGangStarted(const gang::AttemptId& attempt, Folders folders) {
   const std::lock_guard lock(mutex_);
   gangs_[attempt] = std::move(folders);
 }
@@ -51,7 +51,7 @@ void HealthWatch::OnDiskFull(uint64_t room_bytes, gang::BootClock::time_point no
   if (!check_.judges_disk()) return;
   const std::lock_guard lock(mutex_);
   full_.OnFull(room_bytes, now);
-  look_now_ = true;
+  check_now_ = true;
   changed_.notify_all();
 }
 
@@ -68,24 +68,24 @@ HostHealth HealthWatch::Latest(gang::BootClock::time_point now) const {
 void HealthWatch::Run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    look_now_ = false;
+    check_now_ = false;
     lock.unlock();
     const gang::BootClock::time_point began = gang::BootClock::now();
-    const HostHealth seen = check_.Look([this](std::string at) {
+    const HostHealth seen = check_.Check([this](std::string at) {
       const std::lock_guard begins(mutex_);
       at_ = std::move(at);
       since_ = gang::BootClock::now();
     });
     lock.lock();
     latest_ = seen;
-    full_.OnLook(seen.disk_free_bytes, began);
+    full_.OnCheck(seen.disk_free_bytes, began);
     at_.clear();
     lock.unlock();
     events_.checked(seen);
     LookForFiller(seen);
     lock.lock();
-    changed_.wait_for(lock, IsNearlyShort(seen) ? std::min(every_, kEveryWhenNear) : every_,
-                      [this] { return stop_ || look_now_; });
+    changed_.wait_for(lock, IsNearlyShort(seen) ? std::min(every_, kEveryIfNearlyShort) : every_,
+                      [this] { return stop_ || check_now_; });
   }
 }
 

@@ -22,7 +22,7 @@ namespace attune::agent {
 class HealthWatch {
  public:
   static constexpr std::chrono::milliseconds kEvery{5'000};
-  static constexpr std::chrono::milliseconds kEveryWhenNear{1'000};  // if a disk is nearly short
+  static constexpr std::chrono::milliseconds kEveryIfNearlyShort{1'000};
   // A check that takes longer is a problem.
   static constexpr std::chrono::milliseconds kAnswerTimeout{30'000};
 
@@ -39,7 +39,7 @@ class HealthWatch {
 
   // A gang writes to these folders until OnGangGone(). This and the functions below are
   // thread-safe.
-  void OnGang(const gang::AttemptId& attempt, std::vector<std::filesystem::path> folders);
+  void OnGangStarted(const gang::AttemptId& attempt, std::vector<std::filesystem::path> folders);
   void OnGangGone(const gang::AttemptId& attempt);
 
   // A write has failed because the disk was full, although `room_bytes` were free.
@@ -65,7 +65,7 @@ class HealthWatch {
   std::map<gang::AttemptId, Folders> gangs_;
   std::string at_;                     // target of the current check; empty: none
   gang::BootClock::time_point since_;  // start of the current check
-  bool look_now_ = false;
+  bool check_now_ = false;
   DiskGrowth growth_;  // used only on the watch's thread
   bool stop_ = false;
 

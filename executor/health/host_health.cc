@@ -55,7 +55,7 @@ void FullDisk::OnFull(uint64_t room_bytes, Clock::time_point now) {
 }
 
 // Ignores a check that began before the disk was full: its free space may be used up since.
-void FullDisk::OnLook(uint64_t free_bytes, Clock::time_point began) {
+void FullDisk::OnCheck(uint64_t free_bytes, Clock::time_point began) {
   if (noted_at_ && began > *noted_at_ && free_bytes >= WellAgainAt(room_bytes_)) noted_at_.reset();
 }
 
@@ -72,18 +72,18 @@ const std::string& LowWatermark::Update(uint64_t free, uint64_t limit,
   return problem_;
 }
 
-HostHealth HealthCheck::Look(const std::function<void(std::string)>& begins) {
+HostHealth HealthCheck::Check(const std::function<void(std::string)>& begins) {
   HostHealth health;
   begins("its disk (" + options_.data_dir.string() + ")");
-  LookAtDisk(health);
+  CheckDisk(health);
   begins("its memory");
-  LookAtMemory(health);
+  CheckMemory(health);
   begins("its driver for GPUs");
-  for (const std::string& problem : gpus_.Look()) health.Add(problem);
+  for (const std::string& problem : gpus_.Check()) health.Add(problem);
   return health;
 }
 
-void HealthCheck::LookAtDisk(HostHealth& health) {
+void HealthCheck::CheckDisk(HostHealth& health) {
   const std::string where = " (" + options_.data_dir.string() + ")";
   const Result<FileSystem> read = options_.read_disk(options_.data_dir);
   const bool is_judged = options_.limits.disk_free_bytes != 0;
@@ -113,7 +113,7 @@ void HealthCheck::LookAtDisk(HostHealth& health) {
   }));
 }
 
-void HealthCheck::LookAtMemory(HostHealth& health) {
+void HealthCheck::CheckMemory(HostHealth& health) {
   const HostMemory memory = DetectMemory(options_.roots);
   if (!memory.free_bytes) return;
   health.memory_free_bytes = *memory.free_bytes;

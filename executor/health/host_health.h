@@ -74,7 +74,7 @@ class FullDisk {
   void OnFull(uint64_t room_bytes, Clock::time_point now);
 
   // A check that began at `began` found this free space.
-  void OnLook(uint64_t free_bytes, Clock::time_point began);
+  void OnCheck(uint64_t free_bytes, Clock::time_point began);
 
   // A clause; empty: no problem. `folder` is a folder on the disk, for the message.
   std::string Problem(const std::filesystem::path& folder, Clock::time_point now) const;
@@ -99,14 +99,14 @@ class HealthCheck {
       : options_(std::move(options)), gpus_(std::move(gpus)) {}
 
   // Calls `begins` with the name of each target before its check: "its disk (/data)".
-  HostHealth Look(const std::function<void(std::string)>& begins);
+  HostHealth Check(const std::function<void(std::string)>& begins);
 
   const std::filesystem::path& data_dir() const { return options_.data_dir; }
   bool judges_disk() const { return options_.limits.disk_free_bytes != 0; }
 
  private:
-  void LookAtDisk(HostHealth& health);
-  void LookAtMemory(HostHealth& health);
+  void CheckDisk(HostHealth& health);
+  void CheckMemory(HostHealth& health);
 
   const Options options_;
   GpuHealth gpus_;

@@ -85,7 +85,7 @@ uint32_t GpusOfTheHost(const SystemRoots& roots) {
 // The number of GPUs that this process may use: all of the host, or the ones it was given by name.
 uint32_t Gpus(const SystemRoots& roots) {
   const uint32_t all = GpusOfTheHost(roots);
-  const auto given = gang::GivenGpus();
+  const auto given = gang::AllowedGpus();
   return all > 0 && given ? static_cast<uint32_t>(given->size()) : all;
 }
 

@@ -67,7 +67,7 @@ class LogReports {
   void Close() { closed_ = true; }
 
   // Whether any line was a report.
-  bool has_found() const { return found_; }
+  bool has_found_report() const { return found_; }
 
  private:
   LogReports(Loop& loop, UniqueFd file, uint64_t position, UniqueFd changes, const Options& options,

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using checkpoints::Downloaded;
 using Clock = std::chrono::steady_clock;
 
-std::string NameOfCopy(const std::string& digest) {
+std::string CopyName(const std::string& digest) {
   return digest.starts_with(checkpoints::kDigestPrefix)
              ? digest.substr(checkpoints::kDigestPrefix.size())
              : digest;
@@ -59,7 +59,7 @@ CheckpointFetcher::~CheckpointFetcher() {
 void CheckpointFetcher::Fetch(const gang::AttemptId& attempt, gang::RemoteCheckpoint checkpoint,
                               const std::string& digest) {
   const std::lock_guard lock(mutex_);
-  uses_[attempt] = NameOfCopy(digest);
+  uses_[attempt] = CopyName(digest);
   queue_.push_back({attempt, std::move(checkpoint), digest});
   changed_.notify_all();
 }
@@ -115,7 +115,7 @@ Fetched CheckpointFetcher::FetchCopy(Job job) {
     return {.error = "checkpoint " + name + " could not be fetched: \"" + job.digest +
                      "\" is not a digest",
             .is_final = true};
-  const fs::path copy = folder_ / NameOfCopy(job.digest);
+  const fs::path copy = folder_ / CopyName(job.digest);
   std::error_code absent;
   if (fs::exists(copy, absent)) {
     fs::last_write_time(copy, fs::file_time_type::clock::now(), absent);  // marks it as used now
@@ -153,7 +153,7 @@ Downloaded CheckpointFetcher::Download(Job& job, const fs::path& copy, Transfer&
   const auto read = [&](const std::string& file, uint64_t offset,
                         std::string memory) -> Result<checkpoints::Piece> {
     for (;;) {
-      if (IsAbandoned()) return Unreadable("no gang needs it any more");
+      if (IsAbandoned()) return UnreadableError("no gang needs it any more");
       PieceSource::Answer answer =
           source_.Read(job.checkpoint, file, offset, std::exchange(memory, {}));
       transfer.is_final = answer.is_final;

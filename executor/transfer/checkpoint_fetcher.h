@@ -19,7 +19,7 @@
 namespace attune::agent {
 
 // Makes the error for a piece that cannot be read now.
-inline Error Unreadable(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
+inline Error UnreadableError(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
 
 // A source of checkpoints of other executors.
 class PieceSource {

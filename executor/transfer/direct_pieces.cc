@@ -26,7 +26,7 @@ PieceSource::Answer DirectPieces::Read(gang::RemoteCheckpoint& checkpoint, const
     const std::string problem = ReadFrom(checkpoint, file, offset, piece);
     if (problem.empty()) return {.piece = std::move(piece), .directly_from = from};
     Disconnect();
-    if (IsCancelled()) return {.piece = Unreadable("cancelled")};
+    if (IsCancelled()) return {.piece = UnreadableError("cancelled")};
     logging::Warn("checkpoint {} cannot be read directly from {}: {}",
                   gang::ToString(checkpoint.name), from, problem);
     checkpoint.servers.erase(checkpoint.servers.begin());
@@ -64,7 +64,7 @@ std::string DirectPieces::Connect(const gang::PieceServer& server) {
   SetTimeouts(socket_.get(), timeouts_.connect, timeouts_.connect);
   if (!agent::Connect(socket_.get(), server.address, server.port)) return "it cannot be reached";
   SetTimeouts(socket_.get(), timeouts_.greeting, timeouts_.greeting);
-  if (!GreetSender(socket_.get(), server.key)) return "it is busy or has another key";
+  if (!AuthenticateSender(socket_.get(), server.key)) return "it is busy or has another key";
   SetTimeouts(socket_.get(), timeouts_.piece, timeouts_.piece);
   return "";
 }

@@ -122,7 +122,7 @@ void DirectSender::Serve(int socket) {
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   SetTimeouts(socket, timeouts_.greeting, timeouts_.greeting);
-  if (!GreetFetcher(socket, key_)) return;
+  if (!AuthenticateFetcher(socket, key_)) return;
   SetTimeouts(socket, timeouts_.idle, timeouts_.taking);
   while (Answer(socket)) {
   }

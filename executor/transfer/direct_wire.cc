@@ -88,7 +88,7 @@ bool Connect(int socket, const std::string& address, uint16_t port) {
          setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0;
 }
 
-bool GreetFetcher(int socket, std::string_view key) {
+bool AuthenticateFetcher(int socket, std::string_view key) {
   const std::string own = RandomBytes(kNonceBytes);
   if (!Send(socket, own)) return false;
   const auto theirs = ReceiveText(socket, kNonceBytes + kMacBytes);
@@ -98,7 +98,7 @@ bool GreetFetcher(int socket, std::string_view key) {
          Send(socket, HmacSha256(key, SenderText(nonces)));
 }
 
-bool GreetSender(int socket, std::string_view key) {
+bool AuthenticateSender(int socket, std::string_view key) {
   const auto theirs = ReceiveText(socket, kNonceBytes);
   if (!theirs) return false;
   const std::string own = RandomBytes(kNonceBytes);

@@ -48,8 +48,8 @@ UniqueFd NewSocket();
 bool Connect(int socket, const std::string& address, uint16_t port);
 
 // Mutual authentication: each end proves that it knows the key without sending it.
-bool GreetFetcher(int socket, std::string_view key);
-bool GreetSender(int socket, std::string_view key);
+bool AuthenticateFetcher(int socket, std::string_view key);
+bool AuthenticateSender(int socket, std::string_view key);
 
 bool SendMessage(int socket, const google::protobuf::MessageLite& message);
 bool ReceiveMessage(int socket, google::protobuf::MessageLite& message);

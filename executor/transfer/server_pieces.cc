@@ -29,7 +29,7 @@ PieceSource::Answer ServerPieces::Read(gang::RemoteCheckpoint& checkpoint, const
   call.set_deadline(std::chrono::system_clock::now() + kPieceTimeout);
   {
     const std::lock_guard lock(mutex_);
-    if (cancelled_) return {.piece = Unreadable("cancelled")};
+    if (cancelled_) return {.piece = UnreadableError("cancelled")};
     calls_.insert(&call);
   }
   v1::CheckpointPiece piece;
@@ -41,8 +41,8 @@ PieceSource::Answer ServerPieces::Read(gang::RemoteCheckpoint& checkpoint, const
     calls_.erase(&call);
   }
   if (!status.ok())
-    return {.piece = Unreadable(status.error_message().empty() ? "the server does not answer"
-                                                               : status.error_message()),
+    return {.piece = UnreadableError(status.error_message().empty() ? "the server does not answer"
+                                                                    : status.error_message()),
             .is_final = status.error_code() == grpc::StatusCode::NOT_FOUND};
   return {.piece = checkpoints::Piece{.data = std::move(*piece.mutable_data()),
                                       .file_bytes = piece.file_bytes()}};

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/version.h"
-#include "executor/agent/host_lock.h"
+#include "executor/agent/name_lock.h"
 
 namespace attune::sim {
 namespace {

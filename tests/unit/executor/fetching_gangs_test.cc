@@ -19,12 +19,12 @@ class RecordedGangs final : public Gangs {
   void Run(gang::GangSpec spec) override { ran.push_back(std::move(spec)); }
   void Cancel(const gang::AttemptId&, gang::CancelReason) override { calls.emplace_back("cancel"); }
   void SetVerdict(const gang::AttemptId&, const gang::Verdict&) override {
-    calls.emplace_back("tell");
+    calls.emplace_back("verdict");
   }
   void Yield(const gang::AttemptId&) override { calls.emplace_back("yield"); }
-  void OnPeersFinished(const gang::AttemptId&) override { calls.emplace_back("finish"); }
+  void OnPeersFinished(const gang::AttemptId&) override { calls.emplace_back("peers finished"); }
   void SetRendezvous(const gang::AttemptId&, const channel::Rendezvous&) override {
-    calls.emplace_back("meet");
+    calls.emplace_back("rendezvous");
   }
   void SetDeadline(gang::BootClock::time_point) override { calls.emplace_back("deadline"); }
 

@@ -26,14 +26,14 @@ class GpuHealthTest : public testing::Test {
 
 TEST_F(GpuHealthTest, HasNoProblemsWithoutTheLibrary) {
   GpuHealth gpus(2, std::nullopt, "libattune-no-such-library.so.1");
-  EXPECT_THAT(gpus.Look(), IsEmpty());
-  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
 }
 
 TEST_F(GpuHealthTest, HasNoProblemsWithoutADriver) {
   GpuHealth gpus = Watch(2);
-  EXPECT_THAT(gpus.Look(), IsEmpty());
-  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
 }
 
 TEST_F(GpuHealthTest, ReadsTheDriversVersionAndUsableGpus) {
@@ -59,45 +59,45 @@ TEST_F(GpuHealthTest, DistinguishesAMissingLibraryFromABrokenOne) {
 TEST_F(GpuHealthTest, HealthyGpusAreNoProblem) {
   SetStates("ok errors=0");
   GpuHealth gpus = Watch(2);
-  EXPECT_THAT(gpus.Look(), IsEmpty());
-  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
 }
 
 TEST_F(GpuHealthTest, ALostGpuStaysAProblem) {
   SetStates("ok ok ok");
   GpuHealth gpus = Watch(3);
-  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
   SetStates("ok lost ok");
-  EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 1 is lost"));
+  EXPECT_THAT(gpus.Check(), ElementsAre("its GPU 1 is lost"));
   SetStates("ok ok ok");
-  EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 1 is lost"));
+  EXPECT_THAT(gpus.Check(), ElementsAre("its GPU 1 is lost"));
 }
 
 TEST_F(GpuHealthTest, CountsErrorsSinceTheStartAndKeepsTheText) {
   SetStates("errors=4");
   GpuHealth gpus = Watch(1);
-  EXPECT_THAT(gpus.Look(), IsEmpty()) << "they were there before";
+  EXPECT_THAT(gpus.Check(), IsEmpty()) << "they were there before";
   SetStates("errors=7");
   const auto found = ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr(" 3 ")));
-  EXPECT_THAT(gpus.Look(), found);
+  EXPECT_THAT(gpus.Check(), found);
   SetStates("errors=9");
-  EXPECT_THAT(gpus.Look(), found);
+  EXPECT_THAT(gpus.Check(), found);
 }
 
 TEST_F(GpuHealthTest, CountsErrorsFromAResetOfTheCounter) {
   SetStates("errors=4");
   GpuHealth gpus = Watch(1);
-  gpus.Look();
+  gpus.Check();
   SetStates("errors=0");
-  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
   SetStates("errors=1");
-  EXPECT_THAT(gpus.Look(), ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr(" 1 "))));
+  EXPECT_THAT(gpus.Check(), ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr(" 1 "))));
 }
 
 TEST_F(GpuHealthTest, MemoryThatNeedsRepairIsAProblemFromTheStart) {
   SetStates("failed pending retiring");
   EXPECT_THAT(
-      Watch(3).Look(),
+      Watch(3).Check(),
       ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr("remap")),
                   AllOf(StartsWith("its GPU 1 "), HasSubstr("reset"), HasSubstr("remap")),
                   AllOf(StartsWith("its GPU 2 "), HasSubstr("reset"), HasSubstr("retire"))));
@@ -106,32 +106,32 @@ TEST_F(GpuHealthTest, MemoryThatNeedsRepairIsAProblemFromTheStart) {
 TEST_F(GpuHealthTest, AGpuThatDoesNotAnswerIsAProblemOnlyIfItLasts) {
   SetStates("silent");
   GpuHealth gpus = Watch(1);
-  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
   SetStates("ok");
-  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), IsEmpty());
   SetStates("silent");
-  EXPECT_THAT(gpus.Look(), IsEmpty());
-  EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 0 does not answer (NVML: Unknown Error)"));
+  EXPECT_THAT(gpus.Check(), IsEmpty());
+  EXPECT_THAT(gpus.Check(), ElementsAre("its GPU 0 does not answer (NVML: Unknown Error)"));
 }
 
 TEST_F(GpuHealthTest, WatchesOnlyTheGpusThatGangsUse) {
   SetStates("lost ok ok");
-  EXPECT_THAT(Watch(0).Look(), IsEmpty());
-  EXPECT_THAT(Watch(2, Names{"1", "2"}).Look(), IsEmpty());
-  EXPECT_THAT(Watch(1, Names{"2", "0"}).Look(), IsEmpty());
-  EXPECT_THAT(Watch(2, Names{"2", "0"}).Look(), ElementsAre("its GPU 0 is lost"));
+  EXPECT_THAT(Watch(0).Check(), IsEmpty());
+  EXPECT_THAT(Watch(2, Names{"1", "2"}).Check(), IsEmpty());
+  EXPECT_THAT(Watch(1, Names{"2", "0"}).Check(), IsEmpty());
+  EXPECT_THAT(Watch(2, Names{"2", "0"}).Check(), ElementsAre("its GPU 0 is lost"));
 }
 
 TEST_F(GpuHealthTest, IgnoresGpusOfOtherJobs) {
   SetStates("hidden ok lost");
-  EXPECT_THAT(Watch(2).Look(), ElementsAre("its GPU 1 is lost"));
+  EXPECT_THAT(Watch(2).Check(), ElementsAre("its GPU 1 is lost"));
 }
 
 TEST_F(GpuHealthTest, AcceptsGpuIdentifiers) {
   SetStates("ok lost ok");
-  EXPECT_THAT(Watch(1, Names{"GPU-11"}).Look(), ElementsAre("its GPU GPU-11 is lost"));
-  EXPECT_THAT(Watch(1, Names{"MIG-a"}).Look(), ElementsAre("its GPU MIG-a is lost"));
-  EXPECT_THAT(Watch(3, Names{"GPU-9", "MIG-b", "7"}).Look(), IsEmpty()) << "NVML knows none";
+  EXPECT_THAT(Watch(1, Names{"GPU-11"}).Check(), ElementsAre("its GPU GPU-11 is lost"));
+  EXPECT_THAT(Watch(1, Names{"MIG-a"}).Check(), ElementsAre("its GPU MIG-a is lost"));
+  EXPECT_THAT(Watch(3, Names{"GPU-9", "MIG-b", "7"}).Check(), IsEmpty()) << "NVML knows none";
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class HostHealthTest : public testing::Test {
             GpuHealth(0, std::nullopt)};
   }
   static HostHealth Look(HealthCheck& check) {
-    return check.Look([](const std::string&) {});
+    return check.Check([](const std::string&) {});
   }
   static std::string ProblemOf(HealthCheck& check) { return Look(check).problem; }
 
@@ -142,17 +142,17 @@ TEST(FullDisk, IsAProblemUntilAQuarterMoreIsFree) {
   FullDisk disk;
   FullDisk::Clock::time_point now{};
   EXPECT_EQ(disk.Problem("/data", now), "");
-  disk.OnLook(0, now);
+  disk.OnCheck(0, now);
   EXPECT_EQ(disk.Problem("/data", now), "");
   disk.OnFull(8 * kMiB, now);
   const std::string problem = disk.Problem("/data", now);
   EXPECT_THAT(problem, AllOf(HasSubstr("full"), HasSubstr("8.0 MiB"), HasSubstr("(/data)")));
-  disk.OnLook(20 * kMiB, now - std::chrono::seconds(1));
+  disk.OnCheck(20 * kMiB, now - std::chrono::seconds(1));
   EXPECT_EQ(disk.Problem("/data", now), problem) << "that was free before";
   now += std::chrono::seconds(1);
-  disk.OnLook(10 * kMiB - 1, now);
+  disk.OnCheck(10 * kMiB - 1, now);
   EXPECT_EQ(disk.Problem("/data", now), problem);
-  disk.OnLook(10 * kMiB, now);
+  disk.OnCheck(10 * kMiB, now);
   EXPECT_EQ(disk.Problem("/data", now), "");
 }
 
@@ -212,8 +212,8 @@ TEST_F(HostHealthTest, AWatchReportsTheGangThatFillsAShortDiskOnce) {
                            if (++ends == 1) told.set_value({attempt, std::move(message)});
                          }},
                     std::chrono::milliseconds(1));
-  watch.OnGang(other, {dir_.path() / "other"});
-  watch.OnGang(filler, {dir_.path() / "filler"});
+  watch.OnGangStarted(other, {dir_.path() / "other"});
+  watch.OnGangStarted(filler, {dir_.path() / "filler"});
   auto first = told.get_future();
   ASSERT_EQ(first.wait_for(gang::kDeadline), std::future_status::ready);
   const auto [attempt, message] = first.get();

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "executor/agent/backoff.h"
-#include "executor/agent/host_lock.h"
+#include "executor/agent/name_lock.h"
 #include "executor/health/host_resources.h"
 #include "tests/unit/executor/harness.h"
 
@@ -94,7 +94,7 @@ TEST_F(DetectResourcesTest, CountsTheGpusThatTheExecutorMayUse) {
   EXPECT_EQ(Detect().gpus, 8u);
 }
 
-TEST(HostLock, IsHeldUntilItsOwnerIsGone) {
+TEST(ExecutorNameLock, IsHeldUntilItsOwnerIsGone) {
   const TempDir dir;
   {
     const auto first = LockName(dir.path(), "a", 0);
@@ -105,7 +105,7 @@ TEST(HostLock, IsHeldUntilItsOwnerIsGone) {
   EXPECT_TRUE(LockName(dir.path(), "a", 0).ok());
 }
 
-TEST(HostLock, StartTimesOfANameIncreaseWhateverTheClockSays) {
+TEST(ExecutorNameLock, StartTimesOfANameIncreaseWhateverTheClockSays) {
   gang::TempDir dir;
   const auto start = [&](const std::string& name, int64_t wall_us) {
     return LockName(dir.path(), name, wall_us).value().started_us;
@@ -118,7 +118,7 @@ TEST(HostLock, StartTimesOfANameIncreaseWhateverTheClockSays) {
   EXPECT_EQ(start("a", 3000), 3000);
 }
 
-TEST(HostLock, RefusesANameThatIsNotAFolderName) {
+TEST(ExecutorNameLock, RefusesANameThatIsNotAFolderName) {
   const TempDir dir;
   for (const char* name : {"", "a/b", "..", ".hidden"}) {
     EXPECT_FALSE(LockName(dir.path(), name, 0).ok()) << name;

@@ -51,11 +51,11 @@ class MadeUpSource final : public PieceSource {
     changed_.notify_all();
     if (stands_still_) {
       changed_.wait(lock, [this] { return !stands_still_; });
-      return {.piece = Unreadable("cancelled")};
+      return {.piece = UnreadableError("cancelled")};
     }
     if (failures_ > 0) {
       --failures_;
-      return {.piece = Unreadable("executor box is not connected"), .is_final = is_final_};
+      return {.piece = UnreadableError("executor box is not connected"), .is_final = is_final_};
     }
     const std::string& text = stored_.at(checkpoint.name.step).files.at(file);
     Answer answer{.piece = checkpoints::Piece{

@@ -138,7 +138,7 @@ TEST_F(DirectTest, DoesNotReadFromASenderWithoutTheKey) {
   ASSERT_TRUE(listener.ok());
   const auto refused = std::async(std::launch::async, [&] {
     const UniqueFd socket(accept(listener.value().socket.get(), nullptr, nullptr));
-    return !GreetFetcher(socket.get(), RandomKey());
+    return !AuthenticateFetcher(socket.get(), RandomKey());
   });
   gang::PieceServer server = Server();
   server.port = listener.value().port;
@@ -219,7 +219,7 @@ TEST_F(DirectTest, WaitsOnlyBrieflyForASilentSender) {
   const std::string key = RandomKey();
   const auto answered = std::async(std::launch::async, [&] {
     socket = UniqueFd(accept(listener.value().socket.get(), nullptr, nullptr));
-    return GreetFetcher(socket.get(), key);
+    return AuthenticateFetcher(socket.get(), key);
   });
   gang::RemoteCheckpoint checkpoint =
       Checkpoint({{.address = kLoopback, .port = listener.value().port, .key = key}});
@@ -232,14 +232,14 @@ TEST_F(DirectTest, LimitsTheNumberOfReaders) {
   std::vector<UniqueFd> readers;
   for (size_t i = 0; i < kDirectReadersMax; ++i) {
     readers.push_back(Dial());
-    ASSERT_TRUE(GreetSender(readers.back().get(), sender_->key()));
+    ASSERT_TRUE(AuthenticateSender(readers.back().get(), sender_->key()));
   }
   EXPECT_TRUE(IsLetGo(Dial()));
   gang::RemoteCheckpoint checkpoint = Checkpoint();
   EXPECT_EQ(pieces_.Read(checkpoint, "empty", 0, {}).directly_from, "");
   shutdown(readers.back().get(), SHUT_WR);
   EXPECT_TRUE(IsLetGo(readers.back()));
-  EXPECT_TRUE(GreetSender(Dial().get(), sender_->key()));
+  EXPECT_TRUE(AuthenticateSender(Dial().get(), sender_->key()));
 }
 
 TEST_F(DirectTest, DisconnectsAnUnauthenticatedReader) {
@@ -250,13 +250,13 @@ TEST_F(DirectTest, DisconnectsAnUnauthenticatedReader) {
 TEST_F(DirectTest, DisconnectsAnIdleReader) {
   Start({.idle = milliseconds(10)});
   const UniqueFd socket = Dial();
-  ASSERT_TRUE(GreetSender(socket.get(), sender_->key()));
+  ASSERT_TRUE(AuthenticateSender(socket.get(), sender_->key()));
   EXPECT_TRUE(IsLetGo(socket));
 }
 
 TEST_F(DirectTest, DoesNotReadATooLongMessage) {
   const UniqueFd socket = Dial();
-  ASSERT_TRUE(GreetSender(socket.get(), sender_->key()));
+  ASSERT_TRUE(AuthenticateSender(socket.get(), sender_->key()));
   const std::string size = "\x7f\xff\xff\xff";
   ASSERT_EQ(send(socket.get(), size.data(), size.size(), MSG_NOSIGNAL), 4);
   EXPECT_TRUE(IsLetGo(socket));

@@ -7,7 +7,7 @@ namespace attune::gang {
 namespace {
 
 // A supervisor that may read only when the test allows it.
-class GangRoomTest : public GangFixture {
+class GangBackpressureTest : public GangFixture {
  protected:
   void SetUp() override {
     StartSupervisor({.may_read = [this] {
@@ -31,7 +31,7 @@ class GangRoomTest : public GangFixture {
   std::promise<void> first_asked_;
 };
 
-TEST_F(GangRoomTest, ResumesReadingAWorkerWhenThereIsCapacity) {
+TEST_F(GangBackpressureTest, ResumesReadingAWorkerWhenThereIsCapacity) {
   const GangSpec spec = PlainWorker({"report:1", "report:2", "hang"});
   supervisor_->Run(spec);
   WaitUntilAsked();
@@ -41,7 +41,7 @@ TEST_F(GangRoomTest, ResumesReadingAWorkerWhenThereIsCapacity) {
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
 }
 
-TEST_F(GangRoomTest, ResumesReadingADescendantWhenThereIsCapacity) {
+TEST_F(GangBackpressureTest, ResumesReadingADescendantWhenThereIsCapacity) {
   const GangSpec spec = PlainWorker({"below", "join:0/1", "claim", "report:1", "report:2", "hang"});
   supervisor_->Run(spec);
   WaitUntilAsked();
@@ -51,7 +51,7 @@ TEST_F(GangRoomTest, ResumesReadingADescendantWhenThereIsCapacity) {
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
 }
 
-TEST_F(GangRoomTest, AWorkerThatIsNotReadDoesNotStall) {
+TEST_F(GangBackpressureTest, AWorkerThatIsNotReadDoesNotStall) {
   GangSpec unread = LaunchableWorker({"report:1", "hang"});
   unread.stall_timeout = std::chrono::milliseconds(100);
   supervisor_->Run(unread);

@@ -1,4 +1,4 @@
-#include "executor/agent/host_lock.h"
+#include "executor/agent/name_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
