@@ -175,7 +175,7 @@ void Guard::Restart() {
     child_.pidfd.reset();
   }
   logging::Warn("the process guard (pid {}) died; starting another", child_.pid);
-  // If guards die repeatedly, perhaps for lack of memory, pauses between them.
+  // If guards die repeatedly, perhaps for lack of memory, restarts are delayed.
   const bool lived = ++restarts_ == 1 || Loop::Clock::now() - launched_ > kRestartPause;
   restart_ = loop_.After(lived ? Loop::Clock::duration{0} : kRestartPause, [this] {
     const Result<pid_t> pid = Launch();

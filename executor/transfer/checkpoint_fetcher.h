@@ -115,7 +115,7 @@ class CheckpointFetcher {
   std::condition_variable changed_;
   std::deque<Job> queue_;  // this and the members below: under mutex_; the first job is in progress
   std::map<gang::AttemptId, std::string> uses_;  // name of the folder of its copy
-  bool abandoned_ = false;                       // the job in progress
+  bool abandoned_ = false;                       // no gang needs the job in progress any more
   bool copy_released_ = false;                   // a copy was released since the last eviction
   bool is_short_ = false;                        // the disk is short
   bool stop_ = false;

@@ -11,8 +11,8 @@ class GangBackpressureTest : public GangFixture {
  protected:
   void SetUp() override {
     StartSupervisor({.may_read = [this] {
-      if (!asked_.exchange(true)) first_asked_.set_value();
-      return room_.load();
+      if (!was_asked_.exchange(true)) first_asked_.set_value();
+      return has_capacity_.load();
     }});
   }
   void TearDown() override { supervisor_.reset(); }
@@ -26,8 +26,8 @@ class GangBackpressureTest : public GangFixture {
     return Spec(std::move(words));
   }
 
-  std::atomic<bool> room_ = false;
-  std::atomic<bool> asked_ = false;
+  std::atomic<bool> has_capacity_ = false;
+  std::atomic<bool> was_asked_ = false;
   std::promise<void> first_asked_;
 };
 
@@ -36,7 +36,7 @@ TEST_F(GangBackpressureTest, ResumesReadingAWorkerWhenThereIsCapacity) {
   supervisor_->Run(spec);
   WaitUntilAsked();
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 0);
-  room_ = true;
+  has_capacity_ = true;
   supervisor_->ResumeReading();
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
 }
@@ -46,7 +46,7 @@ TEST_F(GangBackpressureTest, ResumesReadingADescendantWhenThereIsCapacity) {
   supervisor_->Run(spec);
   WaitUntilAsked();
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 0);
-  room_ = true;
+  has_capacity_ = true;
   supervisor_->ResumeReading();
   EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2).value_or(Report{}).step, 2);
 }
@@ -60,7 +60,7 @@ TEST_F(GangBackpressureTest, AWorkerThatIsNotReadDoesNotStall) {
   silent.stall_timeout = std::chrono::milliseconds(200);
   EXPECT_EQ(RunToFailure(silent).kind, FailureKind::kStall);
   EXPECT_EQ(facts_.Count<Ended>(unread.attempt), 0);
-  room_ = true;
+  has_capacity_ = true;
   supervisor_->ResumeReading();
   EXPECT_TRUE(facts_.Wait<Report>(unread.attempt));
 }

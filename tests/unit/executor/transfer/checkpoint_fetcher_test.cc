@@ -83,7 +83,7 @@ class MadeUpSource final : public PieceSource {
     failures_ = times;
     is_final_ = is_final;
   }
-  void StandStill() {
+  void Block() {
     const std::lock_guard lock(mutex_);
     stands_still_ = true;
   }
@@ -113,7 +113,7 @@ class CheckpointFetcherTest : public testing::Test {
   }
 
   void Start(CopyLimits room = {.bytes_max = 1 << 20},
-             std::chrono::milliseconds patience = CheckpointFetcher::kRetryTimeout) {
+             std::chrono::milliseconds retry_timeout = CheckpointFetcher::kRetryTimeout) {
     fetcher_ = std::make_unique<CheckpointFetcher>(
         folder_.path() / "copies", room, source_,
         [this](const gang::AttemptId& attempt, Fetched fetched) {
@@ -121,7 +121,7 @@ class CheckpointFetcherTest : public testing::Test {
           done_[attempt] = std::move(fetched);
           changed_.notify_all();
         },
-        patience);
+        retry_timeout);
   }
   void Fetch(uint32_t attempt, int64_t step, const Stored& stored) {
     fetcher_->Fetch(Attempt(attempt),
@@ -240,7 +240,7 @@ TEST_F(CheckpointFetcherTest, ResumesADownloadInANewProcess) {
 
 TEST_F(CheckpointFetcherTest, CancelsADownloadThatNoGangNeeds) {
   Start();
-  source_.StandStill();
+  source_.Block();
   Fetch(1, 9, a_);
   ASSERT_TRUE(source_.AwaitRead());
   Fetch(2, 10, b_);
@@ -251,7 +251,7 @@ TEST_F(CheckpointFetcherTest, CancelsADownloadThatNoGangNeeds) {
 
 TEST_F(CheckpointFetcherTest, SkipsAReleasedJob) {
   Start();
-  source_.StandStill();
+  source_.Block();
   Fetch(1, 9, a_);
   ASSERT_TRUE(source_.AwaitRead());
   Fetch(2, 10, b_);
@@ -358,7 +358,7 @@ TEST_F(CheckpointFetcherTest, RefusesAnInvalidDigest) {
 
 TEST_F(CheckpointFetcherTest, EndsDuringADownload) {
   Start();
-  source_.StandStill();
+  source_.Block();
   Fetch(1, 9, a_);
   ASSERT_TRUE(source_.AwaitRead());
   fetcher_.reset();
