@@ -29,8 +29,8 @@ std::string LocalAddressTowards(const std::string& address);
 // loopback interface. An unknown interface or address is an error.
 //
 // If `wanted` is empty, the result is the first of `routes` (local addresses of routes, the most
-// likely first) that belongs to an interface other than loopback. Otherwise it is the first address
-// of such an interface. If there is none, the result's address is empty.
+// likely first) that belongs to an interface and is not loopback. Otherwise it is the first address
+// that is not loopback. If there is none, the result's address is empty.
 Result<gang::HostAddress> ChooseAddress(const std::vector<InterfaceAddress>& addresses,
                                         const std::string& wanted,
                                         const std::vector<std::string>& routes);

@@ -245,7 +245,7 @@ void Machine::ResendIfDue(const Now& now) {
 }
 
 void Machine::OnLogRequest(const v1::LogRequest& request) {
-  // The oldest request is the most likely one that no client waits for any more.
+  // The client of the oldest request is the most likely to have stopped waiting.
   if (log_requests_.size() == kLogRequestsMax) log_requests_.pop_front();
   log_requests_.push_back(request);
 }

@@ -68,7 +68,7 @@ struct Program {
   // Reports are lines of rank 0's output that match this pattern (log_reports.h); empty: reports
   // come over the channel.
   std::string report_pattern;
-  // That may explain a failure (log_match.h), in order of priority.
+  // Patterns of log lines that may explain a failure (log_match.h), in order of priority.
   std::vector<std::string> log_patterns;
 };
 
@@ -87,7 +87,7 @@ struct HostAddress {
   std::string interface;  // network interface with this address
 };
 
-// Where the ranks of a gang on several hosts meet, from the executor of rank 0.
+// The addresses at which the ranks of a gang on several hosts meet, from rank 0's executor.
 struct SharedRendezvous {
   std::string address;  // of rank 0's host, for MASTER_ADDR
   int master_port = 0;
@@ -111,7 +111,7 @@ struct GangSpec {
   int nodes = 1;                // number of hosts of the gang
   int max_restarts = 0;         // of the trial after failures
   HostAddress host;             // this host
-  // Where the ranks meet, if rank 0 is on another host.
+  // The rendezvous, if rank 0 is on another host.
   std::optional<SharedRendezvous> rendezvous;
   std::string time_attr;  // the metric whose value is a report's step; empty: steps are counted
   int64_t milestone = 0;  // at the first step >= this, rank 0 waits for a verdict

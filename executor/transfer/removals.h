@@ -11,7 +11,7 @@ namespace attune::agent {
 // Files of a sweep in the data folder.
 struct SweepFiles {
   uint64_t sweep = 0;
-  // Of the log in which the sweep was created; the mark of its folder; 0: no mark.
+  // The identity of the log in which the sweep was created, which marks its folder; 0: no mark.
   uint64_t identity = 0;
 
   auto operator<=>(const SweepFiles&) const = default;

@@ -53,7 +53,7 @@ class Remover {
   struct Removal {
     std::string name;              // unique; for messages
     std::filesystem::path folder;  // empty: the path is not valid, so nothing is deleted
-    // Of a sweep: the mark that its folder must have to be deleted.
+    // For a sweep: its folder is deleted only if it has this mark.
     std::optional<uint64_t> identity;
     bool is_lost = false;  // a sweep that must be set aside
     std::function<void()> removed;

@@ -49,8 +49,8 @@ class MadeUpSource final : public PieceSource {
     std::unique_lock lock(mutex_);
     reads_.push_back(file + "@" + std::to_string(offset));
     changed_.notify_all();
-    if (stands_still_) {
-      changed_.wait(lock, [this] { return !stands_still_; });
+    if (is_blocked_) {
+      changed_.wait(lock, [this] { return !is_blocked_; });
       return {.piece = UnreadableError("cancelled")};
     }
     if (failures_ > 0) {
@@ -70,7 +70,7 @@ class MadeUpSource final : public PieceSource {
   void Close() override {}
   void Cancel() override {
     const std::lock_guard lock(mutex_);
-    stands_still_ = false;
+    is_blocked_ = false;
     changed_.notify_all();
   }
 
@@ -85,7 +85,7 @@ class MadeUpSource final : public PieceSource {
   }
   void Block() {
     const std::lock_guard lock(mutex_);
-    stands_still_ = true;
+    is_blocked_ = true;
   }
   bool AwaitRead() {
     std::unique_lock lock(mutex_);
@@ -103,7 +103,7 @@ class MadeUpSource final : public PieceSource {
   std::vector<std::string> reads_;
   int failures_ = 0;
   bool is_final_ = false;
-  bool stands_still_ = false;
+  bool is_blocked_ = false;
 };
 
 class CheckpointFetcherTest : public testing::Test {
