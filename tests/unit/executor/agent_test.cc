@@ -433,7 +433,7 @@ TEST_F(AgentTest, StopReportsTheEndOfItsGangs) {
   agent_->Stop();
   const v1::Fact ended = server_.NextFact(v1::Fact::kEnded);
   EXPECT_EQ(ended.ended().outcome(), v1::Ended::FAILED);
-  EXPECT_EQ(ended.ended().failure().kind(), v1::Failure::LEASE) << "it is no fault of the trial's";
+  EXPECT_EQ(ended.ended().failure().kind(), v1::Failure::LEASE) << "not the trial's failure";
   server_.Acknowledge(ended.seq());
   EXPECT_EQ(agent_->Wait().reason, AgentExit::Reason::kStopped);
 }

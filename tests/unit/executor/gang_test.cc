@@ -136,7 +136,7 @@ TEST_F(GangTest, NumbersGpusAmongTheOnesTheExecutorMayUse) {
 TEST_F(GangTest, NcclStaysOnLoopbackWithinAHostUnlessToldOtherwise) {
   GangSpec spec = PlainWorker({"env:NCCL_SOCKET_IFNAME"});
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
-  EXPECT_THAT(Log(spec), HasSubstr("NCCL_SOCKET_IFNAME=(unset)\n")) << "it has no GPU";
+  EXPECT_THAT(Log(spec), HasSubstr("NCCL_SOCKET_IFNAME=(unset)\n")) << "the gang has no GPU";
 
   GangSpec one_host = PlainWorker({"env:NCCL_SOCKET_IFNAME"});
   one_host.ranks[0].gpus = {0};
@@ -447,7 +447,7 @@ TEST_F(GangTest, AFinishedGangLeavesNoGrandchildBehind) {
 
 TEST_F(GangTest, ExplainsWhyASilentProgramReportedNothing) {
   EXPECT_THAT(Run(Script("exit 0")).silence, HasSubstr("env -i"));
-  EXPECT_EQ(Run(PlainWorker({"progress:1"})).silence, "") << "it spoke";
+  EXPECT_EQ(Run(PlainWorker({"progress:1"})).silence, "") << "the program used the channel";
   EXPECT_EQ(Run(PlainWorker({"report:1"})).silence, "");
 }
 

@@ -76,7 +76,7 @@ TEST_F(GpuHealthTest, ALostGpuStaysAProblem) {
 TEST_F(GpuHealthTest, CountsErrorsSinceTheStartAndKeepsTheText) {
   SetStates("errors=4");
   GpuHealth gpus = Watch(1);
-  EXPECT_THAT(gpus.Check(), IsEmpty()) << "they were there before";
+  EXPECT_THAT(gpus.Check(), IsEmpty()) << "the errors existed before the start";
   SetStates("errors=7");
   const auto found = ElementsAre(AllOf(StartsWith("its GPU 0 "), HasSubstr(" 3 ")));
   EXPECT_THAT(gpus.Check(), found);
@@ -131,7 +131,8 @@ TEST_F(GpuHealthTest, AcceptsGpuIdentifiers) {
   SetStates("ok lost ok");
   EXPECT_THAT(Watch(1, Names{"GPU-11"}).Check(), ElementsAre("its GPU GPU-11 is lost"));
   EXPECT_THAT(Watch(1, Names{"MIG-a"}).Check(), ElementsAre("its GPU MIG-a is lost"));
-  EXPECT_THAT(Watch(3, Names{"GPU-9", "MIG-b", "7"}).Check(), IsEmpty()) << "NVML knows none";
+  EXPECT_THAT(Watch(3, Names{"GPU-9", "MIG-b", "7"}).Check(), IsEmpty())
+      << "NVML knows none of these names";
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST_F(HostHealthTest, ADiskProblemLastsUntilAQuarterMoreIsFree) {
   const std::string problem = ProblemOf(check);
   EXPECT_THAT(problem, AllOf(HasSubstr("(/data)"), HasSubstr("1.0 GiB")));
   disk_.free_bytes = kGiB + kGiB / 4 - 1;
-  EXPECT_EQ(ProblemOf(check), problem) << "with the figure of when it began";
+  EXPECT_EQ(ProblemOf(check), problem) << "the text keeps the first number";
   disk_.free_bytes = kGiB + kGiB / 4;
   EXPECT_EQ(ProblemOf(check), "");
   disk_.free_bytes = 300 * kMiB;
@@ -148,7 +148,7 @@ TEST(FullDisk, IsAProblemUntilAQuarterMoreIsFree) {
   const std::string problem = disk.Problem("/data", now);
   EXPECT_THAT(problem, AllOf(HasSubstr("full"), HasSubstr("8.0 MiB"), HasSubstr("(/data)")));
   disk.OnCheck(20 * kMiB, now - std::chrono::seconds(1));
-  EXPECT_EQ(disk.Problem("/data", now), problem) << "that was free before";
+  EXPECT_EQ(disk.Problem("/data", now), problem) << "the check began before the disk was full";
   now += std::chrono::seconds(1);
   disk.OnCheck(10 * kMiB - 1, now);
   EXPECT_EQ(disk.Problem("/data", now), problem);
@@ -248,7 +248,7 @@ TEST_F(HostHealthTest, UsesTheFreeMemoryOfACgroupIfThatIsLess) {
   Write("cgroup/jobs/memory.stat", "anon 1\ninactive_file " + std::to_string(40 * kMiB) +
                                        "\nactive_file " + std::to_string(9 * kMiB) +
                                        "\nslab_reclaimable " + std::to_string(1 * kMiB) + "\n");
-  EXPECT_EQ(Look(check).memory_free_bytes, 51 * kMiB) << "its caches can be taken back";
+  EXPECT_EQ(Look(check).memory_free_bytes, 51 * kMiB) << "caches are reclaimable";
   EXPECT_EQ(ProblemOf(check), "");
   Write("cgroup/jobs/memory.stat", "anon 1\n");
   EXPECT_THAT(ProblemOf(check),

@@ -61,7 +61,7 @@ TEST_F(DetectResourcesTest, ReadsLimitsIfPartOfTheHierarchyIsMounted) {
   Write("cgroup/memory.max", "4000\n");
   EXPECT_EQ(Detect().memory_bytes, 4000u);
   Write("proc/self/cgroup", "0::/jobs2/one\n");
-  EXPECT_EQ(Detect().memory_bytes, 0u) << "another's";
+  EXPECT_EQ(Detect().memory_bytes, 0u) << "the cgroup of another process";
 }
 
 TEST_F(DetectResourcesTest, RoundsTheCpuTimeLimitDownToWholeCpus) {

@@ -194,7 +194,7 @@ TEST_F(LauncherTest, SpawnsAProgramWhoseLauncherExitsBeforeItIsReady) {
   WriteFile(program_.string() + ".broken", "");
   EXPECT_EQ(ParentOfARank(), getpid());
   std::filesystem::remove(program_.string() + ".broken");
-  EXPECT_EQ(ParentOfARank(), getpid()) << "it is not tried again and again";
+  EXPECT_EQ(ParentOfARank(), getpid()) << "a broken launcher is not started again";
 }
 
 TEST_F(LauncherTest, AFrozenLauncherDoesNotBlockTheEndOfItsGang) {
@@ -217,7 +217,7 @@ TEST_F(LauncherTest, AnUnansweredForkFailsAloneAndTheNextGangIsSpawned) {
   ASSERT_EQ(pids.size(), 2u);
   WriteFile(program_.string() + ".mute", "");
   const Failure failure = RunToFailure(Worker({"hang"}, 2));
-  EXPECT_EQ(failure.kind, FailureKind::kHost) << "no failure of the trial's own";
+  EXPECT_EQ(failure.kind, FailureKind::kHost) << "not the trial's failure";
   EXPECT_THAT(failure.message, AllOf(HasSubstr(program_.string()), HasSubstr("100 ms")));
   const GangSpec next = Worker({"hang"});
   supervisor_->Run(next);

@@ -41,7 +41,7 @@ class LogLimitTest : public testing::Test {
       text += piece.data;
       offset = piece.offset + piece.data.size();
       if (offset >= piece.file_bytes) return text;
-      if (piece.data.empty()) ADD_FAILURE() << "it does not go on from " << offset;
+      if (piece.data.empty()) ADD_FAILURE() << "no more data from offset " << offset;
       if (piece.data.empty()) return text;
     }
   }
@@ -96,7 +96,7 @@ TEST_F(LogLimitTest, AFollowerContinuesAfterAGapThatOvertakesIt) {
   const LogPiece within = ReadLog(log_, kLogLimitMin / 2 - 6, 10).value();
   EXPECT_EQ(within.offset, kLogLimitMin / 2 - 6);
   EXPECT_EQ(within.data, "log)]\n" + std::to_string(kLogLimitMin / 2).substr(0, 4))
-      << "also from within the line";
+      << "an offset within the gap's line";
 }
 
 TEST_F(LogLimitTest, KeepsUnreadLines) {

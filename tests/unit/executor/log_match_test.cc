@@ -53,7 +53,7 @@ TEST_F(LogMatches, SearchesTheEndOfALongLogFromAWholeLineOn) {
   const std::string rest(kLogSearchedBytesMax, 'x');
   EXPECT_EQ(FindLogMatch({"ECC"}, "", {Log("a", begin + rest)}).pattern, "");
   EXPECT_EQ(FindLogMatch({"^x"}, "", {Log("b", rest + "xx\nend\n")}).pattern, "")
-      << "half a line is none";
+      << "a partial line does not count";
   EXPECT_EQ(FindLogMatch({"ECC"}, "", {Log("c", rest + "\nECC\n")}).line, "ECC");
 }
 

@@ -43,7 +43,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     while (deadline_ <= end) {
       now_ = std::max(now_, deadline_);
       Step();
-      ASSERT_LT(++steps_, 1'000'000) << "it wants to be called again at once, for ever";
+      ASSERT_LT(++steps_, 1'000'000) << "the machine asks for Step() again and again";
     }
     now_ = end;
   }

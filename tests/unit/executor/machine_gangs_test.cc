@@ -98,7 +98,8 @@ TEST_F(MachineTest, EachHelloListsTheSweepsWithFilesHere) {
   Receive(MakeDesired({MakeAssignment(0)}));
   End(0);
   come_back();
-  EXPECT_THAT(said(), ElementsAre(SweepFiles{Attempt(0).sweep, 0})) << "it has run since";
+  EXPECT_THAT(said(), ElementsAre(SweepFiles{Attempt(0).sweep, 0}))
+      << "the sweep has run since the first Hello";
   machine_.OnSweepRemoved(Attempt(0).sweep, TimeNow());
   come_back();
   EXPECT_THAT(said(), IsEmpty());
@@ -177,7 +178,7 @@ TEST_F(MachineTest, AGangOfALostSweepEndsBeforeOneOfTheSameNumberStarts) {
   Receive(std::move(message));
   EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kUnwanted)));
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
-  EXPECT_THAT(removals_.lost_sweeps, IsEmpty()) << "a gang writes there";
+  EXPECT_THAT(removals_.lost_sweeps, IsEmpty()) << "a gang writes to the folder";
   End(0);
   EXPECT_THAT(started_, SizeIs(2));
 }
@@ -262,13 +263,14 @@ TEST_F(MachineTest, LeaveLetsGangsSaveAndEndsWhenTheirCheckpointsAreNotNeeded) {
   EXPECT_THAT(yielded_, ElementsAre(Attempt(0)));
   End(0);
   FinishWrite();
-  EXPECT_THAT(TakeWritten(v1::FromExecutor::kGoodbye), IsEmpty()) << "its end is not known yet";
+  EXPECT_THAT(TakeWritten(v1::FromExecutor::kGoodbye), IsEmpty())
+      << "the server does not know the end yet";
   Acknowledge(1);
   const auto stays = TakeWritten(v1::FromExecutor::kGoodbye);
   ASSERT_THAT(stays, SizeIs(1));
   EXPECT_TRUE(stays[0].goodbye().stays());
   PassTimeWriting(seconds(5));
-  EXPECT_EQ(closes_, 0) << "others fetch a checkpoint";
+  EXPECT_EQ(closes_, 0) << "another executor still fetches a checkpoint";
   Release();
   FinishWrite();
   EXPECT_EQ(closes_, 1) << "before the grace is over";

@@ -29,7 +29,7 @@ TEST_F(MachineHealthTest, SendsNothingWhileTheHostIsHealthy) {
 
 TEST_F(MachineHealthTest, SendsAProblemOnceAfterTheWelcome) {
   SetProblem("its disk is full");
-  EXPECT_THAT(Problems(), IsEmpty()) << "nobody has welcomed it";
+  EXPECT_THAT(Problems(), IsEmpty()) << "before the Welcome";
   GetWelcomed();
   EXPECT_THAT(Problems(), ElementsAre("its disk is full"));
   SetProblem("its disk is full");

@@ -246,7 +246,7 @@ TEST_F(MachineTest, GivesUpAfterItsTimeoutWithoutAMessage) {
   machine.OnMessage(welcome, TimeNow());
   now_ += seconds(599);
   machine.Step(TimeNow());
-  EXPECT_FALSE(machine.done()) << "it counts from the last word";
+  EXPECT_FALSE(machine.done()) << "the timeout counts from the last message";
   machine.OnBroken();
   machine.OnClosed("gone", TimeNow());
   now_ += seconds(1);

@@ -253,7 +253,7 @@ TEST_F(GangCgroups, EndsAForkBomb) {
       Script("exec 9>fifo; env -i setsid sh -c 'f() { f & exit; }; echo x >&9; f' & sleep 0.1");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   char byte = 0;
-  ASSERT_EQ(read(reader.get(), &byte, 1), 1) << "it never ran";
+  ASSERT_EQ(read(reader.get(), &byte, 1), 1) << "the process never ran";
   while (read(reader.get(), &byte, 1) > 0) {
   }
   EXPECT_EQ(read(reader.get(), &byte, 1), 0) << "somebody still holds the other end";
@@ -330,7 +330,7 @@ TEST_P(GangCgroupsOf, TheNextHostEndsProcessesOfAKilledHostAndGuard) {
   kill(guard, SIGKILL);
   host.Kill();
   host.AwaitEnd();
-  EXPECT_EQ(kill(nobody, 0), 0) << "nobody was there to end it";
+  EXPECT_EQ(kill(nobody, 0), 0) << "no process could end it";
 
   const auto next = Supervisor::Start({.cgroups = {.identity = data}}, [](const Fact&) {});
   ASSERT_TRUE(next.ok());

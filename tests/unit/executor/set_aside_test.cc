@@ -58,7 +58,7 @@ TEST_F(SetAsideTest, SetsTheFolderOfAnotherLogsSweepAside) {
   fs::create_directories(lost.sweep_dir / "trials");
   ASSERT_TRUE(ClaimSweepFolder(lost).ok());
   ASSERT_TRUE(ClaimSweepFolder(Spec(1, 8)).ok());
-  EXPECT_TRUE(fs::exists(folders_.SetAside() / "s2-7.2")) << "nothing is written over";
+  EXPECT_TRUE(fs::exists(folders_.SetAside() / "s2-7.2")) << "no file is overwritten";
 }
 
 TEST_F(SetAsideTest, SetsAFolderWithoutAMarkAsideIfItHasFiles) {
@@ -121,13 +121,13 @@ TEST_F(SetAsideTest, KeepsAllFilesOfATrialWithoutARestore) {
 TEST_F(SetAsideTest, AMissingCheckpointIsGoneIfItsSweepExists) {
   GangSpec spec = Spec(2, 7);
   spec.resume = Resume{.step = 4, .path = Checkpoint(Spec(1, 7), 4)};
-  EXPECT_FALSE(IsResumeGone(spec)) << "the data folder may be away";
+  EXPECT_FALSE(IsResumeGone(spec)) << "the data folder may not be mounted";
   ASSERT_TRUE(ClaimSweepFolder(spec).ok());
   EXPECT_TRUE(IsResumeGone(spec));
   Leave(Spec(1, 7), 4);
   EXPECT_FALSE(IsResumeGone(spec));
   spec.resume->path = "/elsewhere/step-4-attempt-1";
-  EXPECT_FALSE(IsResumeGone(spec)) << "another host's";
+  EXPECT_FALSE(IsResumeGone(spec)) << "the checkpoint of another host";
 }
 
 TEST(ParseCheckpointFolder, ReadsThePathOfAFolder) {

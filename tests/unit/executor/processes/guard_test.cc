@@ -117,7 +117,7 @@ TEST_F(GuardTest, KillsAtTheDeadlineOfAStoppedHost) {
   pid_t pid = 0;
   ASSERT_EQ(read(reader.get(), &pid, sizeof pid), ssize_t{sizeof pid});
   const UniqueFd pidfd = OpenPidfd(pid);
-  ASSERT_TRUE(pidfd) << "nobody has reaped it";
+  ASSERT_TRUE(pidfd) << "the process was not reaped yet";
   EXPECT_TRUE(WaitForEnd(pidfd.get()));
   kill(host, SIGKILL);
   EXPECT_EQ(waitpid(host, nullptr, 0), host);

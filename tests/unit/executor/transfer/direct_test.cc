@@ -130,7 +130,7 @@ TEST_F(DirectTest, FallsBackToTheServerWithAWrongKey) {
   EXPECT_EQ(answer.piece->data, "{}");
   EXPECT_EQ(answer.directly_from, "");
   EXPECT_THAT(by_server_.reads, ElementsAre("state/total.json@0"));
-  EXPECT_THAT(checkpoint.servers, IsEmpty()) << "it is asked once";
+  EXPECT_THAT(checkpoint.servers, IsEmpty()) << "the executor is asked only once";
 }
 
 TEST_F(DirectTest, DoesNotReadFromASenderWithoutTheKey) {

@@ -176,7 +176,7 @@ TEST_F(RemoverTest, KeepsAnotherServersSweepOfTheSameNumber) {
   EXPECT_EQ(NextRemoved(), -2);
   EXPECT_EQ(NextRemoved(), -3);
   EXPECT_TRUE(fs::exists(folders_.Sweep(2) / "trials"));
-  EXPECT_TRUE(fs::exists(folders_.Sweep(3) / "trials")) << "nobody has said whose it is";
+  EXPECT_TRUE(fs::exists(folders_.Sweep(3) / "trials")) << "the folder has no mark";
   fs::create_directories(folders_.Sweep(4) / "server");  // a folder, so it cannot be read as a mark
   SetRemovals({}, {4, 5});
   EXPECT_EQ(NextRemoved(), -5);
