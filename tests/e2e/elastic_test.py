@@ -50,7 +50,7 @@ class Elastic(Fleet):
         """
         _, data = self.await_event(lambda kind, data: kind == "trial_yielding" and
                                    data["verdict"] == "resize", after)
-        self.executors["a"].await_stderr(rf"s1/0\.{attempt} will wait for a verdict")
+        self.executors["a"].await_stderr(rf"s1/0\.{attempt} is to wait for a verdict")
         return data["reason"], data["seq"]
 
     def await_attempt(self, number):

@@ -171,7 +171,7 @@ class Moving(EndToEnd):
             self.start_executor("b", "--min-free-disk", 0)
             self.run_command("executor", "drain", "a", "--now")
             failed = self.await_event(lambda kind, data: kind == "attempt_changed" and data["failure"])[1]
-            self.assertIn("could not be fetched", failed["failure"])
+            self.assertIn("could not be brought here", failed["failure"])
             filler.unlink()
             self.assertEqual(self.hosts(self.completed())[:2], ["a", "b"])  # without any allowed restart
             self.executors["b"].kill()

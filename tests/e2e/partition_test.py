@@ -192,7 +192,7 @@ class Cut(Partition):
         self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not started")
         second, _ = self.ranks(attempt=2)[0]
         self.assertNotEqual(first, second)
-        self.executors[second].await_stderr(f"cannot be read directly from executor {first} at .*: it cannot be reached")
+        self.executors[second].await_stderr(f"cannot be read directly from executor {first} at .*: it is not reached")
         self.executors[second].await_stderr(r"is here: .* came in [\d.]+ s$")
         self.end()
 

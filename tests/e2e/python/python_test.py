@@ -215,7 +215,7 @@ class ReadFromTheLog(PythonGang):
                                                stop={"max_trials": 1}, failure={"max_restarts": 0}))
         self.assertEqual(code, 5, err)
         failure = self.rows("SELECT failure FROM attempts")[0][0]
-        self.assertIn("reports.pattern", failure)
+        self.assertIn("rank 0 has finished and printed no line in which reports.pattern is found", failure)
         self.assertIn("epoch 1: score=", failure)
 
     def test_a_bad_pattern_is_refused_with_its_place(self):
