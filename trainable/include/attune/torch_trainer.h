@@ -64,7 +64,8 @@ struct TrainerStats {
   // The means of each worker; filled only if reduce_results is false.
   std::vector<Metrics> workers;
 
-  std::int64_t epoch = 0;    // the epoch that was trained, counted from 1, or the last one before validation
+  std::int64_t epoch =
+      0;  // the epoch that was trained, counted from 1, or the last one before validation
   int num_workers = 0;       // workers that took part
   int retries = 0;           // retries after workers were lost
   std::int64_t samples = 0;  // samples of all workers
@@ -113,7 +114,7 @@ CheckpointInfo SaveTrainer(const TensorMap& state, const Config& config,
 TensorMap ReadTrainer(const std::filesystem::path& folder);
 // Loads the model with this index from a result of State().
 void LoadModel(torch::nn::Module& module, const TensorMap& state, std::size_t index);
-void RunTrials(Context& context, Training& training, double batch_factor);
+void RunTrial(Context& context, Training& training, double batch_factor);
 
 // With ResizeRule::kScaleWithWorkers, scales batch_size from num_workers to `workers` workers.
 // Returns the factor by which the batch and the learning rates grow.
@@ -215,7 +216,7 @@ class TorchTrainer {
           (trainable::LoadModel(*trainable::SharedModule(model), state, index++), ...);
         },
         models);
-    return trainable::OneOf(std::move(models));
+    return trainable::UnwrapSingle(std::move(models));
   }
 
   // The complete training state, with names such as "model/weight", "optimizer/0.exp_avg" and
@@ -292,7 +293,7 @@ std::function<void(Context&)> AsTrainable(C creators, TorchTrainerOptions option
     trial_options.batch_size = context.config().IntOr("batch_size", options.batch_size);
     const double batch_factor = trainable::ResizeBatch(trial_options, context.world_size());
     TrainingOperator<C> training(context, creators, trial_options);
-    trainable::RunTrials(context, training, batch_factor);
+    trainable::RunTrial(context, training, batch_factor);
   };
 }
 

@@ -88,7 +88,7 @@ class Training {
   void Record(const std::string& metric, const at::Tensor& value, std::int64_t samples);
 
   // Whether the pass must end before the next batch; called before each batch.
-  bool EndsBefore(std::int64_t batches) const {
+  bool MustEndBefore(std::int64_t batches) const {
     return pass_options_.num_steps > 0 && batches >= pass_options_.num_steps;
   }
   // Called after each batch, with the number of its samples.
@@ -112,7 +112,7 @@ class Training {
   void StepSchedulers(const double* metric);
   // Seeds the generators for a command, so that a repeated command outside an epoch draws the same
   // random numbers.
-  void SeedCommand(std::uint64_t number, bool alike);
+  void SeedCommand(std::uint64_t number, bool same_on_all_workers);
 
   // The number of finished epochs.
   std::int64_t epoch() const { return epoch_; }
@@ -126,7 +126,7 @@ class Training {
  protected:
   virtual void Train() = 0;
   virtual void Validate() = 0;
-  virtual double CommunicationOfAStep() const = 0;
+  virtual double StepCommunicationSeconds() const = 0;
 
   // State of the current pass.
   PassResult pass_;
@@ -199,17 +199,17 @@ const std::shared_ptr<M>& CheckModel(const std::shared_ptr<M>& module) {
 }
 
 template <typename T>
-struct Owned {
+struct Pointee {
   using Type = T;
 };
 template <typename T>
-struct Owned<std::unique_ptr<T>> {
+struct Pointee<std::unique_ptr<T>> {
   using Type = T;
 };
 // Moves an optimizer or scheduler to the heap, because others refer to it and it must not move.
 template <typename T>
-std::unique_ptr<typename Owned<T>::Type> Own(T value) {
-  if constexpr (std::same_as<T, typename Owned<T>::Type>) {
+std::unique_ptr<typename Pointee<T>::Type> ToUniquePtr(T value) {
+  if constexpr (std::same_as<T, typename Pointee<T>::Type>) {
     return std::make_unique<T>(std::move(value));
   } else {
     return value;
@@ -217,13 +217,14 @@ std::unique_ptr<typename Owned<T>::Type> Own(T value) {
 }
 
 template <typename... T>
-auto OwnAll(std::tuple<T...> values) {
-  return std::apply([](auto&... each) { return std::tuple(Own(std::move(each))...); }, values);
+auto ToUniquePtrs(std::tuple<T...> values) {
+  return std::apply([](auto&... each) { return std::tuple(ToUniquePtr(std::move(each))...); },
+                    values);
 }
 
 // The single element of a tuple, or else the whole tuple.
 template <typename... T>
-decltype(auto) OneOrAll(std::tuple<T...>& all) {
+decltype(auto) SingleOrAll(std::tuple<T...>& all) {
   if constexpr (sizeof...(T) == 1) {
     return std::get<0>(all);
   } else {
@@ -231,7 +232,7 @@ decltype(auto) OneOrAll(std::tuple<T...>& all) {
   }
 }
 template <typename... T>
-auto OneOf(std::tuple<T...> all) {
+auto UnwrapSingle(std::tuple<T...> all) {
   if constexpr (sizeof...(T) == 1) {
     return std::get<0>(std::move(all));
   } else {
@@ -239,7 +240,7 @@ auto OneOf(std::tuple<T...> all) {
   }
 }
 template <typename... T>
-auto Refer(std::tuple<std::unique_ptr<T>...>& owned) {
+auto TieAll(std::tuple<std::unique_ptr<T>...>& owned) {
   return std::apply([](auto&... each) { return std::tie(*each...); }, owned);
 }
 
@@ -295,7 +296,7 @@ auto MakeModels(const C& creators, const Config& config) {
 }
 template <typename C, typename Models>
 auto MakeOptimizers(const C& creators, Models& models, const Config& config) {
-  return OwnAll(ToTuple(creators.optimizer(OneOrAll(models), config)));
+  return ToUniquePtrs(ToTuple(creators.optimizer(SingleOrAll(models), config)));
 }
 template <typename C>
 auto MakeLosses(const C& creators, const Config& config) {
@@ -310,13 +311,13 @@ auto MakeSchedulers(const C& creators, Optimizers& optimizers, const Config& con
   if constexpr (std::same_as<decltype(C::scheduler), None>) {
     return std::tuple<>();
   } else {
-    auto all = Refer(optimizers);
-    return OwnAll(ToTuple(creators.scheduler(OneOrAll(all), config)));
+    auto all = TieAll(optimizers);
+    return ToUniquePtrs(ToTuple(creators.scheduler(SingleOrAll(all), config)));
   }
 }
 
 template <typename C>
-struct Made {
+struct CreatedTypes {
   using Models = decltype(MakeModels(std::declval<const C&>(), std::declval<const Config&>()));
   using Prepared =
       decltype(PrepareAll(std::declval<Context&>(), std::declval<const DistributedModelOptions&>(),
@@ -351,7 +352,7 @@ class Batches {
       std::int64_t samples = 0;
       if constexpr (requires { at_->data.size(0); }) samples = at_->data.size(0);
       pass_->training_.NoteBatch(samples, pass_->trains_);
-      if (pass_->training_.EndsBefore(++count_)) {
+      if (pass_->training_.MustEndBefore(++count_)) {
         ended_ = true;
       } else {
         const Phase phase(pass_->training_.data_seconds(), c10::kCPU, false);
@@ -391,8 +392,8 @@ class Batches {
 template <typename C, typename Loader>
 inline constexpr bool ValidatesByDefault = [] {
   if constexpr (!std::same_as<Loader, None> && !std::same_as<decltype(C::loss), None> &&
-                std::tuple_size_v<typename Made<C>::Models> == 1) {
-    using Module = ModuleType<std::tuple_element_t<0, typename Made<C>::Models>>;
+                std::tuple_size_v<typename CreatedTypes<C>::Models> == 1) {
+    using Module = ModuleType<std::tuple_element_t<0, typename CreatedTypes<C>::Models>>;
     if constexpr (HasDataAndTarget<typename Loader::Batch>) {
       return requires(Module & module, at::Tensor & data) {
         { module.forward(data) } -> std::convertible_to<at::Tensor>;
