@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPieceBytes = 16 << 20;
+constexpr std::size_t kBroadcastPieceBytes = 16 << 20;
 
 bool IsPresent(const channel::Resume& resume) {
   const fs::path file = resume.path / checkpoints::kManifestFile;
@@ -34,7 +34,7 @@ void BroadcastFile(ProcessGroups& groups, const fs::path& from, std::int64_t byt
   for (std::int64_t sent = 0; sent < bytes;) {
     std::string piece;
     if (file) {
-      piece = file->bytes().substr(sent, kPieceBytes);
+      piece = file->bytes().substr(sent, kBroadcastPieceBytes);
       if (piece.empty()) throw Error(from.string() + ": is shorter than its manifest says");
     }
     piece = groups.Broadcast(piece);
