@@ -37,7 +37,7 @@ void Say(const UniqueFd& socket, const std::string& text) {
   EXPECT_EQ(send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL), std::ssize(text));
 }
 
-// A process that does something with the lock and then waits to be killed.
+// A process that uses the lock and then waits to be killed.
 class Holder {
  public:
   explicit Holder(const std::function<void()>& hold) {
@@ -81,13 +81,13 @@ class FileLockTest : public ::testing::Test {
   const std::filesystem::path path_ = folder_ / "data.lock";
 };
 
-TEST_F(FileLockTest, IsFreeAgainOnceItsObjectIsGone) {
+TEST_F(FileLockTest, IsReleasedWithItsObject) {
   { const FileLock lock(path_, 0ms); }
   EXPECT_EQ(ErrorOf(path_, 0ms), "");
   EXPECT_TRUE(std::filesystem::is_empty(path_));
 }
 
-TEST_F(FileLockTest, OneThatIsHeldForEverIsAnErrorThatNamesFileTimeAndHolder) {
+TEST_F(FileLockTest, TimeoutNamesFileTimeAndHolder) {
   std::optional<FileLock> lock;
   const Holder holder([&] { lock.emplace(path_, 0ms); });
   EXPECT_THAT(ErrorOf(path_, 300ms),
@@ -95,7 +95,7 @@ TEST_F(FileLockTest, OneThatIsHeldForEverIsAnErrorThatNamesFileTimeAndHolder) {
                     HasSubstr("held by process " + std::to_string(holder.pid()) + " (")));
 }
 
-TEST_F(FileLockTest, ATimeoutOfZeroAsksOnce) {
+TEST_F(FileLockTest, ATimeoutOfZeroTriesOnce) {
   const FileLock lock(path_);
   int waited = 0;
   EXPECT_THROW(FileLock(path_, 0ms, [&] { ++waited; }), Error);
@@ -107,10 +107,10 @@ TEST_F(FileLockTest, SecondLockOfTheSameProcessWaitsForTheFirst) {
   EXPECT_THAT(ErrorOf(path_, 1ms), HasSubstr("held by this process itself"));
 }
 
-TEST_F(FileLockTest, KillingItsHolderFreesIt) {
+TEST_F(FileLockTest, IsReleasedWhenItsHolderIsKilled) {
   std::optional<FileLock> lock;
   Holder holder([&] { lock.emplace(path_, 0ms); });
-  // Whoever waits gets it.
+  // A waiting process gets the lock.
   std::promise<void> waiting;
   std::thread waits([&, told = false]() mutable {
     const FileLock got(path_, kPatience, [&] {
@@ -122,7 +122,7 @@ TEST_F(FileLockTest, KillingItsHolderFreesIt) {
   waits.join();
 }
 
-TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
+TEST_F(FileLockTest, AForkedChildDoesNotKeepIt) {
   std::optional<FileLock> lock;
   pid_t child = 0;
   auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
@@ -130,7 +130,7 @@ TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
     lock.emplace(path_, 0ms);
     child = fork();
     if (child == 0) {
-      lock.reset();  // has no lock that it could free
+      lock.reset();  // the child has no lock to release
       const std::string error = ErrorOf(path_, 0ms);
       Say(theirs, error.empty() ? "free" : "held");
       if (error.empty()) _exit(1);
@@ -149,7 +149,7 @@ TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
   EXPECT_EQ(kill(std::atoi(pid), SIGKILL), 0) << "it has lived until here";
 }
 
-TEST_F(FileLockTest, WhatItsHolderExecutedDoesNotKeepIt) {
+TEST_F(FileLockTest, AnExecutedProgramDoesNotKeepIt) {
   std::optional<FileLock> lock;
   auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
   const pid_t holder = fork();
@@ -188,7 +188,7 @@ TEST_F(FileLockTest, HasOneHolderAtATime) {
   EXPECT_EQ(entered, 40);
 }
 
-TEST_F(FileLockTest, AFolderThatIsNotThereIsNamed) {
+TEST_F(FileLockTest, NamesAMissingFolder) {
   EXPECT_THAT(ErrorOf(folder_ / "none/data.lock", 0ms),
               ContainsRegex("none/data.lock: No such file or directory"));
 }

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(Messages, AStartCarriesTheConfigurationAsTheProgramReadsIt) {
+TEST(Messages, AStartHasTheConfigurationForTheProgram) {
   const Config config({{"lr", 0.1}, {"width", std::int64_t{32}}, {"name", "sgd"}, {"on", true}});
   const auto line = ToLine(channel::Start{.seed = 7, .parameters = ToParameters(config)});
   const Start start = std::get<channel::Start>(channel::ParseFromExecutor(line).value());
@@ -20,7 +20,7 @@ TEST(Messages, AStartCarriesTheConfigurationAsTheProgramReadsIt) {
   EXPECT_TRUE(start.config == config) << start.config.ToJson();
 }
 
-TEST(Messages, MetricsThatAnExecutorRefusesAreNotSent) {
+TEST(Messages, RefusesToReportInvalidMetrics) {
   ReportLine report{.step = 1};
   report.metrics[std::string(channel::kMetricNameBytesMax, 'x')] = 1;
   EXPECT_NO_THROW(ToLine(report));
@@ -38,7 +38,7 @@ TEST(Messages, MetricsThatAnExecutorRefusesAreNotSent) {
   EXPECT_THROW(ToLine(report), Error);
 }
 
-TEST(Messages, WhatAnExecutorRefusesIsNotLogged) {
+TEST(Messages, RefusesToLogInvalidMetrics) {
   EXPECT_NO_THROW(ToLogLine(0, {{"a", std::nan("")}}));
   EXPECT_THAT(
       [] {

@@ -51,7 +51,8 @@ void WriteLine(int fd, const nlohmann::json& message) {
 
 UniqueFd OpenLog() {
   UniqueFd log(memfd_create("log", MFD_CLOEXEC));
-  fcntl(log.get(), F_SETFL, O_APPEND);  // in memory, the writers' common offset is not locked
+  fcntl(log.get(), F_SETFL,
+        O_APPEND);  // the kernel does not lock the shared offset of a file in memory
   return log;
 }
 

@@ -1,4 +1,4 @@
-// Batch norm over the gang is batch norm of the whole batch.
+// SyncBatchNorm over the gang equals batch norm of the whole batch.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// The metrics of each report until the gang ends.
+// Returns the metrics of each report until the gang ends.
 std::vector<json> ReportsOf(int world_size, const std::string& mode) {
   FakeGang gang(world_size, {{"config", {{"mode", mode}}}}, {{"GANG_PROGRAM_FORM", "norms"}});
   if (world_size > 1) gang.RelayRendezvous();
@@ -35,7 +35,7 @@ TEST_P(SyncBatchNorm, IsBatchNormOfTheWholeBatch) {
   }
 }
 
-TEST_P(SyncBatchNorm, AConvertedModelTrainsAsThePlainOneOfOneWorker) {
+TEST_P(SyncBatchNorm, AConvertedModelTrainsLikeAPlainOneOnOneWorker) {
   const auto one = ReportsOf(1, "converted");
   const auto gang = ReportsOf(GetParam(), "converted");
   ASSERT_EQ(one.size(), 7u);
@@ -48,7 +48,7 @@ TEST_P(SyncBatchNorm, AConvertedModelTrainsAsThePlainOneOfOneWorker) {
 
 INSTANTIATE_TEST_SUITE_P(Of, SyncBatchNorm, ::testing::Values(1, 2, 3));
 
-TEST(SyncBatchNormRefuses, WhatItCannotDoRight) {
+TEST(SyncBatchNormErrors, RefusesUnsupportedUses) {
   const auto reports = ReportsOf(2, "refusals");
   ASSERT_EQ(reports.size(), 1u);
   for (const auto& [name, refused] : reports[0].items()) EXPECT_EQ(refused, 1) << name;

@@ -1,4 +1,4 @@
-// Collectives as a training program calls them. What is not as it should be fails the rank.
+// Collectives as a training program calls them. A wrong result fails the rank.
 
 #include <attune/collectives.h>
 #include <attune/error.h>
@@ -56,7 +56,7 @@ void Reduce(attune::Context& context) {
   attune::AllReduce(context, integers);
   ExpectEqual(integers, at::full({3}, static_cast<std::int64_t>(Sum(n)), at::kLong), "of integers");
 
-  // Only columns of a larger tensor, and one that has a gradient.
+  // A non-contiguous view of a larger tensor, and a tensor that requires a gradient.
   at::Tensor whole = at::full({2, 3}, mine);
   at::Tensor columns = whole.slice(1, 0, 2);
   attune::AllReduce(context, columns);
@@ -120,11 +120,11 @@ void Refuse(attune::Context& context) {
   Refused([&] { attune::AllReduce(context, integers, ReduceOp::kMean); }, "is not an integer");
   Refused([&] { attune::AllReduce(context, flags); }, "type Bool");
   Refused([&] { attune::AllReduce(context, none); }, "not defined");
-  Refused([&] { attune::Broadcast(context, integers, 7); }, "no rank 7");
+  Refused([&] { attune::Broadcast(context, integers, 7); }, "root: 7");
   Refused([&] { attune::ReduceScatter(context, at::ones({9})); }, "number of ranks");
   if (attune::IsDistributed(context)) {
     Refused([&] { attune::Barrier(context, {.timeout = std::chrono::milliseconds(0)}); },
-            "has to be positive");
+            "timeout: 0");
   }
 }
 
@@ -132,17 +132,17 @@ void Refuse(attune::Context& context) {
 
 void Collectives(attune::Context& context) {
   const std::string mode = context.config().TextOr("mode", "values");
-  const attune::CollectiveOptions soon{.timeout = std::chrono::seconds(1)};
-  const bool other = context.rank() == 1;
+  const attune::CollectiveOptions short_timeout{.timeout = std::chrono::seconds(1)};
+  const bool is_rank_1 = context.rank() == 1;
   attune::Barrier(context);
   if (mode == "leaves") {
-    if (other) return;
-    attune::Barrier(context, soon);
+    if (is_rank_1) return;
+    attune::Barrier(context, short_timeout);
   } else if (mode == "another_call") {
     at::Tensor tensor = at::ones({3});
-    other ? attune::Broadcast(context, tensor, 2) : attune::AllReduce(context, tensor);
+    is_rank_1 ? attune::Broadcast(context, tensor, 2) : attune::AllReduce(context, tensor);
   } else if (mode == "another_shape") {
-    at::Tensor tensor = at::ones({other ? 4 : 3});
+    at::Tensor tensor = at::ones({is_rank_1 ? 4 : 3});
     attune::AllReduce(context, tensor);
   } else {
     Reduce(context);

@@ -1,4 +1,4 @@
-// The code that docs/reference/cpp-sdk.md shows, so that it compiles and runs.
+// The examples of docs/reference/cpp-sdk.md, so that CI compiles and runs them.
 
 #include <attune/attune.h>
 #include <attune/sync_batch_norm.h>
@@ -111,7 +111,7 @@ class Gan {
   torch::optim::SGD generator_sgd_;
 };
 
-// Training step by step, with all that a model offers.
+// Training step by step, with every feature of a model.
 class Thorough {
  public:
   explicit Thorough(attune::Context& context)
