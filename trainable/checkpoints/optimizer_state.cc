@@ -182,7 +182,7 @@ std::string GroupKey(std::size_t group, const char* field) {
   return std::string(kGroupPrefix) + std::to_string(group) + "." + field;
 }
 
-constexpr std::int64_t kNoMaximum = -1;              // LBFGS has no limit of evaluations
+constexpr std::int64_t kNoMaximum = -1;              // saved if LBFGS has no max_eval
 constexpr const char* kLineSearch = "strong_wolfe";  // the only line search of LBFGS
 
 at::Tensor AsTensor(double value) { return at::scalar_tensor(value, at::kDouble); }
@@ -345,7 +345,7 @@ void LoadState(optim::Optimizer& optimizer, const TensorMap& saved, const std::s
     for (const auto& [key, tensor] : tensors) {
       const std::size_t index = SplitKey(key, where).first;
       if (index >= parameters.size()) {
-        throw Error(where + ": holds state of parameter " + std::to_string(index) +
+        throw Error(where + ": has state of parameter " + std::to_string(index) +
                     ", the optimizer has " + std::to_string(parameters.size()));
       }
       states.try_emplace(index, std::make_unique<State>());

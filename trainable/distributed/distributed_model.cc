@@ -179,7 +179,7 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
     trained.push_back(parameter);
     is_sparse.push_back(sparse.contains(parameter.unsafeGetTensorImpl()));
   }
-  // The function assumes that there is at least one weight.
+  // The function requires at least one weight.
   if (!weights.empty()) {
     c10d::verify_params_across_processes(state_->group, weights, std::nullopt);
   }

@@ -161,7 +161,7 @@ UniqueFd Accept(const UniqueFd& listener, const Password& password) {
 
 // The parent of rank r is r without its highest bit. Its children are r + 2^k for each 2^k above r.
 Relay::Relay(c10d::Store& store, int rank, int world_size, const std::string& host) {
-  const auto key = [](int of) { return "relay/" + std::to_string(of); };
+  const auto key = [](int owner) { return "relay/" + std::to_string(owner); };
   std::vector<int> child_ranks;
   for (unsigned bit = std::bit_floor(static_cast<unsigned>(rank)) * 2 + (rank == 0);
        rank + static_cast<int>(bit) < world_size; bit *= 2) {

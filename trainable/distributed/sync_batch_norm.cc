@@ -224,7 +224,7 @@ void ConvertSyncBatchNorm(torch::nn::Module& model) {
   CollectMembers(model, "", members);
   if (!members.empty() || VisitIfBatchNorm(model, [](auto&) {})) {
     throw Error(
-        "ConvertSyncBatchNorm: only what a Sequential holds can be exchanged; write "
+        "ConvertSyncBatchNorm: only modules of a Sequential can be replaced; write "
         "attune::SyncBatchNorm in place of " +
         (members.empty() ? "the batch norm itself" : members));
   }

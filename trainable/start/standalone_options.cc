@@ -95,7 +95,7 @@ std::variant<StandaloneOptions, int> ParseStandaloneOptions(int argc, char** arg
   app.add_option("--device", device, "cpu, or cuda: worker N computes on GPU N")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "Seed of everything random")->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of all random numbers")->capture_default_str();
 
   app.footer("Arguments after `--` are passed to the program.");
 

@@ -68,7 +68,7 @@ struct Context::State {
   const std::vector<c10::Device> devices;
   trainable::ProcessGroups groups;
   trainable::Saver saver;                               // used by rank 0
-  std::optional<trainable::FetchedCheckpoint> fetched;  // if the gang is on several hosts
+  std::optional<trainable::FetchedCheckpoint> fetched;  // set if the gang is on several hosts
   std::optional<CheckpointReader> checkpoint;
   std::int64_t step = 0;
   std::int64_t time = 0;       // time of the last report; rank 0 sends it to the others
@@ -465,7 +465,8 @@ void Context::NoteFirstOptimizerStep() {
 void Context::Finish() {
   state_->saver.Drain();
   state_->channel.Leave();
-  // The executor does not wait for long for ranks that have not been told to leave.
+  // After a `done`, the executor waits only briefly for ranks that it has not told to leave. In
+  // that case, `done` is sent only after all ranks have called Leave().
   if (state_->has_left) state_->channel.Send(ToLine(channel::Done{}));
   // Other ranks see a rank that closes its connections early as a failure.
   state_->groups.Leave();

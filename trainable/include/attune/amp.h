@@ -41,7 +41,7 @@ class Autocast {
   const c10::ScalarType dtype_before_;
 };
 
-// Options of GradScaler; the defaults are those of torch.amp.
+// Options of GradScaler. Defaults are the same as in torch.amp.
 struct GradScalerOptions {
   double init_scale = 65536;            // initial factor
   double growth_factor = 2;             // applied after growth_interval steps without an overflow

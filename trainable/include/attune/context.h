@@ -144,9 +144,9 @@ class Context {
   // Logs values between reports, such as the loss of every hundredth batch. They are points of the
   // trial's curves, at `step` in the trial's steps: 2.25 is a quarter of the way from the report of
   // step 2 to that of step 3. Decisions never use them. The call does not wait, except for buffer
-  // space if the server cannot store the points fast enough. Points of ranks other than 0 are
-  // ignored. After a resume, new points replace those that an earlier attempt logged from there on.
-  // Counts as a heartbeat.
+  // space if the server cannot store the points fast enough. Only the points of rank 0 are kept.
+  // After a resume, new points replace those that an earlier attempt logged from there on. Counts
+  // as a heartbeat.
   //
   // Throws attune::Error if the step is negative or not finite, or if Report() would refuse one of
   // the names.

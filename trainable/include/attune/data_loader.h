@@ -175,7 +175,7 @@ concept RandomAccessDataset = std::copy_constructible<D> &&
 
 // The batches of a dataset for this rank, on its device. Created by Context::PrepareDataLoader().
 //
-//   for (auto& batch : loader) {                      // what is left of the epoch
+//   for (auto& batch : loader) {                      // the rest of the epoch
 //     loss(model(batch.data), batch.target).backward();
 //     …
 //   }
@@ -248,7 +248,7 @@ class DataLoader {
       };
     } else {
       const auto size = dataset.size();
-      if (!size) throw Error("PrepareDataLoader: the dataset has to know its size");
+      if (!size) throw Error("PrepareDataLoader: the dataset must know its size");
       source =
           trainable::BatchSource::OfDataset(static_cast<std::int64_t>(*size), options, context);
       fetch = [copies = Copies(dataset, options)](int thread, void* content) {
@@ -321,7 +321,7 @@ DataLoader<Dataset> Context::PrepareDataLoader(Dataset dataset, DataLoaderOption
       "indices and size(), or a stream whose get_batch() of a number gives a vector of samples, "
       "mapped by any transforms");
   static_assert(trainable::HasVisitableTensors<typename DataLoader<Dataset>::Batch>,
-                "PrepareDataLoader has to find the tensors of a batch: map the dataset with "
+                "PrepareDataLoader must find the tensors of a batch; map the dataset with "
                 "torch::data::transforms::Stack, or give your batch's type a function "
                 "VisitTensors(Batch&, const attune::TensorVisitor&) in its namespace");
   return DataLoader<Dataset>(std::move(dataset), options, *this);

@@ -182,7 +182,7 @@ class ModelOf {
         CollectTensors(output, tensors);
       } else {
         throw Error(
-            "DistributedModel: find_unused_parameters has to see the tensors that forward() "
+            "DistributedModel: find_unused_parameters must find the tensors that forward() "
             "returns; return tensors, vectors or tuples of them, or give your type a function "
             "CollectTensors(const T&, std::vector<at::Tensor>&) in its namespace");
       }

@@ -128,15 +128,16 @@ concept StatelessCreators = Stateless<decltype(C::model)> && Stateless<decltype(
 
 template <typename C>
 constexpr void CheckCreators() {
-  static_assert(StatelessCreators<C>,
-                "creators have to be functions, or lambdas that capture nothing: workers are other "
-                "processes; what they need to know belongs into the configuration");
+  static_assert(
+      StatelessCreators<C>,
+      "creators must be functions, or lambdas that capture nothing, because workers are other "
+      "processes; pass values in the configuration");
   static_assert(
       requires(const C& c, const Config& config) { c.model(config); },
-      "the model creator has to take (const attune::Config&)");
+      "the model creator must take (const attune::Config&)");
   static_assert(
       requires(const C& c, const Config& config) { c.data(config); },
-      "the data creator has to take (const attune::Config&)");
+      "the data creator must take (const attune::Config&)");
   static_assert(
       !std::same_as<decltype(std::declval<const C&>().model(std::declval<const Config&>())), void>,
       "the model creator returns nothing");
@@ -255,10 +256,11 @@ class TorchTrainer {
     };
     auto answers = driver_.ApplyAll(apply, trainable::BytesOf(function));
     if constexpr (!std::is_void_v<R>) {
-      static_assert(trainable::Travels<R>,
-                    "a function for all workers returns nothing, or what attune/packing.h carries: "
-                    "numbers, std::string, tensors, Config, Metrics, and vectors, maps and tuples "
-                    "of them");
+      static_assert(
+          trainable::Travels<R>,
+          "a function for all workers must return void or a type that attune/packing.h supports: "
+          "numbers, std::string, tensors, Config, Metrics, and vectors, maps and tuples "
+          "of them");
       std::vector<R> results;
       for (auto& answer : answers) results.push_back(trainable::Unpack<R>(answer));
       return results;

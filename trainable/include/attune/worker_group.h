@@ -129,7 +129,7 @@ void UnpackWeights(torch::nn::Module& module, Unpacker& unpacker);
 template <typename... A>
 constexpr void CheckArguments() {
   static_assert((Travels<Value<A>> && ...),
-                "WorkerGroup: an argument cannot travel to another process; " ATTUNE_WHAT_TRAVELS);
+                "WorkerGroup: an argument cannot be sent to another process; " ATTUNE_WHAT_TRAVELS);
 }
 
 template <typename... A>
@@ -297,16 +297,17 @@ class WorkerGroup {
 
   template <typename F, typename... A>
   static std::shared_ptr<const trainable::Message> ToCall(const A&... args) {
-    static_assert(
-        std::is_empty_v<F> && std::default_initializable<F>,
-        "WorkerGroup: what is called is Call<&Model::Train>(…), or a lambda that captures "
-        "nothing: workers are other processes, and what it needs to know are arguments");
+    static_assert(std::is_empty_v<F> && std::default_initializable<F>,
+                  "WorkerGroup: pass a function as Call<&Model::Train>(…), or a lambda that "
+                  "captures nothing, "
+                  "because workers are other processes; pass values as arguments");
     trainable::CheckArguments<const A&...>();
     static_assert(std::invocable<F, T&, trainable::Value<const A&>...>,
                   "WorkerGroup: the function cannot be called with a T& and these arguments");
     using R = Result<F, A...>;
-    static_assert(std::is_void_v<R> || trainable::Travels<R>,
-                  "WorkerGroup: the result cannot travel to another process; " ATTUNE_WHAT_TRAVELS);
+    static_assert(
+        std::is_void_v<R> || trainable::Travels<R>,
+        "WorkerGroup: the result cannot be sent to another process; " ATTUNE_WHAT_TRAVELS);
     return trainable::ToCall(&trainable::CallWithPacked<F, T, const A&...>,
                              trainable::PackAll(args...));
   }

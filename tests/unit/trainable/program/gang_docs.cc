@@ -196,7 +196,7 @@ void PrepareOnce(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "prepared")) Prepare(folder / "prepared");
 }
 
-// "hello\n".
+// The hash of "hello\n".
 constexpr const char* kSha256 = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
 
 void Fetch(attune::Context& context, const std::string& url, const std::filesystem::path& folder) {
