@@ -212,6 +212,7 @@ class CheckpointReader {
   int world_size() const;
   // Context::time() when it was saved.
   std::int64_t time() const;
+  // The folder of the checkpoint.
   const std::filesystem::path& folder() const { return folder_; }
 
   // The folder, after checking every file in it. It is for programs that read files themselves.

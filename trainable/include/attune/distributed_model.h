@@ -152,8 +152,7 @@ namespace trainable {
 // With one rank, nothing is communicated and the module is used unchanged. Movable. A
 // default-constructed model may only be assigned to.
 //
-// The public type is DistributedModel<M>, where M is the module or its holder, such as
-// torch::nn::Linear.
+// The public type is DistributedModel<torch::nn::Linear>, named after the module or its holder.
 template <typename M>
 class ModelOf {
  public:
