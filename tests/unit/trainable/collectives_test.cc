@@ -34,8 +34,7 @@ std::string FailureOf(int rank, const std::string& mode) {
 }
 
 TEST(Collectives, NamesARankThatLeftWithinTheTimeout) {
-  EXPECT_THAT(FailureOf(0, "leaves"),
-              AllOf(HasSubstr("Barrier: waited 1 s for rank 1, which has not called it")));
+  EXPECT_THAT(FailureOf(0, "leaves"), HasSubstr("Barrier: waited 1 s for rank 1,"));
 }
 
 TEST(Collectives, NamesTheCallsOfRanksIfTheyDiffer) {

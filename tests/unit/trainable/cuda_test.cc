@@ -48,7 +48,7 @@ TEST_F(Cuda, WorkersTrainOverNccl) {
 TEST_F(Cuda, AMissingGpuFailsTheRank) {
   EXPECT_THAT(Train(gpus_ + 1).output,
               AllOf(HasSubstr("rank " + std::to_string(gpus_) + " failed"),
-                    HasSubstr("device cuda:" + std::to_string(gpus_) + ": there is no such GPU")));
+                    HasSubstr("device cuda:" + std::to_string(gpus_) + ": ")));
 }
 
 }  // namespace

@@ -247,19 +247,19 @@ TEST_P(Streams, ContinueInMidEpochWithAnyNumberOfRanks) {
 TEST_P(Streams, ReportWhereTheyFailed) {
   for (const int threads : {0, 2}) {
     const std::string failure = FailureOf(1, Config({{"damaged", 17}, {"threads", threads}}), 0);
-    EXPECT_THAT(failure, HasSubstr("epoch 0, on the batch after 8 samples"));
+    EXPECT_THAT(failure, AllOf(HasSubstr("epoch 0"), HasSubstr("after 8 samples")));
     EXPECT_THAT(failure, HasSubstr("sample 17 is damaged"));
   }
 }
 
 TEST_P(Streams, CannotBeShuffled) {
-  EXPECT_THAT(FailureOf(1, Config({{"shuffle", true}}), 0), HasSubstr("set shuffle to false"));
+  EXPECT_THAT(FailureOf(1, Config({{"shuffle", true}}), 0), HasSubstr("shuffle"));
 }
 
 TEST_P(Streams, WithoutABatchAreErrors) {
   json config = Config({{"drop_last", true}});
   config["samples"] = 5;
-  EXPECT_THAT(FailureOf(1, config, 0), HasSubstr("5 samples are fewer than one batch of 8"));
+  EXPECT_THAT(FailureOf(1, config, 0), AllOf(HasSubstr(" 5 samples"), HasSubstr("batch of 8")));
 }
 
 TEST_P(Streams, RefuseThePositionOfADatasetWithIndices) {
@@ -269,7 +269,7 @@ TEST_P(Streams, RefuseThePositionOfADatasetWithIndices) {
                 {{"config", Config()},
                  {"resume", {{"step", 1}, {"path", folder.path() + "/step-1-attempt-1"}}}},
                 kLoader);
-  EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(), HasSubstr("is a stream"));
+  EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(), HasSubstr("set_epoch()"));
 }
 
 INSTANTIATE_TEST_SUITE_P(DataLoader, Streams, ::testing::Values("stream", "endless"));
@@ -305,12 +305,12 @@ TEST(DataLoader, AnExceptionOfTheDatasetNamesRankAndSamples) {
 
 TEST(DataLoader, RefusesABatchSmallerThanTheNumberOfWorkers) {
   EXPECT_THAT(FailureOf(3, {{"samples", 50}, {"batch", 2}}, 1),
-              HasSubstr("a batch of 2 samples cannot be shared by 3 workers"));
+              AllOf(HasSubstr("batch_size"), HasSubstr(" 2 samples"), HasSubstr("3 workers")));
 }
 
 TEST(DataLoader, RefusesADatasetWithoutACompleteBatch) {
   EXPECT_THAT(FailureOf(1, {{"samples", 5}, {"batch", 8}, {"drop_last", true}}, 0),
-              HasSubstr("fewer than one batch of 8"));
+              AllOf(HasSubstr("batch of 8"), HasSubstr("drop_last")));
 }
 
 TEST(DataLoader, RefusesTheStateOfAnotherDataset) {
@@ -321,7 +321,7 @@ TEST(DataLoader, RefusesTheStateOfAnotherDataset) {
                  {"resume", {{"step", 1}, {"path", folder.path() + "/step-1-attempt-1"}}}},
                 kLoader);
   EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(),
-              HasSubstr("a dataset of 50 samples, this one has 40"));
+              AllOf(HasSubstr("50 samples"), HasSubstr(" 40")));
 }
 
 TEST(DataLoader, TheProgramOfTheDocsLearnsAndResumes) {

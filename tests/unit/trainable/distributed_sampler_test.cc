@@ -261,12 +261,12 @@ TEST(DistributedSampler, RefusesInvalidWeights) {
   const auto make = [](std::vector<double> weights, bool shuffle = true) {
     return [=] { DistributedSampler(2, {.shuffle = shuffle, .weights = weights}); };
   };
-  EXPECT_THAT(make({1}), ThrowsMessage<Error>(HasSubstr("there are 1 for a dataset of 2")));
+  EXPECT_THAT(make({1}), ThrowsMessage<Error>(HasSubstr("dataset of 2 ")));
   EXPECT_THAT(make({1, -1}), ThrowsMessage<Error>(HasSubstr("sample 1 is -1")));
   EXPECT_THAT(make({NAN, 1}), ThrowsMessage<Error>(HasSubstr("sample 0 is")));
   EXPECT_THAT(make({1, INFINITY}), ThrowsMessage<Error>(HasSubstr("sample 1 is inf")));
-  EXPECT_THAT(make({0, 0}), ThrowsMessage<Error>(HasSubstr("all are 0")));
-  EXPECT_THAT(make({1, 1}, false), ThrowsMessage<Error>(HasSubstr("leave shuffle true")));
+  EXPECT_THAT(make({0, 0}), ThrowsMessage<Error>(HasSubstr("weights: all are 0")));
+  EXPECT_THAT(make({1, 1}, false), ThrowsMessage<Error>(HasSubstr("shuffle")));
 }
 
 TEST(DistributedSampler, RefusesInvalidShares) {

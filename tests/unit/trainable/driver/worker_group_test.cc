@@ -163,10 +163,10 @@ TEST(WorkerGroup, AveragesWeightsButNotCounters) {
 }
 
 TEST(WorkerGroup, AveragesHoldersAndModulesAndRefusesDifferentShapes) {
-  EXPECT_EQ(OutputOf("averages_of_modules"),
-            "same draws: 0\nholders: 1\nmodules: [1, 2]\n"
-            "refused: AverageWeights: worker 1: tensor line.weight is [1, 2] of Float, worker 0's "
-            "is [1, 1] of Float\n");
+  EXPECT_THAT(OutputOf("averages_of_modules"),
+              AllOf(StartsWith("same draws: 0\nholders: 1\nmodules: [1, 2]\n"
+                               "refused: AverageWeights: worker 1: tensor line.weight "),
+                    HasSubstr("[1, 2] of Float"), HasSubstr("[1, 1] of Float")));
 }
 
 TEST(WorkerGroup, TheProgramOfTheDocsRuns) {
