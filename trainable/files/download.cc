@@ -313,7 +313,7 @@ void Fetch(const Job& job) {
   partial.Commit();
 }
 
-void Obtain(const Job& job) {
+void ObtainFile(const Job& job) {
   if (IsDownloaded(job)) return;
   std::error_code failed;
   if (job.path.has_parent_path()) fs::create_directories(job.path.parent_path(), failed);
@@ -328,7 +328,7 @@ void Obtain(const Job& job) {
 
 void Download(const std::string& url, std::string_view sha256, const fs::path& path,
               const DownloadOptions& options) {
-  Obtain({url, CheckedHash(sha256), path, options, [] {}});
+  ObtainFile({url, CheckedHash(sha256), path, options, [] {}});
 }
 
 void Download(Context& context, const std::string& url, std::string_view sha256,
@@ -340,7 +340,7 @@ void Download(Context& context, const std::string& url, std::string_view sha256,
     announced = Clock::now();
     context.Heartbeat(Context::kSetupSilence);
   };
-  Obtain({url, CheckedHash(sha256), path, options, tick});
+  ObtainFile({url, CheckedHash(sha256), path, options, tick});
 }
 
 }  // namespace attune::inline sdk

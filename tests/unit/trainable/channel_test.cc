@@ -63,14 +63,14 @@ TEST(WorkerChannel, EveryRankReportsProgressFromStepZeroOn) {
   gang.Verdict(2, "stop");
   gang.Await(0, "done");
   gang.Await(1, "done");
-  EXPECT_THAT(Types(gang.seen(1)), ElementsAre("progress", "progress", "progress", "done"));
+  EXPECT_THAT(Types(gang.received(1)), ElementsAre("progress", "progress", "progress", "done"));
   std::int64_t step = 0;
-  for (const auto& message : gang.seen(1)) {
+  for (const auto& message : gang.received(1)) {
     if (message["type"] != "progress") continue;
     EXPECT_EQ(message["step"], step++);
   }
-  EXPECT_THAT(Types(gang.seen(0)), ElementsAre("rendezvous", "progress", "report", "progress",
-                                               "report", "progress", "done"));
+  EXPECT_THAT(Types(gang.received(0)), ElementsAre("rendezvous", "progress", "report", "progress",
+                                                   "report", "progress", "done"));
 }
 
 TEST(WorkerChannel, AYieldMakesEveryRankLeaveAtTheSameStepBeforeAnyMilestone) {
@@ -112,7 +112,7 @@ TEST(WorkerChannel, SetupAndSavingMayBeSilentForLonger) {
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   FakeGang gang(1, {{"milestone", 1}, {"checkpoint_dir", folder}});
   gang.Await(0, "report");
-  const auto silences = Silences(gang.seen(0));
+  const auto silences = Silences(gang.received(0));
   ASSERT_GE(silences.size(), 3u);
   EXPECT_THAT(std::vector(silences.begin(), silences.begin() + 3),
               ElementsAre(30 * kMinuteMs, 0, 30 * kMinuteMs));
@@ -122,7 +122,7 @@ TEST(WorkerChannel, SetupAndSavingMayBeSilentForLonger) {
 TEST(WorkerChannel, HeartbeatsAreRareUnlessTheyAnnounceASilence) {
   FakeGang gang(1, {{"milestone", 1}, {"config", {{"mode", "beats"}}}});
   gang.Await(0, "report");
-  const auto silences = Silences(gang.seen(0));
+  const auto silences = Silences(gang.received(0));
   ASSERT_GE(silences.size(), 3u);
   EXPECT_LT(silences.size(), 10u) << "of a thousand calls";
   EXPECT_THAT(std::vector(silences.begin(), silences.begin() + 3),
@@ -132,7 +132,7 @@ TEST(WorkerChannel, HeartbeatsAreRareUnlessTheyAnnounceASilence) {
 TEST(WorkerChannel, RefusesASilenceLongerThanAWeek) {
   FakeGang gang(1, {{"config", {{"mode", "week"}}}});
   EXPECT_THAT(gang.Await(0, "error")["message"], HasSubstr("604800001 ms"));
-  EXPECT_THAT(Silences(gang.seen(0)), ElementsAre(30 * kMinuteMs, 7 * 24 * 60 * kMinuteMs));
+  EXPECT_THAT(Silences(gang.received(0)), ElementsAre(30 * kMinuteMs, 7 * 24 * 60 * kMinuteMs));
 }
 
 TEST(WorkerChannel, ADownloadAllowsTheSilenceOfSetup) {
@@ -140,7 +140,7 @@ TEST(WorkerChannel, ADownloadAllowsTheSilenceOfSetup) {
   std::ofstream(folder / "hello") << "hello\n";
   FakeGang gang(1, {{"config", {{"folder", folder.path()}}}}, {{"GANG_PROGRAM_FORM", "files"}});
   ASSERT_FALSE(gang.Await(0, "report").is_null()) << gang.Output();
-  EXPECT_THAT(Silences(gang.seen(0)), ElementsAre(1'800'000, 1'800'000));
+  EXPECT_THAT(Silences(gang.received(0)), ElementsAre(1'800'000, 1'800'000));
   EXPECT_TRUE(fs::exists(folder / "points.csv"));
   EXPECT_TRUE(fs::exists(folder / "prepared"));
 }
@@ -148,7 +148,8 @@ TEST(WorkerChannel, ADownloadAllowsTheSilenceOfSetup) {
 TEST(WorkerChannel, ForwardsSendHeartbeats) {
   FakeGang gang(1, {{"milestone", 1}, {"config", {{"mode", "busy"}}}});
   gang.Await(0, "report");
-  EXPECT_GE(Silences(gang.seen(0)).size(), 4u);  // of Setup(), after Setup(), and of each second
+  EXPECT_GE(Silences(gang.received(0)).size(),
+            4u);  // of Setup(), after Setup(), and of each second
 }
 
 TEST(WorkerChannel, ATrialThatStopsItselfSavesWithItsLastReportWithoutWaiting) {
@@ -207,7 +208,7 @@ TEST(WorkerChannel, TrainingDoesNotWaitForAnExecutorThatDoesNotRead) {
   EXPECT_TRUE(channel.Flush(kPatience));
 }
 
-std::string Available(const UniqueFd& socket) {
+std::string ReadAvailable(const UniqueFd& socket) {
   std::string bytes(1 << 16, '\0');
   const ssize_t count = recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   bytes.resize(std::max<ssize_t>(count, 0));
@@ -221,10 +222,10 @@ TEST(WorkerChannel, UrgentLinesTakeCollectedLinesAlong) {
   channel.SendSoon("b\n");
   channel.SendSoon("c\n");
   channel.Send("d\n");
-  EXPECT_EQ(Available(executor), "a\nb\nc\nd\n");
+  EXPECT_EQ(ReadAvailable(executor), "a\nb\nc\nd\n");
   channel.SendSoon("e\n");
   EXPECT_TRUE(channel.Flush(kPatience));
-  EXPECT_EQ(Available(executor), "e\n");
+  EXPECT_EQ(ReadAvailable(executor), "e\n");
 }
 
 TEST(WorkerChannel, CollectedLinesAreSentAfterATime) {

@@ -127,7 +127,7 @@ TEST_F(WorkerChannelCheckpoints, WarnsIfTheLastReportFallsIntoTheSameUnitOfTime)
                     {"checkpoint_dir", folder_}});
   EXPECT_FALSE(gang.Await(0, "done").is_null());
   EXPECT_EQ(gang.Wait(0), 0);
-  const std::vector<std::string> types = Types(gang.seen(0));
+  const std::vector<std::string> types = Types(gang.received(0));
   EXPECT_EQ(std::ranges::count(types, "report"), 1);
   EXPECT_THAT(types, Not(Contains("checkpoint")));
   EXPECT_THAT(gang.Output(), AllOf(HasSubstr("only the first report"), HasSubstr("the last report"),

@@ -108,14 +108,14 @@ class Folder {
 
 TEST(DataLoader, ABatchHasTheSameSamplesForAnyNumberOfRanks) {
   const json config = {{"samples", 50}, {"batch", 8}};
-  const Visits one = Train(1, config, 2);
+  const Visits one_rank = Train(1, config, 2);
   for (const int world_size : {2, 3}) {
     const Visits many = Train(world_size, config, 2);
     for (const auto& [place, shares] : many.batches) {
       ASSERT_EQ(std::ssize(shares), world_size);
       // With three ranks, the last two samples belong to the batch before.
       if (world_size == 3 && place.second == 40) continue;
-      EXPECT_EQ(many.Batch(place), one.Batch(place));
+      EXPECT_EQ(many.Batch(place), one_rank.Batch(place));
     }
   }
 }
@@ -196,15 +196,15 @@ class Streams : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Streams, HaveTheSameBatchesForAnyNumberOfRanks) {
-  const Visits one = Train(1, Config(), 2);
-  EXPECT_THAT(one.batches.at({0, 0}), ElementsAre(ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
+  const Visits one_rank = Train(1, Config(), 2);
+  EXPECT_THAT(one_rank.batches.at({0, 0}), ElementsAre(ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
   for (const int world_size : {2, 3}) {
     const Visits many = Train(world_size, Config(), 2);
     for (const auto& [place, shares] : many.batches) {
       ASSERT_EQ(std::ssize(shares), world_size);
       if (world_size == 3 && place.second == 40)
         continue;  // it also has the samples of the batch at 48
-      EXPECT_EQ(many.Batch(place), one.Batch(place));
+      EXPECT_EQ(many.Batch(place), one_rank.Batch(place));
     }
   }
 }
@@ -281,9 +281,9 @@ TEST(DataLoader, AStreamMayHaveAnotherOrderInEachEpoch) {
 
 TEST(DataLoader, DrawsByWeightTheSameForAnyNumberOfRanksAndAfterAResume) {
   const json config = {{"samples", 50}, {"batch", 8}, {"kind", "weights"}, {"batches", 2}};
-  const Visits one = Train(1, config, 4);
-  EXPECT_EQ(one.batches.size(), 8u);
-  for (const auto& [place, shares] : one.batches) {
+  const Visits one_rank = Train(1, config, 4);
+  EXPECT_EQ(one_rank.batches.size(), 8u);
+  for (const auto& [place, shares] : one_rank.batches) {
     for (const int sample : shares[0]) EXPECT_LT(sample, 25);
   }
   const Folder folder;
@@ -292,7 +292,8 @@ TEST(DataLoader, DrawsByWeightTheSameForAnyNumberOfRanksAndAfterAResume) {
       Train(2, config, 2,
             {{"resume", {{"step", 2}, {"path", folder.path() + "/step-2-attempt-1"}}}})
           .batches);
-  for (const auto& [place, shares] : one.batches) EXPECT_EQ(two.Batch(place), one.Batch(place));
+  for (const auto& [place, shares] : one_rank.batches)
+    EXPECT_EQ(two.Batch(place), one_rank.Batch(place));
 }
 
 TEST(DataLoader, AnExceptionOfTheDatasetNamesRankAndSamples) {

@@ -51,13 +51,13 @@ TEST(DataParallel, AfterEveryStepAllRanksHoldTheSameWeightsBitForBit) {
 }
 
 TEST(DataParallel, TwoWorkersMatchOneWorkerWithTheWholeBatch) {
-  const auto one = Train(1, "follow", 20);
+  const auto one_worker = Train(1, "follow", 20);
   const auto two = Train(2, "follow", 20);
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    const double loss = one[i]["loss"];
+  for (std::size_t i = 0; i < one_worker.size(); ++i) {
+    const double loss = one_worker[i]["loss"];
     EXPECT_NEAR(two[i]["loss"], loss, 1e-4 * (1 + loss)) << "step " << i + 1;
   }
-  EXPECT_LT(one.back()["loss"], one.front()["loss"]);
+  EXPECT_LT(one_worker.back()["loss"], one_worker.front()["loss"]);
 }
 
 TEST(DataParallel, WeightsAndBuffersOfRank0ReachAllRanks) {
@@ -95,10 +95,10 @@ TEST(DataParallel, AForwardMayReturnAStruct) {
 }
 
 TEST(DataParallel, AFrozenModelIsCopiedToAllWorkers) {
-  const json one = Train(1, "frozen", 1).back();
+  const json one_worker = Train(1, "frozen", 1).back();
   const json two = Train(2, "frozen", 1).back();
   EXPECT_EQ(two["spread"], 0);
-  EXPECT_EQ(two["mean"], one["mean"]);
+  EXPECT_EQ(two["mean"], one_worker["mean"]);
 }
 
 int FromEnvironment(const char* name, int fallback) {

@@ -62,7 +62,7 @@ class Gang {
     return batch;
   }
 
-  Samples Rest(std::int64_t global_batch_size) {
+  Samples RestOfEpoch(std::int64_t global_batch_size) {
     Samples rest;
     for (Samples batch = Next(global_batch_size); !batch.empty(); batch = Next(global_batch_size)) {
       rest.insert(rest.end(), batch.begin(), batch.end());
@@ -76,7 +76,7 @@ class Gang {
 TEST(DistributedSampler, VisitsEachSampleOnceForAnyNumberOfRanks) {
   for (int world_size = 1; world_size <= 5; ++world_size) {
     for (const std::size_t size : {5u, 12u, 13u, 17u}) {
-      EXPECT_EQ(Sorted(Gang(static_cast<std::int64_t>(size), world_size).Rest(5)),
+      EXPECT_EQ(Sorted(Gang(static_cast<std::int64_t>(size), world_size).RestOfEpoch(5)),
                 Everything(size));
     }
   }
@@ -91,7 +91,7 @@ TEST(DistributedSampler, FewerSamplesThanRanksJoinTheLastBatch) {
 
 TEST(DistributedSampler, DropLastLeavesOutAnIncompleteBatch) {
   Gang gang(10, 3, /*drop_last=*/true);
-  EXPECT_EQ(gang.Rest(4).size(), 8u);
+  EXPECT_EQ(gang.RestOfEpoch(4).size(), 8u);
 }
 
 // Returns a gang that resumes from the state of another one.
@@ -128,7 +128,7 @@ TEST(DistributedSampler, ADifferentNumberOfRanksVisitsTheRemainingSamples) {
   Samples visited = two.Next(8);
   Gang three(50, 3);
   for (DistributedSampler& rank : three.ranks) rank.load_state_dict(two.ranks[0].state_dict());
-  const Samples rest = three.Rest(8);
+  const Samples rest = three.RestOfEpoch(8);
   visited.insert(visited.end(), rest.begin(), rest.end());
   EXPECT_EQ(Sorted(visited), Everything(50));
 }

@@ -85,7 +85,7 @@ class Server {
   void OpenGate() { send(stream_.get(), "\n", 1, MSG_NOSIGNAL); }
 
   // Whether the test has read all requests.
-  bool Quiet() {
+  bool HasReadAllRequests() {
     char byte;
     return !lines_.Next() && recv(stream_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
   }
@@ -133,7 +133,7 @@ class DownloadTest : public ::testing::Test {
     return status;
   }
 
-  bool Complete() const {
+  bool IsComplete() const {
     return ReadFile(path_) == content_ && !std::filesystem::exists(partial_);
   }
 
@@ -160,22 +160,22 @@ class DownloadOverHttp : public DownloadTest {
 
 TEST_F(DownloadOverHttp, ChecksTheFileAndDoesNotRequestItAgain) {
   Download(server_->Url("/file"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_EQ(server_->NextRequest(), "/file -");
   Download(server_->Url("/file"), hash_, path_);
-  EXPECT_TRUE(server_->Quiet());
+  EXPECT_TRUE(server_->HasReadAllRequests());
 }
 
 TEST_F(DownloadOverHttp, FollowsRedirects) {
   Download(server_->Url("/moved"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
 TEST_F(DownloadOverHttp, ContinuesWhereTheConnectionWasCut) {
   // The server sends half of the remaining bytes each time. This takes more attempts than `tries`,
   // which counts only attempts without data.
   Download(server_->Url("/cut"), hash_, path_, kImpatient);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_EQ(server_->NextRequest(), "/cut -");
   EXPECT_EQ(server_->NextRequest(), "/cut bytes=524288-");
   EXPECT_EQ(server_->NextRequest(), "/cut bytes=786432-");
@@ -198,15 +198,15 @@ TEST_F(DownloadOverHttp, ATimeoutReportsTheBytesReceived) {
 TEST_F(DownloadOverHttp, StartsOverIfTheServerHasNoRanges) {
   LeavePartial(content_.substr(0, 1000));
   Download(server_->Url("/plain"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_EQ(server_->NextRequest(), "/plain bytes=1000-");
-  EXPECT_TRUE(server_->Quiet());
+  EXPECT_TRUE(server_->HasReadAllRequests());
 }
 
 TEST_F(DownloadOverHttp, DiscardsThePartialFileOfAnotherDownload) {
   LeavePartial("the beginning of something else");
   Download(server_->Url("/file"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_EQ(server_->NextRequest(), "/file bytes=31-");
   EXPECT_EQ(server_->NextRequest(), "/file -");
 }
@@ -214,7 +214,7 @@ TEST_F(DownloadOverHttp, DiscardsThePartialFileOfAnotherDownload) {
 TEST_F(DownloadOverHttp, UsesACompletePartialFile) {
   LeavePartial(content_);
   Download(server_->Url("/file"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
 TEST_F(DownloadOverHttp, ContinuesAfterAKilledDownload) {
@@ -229,7 +229,7 @@ TEST_F(DownloadOverHttp, ContinuesAfterAKilledDownload) {
   EXPECT_FALSE(std::filesystem::exists(path_));
   Download(server_->Url("/file"), hash_, path_);
   EXPECT_EQ(server_->NextRequest(), "/file bytes=" + std::to_string(kBytes / 2) + "-");
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
 TEST_F(DownloadOverHttp, OneOfTwoProcessesDownloadsAndTheOtherWaits) {
@@ -243,26 +243,26 @@ TEST_F(DownloadOverHttp, OneOfTwoProcessesDownloadsAndTheOtherWaits) {
   server_->OpenGate();
   EXPECT_EQ(Wait(first), 0);
   EXPECT_EQ(Wait(second), 0);
-  EXPECT_TRUE(server_->Quiet()) << "it was asked for twice";
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(server_->HasReadAllRequests()) << "it was asked for twice";
+  EXPECT_TRUE(IsComplete());
 }
 
 TEST_F(DownloadOverHttp, RetriesABusyServer) {
   Download(server_->Url("/recovers"), hash_, path_, kImpatient);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
 TEST_F(DownloadOverHttp, GivesUpOnABusyServerAfterSomeTries) {
   EXPECT_THAT(ErrorOf(server_->Url("/busy"), hash_), HasSubstr("HTTP status 503 (tries: 3)"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(server_->NextRequest(), "/busy -");
-  EXPECT_TRUE(server_->Quiet());
+  EXPECT_TRUE(server_->HasReadAllRequests());
 }
 
 TEST_F(DownloadOverHttp, AMissingFileIsAnErrorAtOnce) {
   EXPECT_THAT(ErrorOf(server_->Url("/missing"), hash_),
               AllOf(HasSubstr("/missing: HTTP status 404"), HasSubstr("correct the URL")));
   EXPECT_EQ(server_->NextRequest(), "/missing -");
-  EXPECT_TRUE(server_->Quiet());
+  EXPECT_TRUE(server_->HasReadAllRequests());
 }
 
 TEST_F(DownloadOverHttp, AWrongHashNamesBothAndLeavesNothing) {
@@ -331,7 +331,7 @@ TEST_F(DownloadTest, KeepsADifferentFileAtThePath) {
 TEST_F(DownloadTest, AcceptsFileUrls) {
   WriteFile(source_, content_);
   Download("file://" + source_.string(), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_THAT(ErrorOf("file:///no/such/file", std::string(64, 'a')), HasSubstr("is there"));
 }
 
@@ -354,7 +354,7 @@ TEST_F(DownloadTest, AcceptsAHashInCapitals) {
   std::string hash = hash_;
   for (char& c : hash) c = static_cast<char>(std::toupper(c));
   Download("file://" + source_.string(), hash, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
 }  // namespace

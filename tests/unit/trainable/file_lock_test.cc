@@ -33,7 +33,7 @@ using std::chrono_literals::operator""s;
 
 constexpr auto kPatience = 60s;
 
-void Say(const UniqueFd& socket, const std::string& text) {
+void SendText(const UniqueFd& socket, const std::string& text) {
   EXPECT_EQ(send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL), std::ssize(text));
 }
 
@@ -45,7 +45,7 @@ class Holder {
     pid_ = fork();
     if (pid_ == 0) {
       hold();
-      Say(theirs, ".");
+      SendText(theirs, ".");
       while (true) pause();
     }
     theirs.reset();
@@ -132,14 +132,14 @@ TEST_F(FileLockTest, AForkedChildDoesNotKeepIt) {
     if (child == 0) {
       lock.reset();  // the child has no lock to release
       const std::string error = ErrorOf(path_, 0ms);
-      Say(theirs, error.empty() ? "free" : "held");
+      SendText(theirs, error.empty() ? "free" : "held");
       if (error.empty()) _exit(1);
       while (true) pause();
     }
     char said[4];
     if (read(ours.get(), said, 4) != 4 || std::string(said, 4) != "held") _exit(1);
     const std::string pid = std::to_string(child) + "\n";
-    Say(theirs, pid);
+    SendText(theirs, pid);
   });
   theirs.reset();
   char pid[32] = {};
@@ -168,23 +168,23 @@ TEST_F(FileLockTest, AnExecutedProgramDoesNotKeepIt) {
 }
 
 TEST_F(FileLockTest, HasOneHolderAtATime) {
-  int inside = 0;
-  int most = 0;
+  int holders = 0;
+  int most_holders = 0;
   int entered = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int turn = 0; turn < 10; ++turn) {
         const FileLock lock(path_, kPatience);
-        most = std::max(most, ++inside);
+        most_holders = std::max(most_holders, ++holders);
         ++entered;
         std::this_thread::yield();
-        --inside;
+        --holders;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(most, 1);
+  EXPECT_EQ(most_holders, 1);
   EXPECT_EQ(entered, 40);
 }
 

@@ -74,15 +74,15 @@ TEST(Gradients, OfOneRankAreUnchanged) { EXPECT_LT(ReportsOf(1, "bf16").back()["
 class SeveralModels : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SeveralModels, InOneStepMatchOneWorkerWithTheWholeBatch) {
-  const auto one = ReportsOf(1, GetParam(), 5);
+  const auto one_worker = ReportsOf(1, GetParam(), 5);
   const auto two = ReportsOf(2, GetParam(), 5);
-  for (std::size_t step = 0; step < one.size(); ++step) {
+  for (std::size_t step = 0; step < one_worker.size(); ++step) {
     EXPECT_EQ(two[step]["spread"], 0);
-    for (const auto& [name, value] : one[step].items()) {
+    for (const auto& [name, value] : one_worker[step].items()) {
       EXPECT_NEAR(two[step][name], value, 1e-5) << name << " at step " << step + 1;
     }
   }
-  EXPECT_NE(one.back()["loss"], one.front()["loss"]);
+  EXPECT_NE(one_worker.back()["loss"], one_worker.front()["loss"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gradients, SeveralModels,
@@ -154,7 +154,7 @@ TEST_P(Lbfgs, MatchesOneWorkerWithAllSamplesAndResumes) {
   const json config = {{"mode", "lbfgs"}, {"line_search", GetParam()}};
   std::string folder = ::testing::TempDir() + "lbfgs-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const auto one = TrainUntil(4, config, json::object(), 1);
+  const auto one_worker = TrainUntil(4, config, json::object(), 1);
   const auto two = TrainUntil(4, config, json::object());
   TrainUntil(2, config, {{"checkpoint_dir", folder}, {"attempt", 1}});
   const auto rest =
@@ -166,7 +166,7 @@ TEST_P(Lbfgs, MatchesOneWorkerWithAllSamplesAndResumes) {
   EXPECT_LT(two[3]["loss"], two[0]["loss"]);
   for (std::size_t step = 0; step < two.size(); ++step) {
     EXPECT_EQ(two[step]["spread"], 0);
-    EXPECT_NEAR(two[step]["loss"], one[step]["loss"], 1e-4);
+    EXPECT_NEAR(two[step]["loss"], one_worker[step]["loss"], 1e-4);
   }
   ASSERT_EQ(rest.size(), 2u);
   EXPECT_EQ(rest[0], two[2]);

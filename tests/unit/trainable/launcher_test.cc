@@ -129,7 +129,7 @@ class Launcher : public ::testing::Test {
   pid_t pid_ = 0;
 };
 
-bool Ends(const UniqueFd& pidfd) {
+bool EndsInTime(const UniqueFd& pidfd) {
   pollfd polled{pidfd.get(), POLLIN, 0};
   return poll(&polled, 1, std::chrono::milliseconds(kPatience).count()) == 1;
 }
@@ -142,7 +142,7 @@ TEST_F(Launcher, EndsItsRanksEvenOutsideTheirGroup) {
   ASSERT_EQ(forked.message["type"], "forked") << forked.message;
   ASSERT_NE(getpgid(forked.message["pid"]), kNoGroup);
   socket_.reset();
-  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_TRUE(EndsInTime(forked.descriptor));
   EXPECT_EQ(Wait(std::exchange(pid_, 0)), 0);
 }
 
@@ -159,7 +159,7 @@ TEST_F(Launcher, ForksARankThatTrainsAndReportsItsEnd) {
   EXPECT_EQ(ReadUntil(channel, "report")["metrics"]["args"], 1);
   WriteLine(channel.get(), {{"type", "verdict"}, {"step", 1}, {"action", "stop"}});
   EXPECT_FALSE(ReadUntil(channel, "done").is_null());
-  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_TRUE(EndsInTime(forked.descriptor));
   EXPECT_EQ(Receive().message, (json{{"type", "exited"}, {"pid", rank}, {"exit_code", 0}}));
   EXPECT_THAT(Log(), HasSubstr("rank 0 left at step 1"));
 }
@@ -219,7 +219,7 @@ TEST_F(Launcher, TextPrintedBeforeMainAppearsOnce) {
     const UniqueFd channel = Fork(request);
     const Packet forked = Receive();
     WriteLine(channel.get(), Start("setup_fails"));
-    ASSERT_TRUE(Ends(forked.descriptor));
+    ASSERT_TRUE(EndsInTime(forked.descriptor));
     Receive();
   }
   const std::string log = Log();
@@ -240,7 +240,7 @@ TEST_F(Launcher, KillsItsRanksWhenTheExecutorIsGone) {
   const UniqueFd channel = Fork(1);
   const Packet forked = Receive();
   socket_.reset();
-  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_TRUE(EndsInTime(forked.descriptor));
 }
 
 TEST_F(Launcher, ItsRanksEndWhenItIsKilled) {
@@ -248,7 +248,7 @@ TEST_F(Launcher, ItsRanksEndWhenItIsKilled) {
   const Packet forked = Receive();
   WriteLine(channel.get(), Start("hangs"));
   kill(pid_, SIGKILL);
-  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_TRUE(EndsInTime(forked.descriptor));
   EXPECT_EQ(Wait(pid_), 128 + SIGKILL);
   pid_ = 0;
 }

@@ -65,8 +65,8 @@ class FakeGang {
   // Forwards rank 0's rendezvous to the other ranks.
   void RelayRendezvous();
 
-  // Reads until a message of `type` arrives from the rank; seen() has those before it. Returns null
-  // at the end of the stream.
+  // Reads until a message of `type` arrives from the rank; received() has those before it. Returns
+  // null at the end of the stream.
   nlohmann::json Await(int rank, const std::string& type);
 
   // Reads until rank 0 reports that it waits for a verdict.
@@ -79,7 +79,7 @@ class FakeGang {
   void Vanish();
 
   int Wait(int rank);
-  std::vector<nlohmann::json>& seen(int rank) { return ranks_[rank].seen; }
+  std::vector<nlohmann::json>& received(int rank) { return ranks_[rank].received; }
   pid_t pid(int rank) const { return ranks_[rank].pid; }
 
   // The output of the ranks so far, stdout and stderr.
@@ -90,7 +90,7 @@ class FakeGang {
     pid_t pid = 0;
     UniqueFd channel;
     channel::LineReader lines;
-    std::vector<nlohmann::json> seen;
+    std::vector<nlohmann::json> received;
   };
   std::vector<Rank> ranks_;
   UniqueFd log_;

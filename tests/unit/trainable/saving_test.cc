@@ -70,11 +70,11 @@ TEST_F(Saving, RunsInTheBackgroundAndReportsWaitForIt) {
   FakeGang gang = Gang(1, "background");
   while (gang.Await(0, "progress")["step"] != 3) {
   }
-  EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("report 2")));
+  EXPECT_THAT(Steps(gang.received(0)), Not(Contains("report 2")));
   const UniqueFd back(open(disk().c_str(), O_WRONLY | O_CLOEXEC));
   EXPECT_EQ(gang.AwaitWaiting()["step"], 5);
   std::vector<std::string> reports;
-  for (const std::string& step : Steps(gang.seen(0))) {
+  for (const std::string& step : Steps(gang.received(0))) {
     if (!step.starts_with("progress")) reports.push_back(step);
   }
   EXPECT_THAT(reports, ElementsAre("report 1", "checkpoint 2", "report 2", "report 3",
@@ -91,10 +91,11 @@ TEST_F(Saving, DoesNotDelayLoggedValues) {
     EXPECT_EQ(logged["step"], at);
     EXPECT_EQ(logged["metrics"]["step"], at + 0.5);
   }
-  EXPECT_THAT(Steps(gang.seen(0)), AllOf(Contains("report 1"), Not(Contains("report 2"))));
+  EXPECT_THAT(Steps(gang.received(0)), AllOf(Contains("report 1"), Not(Contains("report 2"))));
   while (gang.Await(1, "progress")["step"] != 3) {
   }
-  EXPECT_THAT(Steps(gang.seen(1)), Each(StartsWith("progress"))) << "only rank 0 says something";
+  EXPECT_THAT(Steps(gang.received(1)), Each(StartsWith("progress")))
+      << "only rank 0 says something";
   const UniqueFd back(open(disk().c_str(), O_WRONLY | O_CLOEXEC));
 }
 
@@ -122,7 +123,7 @@ TEST_F(Saving, BlocksOnRequest) {
   start_["checkpoint_every"] = 2;
   FakeGang gang = Gang(1, "foreground");
   EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 2);
-  EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("progress 2")));
+  EXPECT_THAT(Steps(gang.received(0)), Not(Contains("progress 2")));
 }
 
 TEST_F(Saving, ThatFailsFailsTheRankWithoutAReport) {
@@ -132,7 +133,7 @@ TEST_F(Saving, ThatFailsFailsTheRankWithoutAReport) {
   const json error = gang.Await(0, "error");
   EXPECT_THAT(error["message"], AllOf(HasSubstr("checkpoints"), HasSubstr("Input/output error")));
   EXPECT_EQ(error["disk_full"], false);
-  EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("report 2")));
+  EXPECT_THAT(Steps(gang.received(0)), Not(Contains("report 2")));
   EXPECT_EQ(gang.Wait(0), 1);
 }
 

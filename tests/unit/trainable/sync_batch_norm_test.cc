@@ -17,7 +17,7 @@ std::vector<json> ReportsOf(int world_size, const std::string& mode) {
   EXPECT_FALSE(gang.Await(0, "done").is_null()) << gang.Output();
   for (int rank = 0; rank < world_size; ++rank) EXPECT_EQ(gang.Wait(rank), 0) << gang.Output();
   std::vector<json> metrics;
-  for (const json& message : gang.seen(0)) {
+  for (const json& message : gang.received(0)) {
     if (message["type"] == "report") metrics.push_back(message["metrics"]);
   }
   return metrics;
@@ -36,14 +36,14 @@ TEST_P(SyncBatchNorm, IsBatchNormOfTheWholeBatch) {
 }
 
 TEST_P(SyncBatchNorm, AConvertedModelTrainsLikeAPlainOneOnOneWorker) {
-  const auto one = ReportsOf(1, "converted");
+  const auto one_worker = ReportsOf(1, "converted");
   const auto gang = ReportsOf(GetParam(), "converted");
-  ASSERT_EQ(one.size(), 7u);
+  ASSERT_EQ(one_worker.size(), 7u);
   ASSERT_EQ(gang.size(), 7u);
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    EXPECT_NEAR(gang[i]["loss"], one[i]["loss"], 1e-9) << "step " << i + 1;
+  for (std::size_t i = 0; i < one_worker.size(); ++i) {
+    EXPECT_NEAR(gang[i]["loss"], one_worker[i]["loss"], 1e-9) << "step " << i + 1;
   }
-  EXPECT_LT(one[5]["loss"], one[0]["loss"]);
+  EXPECT_LT(one_worker[5]["loss"], one_worker[0]["loss"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, SyncBatchNorm, ::testing::Values(1, 2, 3));

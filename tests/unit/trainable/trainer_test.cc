@@ -25,7 +25,7 @@ Ended Drive(const std::vector<std::string>& args) {
 }
 
 // Returns the text after the word at the beginning of a line.
-std::string After(const std::string& output, const std::string& word) {
+std::string TextAfter(const std::string& output, const std::string& word) {
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with(word + " ")) return line.substr(word.size() + 1);
@@ -44,14 +44,14 @@ TEST(TorchTrainer, TrainsAndValidates) {
 // Workers are killed during setup, in the first collective, in epochs, and between epochs.
 TEST(TorchTrainer, KilledWorkersDoNotChangeTheWeights) {
   for (const std::string workers : {"2", "3"}) {
-    const std::string weights = After(Drive({"plain", workers, "6"}).output, "weights");
+    const std::string weights = TextAfter(Drive({"plain", workers, "6"}).output, "weights");
     ASSERT_NE(weights, "");
     int killed = 0;
     for (int seed = 1; killed < 25; ++seed) {
       const Ended ended = Drive({"plain", workers, "6", "8", std::to_string(seed)});
       ASSERT_EQ(ended.exit_code, 0) << ended.output;
-      EXPECT_EQ(After(ended.output, "weights"), weights) << ended.output;
-      killed += std::stoi(After(ended.output, "killed"));
+      EXPECT_EQ(TextAfter(ended.output, "weights"), weights) << ended.output;
+      killed += std::stoi(TextAfter(ended.output, "killed"));
     }
   }
 }
@@ -165,7 +165,7 @@ TEST(TorchTrainer, AClonedTrialUsesTheRatesOfItsConfiguration) {
     args.insert(args.end(), {"--workers", "1"});
     const Ended ended = RunByHand(args, tuned);
     EXPECT_EQ(ended.exit_code, 0) << ended.output;
-    return After(ended.output, "step 2 ");
+    return TextAfter(ended.output, "step 2 ");
   };
   run({"--config", "lr=0.05", "--max-step", "1", "--checkpoint-dir", folder});
   const std::string from = folder / "step-1-attempt-1";
@@ -191,7 +191,7 @@ class ResizedTrial : public ::testing::Test {
       args.insert(args.end(), {"--resume", folder_ / ("step-" + before + "-attempt-" + before)});
     const Ended ended = RunByHand(args, {{"GANG_PROGRAM_FORM", "resized_trial"}});
     EXPECT_EQ(ended.exit_code, 0) << ended.output;
-    return After(ended.output, "step " + std::to_string(step));
+    return TextAfter(ended.output, "step " + std::to_string(step));
   }
 
  private:

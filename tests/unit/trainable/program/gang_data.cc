@@ -104,7 +104,7 @@ class Training {
 
   void Batches(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const Place before = Here();
+      const Place before = Position();
       auto batch = loader_.Next();
       Train(before, batch);
     }
@@ -112,10 +112,10 @@ class Training {
 
   // Trains on the rest of the epoch, but at most `most` batches.
   void Epoch(std::int64_t most) {
-    Place before = Here();
+    Place before = Position();
     for (auto& batch : loader_) {
       Train(before, batch);
-      before = Here();
+      before = Position();
       if (--most == 0) break;
     }
   }
@@ -142,7 +142,7 @@ class Training {
     std::int64_t offset;
   };
 
-  Place Here() const { return {loader_.epoch(), loader_.offset()}; }
+  Place Position() const { return {loader_.epoch(), loader_.offset()}; }
 
   void Train(const Place& before, torch::data::Example<>& batch) {
     std::ostringstream line;  // written at once, because ranks share the log

@@ -141,7 +141,7 @@ std::string ErrorOf(const Act& act) {
   return "";
 }
 
-double Has(const std::string& text, const std::string& part) {
+double Contains(const std::string& text, const std::string& part) {
   return text.find(part) == std::string::npos ? 0 : 1;
 }
 
@@ -161,17 +161,18 @@ attune::Metrics Refusals(attune::Context& context) {
   const auto x = torch::randn({4, kFeatures}).requires_grad_();
   Typed typed;
   const std::string members = ErrorOf([&] { attune::ConvertSyncBatchNorm(*typed); });
-  return {{"one_value", Has(ErrorOf([&] { model(one_value); }), "1 values for each feature")},
-          {"shape", Has(ErrorOf([&] {
-                          model(torch::ones({4, 2}));
-                        }),
-                        "[4, 2]")},
-          {"twice", Has(ErrorOf([&] {
-                          torch::autograd::grad({model(x).square().sum()}, {x}, {}, std::nullopt,
-                                                /*create_graph=*/true);
-                        }),
-                        "create_graph")},
-          {"members", Has(members, "in place of norm")},
+  return {{"one_value", Contains(ErrorOf([&] { model(one_value); }), "1 values for each feature")},
+          {"shape", Contains(ErrorOf([&] {
+                               model(torch::ones({4, 2}));
+                             }),
+                             "[4, 2]")},
+          {"twice", Contains(ErrorOf([&] {
+                               torch::autograd::grad({model(x).square().sum()}, {x}, {},
+                                                     std::nullopt,
+                                                     /*create_graph=*/true);
+                             }),
+                             "create_graph")},
+          {"members", Contains(members, "in place of norm")},
           {"unchanged", typed->net[0]->as<nn::BatchNorm1d>() != nullptr}};
 }
 

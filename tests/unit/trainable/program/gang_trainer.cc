@@ -265,7 +265,7 @@ void Everything(const std::string& folder) {
 }
 
 // Two models that are trained against each other.
-void Gan() {
+void TrainGan() {
   using Pair = std::tuple<nn::Linear, nn::Linear>;
   TorchTrainer trainer(
       Creators{.model = [](const Config&) { return Pair(nn::Linear(4, 8), nn::Linear(8, 1)); },
@@ -307,7 +307,7 @@ void Gan() {
   trainer.Validate();
 }
 
-void Wrong(const std::string& how) {
+void TrainWrongly(const std::string& how) {
   TorchTrainerOptions options{.num_workers = 2, .batch_size = 12};
   if (how == "model") {
     TorchTrainer(Creators{.model = [](const Config&) { return std::shared_ptr<NetImpl>(); },
@@ -399,8 +399,8 @@ int Trainer(int argc, char** argv) {
     if (args[0] == "resized") Resized(args);
     if (args[0] == "stopped") Stopped();
     if (args[0] == "everything") Everything(args[1]);
-    if (args[0] == "gan") Gan();
-    if (args[0] == "wrong") Wrong(args[1]);
+    if (args[0] == "gan") TrainGan();
+    if (args[0] == "wrong") TrainWrongly(args[1]);
     if (args[0] == "endless") Endless();
   } catch (const attune::Error& error) {
     std::cout << "error: " << error.what() << std::endl;
