@@ -112,7 +112,7 @@ Config Config::FromJson(std::string_view text) {
       values[name] = value.get<std::string>();
     } else {
       throw Error("config." + name + ": is " + value.dump().substr(0, 80) +
-                  "; a value is a number, a boolean or a text");
+                  "; use a number, a boolean or a text");
     }
   }
   return Config(std::move(values));

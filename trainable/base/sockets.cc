@@ -15,9 +15,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// 0 once it is connected, else why it is not.
-int TryToConnect(const UniqueFd& socket, const sockaddr* address, socklen_t size,
-                 Clock::time_point deadline) {
+// Returns 0 when connected, otherwise the errno.
+int ConnectOnce(const UniqueFd& socket, const sockaddr* address, socklen_t size,
+                Clock::time_point deadline) {
   if (connect(socket.get(), address, size) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   if (!Poll(socket, POLLOUT, deadline)) return ETIMEDOUT;
@@ -39,7 +39,7 @@ void ThrowErrno(const std::string& what) { ThrowSystemError(what, errno); }
 
 bool Poll(const UniqueFd& socket, short events, Clock::time_point deadline) {
   using std::chrono::milliseconds;
-  constexpr milliseconds kWaitMax = 24h;  // more is as good as for ever, and poll() takes an int
+  constexpr milliseconds kWaitMax = 24h;  // poll() takes an int, so longer waits are split
   while (true) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
     const auto wait = std::clamp(left, 0ms, kWaitMax);
@@ -50,20 +50,20 @@ bool Poll(const UniqueFd& socket, short events, Clock::time_point deadline) {
 }
 
 UniqueFd Connect(const sockaddr* address, socklen_t size, Clock::time_point deadline) {
-  constexpr auto kPause = 1s;
-  const auto give_up = std::min(deadline, Clock::now() + 2min);
+  constexpr auto kRetryPause = 1s;
+  const auto retry_until = std::min(deadline, Clock::now() + 2min);
   while (true) {
     UniqueFd socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.valid()) ThrowErrno("socket");
-    const int error = TryToConnect(socket, address, size, deadline);
+    const int error = ConnectOnce(socket, address, size, deadline);
     if (error == 0) return socket;
-    const bool has_no_way = error == EHOSTUNREACH || error == ENETUNREACH;
-    if (!has_no_way || Clock::now() + kPause > give_up) {
+    const bool is_unreachable = error == EHOSTUNREACH || error == ENETUNREACH;
+    if (!is_unreachable || Clock::now() + kRetryPause > retry_until) {
       socket.reset();
       errno = error;
       return socket;
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kRetryPause);
   }
 }
 

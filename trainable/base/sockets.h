@@ -13,11 +13,12 @@
 
 namespace attune::inline sdk::trainable {
 
-// "what: strerror(number)", as an exception: DiskFull if it says so, else Error.
+// Throws an exception with the text "what: strerror(number)": DiskFull if the disk is full,
+// otherwise Error.
 [[noreturn]] void ThrowSystemError(const std::string& what, int number);
 [[noreturn]] void ThrowErrno(const std::string& what);  // the same, with errno
 
-// The value, or the error as an exception that begins with `what`.
+// Returns the value, or throws the error with a message that begins with `what`.
 template <typename T>
 T OrThrow(Result<T> result, const std::string& what) {
   if (!result.ok()) throw Error(what + ": " + result.error().message);
@@ -26,13 +27,14 @@ T OrThrow(Result<T> result, const std::string& what) {
 
 using Clock = std::chrono::steady_clock;
 
-// Waits for these events of poll(), or for the end of the connection. False when the time is up.
+// Waits for these events of poll(), or for the end of the connection. Returns false at the
+// deadline.
 bool Poll(const UniqueFd& socket, short events, Clock::time_point deadline);
 
-// A stream socket that is connected to this address, non-blocking. A host that is not found is
-// tried again for two minutes, about as long as TCP tries: on a network that loses packets it may
-// be found in the next try. Without a connection, also at the deadline: none, and errno says why.
-// Throws Error where this process can have no socket, which is not the other's fault.
+// Returns a non-blocking stream socket that is connected to this address. If the host is
+// unreachable, it retries for two minutes, about as long as TCP does, because the next attempt may
+// succeed on a network that loses packets. If there is no connection by the deadline, returns an
+// invalid descriptor and sets errno. Throws Error if this process cannot create a socket.
 UniqueFd Connect(const sockaddr* address, socklen_t size, Clock::time_point deadline);
 
 }  // namespace attune::inline sdk::trainable

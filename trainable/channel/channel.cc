@@ -71,7 +71,7 @@ std::optional<FromExecutor> Channel::TakeNext(std::unique_lock<std::mutex> lock)
   }
   const std::exception_ptr failure = failure_;
   const bool closed = closed_;
-  lock.unlock();  // an exception that nobody catches unwinds nothing, and is told over this channel
+  lock.unlock();  // an uncaught exception is reported over this channel before the stack is unwound
   if (failure) std::rethrow_exception(failure);
   if (closed) throw Error("channel: the executor closed it");
   return std::nullopt;
@@ -97,7 +97,8 @@ void Channel::Run() {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
       if (closed_) polled[0].fd = -1;
-      const auto now = Clock::now();  // once: a second look might be behind write_at_
+      const auto now =
+          Clock::now();  // read the clock once; a second value could be later than write_at_
       if (write_at_ && *write_at_ <= now) WriteGathered();
       if (write_at_) {
         timeout = static_cast<int>(ceil<milliseconds>(*write_at_ - now).count());
@@ -121,26 +122,26 @@ void Channel::Run() {
 void Channel::WriteGathered() {
   const bool any = !outgoing_.empty();
   WriteSome();
-  // Where lines keep coming the thread is awake for the next ones as well.
+  // If lines keep arriving, the thread stays awake for the next ones.
   write_at_.reset();
   if (any && outgoing_.empty()) write_at_ = written_ + kGathering;
 }
 
 void Channel::ReadSome() {
   std::unique_lock lock(mutex_);
-  // Nothing after a failure can be trusted; only the end matters.
+  // After a failure only the end of the connection matters; other data is ignored.
   if (failure_) lines_ = channel::LineReader();
   if (channel::ReceiveSome(socket_.get(), lines_)) {
     if (failure_) return;
     TakeLines();
   } else {
     closed_ = true;
-    outgoing_.clear();  // nobody will read it
+    outgoing_.clear();  // the executor will not read it
   }
   changed_.notify_all();
-  const bool surprised = closed_ && !leaving_;
+  const bool unexpected = closed_ && !leaving_;
   lock.unlock();
-  if (surprised && on_executor_gone_) on_executor_gone_();
+  if (unexpected && on_executor_gone_) on_executor_gone_();
 }
 
 void Channel::TakeLines() {
@@ -177,7 +178,7 @@ void Channel::Write() {
 }
 
 void Channel::WriteSome() {
-  SendSome(socket_.get(), outgoing_);  // should the peer be gone, the read side says so
+  SendSome(socket_.get(), outgoing_);  // if the peer is gone, the read side detects it
   written_ = Clock::now();
   changed_.notify_all();
 }

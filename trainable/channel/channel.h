@@ -20,44 +20,46 @@
 
 namespace attune::inline sdk::trainable {
 
-// A rank's end of the worker channel. One thread of its own reads and writes, so that training
-// neither waits for the executor nor misses its end.
+// A rank's end of the worker channel. A separate thread reads and writes, so training does not wait
+// for the executor, and notices its end.
 //
-// Send(), SendSoon() and Flush() may be called from any thread, Receive(), Poll() and Await() from
-// one.
+// Send(), SendSoon() and Flush() may be called from any thread; Receive(), Poll() and Await() from
+// one thread only.
 class Channel {
  public:
-  // Unsent bytes above which Send() waits: an executor that long behind is as good as gone.
+  // Send() waits if there are more unsent bytes than this. An executor that is so far behind has
+  // probably failed.
   static constexpr std::size_t kMaxPendingBytes = 64 << 20;
 
-  // `on_executor_gone` is called on the channel's thread, once, when the executor closes its end
+  // `on_executor_gone` is called once, on the channel's thread, if the executor closes its end
   // before Leave(). It may end the process.
   Channel(UniqueFd socket, std::function<void()> on_executor_gone);
   ~Channel();
 
-  // Lines that are not urgent and follow others within this time go in one piece, when it is over:
-  // each piece wakes the executor, which costs who sends it more than all the rest.
+  // Lines that are not urgent are collected for this time and sent together. Each write wakes the
+  // executor, which costs the sender more than everything else.
   static constexpr std::chrono::milliseconds kGathering{2};
 
-  // Sends lines, of ToLine(), or queues them. Does not wait for the executor to read them.
+  // Sends or queues lines from ToLine(). Does not wait for the executor to read them.
   void Send(std::string lines);
 
-  // The same, but that they may be gathered first: see kGathering.
+  // Like Send(), but may first collect more lines for kGathering.
   void SendSoon(std::string lines);
 
-  // Waits until everything queued is in the socket, or the executor is gone; false after `timeout`.
+  // Waits until all queued bytes are in the socket, or the executor is gone. Returns false after
+  // `timeout`.
   bool Flush(std::chrono::milliseconds timeout);
   void Flush();
 
-  // Waits for the next message. Throws attune::Error when the executor said something malformed or
-  // is gone.
+  // Waits for the next message. Throws attune::Error if the executor sent a malformed message or is
+  // gone.
   FromExecutor Receive();
 
-  // The next message if there is one already. Throws as Receive().
+  // Returns the next message if one has arrived. Throws like Receive().
   std::optional<FromExecutor> Poll();
 
-  // Waits for the next message of a type; messages of types unknown to this version are skipped,
-  // any other throws.
+  // Waits for the next message of type T. Skips messages of unknown types, and throws for any other
+  // type.
   template <typename T>
   T Await(const char* name) {
     while (true) {
@@ -69,7 +71,7 @@ class Channel {
     }
   }
 
-  // From here on the executor may close its end without consequence.
+  // After this call, the executor may close its end without consequences.
   void Leave();
 
   // Waits until the executor closes its end, for at most `timeout`.
@@ -78,16 +80,16 @@ class Channel {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::optional<FromExecutor> TakeNext(std::unique_lock<std::mutex> lock);  // of mutex_
+  std::optional<FromExecutor> TakeNext(std::unique_lock<std::mutex> lock);  // a lock of mutex_
   void Run();
   void ReadSome();
   void TakeLines();
   void Wake() const;
 
-  // These want mutex_ locked; Queue() locks it.
+  // These require a lock of mutex_; Queue() takes it.
   std::unique_lock<std::mutex> Queue(const std::string& lines);
-  void Write();      // what the socket takes; the thread goes on with the rest
-  void WriteSome();  // what the socket takes
+  void Write();      // writes what the socket accepts now; the thread writes the rest
+  void WriteSome();  // writes what the socket accepts now
   void WriteGathered();
 
   UniqueFd socket_;
@@ -98,15 +100,16 @@ class Channel {
   std::condition_variable changed_;
   std::string outgoing_;  // guarded by mutex_, as is all below
   Clock::time_point written_;
-  std::optional<Clock::time_point> write_at_;  // what is gathered; none: nothing is
+  std::optional<Clock::time_point>
+      write_at_;  // when to write collected lines; empty if there are none
   std::deque<FromExecutor> incoming_;
   std::exception_ptr failure_;
   bool closed_ = false;
   bool leaving_ = false;
   bool stop_ = false;
 
-  channel::LineReader lines_;  // of the thread
-  std::thread thread_;         // last: it uses all of the above
+  channel::LineReader lines_;  // used by the thread only
+  std::thread thread_;         // declared last, because it uses all of the above
 };
 
 }  // namespace attune::inline sdk::trainable

@@ -23,7 +23,8 @@ Config ToConfig(const std::vector<channel::NamedValue>& parameters) {
 
 }  // namespace
 
-Start::Start(channel::Start said) : channel::Start(std::move(said)), config(ToConfig(parameters)) {
+Start::Start(channel::Start message)
+    : channel::Start(std::move(message)), config(ToConfig(parameters)) {
   if (devices.empty()) devices = {device};
 }
 

@@ -8,16 +8,16 @@
 #include "attune/metrics.h"
 #include "channel/messages.h"
 
-// The messages of channel/messages.h in the SDK's own values.
+// The messages of channel/messages.h, with the SDK's types.
 namespace attune::inline sdk::trainable {
 
 using channel::FromExecutor;
 using channel::Rendezvous;
 using channel::Verdict;
 
-// What `start` says, with the configuration as a program reads it, and no list left out.
+// The `start` message, with the configuration as a Config and with all lists filled in.
 struct Start : channel::Start {
-  Start(channel::Start said);
+  Start(channel::Start message);
 
   Config config;
 };
@@ -26,10 +26,10 @@ struct ReportLine {
   std::int64_t step = 0;
   Metrics metrics;
   double seconds = 0;
-  bool waits = false;  // rank 0 goes no further before it has a verdict
+  bool waits = false;  // rank 0 waits for a verdict
 };
 
-// These throw Error where a metric's name is one that an executor refuses, or there are too many.
+// These throw Error if an executor would refuse a metric's name, or if there are too many metrics.
 std::string ToLine(const ReportLine& report);
 std::string ToLogLine(double step, const Metrics& metrics);
 std::string ToLine(const CheckpointInfo& checkpoint);

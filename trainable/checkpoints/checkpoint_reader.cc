@@ -28,14 +28,14 @@ std::string_view BytesOf(const at::Tensor& tensor) {
 
 struct CheckpointReader::Manifest : checkpoints::Manifest {};
 
-// Tensors that lie in a file.
+// The tensors of a mapped file.
 struct CheckpointReader::View {
   std::unique_ptr<trainable::MappedFile> file;
   std::string where;
   TensorMap tensors;
 
-  // What has been copied is not kept in memory twice.
-  trainable::CopiedFunction Copied() const {
+  // Releases the file's memory of a copied tensor, so that it is not in memory twice.
+  trainable::CopiedFunction ReleaseCopied() const {
     return [this](const at::Tensor& tensor) { file->Release(BytesOf(tensor)); };
   }
 };
@@ -57,12 +57,12 @@ std::string CheckpointReader::File(std::string_view name, std::string_view endin
 
 void CheckpointReader::Read(std::string_view name, torch::nn::Module& module) const {
   const View view = Open(name);
-  trainable::LoadState(module, view.tensors, view.where, view.Copied());
+  trainable::LoadState(module, view.tensors, view.where, view.ReleaseCopied());
 }
 
 void CheckpointReader::Read(std::string_view name, torch::optim::Optimizer& optimizer) const {
   const View view = Open(name);
-  trainable::LoadState(optimizer, view.tensors, view.where, view.Copied());
+  trainable::LoadState(optimizer, view.tensors, view.where, view.ReleaseCopied());
 }
 
 void CheckpointReader::Read(std::string_view name, torch::optim::LRScheduler& scheduler) const {
@@ -79,7 +79,7 @@ void CheckpointReader::Read(std::string_view name,
 void CheckpointReader::Read(std::string_view name, at::Generator& generator) const {
   const View view = Open(name);
   const auto state = view.tensors.find("state");
-  if (state == view.tensors.end()) throw Error(view.where + ": holds no generator's state");
+  if (state == view.tensors.end()) throw Error(view.where + ": is not the state of a generator");
   generator.set_state(state->second.clone());
 }
 

@@ -28,10 +28,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the folder that a checkpoint is written into, before the attempt's number and a random end.
+// The name prefix of a folder in which a checkpoint is being written. The attempt's number and a
+// random suffix follow.
 constexpr std::string_view kHiddenPrefix = ".attempt-";
 
-// A new folder, its name `prefix` and a random end.
+// Creates a folder whose name is `prefix` and a random suffix.
 fs::path MakeFolder(const fs::path& prefix) {
   std::string name = prefix.string() + "XXXXXX";
   if (mkdtemp(name.data()) == nullptr) trainable::ThrowErrno(prefix.parent_path().string());
@@ -41,16 +42,16 @@ fs::path MakeFolder(const fs::path& prefix) {
 [[noreturn]] void Refuse(const fs::path& entry) {
   throw Error(
       entry.string() +
-      ": is neither a file nor a folder, and a checkpoint holds nothing else; put a copy in "
-      "place of a link");
+      ": is neither a file nor a folder; a checkpoint holds nothing else, so replace a link with "
+      "a copy");
 }
 
 bool IsFolder(const fs::directory_entry& entry) {
   return entry.is_directory() && !entry.is_symlink();
 }
 
-// Of a file in a checkpoint, as its manifest has it. Throws where no reader would take it.
-std::string NameOf(const fs::path& file, const fs::path& checkpoint) {
+// The name of a file in the manifest of its checkpoint. Throws if a reader would refuse the name.
+std::string ManifestName(const fs::path& file, const fs::path& checkpoint) {
   std::string name = file.lexically_relative(checkpoint).generic_string();
   if (const std::string fault = checkpoints::NameFault(name); !fault.empty()) {
     throw Error(file.string() + ": its name in the checkpoint " + fault);
@@ -58,16 +59,16 @@ std::string NameOf(const fs::path& file, const fs::path& checkpoint) {
   return name;
 }
 
-// The place of a file that is named within the checkpoint, its folder made.
-fs::path Place(const fs::path& checkpoint, const std::string& file) {
+// The path of a file with this name in the checkpoint. Creates its folder.
+fs::path CreatePath(const fs::path& checkpoint, const std::string& file) {
   if (const std::string fault = checkpoints::NameFault(file); !fault.empty()) {
     throw Error("checkpoint: \"" + file + "\" " + fault);
   }
-  const fs::path place = checkpoint / file;
+  const fs::path path = checkpoint / file;
   std::error_code error;
-  fs::create_directories(place.parent_path(), error);
-  if (error) trainable::ThrowSystemError(place.parent_path().string(), error.value());
-  return place;
+  fs::create_directories(path.parent_path(), error);
+  if (error) trainable::ThrowSystemError(path.parent_path().string(), error.value());
+  return path;
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ fs::path Place(const fs::path& checkpoint, const std::string& file) {
 // ---- state ----------------------------------------------------------------------------------
 
 fs::path StateWriter::File(std::string_view name, std::string_view ending) const {
-  return Place(folder_, std::string(name) + suffix_ + std::string(ending));
+  return CreatePath(folder_, std::string(name) + suffix_ + std::string(ending));
 }
 
 void StateWriter::Write(std::string_view name, const torch::nn::Module& module) {
@@ -109,7 +110,7 @@ void StateWriter::Write(std::string_view name, const Config& values) {
 }
 
 void StateWriter::WriteText(std::string_view file, std::string_view contents) {
-  trainable::WriteFile(Place(folder_, std::string(file)), contents);
+  trainable::WriteFile(CreatePath(folder_, std::string(file)), contents);
 }
 
 // ---- a checkpoint ---------------------------------------------------------------------------
@@ -129,7 +130,7 @@ CheckpointWriter::CheckpointWriter(fs::path checkpoint_dir, std::int64_t step, i
 
 CheckpointWriter::~CheckpointWriter() {
   if (committed_) return;
-  std::error_code ignored;  // a destructor has nobody to tell; the folder stays hidden
+  std::error_code ignored;  // a destructor cannot report an error; the folder stays hidden
   fs::remove_all(folder_, ignored);
 }
 
@@ -144,7 +145,7 @@ CheckpointInfo CheckpointWriter::Commit() {
     if (entry.is_directory()) continue;
     const std::uint64_t bytes = entry.file_size();
     info.bytes += static_cast<std::int64_t>(bytes);
-    manifest.files[NameOf(entry.path(), folder_)] = {
+    manifest.files[ManifestName(entry.path(), folder_)] = {
         bytes, trainable::OrThrow(Sha256::HexOfFile(entry.path()), "checkpoint")};
   }
   const std::string json = ToJson(manifest);
@@ -157,8 +158,8 @@ CheckpointInfo CheckpointWriter::Commit() {
 
   const fs::path target =
       checkpoint_dir_ / ("step-" + std::to_string(time_) + "-attempt-" + std::to_string(attempt_));
-  // It refuses a folder that is not empty, and every checkpoint has its manifest. RENAME_NOREPLACE
-  // would say so more plainly, but shared file systems do not know it.
+  // rename() refuses a folder that is not empty, and every checkpoint has its manifest.
+  // RENAME_NOREPLACE would be clearer, but shared file systems do not support it.
   if (std::rename(folder_.c_str(), target.c_str()) != 0) {
     trainable::ThrowErrno("checkpoint " + target.string());
   }
@@ -180,13 +181,13 @@ void RemoveUnfinished(const fs::path& checkpoint_dir, int attempt) {
     const char* digits = name.data() + kHiddenPrefix.size();
     const auto [end, error] = std::from_chars(digits, name.data() + name.size(), writer);
     if (error != std::errc() || *end != '-' || writer >= attempt) continue;
-    std::error_code ignored;  // what cannot be removed stays hidden
+    std::error_code ignored;  // a folder that cannot be removed stays hidden
     fs::remove_all(entry.path(), ignored);
   }
 }
 
-// Returns N if `name` is "step-S-attempt-N" or ".attempt-N", perhaps with "-" and more behind it;
-// else 0.
+// Returns N if `name` is "step-S-attempt-N" or ".attempt-N", optionally followed by "-" and more;
+// otherwise 0.
 int AttemptOf(std::string_view name) {
   constexpr std::string_view kDigits = "0123456789";
   if (constexpr std::string_view kStep = "step-"; name.starts_with(kStep)) {
@@ -203,10 +204,10 @@ int AttemptOf(std::string_view name) {
   name.remove_prefix(kAttempt.size());
 
   int attempt = 0;
-  const char* const past = name.data() + name.size();
-  const auto [end, error] = std::from_chars(name.data(), past, attempt);
+  const char* const end_of_name = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data(), end_of_name, attempt);
   const bool is_number = error == std::errc() && attempt > 0 && attempt < 1'000'000'000;
-  return is_number && (end == past || *end == '-') ? attempt : 0;
+  return is_number && (end == end_of_name || *end == '-') ? attempt : 0;
 }
 
 int NextAttempt(const fs::path& checkpoint_dir) {
@@ -219,17 +220,17 @@ int NextAttempt(const fs::path& checkpoint_dir) {
 
 }  // namespace trainable
 
-// ---- what a rank adds to it -----------------------------------------------------------------
+// ---- shards ---------------------------------------------------------------------------------
 
 ShardWriter::ShardWriter(const fs::path& folder, int rank)
     : StateWriter(folder, trainable::ShardSuffix(rank)) {
   if (fs::is_directory(folder)) return;
   throw Error(folder.string() + ": rank " + std::to_string(rank) +
-              " does not see the folder in which rank 0 writes the checkpoint; shards of several "
+              " cannot access the folder in which rank 0 writes the checkpoint; shards of several "
               "hosts need a checkpoint folder that all of them share");
 }
 
-// ---- files of a program's own ---------------------------------------------------------------
+// ---- files that the program wrote -----------------------------------------------------------
 
 Checkpoint Checkpoint::FromDirectory(fs::path folder) {
   if (!fs::is_directory(folder)) throw Error(folder.string() + ": is not a folder");
@@ -243,7 +244,8 @@ void StateWriter::Write(const Checkpoint& files) {
   for (const auto& entry : fs::recursive_directory_iterator(files.folder())) {
     if (IsFolder(entry)) continue;
     std::error_code error;
-    fs::copy_file(entry.path(), Place(folder_, NameOf(entry.path(), files.folder())), error);
+    fs::copy_file(entry.path(), CreatePath(folder_, ManifestName(entry.path(), files.folder())),
+                  error);
     if (error)
       trainable::ThrowSystemError(entry.path().string() + ": cannot be copied", error.value());
   }
@@ -261,8 +263,8 @@ CheckpointDirectory::CheckpointDirectory(CheckpointDirectory&& other) noexcept
       kept_(other.kept_) {}
 
 CheckpointDirectory::~CheckpointDirectory() {
-  if (kept_ || writer_ != nullptr || path_.empty()) return;  // writers remove what is not committed
-  std::error_code ignored;                                   // as above
+  if (kept_ || writer_ != nullptr || path_.empty()) return;  // a writer removes its folder
+  std::error_code ignored;                                   // a destructor cannot report an error
   fs::remove_all(path_, ignored);
 }
 

@@ -15,7 +15,7 @@ namespace attune::inline sdk::trainable {
 NewFile::NewFile(const std::filesystem::path& file)
     : name_(file.string()), fd_(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
   if (fd_.valid()) return;
-  if (errno == EEXIST) throw Error(name_ + ": this file of the checkpoint was written already");
+  if (errno == EEXIST) throw Error(name_ + ": this file of the checkpoint was already written");
   ThrowErrno(name_);
 }
 

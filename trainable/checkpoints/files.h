@@ -11,13 +11,13 @@
 
 namespace attune::inline sdk::trainable {
 
-// A new file, written from its beginning to its end; SyncPath() makes it durable. Everything throws
-// attune::Error that names the file: when it exists already, and when the disk refuses it.
+// A new file that is written sequentially; SyncPath() makes it durable. Functions throw
+// attune::Error with the file's name if the file already exists, or if the disk refuses.
 class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& file);
 
-  // One that is open already, and empty; `name` is for errors.
+  // Uses an open and empty file; `name` is for error messages.
   NewFile(std::string name, UniqueFd fd) : name_(std::move(name)), fd_(std::move(fd)) {}
 
   void Append(std::string_view bytes);
@@ -27,10 +27,10 @@ class NewFile {
   const UniqueFd fd_;
 };
 
-// A new file of these contents, as above.
+// Writes a new file with these contents, and the same errors.
 void WriteFile(const std::filesystem::path& file, std::string_view contents);
 
-// The whole of a file. Throws attune::Error when it cannot be read.
+// Reads a whole file. Throws attune::Error if that fails.
 std::string ReadFile(const std::filesystem::path& file);
 
 // Syncs a file's contents, or a folder's entries, to the disk. Throws attune::Error.

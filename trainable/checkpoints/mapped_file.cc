@@ -23,7 +23,7 @@ MappedFile::MappedFile(const std::filesystem::path& file) {
   struct stat status {};
   if (!fd.valid() || fstat(fd.get(), &status) != 0) ThrowErrno(file.string());
   size_ = static_cast<std::size_t>(status.st_size);
-  if (size_ == 0) return;  // there is no mapping of nothing
+  if (size_ == 0) return;  // an empty file cannot be mapped
   data_ = mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (data_ == MAP_FAILED) ThrowErrno(file.string());
   madvise(data_, size_, MADV_SEQUENTIAL);

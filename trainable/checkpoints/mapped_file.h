@@ -9,11 +9,11 @@
 
 namespace attune::inline sdk::trainable {
 
-// The bytes of a file, read only, by the system's page cache: they cost a process no memory of its
-// own, and ranks of one host share them.
+// A read-only file mapping. It uses the page cache of the system, so it needs no memory of the
+// process, and ranks of one host share it.
 class MappedFile {
  public:
-  // Throws attune::Error when the file cannot be read.
+  // Throws attune::Error if the file cannot be read.
   explicit MappedFile(const std::filesystem::path& file);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -21,11 +21,12 @@ class MappedFile {
 
   std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
 
-  // Says that a part of bytes() is not needed soon, so that the system does not count it as this
-  // process's; it may be read again all the same.
+  // Tells the system that a part of bytes() is not needed soon, so it does not count as memory of
+  // this process. The part can still be read again.
   void Release(std::string_view part) const;
 
-  // 64 lower-case hex digits; holds little of the file at a time.
+  // The SHA-256 as 64 lower-case hex digits. Keeps only a small part of the file in memory at a
+  // time.
   std::string HexSha256() const;
 
  private:

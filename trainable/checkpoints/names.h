@@ -3,16 +3,16 @@
 #include <string>
 #include <string_view>
 
-// How the files of a checkpoint are called, for those who write them and those who read them.
+// Names of the files of a checkpoint, for writers and readers.
 namespace attune::inline sdk::trainable {
 
 inline constexpr std::string_view kTensorEnding = ".safetensors";
 inline constexpr std::string_view kConfigEnding = ".json";
 
-// The trial's configuration, which the SDK adds; a name that no program's own file has.
+// The name of the trial's configuration, which the SDK adds. Files of programs do not use it.
 inline constexpr std::string_view kTrialConfig = "attune-config";
 
-// Of the files of one rank, before their endings.
+// The suffix for files of one rank; the extension follows.
 inline std::string ShardSuffix(int rank) { return ".rank-" + std::to_string(rank); }
 
 }  // namespace attune::inline sdk::trainable

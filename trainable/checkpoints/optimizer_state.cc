@@ -27,11 +27,11 @@ namespace {
 
 namespace optim = torch::optim;
 
-// What a tensor of a state has a value for.
+// For which elements a tensor of a state has values.
 enum class Extent {
-  kParameter,      // each element of its parameter
-  kAllParameters,  // each element of all parameters
-  kOne,            // itself
+  kParameter,      // one value for each element of its parameter
+  kAllParameters,  // one value for each element of all parameters
+  kOne,            // a single value
 };
 
 // The fields of each optimizer's state, in one place for reading and writing. `visit` takes a name,
@@ -83,8 +83,8 @@ void VisitFields(State& state, Visit visit) {
   visit("ro", state.ro(), Extent::kOne);
 }
 
-// Their hyperparameters, likewise. `visit` takes a name and a reference to a value that AsTensor()
-// takes.
+// The hyperparameters of each optimizer. `visit` takes a name and a reference to a value that
+// AsTensor() accepts.
 template <typename Visit>
 void VisitFields(optim::SGDOptions& options, Visit visit) {
   visit("lr", options.lr());
@@ -173,7 +173,7 @@ std::pair<std::size_t, std::string> SplitKey(const std::string& key, const std::
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
   if (error != std::errc() || end == key.data() + key.size() || *end != '.') {
-    throw Error(where + ": \"" + key + "\" is no state of an optimizer");
+    throw Error(where + ": \"" + key + "\" is not a state of an optimizer");
   }
   return {index, std::string(end + 1, key.data() + key.size())};
 }
@@ -182,8 +182,8 @@ std::string GroupKey(std::size_t group, const char* field) {
   return std::string(kGroupPrefix) + std::to_string(group) + "." + field;
 }
 
-constexpr std::int64_t kNoMaximum = -1;              // of LBFGS's evaluations
-constexpr const char* kLineSearch = "strong_wolfe";  // the only one that LBFGS has
+constexpr std::int64_t kNoMaximum = -1;              // saved if LBFGS has no max_eval
+constexpr const char* kLineSearch = "strong_wolfe";  // the only line search of LBFGS
 
 at::Tensor AsTensor(double value) { return at::scalar_tensor(value, at::kDouble); }
 at::Tensor AsTensor(bool value) { return at::scalar_tensor(value, at::kBool); }
@@ -197,7 +197,7 @@ at::Tensor AsTensor(const std::optional<std::string>& line_search) {
 at::Tensor AsTensor(const std::tuple<double, double>& value) {
   return at::tensor({std::get<0>(value), std::get<1>(value)}, at::kDouble);
 }
-// The last two give an undefined tensor if there is nothing to save.
+// The last two return an undefined tensor if there is nothing to save.
 at::Tensor AsTensor(const at::Tensor& value) { return value; }
 at::Tensor AsTensor(const std::deque<at::Tensor>& values) {
   if (values.empty()) return {};
@@ -224,19 +224,19 @@ void FromTensor(const at::Tensor& tensor, std::tuple<double, double>& value) {
 template <typename T>
 concept IsTensors = std::same_as<T, at::Tensor> || std::same_as<T, std::deque<at::Tensor>>;
 
-// Copies a tensor of a state into an optimizer's. A copy in any case: `saved` may lie in the
-// checkpoint's file.
+// Copies a saved tensor into an optimizer's state. It always copies, because `saved` may be a view
+// of the checkpoint's file.
 void CopyTo(const at::Tensor& saved, const at::Tensor& parameter, at::Tensor& value) {
   value = saved.to(parameter.device(), saved.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
 }
 void CopyTo(const at::Tensor& saved, const at::Tensor& parameter, std::deque<at::Tensor>& values) {
   at::Tensor all;
   CopyTo(saved, parameter, all);
-  // Each starts at an aligned address, as LBFGS's own do. Results may depend on that.
+  // Each clone starts at an aligned address, like the tensors of LBFGS; results may depend on that.
   for (const at::Tensor& value : all.unbind(0)) values.push_back(value.clone());
 }
 
-// The sizes that a tensor of this extent has to have.
+// The required sizes of a tensor with this extent.
 std::vector<std::int64_t> SizesOf(Extent extent, const at::Tensor& parameter,
                                   const std::vector<at::Tensor>& parameters) {
   if (extent == Extent::kOne) return {};
@@ -246,12 +246,13 @@ std::vector<std::int64_t> SizesOf(Extent extent, const at::Tensor& parameter,
   return {elements};
 }
 
-// LBFGS's queues grow and shrink together, and hold no more than its options say.
-void CheckQueues(optim::LBFGSParamState& state, const optim::LBFGSOptions& options,
-                 const std::string& where) {
+// Checks that the queues of LBFGS have the same length, and shortens them to the history size of
+// its options.
+void CheckAndTrimQueues(optim::LBFGSParamState& state, const optim::LBFGSOptions& options,
+                        const std::string& where) {
   if (state.old_dirs().size() != state.old_stps().size() ||
       state.old_dirs().size() != state.ro().size()) {
-    throw Error(where + ": old_dirs, old_stps and ro of LBFGS are not equally long");
+    throw Error(where + ": old_dirs, old_stps and ro of LBFGS have different lengths");
   }
   while (std::ssize(state.ro()) > std::max<std::int64_t>(0, options.history_size())) {
     state.old_dirs().pop_front();
@@ -260,15 +261,16 @@ void CheckQueues(optim::LBFGSParamState& state, const optim::LBFGSOptions& optio
   }
 }
 
-// Takes the hyperparameters out of `tensors`; the optimizer is
-// not changed before Apply().
+// Moves the hyperparameters out of `tensors`. The optimizer does not change before Apply().
 template <typename Options>
 struct Hyperparameters {
   std::vector<Options> groups;
 
   Hyperparameters(const optim::Optimizer& optimizer, TensorMap& tensors, const std::string& where) {
-    const auto is_one = [](const auto& item) { return item.first.starts_with(kGroupPrefix); };
-    if (std::ranges::none_of(tensors, is_one)) return;
+    const auto is_hyperparameter = [](const auto& item) {
+      return item.first.starts_with(kGroupPrefix);
+    };
+    if (std::ranges::none_of(tensors, is_hyperparameter)) return;
     for (const auto& group : optimizer.param_groups()) {
       Options& options = groups.emplace_back(static_cast<const Options&>(group.options()));
       VisitFields(options, [&](const char* field, auto& value) {
@@ -283,15 +285,15 @@ struct Hyperparameters {
         tensors.erase(found);
       });
     }
-    const auto other = std::ranges::find_if(tensors, is_one);
+    const auto other = std::ranges::find_if(tensors, is_hyperparameter);
     if (other == tensors.end()) return;
     throw Error(where + ": \"" + other->first +
-                "\" is of another kind of optimizer, or of more than " +
+                "\" belongs to another kind of optimizer, or to more than " +
                 std::to_string(groups.size()) + " groups of parameters");
   }
 
-  // As they will be after Apply().
-  const Options& OfFirstGroup(const optim::Optimizer& optimizer) const {
+  // The options of the first group after Apply().
+  const Options& FirstGroup(const optim::Optimizer& optimizer) const {
     return groups.empty() ? static_cast<const Options&>(optimizer.param_groups()[0].options())
                           : groups[0];
   }
@@ -343,7 +345,7 @@ void LoadState(optim::Optimizer& optimizer, const TensorMap& saved, const std::s
     for (const auto& [key, tensor] : tensors) {
       const std::size_t index = SplitKey(key, where).first;
       if (index >= parameters.size()) {
-        throw Error(where + ": holds state of parameter " + std::to_string(index) +
+        throw Error(where + ": has state of parameter " + std::to_string(index) +
                     ", the optimizer has " + std::to_string(parameters.size()));
       }
       states.try_emplace(index, std::make_unique<State>());
@@ -363,14 +365,14 @@ void LoadState(optim::Optimizer& optimizer, const TensorMap& saved, const std::s
             sizes.insert(sizes.begin(), tensor.dim() == 0 ? 0 : tensor.size(0));
           }
           if (tensor.sizes() != sizes) {
-            throw Error(where + ": " + key + " is " + Shape(tensor) + ", and has to be " +
+            throw Error(where + ": " + key + " is " + Shape(tensor) + ", but must be " +
                         c10::str(at::IntArrayRef(sizes)));
           }
           CopyTo(tensor, parameter, value);
           if (copied) copied(tensor);
         } else {
           if (tensor.numel() != 1) {
-            throw Error(where + ": " + key + " is " + Shape(tensor) + ", and has to be one number");
+            throw Error(where + ": " + key + " is " + Shape(tensor) + ", but must be one number");
           }
           FromTensor(tensor, value);
         }
@@ -384,7 +386,7 @@ void LoadState(optim::Optimizer& optimizer, const TensorMap& saved, const std::s
     }
     if constexpr (std::same_as<State, optim::LBFGSParamState>) {
       for (auto& [index, state] : states) {
-        CheckQueues(*state, hyperparameters.OfFirstGroup(optimizer), where);
+        CheckAndTrimQueues(*state, hyperparameters.FirstGroup(optimizer), where);
       }
     }
     hyperparameters.Apply(optimizer);

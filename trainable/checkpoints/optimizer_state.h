@@ -7,20 +7,20 @@
 #include "attune/checkpoint.h"
 #include "trainable/checkpoints/state_dict.h"
 
-// Optimizers as named tensors, and back.
+// Conversion of optimizer states to named tensors, and back.
 namespace attune::inline sdk::trainable {
 
-// Begins the names of a group's hyperparameters.
+// The prefix of names of a group's hyperparameters.
 inline constexpr std::string_view kGroupPrefix = "group.";
 
-// State per parameter, by its place among the optimizer's parameters: "3.exp_avg", "3.step".
-// Parameters that have not been stepped yet have none. With `hyperparameters` also those of each
-// group of parameters, by its place: "group.0.lr".
+// The state of each parameter, named by the parameter's index: "3.exp_avg", "3.step". Parameters
+// without a step yet have none. With `hyperparameters`, also the hyperparameters of each parameter
+// group, named by its index: "group.0.lr".
 TensorMap StateOf(const torch::optim::Optimizer& optimizer, bool hyperparameters = false);
 
-// Replaces the optimizer's state, and its hyperparameters where `state` has them. Throws
-// attune::Error, its message beginning with `where`, unless the state belongs to this kind of
-// optimizer over parameters of these shapes.
+// Replaces the optimizer's state, and those hyperparameters that are in `state`. Throws
+// attune::Error, with a message that begins with `where`, unless the state belongs to this kind of
+// optimizer and to parameters of these shapes.
 void LoadState(torch::optim::Optimizer& optimizer, const TensorMap& state, const std::string& where,
                const CopiedFunction& copied = {});
 

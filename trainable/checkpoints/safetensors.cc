@@ -61,7 +61,7 @@ struct Entry {
   std::uint64_t end = 0;
 };
 
-// Bytes of a tensor of that shape, or nothing when it cannot be.
+// The number of bytes of a tensor with this shape; nullopt if the shape is impossible.
 std::optional<std::uint64_t> BytesOf(const Entry& entry) {
   std::uint64_t bytes = c10::elementSize(entry.type);
   for (const std::int64_t extent : entry.shape) {
@@ -98,15 +98,15 @@ std::vector<Entry> ParseHeader(std::string_view header, const std::string& where
 at::Tensor TensorAt(const char* bytes, const Entry& entry) {
   const at::TensorOptions options(entry.type);
   const bool aligned = reinterpret_cast<std::uintptr_t>(bytes) % c10::elementSize(entry.type) == 0;
-  // LibTorch has no tensors that cannot be written to.
+  // LibTorch has no read-only tensors, hence the const_cast.
   if (aligned) return at::from_blob(const_cast<char*>(bytes), entry.shape, options);
   at::Tensor tensor = at::empty(entry.shape, options);
   std::memcpy(tensor.mutable_data_ptr(), bytes, entry.end - entry.begin);
   return tensor;
 }
 
-// Whether the tensor's bytes in memory are those of the file.
-bool LiesAsWritten(const at::Tensor& tensor) {
+// Whether the tensor's bytes in memory equal those in the file.
+bool HasFileLayout(const at::Tensor& tensor) {
   return tensor.is_cpu() && tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
 }
 
@@ -117,7 +117,8 @@ void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensor
 }
 
 void WriteSafetensors(NewFile file, const TensorMap& tensors) {
-  // The largest elements first, so that each tensor begins at a multiple of its own.
+  // Sorts by element size, largest first, so that the offset of each tensor is a multiple of its
+  // element size.
   std::vector<std::pair<std::string, at::Tensor>> data(tensors.begin(), tensors.end());
   for (const auto& [name, tensor] : data) {
     if (!tensor.defined()) throw Error("tensor " + name + ": is undefined");
@@ -142,20 +143,20 @@ void WriteSafetensors(NewFile file, const TensorMap& tensors) {
   const std::uint64_t length = text.size();
   file.Append({reinterpret_cast<const char*>(&length), sizeof(length)});
   file.Append(text);
-  at::Tensor buffer;  // one for all, as large as the largest that has to be copied
+  at::Tensor buffer;  // shared by all tensors that must be copied
   for (const auto& [name, tensor] : data) {
-    if (LiesAsWritten(tensor)) continue;
+    if (HasFileLayout(tensor)) continue;
     const auto bytes = static_cast<std::int64_t>(tensor.numel() * tensor.element_size());
     if (!buffer.defined() || buffer.numel() < bytes) buffer = at::empty({bytes}, at::kByte);
   }
   for (const auto& [name, tensor] : data) {
-    at::Tensor plain = tensor.detach();
-    if (!LiesAsWritten(plain)) {
-      plain = at::from_blob(buffer.mutable_data_ptr(), tensor.sizes(),
-                            at::TensorOptions(tensor.scalar_type()));
-      plain.copy_(tensor.detach());
+    at::Tensor contiguous = tensor.detach();
+    if (!HasFileLayout(contiguous)) {
+      contiguous = at::from_blob(buffer.mutable_data_ptr(), tensor.sizes(),
+                                 at::TensorOptions(tensor.scalar_type()));
+      contiguous.copy_(tensor.detach());
     }
-    file.Append({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()});
+    file.Append({static_cast<const char*>(contiguous.const_data_ptr()), contiguous.nbytes()});
   }
 }
 
@@ -164,8 +165,8 @@ TensorMap ViewSafetensors(std::string_view bytes, const std::string& where) {
   if (bytes.size() < sizeof(length)) throw Error(where + ": too short for a safetensors file");
   std::memcpy(&length, bytes.data(), sizeof(length));
   if (length > kMaxSafetensorsHeaderBytes || length > bytes.size() - sizeof(length)) {
-    throw Error(where + ": its header is said to have " + std::to_string(length) +
-                " bytes, more than the file");
+    throw Error(where + ": its header has " + std::to_string(length) +
+                " bytes, which is more than the file");
   }
 
   const std::string_view header = bytes.substr(sizeof(length), length);
@@ -176,10 +177,10 @@ TensorMap ViewSafetensors(std::string_view bytes, const std::string& where) {
   for (const Entry& entry : ParseHeader(header, where)) {
     const std::string who = where + ": tensor " + entry.name;
     if (entry.begin > entry.end || entry.end > data.size()) {
-      throw Error(who + " lies outside of the file");
+      throw Error(who + " is outside the file");
     }
     if (BytesOf(entry) != entry.end - entry.begin) {
-      throw Error(who + ": its shape needs another number of bytes than it has");
+      throw Error(who + ": its shape needs a different number of bytes");
     }
     used += entry.end - entry.begin;
     tensors.emplace(entry.name, TensorAt(data.data() + entry.begin, entry));

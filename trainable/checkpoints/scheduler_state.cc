@@ -15,8 +15,9 @@ namespace {
 using torch::optim::LRScheduler;
 using Plateau = torch::optim::ReduceLROnPlateauScheduler;
 
-// LibTorch's schedulers do not show where they stand. An explicit instantiation may name private
-// members ([temp.explicit]/12); each here defines a function that gives one away.
+// LibTorch's schedulers have no public access to their position. An explicit instantiation may name
+// private members ([temp.explicit]/12). Each instantiation here defines a function that returns a
+// pointer to one.
 template <typename Field>
 struct PlateauField {
   using Type = Field Plateau::*;

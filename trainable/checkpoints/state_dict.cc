@@ -20,11 +20,11 @@ TensorMap StateOf(const torch::nn::Module& module) {
 
 void LoadState(torch::nn::Module& module, const TensorMap& state, const std::string& where,
                const CopiedFunction& copied) {
-  const TensorMap own = StateOf(module);
+  const TensorMap module_state = StateOf(module);
   for (const auto& [name, tensor] : state) {
-    if (!own.contains(name)) throw Error(where + ": the model has no tensor " + name);
+    if (!module_state.contains(name)) throw Error(where + ": the model has no tensor " + name);
   }
-  for (const auto& [name, tensor] : own) {
+  for (const auto& [name, tensor] : module_state) {
     const auto found = state.find(name);
     if (found == state.end()) throw Error(where + ": has no tensor " + name);
     if (found->second.sizes() != tensor.sizes() ||
@@ -34,7 +34,7 @@ void LoadState(torch::nn::Module& module, const TensorMap& state, const std::str
     }
   }
   const at::NoGradGuard no_grad;
-  for (const auto& [name, tensor] : own) {
+  for (const auto& [name, tensor] : module_state) {
     const at::Tensor& saved = state.at(name);
     at::Tensor(tensor).copy_(saved);
     if (copied) copied(saved);

@@ -5,18 +5,18 @@
 
 #include "attune/checkpoint.h"
 
-// Modules as named tensors, and back.
+// Conversion of modules to named tensors, and back.
 namespace attune::inline sdk::trainable {
 
-// Called with a tensor of what is read once it has been copied.
+// Called with each saved tensor after it has been copied.
 using CopiedFunction = std::function<void(const at::Tensor&)>;
 
 // Parameters and buffers by their qualified names ("conv1.weight", "bn1.running_mean"). The
 // tensors share memory with the module's.
 TensorMap StateOf(const torch::nn::Module& module);
 
-// Copies `state` into the module in place. Throws attune::Error, its message beginning with
-// `where`, unless names, shapes and types are exactly the module's.
+// Copies `state` into the module in place. Throws attune::Error, with a message that begins with
+// `where`, unless names, shapes and types are exactly those of the module.
 void LoadState(torch::nn::Module& module, const TensorMap& state, const std::string& where,
                const CopiedFunction& copied = {});
 

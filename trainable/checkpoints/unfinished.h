@@ -4,12 +4,13 @@
 
 namespace attune::inline sdk::trainable {
 
-// Removes what attempts before this one were writing into `checkpoint_dir` when they ended. Leases
-// see to it that none of them still writes.
+// Removes incomplete checkpoints of earlier attempts from `checkpoint_dir`. Leases ensure that no
+// earlier attempt still writes.
 void RemoveUnfinished(const std::filesystem::path& checkpoint_dir, int attempt);
 
-// One more than the attempts whose checkpoints lie in the folder, so that no name is taken; and
-// than those that were killed while they wrote one, so that what they left is removed.
+// Returns a number greater than every attempt with a checkpoint in the folder, so that no name is
+// taken. It is also greater than every attempt with an incomplete checkpoint, so that those are
+// removed.
 int NextAttempt(const std::filesystem::path& checkpoint_dir);
 
 }  // namespace attune::inline sdk::trainable

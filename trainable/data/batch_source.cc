@@ -10,29 +10,29 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-// Of a failed batch, so many samples are named.
-constexpr std::size_t kSamplesNamed = 8;
+// The maximum number of samples that a message about a failed batch lists.
+constexpr std::size_t kListedSamplesMax = 8;
 
 void Check(const DataLoaderOptions& options, int world_size) {
   if (options.batch_size < world_size) {
     throw Error("PrepareDataLoader: batch_size: a batch of " + std::to_string(options.batch_size) +
                 " samples cannot be shared by " + std::to_string(world_size) +
-                " workers; it counts the samples of all workers together, and every worker needs "
+                " workers; it counts the samples of all workers, and each worker needs at least "
                 "one");
   }
   if (options.threads < 0 || options.prefetch_factor < 1) {
     throw Error("PrepareDataLoader: threads (" + std::to_string(options.threads) +
-                ") has to be 0 or more, prefetch_factor (" +
-                std::to_string(options.prefetch_factor) + ") 1 or more");
+                ") must be at least 0, and prefetch_factor (" +
+                std::to_string(options.prefetch_factor) + ") at least 1");
   }
 }
 
-// Throws unless an epoch of so many samples has a batch.
-void CheckEpoch(const std::string& whose, std::int64_t samples, const DataLoaderOptions& options,
+// Throws if an epoch of this many samples has no batch.
+void CheckEpoch(const std::string& subject, std::int64_t samples, const DataLoaderOptions& options,
                 int world_size) {
   if (samples >= (options.drop_last ? options.batch_size : world_size)) return;
   throw Error(
-      "PrepareDataLoader: " + whose + " " + std::to_string(samples) + " samples are fewer than " +
+      "PrepareDataLoader: " + subject + " " + std::to_string(samples) + " samples are fewer than " +
       (options.drop_last
            ? "one batch of " + std::to_string(options.batch_size) + ", and drop_last leaves nothing"
            : "the " + std::to_string(world_size) + " workers"));
@@ -46,7 +46,7 @@ class SampledBatches final : public BatchSource {
 
   Request Next() override {
     auto samples = ahead_.NextShare(options_.batch_size);
-    if (!samples) {  // a place that was loaded can be at an epoch's end
+    if (!samples) {  // a loaded position can be at the end of an epoch
       ahead_.set_epoch(ahead_.epoch() + 1);
       samples = ahead_.NextShare(options_.batch_size);
     }
@@ -75,19 +75,19 @@ class SampledBatches final : public BatchSource {
     if (request.content == nullptr) return "the sampler failed";
     const auto& samples = *std::static_pointer_cast<std::vector<std::size_t>>(request.content);
     std::string text = "the dataset failed on";
-    for (std::size_t i = 0; i < samples.size() && i < kSamplesNamed; ++i) {
+    for (std::size_t i = 0; i < samples.size() && i < kListedSamplesMax; ++i) {
       text += (i == 0 ? " samples " : ", ") + std::to_string(samples[i]);
     }
-    return samples.size() > kSamplesNamed ? text + ", …" : text;
+    return samples.size() > kListedSamplesMax ? text + ", …" : text;
   }
 
  private:
   const DataLoaderOptions options_;
-  DistributedSampler ahead_;  // after what Next() has given
-  DistributedSampler place_;  // its order is never made
+  DistributedSampler ahead_;  // the position after the last result of Next()
+  DistributedSampler place_;  // converts positions; it never computes an order
 };
 
-// Batches of a stream. Every rank reads all samples and keeps its share, by the rules of
+// Batches of a stream. Every rank reads all samples and keeps its share, with the rules of
 // DistributedSampler.
 class StreamedBatches final : public BatchSource {
  public:
@@ -102,9 +102,9 @@ class StreamedBatches final : public BatchSource {
     if (!begun_) Begin(place_);
     const std::int64_t needed = options_.drop_last ? options_.batch_size : 1;
     ReadAhead(needed);
-    // A place that was loaded can be at an epoch's end.
+    // A loaded position can be at the end of an epoch.
     if (std::ssize(ahead_) < needed && place_.offset > 0) Begin({place_.epoch + 1, 0});
-    // With fewer than the ranks left of an epoch, some of a gang that was resumed share a sample.
+    // If a resumed gang has fewer samples left than ranks, some ranks share a sample.
     ReadAhead(options_.drop_last ? 2 * options_.batch_size : options_.batch_size + world_);
     if (place_.offset == 0) {
       CheckEpoch("epoch " + std::to_string(place_.epoch) + " of the stream: its",
@@ -141,12 +141,13 @@ class StreamedBatches final : public BatchSource {
     const Place place{NumberIn(state, kEpoch), NumberIn(state, kOffset)};
     if (state.contains(kSize)) {
       throw Error(
-          "data loader: the saved place is in a dataset with a size, this one is a stream; go on "
-          "with the same data, or begin an epoch with set_epoch()");
+          "data loader: the saved position is in a dataset with a size, but this is a stream; use "
+          "the "
+          "same data, or begin an epoch with set_epoch()");
     }
     if (place.epoch < 0 || place.offset < 0) {
-      throw Error("data loader: there is no place " + std::to_string(place.offset) + " of epoch " +
-                  std::to_string(place.epoch) + ", which was saved");
+      throw Error("data loader: the saved position is invalid: offset " +
+                  std::to_string(place.offset) + " of epoch " + std::to_string(place.epoch));
     }
     MoveTo(place);
     return place;
@@ -180,10 +181,10 @@ class StreamedBatches final : public BatchSource {
   const DataLoaderOptions options_;
   const std::int64_t rank_;
   const int world_;
-  Place place_;                              // after what Next() has given
-  bool begun_ = false;                       // the stream is at place_, with what is in ahead_
-  bool ended_ = false;                       // the stream has no more than what is in ahead_
-  std::deque<std::shared_ptr<void>> ahead_;  // of all ranks
+  Place place_;         // the position after the last result of Next()
+  bool begun_ = false;  // the stream is at place_, followed by the samples in ahead_
+  bool ended_ = false;  // the rest of the stream is in ahead_
+  std::deque<std::shared_ptr<void>> ahead_;  // samples of all ranks, read ahead
 };
 
 }  // namespace
@@ -206,8 +207,8 @@ std::unique_ptr<BatchSource> BatchSource::OfStream(std::unique_ptr<StreamSamples
   Check(options, context.world_size());
   if (options.shuffle || !options.weights.empty()) {
     throw Error(
-        "PrepareDataLoader: a stream has an order of its own: set shuffle to false, and give no "
-        "weights; let the stream shuffle, by its set_epoch()");
+        "PrepareDataLoader: a stream determines its own order; set shuffle to false and give no "
+        "weights. The stream can shuffle in its set_epoch()");
   }
   return std::make_unique<StreamedBatches>(std::move(samples), options, context);
 }

@@ -17,24 +17,25 @@
 namespace attune::inline sdk {
 namespace {
 
-// Fisher–Yates over a counter-based stream: std::shuffle and the standard distributions give
+// Fisher–Yates with a counter-based stream. std::shuffle and the standard distributions give
 // different orders in different libraries.
 void Shuffle(std::vector<std::int64_t>& items, std::uint64_t key) {
   for (std::uint64_t i = items.size(); i > 1; --i) {
-    // The remainder's bias, below items.size() / 2^64, does not matter for an order.
+    // The bias of the remainder is below items.size() / 2^64 and does not matter for an order.
     std::swap(items[i - 1], items[trainable::Key(key, i) % i]);
   }
 }
 
-// Draws of samples, each in proportion to its weight.
+// Draws samples with probabilities proportional to their weights.
 void Draw(std::vector<std::int64_t>& items, const std::vector<double>& sums, std::uint64_t key) {
   constexpr int kUnusedBits = 64 - std::numeric_limits<double>::digits;
   for (std::uint64_t i = 0; i < items.size(); ++i) {
     const auto bits = static_cast<double>(trainable::Key(key, i) >> kUnusedBits);
     const double point = std::ldexp(bits, -std::numeric_limits<double>::digits) * sums.back();
-    // A sample without a weight adds nothing to the sum before it, and is never the first above.
+    // A sample with weight 0 has the same sum as the one before it, so upper_bound never returns
+    // it.
     auto drawn = std::upper_bound(sums.begin(), sums.end(), point);
-    // The product may have been rounded up to the whole sum.
+    // The product may have been rounded up to the total.
     if (drawn == sums.end()) drawn = std::lower_bound(sums.begin(), sums.end(), sums.back());
     items[i] = drawn - sums.begin();
   }
@@ -59,7 +60,7 @@ void DistributedSampler::SumWeights() {
                 " for a dataset of " + std::to_string(size_) + " samples; each sample needs one");
   }
   if (!options_.shuffle) {
-    throw Error("sampler: weights: samples with weights are drawn at random: leave shuffle true");
+    throw Error("sampler: weights: weighted samples are drawn at random; leave shuffle true");
   }
   auto sums = std::make_shared<std::vector<double>>();
   sums->reserve(weights.size());
@@ -67,12 +68,12 @@ void DistributedSampler::SumWeights() {
   for (std::size_t i = 0; i < weights.size(); ++i) {
     sum += weights[i];
     if (!(weights[i] >= 0) || !std::isfinite(sum)) {
-      throw Error("sampler: weights: that of sample " + std::to_string(i) + " is " +
-                  std::to_string(weights[i]) + "; each has to be at least 0, and their sum finite");
+      throw Error("sampler: weights: the weight of sample " + std::to_string(i) + " is " +
+                  std::to_string(weights[i]) + "; each must be at least 0, and their sum finite");
     }
     sums->push_back(sum);
   }
-  if (sum == 0) throw Error("sampler: weights: all are 0, so that there is no sample to draw");
+  if (sum == 0) throw Error("sampler: weights: all are 0, so no sample can be drawn");
   sums_ = std::move(sums);
 }
 
@@ -92,7 +93,7 @@ const std::vector<std::int64_t>& DistributedSampler::Order(std::int64_t epoch) {
 
 void DistributedSampler::MoveTo(std::int64_t epoch, std::int64_t offset) {
   if (epoch < 0 || offset < 0 || offset > size_) {
-    throw Error("sampler: there is no place " + std::to_string(offset) + " of epoch " +
+    throw Error("sampler: there is no position " + std::to_string(offset) + " of epoch " +
                 std::to_string(epoch) + " in a dataset of " + std::to_string(size_) + " samples");
   }
   epoch_ = epoch;
@@ -129,7 +130,8 @@ std::optional<std::vector<std::size_t>> DistributedSampler::NextShare(
                 " samples cannot be shared by " + std::to_string(world) +
                 " workers; every worker needs one");
   }
-  // What a gang of smaller batches left of an epoch may not fill one: that is no epoch of its own.
+  // A gang with smaller batches may have left fewer samples than one batch; they do not form a
+  // separate epoch.
   if (std::exchange(begins_, false) && offset_ > 0 && AtEnd(global_batch_size)) {
     set_epoch(epoch_ + 1);
   }
@@ -163,7 +165,7 @@ std::vector<std::int64_t> DistributedSampler::Take(std::int64_t position, std::i
 }
 
 TensorMap DistributedSampler::state_dict() const {
-  // What an epoch that has ended left out, a gang of smaller batches leaves out too.
+  // Samples that an ended epoch has left out stay left out in a gang with smaller batches.
   return {{trainable::kEpoch, trainable::NumberTensor(epoch_)},
           {trainable::kOffset, trainable::NumberTensor(ended_ ? size_ : offset_)},
           {trainable::kSize, trainable::NumberTensor(size_)},
@@ -172,9 +174,9 @@ TensorMap DistributedSampler::state_dict() const {
 
 void DistributedSampler::load_state_dict(const TensorMap& state) {
   if (const std::int64_t size = trainable::NumberIn(state, trainable::kSize); size != size_) {
-    throw Error("sampler: the saved place is in a dataset of " + std::to_string(size) +
+    throw Error("sampler: the saved position is in a dataset of " + std::to_string(size) +
                 " samples, this one has " + std::to_string(size_) +
-                "; go on with the same data, or begin an epoch with set_epoch()");
+                "; use the same data, or begin an epoch with set_epoch()");
   }
   MoveTo(trainable::NumberIn(state, trainable::kEpoch),
          trainable::NumberIn(state, trainable::kOffset));

@@ -8,7 +8,7 @@
 #include "attune/checkpoint.h"
 #include "attune/error.h"
 
-// A place in the data as saved in a checkpoint.
+// A position in the data as tensors, for a checkpoint.
 namespace attune::inline sdk::trainable {
 
 inline constexpr const char* kEpoch = "epoch";
@@ -23,7 +23,7 @@ inline std::int64_t NumberIn(const TensorMap& state, const char* name) {
   const auto found = state.find(name);
   if (found == state.end() || found->second.numel() != 1) {
     throw Error(std::string("sampler: the saved state has no number `") + name +
-                "`; it is not that of a sampler or data loader");
+                "`; it does not come from a sampler or data loader");
   }
   return found->second.item<std::int64_t>();
 }

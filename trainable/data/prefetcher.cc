@@ -13,7 +13,7 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-std::string Failure(const std::exception_ptr& error, const std::string& what, int rank) {
+std::string FailureText(const std::exception_ptr& error, const std::string& what, int rank) {
   const std::string text = "data loader: rank " + std::to_string(rank) + ": " + what + ": ";
   try {
     std::rethrow_exception(error);
@@ -29,7 +29,7 @@ std::string Failure(const std::exception_ptr& error, const std::string& what, in
 struct Prefetcher::State {
   struct Job {
     BatchSource::Request request;
-    bool taken = false;
+    bool claimed = false;
     bool done = false;
     std::shared_ptr<void> batch;
     std::exception_ptr error;
@@ -38,20 +38,20 @@ struct Prefetcher::State {
   const DataLoaderOptions options;
   Context& context;
   const Fetch fetch;
-  BatchSource::Place place;  // after what was handed out
+  BatchSource::Place place;  // the position after the last returned batch
   bool epoch_ended = false;
 
   std::mutex mutex;
   std::condition_variable work;           // for the threads: a job, or the end
   std::condition_variable done;           // for the training thread
-  std::deque<std::shared_ptr<Job>> jobs;  // in the order in which they are handed out
-  bool asking = false;                    // somebody uses the source, without holding the mutex
+  std::deque<std::shared_ptr<Job>> jobs;  // in the order in which they are returned
+  bool source_busy = false;               // a thread uses the source without holding the mutex
   bool stopping = false;
   const std::unique_ptr<BatchSource> source;
   std::vector<std::thread> threads;
 
-  // Asks the source which batch it is; jobs do so in their order.
-  void Ask(Job& job) const {
+  // Requests the next batch from the source; jobs do so in their order.
+  void RequestBatch(Job& job) const {
     try {
       job.request = source->Next();
     } catch (...) {
@@ -68,9 +68,9 @@ struct Prefetcher::State {
     }
   }
 
-  std::shared_ptr<Job> FirstUntaken() const {
+  std::shared_ptr<Job> FirstUnclaimed() const {
     for (const auto& job : jobs) {
-      if (!job->taken) return job;
+      if (!job->claimed) return job;
     }
     return nullptr;
   }
@@ -78,14 +78,14 @@ struct Prefetcher::State {
   void ReadAhead(int thread) {
     std::unique_lock lock(mutex);
     while (true) {
-      work.wait(lock, [&] { return stopping || (!asking && FirstUntaken() != nullptr); });
+      work.wait(lock, [&] { return stopping || (!source_busy && FirstUnclaimed() != nullptr); });
       if (stopping) return;
-      const std::shared_ptr<Job> job = FirstUntaken();
-      job->taken = asking = true;
+      const std::shared_ptr<Job> job = FirstUnclaimed();
+      job->claimed = source_busy = true;
       lock.unlock();
-      Ask(*job);
+      RequestBatch(*job);
       lock.lock();
-      asking = false;
+      source_busy = false;
       work.notify_all();
       done.notify_one();
       lock.unlock();
@@ -107,7 +107,7 @@ struct Prefetcher::State {
     std::unique_lock lock(mutex);
     const std::shared_ptr<Job> job = jobs.front();
     if (threads.empty()) {
-      Ask(*job);
+      RequestBatch(*job);
       Run(*job, 0);
     } else {
       done.wait(lock, [&] { return job->done; });
@@ -116,11 +116,11 @@ struct Prefetcher::State {
     return job;
   }
 
-  // Forgets what was read ahead, and lets `move` use the source.
-  void Move(const std::function<void()>& move) {
+  // Discards batches that were read ahead, and calls `move`, which may use the source.
+  void MoveSource(const std::function<void()>& move) {
     std::unique_lock lock(mutex);
     jobs.clear();
-    done.wait(lock, [&] { return !asking; });
+    done.wait(lock, [&] { return !source_busy; });
     move();
   }
 
@@ -153,7 +153,7 @@ std::shared_ptr<void> Prefetcher::Next() {
   const auto job = state.Await();
   if (job->error) {
     const std::string what = state.source->NameOf(job->request, state.place);
-    throw Error(Failure(job->error, what, state.context.rank()));
+    throw Error(FailureText(job->error, what, state.context.rank()));
   }
   state.place = job->request.after;
   state.epoch_ended = job->request.last;
@@ -168,10 +168,10 @@ BatchSource::Place Prefetcher::place() const { return state_->place; }
 
 void Prefetcher::MoveTo(const BatchSource::Place& place) {
   if (place.epoch < 0 || place.offset < 0) {
-    throw Error("data loader: there is no place " + std::to_string(place.offset) + " of epoch " +
+    throw Error("data loader: there is no position " + std::to_string(place.offset) + " of epoch " +
                 std::to_string(place.epoch));
   }
-  state_->Move([&] {
+  state_->MoveSource([&] {
     state_->source->MoveTo(place);
     state_->place = place;
   });
@@ -180,7 +180,7 @@ void Prefetcher::MoveTo(const BatchSource::Place& place) {
 TensorMap Prefetcher::state_dict() const { return state_->source->StateAt(state_->place); }
 
 void Prefetcher::load_state_dict(const TensorMap& state) {
-  state_->Move([&] { state_->place = state_->source->Load(state); });
+  state_->MoveSource([&] { state_->place = state_->source->Load(state); });
 }
 
 }  // namespace attune::inline sdk::trainable

@@ -12,8 +12,8 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-// How long a rank that knows of a fault stays for those that do not yet.
-constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(5);
+// How long a rank that has found differing calls waits for the other ranks to find them too.
+constexpr std::chrono::milliseconds kReadTimeout = std::chrono::seconds(5);
 
 std::string DurationText(std::chrono::milliseconds duration) {
   return duration.count() % 1000 == 0 ? std::to_string(duration.count() / 1000) + " s"
@@ -38,15 +38,15 @@ std::string CallMonitor::MissingRanks() const {
   return missing;
 }
 
-// The store is gone with the rank that keeps it: nobody may leave before all know why.
-void CallMonitor::LetAllRead() {
+// Waits until all ranks have read the announced calls, because the store ends with rank 0.
+void CallMonitor::AwaitReaders() {
   std::vector<std::string> keys;
   for (int rank = 0; rank < world_size_; ++rank) keys.push_back("read/" + Key(calls_, rank));
   try {
     store_->set(keys[rank_], std::vector<std::uint8_t>{1});
-    store_->wait(keys, kPatience);
+    store_->wait(keys, kReadTimeout);
   } catch (const c10::Error&) {
-    // A rank that has left has read it, or is gone for a reason of its own.
+    // The missing rank has read the calls and left, or has failed for another reason.
   }
 }
 
@@ -54,10 +54,11 @@ void CallMonitor::Await(const std::string& name, const std::string& call,
                         std::chrono::milliseconds timeout) {
   if (timeout.count() <= 0) {
     throw Error(name + ": timeout: " + std::to_string(timeout.count()) +
-                " ms; it has to be positive");
+                " ms; it must be positive");
   }
   if (!store_) {
-    // A connection of its own: one on which a rank waits takes no other word of this rank.
+    // Uses a separate connection: while a rank waits on a connection, it cannot send another
+    // request on it.
     store_ = c10::make_intrusive<c10d::PrefixStore>("calls", gang_store_->clone());
   }
   ++calls_;
@@ -70,7 +71,7 @@ void CallMonitor::Await(const std::string& name, const std::string& call,
     const std::string missing = MissingRanks();
     if (!missing.empty()) {
       throw Error(name + ": waited " + DurationText(timeout) + " for rank " + missing +
-                  ", which has not called it; every rank has to call the same collectives in the "
+                  ", which has not called it; every rank must call the same collectives in the "
                   "same order");
     }
   }
@@ -79,17 +80,17 @@ void CallMonitor::Await(const std::string& name, const std::string& call,
   std::string calls;
   bool differ = false;
   for (int rank = 0; rank < world_size_; ++rank) {
-    const std::string theirs(announced[rank].begin(), announced[rank].end());
-    differ |= theirs != call;
-    calls += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + " calls " + theirs;
+    const std::string their_call(announced[rank].begin(), announced[rank].end());
+    differ |= their_call != call;
+    calls += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + " calls " + their_call;
   }
   if (differ) {
-    LetAllRead();
+    AwaitReaders();
     throw Error(name + ": " + calls +
-                "; every rank has to call the same collectives in the same order, with tensors of "
+                "; every rank must call the same collectives in the same order, with tensors of "
                 "the same type and shape");
   }
-  // All have come to this call, so nobody reads the one before any more.
+  // All ranks have reached this call, so nobody reads the entries of the previous one any more.
   if (calls_ > 1) store_->deleteKey(Key(calls_ - 1, rank_));
 }
 

@@ -26,10 +26,10 @@ const char* NameOf(ReduceOp op) {
     case ReduceOp::kProduct:
       return "product";
   }
-  throw Error("ReduceOp: no such operation");
+  throw Error("ReduceOp: invalid value");
 }
 
-// Gloo has no mean: it is a sum, divided afterwards.
+// Gloo has no mean; it is computed as a sum and divided afterwards.
 c10d::ReduceOp OperationOf(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
@@ -42,7 +42,7 @@ c10d::ReduceOp OperationOf(ReduceOp op) {
     case ReduceOp::kProduct:
       return c10d::ReduceOp::PRODUCT;
   }
-  throw Error("ReduceOp: no such operation");
+  throw Error("ReduceOp: invalid value");
 }
 
 std::string Describe(const at::Tensor& tensor) {
@@ -60,7 +60,7 @@ void CheckReducible(const char* name, const at::Tensor& tensor, ReduceOp op) {
   CheckDefined(name, tensor);
   if (tensor.scalar_type() == at::kBool) {
     throw Error(std::string(name) +
-                ": a tensor of type Bool is not reduced; use .to(torch::kByte)");
+                ": a tensor of type Bool cannot be reduced; use .to(torch::kByte)");
   }
   if (op == ReduceOp::kMean && !tensor.is_floating_point()) {
     throw Error(std::string(name) + ": the mean of a tensor of type " +
@@ -71,17 +71,17 @@ void CheckReducible(const char* name, const at::Tensor& tensor, ReduceOp op) {
 
 void CheckRoot(const char* name, const Context& context, int root) {
   if (root >= 0 && root < context.world_size()) return;
-  throw Error(std::string(name) + ": root: there is no rank " + std::to_string(root) + " among " +
-              std::to_string(context.world_size()));
+  throw Error(std::string(name) + ": root: " + std::to_string(root) +
+              " is not a rank; ranks are 0 to " + std::to_string(context.world_size() - 1));
 }
 
-// What the group reads and writes: contiguous, and of no type that it does not know.
-at::Tensor Wire(const at::Tensor& tensor) {
-  const at::Tensor plain = tensor.detach().contiguous();
-  return plain.scalar_type() == at::kBool ? plain.view(at::kByte) : plain;
+// Converts to a form that the group can send: contiguous, and of a supported type.
+at::Tensor ToWire(const at::Tensor& tensor) {
+  const at::Tensor contiguous = tensor.detach().contiguous();
+  return contiguous.scalar_type() == at::kBool ? contiguous.view(at::kByte) : contiguous;
 }
 
-// What came in `wire`, which is `tensor` itself wherever that was possible.
+// Copies the result in `wire` back, unless `wire` shares the memory of `tensor`.
 void CopyBack(at::Tensor& tensor, const at::Tensor& wire) {
   if (wire.is_alias_of(tensor)) return;
   tensor.detach().copy_(wire.view(tensor.scalar_type()));
@@ -110,7 +110,7 @@ void AllReduce(Context& context, at::Tensor& tensor, ReduceOp op,
       options.timeout);
   if (tensor.numel() == 0) return;
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> tensors{Wire(tensor)};
+  std::vector<at::Tensor> tensors{ToWire(tensor)};
   c10d::AllreduceOptions allreduce;
   allreduce.reduceOp = OperationOf(op);
   allreduce.timeout = options.timeout;
@@ -127,7 +127,7 @@ void Broadcast(Context& context, at::Tensor& tensor, int root, const CollectiveO
       "Broadcast", "Broadcast from rank " + std::to_string(root) + " of " + Describe(tensor),
       options.timeout);
   const at::NoGradGuard no_grad;
-  const at::Tensor wire = Wire(tensor);
+  const at::Tensor wire = ToWire(tensor);
   SendFromRoot(context.process_group(), wire, root, options);
   CopyBack(tensor, wire);
 }
@@ -137,7 +137,7 @@ at::Tensor AllGather(Context& context, const at::Tensor& tensor, const Collectiv
   const at::NoGradGuard no_grad;
   if (!IsDistributed(context)) return tensor.detach().unsqueeze(0).clone();
   context.groups().AwaitAll("AllGather", "AllGather of " + Describe(tensor), options.timeout);
-  std::vector<at::Tensor> inputs{Wire(tensor)};
+  std::vector<at::Tensor> inputs{ToWire(tensor)};
   std::vector<std::int64_t> shape = tensor.sizes().vec();
   shape.insert(shape.begin(), context.world_size());
   const at::Tensor gathered = at::empty(shape, inputs[0].options());
@@ -155,7 +155,7 @@ at::Tensor ReduceScatter(Context& context, const at::Tensor& tensor, ReduceOp op
   CheckReducible("ReduceScatter", tensor, op);
   const std::int64_t world_size = context.world_size();
   if (tensor.dim() == 0 || tensor.size(0) != world_size) {
-    throw Error("ReduceScatter: the tensor's first dimension has to be the number of ranks, " +
+    throw Error("ReduceScatter: the tensor's first dimension must be the number of ranks, " +
                 std::to_string(world_size) + "; it is " + Describe(tensor));
   }
   const at::NoGradGuard no_grad;
@@ -164,7 +164,7 @@ at::Tensor ReduceScatter(Context& context, const at::Tensor& tensor, ReduceOp op
       "ReduceScatter",
       "ReduceScatter of the " + std::string(NameOf(op)) + " of " + Describe(tensor),
       options.timeout);
-  at::Tensor input = Wire(tensor);
+  at::Tensor input = ToWire(tensor);
   at::Tensor output = at::empty_like(input.slice(0, 0, 1));
   if (tensor.numel() == 0) return output.squeeze(0);
   c10d::ReduceScatterOptions reduce_scatter;

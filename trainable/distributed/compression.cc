@@ -16,12 +16,12 @@ class CompressionHook final
     const at::Tensor gradients = bucket.getBufferRef();
     const int world_size = state_->getSize();
     if (gradients.is_sparse()) {
-      // Not compressed: mostly indices travel.
+      // Sparse gradients are not compressed, because they consist mostly of indices.
       std::vector<at::Tensor> mean{gradients / world_size};
       const auto result = [mean](c10::ivalue::Future&) { return c10::IValue(mean[0]); };
       return state_->allreduce(mean)->getFuture()->then(result, c10::TensorType::get());
     }
-    // Divided first: a sum may be beyond what the smaller type holds where the mean is not.
+    // Divides first: the sum may exceed the range of the smaller type even if the mean does not.
     std::vector<at::Tensor> sent{(gradients / world_size).to(type_)};
     const auto decompress = [gradients, mean = sent[0]](c10::ivalue::Future&) {
       gradients.copy_(mean);

@@ -10,7 +10,7 @@
 
 namespace attune::inline sdk::trainable {
 
-// What a Reducer does with a full bucket to send it as a smaller type; null for kNone.
+// Creates the hook by which a Reducer sends a full bucket in a smaller type; null for kNone.
 std::unique_ptr<c10d::CommHookInterface> MakeCompressionHook(
     GradientCompression compression, const c10::intrusive_ptr<c10d::ProcessGroup>& group);
 

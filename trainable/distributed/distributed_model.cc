@@ -23,32 +23,32 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-// The Reducer is not a stable interface; this is its form since LibTorch 2.11.
+// The Reducer is not a stable interface. This is its constructor since LibTorch 2.11.
 static_assert(std::is_constructible_v<
               c10d::Reducer, std::vector<at::Tensor>, std::vector<std::vector<std::size_t>>,
               c10::intrusive_ptr<c10d::ProcessGroup>, std::vector<bool>, std::int64_t, bool, bool,
               std::unordered_map<std::size_t, std::string>, std::int64_t, bool, bool,
               std::vector<std::int64_t>>);
 
-// As large as DistributedDataParallel's: one message for most models.
+// The same limit as in DistributedDataParallel: one message is enough for most models.
 constexpr std::size_t kBroadcastBytes = 250 << 20;
 
-// Tensors of a module by name, shared ones once, in the order of the module's definition: the same
-// on every rank.
+// The tensors of a module by name, in the order of the module's definition, which is the same on
+// every rank. Shared tensors appear once.
 template <typename Items>
-std::vector<std::pair<std::string, at::Tensor>> Unique(const Items& items) {
-  std::set<const void*> seen;
+std::vector<std::pair<std::string, at::Tensor>> UniqueTensors(const Items& items) {
+  std::set<const void*> visited;
   std::vector<std::pair<std::string, at::Tensor>> unique;
   for (const auto& item : items) {
-    if (item.value().defined() && seen.insert(item.value().unsafeGetTensorImpl()).second) {
+    if (item.value().defined() && visited.insert(item.value().unsafeGetTensorImpl()).second) {
       unique.emplace_back(item.key(), item.value());
     }
   }
   return unique;
 }
 
-// The weights of the module whose gradients are sparse.
-std::set<const void*> SparselyTrained(torch::nn::Module& module) {
+// The weights of the module that have sparse gradients.
+std::set<const void*> SparseGradientWeights(torch::nn::Module& module) {
   std::set<const void*> sparse;
   module.apply([&](torch::nn::Module& part) {
     if (const auto* embedding = part.as<torch::nn::EmbeddingImpl>()) {
@@ -74,18 +74,20 @@ struct GradientSync::State {
   bool broadcast_buffers;
   bool find_unused_parameters;
   bool static_graph;
-  bool static_graph_begun = false;  // the Reducer looks through it with the next backward
+  bool static_graph_begun =
+      false;  // set_static_graph() was called; the next backward records the graph
   bool static_graph_known = false;  // the first synchronised backward is done
-  int pauses = 0;                   // Pause() calls without their Resume() so far
-  bool preparing = false;           // between BeforeForward and AfterForward of a synchronised step
-  bool synchronised = false;        // a synchronised forward has happened
-  bool armed = false;               // the Reducer expects a backward
-  bool in_backward = false;         // one has reached the first of the parameters
-  bool local = false;               // the last backward left each rank with gradients of its own
+  int pauses = 0;                   // Pause() calls without a Resume() yet
+  bool preparing = false;     // true between BeforeForward and AfterForward of a synchronised step
+  bool synchronised = false;  // a synchronised forward has happened
+  bool expects_backward = false;  // the Reducer expects a backward
+  bool in_backward = false;       // a backward has reached the first parameter
+  bool local = false;             // the gradients of the last backward were not synchronised
   std::vector<at::Tensor> parameters;
-  std::vector<std::pair<at::Tensor, unsigned>> hooks;  // OnGradient(), by parameter
+  std::vector<std::pair<at::Tensor, unsigned>>
+      hooks;  // the hooks that call OnGradient(), by parameter
   std::shared_ptr<c10d::Reducer> reducer;
-  std::shared_ptr<c10d::Logger> logger;  // after the reducer, which it keeps alive
+  std::shared_ptr<c10d::Logger> logger;  // declared after the reducer, which it keeps alive
 
   void Broadcast(const std::vector<at::Tensor>& tensors) const {
     if (tensors.empty() || context.world_size() == 1) return;
@@ -101,34 +103,35 @@ struct GradientSync::State {
 
   void ExpectBackward(const std::vector<at::Tensor>& outputs) {
     reducer->prepare_for_backward(outputs);
-    armed = true;
+    expects_backward = true;
   }
 
-  // A backward is about to accumulate the gradient of some parameter.
+  // Called when a backward is about to accumulate the gradient of a parameter.
   //
-  // The Reducer expects one backward after each forward. Of two forwards and then their two
-  // backwards the second one would go unnoticed, and leave each rank with a gradient of its own.
+  // The Reducer expects one backward after each forward. If two forwards ran before their two
+  // backwards, it would miss the second backward, and the ranks' gradients would differ.
   void OnGradient() {
     if (std::exchange(in_backward, true)) return;
     auto& engine = torch::autograd::Engine::get_default_engine();
-    engine.queue_callback([this] { armed = in_backward = false; });
-    // After a forward outside of no_sync() the Reducer reduces, wherever its backward comes.
-    local = pauses > 0 && !armed;
-    if (pauses > 0 && armed && static_graph && !static_graph_known) {
+    engine.queue_callback([this] { expects_backward = in_backward = false; });
+    // After a forward outside no_sync() the Reducer reduces, even if its backward runs under
+    // no_sync().
+    local = pauses > 0 && !expects_backward;
+    if (pauses > 0 && expects_backward && static_graph && !static_graph_known) {
       throw Error(
-          "DistributedModel: with static_graph the first forward outside of no_sync() has to be "
+          "DistributedModel: with static_graph the first forward outside of no_sync() must be "
           "followed by its backward, before one under no_sync()");
     }
     if (local) return;
-    if (!armed && (find_unused_parameters || static_graph)) {
+    if (!expects_backward && (find_unused_parameters || static_graph)) {
       throw Error(
           "DistributedModel: a second backward after one forward, or two forwards before their "
-          "backwards; with find_unused_parameters or static_graph each forward has to be followed "
+          "backwards; with find_unused_parameters or static_graph each forward must be followed "
           "by its backward, so add the losses up and call backward() once");
     }
-    if (!armed) ExpectBackward({});
+    if (!expects_backward) ExpectBackward({});
     if (static_graph && !std::exchange(static_graph_known, true)) {
-      // The Reducer only counts during this backward, and reduces afterwards.
+      // During this backward the Reducer only counts gradients; it reduces them afterwards.
       engine.queue_callback([this] { reducer->delay_all_reduce(); });
     }
   }
@@ -139,17 +142,18 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
     : state_(new State{
           .context = context,
           .broadcast_buffers = options.broadcast_buffers,
-          // A static graph is looked through once, by its first backward.
+          // A static graph is recorded once, by its first backward.
           .find_unused_parameters = options.find_unused_parameters && !options.static_graph,
           .static_graph = options.static_graph}) {
   if (options.bucket_bytes <= 0 || options.first_bucket_bytes <= 0) {
-    throw Error("PrepareModel: bucket_bytes and first_bucket_bytes have to be positive");
+    throw Error("PrepareModel: bucket_bytes and first_bucket_bytes must be positive");
   }
   module.to(context.device());
-  for (auto& [name, parameter] : Unique(module.named_parameters())) {
+  for (auto& [name, parameter] : UniqueTensors(module.named_parameters())) {
     state_->parameters.push_back(parameter);
   }
-  for (auto& [name, buffer] : Unique(module.named_buffers())) state_->buffers.push_back(buffer);
+  for (auto& [name, buffer] : UniqueTensors(module.named_buffers()))
+    state_->buffers.push_back(buffer);
   if (context.world_size() == 1) return;
   state_->group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&context.process_group());
   bool has_sync_batch_norm = false;
@@ -164,9 +168,9 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
   std::vector<at::Tensor> trained;
   std::vector<bool> is_sparse;
   std::unordered_map<std::size_t, std::string> names;
-  const std::set<const void*> sparse = SparselyTrained(module);
-  auto parameters = Unique(module.named_parameters());
-  // Backward reaches the last layers first, so they have to be in the first bucket.
+  const std::set<const void*> sparse = SparseGradientWeights(module);
+  auto parameters = UniqueTensors(module.named_parameters());
+  // Backward reaches the last layers first, so they belong in the first bucket.
   std::reverse(parameters.begin(), parameters.end());
   for (auto& [name, parameter] : parameters) {
     weights.push_back(parameter);
@@ -175,7 +179,7 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
     trained.push_back(parameter);
     is_sparse.push_back(sparse.contains(parameter.unsafeGetTensorImpl()));
   }
-  // It takes the first of them for granted.
+  // The function requires at least one weight.
   if (!weights.empty()) {
     c10d::verify_params_across_processes(state_->group, weights, std::nullopt);
   }
@@ -191,7 +195,8 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
   state_->reducer = std::make_shared<c10d::Reducer>(
       trained, std::move(buckets), state_->group, is_sparse, options.bucket_bytes,
       state_->find_unused_parameters,
-      // The optimizer's zero_grad(false) detaches gradients in place, which a view refuses.
+      // zero_grad(false) of an optimizer detaches gradients in place, which is not possible for a
+      // view.
       /*gradient_as_bucket_view=*/false, std::move(names), options.first_bucket_bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
       /*bucket_bytes_cap_list=*/std::vector<std::int64_t>{});
@@ -200,10 +205,10 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
   }
   state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
   state_->reducer->set_logger(state_->logger);
-  // After its first backward the Reducer would sort the parameters anew, by when their gradients
-  // came. Where a gradient lies in a bucket says in which order the ranks' values are added up,
-  // from three ranks on, so that a resumed trial, whose first backward is another one, would be off
-  // by a rounding. It sorts but once; let it do so now, and leave everything where it is.
+  // After its first backward the Reducer would reorder the parameters by the arrival of their
+  // gradients. The place in a bucket determines the order of summation across three or more ranks.
+  // A resumed trial has a different first backward, so its results would differ by rounding. The
+  // Reducer reorders only once: do that now, and keep the current order.
   state_->reducer->push_rebuilt_params_for_all_indices();
   state_->reducer->rebuild_buckets();
   for (const at::Tensor& parameter : trained) {
@@ -233,16 +238,16 @@ void GradientSync::BeforeForward() {
   if (state_->reducer == nullptr) return;
 
   state_->logger->set_runtime_stats_and_log();
-  // Not before, since gradients that stay on the rank would be counted as a part of the graph.
+  // Not earlier: gradients that stay on the rank would count as part of the graph.
   if (state_->static_graph && !std::exchange(state_->static_graph_begun, true)) {
     state_->reducer->set_static_graph();
   }
-  // The Reducer learns a static graph from its first forward on, not from the first backward; of
-  // several forwards before that one counts.
-  if (state_->static_graph_known || !state_->static_graph || !state_->armed) {
+  // The Reducer records a static graph from its first forward on, not from the first backward. If
+  // several forwards precede that backward, one of them counts.
+  if (state_->static_graph_known || !state_->static_graph || !state_->expects_backward) {
     state_->reducer->prepare_for_forward();
   }
-  state_->reducer->rebuild_buckets();  // only checks that the last backward reached all parameters
+  state_->reducer->rebuild_buckets();  // checks only that the last backward reached all parameters
   if (state_->broadcast_buffers) SyncBuffers();
 }
 
@@ -257,7 +262,7 @@ double GradientSync::ClipGradNorm(double max_norm, double norm_type, bool error_
   if (state_->local) {
     throw Error(
         "clip_grad_norm_: the last backward was not synchronised, so each rank would clip by a "
-        "norm of its own; clip after the last part of the batch, outside of no_sync()");
+        "different norm; clip after the last part of the batch, outside of no_sync()");
   }
   std::vector<at::Tensor> clipped;
   for (const at::Tensor& parameter : state_->parameters) {
@@ -266,10 +271,10 @@ double GradientSync::ClipGradNorm(double max_norm, double norm_type, bool error_
       clipped.push_back(parameter);
       continue;
     }
-    // Of a sparse gradient LibTorch would scale a copy.
-    at::Tensor holder = at::empty_like(values);
-    holder.mutable_grad() = values;
-    clipped.push_back(std::move(holder));
+    // LibTorch would scale only a copy of a sparse gradient.
+    at::Tensor values_with_gradient = at::empty_like(values);
+    values_with_gradient.mutable_grad() = values;
+    clipped.push_back(std::move(values_with_gradient));
   }
   return torch::nn::utils::clip_grad_norm_(clipped, max_norm, norm_type, error_if_nonfinite);
 }

@@ -47,7 +47,7 @@ std::vector<std::uint8_t> ToVector(const std::string& bytes) {
 
 sockaddr_in StoreAddress(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
-  hints.ai_family = AF_INET;  // as the server listens
+  hints.ai_family = AF_INET;  // the server listens on IPv4
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST;
   addrinfo* list = nullptr;
@@ -58,7 +58,7 @@ sockaddr_in StoreAddress(const std::string& host, std::uint16_t port) {
   }
   if (failed != 0) {
     throw Error("rendezvous: host " + host + ", of rank 0: " + gai_strerror(failed) +
-                "; its name has to be known on every host of the gang");
+                "; make the name resolvable on every host of the gang");
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
   sockaddr_in address{};
@@ -72,7 +72,7 @@ GangStore::GangStore(const sockaddr_in& address, milliseconds timeout)
       address_(address),
       socket_(Connect(reinterpret_cast<const sockaddr*>(&address_), sizeof(address_),
                       DeadlineOf(timeout))) {
-  if (!socket_.valid()) Lose(std::strerror(errno));
+  if (!socket_.valid()) FailConnection(std::strerror(errno));
   const int on = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
@@ -143,16 +143,16 @@ void GangStore::multiSet(const std::vector<std::string>& keys,
 
 StoreMessage GangStore::Call(StoreMessage request, milliseconds timeout) {
   const std::lock_guard lock(calling_);
-  if (!socket_) Lose("it had been lost before");
+  if (!socket_) FailConnection("the connection was lost before");
   const Clock::time_point deadline = DeadlineOf(timeout);
   request.number = ++calls_;
   Send(ToBytes(request), deadline);
   while (true) {
     std::optional<StoreMessage> answer;
     try {
-      answer = in_.Next();
+      answer = reader_.Next();
     } catch (const Error& error) {
-      Lose(error.what());
+      FailConnection(error.what());
     }
     if (!answer) {
       if (!Poll(socket_, POLLIN, deadline)) {
@@ -166,7 +166,7 @@ StoreMessage GangStore::Call(StoreMessage request, milliseconds timeout) {
     } else if (answer->number == request.number) {
       if (answer->kind == Kind::kDone) return std::move(*answer);
       throw Error("the gang's store: " + answer->values.at(0));
-    }  // else to a call whose time was up
+    }  // otherwise it is the late answer to a call that timed out
   }
 }
 
@@ -178,8 +178,8 @@ void GangStore::Send(std::string bytes, Clock::time_point deadline) {
   while (true) {
     SendSome(socket_.get(), bytes);
     if (bytes.empty()) return;
-    // What has been sent of it cannot be taken back.
-    if (!Poll(socket_, POLLOUT, deadline)) Lose("it takes no further request");
+    // A partly sent request cannot be withdrawn.
+    if (!Poll(socket_, POLLOUT, deadline)) FailConnection("it accepts no more data");
   }
 }
 
@@ -187,18 +187,18 @@ void GangStore::Receive() {
   std::array<char, kStoreReadBytes> bytes;
   const ssize_t count = recv(socket_.get(), bytes.data(), bytes.size(), 0);
   if (count > 0) {
-    in_.Append({bytes.data(), static_cast<std::size_t>(count)});
+    reader_.Append({bytes.data(), static_cast<std::size_t>(count)});
   } else if (count == 0) {
-    Lose("the connection has ended");
+    FailConnection("the connection has ended");
   } else if (errno != EAGAIN && errno != EINTR) {
-    Lose(std::strerror(errno));
+    FailConnection(std::strerror(errno));
   }
 }
 
-void GangStore::Lose(const std::string& why) {
+void GangStore::FailConnection(const std::string& why) {
   socket_.reset();
-  throw c10::DistNetworkError("the gang's store, which rank 0 keeps at " + AddressText(address_) +
-                              ": " + why);
+  throw c10::DistNetworkError("the gang's store of rank 0 at " + AddressText(address_) + ": " +
+                              why);
 }
 
 }  // namespace attune::inline sdk::trainable

@@ -15,21 +15,20 @@
 
 namespace attune::inline sdk::trainable {
 
-// Where a store listens: the address is taken as it is if it is one, and looked up else, once.
-// Throws attune::Error when there is none.
+// Returns the address of a store. Resolves `host` once, unless it is an IP address. Throws
+// attune::Error if it cannot be resolved.
 sockaddr_in StoreAddress(const std::string& host, std::uint16_t port);
 
-// A connection to a StoreServer, as LibTorch's process groups use it. It takes the place of
-// TCPStore, which asks the name server for the name of every peer.
+// A connection to a StoreServer, for LibTorch's process groups. It replaces TCPStore, which asks
+// the name server for the name of every peer.
 //
-// Calls from several threads take turns, and one that waits has its turn until it ends: clone()
-// makes a connection that is free. A call that takes longer than the timeout, or than that of a
-// wait, throws c10::DistStoreError; a connection that is lost, then and ever after,
-// c10::DistNetworkError; what the store refuses (limits: store_messages.h), attune::Error. A
-// timeout of zero is none.
+// Calls from several threads run one after the other, so a waiting call blocks the others; clone()
+// opens another connection. A call that exceeds its timeout throws c10::DistStoreError. A lost
+// connection throws c10::DistNetworkError, from then on in every call. A refused request throws
+// attune::Error (limits: store_messages.h). A timeout of zero means no timeout.
 class GangStore final : public c10d::Store {
  public:
-  // Connects, within the timeout.
+  // Connects within the timeout.
   GangStore(const sockaddr_in& address, std::chrono::milliseconds timeout);
 
   c10::intrusive_ptr<c10d::Store> clone() override;
@@ -58,12 +57,12 @@ class GangStore final : public c10d::Store {
   StoreMessage Call(StoreMessage request, std::chrono::milliseconds timeout);
   void Send(std::string bytes, Clock::time_point deadline);
   void Receive();
-  [[noreturn]] void Lose(const std::string& why);
+  [[noreturn]] void FailConnection(const std::string& why);
 
   const sockaddr_in address_;
   std::mutex calling_;
-  UniqueFd socket_;  // none once the connection is lost
-  StoreMessageReader in_;
+  UniqueFd socket_;  // invalid after the connection is lost
+  StoreMessageReader reader_;
   std::uint32_t calls_ = 0;
 };
 

@@ -4,8 +4,8 @@
 
 namespace attune::inline sdk::trainable {
 
-// The numbers of a parameter's gradient, to be changed in place; undefined if there is none. Rows
-// that come several times in a sparse gradient are added up first.
+// The values of a parameter's gradient, for changes in place; undefined if there is none. Repeated
+// rows of a sparse gradient are summed first.
 inline at::Tensor GradientValues(const at::Tensor& parameter) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined() || !gradient.is_sparse()) return gradient;

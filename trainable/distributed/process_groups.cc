@@ -29,15 +29,17 @@ namespace {
 using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""h;
 
-// A rank may come late: on a busy host, loading libraries and data takes its time.
+// A rank may join late: on a busy host, loading libraries and data takes time.
 constexpr std::chrono::milliseconds kRendezvousTimeout = 10min;
 
-// A collective of the training code that takes longer has lost a peer which did not close its
-// connections (a host that vanished); a killed process is noticed at once, whatever this says.
+// If a collective of the training code takes longer, a peer has vanished without closing its
+// connections, for example with its host. A killed process is noticed at once, independent of this
+// timeout.
 constexpr std::chrono::milliseconds kDataTimeout = 30min;
 
-// Ranks wait on the control group for as long as rank 0 waits for a verdict, which is as long as
-// the server is away. The executor ends a gang that makes no progress; this must not do so first.
+// Ranks wait on the control group while rank 0 waits for a verdict, which lasts as long as the
+// server is unreachable. The executor ends a gang that makes no progress; this timeout must not end
+// it earlier.
 constexpr std::chrono::milliseconds kControlTimeout = 24h * 30;
 
 constexpr const char* kLoopback = "127.0.0.1";
@@ -51,23 +53,24 @@ std::optional<std::string> NamedInterface() {
   return std::string(name);
 }
 
-// Of this host, where the gang's other ranks reach this one.
+// The address of this host at which the other ranks of the gang reach this one.
 const std::string& AddressOf(const Start& start) {
   static const std::string loopback = kLoopback;
   if (OnOneHost(start)) return loopback;
   if (!start.address.empty()) return start.address;
   throw Error(
-      "the gang is on several hosts, and the executor has not said at which address they "
-      "reach each other; is it of another release than this program's SDK?");
+      "the gang has several hosts, but the executor sent no address for them; use an executor of "
+      "the same release as this program's SDK");
 }
 
-// Rank 0 has `server` from then on.
+// On rank 0, sets `server`.
 c10::intrusive_ptr<c10d::Store> OpenStore(const Start& start, Channel& channel,
                                           std::unique_ptr<StoreServer>& server) {
   if (start.world_size == 1) return c10::make_intrusive<c10d::HashStore>();
   if (start.rank > 0) {
-    const auto where = channel.Await<Rendezvous>("rendezvous");
-    return c10::make_intrusive<GangStore>(StoreAddress(where.host, where.port), kRendezvousTimeout);
+    const auto rendezvous = channel.Await<Rendezvous>("rendezvous");
+    return c10::make_intrusive<GangStore>(StoreAddress(rendezvous.host, rendezvous.port),
+                                          kRendezvousTimeout);
   }
   const std::string& address = AddressOf(start);
   server = std::make_unique<StoreServer>(address);
@@ -86,7 +89,7 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> MakeGloo(const c10::intrusive_ptr<c10
                                            AddressOf(start))
                                      : c10d::ProcessGroupGloo::createDeviceForInterface(
                                            *interface));
-  // Every attempt has a store of its own; the prefix keeps the groups of this one apart.
+  // Every attempt has a separate store; the prefix separates the groups of this attempt.
   return c10::make_intrusive<c10d::ProcessGroupGloo>(
       c10::make_intrusive<c10d::PrefixStore>(prefix, store), start.rank, start.world_size, options);
 }
@@ -98,22 +101,22 @@ ProcessGroups::ProcessGroups(const Start& start, Channel& channel)
   if (start.world_size == 1) return;
   control_ = MakeGloo(store_, "control", start, kControlTimeout);
   relay_.emplace(*store_, start.rank, start.world_size, OnOneHost(start) ? "" : AddressOf(start));
-  MakeData();
+  CreateDataGroup();
   monitor_.emplace(store_, start.rank, start.world_size);
 }
 
 const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroups::data() {
-  if (!data_) MakeData();
+  if (!data_) CreateDataGroup();
   return data_;
 }
 
-void ProcessGroups::MakeData() {
+void ProcessGroups::CreateDataGroup() {
   data_ = c10::make_intrusive<c10d::ProcessGroup>(store_, start_.rank, start_.world_size);
   using BackendType = c10d::ProcessGroup::BackendType;
 #ifdef ATTUNE_CUDA
   const at::Device device(start_.device);
   if (device.is_cuda()) {
-    // NCCL would look for a network card first.
+    // Otherwise NCCL would prefer a network card to loopback.
     if (OnOneHost(start_)) setenv("NCCL_SOCKET_IFNAME", "lo", /*overwrite=*/0);
     data_->setBoundDeviceId(device);
     auto options = c10d::ProcessGroupNCCL::Options::create();
@@ -132,13 +135,13 @@ void ProcessGroups::MakeData() {
 
 ProcessGroups::~ProcessGroups() {
 #ifdef ATTUNE_CUDA
-  // NCCL's watchdog outlives a group that is merely destroyed.
+  // Destroying the group does not stop NCCL's watchdog.
   try {
     if (data_ && data_->getBackendType() == c10d::ProcessGroup::BackendType::NCCL) {
       data_->getBackend(c10::DeviceType::CUDA)->shutdown();
     }
   } catch (const std::exception&) {
-    // The gang is being torn down; its failure has been reported where it happened.
+    // The gang is shutting down; its failure was reported where it happened.
   }
 #endif
 }
@@ -155,12 +158,12 @@ void ProcessGroups::Leave() {
   Barrier();
 }
 
-bool ProcessGroups::HasWord(std::chrono::milliseconds timeout) const {
-  return !relay_ || relay_->HasWord(timeout);
+bool ProcessGroups::HasMessage(std::chrono::milliseconds timeout) const {
+  return !relay_ || relay_->HasMessage(timeout);
 }
 
-void ProcessGroups::Tell(std::span<std::int64_t> values) {
-  if (relay_) relay_->Tell(std::as_writable_bytes(values));
+void ProcessGroups::BroadcastAsync(std::span<std::int64_t> values) {
+  if (relay_) relay_->Broadcast(std::as_writable_bytes(values));
 }
 
 std::string ProcessGroups::Broadcast(const std::string& text) {
@@ -211,8 +214,8 @@ bool IsLostPeer(const std::exception_ptr& error) {
   } catch (const c10::DistBackendError&) {
     return true;
   } catch (const c10::Error& other) {
-    // What goes wrong while ranks connect to one another LibTorch rethrows as an error of no kind,
-    // in gloo's words, which name its source.
+    // LibTorch rethrows errors during connection as a generic c10::Error. The text comes from gloo
+    // and contains its source file.
     return std::string_view(other.what_without_backtrace()).find("gloo/transport/") !=
            std::string_view::npos;
   } catch (...) {

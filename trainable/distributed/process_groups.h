@@ -26,16 +26,16 @@ namespace attune::inline sdk::trainable {
 
 class StoreServer;
 
-// The gang's two process groups. Training uses `data`: Gloo for CPU tensors, NCCL for CUDA ones.
-// Reductions of metrics and barriers go over a Gloo group of their own, so that they
-// never mix with collectives of the training code and work while a GPU is busy; what rank 0 tells
-// the others after every step goes over a Relay.
+// The gang's two process groups. Training uses `data`: Gloo for CPU tensors, NCCL for CUDA tensors.
+// Barriers and reductions of metrics use a separate Gloo group, so they never mix with collectives
+// of the training code, and work while a GPU is busy. The message of rank 0 after every step goes
+// over a Relay.
 //
-// A gang of one rank has nobody to talk to: its control collectives do nothing, and `data` is made
-// when it is first asked for, which most programs never do.
+// In a gang of one rank, control collectives do nothing. Its `data` group is created on first use,
+// which most programs never need.
 //
-// Ranks on one host talk over loopback. Across hosts, over the address that the executor says
-// (Start::address), or Gloo over the interface that GLOO_SOCKET_IFNAME names.
+// Ranks on one host communicate over loopback. Across hosts they use the address that the executor
+// sends (Start::address). If GLOO_SOCKET_IFNAME is set, Gloo uses that interface.
 class ProcessGroups {
  public:
   // Blocks until every rank of the gang has joined. Throws attune::Error or c10::Error.
@@ -46,43 +46,44 @@ class ProcessGroups {
 
   const c10::intrusive_ptr<c10d::ProcessGroup>& data();
 
-  // Before a collective of the training code: see CallMonitor::Await. REQUIRES: more than one rank.
+  // Call it before a collective of the training code; see CallMonitor::Await. REQUIRES: more than
+  // one rank.
   void AwaitAll(const std::string& name, const std::string& call,
                 std::chrono::milliseconds timeout) {
     monitor_->Await(name, call, timeout);
   }
 
-  // Collectives of the control group; every rank calls them in the same order. A lost peer is an
-  // exception.
+  // Collectives of the control group. Every rank calls them in the same order. They throw if a peer
+  // is lost.
   void Broadcast(std::span<std::int64_t> values);  // rank 0's values to all
   std::string Broadcast(const std::string& text);  // rank 0's text on each rank
-  // As Broadcast, but that rank 0 does not wait until the others have its values (Relay).
-  void Tell(std::span<std::int64_t> values);
+  // Like Broadcast, but rank 0 does not wait until the others have its values (Relay).
+  void BroadcastAsync(std::span<std::int64_t> values);
 
-  // Waits until every rank calls it; no rank calls Tell() after it.
+  // Waits until every rank has called it. No rank may call BroadcastAsync() afterwards.
   void Leave();
 
-  // Whether Tell() has rank 0's word within this time.
-  bool HasWord(std::chrono::milliseconds timeout) const;
+  // Whether a message of rank 0 for BroadcastAsync() arrives within this time.
+  bool HasMessage(std::chrono::milliseconds timeout) const;
   void Sum(std::span<double> values);
-  std::vector<std::int64_t> Gather(std::int64_t value);  // of each rank, by rank
+  std::vector<std::int64_t> Gather(std::int64_t value);  // the values of all ranks, by rank
   void Barrier();
 
  private:
-  void MakeData();
+  void CreateDataGroup();
 
   const Start start_;
-  std::unique_ptr<StoreServer> server_;  // rank 0's, in a gang of several
+  std::unique_ptr<StoreServer> server_;  // only on rank 0 of several ranks
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroup> data_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> control_;  // null in a gang of one
-  std::optional<Relay> relay_;                          // as control_, and this
-  std::optional<CallMonitor> monitor_;
+  std::optional<Relay> relay_;                          // empty in a gang of one
+  std::optional<CallMonitor> monitor_;                  // empty in a gang of one
 };
 
-// Whether an exception tells of another rank that is gone, or does not answer, rather than of a
-// cause of its own. It goes by the exception's type, gloo's and c10d's for their connections, or
-// where it has none by the words.
+// Whether an exception means that another rank is gone or does not answer, rather than a fault of
+// this rank. It checks the exception's type (connection errors of gloo and c10d), or the text if
+// the type is generic.
 bool IsLostPeer(const std::exception_ptr& error);
 
 }  // namespace attune::inline sdk::trainable

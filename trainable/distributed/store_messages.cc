@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::string_view kMagic = "ATS1";
 constexpr std::size_t kLengthBytes = 4;
-constexpr std::size_t kItemsMax = 64 * 1024;  // each costs more in memory than in a message
+constexpr std::size_t kItemsMax =
+    64 * 1024;  // an item needs more bytes in memory than in a message
 constexpr std::size_t kHeaderBytes = kMagic.size() + kLengthBytes;
 
 template <typename Unsigned>
@@ -91,7 +92,7 @@ void StoreMessageReader::Append(std::string_view bytes) {
 std::optional<StoreMessage> StoreMessageReader::Next() {
   const std::string_view rest = std::string_view(buffer_).substr(begin_);
   if (rest.substr(0, kMagic.size()) != kMagic.substr(0, rest.size())) {
-    throw Error("the gang's store: something else than one of its messages came");
+    throw Error("the gang's store: received bytes that are not one of its messages");
   }
   if (rest.size() < kHeaderBytes) return std::nullopt;
   const auto length =

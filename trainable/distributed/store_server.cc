@@ -28,7 +28,7 @@ UniqueFd Listen(const std::string& host) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-    throw Error("the gang's store: " + host + " is no IPv4 address to listen on");
+    throw Error("the gang's store: " + host + " is not an IPv4 address to listen on");
   }
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
       listen(socket.get(), SOMAXCONN) != 0) {
@@ -57,8 +57,8 @@ StoreMessage TooLong(const std::string& what, std::size_t bytes, std::size_t byt
                  std::to_string(bytes_max) + " are allowed");
 }
 
-// Whether a request has as many keys and values as its kind says.
-bool IsWhole(const StoreMessage& request) {
+// Whether a request has the numbers of keys and values that its kind needs.
+bool HasExpectedFields(const StoreMessage& request) {
   const std::size_t keys = request.keys.size(), values = request.values.size();
   switch (request.kind) {
     case Kind::kSet:
@@ -121,7 +121,7 @@ void StoreServer::Accept() {
   while (true) {
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
-      // Who is not let in now waits for another to leave.
+      // A client that cannot be accepted now waits until another connection closes.
       has_descriptors_ = errno != EMFILE && errno != ENFILE;
       return;
     }
@@ -162,11 +162,12 @@ void StoreServer::Receive(Connection& connection) {
 
 void StoreServer::Close(Connection& connection) {
   EndWait(connection);
-  connection.is_closed = true;  // its descriptor may be among those to look at
+  connection.is_closed = true;  // it may still be in the list of polled descriptors
 }
 
 void StoreServer::Handle(Connection& connection, StoreMessage request) {
-  if (!IsWhole(request)) throw Error("the gang's store: a request that is none");
+  if (!HasExpectedFields(request))
+    throw Error("the gang's store: a request with a wrong number of keys or values");
   EndWait(connection);
   for (const std::string& key : request.keys) {
     if (key.size() > kStoreKeyBytesMax) {
@@ -180,7 +181,7 @@ void StoreServer::Handle(Connection& connection, StoreMessage request) {
   }
   if (request.kind == Kind::kWait || request.kind == Kind::kGet) {
     connection.wait.emplace().request = std::move(request);
-    return GoOnWaiting(connection);
+    return ContinueWait(connection);
   }
   Reply(connection, request, Answer(request));
 }
@@ -227,7 +228,7 @@ StoreMessage StoreServer::Answer(const StoreMessage& request) {
       const bool is_number = found == values_.end() || (read.ec == std::errc() && read.ptr == end);
       if (!is_number || __builtin_add_overflow(amount, request.amount, &amount)) {
         return Refused("cannot add " + std::to_string(request.amount) + " to " +
-                       (is_number ? value : "what is not an integer of 64 bits"));
+                       (is_number ? value : "a value that is not a 64-bit integer"));
       }
       Set(key, std::to_string(amount));
       return Done(amount);
@@ -239,17 +240,17 @@ void StoreServer::Set(const std::string& key, std::string value) {
   values_[key] = std::move(value);
   const auto waiting = connections_waiting_.extract(key);
   if (waiting.empty()) return;
-  for (const int fd : waiting.mapped()) GoOnWaiting(connections_.at(fd));
+  for (const int fd : waiting.mapped()) ContinueWait(connections_.at(fd));
 }
 
-void StoreServer::GoOnWaiting(Connection& connection) {
+void StoreServer::ContinueWait(Connection& connection) {
   Wait& wait = *connection.wait;
   const std::vector<std::string>& keys = wait.request.keys;
   const auto is_missing = [this](const std::string& key) { return !values_.contains(key); };
   auto next =
       std::find_if(keys.begin() + static_cast<std::ptrdiff_t>(wait.next), keys.end(), is_missing);
   const bool wants_values = wait.request.kind == Kind::kGet;
-  // One that had been there may have been deleted.
+  // A key that existed before may have been deleted.
   if (next == keys.end() && wants_values) next = std::find_if(keys.begin(), keys.end(), is_missing);
   if (next != keys.end()) {
     wait.next = next - keys.begin();

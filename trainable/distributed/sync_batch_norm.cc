@@ -21,58 +21,62 @@ namespace nn = torch::nn;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Of a batch, by feature; on every rank the same bits. Kept in double, like all that is sent, so
-// that splitting a batch costs no precision.
+// Statistics of a global batch, by feature, identical bit for bit on every rank. Like all data that
+// is sent, they are double, so that splitting a batch costs no precision.
 struct Statistics {
   at::Tensor mean;     // [features]
   at::Tensor squares;  // [features]: the sum of squared deviations from the mean
   at::Tensor count;    // []: values of one feature
 };
 
-// A batch without a value is passed by: LibTorch's kernels would divide by its size.
+// The number of values of each feature. Empty batches need special care, because LibTorch's kernels
+// would divide by zero.
 std::int64_t CountValues(const at::Tensor& input) {
   return input.numel() == 0 ? 0 : input.numel() / input.size(1);
 }
 
-at::Tensor InDouble(std::initializer_list<std::int64_t> shape, const at::Tensor& like) {
+at::Tensor DoubleZeros(std::initializer_list<std::int64_t> shape, const at::Tensor& like) {
   return at::zeros(shape, like.options().dtype(at::kDouble).memory_format(std::nullopt));
 }
 
-// Each rank's own statistics are put together as by Chan, Golub and LeVeque (Updating Formulae and
-// a Pairwise Algorithm for Computing Sample Variances, 1979): no square of a mean is subtracted.
-Statistics OfTheGang(const at::Tensor& input, c10d::ProcessGroup& group) {
+// Combines the statistics of the ranks by the method of Chan, Golub and LeVeque (Updating Formulae
+// and a Pairwise Algorithm for Computing Sample Variances, 1979), which subtracts no square of a
+// mean.
+Statistics GangStatistics(const at::Tensor& input, c10d::ProcessGroup& group) {
   const at::NoGradGuard no_grad;
   const std::int64_t features = input.size(1);
-  const std::int64_t own_count = CountValues(input);
-  at::Tensor own = InDouble({2 * features + 1}, input);
-  if (own_count > 0) {
+  const std::int64_t local_count = CountValues(input);
+  at::Tensor local = DoubleZeros({2 * features + 1}, input);
+  if (local_count > 0) {
     const bool is_short = input.scalar_type() == at::kHalf || input.scalar_type() == at::kBFloat16;
     const auto [mean, variance] =
         at::batch_norm_update_stats(is_short ? input.to(at::kFloat) : input, {}, {}, 0);
-    own[0].fill_(own_count);
-    own.slice(0, 1, 1 + features).copy_(mean);
-    own.slice(0, 1 + features).copy_(variance).mul_(own_count);
+    local[0].fill_(local_count);
+    local.slice(0, 1, 1 + features).copy_(mean);
+    local.slice(0, 1 + features).copy_(variance).mul_(local_count);
   }
-  const at::Tensor all = InDouble({group.getSize(), own.numel()}, input);
-  std::vector<std::vector<at::Tensor>> outputs{all.unbind(0)};
-  std::vector<at::Tensor> inputs{own};
+  const at::Tensor gathered = DoubleZeros({group.getSize(), local.numel()}, input);
+  std::vector<std::vector<at::Tensor>> outputs{gathered.unbind(0)};
+  std::vector<at::Tensor> inputs{local};
   group.allgather(outputs, inputs)->wait();
 
-  const at::Tensor counts = all.slice(1, 0, 1);
-  const at::Tensor means = all.slice(1, 1, 1 + features);
+  const at::Tensor counts = gathered.slice(1, 0, 1);
+  const at::Tensor means = gathered.slice(1, 1, 1 + features);
   const at::Tensor count = counts.sum();
-  // Where a rank has two values nobody needs to look, which on a GPU would be to wait for it.
-  if (own_count < 2 && count.item<std::int64_t>() < 2) {
+  // If this rank has two values, the check is unnecessary; on a GPU, item() would wait for the
+  // device.
+  if (local_count < 2 && count.item<std::int64_t>() < 2) {
     throw Error("SyncBatchNorm: the ranks' batches together have " +
                 std::to_string(count.item<std::int64_t>()) +
-                " values for each feature; training needs two at least");
+                " values for each feature; training needs at least two");
   }
   const at::Tensor mean = (means * counts).sum(0) / count;
-  const at::Tensor squares = (all.slice(1, 1 + features) + counts * (means - mean).square()).sum(0);
+  const at::Tensor squares =
+      (gathered.slice(1, 1 + features) + counts * (means - mean).square()).sum(0);
   return {mean, squares, count};
 }
 
-// (input - mean) / sqrt(variance + eps) × weight + bias, of each feature.
+// Returns (input - mean) / sqrt(variance + eps) × weight + bias, for each feature.
 at::Tensor Normalise(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                      const at::Tensor& mean, const at::Tensor& variance, double eps) {
   return std::get<0>(at::native_batch_norm(input, weight, bias, mean, variance, /*training=*/false,
@@ -103,28 +107,30 @@ class Normalisation : public torch::autograd::Function<Normalisation> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &input = saved[0], &weight = saved[1], &mean = saved[2], &variance = saved[3];
     const double eps = context->saved_data["eps"].toDouble();
-    const bool wanted = context->needs_input_grad(0);
-    // Of this rank's own values, as if the statistics did not depend on them.
-    at::Tensor of_input = at::empty_like(input);
-    at::Tensor of_weight = at::zeros_like(weight);
-    at::Tensor of_bias = at::zeros_like(weight);
+    const bool needs_input_gradient = context->needs_input_grad(0);
+    // Gradients of this rank's values, as if the statistics did not depend on them.
+    at::Tensor input_gradient = at::empty_like(input);
+    at::Tensor weight_gradient = at::zeros_like(weight);
+    at::Tensor bias_gradient = at::zeros_like(weight);
     if (CountValues(input) > 0) {
-      std::tie(of_input, of_weight, of_bias) = at::native_batch_norm_backward(
+      std::tie(input_gradient, weight_gradient, bias_gradient) = at::native_batch_norm_backward(
           gradients[0].contiguous(input.suggest_memory_format()), input, weight, mean, variance,
-          /*save_mean=*/{}, /*save_invstd=*/{}, /*train=*/false, eps, {wanted, true, true});
+          /*save_mean=*/{}, /*save_invstd=*/{}, /*train=*/false, eps,
+          {needs_input_gradient, true, true});
     }
-    if (wanted) {
+    if (needs_input_gradient) {
       const auto group = c10::static_intrusive_pointer_cast<c10d::ProcessGroup>(
           context->saved_data["group"].toCapsule());
-      std::vector<at::Tensor> sums{at::stack({of_weight, of_bias}).to(at::kDouble)};
+      std::vector<at::Tensor> sums{at::stack({weight_gradient, bias_gradient}).to(at::kDouble)};
       group->allreduce(sums)->wait();
       if (CountValues(input) > 0) {
         const at::Tensor shares = -sums[0] / saved[4] * weight * (variance + eps).rsqrt();
         const at::Tensor shares_of_type = shares.to(weight.scalar_type());
-        of_input.add_(Normalise(input, shares_of_type[0], shares_of_type[1], mean, variance, eps));
+        input_gradient.add_(
+            Normalise(input, shares_of_type[0], shares_of_type[1], mean, variance, eps));
       }
     }
-    return {of_input, of_weight, of_bias, {}, {}, {}, {}, {}};
+    return {input_gradient, weight_gradient, bias_gradient, {}, {}, {}, {}, {}};
   }
 };
 
@@ -135,7 +141,7 @@ bool VisitIfBatchNorm(nn::Module& module, const Visit& visit) {
          visit_if(module.as<nn::BatchNorm3dImpl>());
 }
 
-// Names of batch norms that no Sequential holds.
+// Collects the names of batch norms that are not in a Sequential.
 void CollectMembers(nn::Module& module, const std::string& name, std::string& names) {
   for (const auto& child : module.named_children()) {
     const std::string path = name.empty() ? child.key() : name + "." + child.key();
@@ -154,14 +160,15 @@ at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
   double factor = options.momentum().value_or(0);
   if (is_training() && options.track_running_stats()) {
     num_batches_tracked += 1;
-    if (!options.momentum()) factor = 1 / num_batches_tracked.item<double>();  // of all batches
+    // Without momentum, the running statistics are means over all batches.
+    if (!options.momentum()) factor = 1 / num_batches_tracked.item<double>();
   }
   if (!is_training() || group_ == nullptr) {
     return nn::functional::detail::batch_norm(input, running_mean, running_var, weight, bias,
                                               is_training() || !options.track_running_stats(),
                                               factor, options.eps());
   }
-  const Statistics statistics = OfTheGang(input, *group_);
+  const Statistics statistics = GangStatistics(input, *group_);
   if (options.track_running_stats()) {
     const at::NoGradGuard no_grad;
     const at::Tensor unbiased = statistics.squares / (statistics.count - 1);
@@ -217,7 +224,7 @@ void ConvertSyncBatchNorm(torch::nn::Module& model) {
   CollectMembers(model, "", members);
   if (!members.empty() || VisitIfBatchNorm(model, [](auto&) {})) {
     throw Error(
-        "ConvertSyncBatchNorm: only what a Sequential holds can be exchanged; write "
+        "ConvertSyncBatchNorm: only modules of a Sequential can be replaced; write "
         "attune::SyncBatchNorm in place of " +
         (members.empty() ? "the batch norm itself" : members));
   }

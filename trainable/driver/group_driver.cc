@@ -29,7 +29,7 @@ void Check(const WorkerGroupOptions& options) {
   check.RequireWorkers(options.num_workers, options.cpus_per_worker, options.seed);
   check.Require(options.stall_timeout.count() >= 0,
                 "stall_timeout: " + std::to_string(options.stall_timeout.count()) + " ms",
-                "has to be at least 0");
+                "must be at least 0");
   if (options.use_gpu) check.RequireGpus(options.num_workers, options.num_workers);
 }
 
@@ -58,11 +58,11 @@ struct GroupDriver::Impl {
     SharedMessage message;
     Done done;
   };
-  // The calls of one worker, made by a thread one after the other.
-  struct Lane {
+  // The calls of one worker. A thread executes them in order.
+  struct CallQueue {
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<Call> calls;  // guarded by mutex, as is the next one
+    std::deque<Call> calls;  // guarded by mutex, like `closed`
     bool closed = false;
     std::thread thread;
   };
@@ -74,48 +74,48 @@ struct GroupDriver::Impl {
                                           .settings = {},
                                           .initialization_hook = options.initialization_hook},
                                  .stall_timeout = options.stall_timeout}),
-        lanes(options.num_workers) {
+        queues(options.num_workers) {
     for (int worker = 0; worker < workers->size(); ++worker) {
-      lanes[worker].thread = std::thread(&Impl::Run, this, worker);
+      queues[worker].thread = std::thread(&Impl::Run, this, worker);
     }
   }
   ~Impl() { Shutdown(/*force=*/false); }
 
-  void Add(int worker, Call call) {
-    if (!workers) throw Error("WorkerGroup: is shut down");
+  void Enqueue(int worker, Call call) {
+    if (!workers) throw Error("WorkerGroup: it was shut down");
     if (worker < 0 || worker >= workers->size()) {
       throw Error("WorkerGroup: there is no worker " + std::to_string(worker) + " of " +
                   std::to_string(workers->size()));
     }
-    Lane& lane = lanes[worker];
-    const std::lock_guard lock(lane.mutex);
-    lane.calls.push_back(std::move(call));
-    lane.changed.notify_one();
+    CallQueue& queue = queues[worker];
+    const std::lock_guard lock(queue.mutex);
+    queue.calls.push_back(std::move(call));
+    queue.changed.notify_one();
   }
 
-  std::future<SharedMessage> Add(int worker, SharedMessage message) {
+  std::future<SharedMessage> Enqueue(int worker, SharedMessage message) {
     const auto promise = std::make_shared<std::promise<SharedMessage>>();
-    Add(worker, {std::move(message), [promise](SharedMessage answer, std::exception_ptr error) {
-                   if (error) return promise->set_exception(std::move(error));
-                   promise->set_value(std::move(answer));
-                 }});
+    Enqueue(worker, {std::move(message), [promise](SharedMessage answer, std::exception_ptr error) {
+                       if (error) return promise->set_exception(std::move(error));
+                       promise->set_value(std::move(answer));
+                     }});
     return promise->get_future();
   }
-  std::vector<SharedMessage> OfAll(const SharedMessage& message) {
+  std::vector<SharedMessage> CallAll(const SharedMessage& message) {
     std::vector<std::future<SharedMessage>> answers;
-    for (int worker = 0; worker < std::ssize(lanes); ++worker) {
-      answers.push_back(Add(worker, message));
+    for (int worker = 0; worker < std::ssize(queues); ++worker) {
+      answers.push_back(Enqueue(worker, message));
     }
     return GetAll(std::move(answers));
   }
 
-  // Empty once the lane is closed and all its calls are done.
-  std::optional<Call> Next(Lane& lane) {
-    std::unique_lock lock(lane.mutex);
-    lane.changed.wait(lock, [&] { return lane.closed || !lane.calls.empty(); });
-    if (lane.calls.empty()) return std::nullopt;
-    std::optional<Call> call(std::move(lane.calls.front()));
-    lane.calls.pop_front();
+  // Returns nullopt after the queue is closed and all its calls are done.
+  std::optional<Call> Next(CallQueue& queue) {
+    std::unique_lock lock(queue.mutex);
+    queue.changed.wait(lock, [&] { return queue.closed || !queue.calls.empty(); });
+    if (queue.calls.empty()) return std::nullopt;
+    std::optional<Call> call(std::move(queue.calls.front()));
+    queue.calls.pop_front();
     return call;
   }
 
@@ -123,7 +123,7 @@ struct GroupDriver::Impl {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the program's handlers run on its own threads
-    while (auto call = Next(lanes[worker])) {
+    while (auto call = Next(queues[worker])) {
       try {
         workers->Send(worker, *call->message);
         call->message.reset();
@@ -142,17 +142,17 @@ struct GroupDriver::Impl {
   void Shutdown(bool force) {
     if (!workers) return;
     if (force) workers->Kill();
-    for (Lane& lane : lanes) {
-      const std::lock_guard lock(lane.mutex);
-      lane.closed = true;
-      lane.changed.notify_one();
+    for (CallQueue& queue : queues) {
+      const std::lock_guard lock(queue.mutex);
+      queue.closed = true;
+      queue.changed.notify_one();
     }
-    for (Lane& lane : lanes) lane.thread.join();
+    for (CallQueue& queue : queues) queue.thread.join();
     workers.reset();
   }
 
-  std::optional<Workers> workers;  // none once it is shut down
-  std::deque<Lane> lanes;
+  std::optional<Workers> workers;  // empty after Shutdown()
+  std::deque<CallQueue> queues;
 };
 
 GroupDriver::GroupDriver(WorkerGroupOptions options, ObjectFactory factory, Packer args) {
@@ -161,7 +161,7 @@ GroupDriver::GroupDriver(WorkerGroupOptions options, ObjectFactory factory, Pack
   try {
     const auto construct =
         std::make_shared<Message>(ToMessage(AddressOf(factory), std::move(args)));
-    impl_->OfAll(construct);
+    impl_->CallAll(construct);
   } catch (...) {
     impl_->Shutdown(/*force=*/true);
     throw;
@@ -171,32 +171,32 @@ GroupDriver::GroupDriver(WorkerGroupOptions options, ObjectFactory factory, Pack
 GroupDriver::~GroupDriver() = default;
 GroupDriver::GroupDriver(GroupDriver&&) noexcept = default;
 
-int GroupDriver::size() const { return static_cast<int>(impl_->lanes.size()); }
+int GroupDriver::size() const { return static_cast<int>(impl_->queues.size()); }
 
 void GroupDriver::Call(int worker, SharedMessage call, Done done) {
-  impl_->Add(worker, {std::move(call), std::move(done)});
+  impl_->Enqueue(worker, {std::move(call), std::move(done)});
 }
 
 void GroupDriver::Shutdown(bool force) { impl_->Shutdown(force); }
 
 TensorMap GroupDriver::GetWeights(ObjectFunction get, int worker) {
-  Unpacker weights(impl_->Add(worker, ToCall(get, Packer())).get());
+  Unpacker weights(impl_->Enqueue(worker, ToCall(get, Packer())).get());
   return Unpack<TensorMap>(weights);
 }
 
 void GroupDriver::SetWeights(ObjectFunction set, const TensorMap& weights, const int* worker) {
   const SharedMessage call = ToCall(set, PackAll(weights));
   if (worker != nullptr) {
-    impl_->Add(*worker, call).get();
+    impl_->Enqueue(*worker, call).get();
   } else {
-    impl_->OfAll(call);
+    impl_->CallAll(call);
   }
 }
 
 TensorMap GroupDriver::AverageWeights(ObjectFunction get, ObjectFunction set) {
   std::vector<Unpacker> answers;
   std::vector<TensorMap> weights;  // views of the answers
-  for (SharedMessage& answer : impl_->OfAll(ToCall(get, Packer()))) {
+  for (SharedMessage& answer : impl_->CallAll(ToCall(get, Packer()))) {
     answers.emplace_back(std::move(answer), Unpacker::Tensors::kViews);
     weights.push_back(Unpack<TensorMap>(answers.back()));
   }

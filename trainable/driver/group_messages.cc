@@ -8,7 +8,7 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-// Appended to a message, so that the bytes before it stay where they are.
+// Appends a value to a message, so that the offsets of the bytes before it stay the same.
 template <typename T>
 void PutLast(std::string& bytes, const T& value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);

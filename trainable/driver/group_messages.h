@@ -7,21 +7,21 @@
 #include "attune/worker_group.h"
 #include "trainable/driver/message.h"
 
-// What a WorkerGroup and its workers say to each other. The first message has a worker construct
-// its object, and each further one calls a function with it. Each has an answer.
+// Messages between a WorkerGroup and its workers. The first message makes a worker construct its
+// object. Each later one calls a function with that object. Each gets an answer.
 namespace attune::inline sdk::trainable {
 
-// The function's address goes behind the arguments. FunctionAt() finds it.
+// The function's address follows the arguments. FunctionAt() converts it.
 Message ToMessage(std::uintptr_t function, Packer args);
 std::uintptr_t TakeFunction(Message& call);
 
-// A result, or the text of what was thrown instead. TakeError() says whether it is the latter; the
-// bytes then are the text.
+// A result, or the text of an exception. TakeError() returns whether it is an exception; the
+// remaining bytes are then its text.
 Message ResultMessage(Packer result);
 Message ErrorMessage(std::string text);
 bool TakeError(Message& answer);
 
-// Serves a WorkerGroup, as Task::serve.
+// Serves a WorkerGroup. It is used as Task::serve.
 void ServeGroup(Context& context, MessageSocket& driver, const Task& task);
 
 }  // namespace attune::sdk::trainable

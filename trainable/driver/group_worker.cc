@@ -22,7 +22,7 @@ Message AnswerOf(const std::function<void(Packer& result)>& call) {
   }
 }
 
-// The next call and its arguments; false when the driver is gone.
+// Receives the next call and its arguments. Returns false if the driver is gone.
 bool Receive(MessageSocket& driver, std::uintptr_t& function,
              std::shared_ptr<const Message>& args) {
   args.reset();

@@ -20,16 +20,16 @@ namespace attune::inline sdk {
 namespace trainable {
 namespace {
 
-// The launcher that Init() has forked; null before. It is never destroyed, because objects that are
-// destroyed after main() may have workers.
+// The launcher that Init() forked, or null before Init(). It is never destroyed, because objects
+// that are destroyed after main() may have workers.
 Launcher* program_launcher = nullptr;
-std::mutex program_launcher_mutex;  // held while it is asked
+std::mutex program_launcher_mutex;  // held during a request to it
 
 [[noreturn]] void RunAsWorker(ForkedWorker worker, std::vector<std::string> args) {
   int status = 1;
   try {
     MessageSocket driver(std::move(worker.driver));
-    // Without a task, the driver is gone already.
+    // Without a task message, the driver has already ended.
     if (const auto message = driver.Receive()) {
       const Task task = ReadTask(message->bytes);
       Program program;
@@ -48,7 +48,7 @@ std::mutex program_launcher_mutex;  // held while it is asked
 Launcher ForkLauncher() {
   if (program_launcher == nullptr) {
     throw Error(
-        "attune::Init(argc, argv) has to be called first in main(), before anything that starts "
+        "attune::Init(argc, argv) must be called first in main(), before anything that starts "
         "workers");
   }
   const std::lock_guard lock(program_launcher_mutex);
@@ -60,12 +60,12 @@ Launcher ForkLauncher() {
 void Init(int argc, char** argv) {
   using trainable::ForkedWorker;
   using trainable::Launcher;
-  if (trainable::program_launcher != nullptr) throw Error("attune::Init: has been called before");
+  if (trainable::program_launcher != nullptr) throw Error("attune::Init: it was already called");
   for (const char* variable : {"ATTUNE_CHANNEL_FD", "ATTUNE_LAUNCHER_FD"}) {
     if (std::getenv(variable) == nullptr) continue;
     throw Error(
-        "attune::Init: this program drives workers of its own, and an executor has started it as a "
-        "worker; give the sweep a program whose main() is attune::Main(argc, argv, …), for a "
+        "attune::Init: an executor started this program as a worker, but it starts workers itself; "
+        "give the sweep a program whose main() is attune::Main(argc, argv, …), for a "
         "TorchTrainer with attune::AsTrainable(…)");
   }
   sigset_t mask;

@@ -14,11 +14,11 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-// The first byte of a packet: where the message's bytes are.
-constexpr char kHere = 'h';
-constexpr char kInFile = 'f';  // in the first descriptor
+// The first byte of a packet says where the bytes of the message are.
+constexpr char kInPacket = 'h';
+constexpr char kInFile = 'f';  // in the file of the first descriptor
 
-// How a task's message begins.
+// The start of a task's message.
 struct TaskHeader {
   std::uintptr_t serve = 0;
   std::uintptr_t initialization_hook = 0;
@@ -29,7 +29,7 @@ struct TaskHeader {
 }  // namespace
 
 bool MessageSocket::Send(const Message& message) {
-  std::string packet(1, kHere);
+  std::string packet(1, kInPacket);
   std::vector<int> descriptors;
   UniqueFd overflow;
   if (message.bytes.size() < kPacketBytesMax) {
@@ -53,7 +53,7 @@ std::optional<Message> MessageSocket::Receive() {
     ThrowErrno("driver");
   }
   if (packet->lacks_descriptors) {
-    throw Error("driver: too many open files in this process (see `ulimit -n`)");
+    throw Error("driver: too many open files in this process; raise the limit with `ulimit -n`");
   }
   auto& descriptors = packet->descriptors;
   Message message;
@@ -103,13 +103,13 @@ Task ReadTask(std::string_view bytes) {
 
 bool IsCode(std::uintptr_t address) {
   return dl_iterate_phdr(
-             [](dl_phdr_info* object, std::size_t, void* wanted) {
-               const auto at = *static_cast<std::uintptr_t*>(wanted);
+             [](dl_phdr_info* object, std::size_t, void* address_pointer) {
+               const auto wanted_address = *static_cast<std::uintptr_t*>(address_pointer);
                for (int i = 0; i < object->dlpi_phnum; ++i) {
                  const auto& segment = object->dlpi_phdr[i];
                  if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
                  const auto begin = object->dlpi_addr + segment.p_vaddr;
-                 if (at >= begin && at - begin < segment.p_memsz) return 1;
+                 if (wanted_address >= begin && wanted_address - begin < segment.p_memsz) return 1;
                }
                return 0;
              },

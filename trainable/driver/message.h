@@ -14,56 +14,56 @@
 
 namespace attune::inline sdk::trainable {
 
-// What a driver and its workers send to each other.
+// A message between a driver and its workers.
 struct Message {
-  std::string bytes;  // of any length
-  UniqueFd file;      // goes along: a file in memory, which lives as long as somebody holds it
+  std::string bytes;  // any number of bytes
+  UniqueFd file;      // optional file in memory; it exists while a descriptor of it is open
 };
 
-// One end of the seqpacket socket between a driver and one of its workers. For one thread at a
-// time.
+// One end of the seqpacket socket between a driver and one of its workers. Use it from one thread
+// at a time.
 class MessageSocket {
  public:
   explicit MessageSocket(UniqueFd socket) : socket_(std::move(socket)) {}
 
-  // Waits while the other end has much to read. False when it is gone. Throws attune::Error if the
-  // system refuses.
+  // Blocks while the socket is full. Returns false if the other end is gone. Throws attune::Error
+  // if the system refuses.
   bool Send(const Message& message);
 
-  // The next message; empty when the other end is gone. Throws attune::Error.
+  // Waits for the next message. Returns nullopt if the other end is gone. Throws attune::Error.
   std::optional<Message> Receive();
 
-  // The descriptor, which is readable when a message is there, or the other end is gone.
+  // The descriptor. It is readable if a message has arrived, or the other end is gone.
   int fd() const { return socket_.get(); }
 
-  // The other end sees the end.
+  // Closes this end; the other end notices that.
   void Close() { socket_.reset(); }
 
  private:
   UniqueFd socket_;
 };
 
-// An empty file in memory that ends with the last process that holds it.
+// Creates an empty file in memory. It exists until the last descriptor of it is closed.
 UniqueFd MemoryFile();
 
 // Another descriptor of the same open file.
 UniqueFd DuplicateOf(const UniqueFd& fd);
 
-// A path by which this process opens a descriptor anew.
+// A path with which this process can open a descriptor again.
 std::string PathOf(const UniqueFd& fd);
 
-// What a worker is to run, in its first message: functions of this program, which have the same
-// addresses in every fork.
+// The task of a worker, in its first message. Functions have the same addresses in every fork of
+// the program.
 struct Task {
-  // Serves the driver until it is gone. An exception out of it fails the gang.
+  // Serves the driver until it is gone. An exception fails the gang.
   void (*serve)(Context& context, MessageSocket& driver, const Task& task) = nullptr;
   std::string settings;
-  void (*initialization_hook)(const RankInfo&) = nullptr;  // as MainOptions'; may be null
-  int worker = 0;                                          // from 0
-  int workers = 1;                                         // of the driver's
+  void (*initialization_hook)(const RankInfo&) = nullptr;  // see MainOptions; may be null
+  int worker = 0;                                          // index of the worker, from 0
+  int workers = 1;                                         // number of workers of the driver
 };
 
-// Reading throws attune::Error if this process has no code at an address: the function is one of a
+// Reading throws attune::Error if this process has no code at an address. The function is then in a
 // library that was loaded after attune::Init().
 std::string ToBytes(const Task& task);
 Task ReadTask(std::string_view bytes);
@@ -75,7 +75,7 @@ template <typename Function>
 Function* FunctionAt(std::uintptr_t address) {
   if (!IsCode(address)) {
     throw Error(
-        "a worker has no such function: it is of a library that was loaded after "
+        "a worker does not have this function; load its library before "
         "attune::Init()");
   }
   return reinterpret_cast<Function*>(address);

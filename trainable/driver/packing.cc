@@ -13,7 +13,7 @@
 
 namespace attune::inline sdk::trainable {
 
-// The bytes have all but the tensors, whose names in the file are their places.
+// The bytes contain everything except the tensors. The name of a tensor in the file is its index.
 struct Packer::State {
   std::string bytes;
   TensorMap tensors;
@@ -41,10 +41,10 @@ Message Packer::Finish() {
 struct Unpacker::State {
   std::shared_ptr<const Message> message;
   Tensors tensors;
-  std::size_t taken = 0;  // of the bytes
+  std::size_t taken = 0;  // number of bytes read
   std::size_t taken_tensors = 0;
   std::optional<MappedFile> file;
-  TensorMap views;  // of the file
+  TensorMap views;  // views into the file
 };
 
 Unpacker::Unpacker(std::shared_ptr<const Message> message, Tensors tensors)

@@ -20,42 +20,42 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The first and the longest wait before it asks again whether there is room.
+// The first and the longest wait before the driver asks again for available workers.
 constexpr milliseconds kBackoffMin{100};
 constexpr milliseconds kBackoffMax{10'000};
 
 constexpr milliseconds kStallTimeoutMin{3'000};
 
-// The options with defaults filled in.
-TorchTrainerOptions Checked(TorchTrainerOptions options) {
+// Checks the options and fills in defaults.
+TorchTrainerOptions CheckedOptions(TorchTrainerOptions options) {
   const OptionCheck check("TorchTrainer");
   check.RequireWorkers(options.num_workers, options.cpus_per_worker, options.seed);
   if (options.min_workers == 0) options.min_workers = options.num_workers;
   check.Require(options.min_workers >= 1 && options.min_workers <= options.num_workers,
                 "min_workers: " + std::to_string(options.min_workers),
-                "has to be from 1 to num_workers, " + std::to_string(options.num_workers));
+                "must be from 1 to num_workers, " + std::to_string(options.num_workers));
   check.Require(!options.use_fp16 || !options.use_bf16,
-                "use_fp16 and use_bf16:", "only one of them");
+                "use_fp16 and use_bf16:", "only one may be true");
   check.Require(options.stall_timeout.count() == 0 || options.stall_timeout >= kStallTimeoutMin,
                 "stall_timeout: " + std::to_string(options.stall_timeout.count()) + " ms",
-                "has to be 0, for ever, or at least " + std::to_string(kStallTimeoutMin.count()) +
-                    " ms: workers speak once a second");
+                "must be 0 (no limit) or at least " + std::to_string(kStallTimeoutMin.count()) +
+                    " ms, because workers send a heartbeat once a second");
   check.Require(options.max_retries >= 0, "max_retries: " + std::to_string(options.max_retries),
-                "has to be at least 0");
-  const std::string fitting = options.use_gpu ? "nccl" : "gloo";
-  if (options.backend.empty()) options.backend = fitting;
-  check.Require(options.backend == fitting, "backend: \"" + options.backend + "\"",
-                "does not go with use_gpu = " + std::string(options.use_gpu ? "true" : "false") +
-                    ", which takes \"" + fitting + "\"");
+                "must be at least 0");
+  const std::string expected_backend = options.use_gpu ? "nccl" : "gloo";
+  if (options.backend.empty()) options.backend = expected_backend;
+  check.Require(options.backend == expected_backend, "backend: \"" + options.backend + "\"",
+                "does not work with use_gpu = " + std::string(options.use_gpu ? "true" : "false") +
+                    ", which needs \"" + expected_backend + "\"");
   if (options.use_gpu) check.RequireGpus(options.num_workers, options.min_workers);
   options.batch_size = options.config.IntOr("batch_size", options.batch_size);
   check.Require(options.batch_size >= options.num_workers,
                 "batch_size: " + std::to_string(options.batch_size),
-                "is that of all workers together, so at least num_workers, " +
+                "is shared by all workers, so it must be at least num_workers, " +
                     std::to_string(options.num_workers));
   if (options.batch_size % options.num_workers != 0) {
     std::cerr << "attune: TorchTrainer: a batch of " << options.batch_size << " does not divide by "
-              << options.num_workers << " workers: their shares differ by one sample\n";
+              << options.num_workers << " workers; their shares differ by one sample\n";
   }
   return options;
 }
@@ -67,27 +67,28 @@ struct TrainerDriver::Impl {
   const std::string creators;
   const TorchTrainerOptions options;
   std::unique_ptr<Workers> workers;
-  UniqueFd state;        // after the last command that changed it; none: as created, or not kept
-  bool unsaved = false;  // the state has changed and is not kept
+  UniqueFd state;  // state after the last command that changed it; empty: as created, or not kept
+  bool unsaved = false;  // the state has changed and is not kept in `state`
   bool lost = false;     // an unsaved state was lost with its gang
   std::uint64_t calls = 0;
   bool shut_down = false;
 
-  int Room() const {
-    const int room = options.available_workers ? options.available_workers()
-                     : options.use_gpu         ? CountGpus()
-                                               : options.num_workers;
-    return std::clamp(room, 0, options.num_workers);
+  int AvailableWorkers() const {
+    const int available = options.available_workers ? options.available_workers()
+                          : options.use_gpu         ? CountGpus()
+                                                    : options.num_workers;
+    return std::clamp(available, 0, options.num_workers);
   }
 
-  int AwaitRoom() const {
-    const auto until = std::chrono::steady_clock::now() + options.room_timeout;
+  int AwaitWorkers() const {
+    const auto deadline = std::chrono::steady_clock::now() + options.room_timeout;
     for (milliseconds wait = kBackoffMin;; wait = std::min(2 * wait, kBackoffMax)) {
-      const int room = Room();
-      if (room >= options.min_workers) return room;
-      if (std::chrono::steady_clock::now() + wait > until) {
-        throw Error("TorchTrainer: there is room for " + std::to_string(room) +
-                    " workers, and min_workers is " + std::to_string(options.min_workers));
+      const int available = AvailableWorkers();
+      if (available >= options.min_workers) return available;
+      if (std::chrono::steady_clock::now() + wait > deadline) {
+        throw Error("TorchTrainer: only " + std::to_string(available) +
+                    " workers are available, but min_workers is " +
+                    std::to_string(options.min_workers));
       }
       std::this_thread::sleep_for(wait);
     }
@@ -120,22 +121,22 @@ struct TrainerDriver::Impl {
     }
   }
 
-  // The gang may become smaller or larger only between two epochs.
+  // The gang may change its size only between two epochs.
   void Prepare(bool may_resize) {
-    if (shut_down) throw Error("TorchTrainer: is shut down");
+    if (shut_down) throw Error("TorchTrainer: it was shut down");
     if (lost) {
       throw Error(
-          "TorchTrainer: what it had learnt went with a worker, since options.checkpoint is off; "
-          "load_state_dict() or Load() goes on from another state");
+          "TorchTrainer: the training state was lost with a worker, because options.checkpoint is "
+          "false; continue from another state with load_state_dict() or Load()");
     }
     if (workers && may_resize && !unsaved && options.available_workers) {
-      const int room = Room();
-      if (room >= options.min_workers && room != workers->size()) workers.reset();
+      const int available = AvailableWorkers();
+      if (available >= options.min_workers && available != workers->size()) workers.reset();
     }
-    if (!workers) Start(AwaitRoom());
+    if (!workers) Start(AwaitWorkers());
   }
 
-  std::vector<Answer> Do(Command command) {
+  std::vector<Answer> Execute(Command command) {
     command.number = calls;
     std::vector<Answer> answers;
     for (Message& message : workers->Call({.bytes = ToBytes(command), .file = {}})) {
@@ -146,54 +147,56 @@ struct TrainerDriver::Impl {
   }
 
   void KeepState() {
-    UniqueFd now = std::move(Do({.what = DoSendState{}})[0].applied.file);
-    if (!now) throw Error("TorchTrainer: worker 0 has sent no copy of the state");
+    UniqueFd now = std::move(Execute({.what = DoSendState{}})[0].applied.file);
+    if (!now) throw Error("TorchTrainer: worker 0 sent no copy of the state");
     state = std::move(now);
   }
 
-  void LoseGang() {
+  void DiscardGang() {
     workers.reset();
     lost |= std::exchange(unsaved, false);
   }
 
-  // Does the work, and does it again after a loss; `retries` counts the repetitions.
+  // Runs `work`, and repeats it after a lost worker. `retries` counts the repetitions.
   template <typename Work>
-  auto Retrying(int max_retries, int& retries, bool may_resize, Work work) {
+  auto RunWithRetries(int max_retries, int& retries, bool may_resize, Work work) {
     ++calls;
     for (retries = 0;; ++retries) {
       try {
         Prepare(may_resize);
         return work();
       } catch (const WorkerError& error) {
-        LoseGang();
+        DiscardGang();
         if (!error.lost() || retries >= max_retries) throw;
         if (lost) {
-          throw WorkerError(error.worker(), /*lost=*/true,
-                            std::string(error.what()) +
-                                "; what it had learnt is lost, since options.checkpoint is off");
+          throw WorkerError(
+              error.worker(), /*lost=*/true,
+              std::string(error.what()) +
+                  "; the training state is lost, because options.checkpoint is false");
         }
-        std::cerr << "attune: TorchTrainer: " << error.what() << "; going on from "
+        std::cerr << "attune: TorchTrainer: " << error.what() << "; continuing from "
                   << (state ? "the last copy of the state" : "the beginning") << " (retry "
                   << retries + 1 << " of " << max_retries << ")" << std::endl;
       } catch (...) {
-        LoseGang();  // its answers would be taken for those to another question
+        DiscardGang();  // its late answers must not be used for another command
         throw;
       }
     }
   }
 
-  // A command that changes the state.
-  std::vector<Answer> Change(Command command, int max_retries, int& retries, bool may_resize) {
-    return Retrying(max_retries, retries, may_resize, [&] {
-      auto answers = Do(command);
+  // Executes a command that changes the state.
+  std::vector<Answer> ExecuteChange(Command command, int max_retries, int& retries,
+                                    bool may_resize) {
+    return RunWithRetries(max_retries, retries, may_resize, [&] {
+      auto answers = Execute(command);
       if (options.checkpoint) KeepState();
       unsaved = !options.checkpoint;
       return answers;
     });
   }
-  std::vector<Answer> Change(Command command) {
+  std::vector<Answer> ExecuteChange(Command command) {
     int retries = 0;
-    return Change(std::move(command), options.max_retries, retries, /*may_resize=*/false);
+    return ExecuteChange(std::move(command), options.max_retries, retries, /*may_resize=*/false);
   }
 
   int RetriesOf(const TrainOptions& pass) const {
@@ -233,36 +236,39 @@ TrainerDriver::TrainerDriver(TrainingFactory factory, std::string creators,
                              TorchTrainerOptions options)
     : impl_(new Impl{.factory = factory,
                      .creators = std::move(creators),
-                     .options = Checked(std::move(options))}) {
+                     .options = CheckedOptions(std::move(options))}) {
   int retries = 0;
-  impl_->Retrying(impl_->options.max_retries, retries, /*may_resize=*/false, [] {});
+  impl_->RunWithRetries(impl_->options.max_retries, retries, /*may_resize=*/false, [] {});
 }
 
 TrainerDriver::~TrainerDriver() = default;
 
 TrainerStats TrainerDriver::Train(const TrainOptions& options) {
   int retries = 0;
-  const auto answers = impl_->Change({.what = DoTrain{options}}, impl_->RetriesOf(options), retries,
-                                     /*may_resize=*/true);
+  const auto answers =
+      impl_->ExecuteChange({.what = DoTrain{options}}, impl_->RetriesOf(options), retries,
+                           /*may_resize=*/true);
   return StatsOf(answers, options.reduce_results, retries);
 }
 
 TrainerStats TrainerDriver::Validate(const TrainOptions& options) {
   int retries = 0;
-  const auto answers = impl_->Retrying(impl_->RetriesOf(options), retries, /*may_resize=*/false,
-                                       [&] { return impl_->Do({.what = DoValidate{options}}); });
+  const auto answers =
+      impl_->RunWithRetries(impl_->RetriesOf(options), retries, /*may_resize=*/false,
+                            [&] { return impl_->Execute({.what = DoValidate{options}}); });
   return StatsOf(answers, options.reduce_results, retries);
 }
 
 void TrainerDriver::UpdateScheduler(const double* metric) {
-  impl_->Change({.what = DoStepSchedulers{metric ? std::optional<double>(*metric) : std::nullopt}});
+  impl_->ExecuteChange(
+      {.what = DoStepSchedulers{metric ? std::optional<double>(*metric) : std::nullopt}});
 }
 
 TensorMap TrainerDriver::State() {
-  if (impl_->shut_down) throw Error("TorchTrainer: is shut down");
+  if (impl_->shut_down) throw Error("TorchTrainer: it was shut down");
   if (impl_->state && !impl_->unsaved) return FromMemory(impl_->state);
   int retries = 0;
-  return impl_->Retrying(impl_->options.max_retries, retries, /*may_resize=*/false, [&] {
+  return impl_->RunWithRetries(impl_->options.max_retries, retries, /*may_resize=*/false, [&] {
     impl_->KeepState();
     TensorMap state = FromMemory(impl_->state);
     if (!impl_->options.checkpoint) impl_->state.reset();
@@ -271,12 +277,12 @@ TensorMap TrainerDriver::State() {
 }
 
 void TrainerDriver::LoadState(const TensorMap& state) {
-  if (impl_->shut_down) throw Error("TorchTrainer: is shut down");
+  if (impl_->shut_down) throw Error("TorchTrainer: it was shut down");
   UniqueFd before = std::exchange(impl_->state, ToMemory(state));
   const bool was_lost = std::exchange(impl_->lost, false);
   try {
     int retries = 0;
-    impl_->Retrying(impl_->options.max_retries, retries, /*may_resize=*/false, [&] {
+    impl_->RunWithRetries(impl_->options.max_retries, retries, /*may_resize=*/false, [&] {
       impl_->workers->Call(
           {.bytes = ToBytes(Command{.what = DoLoad{}}), .file = DuplicateOf(impl_->state)});
     });
@@ -291,7 +297,7 @@ void TrainerDriver::LoadState(const TensorMap& state) {
 
 std::vector<Unpacker> TrainerDriver::ApplyAll(ApplyFunction apply, const std::string& function) {
   std::vector<Unpacker> results;
-  for (Answer& answer : impl_->Change({.what = DoApply{apply, function}})) {
+  for (Answer& answer : impl_->ExecuteChange({.what = DoApply{apply, function}})) {
     results.emplace_back(std::make_shared<Message>(std::move(answer.applied)));
   }
   return results;

@@ -70,7 +70,7 @@ json ToJson(const DoApply& apply) {
 }
 json ToJson(const DoSendState&) { return json::object(); }
 
-// By the place of the alternative, which both ends have from the same program.
+// The index of the alternative selects the type; both ends are the same program.
 decltype(Command::what) ReadWhat(std::size_t index, const json& from) {
   switch (index) {
     case 0:

@@ -9,20 +9,20 @@
 #include "attune/torch_trainer.h"
 #include "trainable/driver/message.h"
 
-// What a TorchTrainer and its workers say to each other.
+// Messages between a TorchTrainer and its workers.
 namespace attune::inline sdk::trainable {
 
 // ---- driver → worker
 
-// A task's settings.
+// The settings of a task.
 struct TrainerSettings {
   TrainingFactory factory = nullptr;
   std::string creators;
-  TorchTrainerOptions options;  // but for what only the driver needs, and the configuration
-  double batch_factor = 1;      // the batch, as a multiple of what was asked for
+  TorchTrainerOptions options;  // without the configuration and the options of the driver
+  double batch_factor = 1;      // the batch as a multiple of the requested batch
 };
 
-struct DoNothing {};  // to be answered once everything is created
+struct DoNothing {};  // answered after everything is created
 struct DoTrain {
   TrainOptions options;
 };
@@ -32,23 +32,23 @@ struct DoValidate {
 struct DoStepSchedulers {
   std::optional<double> metric;
 };
-struct DoLoad {};  // the state that goes along
+struct DoLoad {};  // loads the state in the message's file
 struct DoApply {
   ApplyFunction apply = nullptr;
   std::string function;
 };
-struct DoSendState {};  // worker 0 sends a copy of it
+struct DoSendState {};  // worker 0 sends a copy of the state
 
 struct Command {
   std::variant<DoNothing, DoTrain, DoValidate, DoStepSchedulers, DoLoad, DoApply, DoSendState> what;
-  std::uint64_t number = 0;  // of the call that it is done for, from 1
+  std::uint64_t number = 0;  // number of the driver's call, from 1
 };
 
 // ---- worker → driver
 
 struct Answer {
-  PassResult pass;  // to DoTrain and DoValidate
-  Message applied;  // to DoApply; its file goes beside the bytes, as DoSendState's does
+  PassResult pass;  // answer to DoTrain and DoValidate
+  Message applied;  // answer to DoApply; its file is sent with the bytes, also for DoSendState
   std::int64_t epoch = 0;
 };
 

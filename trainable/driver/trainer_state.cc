@@ -27,7 +27,7 @@ std::map<std::string, TensorMap> PartsOf(const TensorMap& state) {
   for (const auto& [name, tensor] : state) {
     const std::size_t slash = name.find('/');
     if (slash == std::string::npos) {
-      throw Error("state_dict: \"" + name + "\" names no part, as in \"model/" + name + "\"");
+      throw Error("state_dict: \"" + name + "\" has no prefix, as in \"model/" + name + "\"");
     }
     parts[name.substr(0, slash)].emplace(name.substr(slash + 1), tensor);
   }
@@ -78,7 +78,7 @@ TensorMap ReadState(const CheckpointReader& checkpoint) {
   }
   if (!checkpoint.Has(kTrainerPart + std::string(kTensorEnding))) {
     throw Error(checkpoint.folder().string() +
-                ": is no checkpoint of a TorchTrainer: it has no trainer.safetensors");
+                ": is not a checkpoint of a TorchTrainer, because it has no trainer.safetensors");
   }
   return state;
 }

@@ -15,17 +15,18 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-struct Worker {
+// Executes one command on a visitor.
+struct CommandVisitor {
   Training& training;
   const Message& message;
   std::uint64_t number;
-  bool first;  // of the gang
+  bool first;  // whether this is worker 0 of the gang
   Answer answer;
 
   void operator()(const DoNothing&) {}
   void operator()(const DoTrain& train) { answer.pass = training.RunEpoch(train.options); }
   void operator()(const DoValidate& validate) {
-    training.SeedCommand(number, /*alike=*/false);
+    training.SeedCommand(number, /*same_on_all_workers=*/false);
     answer.pass = training.RunValidation(validate.options);
   }
   void operator()(const DoStepSchedulers& step) {
@@ -33,7 +34,7 @@ struct Worker {
   }
   void operator()(const DoLoad&) { training.LoadState(FromMemory(message.file)); }
   void operator()(const DoApply& apply) {
-    training.SeedCommand(number, /*alike=*/true);
+    training.SeedCommand(number, /*same_on_all_workers=*/true);
     Packer result;
     apply.apply(training, apply.function, result);
     answer.applied = result.Finish();
@@ -43,7 +44,7 @@ struct Worker {
   }
 };
 
-// Adds what is reported of a pass: means over all samples of all ranks.
+// Adds the reported metrics of a pass: means over all samples of all ranks.
 void AddMeans(Context& context, const PassResult& pass, Metrics& metrics) {
   const PassResult all{.sums = context.ReduceSum(pass.sums),
                        .weights = context.ReduceSum(pass.weights)};
@@ -54,16 +55,16 @@ void AddMeans(Context& context, const PassResult& pass, Metrics& metrics) {
 
 void ServeTrainer(Context& context, MessageSocket& driver, const Task& task) {
   const TrainerSettings set = ReadSettings(task.settings);
-  context.config().Has("batch_size");  // read by the driver
+  context.config().Has("batch_size");  // mark it as read; the driver uses it
   const std::unique_ptr<Training> training = set.factory(context, set.creators, set.options);
   training->Begin(set.batch_factor);
   while (const auto message = driver.Receive()) {
     const Command command = ReadCommand(message->bytes);
     context.Heartbeat(std::chrono::milliseconds(0));
-    Worker worker{*training, *message, command.number, context.rank() == 0, {}};
-    std::visit(worker, command.what);
-    worker.answer.epoch = training->epoch();
-    if (!driver.Send({ToBytes(worker.answer), std::move(worker.answer.applied.file)})) return;
+    CommandVisitor visitor{*training, *message, command.number, context.rank() == 0, {}};
+    std::visit(visitor, command.what);
+    visitor.answer.epoch = training->epoch();
+    if (!driver.Send({ToBytes(visitor.answer), std::move(visitor.answer.applied.file)})) return;
   }
 }
 
@@ -75,15 +76,16 @@ double ResizeBatch(TorchTrainerOptions& options, int workers) {
   return static_cast<double>(options.batch_size) / full;
 }
 
-void RunTrials(Context& context, Training& training, double batch_factor) {
+void RunTrial(Context& context, Training& training, double batch_factor) {
   if (training.options().initialization_hook) {
     throw Error(
-        "AsTrainable: an initialization_hook runs before training is created: give it to "
-        "attune::Main(), as MainOptions");
+        "AsTrainable: initialization_hook is not supported here; pass it to "
+        "attune::Main() in MainOptions");
   }
   training.Begin(batch_factor);
   if (const CheckpointReader* checkpoint = context.checkpoint()) {
-    // Another configuration goes on from here where a trial was cloned, and is to be tried.
+    // A cloned trial resumes with a different configuration, whose hyperparameters must take
+    // effect.
     training.LoadState(ReadState(*checkpoint), checkpoint->config() == context.config());
   }
   const auto save = [&](CheckpointWriter& checkpoint) { WriteState(training.State(), checkpoint); };

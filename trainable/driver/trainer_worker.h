@@ -5,8 +5,8 @@
 
 namespace attune::inline sdk::trainable {
 
-// A worker of a TorchTrainer, as Task::serve: creates what it trains with, and does what the driver
-// says until the driver is gone. The task's settings are TrainerSettings.
+// Runs a worker of a TorchTrainer, as Task::serve. It calls the creators, and executes commands of
+// the driver until the driver is gone. The task's settings are TrainerSettings.
 void ServeTrainer(Context& context, MessageSocket& driver, const Task& task);
 
 }  // namespace attune::inline sdk::trainable

@@ -31,8 +31,8 @@ constexpr const char* kSavedEpoch = "epoch";
 constexpr const char* kBatchFactor = "batch_factor";
 constexpr const char* kBaseRates = "base_rates";
 
-// Of seeds: other draws than those of epochs.
-constexpr std::uint64_t kCommands = std::uint64_t{1} << 63;
+// Distinguishes the seeds of commands from those of epochs.
+constexpr std::uint64_t kCommandSeeds = std::uint64_t{1} << 63;
 
 void Add(TensorMap& all, const std::string& part, const TensorMap& state) {
   for (const auto& [name, tensor] : state) all.emplace(part + "/" + name, tensor);
@@ -69,7 +69,8 @@ void Training::Record(const std::string& metric, const at::Tensor& value, std::i
   const at::NoGradGuard no_grad;
   const at::Tensor weighted = value.detach().to(at::kFloat) * static_cast<double>(samples);
   at::Tensor& sum = tensor_sums_[metric];
-  // Half precision and long sums of floats do not mix; a double a batch costs nothing.
+  // Sums in double, because half precision or float would lose accuracy in long sums. One double
+  // per batch costs nothing.
   sum = sum.defined() ? sum + weighted.to(at::kDouble) : weighted.to(at::kDouble);
   pass_.weights[metric] += static_cast<double>(samples);
 }
@@ -95,12 +96,12 @@ PassResult Training::Run(const TrainOptions& options, void (Training::*pass)()) 
 }
 
 PassResult Training::RunEpoch(const TrainOptions& options) {
-  // What an epoch draws depends neither on those before nor on when training was interrupted.
+  // The random numbers of an epoch do not depend on earlier epochs or on interruptions.
   at::manual_seed(Key(context_.seed(), static_cast<std::uint64_t>(epoch_) + 1, context_.rank()));
   PassResult result = Run(options, &Training::Train);
   ++epoch_;
-  if (options_.scheduler_step_freq == SchedulerStep::kEpoch) StepSchedulers(nullptr);
-  result.times.communication = CommunicationOfAStep() * static_cast<double>(result.batches);
+  if (options_.scheduler_step_freq == SchedulerStep::kSavedEpoch) StepSchedulers(nullptr);
+  result.times.communication = StepCommunicationSeconds() * static_cast<double>(result.batches);
   return result;
 }
 
@@ -150,8 +151,9 @@ void Training::Begin(double batch_factor) {
   }
 }
 
-void Training::SeedCommand(std::uint64_t number, bool alike) {
-  at::manual_seed(Key(context_.seed(), kCommands + number, alike ? 0 : context_.rank() + 1));
+void Training::SeedCommand(std::uint64_t number, bool same_on_all_workers) {
+  at::manual_seed(
+      Key(context_.seed(), kCommandSeeds + number, same_on_all_workers ? 0 : context_.rank() + 1));
 }
 
 TensorMap Training::State() {
@@ -180,8 +182,8 @@ void Training::LoadState(const TensorMap& all, bool hyperparameters) {
   const TensorMap trainer = PartOf(all, kTrainer);
   if (!trainer.contains(kSavedEpoch) || !trainer.contains(kBatchFactor) ||
       !trainer.contains(kBaseRates)) {
-    throw Error("state_dict: is not that of a TorchTrainer: it has no " + std::string(kTrainer) +
-                "/" + kSavedEpoch);
+    throw Error("state_dict: does not come from a TorchTrainer, because it has no " +
+                std::string(kTrainer) + "/" + kSavedEpoch);
   }
   std::size_t index = 0;
   for (auto* module : modules()) {
@@ -189,7 +191,7 @@ void Training::LoadState(const TensorMap& all, bool hyperparameters) {
     trainable::LoadState(*module, PartOf(all, part), where + ": " + part);
   }
   index = 0;
-  std::vector<double> rates;  // as saved
+  std::vector<double> rates;  // the saved learning rates
   for (auto* optimizer : optimizers()) {
     const std::string part = NumberedPart(kOptimizer, index++);
     TensorMap saved = PartOf(all, part);
@@ -214,9 +216,10 @@ void Training::LoadState(const TensorMap& all, bool hyperparameters) {
   const at::Tensor saved_base = trainer.at(kBaseRates).to(at::kDouble).contiguous();
   if (saved_base.numel() != std::ssize(rates) || base_rates_.size() != rates.size()) {
     throw Error("state_dict: it has learning rates of " + std::to_string(saved_base.numel()) +
-                " groups of parameters, and there are " + std::to_string(rates.size()));
+                " parameter groups, but there are " + std::to_string(rates.size()));
   }
-  // Of the workers alone: a batch of another configuration has its own learning rates.
+  // Only the number of workers scales the rates: another configured batch size comes with its own
+  // learning rates.
   const double batch_factor = batch_factor_ / trainer.at(kBatchFactor).item<double>();
   for (std::size_t i = 0; i < rates.size(); ++i) {
     const double base = saved_base.const_data_ptr<double>()[i];
@@ -247,14 +250,14 @@ void ThrowEmptyModel() { throw Error("TorchTrainer: the model creator returned a
 
 void ThrowCannotValidate() {
   throw Error(
-      "TorchTrainer: there is nothing to validate with: the data creator has to return "
-      "attune::TrainerData{train, validation}, or give a validation_function");
+      "TorchTrainer: there is nothing to validate with; return attune::TrainerData{train, "
+      "validation} from the data creator, or set a validation_function");
 }
 
 void CheckLoss(const at::Tensor& loss) {
   if (!loss.defined()) throw Error("TorchTrainer: the loss is an undefined tensor");
   if (loss.numel() != 1) {
-    throw Error("TorchTrainer: the loss has to be one number, and is " + Shape(loss) +
+    throw Error("TorchTrainer: the loss must be one number, but is " + Shape(loss) +
                 "; a loss without a reduction needs .mean()");
   }
 }

@@ -12,7 +12,7 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-void CheckAlike(const TensorMap& first, const TensorMap& other, std::size_t worker) {
+void CheckSameLayout(const TensorMap& first, const TensorMap& other, std::size_t worker) {
   const std::string who = "AverageWeights: worker " + std::to_string(worker);
   for (const auto& [name, tensor] : other) {
     if (!first.contains(name)) throw Error(who + " has a tensor " + name + ", worker 0 has none");
@@ -30,23 +30,23 @@ void CheckAlike(const TensorMap& first, const TensorMap& other, std::size_t work
 
 }  // namespace
 
-TensorMap MeanOf(const std::vector<TensorMap>& of_workers) {
-  for (std::size_t worker = 1; worker < of_workers.size(); ++worker) {
-    CheckAlike(of_workers[0], of_workers[worker], worker);
+TensorMap MeanOf(const std::vector<TensorMap>& worker_weights) {
+  for (std::size_t worker = 1; worker < worker_weights.size(); ++worker) {
+    CheckSameLayout(worker_weights[0], worker_weights[worker], worker);
   }
   const at::NoGradGuard no_grad;
   TensorMap mean;
-  for (const auto& [name, tensor] : of_workers[0]) {
+  for (const auto& [name, tensor] : worker_weights[0]) {
     if (!tensor.is_floating_point() && !tensor.is_complex()) {
       mean[name] = tensor.clone();
       continue;
     }
     at::Tensor sum = tensor.to(tensor.is_complex() ? at::kComplexDouble : at::kDouble,
                                /*non_blocking=*/false, /*copy=*/true);
-    for (std::size_t worker = 1; worker < of_workers.size(); ++worker) {
-      sum.add_(of_workers[worker].at(name));
+    for (std::size_t worker = 1; worker < worker_weights.size(); ++worker) {
+      sum.add_(worker_weights[worker].at(name));
     }
-    mean[name] = sum.div_(static_cast<double>(of_workers.size())).to(tensor.scalar_type());
+    mean[name] = sum.div_(static_cast<double>(worker_weights.size())).to(tensor.scalar_type());
   }
   return mean;
 }

@@ -6,9 +6,9 @@
 
 namespace attune::inline sdk::trainable {
 
-// The mean of several workers' weights, one tensor at a time: of floating-point tensors, in double
-// precision; others are worker 0's. Throws attune::Error, naming the worker, unless names, shapes
-// and types are the same.
-TensorMap MeanOf(const std::vector<TensorMap>& of_workers);
+// Returns the mean of several workers' weights, one tensor at a time. Floating-point tensors are
+// averaged in double precision; others are copied from worker 0. Throws attune::Error with the
+// worker unless names, shapes and types are the same.
+TensorMap MeanOf(const std::vector<TensorMap>& worker_weights);
 
 }  // namespace attune::inline sdk::trainable

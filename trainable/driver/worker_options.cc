@@ -29,15 +29,15 @@ void OptionCheck::Require(bool holds, const std::string& option, const std::stri
 
 void OptionCheck::RequireWorkers(int num_workers, int cpus_per_worker, std::uint64_t seed) const {
   Require(num_workers >= 1 && num_workers <= kWorkersMax, NumWorkers(num_workers),
-          "has to be from 1 to " + std::to_string(kWorkersMax));
+          "must be from 1 to " + std::to_string(kWorkersMax));
   Require(cpus_per_worker >= 1, "cpus_per_worker: " + std::to_string(cpus_per_worker),
-          "has to be at least 1");
-  Require(seed >> kSeedBits == 0, "seed: " + std::to_string(seed), "has to be below 2^53");
+          "must be at least 1");
+  Require(seed >> kSeedBits == 0, "seed: " + std::to_string(seed), "must be below 2^53");
 }
 
 void OptionCheck::RequireGpus(int num_workers, int needed) const {
   Require(CountGpus() >= needed, NumWorkers(num_workers),
-          "with use_gpu needs as many GPUs, and there are " + std::to_string(CountGpus()));
+          "with use_gpu needs as many GPUs, but there are " + std::to_string(CountGpus()));
 }
 
 }  // namespace attune::inline sdk::trainable

@@ -4,20 +4,20 @@
 #include <string>
 #include <utility>
 
-// What TorchTrainer and WorkerGroup ask alike of their options.
+// Checks for options that TorchTrainer and WorkerGroup share.
 namespace attune::inline sdk::trainable {
 
-// Integers that a configuration's JSON keeps exactly.
+// The number of bits of an integer that a JSON configuration keeps exactly.
 inline constexpr int kSeedBits = 53;
 
-// GPUs that this process sees.
+// The number of GPUs that this process can use.
 int CountGpus();
 
 class OptionCheck {
  public:
   explicit OptionCheck(std::string owner) : owner_(std::move(owner)) {}
 
-  // Throws attune::Error unless it holds: "OWNER: OPTION RULE".
+  // Throws attune::Error with the text "OWNER: OPTION RULE" unless `holds`.
   void Require(bool holds, const std::string& option, const std::string& rule) const;
 
   void RequireWorkers(int num_workers, int cpus_per_worker, std::uint64_t seed) const;

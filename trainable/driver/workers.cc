@@ -17,9 +17,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long to look for unread messages after a worker seems to have been silent for too long. This
-// process may have been stopped, and its workers not.
-constexpr milliseconds kSecondLook{500};
+// How long to check for unread messages after a worker seems to have been silent for too long. This
+// process may have been stopped while its workers ran.
+constexpr milliseconds kRecheckTimeout{500};
 
 constexpr milliseconds kPollMax{1 << 30};
 
@@ -42,16 +42,17 @@ Workers::Workers(Options options)
       launcher_(ForkLauncher()),
       stop_(NewEvent()),
       ended_(NewEvent()),
-      pulses_(std::make_unique<Pulse[]>(options.starts.size())) {
+      liveness_(std::make_unique<Liveness[]>(options.starts.size())) {
   Task& task = options.task;
   task.workers = static_cast<int>(options.starts.size());
-  std::vector<UniqueFd> theirs;
+  std::vector<UniqueFd> worker_ends;
   for (task.worker = 0; task.worker < task.workers; ++task.worker) {
-    auto [ours, other] = OrThrow(SocketPair(SOCK_SEQPACKET), "driver");
-    sockets_.emplace_back(std::move(ours)).Send({.bytes = ToBytes(task), .file = {}});
-    theirs.push_back(std::move(other));
+    auto [driver_end, worker_end] = OrThrow(SocketPair(SOCK_SEQPACKET), "driver");
+    sockets_.emplace_back(std::move(driver_end)).Send({.bytes = ToBytes(task), .file = {}});
+    worker_ends.push_back(std::move(worker_end));
   }
-  gang_thread_ = std::thread(&Workers::RunGang, this, std::move(options.starts), std::move(theirs));
+  gang_thread_ =
+      std::thread(&Workers::RunGang, this, std::move(options.starts), std::move(worker_ends));
 }
 
 Workers::~Workers() {
@@ -67,23 +68,23 @@ void Workers::RunGang(std::vector<channel::Start> starts, std::vector<UniqueFd> 
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the program's handlers run on its own threads
-  Gang::Events events{.started =
+  Gang::Events events{.on_started =
                           [this](int worker, pid_t pid) {
-                            pulses_[worker].heard = Now();
-                            pulses_[worker].pid = pid;
+                            liveness_[worker].last_message = Now();
+                            liveness_[worker].pid = pid;
                           },
-                      .heard =
+                      .on_message =
                           [this](int worker, milliseconds silence) {
-                            pulses_[worker].heard = Now();
-                            pulses_[worker].silence = silence.count();
+                            liveness_[worker].last_message = Now();
+                            liveness_[worker].silence = silence.count();
                           },
-                      .left =
+                      .on_left =
                           [this](int worker) {
                             if (closing_) return;
-                            Blame(worker, "failed: it has left, with exit code 0");
+                            Blame(worker, "failed: it exited with code 0");
                           }};
   try {
-    // Without arguments: a fork has the program's.
+    // Without arguments, because a fork already has those of the program.
     Gang gang(launcher_, std::move(starts), /*args=*/{}, std::move(events), std::move(drivers));
     end_ = gang.Run(stop_.get());
   } catch (const std::exception& error) {
@@ -108,29 +109,29 @@ void Workers::ThrowEnd() {
 }
 
 void Workers::Send(int worker, const Message& message) {
-  pulses_[worker].heard = Now();
-  pulses_[worker].owes = true;
+  liveness_[worker].last_message = Now();
+  liveness_[worker].owes_answer = true;
   if (!sockets_[worker].Send(message)) ThrowEnd();
 }
 
 Message Workers::Receive(int worker) {
   MessageSocket& socket = sockets_[worker];
-  bool looked_again = false;
+  bool rechecked = false;
   while (true) {
-    auto patience = UntilStall();
-    if (patience && patience->count() <= 0) {
-      if (looked_again) EndStalled();
-      looked_again = true;
-      patience = kSecondLook;
+    auto timeout = UntilStall();
+    if (timeout && timeout->count() <= 0) {
+      if (rechecked) EndStalled();
+      rechecked = true;
+      timeout = kRecheckTimeout;
     } else {
-      looked_again = false;
+      rechecked = false;
     }
     pollfd polled[] = {{socket.fd(), POLLIN, 0}, {ended_.get(), POLLIN, 0}};
-    if (poll(polled, 2, patience ? static_cast<int>(patience->count()) : -1) <= 0) continue;
+    if (poll(polled, 2, timeout ? static_cast<int>(timeout->count()) : -1) <= 0) continue;
     if (polled[0].revents != 0) {
       if (auto answer = socket.Receive()) {
-        pulses_[worker].owes = false;
-        pulses_[worker].silence = 0;  // the heartbeat that says so may still be on its way
+        liveness_[worker].owes_answer = false;
+        liveness_[worker].silence = 0;  // its heartbeat that ends the silence may arrive later
         return std::move(*answer);
       }
       ThrowEnd();
@@ -146,51 +147,52 @@ std::vector<Message> Workers::Call(const Message& message) {
   return answers;
 }
 
-// While one worker may be silent, the others may too, because they may wait for it.
+// If one worker may be silent, the others may be too, because they may wait for it.
 std::int64_t Workers::SilenceAllowed() const {
   std::int64_t silence = 0;
   for (int worker = 0; worker < size(); ++worker) {
-    silence = std::max<std::int64_t>(silence, pulses_[worker].silence);
+    silence = std::max<std::int64_t>(silence, liveness_[worker].silence);
   }
   return silence + stall_timeout_.count();
 }
 
 std::optional<milliseconds> Workers::UntilStall() const {
   if (stall_timeout_.count() == 0) return std::nullopt;
-  std::int64_t since = Now();  // if no worker owes an answer
+  std::int64_t since = Now();  // the value if no worker owes an answer
   for (int worker = 0; worker < size(); ++worker) {
-    const Pulse& pulse = pulses_[worker];
-    if (pulse.owes && pulse.pid != 0) since = std::min<std::int64_t>(since, pulse.heard);
+    const Liveness& liveness = liveness_[worker];
+    if (liveness.owes_answer && liveness.pid != 0)
+      since = std::min<std::int64_t>(since, liveness.last_message);
   }
-  // Look again when a worker could be late, because an announced silence may be over by then.
+  // Checks again when a worker could be late; an announced silence may have ended.
   return std::min({milliseconds(since + SilenceAllowed() - Now()), stall_timeout_, kPollMax});
 }
 
-// Blames a stopped worker, or else the one that has been silent for the longest time. Blames none
-// if the last late worker has answered by now.
+// Blames a stopped worker, or else the worker with the longest silence. Blames none if every late
+// worker has answered in the meantime.
 void Workers::EndStalled() {
   const std::int64_t late = Now() - SilenceAllowed();
   int culprit = -1;
   bool stopped = false;
-  bool anyone = false;
+  bool any_late = false;
   for (int worker = 0; worker < size(); ++worker) {
-    const Pulse& pulse = pulses_[worker];
-    if (!pulse.owes || pulse.pid == 0) continue;
-    anyone |= pulse.heard <= late;
-    const bool is_stopped = ReadProcess(pulse.pid).is_stopped;
+    const Liveness& liveness = liveness_[worker];
+    if (!liveness.owes_answer || liveness.pid == 0) continue;
+    any_late |= liveness.last_message <= late;
+    const bool is_stopped = ReadProcess(liveness.pid).is_stopped;
     if (culprit < 0 || (is_stopped && !stopped) ||
-        (is_stopped == stopped && pulse.heard < pulses_[culprit].heard)) {
+        (is_stopped == stopped && liveness.last_message < liveness_[culprit].last_message)) {
       culprit = worker;
       stopped = is_stopped;
     }
   }
-  if (!anyone) return;
-  Blame(culprit, "has said nothing for " + std::to_string(Now() - pulses_[culprit].heard) + " ms" +
-                     (stopped ? ": its process is stopped" : ""));
+  if (!any_late) return;
+  Blame(culprit, "was silent for " + std::to_string(Now() - liveness_[culprit].last_message) +
+                     " ms" + (stopped ? ": its process is stopped" : ""));
   ThrowEnd();
 }
 
-// Keeps the first cause.
+// Keeps only the first cause.
 void Workers::Blame(int worker, const std::string& cause) {
   const std::lock_guard lock(fault_mutex_);
   if (at_fault_ >= 0) return;

@@ -35,11 +35,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr long kRedirectionsMax = 10;
 
-// How often a download in training code says that it may be silent.
+// How often a download in training code announces a silence.
 constexpr std::chrono::minutes kAnnounceInterval{1};
 
-// Without what may be secret in it: a password, a signature.
-std::string Shown(std::string url) {
+// Removes parts that may be secret, such as a password or a signature.
+std::string WithoutSecrets(std::string url) {
   url.erase(std::min(url.find('?'), url.size()));
   const std::size_t host = url.find("://");
   if (host == std::string::npos) return url;
@@ -54,20 +54,20 @@ std::string CheckedHash(std::string_view sha256) {
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (!IsSha256(lower)) {
     throw Error("Download: \"" + lower + "\" is not a SHA-256 of 64 hex digits; `sha256sum FILE` " +
-                "prints that of a file");
+                "prints the hash of a file");
   }
   return lower;
 }
 
-fs::path Beside(const fs::path& path, const char* ending) { return path.string() + ending; }
+fs::path WithSuffix(const fs::path& path, const char* ending) { return path.string() + ending; }
 
 struct Job {
   const std::string& url;
   const std::string sha256;
   const fs::path& path;
   const DownloadOptions& options;
-  const std::function<void()> tick;  // many times a second, as long as it goes on
-  const fs::path partial = Beside(path, ".partial");
+  const std::function<void()> tick;  // called many times a second during the download
+  const fs::path partial = WithSuffix(path, ".partial");
   const Clock::time_point began = Clock::now();
 
   std::chrono::milliseconds left() const {
@@ -76,7 +76,7 @@ struct Job {
   }
 
   [[noreturn]] void Fail(const std::string& why) const {
-    throw Error("Download: " + Shown(url) + ": " + why);
+    throw Error("Download: " + WithoutSecrets(url) + ": " + why);
   }
 };
 
@@ -84,17 +84,17 @@ std::string HashOf(const fs::path& file, const Job& job) {
   return trainable::OrThrow(Sha256::HexOfFile(file, job.tick), "Download");
 }
 
-// Whether the file is there. Throws attune::Error when another one is.
-bool IsThere(const Job& job) {
+// Whether the file exists already. Throws attune::Error if the path has a different file.
+bool IsDownloaded(const Job& job) {
   if (!fs::exists(job.path)) return false;
   const std::string found = HashOf(job.path, job);
   if (found == job.sha256) return true;
-  throw Error("Download: " + job.path.string() + " is there, and is another file: its SHA-256 is " +
-              found + " instead of " + job.sha256 +
-              "; delete it to have it downloaded, or correct the hash");
+  throw Error("Download: " + job.path.string() +
+              " is there, but is a different file: its SHA-256 is " + found + " instead of " +
+              job.sha256 + "; delete it to download the file again, or correct the hash");
 }
 
-// What has been downloaded so far.
+// The incomplete file of a download.
 class Partial {
  public:
   explicit Partial(const Job& job) : job_(job) {
@@ -108,14 +108,14 @@ class Partial {
     return file.st_size;
   }
 
-  // An errno, or 0.
+  // Returns an errno, or 0.
   int Append(const char* data, std::size_t bytes) {
-    return WriteAt(fd_.get(), {data, bytes}, 0) ? 0 : errno;  // O_APPEND: at its end
+    return WriteAt(fd_.get(), {data, bytes}, 0) ? 0 : errno;  // O_APPEND writes at the end
   }
 
   int Clear() { return ftruncate(fd_.get(), 0) == 0 ? 0 : errno; }
 
-  // Gives it its name, durably.
+  // Renames it to its final name, durably.
   void Commit() {
     if (const Status published = Publish(fd_.get(), job_.partial, job_.path); !published.ok()) {
       unlink(job_.partial.c_str());
@@ -123,11 +123,11 @@ class Partial {
     }
   }
 
-  // Nothing is left behind: the disk may be full.
+  // Throws an error, after removing the incomplete file, because the disk may be full.
   [[noreturn]] void Refuse(int error) const {
-    const std::string came = fd_.valid() ? ", after " + std::to_string(bytes()) + " bytes" : "";
+    const std::string progress = fd_.valid() ? ", after " + std::to_string(bytes()) + " bytes" : "";
     unlink(job_.partial.c_str());
-    job_.Fail(job_.partial.string() + ": " + std::strerror(error) + came);
+    job_.Fail(job_.partial.string() + ": " + std::strerror(error) + progress);
   }
 
  private:
@@ -135,7 +135,7 @@ class Partial {
   UniqueFd fd_;
 };
 
-// One request and its answer.
+// One request and its response.
 class Request {
  public:
   Request(const Job& job, Partial& partial)
@@ -150,37 +150,37 @@ class Request {
     Set(CURLOPT_MAXREDIRS, kRedirectionsMax);
     Set(CURLOPT_USERAGENT, "attune");
     Set(CURLOPT_NOSIGNAL, 1L);
-    Set(CURLOPT_ERRORBUFFER, words_.data());
+    Set(CURLOPT_ERRORBUFFER, error_text_.data());
     Set(CURLOPT_WRITEFUNCTION, OnBody);
     Set(CURLOPT_WRITEDATA, this);
     Set(CURLOPT_NOPROGRESS, 0L);
     Set(CURLOPT_XFERINFOFUNCTION, OnProgress);
     Set(CURLOPT_XFERINFODATA, this);
-    // A server that knows no ranges answers with the whole file, which is as good.
+    // A server without range support responds with the whole file, which works too.
     if (offset_ > 0) Set(CURLOPT_RANGE, (std::to_string(offset_) + "-").c_str());
   }
 
-  // Nothing when the server has said all that it has, else why it is worth asking again. Throws
-  // attune::Error when it is not.
+  // Returns nullopt if the response is complete, otherwise the reason for a retry. Throws
+  // attune::Error if a retry is useless.
   std::optional<std::string> Perform() {
     const CURLcode code = curl_easy_perform(curl_.get());
     if (failed_) std::rethrow_exception(failed_);
     if (code != CURLE_OK && job_.left().count() < 0) {
       job_.Fail("not done after " + std::to_string(job_.options.timeout.count() / 1000) + " s; " +
                 std::to_string(partial_.bytes()) +
-                " bytes have come, and the next call goes on from there");
+                " bytes have arrived, and the next call continues from there");
     }
     if (code == CURLE_OK && status() == 200) StartOver();  // an empty file has no body
     if (disk_error_ != 0) partial_.Refuse(disk_error_);
     if (code == CURLE_ABORTED_BY_CALLBACK) {
-      return "nothing more came for " + std::to_string(job_.options.stall_timeout.count()) + " ms";
+      return "received nothing for " + std::to_string(job_.options.stall_timeout.count()) + " ms";
     }
     switch (code) {
       case CURLE_OK:
-        return Judge(status());
+        return RetryReason(status());
       case CURLE_RANGE_ERROR:
       case CURLE_BAD_DOWNLOAD_RESUME:
-        return std::nullopt;  // of a file shorter than what is here, which its hash will show
+        return std::nullopt;  // the file is shorter than the partial one; the hash will differ
       case CURLE_COULDNT_RESOLVE_HOST:
       case CURLE_COULDNT_RESOLVE_PROXY:
       case CURLE_COULDNT_CONNECT:
@@ -192,14 +192,14 @@ class Request {
       case CURLE_SSL_CONNECT_ERROR:
       case CURLE_HTTP2:
       case CURLE_HTTP2_STREAM:
-        return words_[0] != '\0' ? words_.data() : curl_easy_strerror(code);
+        return error_text_[0] != '\0' ? error_text_.data() : curl_easy_strerror(code);
       default:
-        job_.Fail(words_[0] != '\0' ? words_.data() : curl_easy_strerror(code));
+        job_.Fail(error_text_[0] != '\0' ? error_text_.data() : curl_easy_strerror(code));
     }
   }
 
-  // Whether what is here begins with what was here before.
-  bool went_on() const { return offset_ > 0; }
+  // Whether the partial file begins with data of an earlier download.
+  bool continues_partial() const { return offset_ > 0; }
 
  private:
   template <typename Value>
@@ -209,19 +209,19 @@ class Request {
     }
   }
 
-  // That of HTTP; 0 for a file.
+  // The HTTP status; 0 for a file.
   long status() const {
     long status = 0;
     curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &status);
     return status;
   }
 
-  std::optional<std::string> Judge(long status) const {
+  std::optional<std::string> RetryReason(long status) const {
     switch (status) {
       case 0:
       case 200:
       case 206:
-      case 416:  // nothing after what is here; whether that is the file its hash will show
+      case 416:  // no bytes after the partial file; the hash decides
         return std::nullopt;
       case 408:
       case 425:
@@ -234,11 +234,11 @@ class Request {
       default:
         job_.Fail("HTTP status " + std::to_string(status) +
                   (status == 404 || status == 410 ? ": there is no such file; correct the URL"
-                                                  : ": the server does not give it"));
+                                                  : ": the server refuses the file"));
     }
   }
 
-  // The whole file is coming, though only the rest was asked for.
+  // The server sends the whole file, although only the rest was requested.
   void StartOver() {
     if (std::exchange(offset_, 0) > 0) disk_error_ = partial_.Clear();
   }
@@ -246,14 +246,15 @@ class Request {
   static std::size_t OnBody(char* data, std::size_t, std::size_t bytes, void* self) {
     auto& request = *static_cast<Request*>(self);
     const long status = request.status();
-    if (status != 0 && status != 200 && status != 206) return bytes;  // the words of an error
+    if (status != 0 && status != 200 && status != 206)
+      return bytes;  // the body of an error response
     if (status == 200) request.StartOver();
     if (request.disk_error_ == 0) request.disk_error_ = request.partial_.Append(data, bytes);
     return request.disk_error_ == 0 ? bytes : 0;
   }
 
-  // At least once a second. No exception may pass through libcurl.
-  static int OnProgress(void* self, curl_off_t, curl_off_t came, curl_off_t, curl_off_t) {
+  // Called at least once a second. Exceptions must not pass through libcurl.
+  static int OnProgress(void* self, curl_off_t, curl_off_t received, curl_off_t, curl_off_t) {
     auto& request = *static_cast<Request*>(self);
     try {
       request.job_.tick();
@@ -261,18 +262,18 @@ class Request {
       request.failed_ = std::current_exception();
     }
     const auto now = Clock::now();
-    if (std::exchange(request.came_, came) != came) request.moved_ = now;
-    const bool stalled = now - request.moved_ > request.job_.options.stall_timeout;
+    if (std::exchange(request.received_, received) != received) request.last_progress_ = now;
+    const bool stalled = now - request.last_progress_ > request.job_.options.stall_timeout;
     return request.failed_ || stalled || request.job_.left().count() < 0 ? 1 : 0;
   }
 
   const Job& job_;
   Partial& partial_;
-  std::int64_t offset_;  // of the first byte that was asked for
+  std::int64_t offset_;  // offset of the first requested byte
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl_;
-  std::array<char, CURL_ERROR_SIZE> words_{};
-  curl_off_t came_ = 0;  // bytes
-  Clock::time_point moved_ = Clock::now();
+  std::array<char, CURL_ERROR_SIZE> error_text_{};
+  curl_off_t received_ = 0;  // bytes
+  Clock::time_point last_progress_ = Clock::now();
   int disk_error_ = 0;
   std::exception_ptr failed_;
 };
@@ -282,29 +283,29 @@ void Fetch(const Job& job) {
   if (ready != CURLE_OK) job.Fail(std::string("libcurl: ") + curl_easy_strerror(ready));
 
   Partial partial(job);
-  bool of_another_process = partial.bytes() > 0;
-  std::int64_t most = partial.bytes();  // that were here at a time
+  bool may_be_other_file = partial.bytes() > 0;
+  std::int64_t most_bytes = partial.bytes();  // the largest size of the partial file so far
   for (int failures = 0;;) {
     Request request(job, partial);
     const std::optional<std::string> failure = request.Perform();
-    of_another_process = of_another_process && request.went_on();
+    may_be_other_file = may_be_other_file && request.continues_partial();
     if (!failure) {
       const std::string found = HashOf(job.partial, job);
       if (found == job.sha256) break;
       const std::int64_t bytes = partial.bytes();
       if (const int error = partial.Clear(); error != 0) partial.Refuse(error);
-      // What was there before may have been the beginning of something else.
-      if (std::exchange(of_another_process, false)) continue;
+      // Data of an earlier download may belong to another file; download everything once more.
+      if (std::exchange(may_be_other_file, false)) continue;
       unlink(job.partial.c_str());
-      job.Fail("what came (" + std::to_string(bytes) + " bytes) has the SHA-256 " + found +
-               " instead of " + job.sha256 + "; the file was changed there, or the hash is wrong");
+      job.Fail("the downloaded file (" + std::to_string(bytes) + " bytes) has the SHA-256 " +
+               found + " instead of " + job.sha256 +
+               "; the file has changed on the server, or the hash is wrong");
     }
-    if (partial.bytes() > most) failures = 0;
-    most = std::max(most, partial.bytes());
+    if (partial.bytes() > most_bytes) failures = 0;
+    most_bytes = std::max(most_bytes, partial.bytes());
     if (++failures >= job.options.tries) {
-      job.Fail(*failure + " (tries: " + std::to_string(failures) +
-               "). Where that does not change, " + "put the file at " + job.path.string() +
-               " yourself");
+      job.Fail(*failure + " (tries: " + std::to_string(failures) + "). If this persists, " +
+               "put the file at " + job.path.string() + " yourself");
     }
     job.tick();
     std::this_thread::sleep_for(job.options.backoff * (1 << std::min(failures - 1, 10)));
@@ -312,14 +313,14 @@ void Fetch(const Job& job) {
   partial.Commit();
 }
 
-void Obtain(const Job& job) {
-  if (IsThere(job)) return;
+void ObtainFile(const Job& job) {
+  if (IsDownloaded(job)) return;
   std::error_code failed;
   if (job.path.has_parent_path()) fs::create_directories(job.path.parent_path(), failed);
   if (failed) job.Fail(job.path.parent_path().string() + ": " + failed.message());
-  const FileLock lock(Beside(job.path, ".lock"), job.left(), job.tick);
-  if (IsThere(job)) return;  // another process has been faster
-  std::cerr << "attune: downloading " + Shown(job.url) + " to " + job.path.string() + "\n";
+  const FileLock lock(WithSuffix(job.path, ".lock"), job.left(), job.tick);
+  if (IsDownloaded(job)) return;  // another process has downloaded it
+  std::cerr << "attune: downloading " + WithoutSecrets(job.url) + " to " + job.path.string() + "\n";
   Fetch(job);
 }
 
@@ -327,19 +328,19 @@ void Obtain(const Job& job) {
 
 void Download(const std::string& url, std::string_view sha256, const fs::path& path,
               const DownloadOptions& options) {
-  Obtain({url, CheckedHash(sha256), path, options, [] {}});
+  ObtainFile({url, CheckedHash(sha256), path, options, [] {}});
 }
 
 void Download(Context& context, const std::string& url, std::string_view sha256,
               const fs::path& path, const DownloadOptions& options) {
   std::optional<Clock::time_point> announced;
-  // A silence, not a heartbeat, which would end that of Setup().
+  // Announces a silence. A plain heartbeat would end the silence of Setup().
   const auto tick = [&] {
     if (announced && Clock::now() - *announced < kAnnounceInterval) return;
     announced = Clock::now();
     context.Heartbeat(Context::kSetupSilence);
   };
-  Obtain({url, CheckedHash(sha256), path, options, tick});
+  ObtainFile({url, CheckedHash(sha256), path, options, tick});
 }
 
 }  // namespace attune::inline sdk

@@ -27,35 +27,35 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono_literals::operator""ms;
 
-// Nothing tells when another process lets go: flock(2) either waits without an end, which only a
-// signal could cut short, and signals are the program's own, or not at all. So it is asked again,
-// at growing intervals: ten calls a second that cost a microsecond each.
+// No event tells when another process releases the lock. flock(2) either does not wait, or waits
+// without a limit until a signal, and signals belong to the program. So it polls at growing
+// intervals: at most ten calls a second, which cost a microsecond each.
 constexpr auto kFirstPause = 1ms;
 constexpr auto kLongestPause = 100ms;
 
-// Descriptors of this process. A lock belongs to what open(2) made, which a forked child shares:
-// its copy would hold the lock beyond the death of the process that took it.
+// Lock descriptors of this process. A lock belongs to the open file description of open(2), which a
+// forked child shares. The child's copy would hold the lock after the death of this process.
 struct Descriptors {
   std::mutex mutex;
   std::set<UniqueFd*> open;
 };
 
-Descriptors& OfThisProcess() {
+Descriptors& LockDescriptors() {
   static Descriptors* const descriptors = [] {
-    pthread_atfork([] { OfThisProcess().mutex.lock(); }, [] { OfThisProcess().mutex.unlock(); },
+    pthread_atfork([] { LockDescriptors().mutex.lock(); }, [] { LockDescriptors().mutex.unlock(); },
                    [] {
-                     for (UniqueFd* fd : OfThisProcess().open) fd->reset();
-                     OfThisProcess().open.clear();
-                     OfThisProcess().mutex.unlock();
+                     for (UniqueFd* fd : LockDescriptors().open) fd->reset();
+                     LockDescriptors().open.clear();
+                     LockDescriptors().mutex.unlock();
                    });
-    return new Descriptors;  // never destroyed: the handlers stay
+    return new Descriptors;  // never destroyed, because the handlers stay registered
   }();
   return *descriptors;
 }
 
-// The process that holds the lock of an open file, in words. The kernel shows it, unless it runs
-// in another container; some stacked file systems show another device than that of the file.
-std::string Holder(int fd) {
+// Describes the process that holds the lock of an open file. The kernel does not show a process in
+// another container. Some stacked file systems show a different device from that of the file.
+std::string HolderText(int fd) {
   struct stat file {};
   fstat(fd, &file);
   std::ostringstream wanted;
@@ -73,7 +73,7 @@ std::string Holder(int fd) {
     std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/comm"), name);
     return "process " + std::to_string(pid) + (name.empty() ? "" : " (" + name + ")");
   }
-  return "a process that cannot be seen from here";
+  return "a process that is not visible here";
 }
 
 }  // namespace
@@ -82,20 +82,20 @@ struct FileLock::State {
   UniqueFd fd;
 
   explicit State(const std::filesystem::path& path) {
-    const std::lock_guard guard(OfThisProcess().mutex);
+    const std::lock_guard guard(LockDescriptors().mutex);
     fd.reset(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    // Another user's file that may only be read can be locked all the same.
+    // A read-only file of another user can be locked too.
     if (!fd.valid() && (errno == EACCES || errno == EROFS)) {
       fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     }
     if (!fd.valid()) trainable::ThrowErrno("FileLock: " + path.string());
-    OfThisProcess().open.insert(&fd);
+    LockDescriptors().open.insert(&fd);
   }
 
   ~State() {
-    const std::lock_guard guard(OfThisProcess().mutex);
-    OfThisProcess().open.erase(&fd);
-    // Not by closing alone: a program that is being started has a copy until its exec.
+    const std::lock_guard guard(LockDescriptors().mutex);
+    LockDescriptors().open.erase(&fd);
+    // Closing is not enough: a program that is being started has a copy until its exec.
     if (fd.valid()) flock(fd.get(), LOCK_UN);
     fd.reset();
   }
@@ -119,8 +119,8 @@ FileLock::FileLock(const std::filesystem::path& path, std::chrono::milliseconds 
       std::ostringstream message;
       message << "FileLock: " << path.string() << ": not free after " << std::fixed
               << std::setprecision(1) << std::chrono::duration<double>(waited).count()
-              << " s; it is held by " << Holder(state_->fd.get())
-              << ", whose end frees it: end it, or wait longer";
+              << " s; it is held by " << HolderText(state_->fd.get())
+              << "; end that process, or wait longer";
       throw Error(message.str());
     }
     if (while_waiting) while_waiting();

@@ -17,11 +17,12 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-// From the first sign of a failure to the teardown. Victims may fail before the cause does.
+// The time from the first sign of a failure to the teardown, because victims may fail before the
+// cause.
 constexpr std::chrono::milliseconds kFailureGrace{100};
-// For a worker that says why it fails: it then leaves by itself, and its exit code is known too.
+// The time for a worker that has sent its error to exit, so that its exit code is known too.
 constexpr std::chrono::milliseconds kLeaveGrace{1000};
-// Bounds what is read of a worker that has ended, because a child of it may still write.
+// The maximum number of reads from an ended worker; a child of it may still write.
 constexpr int kDrainReads = 64;
 
 std::string Describe(const channel::Exited& exited) {
@@ -30,8 +31,8 @@ std::string Describe(const channel::Exited& exited) {
          ")";
 }
 
-int MillisecondsUntil(Clock::time_point when) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - Clock::now());
+int MillisecondsUntil(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
   return static_cast<int>(std::max<std::int64_t>(0, left.count()));
 }
 
@@ -49,9 +50,9 @@ void Gang::Worker::Kill() const {
 }
 
 Gang::End Gang::Run(int stop_fd) {
-  AskForNext();
+  RequestNextFork();
   while (!IsOver()) Wait(stop_fd);
-  if (!suspects_.empty() && !give_up_at_) Blame();  // all have left before they were blamed
+  if (!suspects_.empty() && !give_up_at_) Blame();  // all workers have exited before one was blamed
   return std::move(end_);
 }
 
@@ -69,50 +70,51 @@ void Gang::Wait(int stop_fd) {
     const short events = worker.unsent.empty() ? POLLIN : POLLIN | POLLOUT;
     polled.push_back({worker.channel.get(), events, 0});
   }
-  const auto until = give_up_at_ ? give_up_at_ : blame_at_;
-  if (poll(polled.data(), polled.size(), until ? MillisecondsUntil(*until) : -1) < 0) return;
+  const auto deadline = give_up_at_ ? give_up_at_ : blame_at_;
+  if (poll(polled.data(), polled.size(), deadline ? MillisecondsUntil(*deadline) : -1) < 0) return;
 
   if (polled[0].revents != 0) TearDown({.outcome = End::Outcome::kStopped});
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     if (polled[2 + i].revents != 0) OnChannel(workers_[i], polled[2 + i].revents);
   }
-  if (polled[1].revents != 0) OnLauncher();
+  if (polled[1].revents != 0) ReadLauncher();
   if (blame_at_ && !give_up_at_ && Clock::now() >= *blame_at_) Blame();
 }
 
-// Asks for one at a time, because the others join the process group that the first one makes.
-void Gang::AskForNext() {
+// Requests one fork at a time, because the later workers join the process group that the first one
+// creates.
+void Gang::RequestNextFork() {
   if (forked_ == workers_.size() || give_up_at_) return;
   Worker& worker = workers_[forked_];
-  auto [ours, theirs] = OrThrow(SocketPair(SOCK_STREAM), "worker channel");
+  auto [gang_end, worker_end] = OrThrow(SocketPair(SOCK_STREAM), "worker channel");
   channel::Fork fork{.request = forked_, .argv = {"worker"}, .process_group = workers_[0].pid};
   fork.argv.insert(fork.argv.end(), args_.begin(), args_.end());
   const std::string packet = ToPacket(fork);
   if (packet.size() > kPacketBytesMax) {
     throw Error("the arguments after `--` are too long: " + std::to_string(packet.size()) +
-                " bytes, of at most " + std::to_string(kPacketBytesMax));
+                " bytes; at most " + std::to_string(kPacketBytesMax) + " are allowed");
   }
-  std::vector<int> descriptors = {theirs.get()};
+  std::vector<int> descriptors = {worker_end.get()};
   if (worker.driver) descriptors.push_back(worker.driver.get());
   if (!SendPacket(launcher_.socket(), packet, descriptors, 0) && errno != EPIPE &&
       errno != ECONNRESET) {
-    return Fail(worker, std::string("cannot be asked for: ") + std::strerror(errno));
+    return Fail(worker, std::string("cannot be requested: ") + std::strerror(errno));
   }
-  // Also if the launcher is gone, which its socket says next.
-  worker.channel = std::move(ours);
+  // Also done if the launcher is gone; its socket reports that next.
+  worker.channel = std::move(gang_end);
   worker.driver.reset();
   fork_pending_ = true;
 }
 
-void Gang::OnLauncher() {
+void Gang::ReadLauncher() {
   std::optional<Packet> packet = ReceivePacket(launcher_.socket(), MSG_DONTWAIT);
   if (!packet && errno == EAGAIN) return;
   if (!packet) {
-    // Workers die with it. What they have started is in their process group.
+    // Workers end with the launcher. Processes that they started are in their process group.
     if (workers_[0].pid != 0) kill(-workers_[0].pid, SIGKILL);
     launcher_gone_ = true;
     if (!give_up_at_) {
-      end_ = {.outcome = End::Outcome::kFailed, .message = "the process that forked them is gone"};
+      end_ = {.outcome = End::Outcome::kFailed, .message = "the launcher process has ended"};
       give_up_at_ = Clock::now();
     }
     return;
@@ -131,10 +133,11 @@ void Gang::OnForked(const channel::Forked& forked, UniqueFd pidfd) {
   if (!forked.error.empty()) return Fail(worker, "cannot be started: " + forked.error);
   worker.pid = forked.pid;
   worker.pidfd = std::move(pidfd);
-  if (events_.started) events_.started(IndexOf(worker), worker.pid);
+  if (events_.on_started) events_.on_started(IndexOf(worker), worker.pid);
   if (give_up_at_) return worker.Kill();
-  if (forked_ < workers_.size()) return AskForNext();
-  // Only now that all exist, because a worker's message may have to be sent to the others.
+  if (forked_ < workers_.size()) return RequestNextFork();
+  // Sent only after all workers exist, because a worker's message may have to be forwarded to the
+  // others.
   for (Worker& each : workers_) Send(each, ToLine(each.start));
 }
 
@@ -142,14 +145,14 @@ void Gang::OnExited(const channel::Exited& exited) {
   const auto found = std::ranges::find(workers_, exited.pid, &Worker::pid);
   if (found == workers_.end()) return;
   Worker& worker = *found;
-  // Its last words are in the socket by now. A process that it has forked may keep the stream open.
+  // Its last messages are in the socket by now. A forked child of it may keep the stream open.
   for (int i = 0; i < kDrainReads && Read(worker); ++i) {
   }
   worker.exited = exited;
   worker.channel.reset();
   if (give_up_at_) return;
   if (exited.exit_code == 0 && exited.signal == 0) {
-    if (events_.left) events_.left(IndexOf(worker));
+    if (events_.on_left) events_.on_left(IndexOf(worker));
     return;
   }
   Suspect(worker);
@@ -171,7 +174,7 @@ bool Gang::Read(Worker& worker) {
       problem = message.error().message;
       break;
     }
-    if (events_.heard) events_.heard(IndexOf(worker), std::chrono::milliseconds(0));
+    if (events_.on_message) events_.on_message(IndexOf(worker), std::chrono::milliseconds(0));
     std::visit([&](const auto& each) { On(worker, each); }, message.value());
   }
   if (worker.lines.is_too_long()) problem = worker.lines.TooLong();
@@ -197,17 +200,17 @@ void Gang::On(Worker& worker, const channel::Rendezvous& rendezvous) {
 }
 
 void Gang::On(Worker& worker, const channel::Report& report) {
-  if (events_.report) events_.report(report);
+  if (events_.on_report) events_.on_report(report);
   if (!report.waits.value_or(false)) return;
   Send(worker, ToLine(channel::Verdict{.step = report.step, .action = channel::Action::kStop}));
 }
 
 void Gang::On(Worker&, const channel::Logged& logged) {
-  if (events_.logged) events_.logged(logged);
+  if (events_.on_logged) events_.on_logged(logged);
 }
 
 void Gang::On(Worker&, const channel::CheckpointSaved& checkpoint) {
-  if (events_.checkpoint) events_.checkpoint(checkpoint);
+  if (events_.on_checkpoint) events_.on_checkpoint(checkpoint);
 }
 
 void Gang::On(Worker& worker, const channel::ErrorText& error) {
@@ -217,7 +220,7 @@ void Gang::On(Worker& worker, const channel::ErrorText& error) {
 }
 
 void Gang::On(Worker& worker, const channel::Heartbeat& heartbeat) {
-  if (events_.heard) events_.heard(IndexOf(worker), heartbeat.silence);
+  if (events_.on_message) events_.on_message(IndexOf(worker), heartbeat.silence);
 }
 
 void Gang::Suspect(Worker& worker) {
@@ -226,7 +229,7 @@ void Gang::Suspect(Worker& worker) {
   if (!worker.suspected_at) worker.suspected_at = Clock::now();
 }
 
-// Blames the first suspect that has not lost a peer, or the first of all.
+// Blames the first suspect that has not lost a peer, or else the first suspect.
 void Gang::Blame() {
   if (give_up_at_) return;
   const auto cause = std::ranges::find(suspects_, false, &Worker::lost_peer);

@@ -17,39 +17,40 @@
 
 namespace attune::inline sdk::trainable {
 
-// A gang of this program: workers that start together, and end together when one of them fails.
+// A gang of workers of this program. They start together, and end together if one of them fails.
 // The thread that calls Run() is their executor.
 class Gang {
  public:
   struct Events {
-    std::function<void(const channel::Report&)> report;
-    std::function<void(const channel::Logged&)> logged;
-    std::function<void(const channel::CheckpointSaved&)> checkpoint;
-    std::function<void(int worker, pid_t pid)> started;
-    // The worker has sent a message, and may be silent for this time from now on.
-    std::function<void(int worker, std::chrono::milliseconds silence)> heard;
-    // The worker has ended with exit code 0.
-    std::function<void(int worker)> left;
+    std::function<void(const channel::Report&)> on_report;
+    std::function<void(const channel::Logged&)> on_logged;
+    std::function<void(const channel::CheckpointSaved&)> on_checkpoint;
+    std::function<void(int worker, pid_t pid)> on_started;
+    // The worker has sent a message. From now on it may be silent for `silence`.
+    std::function<void(int worker, std::chrono::milliseconds silence)> on_message;
+    // The worker has exited with code 0.
+    std::function<void(int worker)> on_left;
   };
 
   struct End {
     enum class Outcome { kFinished, kFailed, kStopped };
     Outcome outcome = Outcome::kFinished;
-    // The rest is set for kFailed.
-    int worker = -1;     // the first that failed by itself; -1: no particular one
-    bool threw = false;  // by an exception of the program
+    // The other members are set only for kFailed.
+    int worker = -1;     // the first worker that failed by itself; -1: no particular one
+    bool threw = false;  // whether an exception of the program was the cause
     std::string message;
   };
 
-  // `starts` are sent to the workers, worker 0 first; `args` are their arguments. A report that
-  // waits is answered with `stop`. `launcher` must outlive the gang, and run no other at the same
-  // time. Each worker gets its descriptor of `drivers`, if there are any.
+  // `starts` are the start messages of the workers, in their order; `args` are their arguments. A
+  // report that waits for a verdict is answered with `stop`. `launcher` must outlive the gang and
+  // run no other gang at the same time. `drivers`, if not empty, has one descriptor for each
+  // worker.
   Gang(Launcher& launcher, std::vector<channel::Start> starts, std::vector<std::string> args,
        Events events, std::vector<UniqueFd> drivers = {});
 
-  // Starts the workers and watches them to their end. When `stop_fd` becomes readable, at any
-  // moment, all are ended: kStopped. Returns when no process of the gang is left, or
-  // Launcher::kPatience after it was told to end. Once only.
+  // Starts the workers and runs until they have ended. When `stop_fd` becomes readable, it kills
+  // all workers and the outcome is kStopped. Returns when no process of the gang is left, or
+  // Launcher::kPatience after the start of the teardown. Call it only once.
   End Run(int stop_fd);
 
  private:
@@ -58,11 +59,11 @@ class Gang {
     pid_t pid = 0;
     UniqueFd pidfd;
     UniqueFd channel;
-    UniqueFd driver;  // until the worker has it
+    UniqueFd driver;  // closed after the worker has received it
     channel::LineReader lines;
     std::string unsent;
     std::optional<channel::Exited> exited;
-    std::string error;  // of its `error` message
+    std::string error;  // text of its `error` message
     bool lost_peer = false;
     std::optional<Clock::time_point> suspected_at;
 
@@ -72,12 +73,12 @@ class Gang {
 
   bool IsOver() const;
   void Wait(int stop_fd);
-  void AskForNext();
-  void OnLauncher();
+  void RequestNextFork();
+  void ReadLauncher();
   void OnForked(const channel::Forked& forked, UniqueFd pidfd);
   void OnExited(const channel::Exited& exited);
   void OnChannel(Worker& worker, short events);
-  // False when nothing is left to read now.
+  // Returns false if there is nothing more to read now.
   bool Read(Worker& worker);
   void Send(Worker& worker, const std::string& line);
 
@@ -108,9 +109,9 @@ class Gang {
   std::size_t forked_ = 0;
   bool fork_pending_ = false;
   bool launcher_gone_ = false;
-  std::vector<Worker*> suspects_;  // in the order in which they were seen to fail
+  std::vector<Worker*> suspects_;  // in the order of their failures
   std::optional<Clock::time_point> blame_at_;
-  std::optional<Clock::time_point> give_up_at_;  // set when all are being ended
+  std::optional<Clock::time_point> give_up_at_;  // set when the teardown starts
   End end_;
 };
 

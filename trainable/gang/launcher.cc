@@ -22,54 +22,55 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-// The whole argv of a `fork` that asks a program's own launcher for another launcher.
+// The complete argv of a `fork` that requests another launcher from the program's launcher.
 constexpr const char* kLauncherName = "launcher";
 
-// What a launcher of the program's own has besides what an executor's has.
-struct OwnLauncher {
+// Additional data of a launcher that the program started itself, not an executor.
+struct ProgramLauncher {
   sigset_t worker_signals;
-  int owner;  // a pidfd of the process that it serves
+  int owner;  // a pidfd of the process that owns the launcher
 };
 
-void FlushOutput() {  // before a fork, because both processes would print what is buffered
+// Call it before a fork. Otherwise both processes would print the buffered text.
+void FlushOutput() {
   std::cout.flush();
   std::fflush(nullptr);
 }
 
-// Kills and reaps all children, also those that this process, a subreaper, has adopted.
+// Kills and reaps all children, including those that this subreaper process has adopted.
 void EndAllChildren() {
   do {
     for (const pid_t pid : AllProcesses()) {
       if (ReadProcess(pid).parent == getpid()) kill(pid, SIGKILL);
     }
-    // One at a time: it may have left others behind.
+    // Reaps one at a time, because an ended child may leave orphans.
   } while (waitpid(-1, nullptr, 0) > 0 || errno != ECHILD);
 }
 
-// A `fork` packet, checked.
+// A valid `fork` packet.
 struct ForkRequest {
   channel::Fork fork;
-  UniqueFd channel;  // of a worker, or the socket of a launcher
+  UniqueFd channel;  // the channel of a worker, or the socket of a launcher
   UniqueFd log;      // only from an executor
   UniqueFd driver;   // only from the program itself
   bool is_for_launcher = false;
 };
 
-// The process that a launcher is.
+// The main loop of a launcher process.
 class LauncherProcess {
  public:
-  LauncherProcess(UniqueFd socket, std::optional<OwnLauncher> own)
-      : socket_(std::move(socket)), own_(own) {}
+  LauncherProcess(UniqueFd socket, std::optional<ProgramLauncher> program)
+      : socket_(std::move(socket)), program_launcher_(program) {}
 
-  // Returns as ServeLauncher().
+  // See ServeLauncher() for the result.
   std::optional<ForkedWorker> Serve() {
-    if (!own_) Send(channel::Ready{.pid = getpid()});
+    if (!program_launcher_) Send(channel::Ready{.pid = getpid()});
     while (true) {
       std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}};
-      polled.push_back({own_ ? own_->owner : -1, POLLIN, 0});
+      polled.push_back({program_launcher_ ? program_launcher_->owner : -1, POLLIN, 0});
       for (const auto& [pid, child] : children_) polled.push_back({child.pidfd.get(), POLLIN, 0});
       if (poll(polled.data(), polled.size(), -1) < 0) continue;
-      if (polled[1].revents != 0) break;  // others may hold its end of the socket
+      if (polled[1].revents != 0) break;  // other processes may still hold its end of the socket
       ReapEnded();
       if (polled[0].revents == 0) continue;
       std::optional<Packet> packet = ReceivePacket(socket_.get(), 0);
@@ -93,23 +94,25 @@ class LauncherProcess {
     SendPacket(socket_.get(), ToPacket(message), descriptors, 0);
   }
 
-  // Nothing for a packet of an unknown type.
+  // Returns nullopt for a packet of an unknown type.
   std::optional<ForkRequest> Parse(Packet packet) const {
     auto fork = OrThrow(channel::ParseFork(packet.bytes), "launcher: malformed `fork`");
     if (!fork) return std::nullopt;
     auto& descriptors = packet.descriptors;
-    if (descriptors.size() != 2 && !(own_ && descriptors.size() == 1)) {
-      throw Error(own_ ? "launcher: `fork` has to carry the channel, and no more than the driver"
-                       : "launcher: `fork` has to carry two descriptors, the channel and the log");
+    if (descriptors.size() != 2 && !(program_launcher_ && descriptors.size() == 1)) {
+      throw Error(program_launcher_
+                      ? "launcher: `fork` must carry the channel, and optionally the driver"
+                      : "launcher: `fork` must carry two descriptors, the channel and the log");
     }
     ForkRequest request{.fork = std::move(*fork), .channel = std::move(descriptors[0])};
-    if (descriptors.size() == 2) (own_ ? request.driver : request.log) = std::move(descriptors[1]);
+    if (descriptors.size() == 2)
+      (program_launcher_ ? request.driver : request.log) = std::move(descriptors[1]);
     const std::vector<std::string>& argv = request.fork.argv;
-    request.is_for_launcher = own_ && argv.size() == 1 && argv[0] == kLauncherName;
+    request.is_for_launcher = program_launcher_ && argv.size() == 1 && argv[0] == kLauncherName;
     return request;
   }
 
-  // Returns a value in a forked worker, and nothing in the launcher and in a forked launcher.
+  // Returns a value in a forked worker, and nullopt in the launcher and in a forked launcher.
   std::optional<ForkedWorker> Handle(Packet packet) {
     const std::uint64_t number = channel::RequestOf(packet.bytes);
     try {
@@ -124,7 +127,7 @@ class LauncherProcess {
         return std::nullopt;
       }
       if (pid == 0) return BecomeWorker(std::move(*request), launcher);
-      // Here and in the child: whichever is first, the group exists when the answer is sent.
+      // The parent and the child both set the group, so that it exists when the answer is sent.
       const pid_t group = request->fork.process_group;
       setpgid(pid, group);
       Child& child = children_[pid];
@@ -137,7 +140,7 @@ class LauncherProcess {
     return std::nullopt;
   }
 
-  // In the forked child: goes on in Serve() with a socket and children of its own.
+  // Runs in the forked child, which continues in Serve() with a new socket and no children.
   void BecomeLauncher(ForkRequest request) {
     children_.clear();
     socket_ = std::move(request.channel);
@@ -145,14 +148,14 @@ class LauncherProcess {
     prctl(PR_SET_CHILD_SUBREAPER, 1);  // a fork does not inherit it
   }
 
-  // In the forked child: does what the request says.
+  // Runs in the forked child: applies the request.
   ForkedWorker BecomeWorker(ForkRequest request, pid_t launcher) {
     children_.clear();
     socket_.reset();
     DieWithParent(launcher);
     channel::Fork& fork = request.fork;
     setpgid(0, fork.process_group);
-    if (own_) sigprocmask(SIG_SETMASK, &own_->worker_signals, nullptr);
+    if (program_launcher_) sigprocmask(SIG_SETMASK, &program_launcher_->worker_signals, nullptr);
     if (request.log) {
       dup2(request.log.get(), STDOUT_FILENO);
       dup2(request.log.get(), STDERR_FILENO);
@@ -192,45 +195,45 @@ class LauncherProcess {
       }
       const bool is_launcher = child->second.is_launcher;
       child = children_.erase(child);
-      if (own_ && children_.empty()) EndAllChildren();
-      if (!is_launcher) Send(exited);  // a launcher's pidfd tells its end
+      if (program_launcher_ && children_.empty()) EndAllChildren();
+      if (!is_launcher) Send(exited);  // a forked launcher's end is visible through its pidfd
     }
   }
 
   void KillAll() {
     for (const auto& [pid, child] : children_) {
       kill(-child.process_group, SIGKILL);
-      kill(pid, SIGKILL);  // one that has left its group
+      kill(pid, SIGKILL);  // it may have left its group
     }
     for (const auto& [pid, child] : children_) waitpid(pid, nullptr, 0);
     children_.clear();
-    if (own_) EndAllChildren();
+    if (program_launcher_) EndAllChildren();
   }
 
   UniqueFd socket_;
-  std::optional<OwnLauncher> own_;
+  std::optional<ProgramLauncher> program_launcher_;
   std::map<pid_t, Child> children_;
 };
 
-// The forked child that is a launcher. Returns in its workers only.
-ForkedWorker ServeOwnLauncher(UniqueFd socket, const sigset_t& worker_signals,
-                              const UniqueFd& owner) {
-  // Out of the terminal's reach: only the owner ends a gang.
+// Runs the launcher in the forked child. Returns only in its workers.
+ForkedWorker ServeProgramLauncher(UniqueFd socket, const sigset_t& worker_signals,
+                                  const UniqueFd& owner) {
+  // Leaves the terminal's process group, because only the owner may end a gang.
   setpgid(0, 0);
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  // If the program ignores it, the ends of children are lost.
+  // If the program ignores SIGCHLD, exit codes of children are lost.
   std::signal(SIGCHLD, SIG_DFL);
   try {
     auto worker =
-        LauncherProcess(std::move(socket), OwnLauncher{worker_signals, owner.get()}).Serve();
+        LauncherProcess(std::move(socket), ProgramLauncher{worker_signals, owner.get()}).Serve();
     if (worker) return std::move(*worker);
   } catch (const std::exception& error) {
     std::cerr << "attune: " << error.what() << std::endl;
   }
-  _exit(0);  // without the rest of the program
+  _exit(0);  // skips the rest of the program
 }
 
 }  // namespace
@@ -240,8 +243,8 @@ void CheckSingleThreaded(const std::string& before) {
   if (const auto threads = std::distance(begin(tasks), end(tasks)); threads != 1) {
     throw Error("launcher: the program has " + std::to_string(threads) + " threads before " +
                 before +
-                "; it must not start threads, or use tensors, in static initialisers or ahead of "
-                "it");
+                "; it must not start threads or use tensors before this call, also not in static "
+                "initialisers");
   }
 }
 
@@ -253,39 +256,39 @@ std::optional<ForkedWorker> ServeLauncher(UniqueFd socket) {
 }
 
 std::variant<Launcher, ForkedWorker> Launcher::Fork(const sigset_t& worker_signals) {
-  auto [ours, theirs] = OrThrow(SocketPair(SOCK_SEQPACKET), "launcher");
-  const UniqueFd self = OpenPidfd(getpid());
-  if (!self) ThrowErrno("pidfd_open");
+  auto [owner_end, launcher_end] = OrThrow(SocketPair(SOCK_SEQPACKET), "launcher");
+  const UniqueFd this_process = OpenPidfd(getpid());
+  if (!this_process) ThrowErrno("pidfd_open");
   FlushOutput();
   const pid_t pid = fork();
   if (pid < 0) ThrowErrno("fork");
   if (pid == 0) {
-    ours.reset();
-    return ServeOwnLauncher(std::move(theirs), worker_signals, self);
+    owner_end.reset();
+    return ServeProgramLauncher(std::move(launcher_end), worker_signals, this_process);
   }
   UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) ThrowErrno("pidfd_open of process " + std::to_string(pid));
-  return Launcher(pid, std::move(pidfd), std::move(ours));
+  return Launcher(pid, std::move(pidfd), std::move(owner_end));
 }
 
 Launcher::~Launcher() {
   if (!pidfd_) return;
   socket_.reset();
   Poll(pidfd_, POLLIN, Clock::now() + kPatience);
-  waitpid(pid_, nullptr, WNOHANG);  // no child of this process if ForkLauncher() made it
+  waitpid(pid_, nullptr, WNOHANG);  // not a child of this process if ForkLauncher() created it
 }
 
 Launcher Launcher::ForkLauncher() {
-  auto [ours, theirs] = OrThrow(SocketPair(SOCK_SEQPACKET), "launcher");
+  auto [owner_end, launcher_end] = OrThrow(SocketPair(SOCK_SEQPACKET), "launcher");
   const std::string request = ToPacket(channel::Fork{.argv = {kLauncherName}});
-  if (!SendPacket(socket_.get(), request, {theirs.get()}, 0)) ThrowErrno("launcher");
+  if (!SendPacket(socket_.get(), request, {launcher_end.get()}, 0)) ThrowErrno("launcher");
   auto answer = ReceivePacket(socket_.get(), 0);
-  if (!answer) throw Error("launcher: the process that attune::Init() has forked is gone");
+  if (!answer) throw Error("launcher: the process that attune::Init() forked has ended");
   const auto message = OrThrow(channel::ParseFromLauncher(answer->bytes), "launcher");
   const auto* forked = std::get_if<channel::Forked>(&message);
   if (forked == nullptr) throw Error("launcher: expected `forked`, got another message");
   if (answer->descriptors.empty()) throw Error("launcher: cannot be forked: " + forked->error);
-  return Launcher(forked->pid, std::move(answer->descriptors[0]), std::move(ours));
+  return Launcher(forked->pid, std::move(answer->descriptors[0]), std::move(owner_end));
 }
 
 }  // namespace attune::inline sdk::trainable

@@ -8,9 +8,9 @@
 namespace attune::inline sdk {
 namespace {
 
-c10::DeviceType Checked(c10::Device device, c10::ScalarType dtype) {
+c10::DeviceType CheckedDeviceType(c10::Device device, c10::ScalarType dtype) {
   if (device.type() != c10::kCPU && device.type() != c10::kCUDA) {
-    throw Error("Autocast: device " + device.str() + " has none; use the CPU or a GPU");
+    throw Error("Autocast: device " + device.str() + " has no autocast; use the CPU or a GPU");
   }
   if (dtype != c10::kBFloat16 && dtype != c10::kHalf) {
     throw Error(std::string("Autocast: dtype ") + c10::toString(dtype) +
@@ -22,7 +22,7 @@ c10::DeviceType Checked(c10::Device device, c10::ScalarType dtype) {
 }  // namespace
 
 Autocast::Autocast(c10::Device device, c10::ScalarType dtype, bool enabled)
-    : device_(Checked(device, dtype)),
+    : device_(CheckedDeviceType(device, dtype)),
       enabled_before_(at::autocast::is_autocast_enabled(device_)),
       dtype_before_(at::autocast::get_autocast_dtype(device_)) {
   at::autocast::set_autocast_enabled(device_, enabled);
@@ -31,7 +31,8 @@ Autocast::Autocast(c10::Device device, c10::ScalarType dtype, bool enabled)
 }
 
 Autocast::~Autocast() {
-  // Casts of weights are kept for as long as a guard lives; an optimizer changes them after.
+  // Casts of weights are cached until the last guard ends; an optimizer changes the weights
+  // afterwards.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_enabled(device_, enabled_before_);
   at::autocast::set_autocast_dtype(device_, dtype_before_);

@@ -19,11 +19,11 @@ namespace {
 constexpr const char* kScale = "scale";
 constexpr const char* kGrowthTracker = "growth_tracker";
 
-const at::Tensor& One(const TensorMap& state, const char* name) {
+const at::Tensor& ScalarIn(const TensorMap& state, const char* name) {
   const auto found = state.find(name);
   if (found == state.end() || found->second.numel() != 1) {
     throw Error(std::string("GradScaler: the saved state has no number `") + name +
-                "`; it is not that of a scaler");
+                "`; it does not come from a GradScaler");
   }
   return found->second;
 }
@@ -33,55 +33,55 @@ void Check(const GradScalerOptions& options) {
     if (!truth) throw Error("GradScaler: " + what);
   };
   check(options.init_scale > 0 && std::isfinite(options.init_scale),
-        "init_scale has to be positive and finite");
-  check(options.growth_factor > 1, "growth_factor has to be more than 1");
+        "init_scale must be positive and finite");
+  check(options.growth_factor > 1, "growth_factor must be more than 1");
   check(options.backoff_factor > 0 && options.backoff_factor < 1,
-        "backoff_factor has to be between 0 and 1");
-  check(options.growth_interval > 0, "growth_interval has to be positive");
+        "backoff_factor must be between 0 and 1");
+  check(options.growth_interval > 0, "growth_interval must be positive");
 }
 
 }  // namespace
 
 struct GradScaler::State {
-  struct Round {           // of an optimizer, since the last update
-    at::Tensor found_inf;  // [1]: 1 where a gradient was not finite
+  struct StepState {       // state of an optimizer since the last update()
+    at::Tensor found_inf;  // [1]: 1 if a gradient was not finite
     bool stepped = false;
   };
 
   const GradScalerOptions options;
-  at::Tensor scale;           // float, [1]: on the device of the losses once one has come
+  at::Tensor scale;           // float, [1]; moves to the device of the first loss
   at::Tensor growth_tracker;  // int, [1]: steps without an overflow
-  std::map<const torch::optim::Optimizer*, Round> rounds;
+  std::map<const torch::optim::Optimizer*, StepState> step_states;
 
-  Round& Unscale(torch::optim::Optimizer& optimizer) {
+  StepState& Unscale(torch::optim::Optimizer& optimizer) {
     std::map<at::ScalarType, std::vector<at::Tensor>> gradients;
-    std::set<const void*> seen;  // a parameter of two names comes twice
+    std::set<const void*> visited;  // a parameter with two names occurs twice
     for (const auto& group : optimizer.param_groups()) {
       for (const at::Tensor& parameter : group.params()) {
         if (!parameter.grad().defined()) continue;
         if (parameter.grad().scalar_type() == at::kHalf) {
           throw Error(
-              "GradScaler: a gradient is of type Half, in which unscaling it would lose what "
-              "scaling has kept; leave parameters float and run the forward under Autocast");
+              "GradScaler: a gradient has type Half, and unscaling it would lose small values; "
+              "keep parameters in float and run the forward under Autocast");
         }
-        if (!seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
+        if (!visited.insert(parameter.unsafeGetTensorImpl()).second) continue;
         at::Tensor values = trainable::GradientValues(parameter);
         gradients[values.scalar_type()].push_back(std::move(values));
       }
     }
     if (gradients.empty()) {
       throw Error(
-          "GradScaler: no parameter of the optimizer has a gradient; call backward() on what "
-          "scale() returns first");
+          "GradScaler: no parameter of the optimizer has a gradient; first call backward() on the "
+          "result of scale()");
     }
     const at::NoGradGuard no_grad;
-    Round round{.found_inf = at::zeros_like(scale)};
-    // By way of double: the reciprocal of a large float is not normal.
+    StepState step_state{.found_inf = at::zeros_like(scale)};
+    // Computed in double, because the reciprocal of a large float is subnormal.
     const at::Tensor inverse = scale.to(at::kDouble).reciprocal().to(at::kFloat);
     for (auto& [type, tensors] : gradients) {
-      at::_amp_foreach_non_finite_check_and_unscale_(tensors, round.found_inf, inverse);
+      at::_amp_foreach_non_finite_check_and_unscale_(tensors, step_state.found_inf, inverse);
     }
-    return rounds[&optimizer] = std::move(round);
+    return step_states[&optimizer] = std::move(step_state);
   }
 };
 
@@ -102,16 +102,16 @@ at::Tensor GradScaler::scale(const at::Tensor& loss) {
     state_->scale = state_->scale.to(loss.device());
     state_->growth_tracker = state_->growth_tracker.to(loss.device());
   }
-  // In float: a loss of half precision would be infinite at once.
+  // Computed in float, because a scaled half-precision loss would be infinite at once.
   return loss.to(at::kFloat) * state_->scale.squeeze();
 }
 
 void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
   if (!state_->options.enabled) return;
-  if (state_->rounds.contains(&optimizer)) {
+  if (state_->step_states.contains(&optimizer)) {
     throw Error(
-        "GradScaler: unscale_ was called, or the optimizer stepped, since the last update(); once "
-        "a step is enough");
+        "GradScaler: unscale_ was called, or the optimizer stepped, since the last update(); call "
+        "it once per step");
   }
   state_->Unscale(optimizer);
 }
@@ -121,28 +121,30 @@ bool GradScaler::step(torch::optim::Optimizer& optimizer) {
     optimizer.step();
     return true;
   }
-  const auto found = state_->rounds.find(&optimizer);
-  State::Round& round = found != state_->rounds.end() ? found->second : state_->Unscale(optimizer);
-  if (round.stepped) {
-    throw Error("GradScaler: step was called twice since the last update(); call update() between");
+  const auto found = state_->step_states.find(&optimizer);
+  State::StepState& step_state =
+      found != state_->step_states.end() ? found->second : state_->Unscale(optimizer);
+  if (step_state.stepped) {
+    throw Error(
+        "GradScaler: step was called twice since the last update(); call update() in between");
   }
-  round.stepped = true;
-  const bool finite = round.found_inf.item<float>() == 0;
+  step_state.stepped = true;
+  const bool finite = step_state.found_inf.item<float>() == 0;
   if (finite) optimizer.step();
   return finite;
 }
 
 void GradScaler::update() {
   if (!state_->options.enabled) return;
-  if (state_->rounds.empty()) {
-    throw Error("GradScaler: update() without a step() before it");
+  if (state_->step_states.empty()) {
+    throw Error("GradScaler: update() needs a step() before it");
   }
   at::Tensor found_inf = at::zeros_like(state_->scale);
-  for (const auto& [optimizer, round] : state_->rounds) found_inf += round.found_inf;
+  for (const auto& [optimizer, step_state] : state_->step_states) found_inf += step_state.found_inf;
   const GradScalerOptions& options = state_->options;
   at::_amp_update_scale_(state_->scale, state_->growth_tracker, found_inf, options.growth_factor,
                          options.backoff_factor, options.growth_interval);
-  state_->rounds.clear();
+  state_->step_states.clear();
 }
 
 double GradScaler::get_scale() const {
@@ -154,11 +156,11 @@ TensorMap GradScaler::state_dict() const {
 }
 
 void GradScaler::load_state_dict(const TensorMap& state) {
-  const at::Tensor& scale = One(state, kScale);
-  const at::Tensor& growth_tracker = One(state, kGrowthTracker);
+  const at::Tensor& scale = ScalarIn(state, kScale);
+  const at::Tensor& growth_tracker = ScalarIn(state, kGrowthTracker);
   state_->scale.copy_(scale.reshape({1}));
   state_->growth_tracker.copy_(growth_tracker.reshape({1}));
-  state_->rounds.clear();
+  state_->step_states.clear();
 }
 
 }  // namespace attune::inline sdk

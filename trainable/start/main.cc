@@ -40,7 +40,7 @@ namespace attune::inline sdk {
 namespace trainable {
 namespace {
 
-// The descriptor that a variable names, or nothing when it is not set.
+// The descriptor in an environment variable; nullopt if it is not set.
 std::optional<UniqueFd> InheritedFd(const char* variable) {
   const char* text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
@@ -50,25 +50,25 @@ std::optional<UniqueFd> InheritedFd(const char* variable) {
   if (error != std::errc() || *end != '\0' || fd < 0 || fstat(fd, &status) != 0 ||
       !S_ISSOCK(status.st_mode)) {
     throw Error(std::string(variable) + ": \"" + text +
-                "\" is not the number of an open socket; the variable is for ranks that an "
-                "executor starts, unset it for a program that is run by hand");
+                "\" is not the number of an open socket; an executor sets it for its ranks, so "
+                "unset it for a program that is run by hand");
   }
-  // Programs that this one starts must not inherit it.
+  // Programs that this process starts must not inherit it.
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   unsetenv(variable);
   return UniqueFd(fd);
 }
 
-int NumberOf(const char* variable, int otherwise) {
+int NumberFromEnvironment(const char* variable, int fallback) {
   const char* text = std::getenv(variable);
-  int number = otherwise;
+  int number = fallback;
   if (text != nullptr) std::from_chars(text, text + std::strlen(text), number);
   return number;
 }
 
-// A connection to the executor's socket, for a program below the process that the executor has
-// started: it asks to be the rank at its place. Nothing if there is no such socket.
-std::optional<UniqueFd> JoinAtPath() {
+// Connects to the executor's socket. It is for a program started by a child process of the
+// executor, and requests to be the rank in its place. Returns nullopt without such a socket.
+std::optional<UniqueFd> JoinThroughSocketPath() {
   const char* path = std::getenv("ATTUNE_CHANNEL");
   if (path == nullptr) return std::nullopt;
   Result<UniqueFd> connected = ConnectToPath(path);
@@ -77,17 +77,17 @@ std::optional<UniqueFd> JoinAtPath() {
         "the channel to the executor is lost: " + connected.error().message +
         "; if this program runs in a container, mount the folder of ATTUNE_CHANNEL into it");
   }
-  const int world_size = NumberOf("WORLD_SIZE", 1);
-  std::string lines =
-      ToLine(channel::Join{NumberOf("RANK", 0), world_size, NumberOf("LOCAL_RANK", 0),
-                           NumberOf("LOCAL_WORLD_SIZE", world_size)}) +
-      ToLine(channel::Claim{});
+  const int world_size = NumberFromEnvironment("WORLD_SIZE", 1);
+  std::string lines = ToLine(channel::Join{NumberFromEnvironment("RANK", 0), world_size,
+                                           NumberFromEnvironment("LOCAL_RANK", 0),
+                                           NumberFromEnvironment("LOCAL_WORLD_SIZE", world_size)}) +
+                      ToLine(channel::Claim{});
   SendSome(connected.value().get(), lines);
   return std::move(connected.value());
 }
 
-// Whether the executor, or its launcher, has started this very process: programs below it may
-// inherit the descriptor as well.
+// Whether the executor or its launcher started this process directly. Descendants may inherit the
+// descriptor too.
 bool IsStartedByExecutor() {
   const char* parent = std::getenv("ATTUNE_CHANNEL_PARENT");
   return parent == nullptr || parent == std::to_string(getppid());
@@ -95,7 +95,7 @@ bool IsStartedByExecutor() {
 
 std::optional<UniqueFd> ChannelToExecutor() {
   if (!IsStartedByExecutor()) {
-    if (auto channel = JoinAtPath()) return channel;
+    if (auto channel = JoinThroughSocketPath()) return channel;
   }
   return InheritedFd("ATTUNE_CHANNEL_FD");
 }

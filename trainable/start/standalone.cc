@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Added to a signal's number, it is the exit code that shells give a program ended by that signal.
-constexpr int kSignalled = 128;
+// Shells report exit code 128 + N for a program that signal N ended.
+constexpr int kSignalExitBase = 128;
 
 std::vector<channel::Start> StartsOf(const StandaloneOptions& options) {
   channel::Start start{.sweep = "by-hand",
@@ -48,29 +48,29 @@ std::vector<channel::Start> StartsOf(const StandaloneOptions& options) {
   return starts;
 }
 
-// The signals that end a gang by hand, as a descriptor: from here on none is missed, and none ends
-// this process before its gang. Ctrl-C and SIGTERM count even if the program was started with them
-// ignored or blocked, as shells do for background jobs. SIGHUP counts unless it is ignored, as by
-// nohup.
-class EndingSignals {
+// The signals that end a gang run by hand, as a descriptor. From its creation on, none is missed,
+// and none ends this process before its gang. Ctrl-C and SIGTERM count even if they were ignored or
+// blocked at the start, as in background jobs of shells. SIGHUP counts unless it is ignored, as
+// under nohup.
+class TerminationSignals {
  public:
-  EndingSignals() {
+  TerminationSignals() {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGINT);
     sigaddset(&signals_, SIGTERM);
     struct sigaction hangup {};
     sigaction(SIGHUP, nullptr, &hangup);
     if (hangup.sa_handler != SIG_IGN) sigaddset(&signals_, SIGHUP);
-    // An ignored signal reaches the descriptor too, because it is blocked.
-    sigprocmask(SIG_BLOCK, &signals_, &before_);
+    // Blocked signals reach the descriptor even if they are ignored.
+    sigprocmask(SIG_BLOCK, &signals_, &previous_mask_);
     fd_.reset(signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd_) ThrowErrno("signalfd");
   }
 
   int fd() const { return fd_.get(); }
-  const sigset_t& mask_before() const { return before_; }
+  const sigset_t& previous_mask() const { return previous_mask_; }
 
-  // The first signal. REQUIRES: the descriptor was readable.
+  // Returns the first signal. REQUIRES: the descriptor is readable.
   int Take() {
     signalfd_siginfo info{};
     return read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
@@ -78,20 +78,20 @@ class EndingSignals {
   }
 
   // Restores the signal mask.
-  void Release() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  void Release() { sigprocmask(SIG_SETMASK, &previous_mask_, nullptr); }
 
  private:
   sigset_t signals_;
-  sigset_t before_;
+  sigset_t previous_mask_;
   UniqueFd fd_;
 };
 
 int Supervise(Launcher launcher, const StandaloneOptions& options,
-              std::vector<channel::Start> starts, EndingSignals& signals) {
+              std::vector<channel::Start> starts, TerminationSignals& signals) {
   std::int64_t step = 0;
   std::string checkpoint;
   Gang::Events events{
-      .report =
+      .on_report =
           [&](const channel::Report& report) {
             step = report.step;
             std::cout << "step " << step << "  "
@@ -99,14 +99,14 @@ int Supervise(Launcher launcher, const StandaloneOptions& options,
                       << static_cast<std::int64_t>(report.seconds * 10) / 10.0 << " s)"
                       << std::endl;
           },
-      .logged =
+      .on_logged =
           [](const channel::Logged& logged) {
-            std::ostringstream at;
-            at << std::setprecision(12) << logged.step;
-            std::cout << "at step " << at.str() << "  "
+            std::ostringstream step_text;
+            step_text << std::setprecision(12) << logged.step;
+            std::cout << "at step " << step_text.str() << "  "
                       << ToText({logged.metrics.begin(), logged.metrics.end()}) << std::endl;
           },
-      .checkpoint = [&](const channel::CheckpointSaved& saved) { checkpoint = saved.path; }};
+      .on_checkpoint = [&](const channel::CheckpointSaved& saved) { checkpoint = saved.path; }};
   Gang gang(launcher, std::move(starts), options.args, std::move(events));
   const Gang::End end = gang.Run(signals.fd());
   switch (end.outcome) {
@@ -126,15 +126,15 @@ int Supervise(Launcher launcher, const StandaloneOptions& options,
   // The signals stay blocked, so another Ctrl-C changes nothing.
   const int signal = signals.Take();
   std::cerr << "interrupted after step " << step << std::endl;
-  return kSignalled + signal;
+  return kSignalExitBase + signal;
 }
 
 }  // namespace
 
 std::variant<int, ForkedWorker> RunStandalone(const StandaloneOptions& options) {
   std::vector<channel::Start> starts = StartsOf(options);
-  EndingSignals signals;
-  auto forked = Launcher::Fork(signals.mask_before());
+  TerminationSignals signals;
+  auto forked = Launcher::Fork(signals.previous_mask());
   if (auto* worker = std::get_if<ForkedWorker>(&forked)) return std::move(*worker);
   return Supervise(std::move(std::get<Launcher>(forked)), options, std::move(starts), signals);
 }

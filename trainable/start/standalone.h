@@ -7,12 +7,12 @@
 
 namespace attune::inline sdk::trainable {
 
-// Trains once without a server: forks the workers, is their executor, prints a line for each
-// report. Returns in each worker what it is to do, and in the parent the exit code once no process
-// of theirs is left: 0, 1 if training failed, 130 after Ctrl-C, in general 128 and the signal's
-// number.
+// Trains once without a server: forks the workers, acts as their executor, and prints a line for
+// each report. Returns a ForkedWorker in each worker. In the parent it returns the exit code when
+// none of their processes is left: 0, 1 if training failed, or 128 + N after signal N (130 after
+// Ctrl-C).
 //
-// REQUIRES: one thread, no tensor operation so far.
+// REQUIRES: this process has one thread and has run no tensor operation.
 std::variant<int, ForkedWorker> RunStandalone(const StandaloneOptions& options);
 
 }  // namespace attune::inline sdk::trainable

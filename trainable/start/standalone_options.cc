@@ -34,7 +34,7 @@ int Refuse(const std::string& message) {
   return 2;
 }
 
-// A check of an option; empty: the text is right.
+// Checks an option; returns an empty text if it is valid.
 std::string AtLeastZero(const std::string& text) {
   const char* const end = text.data() + text.size();
   std::int64_t number = 0;
@@ -75,35 +75,36 @@ std::variant<StandaloneOptions, int> ParseStandaloneOptions(int argc, char** arg
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   auto* cpus =
-      app.add_option("--cpus", options.cpus_per_worker,
-                     "Threads a worker computes with; default: this machine's cores shared equally")
+      app.add_option(
+             "--cpus", options.cpus_per_worker,
+             "Threads per worker; default: the cores of this machine divided by the workers")
           ->check(CLI::Range(1, 1024));
   app.add_option("--max-step", options.max_step, "End after this step; 0: when the program ends")
       ->check(AtLeastZero, "NONNEGATIVE")
       ->capture_default_str();
   app.add_option("--checkpoint-dir", options.checkpoint_dir,
-                 "Where checkpoints go; without it none are kept");
+                 "Folder for checkpoints; without it none are kept");
   app.add_option("--checkpoint-every", options.checkpoint_every,
-                 "Steps between checkpoints; 0: one at --max-step and each minute; without it, at "
-                 "every step")
+                 "Steps between checkpoints; 0: at --max-step and once a minute; without "
+                 "--max-step, at every step")
       ->check(AtLeastZero, "NONNEGATIVE")
       ->capture_default_str();
   app.add_option("--resume", options.resume,
-                 "A checkpoint's folder to go on from; its configuration holds where --config does "
-                 "not say otherwise");
+                 "Folder of a checkpoint to resume from; --config overrides values of its "
+                 "configuration");
   app.add_option("--device", device, "cpu, or cuda: worker N computes on GPU N")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "Seed of everything random")->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of all random numbers")->capture_default_str();
 
-  app.footer("What follows `--` is left to the program.");
+  app.footer("Arguments after `--` are passed to the program.");
 
-  char** const own = std::find_if(argv, argv + argc,
-                                  [](const char* arg) { return std::string_view(arg) == "--"; });
-  if (own != argv + argc) options.args.assign(own + 1, argv + argc);
+  char** const separator = std::find_if(
+      argv, argv + argc, [](const char* arg) { return std::string_view(arg) == "--"; });
+  if (separator != argv + argc) options.args.assign(separator + 1, argv + argc);
 
   try {
-    app.parse(static_cast<int>(own - argv), argv);
+    app.parse(static_cast<int>(separator - argv), argv);
     std::map<std::string, Config::Value> values;
     if (!options.resume.empty()) values = CheckpointReader(options.resume).config().values();
     for (const std::string& text : assignments) {

@@ -34,17 +34,17 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 // The longest silence that an executor accepts (docs/reference/worker-channel.md).
 constexpr std::chrono::milliseconds kSilenceMax = std::chrono::days(7);
 
-// The least time between two automatic heartbeats.
+// The minimum time between two automatic heartbeats.
 constexpr std::chrono::seconds kHeartbeatInterval{1};
 
-// The least time between two checkpoints that neither a milestone nor checkpoint_every asks for. It
-// grows so that saving takes at most 1/kSaveShare of the time.
+// The minimum time between two checkpoints that neither a milestone nor checkpoint_every requires.
+// It grows so that saving takes at most 1/kSaveShare of the time.
 constexpr std::chrono::minutes kSaveInterval{1};
 constexpr int kSaveShare = 20;
 
-// How long a rank waits for rank 0 before it says so, to the executor and in its log.
-constexpr std::chrono::seconds kWaitTold{1};
-constexpr std::chrono::seconds kWaitLogged{5};
+// How long a rank waits for rank 0 before it reports this to the executor, and to its log.
+constexpr std::chrono::seconds kWaitBeforeReport{1};
+constexpr std::chrono::seconds kWaitBeforeLog{5};
 
 std::int64_t OrNever(std::int64_t step) { return step > 0 ? step : kNever; }
 
@@ -68,26 +68,26 @@ struct Context::State {
   const std::vector<c10::Device> devices;
   trainable::ProcessGroups groups;
   trainable::Saver saver;                               // used by rank 0
-  std::optional<trainable::FetchedCheckpoint> fetched;  // if the gang is on several hosts
+  std::optional<trainable::FetchedCheckpoint> fetched;  // set if the gang is on several hosts
   std::optional<CheckpointReader> checkpoint;
   std::int64_t step = 0;
-  std::int64_t time = 0;       // of the last report; rank 0 tells it to the others
-  std::int64_t time_before{};  // of the previous report
+  std::int64_t time = 0;       // time of the last report; rank 0 sends it to the others
+  std::int64_t time_before{};  // time of the previous report
   std::int64_t milestone;      // current on rank 0 only
   bool first_step_noted = false;
-  bool told_of_units = false;
+  bool warned_of_same_unit = false;
   bool yielding = false;  // the next report waits for a verdict
   bool stopping = false;  // the next report is the last
-  bool left = false;      // the last Report() returned false
-  bool silent = true;     // a silence is announced; the first is that of Setup()
+  bool has_left = false;  // the last Report() returned false
+  bool silent = true;     // a silence was announced; Setup() begins with one
   Clock::time_point heartbeat = Clock::now();
   Clock::time_point began = Clock::now();
-  Clock::duration waited{};  // the time since then that was spent waiting for verdicts
-  Clock::time_point saved = began;
+  Clock::duration waited{};  // time since `began` spent waiting for verdicts
+  Clock::time_point last_save = began;
   Clock::duration save_took{};
-  // PrepareModel() does not seed.
+  // Whether the caller calls SeedStep() after its setup; PrepareModel() then does not.
   bool seeds_after_setup = false;
-  // By a training function.
+  // Number of models that a training function has prepared.
   int prepared_models = 0;
 
   State(const trainable::Start& the_start, trainable::Channel& the_channel,
@@ -101,25 +101,27 @@ struct Context::State {
         saver(channel),
         milestone(OrNever(start.milestone)) {}
 
-  // max_step is the last step as it was at the start; it may have grown, and milestones follow it.
-  bool DecidesNow() const {
+  // Whether the server decides about this report. start.max_step may be outdated, because the last
+  // step can grow; milestones follow it.
+  bool NeedsVerdict() const {
     return time >= (milestone == kNever ? OrNever(start.max_step) : milestone);
   }
 
   // `decisive`: rank 0 waits for a verdict, or the trial ends.
-  bool CheckpointDue(bool decisive) const {
+  bool IsCheckpointDue(bool decisive) const {
     if (start.checkpoint_dir.empty()) return false;
     const std::int64_t every = start.checkpoint_every;
     if (decisive) return true;
     if (every > 0) return time / every > time_before / every;
     const bool end_is_known = milestone != kNever || start.max_step > 0;
-    return !end_is_known ||
-           Clock::now() - saved >= std::max<Clock::duration>(kSaveInterval, kSaveShare * save_took);
+    return !end_is_known || Clock::now() - last_save >=
+                                std::max<Clock::duration>(kSaveInterval, kSaveShare * save_took);
   }
 
-  // Sets the time of the report, on rank 0. False if it lies within the unit of the previous
-  // report, which then stays the report of that unit. Throws if the metrics do not have the time.
-  bool MoveOn(const Metrics& metrics) {
+  // Sets the time of the report, on rank 0. Returns false if it falls into the same unit as the
+  // previous report, which then remains the report of that unit. Throws if the metrics lack the
+  // time.
+  bool AdvanceTime(const Metrics& metrics) {
     std::int64_t now = step;
     if (!start.time_attr.empty()) {
       const auto found = metrics.find(start.time_attr);
@@ -134,7 +136,7 @@ struct Context::State {
     return true;
   }
 
-  void Beat(std::chrono::milliseconds silence) {
+  void SendHeartbeat(std::chrono::milliseconds silence) {
     saver.NoteSilence(silence);
     channel.Send(ToLine(channel::Heartbeat{silence}));
     silent = silence.count() > 0;
@@ -145,7 +147,7 @@ struct Context::State {
 
   std::unique_ptr<CheckpointWriter> NewWriter(std::int64_t of_step) {
     saver.Drain();
-    Beat(kSaveSilence);
+    SendHeartbeat(kSaveSilence);
     return std::make_unique<CheckpointWriter>(start.checkpoint_dir, of_step, start.attempt,
                                               start.world_size);
   }
@@ -157,11 +159,11 @@ struct Context::State {
     if (!in_background) saver.Drain();
   }
 
-  // Notes whether rank 0 has been asked to wait at this step.
-  void HearYield() {
+  // Records whether rank 0 was asked to wait at this step.
+  void PollYield() {
     while (const auto message = channel.Poll()) {
       yielding |= std::holds_alternative<channel::Yield>(*message);
-      CheckNoAnswer(*message);
+      CheckUnexpected(*message);
     }
   }
 
@@ -175,13 +177,13 @@ struct Context::State {
         waited += Clock::now() - asked;
         return *verdict;
       }
-      CheckNoAnswer(message);
+      CheckUnexpected(message);
     }
   }
 
-  // Throws unless the message may come when no verdict on this step is awaited: an unknown type, a
-  // request to yield, or the repetition of an earlier answer.
-  void CheckNoAnswer(const trainable::FromExecutor& message) const {
+  // Throws unless the message is allowed while no verdict on this step is awaited: an unknown type,
+  // a request to yield, or the repetition of an earlier answer.
+  void CheckUnexpected(const trainable::FromExecutor& message) const {
     if (const auto* verdict = std::get_if<trainable::Verdict>(&message)) {
       if (verdict->step < time) return;
       throw Error("channel: a verdict for step " + std::to_string(verdict->step) + " at step " +
@@ -193,17 +195,17 @@ struct Context::State {
     }
   }
 
-  // Says that this rank waits for rank 0's word: after a second to the executor, after five in the
-  // log. Returns once the word is there.
-  void SayIfWaiting() {
-    if (groups.HasWord(kWaitTold)) return;
+  // Reports a long wait for rank 0's decision: to the executor after one second, and to the log
+  // after five. Returns when the decision has arrived.
+  void ReportLongWait() {
+    if (groups.HasMessage(kWaitBeforeReport)) return;
     channel.Send(ToLine(channel::Waiting{.ranks = {0}, .step = step}));
-    if (groups.HasWord(kWaitLogged - kWaitTold)) return;
+    if (groups.HasMessage(kWaitBeforeLog - kWaitBeforeReport)) return;
     std::cerr << "attune: rank " + std::to_string(start.rank) + " waits in Report() at step " +
                      std::to_string(step) +
                      " for rank 0, which has not called it or still saves a checkpoint. Let every "
                      "rank call it equally often, or rank 0 alone\n";
-    while (!groups.HasWord(kWaitLogged)) {
+    while (!groups.HasMessage(kWaitBeforeLog)) {
     }
   }
 
@@ -226,11 +228,12 @@ Context::Context(const trainable::Start& start, trainable::Channel& channel,
         state_->checkpoint.emplace(std::move(folder), start.resume->digest);
     if (checkpoint.time() != start.resume->step) {
       throw Error(start.resume->path.string() + ": is a checkpoint of step " +
-                  std::to_string(checkpoint.time()) + ", the trial goes on from step " +
+                  std::to_string(checkpoint.time()) + ", the trial resumes from step " +
                   std::to_string(start.resume->step));
     }
     state_->step = checkpoint.step();
-    // By hand steps measure time, even if a metric did when the checkpoint was saved.
+    // A trial run by hand measures time in steps, even if a metric measured it when the checkpoint
+    // was saved.
     state_->time = start.time_attr.empty() ? checkpoint.step() : checkpoint.time();
   }
   if (start.rank == 0 && !start.checkpoint_dir.empty()) {
@@ -276,11 +279,11 @@ bool Context::Report(const Metrics& metrics, const SaveFunction& save,
       writer = state_->NewWriter(step());
       if (save) save(*writer);
     }
-    // Only rank 0 knows whether one is due, and where it is written.
+    // Only rank 0 knows whether a checkpoint is due, and its folder.
     const std::string folder =
         state_->groups.Broadcast(writer != nullptr ? writer->folder().string() : "");
     if (folder.empty()) return writer;
-    state_->Beat(kSaveSilence);
+    state_->SendHeartbeat(kSaveSilence);
     ShardWriter shard(folder, rank());
     save_shard(shard);
     state_->groups.Barrier();
@@ -324,34 +327,35 @@ CheckpointDirectory Context::PrepareCheckpointDirectory() const {
 
 bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
   State& state = *state_;
-  if (state.left) throw Error("Report: the trial was told to leave at the previous step");
+  if (state.has_left)
+    throw Error("Report: the previous Report() returned false; end the training loop then");
   NoteFirstOptimizerStep();
   ++state.step;
-  const bool reports = rank() == 0 && state.MoveOn(metrics);
+  const bool reports = rank() == 0 && state.AdvanceTime(metrics);
   if (rank() == 0 && !reports && state.stopping) {
-    std::cerr << "attune: the last report lies within the unit of " << state.start.time_attr
-              << " of the one before it, so that neither it nor a checkpoint is kept\n";
-  } else if (rank() == 0 && !reports && !std::exchange(state.told_of_units, true)) {
-    std::cerr << "attune: step " << state.step << " lies within the unit of "
+    std::cerr << "attune: the last report falls into the same unit of " << state.start.time_attr
+              << " as the report before it; neither it nor a checkpoint is kept\n";
+  } else if (rank() == 0 && !reports && !std::exchange(state.warned_of_same_unit, true)) {
+    std::cerr << "attune: step " << state.step << " falls into the same unit of "
               << state.start.time_attr
-              << " that was reported before, and the first report of a unit "
-              << "counts: this one and others like it are not kept\n";
+              << " as the report before it; only the first report of a unit counts, later ones "
+              << "are not kept\n";
   }
-  bool waits = false;  // for a verdict; only rank 0 knows
+  bool waits = false;  // whether rank 0 waits for a verdict
   if (reports) {
-    state.HearYield();
-    waits = (state.yielding || state.DecidesNow()) && !state.stopping;
+    state.PollYield();
+    waits = (state.yielding || state.NeedsVerdict()) && !state.stopping;
   }
   std::string progress = ToLine(channel::Progress{state.step});
-  // Now: from here on this rank waits for rank 0, which may save for long.
+  // Sent now, because from here on this rank waits for rank 0, which may save for a long time.
   if (rank() != 0) state.channel.SendSoon(progress);
   const Clock::time_point begins = Clock::now();
-  auto writer = write(reports && state.CheckpointDue(waits || state.stopping));
+  auto writer = write(reports && state.IsCheckpointDue(waits || state.stopping));
   if (writer != nullptr && reports) {
     writer->set_time(state.time);
     state.Commit(std::move(writer));
-    state.saved = Clock::now();
-    state.save_took = state.saved - begins;
+    state.last_save = Clock::now();
+    state.save_took = state.last_save - begins;
   }
   state.saver.NoteSilence({});
   if (reports) {
@@ -371,20 +375,21 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
     state.milestone = OrNever(verdict.milestone);
     leaves = verdict.action != channel::Action::kContinue;
   }
-  // At every step, because only rank 0 knows at which one it may be told to leave.
-  std::array<std::int64_t, 2> word{leaves ? 1 : 0, state.time};
-  state.SayIfWaiting();
-  state.groups.Tell(word);
-  state.left = word[0] != 0;
-  state.time = word[1];
+  // Sent at every step, because only rank 0 knows at which step the gang must leave.
+  std::array<std::int64_t, 2> decision{leaves ? 1 : 0, state.time};
+  state.ReportLongWait();
+  state.groups.BroadcastAsync(decision);
+  state.has_left = decision[0] != 0;
+  state.time = decision[1];
   SeedStep();
-  return !state.left;
+  return !state.has_left;
 }
 
 void Context::Stop() { state_->stopping = true; }
 
 void Context::Heartbeat() {
-  if (state_->silent || Clock::now() - state_->heartbeat >= kHeartbeatInterval) state_->Beat({});
+  if (state_->silent || Clock::now() - state_->heartbeat >= kHeartbeatInterval)
+    state_->SendHeartbeat({});
 }
 
 void Context::Heartbeat(std::chrono::milliseconds silence) {
@@ -393,7 +398,7 @@ void Context::Heartbeat(std::chrono::milliseconds silence) {
                 " ms; it may last from 0 to " + std::to_string(kSilenceMax.count()) +
                 " ms, a week");
   }
-  state_->Beat(silence);
+  state_->SendHeartbeat(silence);
 }
 
 Metrics Context::ReduceSum(const Metrics& metrics) {
@@ -401,7 +406,7 @@ Metrics Context::ReduceSum(const Metrics& metrics) {
   for (std::size_t other = 0; other < names.size(); ++other) {
     if (names[other] != names[0]) {
       throw Error("ReduceMean or ReduceSum: rank 0 and rank " + std::to_string(other) +
-                  " bring different metrics; every rank has to bring the same names");
+                  " pass different metrics; every rank must pass the same names");
     }
   }
   std::vector<double> values;
@@ -435,9 +440,9 @@ c10d::ProcessGroup& Context::process_group() { return *state_->groups.data(); }
 trainable::ProcessGroups& Context::groups() { return state_->groups; }
 
 void Context::SeedStep() {
-  // Stream 0 of the seed belongs to the set-up. A model that a training function builds after
-  // another one was prepared draws from the coming step's stream. The number of models keeps the
-  // step from drawing the same numbers again.
+  // Stream 0 of the seed is for setup. A training function may build another model after it has
+  // prepared one. That model draws from the stream of the next step. The number of models is part
+  // of the key, so the step does not draw the same numbers again.
   const std::uint64_t stream =
       trainable::Key(seed(), static_cast<std::uint64_t>(step()) + 1, rank());
   at::manual_seed(trainable::Key(stream, state_->prepared_models));
@@ -460,11 +465,12 @@ void Context::NoteFirstOptimizerStep() {
 void Context::Finish() {
   state_->saver.Drain();
   state_->channel.Leave();
-  // The executor does not wait for long for ranks that have not been told to leave.
-  if (state_->left) state_->channel.Send(ToLine(channel::Done{}));
-  // To the others, a rank that closes its connections early looks like a failure.
+  // After a `done`, the executor waits only briefly for ranks that it has not told to leave. In
+  // that case, `done` is sent only after all ranks have called Leave().
+  if (state_->has_left) state_->channel.Send(ToLine(channel::Done{}));
+  // Other ranks see a rank that closes its connections early as a failure.
   state_->groups.Leave();
-  if (!state_->left) state_->channel.Send(ToLine(channel::Done{}));
+  if (!state_->has_left) state_->channel.Send(ToLine(channel::Done{}));
 }
 
 }  // namespace attune::inline sdk

@@ -9,8 +9,8 @@ namespace attune::inline sdk::trainable {
 
 // This host's copy of the checkpoint that a gang over several hosts resumes from.
 //
-// Rank 0's host has the checkpoint. On each host that has none of that digest at its path, the
-// first rank fetches the files from rank 0 over the control group, into a hidden folder in its
+// Rank 0's host has the checkpoint. On each host without a checkpoint of this digest at its path,
+// the first rank fetches the files from rank 0 over the control group, into a hidden folder in its
 // checkpoint folder. Readers check the files against the manifest. If all hosts share the folder,
 // nothing is fetched.
 class FetchedCheckpoint {
@@ -28,7 +28,7 @@ class FetchedCheckpoint {
 
  private:
   std::filesystem::path folder_;
-  bool is_own_ = false;
+  bool owns_copy_ = false;
 };
 
 }  // namespace attune::inline sdk::trainable

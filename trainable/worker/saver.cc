@@ -65,7 +65,7 @@ void Saver::Run() {
     changed_.wait(lock, [this] { return writer_ != nullptr || stop_; });
     if (writer_ == nullptr) return;
     lock.unlock();
-    std::string committed = ToLine(writer_->Commit());  // only this thread takes it away
+    std::string committed = ToLine(writer_->Commit());  // only this thread resets writer_
     lock.lock();
     channel_.Send(std::move(committed));
     if (!waiting_.empty()) channel_.Send(std::exchange(waiting_, {}));

@@ -16,16 +16,16 @@ namespace attune::inline sdk::trainable {
 // Makes rank 0's checkpoints durable during training. Rank 0's reports wait for it: a report never
 // arrives before the checkpoint of its step.
 //
-// The files of a checkpoint are already written when it comes here, so the system holds their
-// contents and no copy in memory is needed. Syncing and hashing take long.
+// The files of a checkpoint are already written when Commit() is called. Their contents are with
+// the operating system, so no copy in memory is needed. Syncing and hashing them takes long.
 //
-// A checkpoint that cannot be made durable ends the rank with an uncaught exception. If training
-// has to wait for a checkpoint, the executor is told that this may take a while.
+// If a checkpoint cannot be made durable, an uncaught exception ends the rank. If training must
+// wait for a checkpoint, the executor gets a heartbeat that announces the silence.
 //
 // Functions are called from the thread that runs the training code.
 class Saver {
  public:
-  // Bounds the lines that wait for one checkpoint. Beyond it training waits too.
+  // The limit for lines that wait for one checkpoint. Above it, training waits too.
   static constexpr std::size_t kMaxWaitingBytes = 64 << 20;
 
   explicit Saver(Channel& channel) : channel_(channel) {}
@@ -34,15 +34,15 @@ class Saver {
   // REQUIRES: Drain() since the previous checkpoint.
   void Commit(std::unique_ptr<CheckpointWriter> writer);
 
-  // Sends a report, once the previous checkpoint is durable, and the progress of its step. Only a
+  // Sends a report after the previous checkpoint is durable, and the progress of its step. Only a
   // report that waits for a verdict is urgent.
   void Send(const ReportLine& report, std::string progress);
 
-  // Notes the silence that the rank has announced. Held-back lines end a silence when they are
-  // sent, so the saver announces the rest of it again after them.
+  // Records the silence that the rank has announced. Sending held-back lines ends a silence, so the
+  // saver announces the rest of it again afterwards.
   void NoteSilence(std::chrono::milliseconds silence);
 
-  // Returns once the last checkpoint is durable and all lines are with the channel.
+  // Returns when the last checkpoint is durable and all lines are passed to the channel.
   void Drain();
 
  private:

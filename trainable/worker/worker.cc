@@ -33,19 +33,19 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-// The longest wait for an executor that does not read the last messages.
-constexpr auto kLastWords = 1000ms;
+// The longest wait for an executor that does not read the final messages.
+constexpr auto kFinalFlushTimeout = 1000ms;
 
-// A rank that lost its peer holds back its error for this time, unless the executor ends the gang
-// before. So the executor sees the peer's failure first.
-constexpr auto kLostPeerHold = 300ms;
+// A rank that lost a peer delays its error by this time, unless the executor ends the gang earlier.
+// The executor then sees the peer's failure first.
+constexpr auto kLostPeerDelay = 300ms;
 
 constexpr std::size_t kStackBytesOfUnlimited = 256 << 20;
 
-// Keeps freed memory in the process, because the next step asks for it again. By default glibc
-// gives large blocks back to the kernel, which clears their pages anew in every step, and raises
-// these limits with each such block. These are the highest values. Variables that the user has set
-// win.
+// Keeps freed memory in the process, because the next step needs it again. By default glibc returns
+// large blocks to the kernel, which clears their pages again in every step, and each such block
+// raises these limits. The values are the highest that glibc accepts. Variables that the user has
+// set have precedence.
 void KeepFreedMemory() {
 #ifdef __GLIBC__
   for (const char* variable :
@@ -58,40 +58,40 @@ void KeepFreedMemory() {
 #endif
 }
 
-[[noreturn]] void LeaveAtOnce(int status) {
+[[noreturn]] void ExitNow(int status) {
   std::cout.flush();
   std::fflush(nullptr);
-  _exit(status);  // destructors of process groups could wait for ranks that are gone
+  _exit(status);  // destructors of process groups could wait for ranks that have ended
 }
 
-// LibTorch's static destructors take 100 ms or more of a CPU, for a process that ends anyway. The
-// code of main() behind Main() still runs.
+// LibTorch's static destructors take 100 ms or more of CPU time in a process that ends anyway. Code
+// in main() after Main() still runs.
 void SkipStaticDestructorsAtExit() {
-  on_exit([](int status, void*) { LeaveAtOnce(status); }, nullptr);
+  on_exit([](int status, void*) { ExitNow(status); }, nullptr);
 }
 
-// The rank of this process. The handlers of uncaught exceptions and of exit() need it.
+// The rank of this process, for the handlers of uncaught exceptions and of exit().
 struct Rank;
 Rank* this_rank = nullptr;
 
 struct Rank {
-  Rank(UniqueFd socket, std::vector<std::string> the_args, const Program& the_program)
-      : program(the_program), args(std::move(the_args)), channel(std::move(socket), [this] {
+  Rank(UniqueFd socket, std::vector<std::string> rank_args, const Program& rank_program)
+      : program(rank_program), args(std::move(rank_args)), channel(std::move(socket), [this] {
           std::cerr << "attune: rank " + std::to_string(number) +
-                           ": the executor is gone; leaving\n";
-          LeaveAtOnce(1);
+                           ": the executor is gone; exiting\n";
+          ExitNow(1);
         }) {}
   ~Rank() { this_rank = nullptr; }
 
   const pid_t process = getpid();
   const Program& program;
   std::vector<std::string> args;
-  std::atomic<int> number = -1;  // until the executor says which
+  std::atomic<int> number = -1;  // -1 until the executor sends it
   std::atomic<int> world_size = 1;
-  std::string checkpoint_dir;  // written before the training code runs
+  std::string checkpoint_dir;  // set before the training code runs
   Channel channel;
 };
-std::terminate_handler terminate_before = nullptr;
+std::terminate_handler previous_terminate_handler = nullptr;
 
 std::string TextOf(const std::exception_ptr& error) {
   try {
@@ -103,8 +103,8 @@ std::string TextOf(const std::exception_ptr& error) {
   }
 }
 
-// Whether a disk of this host is full, by the exception or by trying. Libraries often do not say
-// why a file could not be written, and what they wrote so far still fills the disk.
+// Whether a disk of this host is full, according to the exception or to a test. Libraries often do
+// not report why a write failed, and their incomplete file still fills the disk.
 bool IsDiskFull(const std::exception_ptr& error, const std::string& checkpoint_dir) {
   try {
     std::rethrow_exception(error);
@@ -116,29 +116,29 @@ bool IsDiskFull(const std::exception_ptr& error, const std::string& checkpoint_d
 }
 
 // The handler of uncaught exceptions. It runs before the stack is unwound, so the executor learns
-// the cause, and no destructor of the training code runs.
-[[noreturn]] void SpeakAndLeave() {
+// the cause and no destructor of the training code runs.
+[[noreturn]] void ReportErrorAndExit() {
   const std::exception_ptr error = std::current_exception();
   if (!error) {
-    terminate_before();
+    previous_terminate_handler();
     std::abort();
   }
-  static std::atomic_flag speaking;
-  while (speaking.test_and_set()) pause();  // another thread's exception was first
+  static std::atomic_flag is_reporting;
+  while (is_reporting.test_and_set()) pause();  // another thread already reports its exception
   Channel& channel = this_rank->channel;
   std::string message = TextOf(error);
-  // One write, because ranks may share a terminal or a log.
+  // Uses one write, because ranks may share a terminal or a log.
   std::cerr << "attune: rank " + std::to_string(this_rank->number) + " failed: " + message + "\n";
   const bool lost_peer = this_rank->world_size > 1 && IsLostPeer(error);
   if (lost_peer) {
     message = "lost contact with another rank: " + message;
-    channel.WaitForExecutorToClose(kLostPeerHold);
+    channel.WaitForExecutorToClose(kLostPeerDelay);
   }
   channel.Leave();
   const bool disk_full = !lost_peer && IsDiskFull(error, this_rank->checkpoint_dir);
   channel.Send(ToLine(channel::ErrorText{message, lost_peer, disk_full}));
-  channel.Flush(kLastWords);
-  LeaveAtOnce(1);
+  channel.Flush(kFinalFlushTimeout);
+  ExitNow(1);
 }
 
 void Prepare(const Start& start, const Program& program, const std::vector<std::string>& args) {
@@ -170,7 +170,7 @@ void Prepare(const Start& start, const Program& program, const std::vector<std::
 #endif
 }
 
-// The whole life of a rank. SpeakAndLeave() handles its exceptions.
+// The whole life of a rank. ReportErrorAndExit() handles its exceptions.
 void Train() {
   Rank& rank = *this_rank;
   const Start start = rank.channel.Await<channel::Start>("start");
@@ -185,12 +185,12 @@ void Train() {
   rank.channel.Flush();  // a slow reader must not lose the trial's results
 }
 
-// On the main thread a handler in main() could catch an exception, and the stack would be unwound
-// first. This thread has no handler.
-void RunOnThreadOfItsOwn(void (*run)()) {
+// Runs on a thread without exception handlers. On the main thread, a handler in main() could catch
+// an exception, and the stack would be unwound first.
+void RunOnSeparateThread(void (*run)()) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  // As large as the main thread's stack. Unlike that, a thread's stack cannot be unlimited.
+  // The default is the size of the main thread's stack, but a thread's stack cannot be unlimited.
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY) {
     pthread_attr_setstacksize(&attributes, kStackBytesOfUnlimited);
@@ -215,14 +215,14 @@ int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& pro
   KeepFreedMemory();
   Rank rank(std::move(socket), std::move(args), program);
   this_rank = &rank;
-  // Sends what is queued if the training code calls exit(). Its forks send nothing.
+  // Sends queued messages if the training code calls exit(). Forked children must not send them.
   std::atexit([] {
     if (this_rank != nullptr && getpid() == this_rank->process)
-      this_rank->channel.Flush(kLastWords);
+      this_rank->channel.Flush(kFinalFlushTimeout);
   });
-  terminate_before = std::set_terminate(SpeakAndLeave);
-  RunOnThreadOfItsOwn(Train);
-  std::set_terminate(terminate_before);
+  previous_terminate_handler = std::set_terminate(ReportErrorAndExit);
+  RunOnSeparateThread(Train);
+  std::set_terminate(previous_terminate_handler);
   SkipStaticDestructorsAtExit();
   return 0;
 }

@@ -19,7 +19,7 @@ at::ScalarType TypeOfProduct() {
   return at::matmul(matrix, matrix).scalar_type();
 }
 
-TEST(Autocast, MatricesAreMultipliedInBfloat16WhileAGuardLives) {
+TEST(Autocast, MultipliesMatricesInBfloat16WhileAGuardExists) {
   EXPECT_EQ(TypeOfProduct(), at::kFloat);
   {
     const Autocast autocast(at::kCPU);
@@ -28,7 +28,7 @@ TEST(Autocast, MatricesAreMultipliedInBfloat16WhileAGuardLives) {
   EXPECT_EQ(TypeOfProduct(), at::kFloat);
 }
 
-TEST(Autocast, AGuardInsideAnotherBringsBackWhatWasBefore) {
+TEST(Autocast, ANestedGuardRestoresThePreviousSetting) {
   const Autocast outer(at::kCPU);
   {
     const Autocast off(at::kCPU, at::kBFloat16, /*enabled=*/false);
@@ -39,7 +39,7 @@ TEST(Autocast, AGuardInsideAnotherBringsBackWhatWasBefore) {
   EXPECT_EQ(TypeOfProduct(), at::kBFloat16);
 }
 
-TEST(Autocast, WhatAnOptimizerChangedIsCastAnew) {
+TEST(Autocast, CastsWeightsAgainAfterAnOptimizerStep) {
   torch::nn::Linear linear(torch::nn::LinearOptions(1, 1).bias(false));
   const auto forward = [&] {
     const Autocast autocast(at::kCPU);
@@ -51,17 +51,17 @@ TEST(Autocast, WhatAnOptimizerChangedIsCastAnew) {
   EXPECT_EQ(forward(), 2);
 }
 
-TEST(Autocast, OtherTypesAndDevicesAreRefused) {
+TEST(Autocast, RefusesOtherTypesAndDevices) {
   EXPECT_THROW(Autocast(at::kCPU, at::kFloat), Error);
   EXPECT_THROW(Autocast(at::kMeta), Error);
   EXPECT_EQ(TypeOfProduct(), at::kFloat);
 }
 
-// One weight, and an optimizer that subtracts its gradient.
+// A model with one weight, and an optimizer that subtracts its gradient.
 struct Training {
   Training() : sgd({weight}, /*lr=*/1) {}
 
-  // A step whose gradient is `gradient`.
+  // Runs a step with this gradient.
   bool Step(double gradient) {
     sgd.zero_grad();
     scaler.scale((weight * gradient).sum()).backward();
@@ -77,13 +77,13 @@ struct Training {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-TEST(GradScaler, StepsAreThoseWithoutAScaler) {
+TEST(GradScaler, StepsEqualThoseWithoutAScaler) {
   Training training;
   EXPECT_TRUE(training.Step(0.3));
   EXPECT_EQ(training.weight.item<float>(), 1.0f - 0.3f);
 }
 
-TEST(GradScaler, AStepThatOverflowsIsLeftOutAndTheScaleHalved) {
+TEST(GradScaler, SkipsAStepThatOverflowsAndHalvesTheScale) {
   for (const double bad : {kInfinity, -kInfinity, std::nan("")}) {
     Training training;
     EXPECT_FALSE(training.Step(bad));
@@ -99,12 +99,12 @@ TEST(GradScaler, GrowsAfterAnIntervalWithoutAnOverflow) {
   training.Step(0.1);
   EXPECT_EQ(training.scaler.get_scale(), 2048);
   for (int i = 0; i < 2; ++i) training.Step(0.1);
-  training.Step(kInfinity);  // the interval begins anew
+  training.Step(kInfinity);  // restarts the interval
   for (int i = 0; i < 2; ++i) training.Step(0.1);
   EXPECT_EQ(training.scaler.get_scale(), 1024);
 }
 
-TEST(GradScaler, UnscaledGradientsAreTheTrueOnesAndAreNotUnscaledAgain) {
+TEST(GradScaler, UnscalesGradientsOnlyOnce) {
   Training training;
   training.scaler.scale((training.weight * 0.5).sum()).backward();
   EXPECT_EQ(training.weight.grad().item<float>(), 512);
@@ -114,7 +114,7 @@ TEST(GradScaler, UnscaledGradientsAreTheTrueOnesAndAreNotUnscaledAgain) {
   EXPECT_EQ(training.weight.item<float>(), 0.5);
 }
 
-TEST(GradScaler, AParameterThatComesTwiceIsUnscaledOnce) {
+TEST(GradScaler, UnscalesARepeatedParameterOnce) {
   Training training;
   training.sgd.param_groups()[0].params().push_back(training.weight);
   training.scaler.scale((training.weight * 0.5).sum()).backward();
@@ -122,7 +122,7 @@ TEST(GradScaler, AParameterThatComesTwiceIsUnscaledOnce) {
   EXPECT_EQ(training.weight.grad().item<float>(), 0.5);
 }
 
-TEST(GradScaler, OneOptimizersOverflowLeavesOutItsStepAlone) {
+TEST(GradScaler, AnOverflowSkipsTheStepOfItsOptimizerOnly) {
   Training training;
   at::Tensor other = at::ones({1}).set_requires_grad(true);
   torch::optim::SGD sgd({other}, 1);
@@ -133,7 +133,7 @@ TEST(GradScaler, OneOptimizersOverflowLeavesOutItsStepAlone) {
   EXPECT_EQ(training.scaler.get_scale(), 512);
 }
 
-TEST(GradScaler, GoesOnFromItsState) {
+TEST(GradScaler, ContinuesFromItsState) {
   Training training;
   for (int i = 0; i < 2; ++i) training.Step(0.1);
   Training resumed;
@@ -144,7 +144,7 @@ TEST(GradScaler, GoesOnFromItsState) {
   EXPECT_EQ(resumed.scaler.get_scale(), 2048);
 }
 
-TEST(GradScaler, DisabledItLeavesEverythingAsItIs) {
+TEST(GradScaler, ChangesNothingWhenDisabled) {
   Training training;
   training.scaler = GradScaler({.enabled = false});
   EXPECT_TRUE(training.Step(0.5));
@@ -152,7 +152,7 @@ TEST(GradScaler, DisabledItLeavesEverythingAsItIs) {
   EXPECT_EQ(training.scaler.get_scale(), 1);
 }
 
-TEST(GradScaler, CallsOutOfOrderAreRefused) {
+TEST(GradScaler, RefusesCallsOutOfOrder) {
   Training training;
   EXPECT_THROW(training.scaler.update(), Error);
   EXPECT_THROW(training.scaler.step(training.sgd), Error) << "there is no gradient";
@@ -163,7 +163,7 @@ TEST(GradScaler, CallsOutOfOrderAreRefused) {
   EXPECT_THROW(training.scaler.step(training.sgd), Error);
 }
 
-TEST(GradScaler, HalfGradientsAndForeignStatesAreRefused) {
+TEST(GradScaler, RefusesHalfGradientsAndForeignStates) {
   at::Tensor half = at::ones({1}, at::kHalf).set_requires_grad(true);
   torch::optim::SGD sgd({half}, 1);
   GradScaler scaler;

@@ -10,7 +10,7 @@
 
 #include "attune/checkpoint.h"
 
-// What the tests of checkpoints share.
+// Shared code of the checkpoint tests.
 namespace attune::inline sdk::trainable {
 
 class CheckpointTest : public testing::Test {
@@ -33,8 +33,7 @@ class CheckpointTest : public testing::Test {
 
 inline constexpr std::size_t kMiB = 1 << 20;
 
-// Runs `work` in a process that gets no more than `bytes` of memory of its own; 0 if it got
-// through.
+// Runs `work` in a process with a limit of `bytes` for its own memory. Returns 0 if it succeeded.
 int WithMemory(std::size_t bytes, const std::function<void()>& work);
 
 }  // namespace attune::inline sdk::trainable

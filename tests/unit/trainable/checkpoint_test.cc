@@ -61,7 +61,7 @@ void Overwrite(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// Makes renameat2 refuse every flag, as on NFS and other shared file systems.
+// Makes renameat2 refuse every flag, like NFS and other shared file systems.
 bool RefuseRenameFlags() {
   const sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -76,7 +76,7 @@ bool RefuseRenameFlags() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-TEST_F(Checkpoints, IsSavedOnAFileSystemThatKnowsNoFlagsOfRename) {
+TEST_F(Checkpoints, AreSavedOnAFileSystemWithoutRenameFlags) {
   const pid_t pid = fork();
   if (pid == 0) {
     if (!RefuseRenameFlags()) _exit(2);
@@ -96,7 +96,7 @@ TEST_F(Checkpoints, IsSavedOnAFileSystemThatKnowsNoFlagsOfRename) {
   EXPECT_TRUE(fs::exists(folder_ / "step-1-attempt-1" / "manifest.json"));
 }
 
-TEST_F(Checkpoints, IsNeverReplacedByAnotherOfItsName) {
+TEST_F(Checkpoints, AreNeverReplacedByAnotherOfTheSameName) {
   const std::string before = Bytes(Write(1).path / "manifest.json");
   CheckpointWriter writer(folder_, 1, 1, 1);
   writer.WriteText("other", "x");
@@ -104,7 +104,7 @@ TEST_F(Checkpoints, IsNeverReplacedByAnotherOfItsName) {
   EXPECT_EQ(Bytes(folder_ / "step-1-attempt-1" / "manifest.json"), before);
 }
 
-TEST_F(Checkpoints, TensorsOfEveryTypeAndShapeComeBackBitForBit) {
+TEST_F(Checkpoints, RestoreTensorsOfEveryTypeAndShapeBitForBit) {
   TensorMap tensors;
   for (const auto type :
        {torch::kDouble, torch::kFloat, torch::kHalf, torch::kBFloat16, torch::kLong, torch::kInt,
@@ -151,8 +151,8 @@ TEST_F(Checkpoints, DataOfASafetensorsFileIsAligned) {
   }
 }
 
-TEST_F(Checkpoints, SavingHoldsOneTensorAtATime) {
-  TensorMap tensors;  // each of 8 MiB, and to be copied before it can be written
+TEST_F(Checkpoints, SaveOneTensorAtATime) {
+  TensorMap tensors;  // each has 8 MiB and must be copied before writing
   for (char name = 'a'; name < 'i'; ++name) {
     tensors[std::string(1, name)] = torch::ones({1024, 2048}).t();
   }
@@ -194,7 +194,7 @@ TEST(Safetensors, CorruptFilesAreErrorsThatNameTheFile) {
   }
 }
 
-TEST_F(Checkpoints, AppearsUnderItsNameWithAManifestOfItsFiles) {
+TEST_F(Checkpoints, AppearUnderTheirNameWithAManifest) {
   const CheckpointInfo info = Write(9, 2);
   EXPECT_EQ(info.path, folder_ / "step-9-attempt-2");
   const std::string manifest = Bytes(info.path / "manifest.json");
@@ -212,7 +212,7 @@ TEST_F(Checkpoints, AppearsUnderItsNameWithAManifestOfItsFiles) {
   EXPECT_EQ(info.bytes, bytes);
 }
 
-TEST_F(Checkpoints, WithoutCommitNothingStays) {
+TEST_F(Checkpoints, LeaveNothingWithoutCommit) {
   {
     CheckpointWriter writer(folder_, 1, 1, 1);
     writer.WriteText("half", "written");
@@ -247,7 +247,7 @@ TEST_F(Checkpoints, AShortenedOrMissingFileIsAnError) {
               ThrowsMessage<Error>(HasSubstr("no file other")));
 }
 
-TEST_F(Checkpoints, AnotherManifestThanExpectedIsAnError) {
+TEST_F(Checkpoints, RefuseAnUnexpectedManifest) {
   const CheckpointInfo info = Write(1);
   EXPECT_EQ(CheckpointReader(info.path, info.digest).step(), 1);
   EXPECT_THROW(CheckpointReader(info.path, "sha256:0"), Error);
@@ -263,7 +263,7 @@ TEST_F(Checkpoints, AManifestCannotNameFilesElsewhere) {
   EXPECT_THAT([&] { CheckpointReader{info.path}; }, ThrowsMessage<Error>(HasSubstr("../secret")));
 }
 
-TEST_F(Checkpoints, AFileIsWrittenOnce) {
+TEST_F(Checkpoints, RefuseToWriteAFileTwice) {
   CheckpointWriter writer(folder_, 1, 1, 1);
   writer.Write("model", TensorMap{{"x", torch::arange(6)}});
   EXPECT_THAT(
@@ -292,7 +292,7 @@ TEST_F(Checkpoints, HoldShardsOfEveryRank) {
               ThrowsMessage<Error>(AllOf(HasSubstr("rank 1"), HasSubstr("elsewhere"))));
 }
 
-TEST_F(Checkpoints, OfAProgramsOwnFilesAreCopiedAndChecked) {
+TEST_F(Checkpoints, OfTheProgramsFilesAreCopiedAndChecked) {
   const fs::path own = folder_ / "own";
   fs::create_directory(own);
   Overwrite(own / "weights.bin", "1234");
@@ -365,7 +365,7 @@ TEST_F(Checkpoints, RefuseLinks) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(Checkpoints, ThrowawayFoldersGoWithTheirScope) {
+TEST_F(Checkpoints, TemporaryFoldersAreRemovedWithTheirScope) {
   fs::path path;
   {
     CheckpointDirectory first;
@@ -376,11 +376,12 @@ TEST_F(Checkpoints, ThrowawayFoldersGoWithTheirScope) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-// Saves in a process that is killed at its `n`th system call; false if it was through before.
+// Saves in a process that is killed at its `n`th system call. Returns false if saving ended before
+// that.
 bool SavesUntilSystemCall(int n, const std::function<void()>& save) {
   const pid_t pid = fork();
   if (pid == 0) {
-    at::set_num_threads(1);  // a forked process has no pool of threads
+    at::set_num_threads(1);  // a forked process has no thread pool
     ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
     raise(SIGSTOP);
     save();
@@ -389,7 +390,8 @@ bool SavesUntilSystemCall(int n, const std::function<void()>& save) {
   int status = 0;
   waitpid(pid, &status, 0);
   EXPECT_EQ(ptrace(PTRACE_SETOPTIONS, pid, nullptr, PTRACE_O_EXITKILL), 0);
-  for (int i = 0; i < 2 * n && WIFSTOPPED(status); ++i) {  // each stops before it and after
+  for (int i = 0; i < 2 * n && WIFSTOPPED(status);
+       ++i) {  // the process stops before and after each system call
     ptrace(PTRACE_SYSCALL, pid, nullptr, nullptr);
     waitpid(pid, &status, 0);
   }
@@ -399,7 +401,7 @@ bool SavesUntilSystemCall(int n, const std::function<void()>& save) {
   return true;
 }
 
-TEST_F(Checkpoints, AKillAtAnySystemCallLeavesAWholeOneOrNoneAndNoLitter) {
+TEST_F(Checkpoints, AKillAtAnySystemCallLeavesACompleteOneOrNone) {
   const std::vector<std::string> before = {Write(1).path.filename()};
   int absent = 0;
   int whole = 0;

@@ -14,7 +14,7 @@ const Environment kCollectives{{"GANG_PROGRAM_FORM", "collectives"}};
 
 class GangOf : public ::testing::TestWithParam<int> {};
 
-TEST_P(GangOf, RanksGetWhatCollectivesPromise) {
+TEST_P(GangOf, CollectivesReturnTheirResults) {
   const int world_size = GetParam();
   FakeGang gang(world_size, nullptr, kCollectives);
   if (world_size > 1) gang.RelayRendezvous();
@@ -33,12 +33,11 @@ std::string FailureOf(int rank, const std::string& mode) {
   return error["message"];
 }
 
-TEST(Collectives, ARankThatHasLeftIsNamedWithinTheTimeout) {
-  EXPECT_THAT(FailureOf(0, "leaves"),
-              AllOf(HasSubstr("Barrier: waited 1 s for rank 1, which has not called it")));
+TEST(Collectives, NamesARankThatLeftWithinTheTimeout) {
+  EXPECT_THAT(FailureOf(0, "leaves"), HasSubstr("Barrier: waited 1 s for rank 1,"));
 }
 
-TEST(Collectives, RanksThatCallDifferentOnesSayWhichRankCallsWhat) {
+TEST(Collectives, NamesTheCallsOfRanksIfTheyDiffer) {
   for (const int rank : {0, 1}) {
     EXPECT_THAT(FailureOf(rank, "another_call"),
                 AllOf(HasSubstr("rank 0 calls AllReduce of the sum of Float[3] on cpu"),
@@ -46,7 +45,7 @@ TEST(Collectives, RanksThatCallDifferentOnesSayWhichRankCallsWhat) {
   }
 }
 
-TEST(Collectives, TensorsOfDifferentShapesAreRefusedOnEveryRank) {
+TEST(Collectives, RefusesDifferentShapesOnEveryRank) {
   EXPECT_THAT(FailureOf(2, "another_shape"),
               AllOf(HasSubstr("sum of Float[3]"), HasSubstr("rank 1 calls AllReduce of the sum of "
                                                             "Float[4]")));

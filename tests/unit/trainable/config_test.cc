@@ -26,26 +26,26 @@ TEST(Config, ReadsEachTypeByName) {
   EXPECT_EQ(config.Text("optimizer"), "sgd");
 }
 
-TEST(Config, AnIntegerReadsAsRealButNotTheOtherWayRound) {
+TEST(Config, ReadsAnIntegerAsRealButNotARealAsInteger) {
   EXPECT_EQ(Example().Real("width"), 32.0);
   EXPECT_THAT([] { Example().Int("lr"); },
               ThrowsMessage<Error>(
                   AllOf(HasSubstr("config.lr"), HasSubstr("0.1"), HasSubstr("an integer"))));
 }
 
-TEST(Config, MissingParameterNamesItAndWhatThereIs) {
+TEST(Config, NamesAMissingParameterAndTheExistingOnes) {
   EXPECT_THAT([] { Example().Real("rate"); },
               ThrowsMessage<Error>(AllOf(HasSubstr("config.rate: missing"),
                                          HasSubstr("lr, nesterov, optimizer, width"))));
 }
 
-TEST(Config, FallbackIsForAbsenceNotForTheWrongType) {
+TEST(Config, UsesTheFallbackForAbsenceNotForTheWrongType) {
   EXPECT_EQ(Example().IntOr("depth", 3), 3);
   EXPECT_EQ(Example().TextOr("optimizer", "adam"), "sgd");
   EXPECT_THROW(Example().BoolOr("lr", true), Error);
 }
 
-TEST(Config, RemembersWhatNobodyRead) {
+TEST(Config, ListsUnreadParameters) {
   const Config config = Example();
   config.Real("lr");
   config.RealOr("momentum", 0.9);
@@ -57,7 +57,7 @@ TEST(Config, JsonKeepsTypesAndEveryBit) {
   EXPECT_EQ(Config::FromJson(config.ToJson()), config);
 }
 
-TEST(Config, JsonOfAnotherKindIsRefused) {
+TEST(Config, RefusesJsonThatIsNotAFlatObject) {
   EXPECT_THROW(Config::FromJson("[1]"), Error);
   EXPECT_THAT([] { Config::FromJson(R"({"lr": null})"); },
               ThrowsMessage<Error>(HasSubstr("config.lr")));

@@ -1,4 +1,4 @@
-// What ranks are given by a prepared loader, across gangs, epochs and resumed attempts.
+// The batches of a prepared loader, across gangs, epochs and resumed attempts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,10 +20,10 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-using Place = std::pair<int, int>;  // an epoch, and how many of its samples were visited before
+using Place = std::pair<int, int>;  // epoch, and number of its samples visited before
 
 struct Visits {
-  std::map<Place, std::vector<std::vector<int>>> batches;  // a share for each rank
+  std::map<Place, std::vector<std::vector<int>>> batches;  // one share for each rank
   std::vector<json> metrics;                               // by step
 
   std::vector<int> Batch(const Place& place) const {
@@ -86,7 +86,7 @@ Visits Train(int world_size, const json& config, int steps, json start = json::o
   return visits;
 }
 
-// The first error of a gang whose training cannot succeed.
+// Returns the first error of a gang whose training fails.
 std::string FailureOf(int world_size, const json& config, int rank) {
   FakeGang gang(world_size, {{"config", config}}, kLoader);
   if (world_size > 1) gang.RelayRendezvous();
@@ -106,16 +106,16 @@ class Folder {
   std::string path_;
 };
 
-TEST(DataLoader, ABatchIsTheSameSamplesForAnyNumberOfRanks) {
+TEST(DataLoader, ABatchHasTheSameSamplesForAnyNumberOfRanks) {
   const json config = {{"samples", 50}, {"batch", 8}};
-  const Visits one = Train(1, config, 2);
+  const Visits one_rank = Train(1, config, 2);
   for (const int world_size : {2, 3}) {
     const Visits many = Train(world_size, config, 2);
     for (const auto& [place, shares] : many.batches) {
       ASSERT_EQ(std::ssize(shares), world_size);
-      // With three ranks the two samples that are left at the end belong to the batch before.
+      // With three ranks, the last two samples belong to the batch before.
       if (world_size == 3 && place.second == 40) continue;
-      EXPECT_EQ(many.Batch(place), one.Batch(place));
+      EXPECT_EQ(many.Batch(place), one_rank.Batch(place));
     }
   }
 }
@@ -132,19 +132,19 @@ TEST(DataLoader, AnEpochHasEachSampleOnceAndEpochsDiffer) {
   }
 }
 
-TEST(DataLoader, RanksTakeEquallyManyBatchesWhereTheLastOneDoesNotComeOutEven) {
+TEST(DataLoader, RanksGetTheSameNumberOfBatchesIfTheLastIsUneven) {
   const Visits visits = Train(3, {{"samples", 50}, {"batch", 8}}, 1);
   ASSERT_EQ(visits.batches.size(), 6u);
   EXPECT_EQ(visits.Batch({0, 40}).size(), 10u);
 }
 
-TEST(DataLoader, DropLastLeavesOutWhatDoesNotFillABatch) {
+TEST(DataLoader, DropLastLeavesOutAnIncompleteBatch) {
   const Visits visits = Train(2, {{"samples", 50}, {"batch", 8}, {"drop_last", true}}, 2);
   EXPECT_EQ(visits.Epoch(0).size(), 48u);
   EXPECT_EQ(visits.Epoch(1).size(), 48u);
 }
 
-TEST(DataLoader, GoesOnWhereALoopWasLeftEarly) {
+TEST(DataLoader, ContinuesAfterALoopThatEndedEarly) {
   const Visits visits = Train(2, {{"samples", 50}, {"batch", 8}, {"most", 3}}, 3);
   EXPECT_EQ(visits.Epoch(0), Everything(50));
 }
@@ -173,7 +173,7 @@ TEST_P(ResumedInMidEpoch, EndsWithTheSameWeightsBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(DataLoader, ResumedInMidEpoch, ::testing::Values(1, 2, 3));
 
-TEST(DataLoader, ResumedWithAnotherNumberOfRanksVisitsWhatIsLeftOnce) {
+TEST(DataLoader, VisitsTheRestOnceWithADifferentNumberOfRanks) {
   for (const auto& [before, after] : {std::pair{2, 3}, std::pair{3, 1}}) {
     const json config = {{"samples", 50}, {"batch", 8}, {"batches", 2}};
     const Folder folder;
@@ -196,14 +196,15 @@ class Streams : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Streams, HaveTheSameBatchesForAnyNumberOfRanks) {
-  const Visits one = Train(1, Config(), 2);
-  EXPECT_THAT(one.batches.at({0, 0}), ElementsAre(ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
+  const Visits one_rank = Train(1, Config(), 2);
+  EXPECT_THAT(one_rank.batches.at({0, 0}), ElementsAre(ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
   for (const int world_size : {2, 3}) {
     const Visits many = Train(world_size, Config(), 2);
     for (const auto& [place, shares] : many.batches) {
       ASSERT_EQ(std::ssize(shares), world_size);
-      if (world_size == 3 && place.second == 40) continue;  // it has those of the batch at 48 too
-      EXPECT_EQ(many.Batch(place), one.Batch(place));
+      if (world_size == 3 && place.second == 40)
+        continue;  // it also has the samples of the batch at 48
+      EXPECT_EQ(many.Batch(place), one_rank.Batch(place));
     }
   }
 }
@@ -218,13 +219,13 @@ TEST_P(Streams, HaveEachSampleOnceInAnEpoch) {
   }
 }
 
-TEST_P(Streams, LeaveOutWhatDoesNotFillABatchIfTold) {
+TEST_P(Streams, LeaveOutAnIncompleteBatchWithDropLast) {
   const Visits visits = Train(2, Config({{"drop_last", true}}), 2);
   EXPECT_EQ(visits.Epoch(0).size(), 48u);
   EXPECT_EQ(visits.Epoch(1).size(), 48u);
 }
 
-TEST_P(Streams, GoOnInMidEpochWithAnyNumberOfRanks) {
+TEST_P(Streams, ContinueInMidEpochWithAnyNumberOfRanks) {
   const json config = Config({{"batches", 2}, {"threads", 2}});
   for (const auto& [before, after] : {std::pair{2, 2}, std::pair{2, 3}, std::pair{3, 1}}) {
     const Folder folder;
@@ -243,32 +244,32 @@ TEST_P(Streams, GoOnInMidEpochWithAnyNumberOfRanks) {
   }
 }
 
-TEST_P(Streams, SayWhereTheyFailed) {
+TEST_P(Streams, ReportWhereTheyFailed) {
   for (const int threads : {0, 2}) {
     const std::string failure = FailureOf(1, Config({{"damaged", 17}, {"threads", threads}}), 0);
-    EXPECT_THAT(failure, HasSubstr("epoch 0, on the batch after 8 samples"));
+    EXPECT_THAT(failure, AllOf(HasSubstr("epoch 0"), HasSubstr("after 8 samples")));
     EXPECT_THAT(failure, HasSubstr("sample 17 is damaged"));
   }
 }
 
 TEST_P(Streams, CannotBeShuffled) {
-  EXPECT_THAT(FailureOf(1, Config({{"shuffle", true}}), 0), HasSubstr("set shuffle to false"));
+  EXPECT_THAT(FailureOf(1, Config({{"shuffle", true}}), 0), HasSubstr("shuffle"));
 }
 
-TEST_P(Streams, WithoutABatchAreRefused) {
+TEST_P(Streams, WithoutABatchAreErrors) {
   json config = Config({{"drop_last", true}});
   config["samples"] = 5;
-  EXPECT_THAT(FailureOf(1, config, 0), HasSubstr("5 samples are fewer than one batch of 8"));
+  EXPECT_THAT(FailureOf(1, config, 0), AllOf(HasSubstr(" 5 samples"), HasSubstr("batch of 8")));
 }
 
-TEST_P(Streams, RefuseThePlaceOfADatasetWithIndices) {
+TEST_P(Streams, RefuseThePositionOfADatasetWithIndices) {
   const Folder folder;
   Train(1, {{"samples", 50}, {"batch", 8}}, 1, {{"checkpoint_dir", folder.path()}, {"attempt", 1}});
   FakeGang gang(1,
                 {{"config", Config()},
                  {"resume", {{"step", 1}, {"path", folder.path() + "/step-1-attempt-1"}}}},
                 kLoader);
-  EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(), HasSubstr("is a stream"));
+  EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(), HasSubstr("set_epoch()"));
 }
 
 INSTANTIATE_TEST_SUITE_P(DataLoader, Streams, ::testing::Values("stream", "endless"));
@@ -278,11 +279,11 @@ TEST(DataLoader, AStreamMayHaveAnotherOrderInEachEpoch) {
   EXPECT_NE(visits.Batch({0, 0}), visits.Batch({1, 0}));
 }
 
-TEST(DataLoader, DrawsByWeightAlikeForAnyNumberOfRanksAndAfterAResume) {
+TEST(DataLoader, DrawsByWeightTheSameForAnyNumberOfRanksAndAfterAResume) {
   const json config = {{"samples", 50}, {"batch", 8}, {"kind", "weights"}, {"batches", 2}};
-  const Visits one = Train(1, config, 4);
-  EXPECT_EQ(one.batches.size(), 8u);
-  for (const auto& [place, shares] : one.batches) {
+  const Visits one_rank = Train(1, config, 4);
+  EXPECT_EQ(one_rank.batches.size(), 8u);
+  for (const auto& [place, shares] : one_rank.batches) {
     for (const int sample : shares[0]) EXPECT_LT(sample, 25);
   }
   const Folder folder;
@@ -291,7 +292,8 @@ TEST(DataLoader, DrawsByWeightAlikeForAnyNumberOfRanksAndAfterAResume) {
       Train(2, config, 2,
             {{"resume", {{"step", 2}, {"path", folder.path() + "/step-2-attempt-1"}}}})
           .batches);
-  for (const auto& [place, shares] : one.batches) EXPECT_EQ(two.Batch(place), one.Batch(place));
+  for (const auto& [place, shares] : one_rank.batches)
+    EXPECT_EQ(two.Batch(place), one_rank.Batch(place));
 }
 
 TEST(DataLoader, AnExceptionOfTheDatasetNamesRankAndSamples) {
@@ -302,17 +304,17 @@ TEST(DataLoader, AnExceptionOfTheDatasetNamesRankAndSamples) {
   }
 }
 
-TEST(DataLoader, ABatchSmallerThanTheNumberOfWorkersIsRefused) {
+TEST(DataLoader, RefusesABatchSmallerThanTheNumberOfWorkers) {
   EXPECT_THAT(FailureOf(3, {{"samples", 50}, {"batch", 2}}, 1),
-              HasSubstr("a batch of 2 samples cannot be shared by 3 workers"));
+              AllOf(HasSubstr("batch_size"), HasSubstr(" 2 samples"), HasSubstr("3 workers")));
 }
 
-TEST(DataLoader, ADatasetThatLeavesNoBatchIsRefused) {
+TEST(DataLoader, RefusesADatasetWithoutACompleteBatch) {
   EXPECT_THAT(FailureOf(1, {{"samples", 5}, {"batch", 8}, {"drop_last", true}}, 0),
-              HasSubstr("fewer than one batch of 8"));
+              AllOf(HasSubstr("batch of 8"), HasSubstr("drop_last")));
 }
 
-TEST(DataLoader, AStateOfAnotherDatasetIsRefused) {
+TEST(DataLoader, RefusesTheStateOfAnotherDataset) {
   const Folder folder;
   Train(1, {{"samples", 50}, {"batch", 8}}, 1, {{"checkpoint_dir", folder.path()}, {"attempt", 1}});
   FakeGang gang(1,
@@ -320,10 +322,10 @@ TEST(DataLoader, AStateOfAnotherDatasetIsRefused) {
                  {"resume", {{"step", 1}, {"path", folder.path() + "/step-1-attempt-1"}}}},
                 kLoader);
   EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(),
-              HasSubstr("a dataset of 50 samples, this one has 40"));
+              AllOf(HasSubstr("50 samples"), HasSubstr(" 40")));
 }
 
-TEST(DataLoader, TheProgramThatTheDocsShowLearnsAndResumes) {
+TEST(DataLoader, TheProgramOfTheDocsLearnsAndResumes) {
   const Environment docs{{"GANG_PROGRAM_FORM", "docs"}};
   const Folder folder;
   const auto first = [&] {

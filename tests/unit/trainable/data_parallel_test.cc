@@ -1,4 +1,4 @@
-// What holds across ranks while they train.
+// Properties of data-parallel training that hold across ranks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-// Metrics of each step of a gang that trains without a verdict.
+// Returns the metrics of each step of a gang that gets no verdict.
 std::vector<json> Train(int world_size, const std::string& mode, int steps, json start = {},
                         const Environment& environment = {}) {
   if (start.is_null()) start = json::object();
@@ -50,14 +50,14 @@ TEST(DataParallel, AfterEveryStepAllRanksHoldTheSameWeightsBitForBit) {
   }
 }
 
-TEST(DataParallel, TwoWorkersOfHalfTheBatchFollowOneWorkerOfTheWholeBatch) {
-  const auto one = Train(1, "follow", 20);
+TEST(DataParallel, TwoWorkersMatchOneWorkerWithTheWholeBatch) {
+  const auto one_worker = Train(1, "follow", 20);
   const auto two = Train(2, "follow", 20);
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    const double loss = one[i]["loss"];
+  for (std::size_t i = 0; i < one_worker.size(); ++i) {
+    const double loss = one_worker[i]["loss"];
     EXPECT_NEAR(two[i]["loss"], loss, 1e-4 * (1 + loss)) << "step " << i + 1;
   }
-  EXPECT_LT(one.back()["loss"], one.front()["loss"]);
+  EXPECT_LT(one_worker.back()["loss"], one_worker.front()["loss"]);
 }
 
 TEST(DataParallel, WeightsAndBuffersOfRank0ReachAllRanks) {
@@ -94,11 +94,11 @@ TEST(DataParallel, AForwardMayReturnAStruct) {
   EXPECT_EQ(Train(2, "struct", 1).back()["spread"], 0);
 }
 
-TEST(DataParallel, AFrozenModelIsSpreadOverAnyNumberOfWorkers) {
-  const json one = Train(1, "frozen", 1).back();
+TEST(DataParallel, AFrozenModelIsCopiedToAllWorkers) {
+  const json one_worker = Train(1, "frozen", 1).back();
   const json two = Train(2, "frozen", 1).back();
   EXPECT_EQ(two["spread"], 0);
-  EXPECT_EQ(two["mean"], one["mean"]);
+  EXPECT_EQ(two["mean"], one_worker["mean"]);
 }
 
 int FromEnvironment(const char* name, int fallback) {
@@ -106,11 +106,11 @@ int FromEnvironment(const char* name, int fallback) {
   return given == nullptr ? fallback : std::stoi(given);
 }
 
-// With three ranks and more the order in which values are added up depends on where a gradient lies
-// in its bucket.
+// With three or more ranks, the place of a gradient in its bucket determines the order of
+// summation.
 class ResumedTrial : public ::testing::TestWithParam<std::pair<const char*, int>> {};
 
-TEST_P(ResumedTrial, EndsWithTheWeightsOfAnUninterruptedOneBitForBit) {
+TEST_P(ResumedTrial, EndsWithTheWeightsOfAnUninterruptedTrialBitForBit) {
   const auto [mode, world_size] = GetParam();
   const int interruptions = FromEnvironment("ATTUNE_INTERRUPTIONS", 2);
   const int seed = FromEnvironment("ATTUNE_SEED", static_cast<int>(std::random_device()() >> 1));
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(DataParallel, ResumedTrial,
 
 class RandomNumbers : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(RandomNumbers, DifferByRankAndStepAndAreTheSameAfterAResume) {
+TEST_P(RandomNumbers, DifferByRankAndStepButNotAfterAResume) {
   const Environment form{{"GANG_PROGRAM_FORM", "draws"}};
   std::string folder = ::testing::TempDir() + "draws-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);

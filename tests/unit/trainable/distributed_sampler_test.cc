@@ -34,7 +34,7 @@ Samples Sorted(Samples samples) {
   return samples;
 }
 
-// All ranks of a gang, in step.
+// All ranks of a gang, which advance together.
 class Gang {
  public:
   Gang(std::int64_t size, int world_size, bool drop_last = false) {
@@ -45,7 +45,7 @@ class Gang {
     }
   }
 
-  // The samples of the gang's next batch; empty at the end of the epoch.
+  // Returns the samples of the gang's next batch; empty at the end of the epoch.
   Samples Next(std::int64_t global_batch_size) {
     Samples batch;
     std::size_t without = 0;
@@ -62,7 +62,7 @@ class Gang {
     return batch;
   }
 
-  Samples Rest(std::int64_t global_batch_size) {
+  Samples RestOfEpoch(std::int64_t global_batch_size) {
     Samples rest;
     for (Samples batch = Next(global_batch_size); !batch.empty(); batch = Next(global_batch_size)) {
       rest.insert(rest.end(), batch.begin(), batch.end());
@@ -73,16 +73,16 @@ class Gang {
   std::vector<DistributedSampler> ranks;
 };
 
-TEST(DistributedSampler, AnEpochHasEachSampleOnceForAnyNumberOfRanks) {
+TEST(DistributedSampler, VisitsEachSampleOnceForAnyNumberOfRanks) {
   for (int world_size = 1; world_size <= 5; ++world_size) {
     for (const std::size_t size : {5u, 12u, 13u, 17u}) {
-      EXPECT_EQ(Sorted(Gang(static_cast<std::int64_t>(size), world_size).Rest(5)),
+      EXPECT_EQ(Sorted(Gang(static_cast<std::int64_t>(size), world_size).RestOfEpoch(5)),
                 Everything(size));
     }
   }
 }
 
-TEST(DistributedSampler, WhatIsLessThanARoundBelongsToTheLastBatch) {
+TEST(DistributedSampler, FewerSamplesThanRanksJoinTheLastBatch) {
   Gang gang(10, 3);
   EXPECT_EQ(gang.Next(4).size(), 4u);
   EXPECT_EQ(gang.Next(4).size(), 6u);
@@ -91,10 +91,10 @@ TEST(DistributedSampler, WhatIsLessThanARoundBelongsToTheLastBatch) {
 
 TEST(DistributedSampler, DropLastLeavesOutAnIncompleteBatch) {
   Gang gang(10, 3, /*drop_last=*/true);
-  EXPECT_EQ(gang.Rest(4).size(), 8u);
+  EXPECT_EQ(gang.RestOfEpoch(4).size(), 8u);
 }
 
-// Resumed where the other one is.
+// Returns a gang that resumes from the state of another one.
 DistributedSampler ResumedFrom(const DistributedSampler& other) {
   DistributedSampler sampler(other.size(), {.drop_last = true});
   sampler.load_state_dict(other.state_dict());
@@ -123,12 +123,12 @@ TEST(DistributedSampler, DropLastResumedWithALargerBatchThanIsLeftBeginsTheNextE
   }
 }
 
-TEST(DistributedSampler, AnotherNumberOfRanksGoesOnWithWhatIsLeft) {
+TEST(DistributedSampler, ADifferentNumberOfRanksVisitsTheRemainingSamples) {
   Gang two(50, 2);
   Samples visited = two.Next(8);
   Gang three(50, 3);
   for (DistributedSampler& rank : three.ranks) rank.load_state_dict(two.ranks[0].state_dict());
-  const Samples rest = three.Rest(8);
+  const Samples rest = three.RestOfEpoch(8);
   visited.insert(visited.end(), rest.begin(), rest.end());
   EXPECT_EQ(Sorted(visited), Everything(50));
 }
@@ -142,7 +142,7 @@ TEST(DistributedSampler, FewerSamplesThanRanksAreRepeatedByTheRanksWithoutOne) {
   EXPECT_TRUE(gang.Next(4).empty());
 }
 
-TEST(DistributedSampler, BatchSizeOfNextIsThatOfOneRank) {
+TEST(DistributedSampler, NextTakesTheBatchSizeOfOneRank) {
   DistributedSampler sampler(12, {.rank = 1, .world_size = 2});
   EXPECT_EQ(sampler.next(3)->size(), 3u);
   EXPECT_EQ(sampler.offset(), 6);
@@ -162,7 +162,7 @@ TEST(DistributedSampler, ResetBeginsTheNextEpochOnlyAtTheEndOfOne) {
   EXPECT_THAT(*sampler.next(3), ElementsAre(0, 1));
 }
 
-TEST(DistributedSampler, EpochsDifferAndComeBack) {
+TEST(DistributedSampler, EpochsDifferAndAreRepeatable) {
   DistributedSampler sampler(100, {.seed = 7});
   const auto first = sampler.next(100);
   sampler.set_epoch(1);
@@ -188,7 +188,7 @@ TEST(DistributedSampler, WithoutShuffleKeepsTheOrder) {
   EXPECT_THAT(*sampler.next(3), ElementsAre(1, 3));
 }
 
-TEST(DistributedSampler, TakeIsAFunctionOfThePositionAndRunsIntoTheNextEpoch) {
+TEST(DistributedSampler, TakeDependsOnlyOnThePositionAndContinuesIntoTheNextEpoch) {
   DistributedSampler sampler(10, {.seed = 5});
   std::vector<std::int64_t> two_epochs;
   for (const std::int64_t epoch : {0, 1}) {
@@ -223,13 +223,13 @@ TEST(DistributedSampler, TheStateSurvivesAnArchive) {
   EXPECT_EQ(other.next(7), sampler.next(7));
 }
 
-// Gives its indices back.
+// A dataset that returns its indices.
 struct Indices : torch::data::datasets::BatchDataset<Indices, Samples> {
   Samples get_batch(torch::ArrayRef<std::size_t> indices) override { return indices.vec(); }
   std::optional<std::size_t> size() const override { return 10; }
 };
 
-TEST(DistributedSampler, ALoaderOfLibTorchGetsAnotherWholeEpochEachTime) {
+TEST(DistributedSampler, ALibTorchLoaderGetsANewWholeEpochEachTime) {
   const auto loader = torch::data::make_data_loader(Indices(), DistributedSampler(10, {.seed = 5}),
                                                     torch::data::DataLoaderOptions().batch_size(4));
   Samples before;
@@ -257,19 +257,19 @@ TEST(DistributedSampler, DrawsSamplesInProportionToTheirWeights) {
   EXPECT_NEAR(draws[3], 3000, 110);  // four standard deviations of 4,000 draws
 }
 
-TEST(DistributedSampler, WeightsThatMakeNoSenseAreRefused) {
+TEST(DistributedSampler, RefusesInvalidWeights) {
   const auto make = [](std::vector<double> weights, bool shuffle = true) {
     return [=] { DistributedSampler(2, {.shuffle = shuffle, .weights = weights}); };
   };
-  EXPECT_THAT(make({1}), ThrowsMessage<Error>(HasSubstr("there are 1 for a dataset of 2")));
-  EXPECT_THAT(make({1, -1}), ThrowsMessage<Error>(HasSubstr("that of sample 1 is -1")));
-  EXPECT_THAT(make({NAN, 1}), ThrowsMessage<Error>(HasSubstr("that of sample 0 is")));
-  EXPECT_THAT(make({1, INFINITY}), ThrowsMessage<Error>(HasSubstr("that of sample 1 is inf")));
-  EXPECT_THAT(make({0, 0}), ThrowsMessage<Error>(HasSubstr("all are 0")));
-  EXPECT_THAT(make({1, 1}, false), ThrowsMessage<Error>(HasSubstr("leave shuffle true")));
+  EXPECT_THAT(make({1}), ThrowsMessage<Error>(HasSubstr("dataset of 2 ")));
+  EXPECT_THAT(make({1, -1}), ThrowsMessage<Error>(HasSubstr("sample 1 is -1")));
+  EXPECT_THAT(make({NAN, 1}), ThrowsMessage<Error>(HasSubstr("sample 0 is")));
+  EXPECT_THAT(make({1, INFINITY}), ThrowsMessage<Error>(HasSubstr("sample 1 is inf")));
+  EXPECT_THAT(make({0, 0}), ThrowsMessage<Error>(HasSubstr("weights: all are 0")));
+  EXPECT_THAT(make({1, 1}, false), ThrowsMessage<Error>(HasSubstr("shuffle")));
 }
 
-TEST(DistributedSampler, ImpossibleSharesAreRefused) {
+TEST(DistributedSampler, RefusesInvalidShares) {
   EXPECT_THROW(DistributedSampler(10, {.rank = 2, .world_size = 2}), Error);
   EXPECT_THROW(DistributedSampler(-1, {}), Error);
   EXPECT_THROW(DistributedSampler(0, {}).Take(0, 1), Error);
@@ -278,7 +278,7 @@ TEST(DistributedSampler, ImpossibleSharesAreRefused) {
   EXPECT_THROW(DistributedSampler(10, {}).set_epoch(-1), Error);
 }
 
-TEST(DistributedSampler, AStateOfAnotherDatasetOrOfNoneIsRefused) {
+TEST(DistributedSampler, RefusesTheStateOfAnotherDataset) {
   DistributedSampler sampler(10, {});
   EXPECT_THROW(sampler.load_state_dict(DistributedSampler(11, {}).state_dict()), Error);
   EXPECT_THROW(sampler.load_state_dict({}), Error);

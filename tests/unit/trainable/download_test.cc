@@ -56,7 +56,7 @@ std::string ReadFile(const std::filesystem::path& path) {
   return text.str();
 }
 
-// http_server.py, serving Content().
+// Runs http_server.py, which serves Content().
 class Server {
  public:
   explicit Server(const std::filesystem::path& file) {
@@ -79,13 +79,13 @@ class Server {
 
   std::string Url(const std::string& path) const { return "http://127.0.0.1:" + port_ + path; }
 
-  // The next request: "PATH RANGE". Waits for it.
+  // Waits for the next request and returns "PATH RANGE".
   std::string NextRequest() { return NextLine(); }
 
   void OpenGate() { send(stream_.get(), "\n", 1, MSG_NOSIGNAL); }
 
-  // Whether all requests have been told.
-  bool Quiet() {
+  // Whether the test has read all requests.
+  bool HasReadAllRequests() {
     char byte;
     return !lines_.Next() && recv(stream_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
   }
@@ -120,7 +120,7 @@ class DownloadTest : public ::testing::Test {
     }
   }
 
-  // A process that downloads the file; its exit code is 0 if it can.
+  // Forks a process that downloads the file. Its exit code is 0 on success.
   pid_t Start(const std::string& url) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
@@ -133,7 +133,7 @@ class DownloadTest : public ::testing::Test {
     return status;
   }
 
-  bool Complete() const {
+  bool IsComplete() const {
     return ReadFile(path_) == content_ && !std::filesystem::exists(partial_);
   }
 
@@ -158,23 +158,24 @@ class DownloadOverHttp : public DownloadTest {
   std::optional<Server> server_;
 };
 
-TEST_F(DownloadOverHttp, FileIsThereCheckedAndIsNotAskedForAgain) {
+TEST_F(DownloadOverHttp, ChecksTheFileAndDoesNotRequestItAgain) {
   Download(server_->Url("/file"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_EQ(server_->NextRequest(), "/file -");
   Download(server_->Url("/file"), hash_, path_);
-  EXPECT_TRUE(server_->Quiet());
+  EXPECT_TRUE(server_->HasReadAllRequests());
 }
 
-TEST_F(DownloadOverHttp, FollowsRedirections) {
+TEST_F(DownloadOverHttp, FollowsRedirects) {
   Download(server_->Url("/moved"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
-TEST_F(DownloadOverHttp, GoesOnWhereTheConnectionWasCut) {
-  // Half of what is left comes each time: more often than the tries that may bring nothing.
+TEST_F(DownloadOverHttp, ContinuesWhereTheConnectionWasCut) {
+  // The server sends half of the remaining bytes each time. This takes more attempts than `tries`,
+  // which counts only attempts without data.
   Download(server_->Url("/cut"), hash_, path_, kImpatient);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_EQ(server_->NextRequest(), "/cut -");
   EXPECT_EQ(server_->NextRequest(), "/cut bytes=524288-");
   EXPECT_EQ(server_->NextRequest(), "/cut bytes=786432-");
@@ -182,44 +183,44 @@ TEST_F(DownloadOverHttp, GoesOnWhereTheConnectionWasCut) {
   EXPECT_EQ(server_->NextRequest(), "/cut bytes=983040-");
 }
 
-TEST_F(DownloadOverHttp, ConnectionThatBringsNothingMoreIsGivenUp) {
+TEST_F(DownloadOverHttp, GivesUpAStalledConnection) {
   const std::string error =
       ErrorOf(server_->Url("/stalls"), hash_, {.stall_timeout = 100ms, .tries = 1});
-  EXPECT_THAT(error, HasSubstr("nothing more came for 100 ms (tries: 1)"));
+  EXPECT_THAT(error, HasSubstr("100 ms (tries: 1)"));
   EXPECT_EQ(std::filesystem::file_size(partial_), kBytes / 2);
 }
 
-TEST_F(DownloadOverHttp, WhatIsNotDoneInTimeSaysHowFarItCame) {
+TEST_F(DownloadOverHttp, ATimeoutReportsTheBytesReceived) {
   const std::string error = ErrorOf(server_->Url("/stalls"), hash_, {.timeout = 50ms});
-  EXPECT_THAT(error, AllOf(HasSubstr("not done after 0 s"), HasSubstr("goes on from there")));
+  EXPECT_THAT(error, AllOf(HasSubstr("not done after 0 s"), HasSubstr(" bytes")));
 }
 
-TEST_F(DownloadOverHttp, ServerWithoutRangesIsTakenFromTheBeginning) {
+TEST_F(DownloadOverHttp, StartsOverIfTheServerHasNoRanges) {
   LeavePartial(content_.substr(0, 1000));
   Download(server_->Url("/plain"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_EQ(server_->NextRequest(), "/plain bytes=1000-");
-  EXPECT_TRUE(server_->Quiet());
+  EXPECT_TRUE(server_->HasReadAllRequests());
 }
 
-TEST_F(DownloadOverHttp, WhatIsLeftOfAnotherFileIsThrownAway) {
+TEST_F(DownloadOverHttp, DiscardsThePartialFileOfAnotherDownload) {
   LeavePartial("the beginning of something else");
   Download(server_->Url("/file"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_EQ(server_->NextRequest(), "/file bytes=31-");
   EXPECT_EQ(server_->NextRequest(), "/file -");
 }
 
-TEST_F(DownloadOverHttp, WhatWasCompleteButForItsNameIsUsed) {
+TEST_F(DownloadOverHttp, UsesACompletePartialFile) {
   LeavePartial(content_);
   Download(server_->Url("/file"), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
-TEST_F(DownloadOverHttp, KilledInMidDownloadTheNextOneGoesOn) {
+TEST_F(DownloadOverHttp, ContinuesAfterAKilledDownload) {
   const pid_t killed = Start(server_->Url("/gate"));
   EXPECT_EQ(server_->NextRequest(), "/gate -");
-  // Half of it is on its way, and nothing else: the file grows to that.
+  // The server sends only half of the file.
   while (!std::filesystem::exists(partial_) || std::filesystem::file_size(partial_) < kBytes / 2) {
     std::this_thread::yield();
   }
@@ -228,10 +229,10 @@ TEST_F(DownloadOverHttp, KilledInMidDownloadTheNextOneGoesOn) {
   EXPECT_FALSE(std::filesystem::exists(path_));
   Download(server_->Url("/file"), hash_, path_);
   EXPECT_EQ(server_->NextRequest(), "/file bytes=" + std::to_string(kBytes / 2) + "-");
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
-TEST_F(DownloadOverHttp, OfTwoProcessesOneDownloadsAndTheOtherWaits) {
+TEST_F(DownloadOverHttp, OneOfTwoProcessesDownloadsAndTheOtherWaits) {
   const pid_t first = Start(server_->Url("/gate"));
   EXPECT_EQ(server_->NextRequest(), "/gate -");
   const UniqueFd events(inotify_init1(IN_CLOEXEC));
@@ -242,29 +243,29 @@ TEST_F(DownloadOverHttp, OfTwoProcessesOneDownloadsAndTheOtherWaits) {
   server_->OpenGate();
   EXPECT_EQ(Wait(first), 0);
   EXPECT_EQ(Wait(second), 0);
-  EXPECT_TRUE(server_->Quiet()) << "it was asked for twice";
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(server_->HasReadAllRequests()) << "it was asked for twice";
+  EXPECT_TRUE(IsComplete());
 }
 
-TEST_F(DownloadOverHttp, BusyServerIsAskedAgain) {
+TEST_F(DownloadOverHttp, RetriesABusyServer) {
   Download(server_->Url("/recovers"), hash_, path_, kImpatient);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
-TEST_F(DownloadOverHttp, ServerThatStaysBusyIsAnErrorAfterSomeTries) {
+TEST_F(DownloadOverHttp, GivesUpOnABusyServerAfterSomeTries) {
   EXPECT_THAT(ErrorOf(server_->Url("/busy"), hash_), HasSubstr("HTTP status 503 (tries: 3)"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(server_->NextRequest(), "/busy -");
-  EXPECT_TRUE(server_->Quiet());
+  EXPECT_TRUE(server_->HasReadAllRequests());
 }
 
-TEST_F(DownloadOverHttp, FileThatIsNotThereIsAnErrorAtOnce) {
+TEST_F(DownloadOverHttp, AMissingFileIsAnErrorAtOnce) {
   EXPECT_THAT(ErrorOf(server_->Url("/missing"), hash_),
               AllOf(HasSubstr("/missing: HTTP status 404"), HasSubstr("correct the URL")));
   EXPECT_EQ(server_->NextRequest(), "/missing -");
-  EXPECT_TRUE(server_->Quiet());
+  EXPECT_TRUE(server_->HasReadAllRequests());
 }
 
-TEST_F(DownloadOverHttp, AnotherHashNamesBothAndLeavesNothing) {
+TEST_F(DownloadOverHttp, AWrongHashNamesBothAndLeavesNothing) {
   const std::string wanted(64, 'a');
   EXPECT_THAT(ErrorOf(server_->Url("/file"), wanted),
               AllOf(HasSubstr(wanted), HasSubstr(hash_), HasSubstr("1048576 bytes")));
@@ -272,14 +273,14 @@ TEST_F(DownloadOverHttp, AnotherHashNamesBothAndLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(partial_));
 }
 
-TEST_F(DownloadOverHttp, ErrorsDoNotShowWhatIsSecretInAUrl) {
+TEST_F(DownloadOverHttp, ErrorsDoNotShowSecretsOfAUrl) {
   std::string url = server_->Url("/missing?token=secret");
   url.insert(7, "user:password@");
   EXPECT_THAT(ErrorOf(url, hash_), AllOf(HasSubstr("http://127.0.0.1:"), Not(HasSubstr("secret")),
                                          Not(HasSubstr("password"))));
 }
 
-TEST_F(DownloadOverHttp, FullDiskIsNamedAndNotLeftFull) {
+TEST_F(DownloadOverHttp, AFullDiskIsNamedAndFreedAgain) {
   const std::filesystem::path disk = folder_ / "disk";
   std::filesystem::create_directories(disk);
   if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0) {
@@ -296,29 +297,29 @@ TEST_F(DownloadOverHttp, FullDiskIsNamedAndNotLeftFull) {
   umount2(disk.c_str(), MNT_DETACH);
 }
 
-TEST_F(DownloadTest, ServerThatCannotBeReachedIsNamedWithWhatToDo) {
+TEST_F(DownloadTest, AnUnreachableServerIsNamedWithARemedy) {
   EXPECT_THAT(ErrorOf("http://127.0.0.1:1/data", hash_),
               AllOf(HasSubstr("http://127.0.0.1:1/data: "), HasSubstr("connect"),
                     HasSubstr("(tries: 3)"), HasSubstr("put the file at " + path_.string())));
 }
 
-TEST_F(DownloadTest, HostThatNobodyKnowsIsNamed) {
+TEST_F(DownloadTest, AnUnknownHostIsNamed) {
   EXPECT_THAT(ErrorOf("http://nowhere.invalid/data", hash_),
               HasSubstr("Could not resolve host: nowhere.invalid"));
 }
 
-TEST_F(DownloadTest, LeavesNoThreadBehindSoThatMainMayFork) {
+TEST_F(DownloadTest, LeavesNoThreadSoThatMainMayFork) {
   const auto threads = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
   };
   const auto before = threads();
-  ErrorOf("http://nowhere.invalid/data", hash_);  // a thread of libcurl's looks for the host
+  ErrorOf("http://nowhere.invalid/data", hash_);  // a thread of libcurl resolves the host
   for (int i = 0; i < 1000 && threads() != before; ++i)
-    std::this_thread::yield();  // joined, not gone
+    std::this_thread::yield();  // joined, but not yet removed by the kernel
   EXPECT_EQ(threads(), before);
 }
 
-TEST_F(DownloadTest, AnotherFileInItsPlaceIsLeftAlone) {
+TEST_F(DownloadTest, KeepsADifferentFileAtThePath) {
   std::filesystem::create_directories(path_.parent_path());
   WriteFile(path_, "my notes");
   EXPECT_THAT(ErrorOf("http://127.0.0.1:1/data", hash_),
@@ -327,33 +328,33 @@ TEST_F(DownloadTest, AnotherFileInItsPlaceIsLeftAlone) {
   EXPECT_EQ(ReadFile(path_), "my notes");
 }
 
-TEST_F(DownloadTest, FilesMayBeNamedByUrl) {
+TEST_F(DownloadTest, AcceptsFileUrls) {
   WriteFile(source_, content_);
   Download("file://" + source_.string(), hash_, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
   EXPECT_THAT(ErrorOf("file:///no/such/file", std::string(64, 'a')), HasSubstr("is there"));
 }
 
-TEST_F(DownloadTest, FileThatAUrlNamesAndIsNotThereIsAnError) {
+TEST_F(DownloadTest, AMissingFileOfAFileUrlIsAnError) {
   EXPECT_THAT(ErrorOf("file:///no/such/file", hash_),
               HasSubstr("file:///no/such/file: Couldn't open file"));
 }
 
-TEST_F(DownloadTest, OtherProtocolsAreRefused) {
+TEST_F(DownloadTest, RefusesOtherProtocols) {
   EXPECT_THAT(ErrorOf("ftp://127.0.0.1/data", hash_), HasSubstr("\"ftp\" not supported"));
 }
 
-TEST_F(DownloadTest, HashOfAnotherKindIsRefused) {
+TEST_F(DownloadTest, RefusesOtherKindsOfHashes) {
   EXPECT_THAT(ErrorOf("http://127.0.0.1:1/data", "d41d8cd98f00b204e9800998ecf8427e"),
               HasSubstr("64 hex digits"));
 }
 
-TEST_F(DownloadTest, HashMayBeWrittenInCapitals) {
+TEST_F(DownloadTest, AcceptsAHashInCapitals) {
   WriteFile(source_, content_);
   std::string hash = hash_;
   for (char& c : hash) c = static_cast<char>(std::toupper(c));
   Download("file://" + source_.string(), hash, path_);
-  EXPECT_TRUE(Complete());
+  EXPECT_TRUE(IsComplete());
 }
 
 }  // namespace

@@ -33,11 +33,11 @@ using std::chrono_literals::operator""s;
 
 constexpr auto kPatience = 60s;
 
-void Say(const UniqueFd& socket, const std::string& text) {
+void SendText(const UniqueFd& socket, const std::string& text) {
   EXPECT_EQ(send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL), std::ssize(text));
 }
 
-// A process that does something with the lock and then waits to be killed.
+// A process that uses the lock and then waits to be killed.
 class Holder {
  public:
   explicit Holder(const std::function<void()>& hold) {
@@ -45,7 +45,7 @@ class Holder {
     pid_ = fork();
     if (pid_ == 0) {
       hold();
-      Say(theirs, ".");
+      SendText(theirs, ".");
       while (true) pause();
     }
     theirs.reset();
@@ -81,13 +81,13 @@ class FileLockTest : public ::testing::Test {
   const std::filesystem::path path_ = folder_ / "data.lock";
 };
 
-TEST_F(FileLockTest, IsFreeAgainOnceItsObjectIsGone) {
+TEST_F(FileLockTest, IsReleasedWithItsObject) {
   { const FileLock lock(path_, 0ms); }
   EXPECT_EQ(ErrorOf(path_, 0ms), "");
   EXPECT_TRUE(std::filesystem::is_empty(path_));
 }
 
-TEST_F(FileLockTest, OneThatIsHeldForEverIsAnErrorThatNamesFileTimeAndHolder) {
+TEST_F(FileLockTest, TimeoutNamesFileTimeAndHolder) {
   std::optional<FileLock> lock;
   const Holder holder([&] { lock.emplace(path_, 0ms); });
   EXPECT_THAT(ErrorOf(path_, 300ms),
@@ -95,7 +95,7 @@ TEST_F(FileLockTest, OneThatIsHeldForEverIsAnErrorThatNamesFileTimeAndHolder) {
                     HasSubstr("held by process " + std::to_string(holder.pid()) + " (")));
 }
 
-TEST_F(FileLockTest, ATimeoutOfZeroAsksOnce) {
+TEST_F(FileLockTest, ATimeoutOfZeroTriesOnce) {
   const FileLock lock(path_);
   int waited = 0;
   EXPECT_THROW(FileLock(path_, 0ms, [&] { ++waited; }), Error);
@@ -107,10 +107,10 @@ TEST_F(FileLockTest, SecondLockOfTheSameProcessWaitsForTheFirst) {
   EXPECT_THAT(ErrorOf(path_, 1ms), HasSubstr("held by this process itself"));
 }
 
-TEST_F(FileLockTest, KillingItsHolderFreesIt) {
+TEST_F(FileLockTest, IsReleasedWhenItsHolderIsKilled) {
   std::optional<FileLock> lock;
   Holder holder([&] { lock.emplace(path_, 0ms); });
-  // Whoever waits gets it.
+  // A waiting process gets the lock.
   std::promise<void> waiting;
   std::thread waits([&, told = false]() mutable {
     const FileLock got(path_, kPatience, [&] {
@@ -122,7 +122,7 @@ TEST_F(FileLockTest, KillingItsHolderFreesIt) {
   waits.join();
 }
 
-TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
+TEST_F(FileLockTest, AForkedChildDoesNotKeepIt) {
   std::optional<FileLock> lock;
   pid_t child = 0;
   auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
@@ -130,16 +130,16 @@ TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
     lock.emplace(path_, 0ms);
     child = fork();
     if (child == 0) {
-      lock.reset();  // has no lock that it could free
+      lock.reset();  // the child has no lock to release
       const std::string error = ErrorOf(path_, 0ms);
-      Say(theirs, error.empty() ? "free" : "held");
+      SendText(theirs, error.empty() ? "free" : "held");
       if (error.empty()) _exit(1);
       while (true) pause();
     }
     char said[4];
     if (read(ours.get(), said, 4) != 4 || std::string(said, 4) != "held") _exit(1);
     const std::string pid = std::to_string(child) + "\n";
-    Say(theirs, pid);
+    SendText(theirs, pid);
   });
   theirs.reset();
   char pid[32] = {};
@@ -149,7 +149,7 @@ TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
   EXPECT_EQ(kill(std::atoi(pid), SIGKILL), 0) << "it has lived until here";
 }
 
-TEST_F(FileLockTest, WhatItsHolderExecutedDoesNotKeepIt) {
+TEST_F(FileLockTest, AnExecutedProgramDoesNotKeepIt) {
   std::optional<FileLock> lock;
   auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
   const pid_t holder = fork();
@@ -168,27 +168,27 @@ TEST_F(FileLockTest, WhatItsHolderExecutedDoesNotKeepIt) {
 }
 
 TEST_F(FileLockTest, HasOneHolderAtATime) {
-  int inside = 0;
-  int most = 0;
+  int holders = 0;
+  int most_holders = 0;
   int entered = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int turn = 0; turn < 10; ++turn) {
         const FileLock lock(path_, kPatience);
-        most = std::max(most, ++inside);
+        most_holders = std::max(most_holders, ++holders);
         ++entered;
         std::this_thread::yield();
-        --inside;
+        --holders;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(most, 1);
+  EXPECT_EQ(most_holders, 1);
   EXPECT_EQ(entered, 40);
 }
 
-TEST_F(FileLockTest, AFolderThatIsNotThereIsNamed) {
+TEST_F(FileLockTest, NamesAMissingFolder) {
   EXPECT_THAT(ErrorOf(folder_ / "none/data.lock", 0ms),
               ContainsRegex("none/data.lock: No such file or directory"));
 }

@@ -32,7 +32,8 @@ using Bytes = std::vector<std::uint8_t>;
 using Keys = std::vector<std::string>;
 using Kind = StoreMessage::Kind;
 
-constexpr auto kPatience = 60s;  // for a busy machine; no test waits as long unless it fails
+constexpr auto kPatience =
+    60s;  // long enough for a busy machine; only a failing test waits this long
 
 Bytes ToBytesOf(const std::string& text) { return {text.begin(), text.end()}; }
 
@@ -42,8 +43,8 @@ class GangStoreTest : public ::testing::Test {
     return c10::make_intrusive<GangStore>(StoreAddress("127.0.0.1", server_->port()), timeout);
   }
 
-  // Once this returns, the server has seen what had been sent before: its thread looks at all
-  // connections before it looks at one of them again.
+  // When this returns, the server has processed all earlier messages, because its thread serves all
+  // connections before it serves one again.
   void LetServerSeeAll() {
     const auto store = Connect();
     store->check({});
@@ -53,7 +54,7 @@ class GangStoreTest : public ::testing::Test {
   std::unique_ptr<StoreServer> server_ = std::make_unique<StoreServer>("127.0.0.1");
 };
 
-// A connection whose bytes are the test's own.
+// A connection on which the test sends raw bytes.
 class RawClient {
  public:
   explicit RawClient(const StoreServer& server)
@@ -65,7 +66,7 @@ class RawClient {
     }
   }
 
-  // The server may have ended the connection meanwhile.
+  // The server may have closed the connection in the meantime.
   void Send(std::string_view bytes) {
     send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
@@ -75,7 +76,7 @@ class RawClient {
     return poll(&polled, 1, 0) > 0;
   }
 
-  // Nothing when the connection ends first.
+  // Returns nullopt if the connection ends first.
   std::optional<StoreMessage> Receive() {
     while (true) {
       if (auto message = in_.Next()) return message;
@@ -95,7 +96,7 @@ class RawClient {
   StoreMessageReader in_;
 };
 
-TEST_F(GangStoreTest, WhatOneSetsAnotherGets) {
+TEST_F(GangStoreTest, OneClientGetsWhatAnotherSets) {
   const auto one = Connect(), other = Connect();
   const Bytes value{0, 255, 10, 0};
   one->set("key", value);
@@ -105,7 +106,7 @@ TEST_F(GangStoreTest, WhatOneSetsAnotherGets) {
   EXPECT_TRUE(other->hasExtendedApi());
 }
 
-TEST_F(GangStoreTest, CountsAndKnowsItsKeys) {
+TEST_F(GangStoreTest, CountsAndChecksKeys) {
   const auto store = Connect();
   EXPECT_EQ(store->getNumKeys(), 0);
   EXPECT_FALSE(store->check({"a"}));
@@ -135,7 +136,7 @@ TEST_F(GangStoreTest, AddsToADecimalNumber) {
   EXPECT_EQ(store->add("n", 0), 42) << "a refusal is not the end";
 }
 
-TEST_F(GangStoreTest, AppendsToWhatIsThere) {
+TEST_F(GangStoreTest, AppendsToAValue) {
   const auto store = Connect();
   store->append("log", ToBytesOf("one"));
   store->append("log", ToBytesOf(" two"));
@@ -152,7 +153,7 @@ TEST_F(GangStoreTest, ComparesAndSets) {
   EXPECT_EQ(store->get_to_str("k"), "second");
 }
 
-TEST_F(GangStoreTest, SetsAndGetsSeveralInTheirOrder) {
+TEST_F(GangStoreTest, SetsAndGetsSeveralInOrder) {
   const auto store = Connect();
   store->multiSet({"b", "a"}, {ToBytesOf("2"), ToBytesOf("1")});
   EXPECT_THAT(store->multiGet({"a", "b", "a"}),
@@ -171,7 +172,7 @@ TEST_F(GangStoreTest, ServesPrefixesAndClones) {
   EXPECT_EQ(prefix->getTimeout(), kPatience);
 }
 
-TEST_F(GangStoreTest, AWaitIsWokenByTheLastOfItsKeysWhoeverSetsThem) {
+TEST_F(GangStoreTest, AWaitEndsWithTheLastOfItsKeys) {
   RawClient waiting(*server_);
   waiting.Send(ToBytes({.number = 7, .kind = Kind::kGet, .keys = {"a", "b", "c"}}));
   LetServerSeeAll();
@@ -187,7 +188,7 @@ TEST_F(GangStoreTest, AWaitIsWokenByTheLastOfItsKeysWhoeverSetsThem) {
   EXPECT_THAT(answer->values, ElementsAre("1", "2", "3"));
 }
 
-TEST_F(GangStoreTest, AGetStartsAgainWhereAKeyWasDeletedMeanwhileAndAWaitDoesNot) {
+TEST_F(GangStoreTest, AGetWaitsAgainForADeletedKeyAndAWaitDoesNot) {
   RawClient gets(*server_), waits(*server_);
   gets.Send(ToBytes({.kind = Kind::kGet, .keys = {"a", "b"}}));
   waits.Send(ToBytes({.kind = Kind::kWait, .keys = {"a", "b"}}));
@@ -203,13 +204,13 @@ TEST_F(GangStoreTest, AGetStartsAgainWhereAKeyWasDeletedMeanwhileAndAWaitDoesNot
   EXPECT_THAT(gets.Receive()->values, ElementsAre("3", "2"));
 }
 
-TEST_F(GangStoreTest, AWaitOutOfTimeIsAStoreErrorAndLeavesTheConnectionInOrder) {
+TEST_F(GangStoreTest, ATimeoutIsAStoreErrorAndKeepsTheConnection) {
   const auto store = Connect(), other = Connect();
   for (int i = 0; i < 20; ++i) {
     const std::string key = "late/" + std::to_string(i);
     std::thread setting([&] { other->set(key, "late"); });
     try {
-      store->wait({key}, 1ms);  // out of time or not: both may be
+      store->wait({key}, 1ms);  // may time out or succeed
     } catch (const c10::DistStoreError&) {
     }
     store->set("own", std::to_string(i));
@@ -227,7 +228,7 @@ TEST_F(GangStoreTest, AWaitOutOfTimeIsAStoreErrorAndLeavesTheConnectionInOrder) 
   EXPECT_THROW(store->wait({"never"}), c10::DistStoreError);
 }
 
-TEST_F(GangStoreTest, WhoStillWaitsWhenTheServerEndsHasLostAPeer) {
+TEST_F(GangStoreTest, AWaitingClientLosesItsPeerWithTheServer) {
   const auto store = Connect();
   std::exception_ptr error;
   std::thread waiting([&] {
@@ -250,8 +251,8 @@ TEST_F(GangStoreTest, WhoStillWaitsWhenTheServerEndsHasLostAPeer) {
   EXPECT_THROW(store->clone(), c10::DistNetworkError);
 }
 
-// As ProcessGroupGloo throws it where a peer is killed while all connect to one another.
-TEST(LostPeer, IsKnownByGloosWordsWhereTheErrorHasNoKind) {
+// The error of ProcessGroupGloo if a peer is killed while the ranks connect to each other.
+TEST(LostPeer, IsRecognisedByGloosTextInAGenericError) {
   const auto thrown = [](const std::string& message) {
     return std::make_exception_ptr(c10::Error({__func__, __FILE__, __LINE__}, message));
   };
@@ -275,7 +276,7 @@ TEST_F(GangStoreTest, KeysValuesAndMessagesHaveLimits) {
   EXPECT_EQ(store->getNumKeys(), 1) << "a refusal is not the end";
 }
 
-TEST_F(GangStoreTest, SixteenClientsAtOnce) {
+TEST_F(GangStoreTest, ServesSixteenClientsAtOnce) {
   constexpr int kClients = 16, kRounds = 50;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kClients; ++rank) {
@@ -300,7 +301,7 @@ TEST_F(GangStoreTest, SixteenClientsAtOnce) {
   EXPECT_EQ(Connect()->add("sum", 0), kRounds * kClients * (kClients - 1) / 2);
 }
 
-TEST_F(GangStoreTest, OneProcessKeepsTheStoresOfSeveralGangs) {
+TEST_F(GangStoreTest, OneProcessServesTheStoresOfSeveralGangs) {
   const auto first = Connect();
   first->set("a", "first");
   server_ = std::make_unique<StoreServer>("127.0.0.1");
@@ -309,7 +310,7 @@ TEST_F(GangStoreTest, OneProcessKeepsTheStoresOfSeveralGangs) {
   EXPECT_THROW(first->check({"a"}), c10::DistNetworkError);
 }
 
-TEST_F(GangStoreTest, RubbishEndsItsConnectionAndNoOther) {
+TEST_F(GangStoreTest, InvalidBytesCloseTheirConnectionOnly) {
   const auto store = Connect();
   const std::string header = "ATS1";
   const std::string whole = ToBytes({.kind = Kind::kCheck, .keys = {"a"}});
@@ -319,7 +320,7 @@ TEST_F(GangStoreTest, RubbishEndsItsConnectionAndNoOther) {
            std::string("GET / HTTP/1.1\r\n\r\n"),
            std::string("AT\r\n"),
            header + "\xff\xff\xff\xff",
-           header + std::string("\x01\x00\x00\x01", 4),  // one more byte than 16 MiB
+           header + std::string("\x01\x00\x00\x01", 4),  // 16 MiB and one byte
            header + std::string(4, '\0'),
            huge_list,
            ToBytes({.kind = Kind::kDone}),
@@ -341,7 +342,7 @@ TEST_F(GangStoreTest, RubbishEndsItsConnectionAndNoOther) {
   EXPECT_EQ(slow.Receive()->kind, Kind::kDone) << "bytes that come one by one are a message";
 }
 
-TEST_F(GangStoreTest, RandomBytesAreNotTheServersEnd) {
+TEST_F(GangStoreTest, SurvivesRandomBytes) {
   const char* given = std::getenv("ATTUNE_SEED");
   const unsigned seed = given != nullptr ? std::atoi(given) : std::random_device()();
   SCOPED_TRACE("ATTUNE_SEED=" + std::to_string(seed));
@@ -367,7 +368,7 @@ TEST_F(GangStoreTest, RandomBytesAreNotTheServersEnd) {
   EXPECT_EQ(store->get_to_str("still"), "there");
 }
 
-TEST_F(GangStoreTest, WhoDoesNotReadItsAnswersKeepsNobodyElseWaiting) {
+TEST_F(GangStoreTest, AClientThatDoesNotReadDoesNotDelayOthers) {
   const auto store = Connect();
   store->set("large", Bytes(kStoreValueBytesMax));
   RawClient silent(*server_);
@@ -380,7 +381,7 @@ TEST_F(GangStoreTest, WhoDoesNotReadItsAnswersKeepsNobodyElseWaiting) {
   EXPECT_EQ(silent.Receive()->values[0].size(), kStoreValueBytesMax);
 }
 
-TEST_F(GangStoreTest, WhereDescriptorsRunOutTheNextWaitsForAnotherToLeave) {
+TEST_F(GangStoreTest, WithoutDescriptorsTheNextClientWaitsForAnotherToLeave) {
   auto first = Connect();
   first->set("a", "1");
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -388,7 +389,7 @@ TEST_F(GangStoreTest, WhereDescriptorsRunOutTheNextWaitsForAnotherToLeave) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const UniqueFd next_free(dup(socket.get()));
   rlimit none_left = before;
-  none_left.rlim_cur = next_free.get() + 1;  // all below are taken
+  none_left.rlim_cur = next_free.get() + 1;  // all lower descriptors are in use
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none_left), 0);
   RawClient second(*server_, std::move(socket));
   second.Send(ToBytes({.kind = Kind::kCount}));
@@ -400,13 +401,13 @@ TEST_F(GangStoreTest, WhereDescriptorsRunOutTheNextWaitsForAnotherToLeave) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-TEST(GangStore, AHostThatIsNotFoundWithinTheTimeoutIsLost) {
+TEST(GangStore, AnUnreachableHostIsALostPeer) {
   const sockaddr_in nobody = StoreAddress("255.255.255.255", 1);
   EXPECT_THAT([&] { GangStore(nobody, 1ms); },
               ::testing::ThrowsMessage<c10::DistNetworkError>(HasSubstr("unreachable")));
 }
 
-TEST(StoreAddress, TakesAnAddressAsItIsAndKnowsNames) {
+TEST(StoreAddress, AcceptsAddressesAndNames) {
   EXPECT_EQ(StoreAddress("192.0.2.7", 1).sin_addr.s_addr, htonl(0xc0000207));
   EXPECT_EQ(StoreAddress("localhost", 29500).sin_addr.s_addr, htonl(INADDR_LOOPBACK));
   EXPECT_EQ(StoreAddress("localhost", 29500).sin_port, htons(29500));

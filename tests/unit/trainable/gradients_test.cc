@@ -45,53 +45,50 @@ void ExpectClippedByTheNormOfTheGang(const std::string& mode) {
 
 TEST(Gradients, AreClippedByTheNormOfTheGang) { ExpectClippedByTheNormOfTheGang("clip"); }
 
-TEST(Gradients, OfAParameterWithTwoNamesAreClippedOnce) {
-  ExpectClippedByTheNormOfTheGang("clip_tied");
-}
+TEST(Gradients, OfASharedParameterAreClippedOnce) { ExpectClippedByTheNormOfTheGang("clip_tied"); }
 
-TEST(Gradients, AreSynchronisedWhereNoSyncBeginsAfterTheForward) {
+TEST(Gradients, AreSynchronisedIfNoSyncBeginsAfterTheForward) {
   ExpectClippedByTheNormOfTheGang("clip_late");
 }
 
-TEST(Gradients, ThatAreNotSynchronisedAreNotClipped) {
+TEST(Gradients, CannotBeClippedWithoutSynchronisation) {
   FakeGang gang(2, {{"config", {{"mode", "clip_local"}}}}, kGradients);
   gang.RelayRendezvous();
-  EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(),
-              HasSubstr("the last backward was not synchronised"));
+  EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(), HasSubstr("clip_grad_norm_: "));
 }
 
-TEST(Gradients, AreRoundedToHalfAFloatWhereCompressed) {
+TEST(Gradients, AreRoundedToSixteenBitsWhenCompressed) {
   for (const auto& [mode, bits] : {std::pair{"fp16", 11}, std::pair{"bf16", 8}}) {
     const json metrics = ReportsOf(2, mode).back();
     EXPECT_GT(metrics["error"], 0) << mode << ": nothing was compressed";
     EXPECT_LT(metrics["error"], 2 * std::pow(2, -bits)) << mode;
-    // The sum, 98304, is more than fp16 holds.
+    // The sum, 98304, exceeds the range of fp16.
     EXPECT_EQ(metrics["large"], 49152) << mode;
     EXPECT_EQ(metrics["spread"], 0) << mode;
   }
 }
 
-TEST(Gradients, OfOneRankAreLeftAlone) { EXPECT_LT(ReportsOf(1, "bf16").back()["error"], 1e-6); }
+TEST(Gradients, OfOneRankAreUnchanged) { EXPECT_LT(ReportsOf(1, "bf16").back()["error"], 1e-6); }
 
-// As it comes, in parts with clipped gradients, and with a graph that is looked through once.
+// The variants: the plain step, a step in parts with clipped gradients, and a static graph.
 class SeveralModels : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(SeveralModels, InOneStepFollowOneWorkerOfTheWholeBatch) {
-  const auto one = ReportsOf(1, GetParam(), 5);
+TEST_P(SeveralModels, InOneStepMatchOneWorkerWithTheWholeBatch) {
+  const auto one_worker = ReportsOf(1, GetParam(), 5);
   const auto two = ReportsOf(2, GetParam(), 5);
-  for (std::size_t step = 0; step < one.size(); ++step) {
+  for (std::size_t step = 0; step < one_worker.size(); ++step) {
     EXPECT_EQ(two[step]["spread"], 0);
-    for (const auto& [name, value] : one[step].items()) {
+    for (const auto& [name, value] : one_worker[step].items()) {
       EXPECT_NEAR(two[step][name], value, 1e-5) << name << " at step " << step + 1;
     }
   }
-  EXPECT_NE(one.back()["loss"], one.front()["loss"]);
+  EXPECT_NE(one_worker.back()["loss"], one_worker.front()["loss"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gradients, SeveralModels,
                          ::testing::Values("gan", "gan_parts", "gan_static"));
 
-TEST(StaticGraph, GivesTheGradientsOfAGraphThatIsWalkedThroughInEachStep) {
+TEST(StaticGraph, GivesTheGradientsOfFindUnusedParameters) {
   const json metrics = ReportsOf(2, "static").back();
   EXPECT_EQ(metrics["spread"], 0);
   EXPECT_EQ(metrics["same"], 1);
@@ -100,11 +97,11 @@ TEST(StaticGraph, GivesTheGradientsOfAGraphThatIsWalkedThroughInEachStep) {
 
 TEST(StaticGraph, ThatChangesIsAnError) { EXPECT_EQ(ReportsOf(2, "static").back()["changed"], 1); }
 
-TEST(StaticGraph, IsNotLearntFromABackwardThatStaysOnTheRank) {
+TEST(StaticGraph, IsNotRecordedFromALocalBackward) {
   EXPECT_EQ(ReportsOf(2, "late").back()["refused"], 1);
 }
 
-TEST(SparseGradients, OfDifferentRowsAreAveragedAsDenseOnesAre) {
+TEST(SparseGradients, OfDifferentRowsAreAveragedLikeDenseOnes) {
   for (const int world_size : {1, 2, 3}) {
     const json metrics = ReportsOf(world_size, "sparse").back();
     EXPECT_EQ(metrics["sparse"], 3) << "steps with a sparse gradient";
@@ -125,7 +122,7 @@ TEST(NoSync, CanBeKeptMovedAndReplaced) {
             json({{"before", 0}, {"kept", 1}, {"replaced", 1}, {"moved", 1}, {"after", 0}}));
 }
 
-// Reports of a gang that trains until `last`.
+// Returns the reports of a gang that trains until step `last`.
 std::vector<json> TrainUntil(int last, json config, json start, int world_size = 2) {
   start["config"] = std::move(config);
   start["max_step"] = last;
@@ -146,18 +143,18 @@ std::vector<json> TrainUntil(int last, json config, json start, int world_size =
   return metrics;
 }
 
-// Under Autocast and a GradScaler.
+// Trains under Autocast with a GradScaler.
 std::vector<json> TrainAmp(int last, json start) {
   return TrainUntil(last, {{"mode", "amp"}}, std::move(start));
 }
 
 class Lbfgs : public ::testing::TestWithParam<bool> {};
 
-TEST_P(Lbfgs, FollowsOneWorkerOfAllSamplesAndGoesOnAfterAResume) {
+TEST_P(Lbfgs, MatchesOneWorkerWithAllSamplesAndResumes) {
   const json config = {{"mode", "lbfgs"}, {"line_search", GetParam()}};
   std::string folder = ::testing::TempDir() + "lbfgs-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const auto one = TrainUntil(4, config, json::object(), 1);
+  const auto one_worker = TrainUntil(4, config, json::object(), 1);
   const auto two = TrainUntil(4, config, json::object());
   TrainUntil(2, config, {{"checkpoint_dir", folder}, {"attempt", 1}});
   const auto rest =
@@ -169,7 +166,7 @@ TEST_P(Lbfgs, FollowsOneWorkerOfAllSamplesAndGoesOnAfterAResume) {
   EXPECT_LT(two[3]["loss"], two[0]["loss"]);
   for (std::size_t step = 0; step < two.size(); ++step) {
     EXPECT_EQ(two[step]["spread"], 0);
-    EXPECT_NEAR(two[step]["loss"], one[step]["loss"], 1e-4);
+    EXPECT_NEAR(two[step]["loss"], one_worker[step]["loss"], 1e-4);
   }
   ASSERT_EQ(rest.size(), 2u);
   EXPECT_EQ(rest[0], two[2]);
@@ -178,7 +175,7 @@ TEST_P(Lbfgs, FollowsOneWorkerOfAllSamplesAndGoesOnAfterAResume) {
 
 INSTANTIATE_TEST_SUITE_P(LineSearch, Lbfgs, ::testing::Bool());
 
-TEST(MixedPrecision, AnOverflowOnOneRankLeavesOutTheStepOnAll) {
+TEST(MixedPrecision, AnOverflowOnOneRankSkipsTheStepOnAll) {
   const auto steps = TrainAmp(5, json::object());
   ASSERT_EQ(steps.size(), 5u);
   for (std::size_t step = 0; step < steps.size(); ++step) {
@@ -188,13 +185,13 @@ TEST(MixedPrecision, AnOverflowOnOneRankLeavesOutTheStepOnAll) {
     EXPECT_EQ(steps[step]["stepped"], step == 2 ? 0 : 1);
     EXPECT_EQ(steps[step]["moved"], step == 2 ? 0 : 1);
   }
-  // Twice as large after two steps, half of it after the overflow, then again.
+  // Doubled after two steps, halved after the overflow, then doubled again.
   EXPECT_EQ(steps[1]["scale"], 131072);
   EXPECT_EQ(steps[2]["scale"], 65536);
   EXPECT_EQ(steps[4]["scale"], 131072);
 }
 
-TEST(MixedPrecision, AResumedTrialGoesOnWithTheSameScaleAndWeightsBitForBit) {
+TEST(MixedPrecision, AResumedTrialHasTheSameScaleAndWeightsBitForBit) {
   std::string folder = ::testing::TempDir() + "amp-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const auto whole = TrainAmp(6, json::object());

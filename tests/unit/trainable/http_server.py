@@ -59,7 +59,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(content[:half])
             self.wfile.flush()
             if path == "/stalls":
-                return self.connection.recv(1)  # its end
+                return self.connection.recv(1)  # returns at the end of the connection
             sys.stdin.readline()
             return self.wfile.write(content[half:])
         self.wfile.write(content)
@@ -69,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    def handle_error(self, *_):  # clients that are killed
+    def handle_error(self, *_):  # killed clients are expected
         pass
 
 

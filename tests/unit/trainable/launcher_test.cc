@@ -78,7 +78,7 @@ class Launcher : public ::testing::Test {
     return packet;
   }
 
-  // Asks for a rank; gives the executor's end of its channel.
+  // Requests a rank and returns the executor's end of its channel.
   UniqueFd Fork(int request, pid_t process_group = 0, json env = json::object()) {
     auto [ours, theirs] = ChannelPair();
     const std::string bytes =
@@ -129,24 +129,24 @@ class Launcher : public ::testing::Test {
   pid_t pid_ = 0;
 };
 
-bool Ends(const UniqueFd& pidfd) {
+bool EndsInTime(const UniqueFd& pidfd) {
   pollfd polled{pidfd.get(), POLLIN, 0};
   return poll(&polled, 1, std::chrono::milliseconds(kPatience).count()) == 1;
 }
 
-TEST_F(Launcher, EndsItsRanksAlsoThoseThatAreNotInTheirGroup) {
-  // No process has this number, so that there is no such group to be in.
+TEST_F(Launcher, EndsItsRanksEvenOutsideTheirGroup) {
+  // No process has this id, so this process group does not exist.
   constexpr pid_t kNoGroup = 1 << 22;
   const UniqueFd channel = Fork(1, kNoGroup);
   const Packet forked = Receive();
   ASSERT_EQ(forked.message["type"], "forked") << forked.message;
   ASSERT_NE(getpgid(forked.message["pid"]), kNoGroup);
   socket_.reset();
-  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_TRUE(EndsInTime(forked.descriptor));
   EXPECT_EQ(Wait(std::exchange(pid_, 0)), 0);
 }
 
-TEST_F(Launcher, ForksARankThatTrainsAndTellsItsEnd) {
+TEST_F(Launcher, ForksARankThatTrainsAndReportsItsEnd) {
   const UniqueFd channel = Fork(5);
   const Packet forked = Receive();
   ASSERT_EQ(forked.message["type"], "forked") << forked.message;
@@ -159,12 +159,12 @@ TEST_F(Launcher, ForksARankThatTrainsAndTellsItsEnd) {
   EXPECT_EQ(ReadUntil(channel, "report")["metrics"]["args"], 1);
   WriteLine(channel.get(), {{"type", "verdict"}, {"step", 1}, {"action", "stop"}});
   EXPECT_FALSE(ReadUntil(channel, "done").is_null());
-  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_TRUE(EndsInTime(forked.descriptor));
   EXPECT_EQ(Receive().message, (json{{"type", "exited"}, {"pid", rank}, {"exit_code", 0}}));
   EXPECT_THAT(Log(), HasSubstr("rank 0 left at step 1"));
 }
 
-TEST_F(Launcher, ServesGangsOneAfterAnotherAndJoinsThemToAGroup) {
+TEST_F(Launcher, ServesGangsInSequenceAndAddsRanksToTheirGroup) {
   const UniqueFd first = Fork(1);
   const pid_t leader = Receive().message["pid"];
   const UniqueFd second = Fork(2, leader);
@@ -172,7 +172,7 @@ TEST_F(Launcher, ServesGangsOneAfterAnotherAndJoinsThemToAGroup) {
   EXPECT_EQ(getpgid(member), leader);
 }
 
-TEST_F(Launcher, TellsTheSignalThatEndedARank) {
+TEST_F(Launcher, ReportsTheSignalThatEndedARank) {
   const UniqueFd channel = Fork(1);
   const pid_t rank = Receive().message["pid"];
   kill(rank, SIGKILL);
@@ -202,7 +202,7 @@ TEST_F(Launcher, TheInitialisationHookRunsInEachRank) {
 TEST_F(Launcher, PutsARankIntoItsCgroup) {
   std::string folder = ::testing::TempDir() + "cgroup-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const std::string threads = folder + "/cgroup.threads";  // as the kernel's, but for what it does
+  const std::string threads = folder + "/cgroup.threads";  // stands for the kernel's file
   std::ofstream(threads).flush();
   const UniqueFd channel = Fork(1, 0, {{"ATTUNE_CGROUP", folder}});
   WriteLine(channel.get(), Start("count"));
@@ -214,12 +214,12 @@ TEST_F(Launcher, PutsARankIntoItsCgroup) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(Launcher, WhatIsPrintedBeforeMainAppearsOnceAndNotForEachRank) {
+TEST_F(Launcher, TextPrintedBeforeMainAppearsOnce) {
   for (int request = 1; request <= 2; ++request) {
     const UniqueFd channel = Fork(request);
     const Packet forked = Receive();
     WriteLine(channel.get(), Start("setup_fails"));
-    ASSERT_TRUE(Ends(forked.descriptor));
+    ASSERT_TRUE(EndsInTime(forked.descriptor));
     Receive();
   }
   const std::string log = Log();
@@ -240,15 +240,15 @@ TEST_F(Launcher, KillsItsRanksWhenTheExecutorIsGone) {
   const UniqueFd channel = Fork(1);
   const Packet forked = Receive();
   socket_.reset();
-  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_TRUE(EndsInTime(forked.descriptor));
 }
 
-TEST_F(Launcher, TakesItsRanksAlongWhenItIsKilled) {
+TEST_F(Launcher, ItsRanksEndWhenItIsKilled) {
   const UniqueFd channel = Fork(1);
   const Packet forked = Receive();
   WriteLine(channel.get(), Start("hangs"));
   kill(pid_, SIGKILL);
-  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_TRUE(EndsInTime(forked.descriptor));
   EXPECT_EQ(Wait(pid_), 128 + SIGKILL);
   pid_ = 0;
 }

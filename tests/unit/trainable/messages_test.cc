@@ -9,10 +9,11 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(Messages, AStartCarriesTheConfigurationAsTheProgramReadsIt) {
+TEST(Messages, AStartHasTheConfigurationForTheProgram) {
   const Config config({{"lr", 0.1}, {"width", std::int64_t{32}}, {"name", "sgd"}, {"on", true}});
   const auto line = ToLine(channel::Start{.seed = 7, .parameters = ToParameters(config)});
   const Start start = std::get<channel::Start>(channel::ParseFromExecutor(line).value());
@@ -20,7 +21,7 @@ TEST(Messages, AStartCarriesTheConfigurationAsTheProgramReadsIt) {
   EXPECT_TRUE(start.config == config) << start.config.ToJson();
 }
 
-TEST(Messages, MetricsThatAnExecutorRefusesAreNotSent) {
+TEST(Messages, RefusesToReportInvalidMetrics) {
   ReportLine report{.step = 1};
   report.metrics[std::string(channel::kMetricNameBytesMax, 'x')] = 1;
   EXPECT_NO_THROW(ToLine(report));
@@ -30,7 +31,7 @@ TEST(Messages, MetricsThatAnExecutorRefusesAreNotSent) {
   EXPECT_THROW(ToLine(report), Error);
   report.metrics = {{"a\nb", 1}};
   EXPECT_THAT([&] { ToLine(report); },
-              ThrowsMessage<Error>(HasSubstr("Report: 'metrics' has one named 'a?b'")));
+              ThrowsMessage<Error>(AllOf(HasSubstr("Report: "), HasSubstr("'a?b'"))));
   report.metrics.clear();
   for (int i = 0; i < channel::kMetricsMax; ++i) report.metrics[std::to_string(i)] = 1;
   EXPECT_NO_THROW(ToLine(report));
@@ -38,7 +39,7 @@ TEST(Messages, MetricsThatAnExecutorRefusesAreNotSent) {
   EXPECT_THROW(ToLine(report), Error);
 }
 
-TEST(Messages, WhatAnExecutorRefusesIsNotLogged) {
+TEST(Messages, RefusesToLogInvalidMetrics) {
   EXPECT_NO_THROW(ToLogLine(0, {{"a", std::nan("")}}));
   EXPECT_THAT(
       [] {
@@ -50,7 +51,7 @@ TEST(Messages, WhatAnExecutorRefusesIsNotLogged) {
       [] {
         ToLogLine(1, {{"", 1}});
       },
-      ThrowsMessage<Error>(HasSubstr("Log: 'metrics' has one named ''")));
+      ThrowsMessage<Error>(AllOf(HasSubstr("Log: "), HasSubstr("''"))));
 }
 
 }  // namespace

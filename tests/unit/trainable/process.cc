@@ -51,7 +51,8 @@ void WriteLine(int fd, const nlohmann::json& message) {
 
 UniqueFd OpenLog() {
   UniqueFd log(memfd_create("log", MFD_CLOEXEC));
-  fcntl(log.get(), F_SETFL, O_APPEND);  // in memory, the writers' common offset is not locked
+  fcntl(log.get(), F_SETFL,
+        O_APPEND);  // the kernel does not lock the shared offset of a file in memory
   return log;
 }
 
@@ -159,8 +160,8 @@ nlohmann::json FakeGang::Await(int rank, const std::string& type) {
   const auto deadline = Clock::now() + kPatience;
   while (true) {
     while (const auto line = from.lines.Next()) {
-      from.seen.push_back(nlohmann::json::parse(*line));
-      if (from.seen.back()["type"] == type) return from.seen.back();
+      from.received.push_back(nlohmann::json::parse(*line));
+      if (from.received.back()["type"] == type) return from.received.back();
     }
     if (!Readable(from.channel.get(), deadline)) {
       ADD_FAILURE() << "rank " << rank << " does not say " << type << "\n" << Output();

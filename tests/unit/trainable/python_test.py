@@ -1,8 +1,8 @@
-"""A checkpoint of the SDK is read in Python, and one of Python's by the SDK.
+"""Reads a checkpoint of the SDK in Python, and a checkpoint of Python in the SDK.
 
     scripts/python_torch.py python3 python_test.py GANG_PROGRAM
 
-Skipped where this Python has no torch or no safetensors.
+Skipped if this Python has no torch or no safetensors.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ def network():
 
 
 def run(program, last_step, *arguments):
-    """The output of the program, run by hand up to a step."""
+    """Runs the program by hand up to a step and returns its output."""
     environment = {**os.environ, "GANG_PROGRAM_FORM": "exchange"}
-    environment.pop("LD_LIBRARY_PATH", None)  # what Python's torch is given instead of libraries
+    environment.pop("LD_LIBRARY_PATH", None)  # it is for the torch of this Python only
     done = subprocess.run([program, "--max-step", str(last_step), *arguments], env=environment,
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -51,20 +51,20 @@ def main():
         folder = pathlib.Path(name)
         run(program, 1, "--checkpoint-dir", folder / "sdk")
         checkpoint = folder / "sdk" / "step-1-attempt-1"
-        ours = network()
-        ours.load_state_dict(load_file(checkpoint / "model.safetensors"), strict=True)
-        off = distance(ours, load_file(checkpoint / "sample.safetensors"))
-        print(f"Python is {off:.1e} off the SDK")
-        assert off < 1e-5
+        sdk_network = network()
+        sdk_network.load_state_dict(load_file(checkpoint / "model.safetensors"), strict=True)
+        error = distance(sdk_network, load_file(checkpoint / "sample.safetensors"))
+        print(f"error in Python: {error:.1e}")
+        assert error < 1e-5
 
-        theirs = network()
+        python_network = network()
         sample = {"input": torch.rand(5, 1, 8, 8)}
-        theirs(sample["input"])
-        theirs.eval()
-        sample["output"] = theirs(sample["input"]).detach()
+        python_network(sample["input"])
+        python_network.eval()
+        sample["output"] = python_network(sample["input"]).detach()
         python = folder / "python"
         python.mkdir()
-        save_file(theirs.state_dict(), python / "model.safetensors")
+        save_file(python_network.state_dict(), python / "model.safetensors")
         save_file(sample, python / "sample.safetensors")
         files = {file.name: {"bytes": file.stat().st_size,
                              "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
@@ -72,9 +72,9 @@ def main():
         (python / "manifest.json").write_text(json.dumps(
             {"format": "attune-checkpoint/1", "step": 1, "world_size": 1, "files": files}))
         output = run(program, 2, "--checkpoint-dir", folder / "resumed", "--resume", python)
-        off = float(re.search(r"error (\S+)", output).group(1))
-        print(f"the SDK is {off:.1e} off Python")
-        assert off < 1e-5
+        error = float(re.search(r"error (\S+)", output).group(1))
+        print(f"error in the SDK: {error:.1e}")
+        assert error < 1e-5
 
 
 main()

@@ -22,7 +22,7 @@
 namespace attune::inline sdk::trainable {
 namespace {
 
-// The ranks of a gang as threads, each of which makes its relay and has it used.
+// Runs the ranks of a gang as threads. Each creates its relay and passes it to `use`.
 template <typename Use>
 void RunGang(int world_size, const std::string& host, const Use& use) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
@@ -32,114 +32,115 @@ void RunGang(int world_size, const std::string& host, const Use& use) {
   }
 }
 
-std::int64_t Told(Relay& relay, std::int64_t value) {
-  relay.Tell(std::as_writable_bytes(std::span(&value, 1)));
+std::int64_t Broadcast(Relay& relay, std::int64_t value) {
+  relay.Broadcast(std::as_writable_bytes(std::span(&value, 1)));
   return value;
 }
 
-TEST(RelayTest, EveryRankHearsAllThatRankZeroSaysInItsOrder) {
+TEST(RelayTest, EveryRankReceivesAllMessagesInOrder) {
   for (const char* host : {"", "127.0.0.1"}) {
     for (int world_size = 1; world_size <= 17; ++world_size) {
       RunGang(world_size, host, [&](int rank, Relay relay) {
         for (std::int64_t step = 1; step <= 100; ++step) {
-          EXPECT_EQ(Told(relay, rank == 0 ? step : -1), step) << "on rank " << rank;
+          EXPECT_EQ(Broadcast(relay, rank == 0 ? step : -1), step) << "on rank " << rank;
         }
       });
     }
   }
 }
 
-TEST(RelayTest, RankZeroWaitsForNobody) {
+TEST(RelayTest, RankZeroDoesNotWait) {
   RunGang(2, "", [](int rank, Relay relay) {
-    static std::atomic<bool> said;
-    constexpr int kSteps = 50'000;  // more than a socket holds
+    static std::atomic<bool> has_sent;
+    constexpr int kSteps = 50'000;  // more than a socket buffers
     if (rank == 0) {
-      for (int step = 0; step < kSteps; ++step) Told(relay, step);
-      said = true;
-      said.notify_all();
+      for (int step = 0; step < kSteps; ++step) Broadcast(relay, step);
+      has_sent = true;
+      has_sent.notify_all();
     } else {
-      said.wait(false);
-      EXPECT_TRUE(relay.HasWord(std::chrono::seconds(0)));
-      for (int step = 0; step < kSteps; ++step) ASSERT_EQ(Told(relay, -1), step);
+      has_sent.wait(false);
+      EXPECT_TRUE(relay.HasMessage(std::chrono::seconds(0)));
+      for (int step = 0; step < kSteps; ++step) ASSERT_EQ(Broadcast(relay, -1), step);
     }
     relay.Leave();
   });
 }
 
-TEST(RelayTest, RankZeroCanLeaveARankThatNeverListens) {
+TEST(RelayTest, RankZeroCanLeaveBeforeARankReads) {
   RunGang(2, "", [](int rank, Relay relay) {
-    for (int step = 0; rank == 0 && step < 50'000; ++step) Told(relay, step);
+    for (int step = 0; rank == 0 && step < 50'000; ++step) Broadcast(relay, step);
     relay.Leave();
-    // Its process does not end before rank 0 has left.
+    // The process of rank 1 ends after rank 0 has left.
     static std::barrier both(2);
     both.arrive_and_wait();
   });
 }
 
-TEST(RelayTest, LateRanksHearAllThatRankZeroSaidBeforeItLeft) {
+TEST(RelayTest, LateRanksReceiveAllMessagesFromBeforeRankZeroLeft) {
   for (const char* host : {"", "127.0.0.1"}) {
     std::atomic<bool> has_left = false;
     RunGang(4, host, [&](int rank, Relay relay) {
       if (rank > 0) has_left.wait(false);
       for (std::int64_t step = 1; step <= 3; ++step) {
-        EXPECT_EQ(Told(relay, rank == 0 ? step : -1), step) << "on rank " << rank;
+        EXPECT_EQ(Broadcast(relay, rank == 0 ? step : -1), step) << "on rank " << rank;
       }
       relay.Leave();
       if (rank > 0) return;
-      { const Relay ended = std::move(relay); }  // as at the end of its process
+      { const Relay ended = std::move(relay); }  // closes its sockets, like the end of its process
       has_left = true;
       has_left.notify_all();
     });
   }
 }
 
-TEST(RelayTest, ARankThatIsGoneIsALostPeerToThoseNextToIt) {
+TEST(RelayTest, AnEndedRankIsALostPeerOfItsNeighbours) {
   RunGang(4, "", [](int rank, Relay relay) {
-    if (rank == 1) return;  // it has its word from rank 0, and tells rank 3
-    const auto tell_for_ever = [&] {
-      while (true) Told(relay, 0);
+    if (rank == 1) return;  // its parent is rank 0 and its child is rank 3
+    const auto broadcast_forever = [&] {
+      while (true) Broadcast(relay, 0);
     };
-    EXPECT_THROW(tell_for_ever(), c10::DistNetworkError);  // rank 2: once rank 0 has left
+    EXPECT_THROW(broadcast_forever(), c10::DistNetworkError);  // on rank 2, after rank 0 has left
   });
 }
 
-// What rank 0 has told the store: a password of 16 bytes, then its socket's name.
-UniqueFd Visit(c10d::Store& store) {
-  const std::vector<std::uint8_t> place = store.get("relay/0");
+// Connects to rank 0. Its entry in the store is a password of 16 bytes and the address of its
+// socket.
+UniqueFd ConnectToRankZero(c10d::Store& store) {
+  const std::vector<std::uint8_t> entry = store.get("relay/0");
   UniqueFd visitor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const auto* name = reinterpret_cast<const sockaddr*>(place.data() + 16);
+  const auto* name = reinterpret_cast<const sockaddr*>(entry.data() + 16);
   EXPECT_EQ(connect(visitor.get(), name, sizeof(sockaddr_in)), 0);
   return visitor;
 }
 
-TEST(RelayTest, WhoDoesNotKnowThePasswordIsNoRank) {
+TEST(RelayTest, RejectsConnectionsWithoutThePassword) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::jthread rank_zero([&] {
     Relay relay(*store, 0, 2, "127.0.0.1");
-    Told(relay, 7);
+    Broadcast(relay, 7);
   });
-  const UniqueFd guesses = Visit(*store);
+  const UniqueFd guesses = ConnectToRankZero(*store);
   EXPECT_EQ(send(guesses.get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
-  EXPECT_TRUE(Visit(*store).valid());  // and leaves
+  EXPECT_TRUE(ConnectToRankZero(*store).valid());  // connects and disconnects
   Relay relay(*store, 1, 2, "127.0.0.1");
-  EXPECT_EQ(Told(relay, -1), 7);
+  EXPECT_EQ(Broadcast(relay, -1), 7);
 }
 
-TEST(RelayTest, ARankThatLeftBeforeTheNextOneCameIsALostPeer) {
+TEST(RelayTest, AParentThatEndedBeforeTheConnectionIsALostPeer) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  UniqueFd gone(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  UniqueFd unused_socket(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in name{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
   socklen_t size = sizeof(name);
-  ASSERT_EQ(bind(gone.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
-  ASSERT_EQ(getsockname(gone.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
-  std::vector<std::uint8_t> place(16);  // nobody listens there
+  ASSERT_EQ(bind(unused_socket.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
+  ASSERT_EQ(getsockname(unused_socket.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+  std::vector<std::uint8_t> entry(16);  // nobody listens at this address
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&name);
-  place.insert(place.end(), bytes, bytes + size);
-  store->set("relay/0", place);
+  entry.insert(entry.end(), bytes, bytes + size);
+  store->set("relay/0", entry);
   EXPECT_THROW(Relay(*store, 1, 2, "127.0.0.1"), c10::DistNetworkError);
 }
 
-TEST(RelayTest, AnAddressThatIsNoneIsSaid) {
+TEST(RelayTest, RejectsAnInvalidAddress) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   EXPECT_THROW(Relay(*store, 0, 2, "nowhere"), Error);
 }

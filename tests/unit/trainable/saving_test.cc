@@ -1,4 +1,4 @@
-// How a gang saves: real ranks, with the test as their executor.
+// Saving of a gang of real ranks, with the test as their executor.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ class Saving : public ::testing::Test {
     return FakeGang(world_size, start_, environment_);
   }
 
-  // A disk that answers once disk() is opened for writing.
+  // A disk that blocks until disk() is opened for writing.
   void SlowDisk() {
     ASSERT_EQ(mkfifo(disk().c_str(), 0600), 0);
     environment_["GANG_PROGRAM_FSYNC"] = disk();
@@ -53,7 +53,7 @@ class Saving : public ::testing::Test {
   Environment environment_;
 };
 
-// "report 2", "checkpoint 2", … in the order in which they came.
+// Returns "report 2", "checkpoint 2" and so on, in the order of arrival.
 std::vector<std::string> Steps(const std::vector<json>& messages) {
   std::vector<std::string> steps;
   for (const json& message : messages) {
@@ -64,24 +64,24 @@ std::vector<std::string> Steps(const std::vector<json>& messages) {
   return steps;
 }
 
-TEST_F(Saving, GoesOnInTheBackgroundAndReportsWaitForIt) {
+TEST_F(Saving, RunsInTheBackgroundAndReportsWaitForIt) {
   SlowDisk();
   start_["checkpoint_every"] = 2;
   FakeGang gang = Gang(1, "background");
   while (gang.Await(0, "progress")["step"] != 3) {
   }
-  EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("report 2")));
+  EXPECT_THAT(Steps(gang.received(0)), Not(Contains("report 2")));
   const UniqueFd back(open(disk().c_str(), O_WRONLY | O_CLOEXEC));
   EXPECT_EQ(gang.AwaitWaiting()["step"], 5);
   std::vector<std::string> reports;
-  for (const std::string& step : Steps(gang.seen(0))) {
+  for (const std::string& step : Steps(gang.received(0))) {
     if (!step.starts_with("progress")) reports.push_back(step);
   }
   EXPECT_THAT(reports, ElementsAre("report 1", "checkpoint 2", "report 2", "report 3",
                                    "checkpoint 4", "report 4", "checkpoint 5", "report 5"));
 }
 
-TEST_F(Saving, IsNotWaitedForByWhatIsLogged) {
+TEST_F(Saving, DoesNotDelayLoggedValues) {
   SlowDisk();
   start_["checkpoint_every"] = 2;
   FakeGang gang = Gang(2, "logs");
@@ -91,14 +91,15 @@ TEST_F(Saving, IsNotWaitedForByWhatIsLogged) {
     EXPECT_EQ(logged["step"], at);
     EXPECT_EQ(logged["metrics"]["step"], at + 0.5);
   }
-  EXPECT_THAT(Steps(gang.seen(0)), AllOf(Contains("report 1"), Not(Contains("report 2"))));
+  EXPECT_THAT(Steps(gang.received(0)), AllOf(Contains("report 1"), Not(Contains("report 2"))));
   while (gang.Await(1, "progress")["step"] != 3) {
   }
-  EXPECT_THAT(Steps(gang.seen(1)), Each(StartsWith("progress"))) << "only rank 0 says something";
+  EXPECT_THAT(Steps(gang.received(1)), Each(StartsWith("progress")))
+      << "only rank 0 says something";
   const UniqueFd back(open(disk().c_str(), O_WRONLY | O_CLOEXEC));
 }
 
-TEST_F(Saving, InTheBackgroundEndsNoSilenceThatWasAnnounced) {
+TEST_F(Saving, InTheBackgroundKeepsAnAnnouncedSilence) {
   SlowDisk();
   start_["checkpoint_every"] = 1;
   FakeGang gang = Gang(1, "announces");
@@ -112,31 +113,31 @@ TEST_F(Saving, InTheBackgroundEndsNoSilenceThatWasAnnounced) {
   EXPECT_LE(left, 7'200'000);
 }
 
-TEST_F(Saving, IsAtEachReportWhereNoEndIsKnown) {
+TEST_F(Saving, HappensAtEachReportIfTheEndIsUnknown) {
   start_["max_step"] = 0;
   FakeGang gang = Gang(1, "foreground");
   for (const int step : {1, 2, 3}) EXPECT_EQ(gang.Await(0, "checkpoint")["step"], step);
 }
 
-TEST_F(Saving, IsWaitedForWhereTheProgramSaysSo) {
+TEST_F(Saving, BlocksOnRequest) {
   start_["checkpoint_every"] = 2;
   FakeGang gang = Gang(1, "foreground");
   EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 2);
-  EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("progress 2")));
+  EXPECT_THAT(Steps(gang.received(0)), Not(Contains("progress 2")));
 }
 
-TEST_F(Saving, ThatTheDiskRefusesFailsTheRankWithoutAReport) {
+TEST_F(Saving, ThatFailsFailsTheRankWithoutAReport) {
   environment_["GANG_PROGRAM_FSYNC"] = "fails";
   start_["checkpoint_every"] = 2;
   FakeGang gang = Gang(1, "background");
   const json error = gang.Await(0, "error");
   EXPECT_THAT(error["message"], AllOf(HasSubstr("checkpoints"), HasSubstr("Input/output error")));
   EXPECT_EQ(error["disk_full"], false);
-  EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("report 2")));
+  EXPECT_THAT(Steps(gang.received(0)), Not(Contains("report 2")));
   EXPECT_EQ(gang.Wait(0), 1);
 }
 
-TEST_F(Saving, SaysThatAQuotaIsFull) {
+TEST_F(Saving, ReportsAFullQuota) {
   environment_["GANG_PROGRAM_FSYNC"] = "full";
   start_["checkpoint_every"] = 2;
   FakeGang gang = Gang(1, "background");
@@ -145,8 +146,8 @@ TEST_F(Saving, SaysThatAQuotaIsFull) {
   EXPECT_EQ(error["disk_full"], true);
 }
 
-// A library that saves does not say why it cannot.
-TEST_F(Saving, FindsThatTheDiskIsFullWhateverTheExceptionSays) {
+// The library that saves does not report why it failed.
+TEST_F(Saving, DetectsAFullDiskForAnyException) {
   const fs::path checkpoints = folder_ / "checkpoints";
   fs::create_directory(checkpoints);
   {
@@ -162,7 +163,7 @@ TEST_F(Saving, FindsThatTheDiskIsFullWhateverTheExceptionSays) {
   umount2(checkpoints.c_str(), MNT_DETACH);
 }
 
-TEST_F(Saving, PutsShardsOfAllRanksIntoOneCheckpointForAnyNumberOfRanks) {
+TEST_F(Saving, PutsShardsOfAllRanksIntoOneCheckpoint) {
   start_["checkpoint_every"] = 3;
   environment_["GANG_PROGRAM_FORM"] = "split";
   json checkpoint;
@@ -177,7 +178,7 @@ TEST_F(Saving, PutsShardsOfAllRanksIntoOneCheckpointForAnyNumberOfRanks) {
   EXPECT_EQ(resumed.AwaitWaiting()["metrics"]["weight"], 3) << resumed.Output();
 }
 
-TEST_F(Saving, TakesTheFolderOfRankZeroAndThrowsThoseOfOthersAway) {
+TEST_F(Saving, KeepsTheFolderOfRankZeroOnly) {
   FakeGang gang = Gang(2, "directory");
   gang.RelayRendezvous();
   for (int step = 1; step <= 5; ++step) {
@@ -194,7 +195,7 @@ TEST_F(Saving, TakesTheFolderOfRankZeroAndThrowsThoseOfOthersAway) {
   }
 }
 
-TEST_F(Saving, CopiesFilesOfTheProgramsOwn) {
+TEST_F(Saving, CopiesFilesOfTheProgram) {
   FakeGang gang = Gang(1, "own");
   const json checkpoint = gang.Await(0, "checkpoint");
   EXPECT_EQ(checkpoint["step"], 1);

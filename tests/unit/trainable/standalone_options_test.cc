@@ -15,7 +15,7 @@ std::variant<StandaloneOptions, int> Parse(std::vector<const char*> args) {
   return ParseStandaloneOptions(static_cast<int>(args.size()), const_cast<char**>(args.data()), 10);
 }
 
-TEST(StandaloneOptions, ValuesTakeTheTypeTheyReadAs) {
+TEST(StandaloneOptions, InfersTheTypeOfAValue) {
   const Config config(
       ParseAssignments("lr=1e-3,width=32,nesterov=true,optimizer=sgd,version=1.2.3"));
   EXPECT_EQ(config.Real("lr"), 1e-3);
@@ -25,12 +25,12 @@ TEST(StandaloneOptions, ValuesTakeTheTypeTheyReadAs) {
   EXPECT_EQ(config.Text("version"), "1.2.3");
 }
 
-TEST(StandaloneOptions, AnAssignmentWithoutNameOrValueIsRefused) {
+TEST(StandaloneOptions, RefusesAnAssignmentWithoutNameOrValue) {
   EXPECT_THROW(ParseAssignments("lr"), Error);
   EXPECT_THROW(ParseAssignments("=1"), Error);
 }
 
-TEST(StandaloneOptions, ANegativeStepNamesTheSmallestOne) {
+TEST(StandaloneOptions, RefusesANegativeStep) {
   ::testing::internal::CaptureStderr();
   EXPECT_NE(std::get<int>(Parse({"--max-step", "-1"})), 0);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
@@ -43,14 +43,14 @@ TEST(StandaloneOptions, DefaultsToOneWorkerAndTheProgramsSteps) {
   EXPECT_EQ(options.max_step, 10);
 }
 
-TEST(StandaloneOptions, ConfigMayBeRepeatedAndTheLastValueHolds) {
+TEST(StandaloneOptions, ConfigMayBeRepeatedAndTheLastValueWins) {
   const auto options =
       std::get<StandaloneOptions>(Parse({"--config", "a=1,b=2", "--config", "b=3"}));
   EXPECT_EQ(options.config.Int("a"), 1);
   EXPECT_EQ(options.config.Int("b"), 3);
 }
 
-TEST(StandaloneOptions, WhatFollowsTwoDashesIsTheProgramsOwn) {
+TEST(StandaloneOptions, PassesArgumentsAfterTwoDashesToTheProgram) {
   const auto options =
       std::get<StandaloneOptions>(Parse({"--workers", "2", "--", "--data", "/data"}));
   EXPECT_EQ(options.workers, 2);

@@ -17,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(Standalone, TrainsOnAllWorkersAndPrintsALineAReport) {
+TEST(Standalone, TrainsOnAllWorkersAndPrintsOneLinePerReport) {
   const Ended ended = RunByHand({"--workers", "2", "--max-step", "3"});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.output, AllOf(HasSubstr("step 1  args 0  ranks 2  step 1"),
@@ -51,7 +51,7 @@ TEST(Standalone, AnInitialisationHookRunsOnEveryRankBeforeSetup) {
                     HasSubstr("hook of rank 1 of 2"), HasSubstr("threads: 3")));
 }
 
-TEST(Standalone, TheHookThatTheDocsShowRuns) {
+TEST(Standalone, TheHookOfTheDocsRuns) {
   const Ended ended =
       RunByHand({"--workers", "2", "--max-step", "1"}, {{"GANG_PROGRAM_FORM", "hooked"}});
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
@@ -64,17 +64,17 @@ TEST(Standalone, AnInitialisationHookThatThrowsIsNamed) {
               HasSubstr("rank 1 failed: exit code 1: no such network interface: eth7"));
 }
 
-TEST(Standalone, ARankWhoseChildHoldsItsChannelIsNotWaitedFor) {
+TEST(Standalone, DoesNotWaitForAChildThatHoldsAChannel) {
   const Ended ended = RunByHand({"--config", "mode=forks"});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.output, HasSubstr("rank 0 failed: exit code 1: after a fork"));
   EXPECT_LT(ended.took, std::chrono::seconds(15)) << "until the child has ended";
 }
 
-// A gang of two that hangs, with a process that has left its session and cleared its environment,
-// and what ends it.
+// A hanging gang of two with a process that has left its session and cleared its environment. `end`
+// ends the gang.
 struct Interrupted : Ended {
-  std::chrono::milliseconds after{};  // from `end` to the end of all
+  std::chrono::milliseconds after{};  // from the call of `end` to the end of all processes
 };
 
 Interrupted RunUntilItHangs(const std::function<void(pid_t)>& end,
@@ -95,7 +95,7 @@ Interrupted RunUntilItHangs(const std::function<void(pid_t)>& end,
   return run;
 }
 
-// It takes some 50 ms; the machine may have other things to do.
+// It takes about 50 ms, but the machine may be busy.
 constexpr std::chrono::seconds kAtOnce{4};
 
 class EndingSignal : public ::testing::TestWithParam<int> {};
@@ -110,7 +110,7 @@ TEST_P(EndingSignal, EndsAllAndASecondOneChangesNothing) {
   EXPECT_LT(run.after, kAtOnce);
 }
 
-TEST_P(EndingSignal, EndsAllThoughWhoeverStartedItBlocksIt) {
+TEST_P(EndingSignal, EndsAllEvenIfTheParentBlocksIt) {
   const Interrupted run = RunUntilItHangs([](pid_t pid) { kill(pid, GetParam()); },
                                           [] {
                                             sigset_t all;
@@ -123,7 +123,7 @@ TEST_P(EndingSignal, EndsAllThoughWhoeverStartedItBlocksIt) {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, EndingSignal, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
 
-TEST(Standalone, CtrlCAndSigtermCountThoughWhoeverStartedItIgnoresThem) {
+TEST(Standalone, CtrlCAndSigtermCountEvenIfTheParentIgnoresThem) {
   for (const int ending : {SIGINT, SIGTERM}) {
     const Interrupted run = RunUntilItHangs([&](pid_t pid) { kill(pid, ending); },
                                             [] {
@@ -147,7 +147,8 @@ TEST(Standalone, HangUpIsIgnoredUnderNohup) {
 }
 
 TEST(Standalone, CtrlCWhileRanksAreForkedEndsAll) {
-  // What was printed before Main() is flushed at the first fork; then at another moment each time.
+  // Text that was printed before Main() is flushed at the first fork. The signal is sent at a
+  // different time in each iteration.
   for (const int pause_ms : {0, 1, 3, 10, 30}) {
     const Ended ended =
         RunByHand({"--workers", "16", "--config", "mode=hangs"}, {{"GANG_PROGRAM_TALKS", "1"}},
@@ -162,8 +163,8 @@ TEST(Standalone, CtrlCWhileRanksAreForkedEndsAll) {
   }
 }
 
-// The pipe's end comes when the last process that holds it has gone.
-TEST(Standalone, NothingIsLeftWhenItIsKilled) {
+// The pipe ends when the last process that holds it has ended.
+TEST(Standalone, LeavesNoProcessWhenKilled) {
   const Interrupted run = RunUntilItHangs([](pid_t pid) { kill(pid, SIGKILL); });
   EXPECT_EQ(run.exit_code, 128 + SIGKILL);
   EXPECT_LT(run.after, kAtOnce);
@@ -182,7 +183,7 @@ TEST(Standalone, RanksEndWithTheProcessThatForkedThem) {
   EXPECT_LT(ended.took, kPatience);
 }
 
-TEST(Standalone, WhatARankLeavesBehindGoesWithIt) {
+TEST(Standalone, ChildrenOfARankEndWithIt) {
   const Ended ended =
       RunByHand({"--workers", "2", "--max-step", "1"}, {{"GANG_PROGRAM_LEAVES", "1"}});
   EXPECT_EQ(ended.exit_code, 0);
@@ -190,7 +191,7 @@ TEST(Standalone, WhatARankLeavesBehindGoesWithIt) {
   EXPECT_LT(ended.took, kPatience);
 }
 
-TEST(Gang, GangsOfAnySizeRunOneAfterTheOtherAlsoAfterOneThatFailed) {
+TEST(Gang, RunsGangsOfAnySizeInSequenceEvenAfterAFailure) {
   const Ended ended = RunByHand({}, {{"GANG_PROGRAM_FORM", "one_after_another"}});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.output, AllOf(HasSubstr("a gang of 1 finished"),
@@ -198,13 +199,13 @@ TEST(Gang, GangsOfAnySizeRunOneAfterTheOtherAlsoAfterOneThatFailed) {
                                   HasSubstr("a gang of 2 finished")));
 }
 
-TEST(Gang, FailsWhereARankCannotBeAskedFor) {
+TEST(Gang, FailsIfARankCannotBeRequested) {
   const Ended ended = RunByHand({}, {{"GANG_PROGRAM_FORM", "one_after_another"}});
   EXPECT_EQ(ended.exit_code, 0);
-  EXPECT_THAT(ended.output, HasSubstr("rank 0 of 1 failed: cannot be asked for: Message too long"));
+  EXPECT_THAT(ended.output, HasSubstr("rank 0 of 1 failed: cannot be requested: Message too long"));
 }
 
-TEST(Standalone, AProgramThatARankRunsIsRunByHand) {
+TEST(Standalone, AProgramStartedByARankRunsByHand) {
   const Ended ended = RunByHand({"--max-step", "2", "--config", "mode=nested"});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.output, AllOf(HasSubstr("finished after step 1"), HasSubstr("shell said 0"),
@@ -222,7 +223,7 @@ TEST(Standalone, ResumesFromItsCheckpointUnderANewAttempt) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Standalone, ResumesFromACheckpointOfASweepThatMeasuresTimeByAMetricAndCountsSteps) {
+TEST(Standalone, CountsStepsWhenResumingASweepWithTimeAttr) {
   const attune::testing::ScratchFolder folder;
   {
     FakeGang gang(1,
@@ -236,7 +237,7 @@ TEST(Standalone, ResumesFromACheckpointOfASweepThatMeasuresTimeByAMetricAndCount
                                   HasSubstr("time 6 "), HasSubstr("finished after step 8")));
 }
 
-TEST(Standalone, WhatAKilledRunWasWritingIsRemovedByTheNext) {
+TEST(Standalone, TheNextRunRemovesIncompleteCheckpoints) {
   std::string folder = ::testing::TempDir() + "by-hand-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::filesystem::path unfinished = folder + "/.attempt-3-Ab12Cd";

@@ -1,4 +1,4 @@
-// What of a model and what trains it comes back from a checkpoint.
+// Restoring the state of models, optimizers, schedulers and generators from a checkpoint.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
@@ -25,12 +25,11 @@
 
 namespace attune::inline sdk::trainable {
 
-// Runs `work` in a process that gets no more than `bytes` of memory of its own; 0 if it got
-// through.
+// Runs `work` in a process with a limit of `bytes` for its own memory. Returns 0 if it succeeded.
 int WithMemory(std::size_t bytes, const std::function<void()>& work) {
   const pid_t pid = fork();
   if (pid == 0) {
-    torch::set_num_threads(1);  // a forked process has no pool of threads
+    torch::set_num_threads(1);  // a forked process has no thread pool
     std::ifstream status("/proc/self/status");
     std::string word;
     std::size_t used_kib = 0;
@@ -62,7 +61,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
-TEST_F(CheckpointTest, LoadingHoldsNoCopyOfTheFile) {
+TEST_F(CheckpointTest, LoadingNeedsNoCopyOfTheFile) {
   nn::Sequential model;
   for (int i = 0; i < 8; ++i) model->push_back(nn::Linear(1024, 2048));
   fs::path path;
@@ -78,9 +77,9 @@ nn::Sequential Net(std::int64_t hidden = 4) {
   return nn::Sequential(nn::Linear(3, hidden), nn::BatchNorm1d(hidden), nn::Linear(hidden, 1));
 }
 
-TEST_F(CheckpointTest, AModulesParametersAndBuffersComeBack) {
+TEST_F(CheckpointTest, RestoresParametersAndBuffersOfAModule) {
   nn::Sequential before = Net();
-  before->forward(torch::randn({8, 3}));  // moves the running statistics
+  before->forward(torch::randn({8, 3}));  // changes the running statistics
   CheckpointWriter writer(folder_, 1, 1, 1);
   writer.Write("model", *before);
   const CheckpointReader reader(writer.Commit().path);
@@ -93,7 +92,7 @@ TEST_F(CheckpointTest, AModulesParametersAndBuffersComeBack) {
   for (const auto& [name, tensor] : expected) EXPECT_TRUE(tensor.equal(actual.at(name))) << name;
 }
 
-TEST_F(CheckpointTest, AModuleOfAnotherShapeIsRefusedAndUntouched) {
+TEST_F(CheckpointTest, RefusesAModuleOfAnotherShapeAndKeepsIt) {
   nn::Sequential small = Net(4);
   nn::Sequential large = Net(5);
   const auto before = large->parameters()[0].clone();
@@ -119,7 +118,7 @@ void Train(nn::Sequential& net, optim::Optimizer& optimizer, int steps) {
   }
 }
 
-TEST_P(OptimizerState, TrainingGoesOnExactlyAsWithoutAStop) {
+TEST_P(OptimizerState, TrainingContinuesExactlyAsWithoutAStop) {
   nn::Sequential net = Net();
   const auto optimizer = GetParam().second(net->parameters());
   Train(net, *optimizer, 3);
@@ -168,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
                   }))),
     [](const auto& test) { return test.param.first; });
 
-TEST(OptimizerStateErrors, StateOfAnotherOptimizerIsRefused) {
+TEST(OptimizerStateErrors, RefusesTheStateOfAnotherOptimizer) {
   nn::Sequential net = Net();
   optim::SGD sgd(net->parameters(), optim::SGDOptions(0.1).momentum(0.9));
   optim::AdamW adamw(net->parameters(), optim::AdamWOptions(0.1));
@@ -179,10 +178,10 @@ TEST(OptimizerStateErrors, StateOfAnotherOptimizerIsRefused) {
   nn::Sequential other = Net(5);
   optim::AdamW mismatched(other->parameters(), optim::AdamWOptions(0.1));
   EXPECT_THAT([&] { LoadState(mismatched, StateOf(adamw), "optimizer.safetensors"); },
-              ThrowsMessage<Error>(HasSubstr("has to be")));
+              ThrowsMessage<Error>(HasSubstr("must be [")));
 }
 
-TEST(LbfgsState, HasNoMoreHistoryThanItsOptionsSay) {
+TEST(LbfgsState, IsShortenedToTheHistorySizeOfTheOptions) {
   nn::Sequential net = Net();
   optim::LBFGS saved(net->parameters(), optim::LBFGSOptions(0.01).max_iter(4).history_size(5));
   Train(net, saved, 2);
@@ -196,13 +195,12 @@ TEST(LbfgsState, HasNoMoreHistoryThanItsOptionsSay) {
   Train(net, shorter, 1);
 
   state["0.ro"] = state.at("0.ro").slice(0, 1);
-  EXPECT_THAT([&] { LoadState(shorter, state, "o"); },
-              ThrowsMessage<Error>(HasSubstr("equally long")));
+  EXPECT_THAT([&] { LoadState(shorter, state, "o"); }, ThrowsMessage<Error>(HasSubstr("old_stps")));
 }
 
 class LearningRate : public CheckpointTest {
  protected:
-  // A checkpoint of the optimizer with its hyperparameters, and of the scheduler.
+  // Saves the optimizer with its hyperparameters, and the scheduler.
   template <typename Scheduler>
   CheckpointReader Saved(const optim::Optimizer& optimizer, const Scheduler& scheduler) const {
     CheckpointWriter writer(folder_, 1, 1, 1);
@@ -212,7 +210,7 @@ class LearningRate : public CheckpointTest {
   }
 };
 
-TEST_F(LearningRate, OfAStepScheduleGoesOnWhereItWas) {
+TEST_F(LearningRate, ContinuesAStepSchedule) {
   nn::Sequential net = Net();
   optim::SGD sgd(net->parameters(), optim::SGDOptions(0.8));
   optim::StepLR schedule(sgd, /*step_size=*/3, /*gamma=*/0.5);
@@ -233,7 +231,7 @@ TEST_F(LearningRate, OfAStepScheduleGoesOnWhereItWas) {
   EXPECT_EQ(sgd.param_groups()[0].options().get_lr(), 0.2);
 }
 
-TEST_F(LearningRate, OfAPlateauScheduleGoesOnWhereItWas) {
+TEST_F(LearningRate, ContinuesAPlateauSchedule) {
   nn::Sequential net = Net();
   const auto plateau = [](optim::Optimizer& of) {
     return optim::ReduceLROnPlateauScheduler(of, optim::ReduceLROnPlateauScheduler::min, 0.5F,
@@ -242,7 +240,7 @@ TEST_F(LearningRate, OfAPlateauScheduleGoesOnWhereItWas) {
   optim::SGD sgd(net->parameters(), optim::SGDOptions(0.8));
   auto schedule = plateau(sgd);
   schedule.step(1);
-  schedule.step(2);  // the first of three without a better one
+  schedule.step(2);  // the first of three steps without an improvement
   const CheckpointReader reader = Saved(sgd, schedule);
 
   optim::SGD resumed_sgd(net->parameters(), optim::SGDOptions(0.8));
@@ -258,7 +256,7 @@ TEST_F(LearningRate, OfAPlateauScheduleGoesOnWhereItWas) {
   EXPECT_EQ(sgd.param_groups()[0].options().get_lr(), 0.2);
 }
 
-TEST_F(LearningRate, AScheduleOfAnotherKindIsRefused) {
+TEST_F(LearningRate, RefusesAScheduleOfAnotherKind) {
   nn::Sequential net = Net();
   optim::SGD sgd(net->parameters(), optim::SGDOptions(0.8));
   optim::StepLR step(sgd, 3, 0.5);
@@ -267,7 +265,7 @@ TEST_F(LearningRate, AScheduleOfAnotherKindIsRefused) {
               ThrowsMessage<Error>(AllOf(HasSubstr("scheduler.safetensors"), HasSubstr("best"))));
 }
 
-TEST_P(OptimizerState, HyperparametersComeBackWhereAskedForOnly) {
+TEST_P(OptimizerState, RestoresHyperparametersOnlyOnRequest) {
   nn::Sequential net = Net();
   const auto saved = GetParam().second(net->parameters());
   saved->param_groups()[0].options().set_lr(0.5);
@@ -284,7 +282,7 @@ TEST_P(OptimizerState, HyperparametersComeBackWhereAskedForOnly) {
   for (const auto& [name, tensor] : state) EXPECT_TRUE(tensor.equal(again.at(name))) << name;
 }
 
-TEST(OptimizerStateErrors, HyperparametersOfAnotherOptimizerAreRefusedAndChangeNothing) {
+TEST(OptimizerStateErrors, RefusesHyperparametersOfAnotherOptimizerWithoutChanges) {
   nn::Sequential net = Net();
   optim::SGD sgd(net->parameters(), optim::SGDOptions(0.1));
   optim::AdamW adamw(net->parameters(), optim::AdamWOptions(0.2));
@@ -293,7 +291,7 @@ TEST(OptimizerStateErrors, HyperparametersOfAnotherOptimizerAreRefusedAndChangeN
   EXPECT_EQ(sgd.param_groups()[0].options().get_lr(), 0.1);
 }
 
-TEST_F(CheckpointTest, AGeneratorDrawsOnWhereItWas) {
+TEST_F(CheckpointTest, AGeneratorContinuesItsSequence) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(7);
   torch::rand({3}, generator);
   CheckpointWriter writer(folder_, 1, 1, 1);
@@ -304,14 +302,14 @@ TEST_F(CheckpointTest, AGeneratorDrawsOnWhereItWas) {
   EXPECT_TRUE(torch::rand({3}, generator).equal(torch::rand({3}, other)));
 }
 
-// A type of a program's own.
+// A stateful type of the program.
 struct Average {
   torch::Tensor value = torch::zeros({2});
   TensorMap state_dict() const { return {{"value", value}}; }
   void load_state_dict(const TensorMap& state) { value = state.at("value"); }
 };
 
-TEST_F(CheckpointTest, WhatHasAStateDictAndValuesComeBack) {
+TEST_F(CheckpointTest, RestoresStatefulObjectsAndValues) {
   Average average;
   average.value = torch::ones({2});
   CheckpointWriter writer(folder_, 1, 1, 1);

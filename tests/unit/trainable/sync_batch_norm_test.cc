@@ -1,4 +1,4 @@
-// Batch norm over the gang is batch norm of the whole batch.
+// SyncBatchNorm over the gang equals batch norm of the whole batch.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,14 +10,14 @@ namespace {
 
 using nlohmann::json;
 
-// The metrics of each report until the gang ends.
+// Returns the metrics of each report until the gang ends.
 std::vector<json> ReportsOf(int world_size, const std::string& mode) {
   FakeGang gang(world_size, {{"config", {{"mode", mode}}}}, {{"GANG_PROGRAM_FORM", "norms"}});
   if (world_size > 1) gang.RelayRendezvous();
   EXPECT_FALSE(gang.Await(0, "done").is_null()) << gang.Output();
   for (int rank = 0; rank < world_size; ++rank) EXPECT_EQ(gang.Wait(rank), 0) << gang.Output();
   std::vector<json> metrics;
-  for (const json& message : gang.seen(0)) {
+  for (const json& message : gang.received(0)) {
     if (message["type"] == "report") metrics.push_back(message["metrics"]);
   }
   return metrics;
@@ -35,20 +35,20 @@ TEST_P(SyncBatchNorm, IsBatchNormOfTheWholeBatch) {
   }
 }
 
-TEST_P(SyncBatchNorm, AConvertedModelTrainsAsThePlainOneOfOneWorker) {
-  const auto one = ReportsOf(1, "converted");
+TEST_P(SyncBatchNorm, AConvertedModelTrainsLikeAPlainOneOnOneWorker) {
+  const auto one_worker = ReportsOf(1, "converted");
   const auto gang = ReportsOf(GetParam(), "converted");
-  ASSERT_EQ(one.size(), 7u);
+  ASSERT_EQ(one_worker.size(), 7u);
   ASSERT_EQ(gang.size(), 7u);
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    EXPECT_NEAR(gang[i]["loss"], one[i]["loss"], 1e-9) << "step " << i + 1;
+  for (std::size_t i = 0; i < one_worker.size(); ++i) {
+    EXPECT_NEAR(gang[i]["loss"], one_worker[i]["loss"], 1e-9) << "step " << i + 1;
   }
-  EXPECT_LT(one[5]["loss"], one[0]["loss"]);
+  EXPECT_LT(one_worker[5]["loss"], one_worker[0]["loss"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, SyncBatchNorm, ::testing::Values(1, 2, 3));
 
-TEST(SyncBatchNormRefuses, WhatItCannotDoRight) {
+TEST(SyncBatchNormErrors, RefusesUnsupportedUses) {
   const auto reports = ReportsOf(2, "refusals");
   ASSERT_EQ(reports.size(), 1u);
   for (const auto& [name, refused] : reports[0].items()) EXPECT_EQ(refused, 1) << name;

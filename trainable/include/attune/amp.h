@@ -10,8 +10,8 @@
 
 namespace attune::inline sdk {
 
-// Mixed precision (Micikevicius et al., Mixed Precision Training, ICLR 2018): what torch.amp is in
-// Python. Parameters, gradients and what ranks exchange stay float.
+// Mixed precision (Micikevicius et al., Mixed Precision Training, ICLR 2018), like torch.amp in
+// Python. Parameters, gradients and communication between ranks stay in float.
 //
 //   at::Tensor loss;
 //   {
@@ -20,15 +20,15 @@ namespace attune::inline sdk {
 //   }
 //   loss.backward();
 
-// While it lives, LibTorch's operations on the device run in `dtype` where that is safe, on this
-// thread: forward and loss belong under it, backward does not. Guards may be nested; each brings
-// back what was before.
+// While this guard exists, LibTorch's operations on the device run in `dtype` on this thread if
+// that is safe. Run forward and loss under it, but not backward. Guards may be nested; each
+// restores the previous setting.
 //
 // bfloat16 works on CPUs and GPUs and has the range of a float. Half (GPUs, and newer CPUs) needs a
-// GradScaler. Throws attune::Error for any other type, and for a device that has no autocast.
+// GradScaler. Throws attune::Error for any other type, and for a device without autocast.
 class Autocast {
  public:
-  // With `enabled` false autocast is off while it lives.
+  // With `enabled` false, autocast is off while the guard exists.
   explicit Autocast(c10::Device device, c10::ScalarType dtype = c10::ScalarType::BFloat16,
                     bool enabled = true);
   ~Autocast();
@@ -41,53 +41,53 @@ class Autocast {
   const c10::ScalarType dtype_before_;
 };
 
-// Of GradScaler; without others, those of torch.amp.
+// Options of GradScaler. Defaults are the same as in torch.amp.
 struct GradScalerOptions {
-  double init_scale = 65536;            // the first factor
-  double growth_factor = 2;             // after growth_interval steps without an overflow
-  double backoff_factor = 0.5;          // after one with
+  double init_scale = 65536;            // initial factor
+  double growth_factor = 2;             // applied after growth_interval steps without an overflow
+  double backoff_factor = 0.5;          // applied after a step with an overflow
   std::int64_t growth_interval = 2000;  // in calls of update()
-  bool enabled = true;                  // false: losses and gradients are left as they are
+  bool enabled = true;                  // false: losses and gradients are unchanged
 };
 
-// Multiplies losses so that small gradients survive in half precision, and leaves out the steps in
-// which they became infinite; the factor finds its size by itself.
+// Scales losses so that small gradients survive in half precision, and skips steps whose gradients
+// became infinite. The factor adapts automatically.
 //
 //   scaler.scale(loss).backward();
-//   scaler.unscale_(optimizer);        // only where gradients are looked at, as to clip them
+//   scaler.unscale_(optimizer);        // only needed to read gradients, for example to clip them
 //   model.clip_grad_norm_(1.0);
 //   scaler.step(optimizer);
 //   scaler.update();                   // once, after the steps of all optimizers
 //
-// Gradients of a prepared model are those of the gang: where one rank's overflow, all leave out the
-// step. With them all ranks keep the same factor.
+// Gradients of a prepared model are averaged over the gang. If they overflow on one rank, all ranks
+// skip the step, and all keep the same factor.
 class GradScaler {
  public:
-  // Throws attune::Error when a factor or an interval makes no sense.
+  // Throws attune::Error if a factor or the interval is invalid.
   explicit GradScaler(GradScalerOptions options = {});
   ~GradScaler();
   GradScaler(GradScaler&&) noexcept;
   GradScaler& operator=(GradScaler&&) noexcept;
 
-  // The loss times the factor.
+  // Returns the loss times the factor.
   at::Tensor scale(const at::Tensor& loss);
 
-  // Divides the gradients of the optimizer's parameters by the factor. Throws attune::Error when
-  // that was done since the last update(), and for gradients that are themselves half precision.
+  // Divides the gradients of the optimizer's parameters by the factor. Throws attune::Error if they
+  // are already unscaled since the last update(), and for half-precision gradients.
   void unscale_(torch::optim::Optimizer& optimizer);
 
-  // Unscales unless that was done, and steps unless a gradient is infinite or not a number; returns
-  // whether it did. Throws attune::Error when it was called since the last update(), and when no
+  // Unscales the gradients if necessary, and steps unless one is infinite or NaN. Returns whether
+  // it stepped. Throws attune::Error if it was already called since the last update(), or if no
   // parameter has a gradient.
   bool step(torch::optim::Optimizer& optimizer);
 
-  // Adapts the factor. Throws attune::Error when nothing was unscaled since the last call.
+  // Adapts the factor. Throws attune::Error if nothing was unscaled since the last call.
   void update();
 
-  // The factor; 1 where the scaler is not enabled.
+  // The current factor; 1 if the scaler is disabled.
   double get_scale() const;
 
-  // For CheckpointWriter::Write.
+  // The state, for CheckpointWriter::Write.
   TensorMap state_dict() const;
   void load_state_dict(const TensorMap& state);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The whole SDK but sync_batch_norm.h and, for drivers, torch_trainer.h and worker_group.h. It
-// includes torch/types.h, but neither torch/nn nor torch/optim.
+// The whole SDK, except sync_batch_norm.h and the headers for drivers, torch_trainer.h and
+// worker_group.h. It includes torch/types.h, but neither torch/nn nor torch/optim.
 
 #include "attune/amp.h"
 #include "attune/checkpoint.h"

@@ -13,15 +13,15 @@ namespace attune::inline sdk {
 
 // The configuration of a trial: parameter names and values, exactly as the searcher proposed them.
 //
-// A read names the type it expects. A missing parameter or one of another type throws
-// attune::Error with the parameter's name, what it is and what was expected. Real() also takes
-// integers; nothing else is converted. Names that nobody reads are remembered, so that a
-// misspelt parameter is noticed (see Unread()).
+// The getter determines the expected type. A missing parameter, or one of another type, throws
+// attune::Error with its name, its actual type and the expected type. Real() also accepts integers;
+// there are no other conversions. The object remembers which parameters were read, to find misspelt
+// names (see Unread()).
 //
 // Not for concurrent use.
 class Config {
  public:
-  // What a parameter is.
+  // The value of a parameter.
   using Value = std::variant<bool, std::int64_t, double, std::string>;
 
   // Parameters by name.
@@ -30,7 +30,7 @@ class Config {
   // {{"lr", 0.1}, {"width", 32}, {"optimizer", "sgd"}}
   Config(std::initializer_list<std::pair<const std::string, Value>> values) : values_(values) {}
 
-  // Whether there is such a parameter. To ask is to read it.
+  // Whether the parameter exists. The call counts as reading it.
   bool Has(std::string_view name) const;
 
   // The parameter's value.
@@ -39,20 +39,20 @@ class Config {
   bool Bool(std::string_view name) const;
   const std::string& Text(std::string_view name) const;
 
-  // As above, with a value for when the parameter is absent: a conditional parameter, or a
-  // program run by hand. A parameter that is present with another type still throws.
+  // Like the getters above, but return `fallback` if the parameter is absent, as a conditional
+  // parameter or in a program run by hand may be. A parameter of another type still throws.
   double RealOr(std::string_view name, double fallback) const;
   std::int64_t IntOr(std::string_view name, std::int64_t fallback) const;
   bool BoolOr(std::string_view name, bool fallback) const;
   std::string TextOr(std::string_view name, std::string fallback) const;
 
-  // All of them, by name.
+  // All parameters, by name.
   const std::map<std::string, Value>& values() const { return values_; }
 
-  // Parameters that no call above has asked for, in alphabetical order.
+  // Parameters that no call above has read, in alphabetical order.
   std::set<std::string> Unread() const;
 
-  // {"lr": 0.1, "width": 32}; FromJson(ToJson()) gives the same values to the bit.
+  // Converts to JSON: {"lr": 0.1, "width": 32}. FromJson(ToJson()) returns exactly the same values.
   std::string ToJson() const;
   static Config FromJson(std::string_view json);
 

@@ -22,48 +22,49 @@
 
 namespace attune::inline sdk {
 
-// Of Context::PrepareDataLoader().
+// Options of Context::PrepareDataLoader().
 struct DataLoaderOptions {
-  // Samples of a batch over all ranks together, so that training does not depend on their number.
-  // Must be at least as large as that.
+  // Samples of a global batch, over all ranks together, so that training does not depend on the
+  // number of ranks. Must be at least the number of ranks.
   std::int64_t batch_size = 1;
 
-  bool shuffle = true;     // false: the order of the dataset, every epoch; a stream needs it so
-  bool drop_last = false;  // true: leave out what does not fill the last batch of an epoch
+  bool shuffle = true;     // false: every epoch uses the dataset's order; streams need false
+  bool drop_last = false;  // true: leave out an incomplete last batch of an epoch
 
-  // Threads that read ahead, each with a copy of the dataset; 0 reads when a batch is asked for.
-  // (PyTorch calls them num_workers; a worker of Attune's is a rank.) A dataset that draws random
-  // numbers from LibTorch's generator makes training repeatable only with 0.
+  // Number of threads that read ahead, each with a copy of the dataset. With 0, a batch is read
+  // when it is requested. PyTorch calls this num_workers; a worker of Attune is a rank. If the
+  // dataset draws random numbers from LibTorch's generator, training is repeatable only with 0.
   int threads = 1;
 
-  // Batches that a thread has ready or at hand, as PyTorch's.
+  // Batches per thread that are ready or being read, like prefetch_factor of PyTorch.
   int prefetch_factor = 2;
 
-  // As DistributedSamplerOptions's: if not empty, how often each sample is drawn, in proportion.
+  // See DistributedSamplerOptions: if not empty, the relative frequency with which each sample is
+  // drawn.
   std::vector<double> weights;
 };
 
-// What VisitTensors shows each tensor of a batch to.
+// The callback of VisitTensors, called for each tensor of a batch.
 using TensorVisitor = std::function<void(at::Tensor&)>;
 
 namespace trainable {
 
-// Which batches of a dataset this rank gets, one after the other, without what is in them.
+// Determines which batches of a dataset this rank gets, in order, without their contents.
 class BatchSource {
  public:
-  // In the data, counted over the gang.
+  // A position in the data, counted over the whole gang.
   struct Place {
     std::int64_t epoch = 0;
-    std::int64_t offset = 0;  // samples of the epoch before it
+    std::int64_t offset = 0;  // samples of the epoch before this position
   };
 
   struct Request {
     std::shared_ptr<void> content;  // std::vector<std::size_t>, or StreamShare
-    Place after;                    // where the gang is with this batch
-    bool last = false;              // of its epoch
+    Place after;                    // the position of the gang after this batch
+    bool last = false;              // whether it is the last batch of its epoch
   };
 
-  // Throw attune::Error when the options make no sense or an epoch would have no batch.
+  // Throw attune::Error if the options are invalid, or if an epoch would have no batch.
   static std::unique_ptr<BatchSource> OfDataset(std::int64_t size, const DataLoaderOptions& options,
                                                 const Context& context);
   static std::unique_ptr<BatchSource> OfStream(std::unique_ptr<StreamSamples> samples,
@@ -71,40 +72,42 @@ class BatchSource {
                                                const Context& context);
   virtual ~BatchSource() = default;
 
-  // The next batch; may read samples.
+  // Returns the next batch; may read samples.
   virtual Request Next() = 0;
   virtual void MoveTo(const Place& place) = 0;
 
-  // A place as it is saved; may be called while another thread is in Next(). Load() moves to one.
-  // Throws attune::Error for that of other data.
+  // Returns the saved form of a position. Another thread may be in Next() at the same time.
   virtual TensorMap StateAt(const Place& place) = 0;
+
+  // Moves to a saved position and returns it. Throws attune::Error if it belongs to other data.
   virtual Place Load(const TensorMap& state) = 0;
 
-  // Begins the text of an error about the batch after a place. Next() gave the request, or threw.
+  // Returns the start of an error message about the batch after a position. `request` comes from
+  // Next(), or is empty if Next() threw.
   virtual std::string NameOf(const Request& request, const Place& from) const = 0;
 };
 
-// Samples of a stream.
+// The samples of a batch of a stream.
 struct StreamShare {
   std::vector<std::shared_ptr<void>> samples;
 };
 
 // The part of DataLoader that does not depend on the dataset's type: threads that read ahead, and
-// the order in which batches are handed out.
+// the order of the returned batches.
 class Prefetcher {
  public:
-  // Makes a batch of a request's content; called by one thread at a time for each `thread`.
+  // Reads the batch of a request. For each value of `thread`, at most one call runs at a time.
   using Fetch = std::function<std::shared_ptr<void>(int thread, void* content)>;
 
   Prefetcher(std::unique_ptr<BatchSource> source, const DataLoaderOptions& options,
              Context& context, Fetch fetch);
-  ~Prefetcher();  // waits for the batches that are being read
+  ~Prefetcher();  // waits for batches that are being read
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
   std::shared_ptr<void> Next();
-  bool epoch_ended() const;          // the batch handed out last was its epoch's last
-  BatchSource::Place place() const;  // after the batch handed out last
+  bool epoch_ended() const;          // whether the last returned batch ended its epoch
+  BatchSource::Place place() const;  // the position after the last returned batch
   void MoveTo(const BatchSource::Place& place);
   TensorMap state_dict() const;
   void load_state_dict(const TensorMap& state);
@@ -114,7 +117,7 @@ class Prefetcher {
   std::unique_ptr<State> state_;
 };
 
-// Every tensor of a batch, to pin it and to move it to the device.
+// Calls `visit` for every tensor of a batch, to pin it and to move it to the device.
 inline void VisitTensors(at::Tensor& tensor, const TensorVisitor& visit);
 template <typename T>
 void VisitTensors(std::vector<T>& items, const TensorVisitor& visit);
@@ -170,42 +173,42 @@ concept RandomAccessDataset = std::copy_constructible<D> &&
 
 }  // namespace trainable
 
-// Batches of a dataset for this rank, on its device, made by Context::PrepareDataLoader().
+// The batches of a dataset for this rank, on its device. Created by Context::PrepareDataLoader().
 //
-//   for (auto& batch : loader) {                      // what is left of the epoch
+//   for (auto& batch : loader) {                      // the rest of the epoch
 //     loss(model(batch.data), batch.target).backward();
 //     …
 //   }
 //   auto batch = loader.Next();                       // or one by one, epoch after epoch
 //
-// A stream, which is asked for a number of samples instead of for indices, gives batches by the
-// same rules; see docs/reference/cpp-sdk.md.
+// A stream returns a requested number of samples and has no indices. Its batches follow the same
+// rules; see docs/reference/cpp-sdk.md.
 //
-// Each epoch is shuffled anew, and every rank gets equally many batches, also where the last one
-// does not come out even (see DistributedSampler). The loader goes on where it was, whether a loop
-// was left early or its state was loaded: with as many ranks as before or with others, each sample
-// of an epoch is visited once.
+// Each epoch has a new order. Every rank gets the same number of batches, even if the last one is
+// not evenly divisible (see DistributedSampler). The loader continues where it stopped, both after
+// a loop that ended early and after its state was loaded. Each sample of an epoch is visited once,
+// even if the number of ranks changes in between.
 //
-// While training computes, threads read the next batches; those for a GPU are pinned, and copied
-// while it computes. An exception of the dataset comes out of the loop on the training thread, as
-// attune::Error with its text and the samples that it was asked for.
+// Threads read the next batches while training computes. Batches for a GPU are pinned and copied
+// asynchronously. An exception of the dataset is rethrown from the loop on the training thread, as
+// attune::Error with its text and the requested samples.
 //
 // Not for concurrent use. Movable.
 template <typename Dataset>
 class DataLoader {
  public:
-  // What the dataset calls one, its tensors on the device of the rank.
+  // The batch type of the dataset. Its tensors are on the device of the rank.
   using Batch = typename trainable::WithoutOptional<typename Dataset::BatchType>::Type;
 
-  // An input iterator over what is left of the epoch.
+  // An input iterator over the rest of the epoch.
   class Iterator {
    public:
-    // As of any other.
+    // Member types of a standard iterator.
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
     using iterator_category = std::input_iterator_tag;
 
-    // The batch; it stays until the iterator moves on, to the next one or to the end of the epoch.
+    // The batch. It is valid until the iterator advances.
     Batch& operator*() { return batch_; }
     Batch* operator->() { return &batch_; }
     Iterator& operator++() {
@@ -245,7 +248,7 @@ class DataLoader {
       };
     } else {
       const auto size = dataset.size();
-      if (!size) throw Error("PrepareDataLoader: the dataset has to know its size");
+      if (!size) throw Error("PrepareDataLoader: the dataset must know its size");
       source =
           trainable::BatchSource::OfDataset(static_cast<std::int64_t>(*size), options, context);
       fetch = [copies = Copies(dataset, options)](int thread, void* content) {
@@ -265,7 +268,8 @@ class DataLoader {
                                                           std::move(fetch));
   }
 
-  // The next batch; after the last one of an epoch the first one of the next.
+  // Returns the next batch. After the last batch of an epoch, it returns the first of the next
+  // epoch.
   Batch Next() {
     Batch batch = std::move(*std::static_pointer_cast<Batch>(prefetcher_->Next()));
     if (!device_.is_cpu()) {
@@ -275,26 +279,29 @@ class DataLoader {
     return batch;
   }
 
-  // What is left of the epoch; all of the next one after its end.
+  // Iterates over the rest of the epoch, or over the whole next epoch if the current one has ended.
   Iterator begin() { return Iterator(this); }
   std::default_sentinel_t end() const { return std::default_sentinel; }
 
-  // The epoch of the coming batch, and the samples of it that the gang has visited.
+  // The epoch of the next batch, and how many of its samples the gang has visited.
   std::int64_t epoch() const { return prefetcher_->place().epoch; }
   std::int64_t offset() const { return prefetcher_->place().offset; }
 
-  // Goes to the beginning of an epoch. Throws attune::Error where that is negative.
+  // Moves to the beginning of an epoch. Throws attune::Error if it is negative.
   void set_epoch(std::int64_t epoch) { prefetcher_->MoveTo({.epoch = epoch, .offset = 0}); }
 
-  // As DistributedSampler's: after the batches that were handed out, whatever has been read ahead.
+  // The position after the last returned batch, as in DistributedSampler. Batches that were only
+  // read ahead do not count.
   TensorMap state_dict() const { return prefetcher_->state_dict(); }
   void load_state_dict(const TensorMap& state) { prefetcher_->load_state_dict(state); }
 
  private:
-  // One for each thread, as torch::data does: datasets need not be safe to share.
+  // One copy of the dataset for each thread, as in torch::data, because a dataset need not be
+  // thread-safe.
   template <typename T>
-  static std::shared_ptr<std::vector<T>> Copies(const T& one, const DataLoaderOptions& options) {
-    return std::make_shared<std::vector<T>>(std::max(1, options.threads), one);
+  static std::shared_ptr<std::vector<T>> Copies(const T& dataset,
+                                                const DataLoaderOptions& options) {
+    return std::make_shared<std::vector<T>>(std::max(1, options.threads), dataset);
   }
 
   static void Visit(Batch& batch, const TensorVisitor& visit) {
@@ -314,7 +321,7 @@ DataLoader<Dataset> Context::PrepareDataLoader(Dataset dataset, DataLoaderOption
       "indices and size(), or a stream whose get_batch() of a number gives a vector of samples, "
       "mapped by any transforms");
   static_assert(trainable::HasVisitableTensors<typename DataLoader<Dataset>::Batch>,
-                "PrepareDataLoader has to find the tensors of a batch: map the dataset with "
+                "PrepareDataLoader must find the tensors of a batch; map the dataset with "
                 "torch::data::transforms::Stack, or give your batch's type a function "
                 "VisitTensors(Batch&, const attune::TensorVisitor&) in its namespace");
   return DataLoader<Dataset>(std::move(dataset), options, *this);

@@ -15,19 +15,19 @@
 #include <utility>
 #include <vector>
 
-// What DataLoader needs to know of a stream: a torch::data dataset that is asked for a number of
-// samples instead of for indices.
+// Adapters between DataLoader and a stream. A stream is a torch::data dataset that is asked for a
+// number of samples, and not for indices.
 namespace attune::inline sdk::trainable {
 
-// The samples of a stream, one after the other, whatever their type.
+// The samples of a stream in order, independent of their type.
 class StreamSamples {
  public:
   virtual ~StreamSamples() = default;
 
-  // Goes to the sample of an epoch that is behind `skipped` others; to the end if it has fewer.
+  // Moves to an epoch and skips its first `skipped` samples, or all samples if it has fewer.
   virtual void Begin(std::int64_t epoch, std::int64_t skipped) = 0;
 
-  // The next sample; null at the end of the epoch.
+  // Returns the next sample; null at the end of the epoch.
   virtual std::shared_ptr<void> Next() = 0;
 };
 
@@ -40,8 +40,8 @@ struct WithoutOptional<std::optional<T>> {
   using Type = T;
 };
 
-// What a stream gives, without the transforms that it is mapped by, and what these make of a
-// rank's share.
+// Separates a stream from the transforms that it is mapped by. Transform() applies them to the
+// share of a rank.
 template <typename Dataset>
 class StreamOf {
  public:
@@ -74,7 +74,7 @@ class StreamOf<torch::data::datasets::MapDataset<Dataset, Map>> {
   Map map_;
 };
 
-// Whether it is a vector, of samples.
+// Whether T is a std::vector.
 template <typename T>
 inline constexpr bool kIsVector = false;
 template <typename T>
@@ -88,13 +88,13 @@ template <typename D>
 concept StreamOfSamples =
     Stream<D> && kIsVector<typename StreamOf<typename StreamOf<D>::Source>::Batch>;
 
-// Reads a stream. Each epoch begins with a new copy of it.
+// Reads a stream. Each epoch uses a new copy of the stream.
 template <typename Source>
 class StreamReader final : public StreamSamples {
  public:
   using Sample = typename StreamOf<Source>::Batch::value_type;
 
-  // `at_once`: how many samples the stream is asked for.
+  // `at_once`: how many samples to request from the stream at a time.
   StreamReader(Source stream, std::size_t at_once)
       : stream_(std::move(stream)), at_once_(at_once) {}
 
@@ -126,11 +126,11 @@ class StreamReader final : public StreamSamples {
   void Read() {
     const std::size_t wanted = std::min(at_once_, left_);
     if (wanted == 0) return;
-    auto came = current_->get_batch(wanted);
+    auto samples = current_->get_batch(wanted);
     if constexpr (Source::is_stateful) {
-      if (came) Keep(*std::move(came));
+      if (samples) Keep(*std::move(samples));
     } else {
-      Keep(std::move(came));
+      Keep(std::move(samples));
     }
     if (read_.size() > left_) read_.erase(read_.begin() + left_, read_.end());
     left_ = read_.empty() ? 0 : left_ - std::min(left_, read_.size());
@@ -143,7 +143,7 @@ class StreamReader final : public StreamSamples {
   const Source stream_;
   const std::size_t at_once_;
   std::optional<Source> current_;
-  std::size_t left_ = 0;  // samples of the epoch that the stream has not been asked for
+  std::size_t left_ = 0;  // samples of the epoch that have not been requested yet
   std::deque<Sample> read_;
 };
 

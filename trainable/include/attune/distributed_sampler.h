@@ -12,79 +12,81 @@
 
 namespace attune::inline sdk {
 
-// Of DistributedSampler, and of Context::PrepareSampler().
+// Options of DistributedSampler and Context::PrepareSampler().
 struct DistributedSamplerOptions {
   // PrepareSampler() fills these in.
   int rank = 0;
   int world_size = 1;
   std::uint64_t seed = 0;
 
-  bool shuffle = true;     // false: the order of the dataset, every epoch
-  bool drop_last = false;  // true: leave out what does not fill the last batch of an epoch
+  bool shuffle = true;     // false: every epoch uses the order of the dataset
+  bool drop_last = false;  // true: leave out an incomplete last batch of an epoch
 
-  // If not empty: one number for each sample, finite and at least 0. An epoch then has as many
-  // draws as the dataset has samples. Each draws one with a probability in proportion to its
-  // weight, also one that was drawn before. Needs `shuffle`.
+  // Optional weights, one for each sample, finite and at least 0. An epoch then has as many draws
+  // as the dataset has samples. Each draw picks a sample with a probability proportional to its
+  // weight, with replacement. Needs `shuffle`.
   std::vector<double> weights;
 };
 
-// Which samples of a dataset this rank visits, and in which order: a torch::data sampler.
+// A torch::data sampler that determines which samples of a dataset this rank visits, and in which
+// order.
 //
-// The order of an epoch is a permutation, or with weights a series of draws, keyed by (seed,
-// epoch): the same on every rank, machine and standard library. The gang visits one place of it
-// after the other, and counts them in positions: epoch × dataset size + place. Of a global batch
-// rank r takes places r, r + world_size, …, so a batch is the same set whatever the number of ranks
-// that share it, and a trial that is resumed with another number of ranks visits exactly the
-// samples that are left.
+// The order of an epoch is a permutation, or with weights a series of draws. It depends only on
+// (seed, epoch), and is the same on every rank, machine and standard library. The gang visits its
+// places in order. Its position is epoch × dataset size + place.
 //
-// Every rank gets equally many batches. Nothing is padded: shares of one batch may differ by one
-// sample, and places that remain of an epoch but are fewer than the ranks go to its last batch.
-// Only a gang that is resumed where fewer samples are left than it has ranks repeats some of them.
+// Rank r takes places r, r + world_size, … of each global batch, so the content of a batch does not
+// depend on the number of ranks. A trial that resumes with a different number of ranks visits
+// exactly the remaining samples.
+//
+// Every rank gets the same number of batches, without padding. The shares of one batch may differ
+// by one sample. If fewer places than ranks remain in an epoch, they join its last batch. Samples
+// are repeated only if a gang resumes with fewer samples left than it has ranks.
 class DistributedSampler final : public torch::data::samplers::Sampler<> {
  public:
-  // What it is made with.
+  // The options of the constructor.
   using Options = DistributedSamplerOptions;
 
-  // Throws attune::Error when rank, world_size or weights make no sense, or size is negative.
+  // Throws attune::Error if rank, world_size or weights are invalid, or size is negative.
   DistributedSampler(std::int64_t size, Options options);
 
-  // This rank's share of the gang's next batch_size × world_size samples; nothing at the end of the
-  // epoch.
+  // Returns this rank's share of the gang's next batch_size × world_size samples; nullopt at the
+  // end of the epoch.
   std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override;
 
-  // The same for a global batch that need not be a multiple of the number of ranks. Throws
-  // attune::Error when it is smaller than that.
+  // Like next(), for a global batch that need not be a multiple of the number of ranks. Throws
+  // attune::Error if it is smaller than the number of ranks.
   std::optional<std::vector<std::size_t>> NextShare(std::int64_t global_batch_size);
 
-  // Called by torch::data's loaders before an epoch: goes on to the next one if the current one is
-  // at its end, and stays where it is in the midst of one, so that a resumed epoch is finished;
-  // what `drop_last` would leave out of it counts as its end. With another size it begins the
-  // current epoch anew.
+  // The loaders of torch::data call this before an epoch. At the end of an epoch it moves to the
+  // next one. In the middle of an epoch it changes nothing, so that a resumed epoch is finished.
+  // Samples that `drop_last` would leave out count as the end. With a new size it restarts the
+  // current epoch.
   void reset(std::optional<std::size_t> new_size = std::nullopt) override;
 
-  // Goes to the beginning of an epoch.
+  // Moves to the beginning of an epoch.
   void set_epoch(std::int64_t epoch) { MoveTo(epoch, 0); }
   std::int64_t epoch() const { return epoch_; }
 
-  // Places of the epoch that the gang has visited, and samples of the dataset.
+  // The number of places of the epoch that the gang has visited, and the size of the dataset.
   std::int64_t offset() const { return offset_; }
   std::int64_t size() const { return size_; }
 
-  // Throws attune::Error when there is no such place.
+  // Throws attune::Error if this place does not exist.
   void MoveTo(std::int64_t epoch, std::int64_t offset);
 
-  // The next `count` samples of this rank when the gang has visited `position` since epoch 0; goes
-  // on into the following epochs and leaves out nothing. What to visit is thus a function of the
-  // position alone: training that derives it from the step has no state to save. A step of B
-  // samples over the gang moves the position by B.
+  // Returns this rank's next `count` samples after the gang has visited `position` samples since
+  // epoch 0. It continues into the following epochs and leaves out nothing. The result depends only
+  // on the arguments, so training that derives the position from the step has no state to save. A
+  // step of B samples over the gang advances the position by B.
   std::vector<std::int64_t> Take(std::int64_t position, std::int64_t count);
 
-  // The place in the data, for CheckpointWriter::Write: the same on every rank, and good for any
-  // number of ranks. Loading throws attune::Error when the dataset has another size.
+  // The position in the data, for CheckpointWriter::Write. It is the same on every rank and valid
+  // for any number of ranks. Loading throws attune::Error if the dataset has another size.
   TensorMap state_dict() const;
   void load_state_dict(const TensorMap& state);
 
-  // The same for archives of torch::save.
+  // The same state for archives of torch::save.
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
 
@@ -94,13 +96,13 @@ class DistributedSampler final : public torch::data::samplers::Sampler<> {
   bool AtEnd(std::int64_t global_batch_size) const;
 
   std::int64_t size_;
-  Options options_;                                  // without the weights
-  std::shared_ptr<const std::vector<double>> sums_;  // of the weights up to each; null: no weights
+  Options options_;                                  // weights are moved out into sums_
+  std::shared_ptr<const std::vector<double>> sums_;  // prefix sums of the weights; null: no weights
   std::int64_t epoch_ = 0;
   std::int64_t offset_ = 0;
-  bool ended_ = false;               // next() has said so
-  bool begins_ = false;              // reset() was called, and nothing taken since
-  std::vector<std::int64_t> order_;  // of `order_epoch_`
+  bool ended_ = false;               // next() has returned nullopt
+  bool begins_ = false;              // reset() was called, and no sample taken since
+  std::vector<std::int64_t> order_;  // the order of epoch order_epoch_
   std::int64_t order_epoch_ = -1;
 };
 

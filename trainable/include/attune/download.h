@@ -9,40 +9,41 @@ namespace attune::inline sdk {
 
 class Context;
 
-// Of Download().
+// Options of Download().
 struct DownloadOptions {
-  // For all of it, also for waiting until another process has downloaded the file.
+  // Limit for the whole call, including the wait for another process that downloads the file.
   std::chrono::milliseconds timeout = std::chrono::hours(24);
 
-  // A connection that brings nothing for this long, to a second, is given up.
+  // A connection that receives nothing for this long, rounded to seconds, is closed.
   std::chrono::milliseconds stall_timeout = std::chrono::minutes(1);
 
-  // How often in a row a server that is away, busy or breaks off is asked without bringing
-  // anything new; and how long before the second time, twice as long before each further one.
+  // Number of consecutive attempts without new data, if the server is unreachable, busy, or breaks
+  // off. `backoff` is the delay before the second attempt; it doubles before each further one.
   int tries = 5;
   std::chrono::milliseconds backoff{500};
 };
 
-// Makes sure that `path` is the file whose SHA-256, in 64 hex digits, is `sha256`: at once, where
-// it is there, without asking the network; else by downloading it from `url` (http, https, or
-// file).
+// Ensures that `path` is a file with the SHA-256 `sha256`, given as 64 hex digits. If the file
+// exists, the call does not use the network. Otherwise it downloads the file from `url` (http,
+// https, or file).
 //
-// Of all processes of a host that want it one downloads, and the others wait and use the file: the
-// lock is a FileLock on `path` + ".lock". The file is there complete, checked and synced, or not at
-// all. What came before a connection broke off, or the process was killed, stays in `path` +
-// ".partial", and the next one goes on from there where the server can. Missing folders are made.
+// If several processes of a host need the file, one downloads it, and the others wait and use it.
+// The lock is a FileLock on `path` + ".lock". The file appears complete, checked and synced, or not
+// at all. Data of an interrupted download stays in `path` + ".partial". The next download continues
+// from it if the server supports that. Missing folders are created.
 //
-// Throws attune::Error when there is no such file, when the server or the disk refuses, when
-// nothing more comes (see DownloadOptions), when `path` cannot be locked, and when the hash is
-// another one. That goes for a file that was there already: it is not replaced, since it may be
-// anybody's.
+// Throws attune::Error if the file does not exist at the URL, if the server or the disk refuses, if
+// no more data arrives (see DownloadOptions), if `path` cannot be locked, or if the hash differs.
+// An existing file with another hash is not replaced, because it may belong to someone else.
 //
-// Before Main() it is done, and the file's hash read, once a host where ranks are forked.
+// If ranks are forked, a call before Main() downloads the file, or reads its hash, only once for
+// each host.
 void Download(const std::string& url, std::string_view sha256, const std::filesystem::path& path,
               const DownloadOptions& options = {});
 
-// The same in training code, for long ones: the sweep's `stall_timeout` does not count meanwhile,
-// and until the rank says something again it may be silent for Context::kSetupSilence.
+// The same in training code, for long downloads. The sweep's `stall_timeout` does not apply during
+// the download. Afterwards the rank may be silent for Context::kSetupSilence until its next
+// heartbeat.
 void Download(Context& context, const std::string& url, std::string_view sha256,
               const std::filesystem::path& path, const DownloadOptions& options = {});
 

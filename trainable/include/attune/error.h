@@ -5,35 +5,35 @@
 
 namespace attune::inline sdk {
 
-// What the SDK throws: the message names the culprit and the remedy. Thrown out of training code
-// (like any exception), it fails the rank, and its text becomes the attempt's failure. An exception
-// that training code does not catch unwinds nothing: the rank says why and leaves at once, without
-// destroying any of its objects.
+// The exception of the SDK. Its message names the cause and the next step. Like any exception that
+// leaves training code, it fails the rank, and its text becomes the attempt's failure. If training
+// code does not catch an exception, the stack is not unwound: the rank reports the cause and exits
+// at once, without destroying any objects.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// What the SDK throws when a disk or a quota refuses what it writes. If it fails the rank, the host
-// is to blame and not the trial: no restart is spent.
+// Thrown if a full disk or a quota stops a write. If it fails the rank, the host is at fault and
+// not the trial, so the trial loses no restart.
 class DiskFull : public Error {
  public:
   using Error::Error;
 };
 
-// What a driver's call throws when one of its workers failed: of TorchTrainer and WorkerGroup. The
-// message names the worker.
+// Thrown by calls of TorchTrainer and WorkerGroup if one of their workers failed. The message names
+// the worker.
 class WorkerError : public Error {
  public:
-  // `worker` is -1 where none in particular is to blame.
+  // `worker` is -1 if no particular worker is at fault.
   WorkerError(int worker, bool lost, const std::string& message)
       : Error(message), worker_(worker), lost_(lost) {}
 
-  // By its number, as in the constructor.
+  // The index of the worker, or -1.
   int worker() const { return worker_; }
 
-  // Whether the process is gone or silent, which may not happen again, rather than that its code
-  // threw an exception.
+  // True if the process died or went silent, which may not happen again. False if its code threw an
+  // exception.
   bool lost() const { return lost_; }
 
  private:

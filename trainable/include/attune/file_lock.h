@@ -7,27 +7,27 @@
 
 namespace attune::inline sdk {
 
-// A lock on a file, held for as long as the object lives: of all processes and threads of this host
-// that lock the same file, one has it. For what the ranks of a host share, such as data that one of
-// them prepares and the others use:
+// A lock on a file, held while the object exists. Only one process or thread of this host holds the
+// lock of a file at a time. Use it for resources that ranks of a host share, such as data that one
+// of them prepares for all:
 //
 //   {
 //     const attune::FileLock lock("/data/prepared.lock");
 //     if (!std::filesystem::exists("/data/prepared")) Prepare();
 //   }
 //
-// It is advisory (flock(2)): it keeps out whoever asks for it, and nobody else. The file is made if
-// it is not there, is never written to, and stays; let it be one for the lock alone.
+// The lock is advisory (flock(2)): it excludes only code that also takes it. A missing file is
+// created; the file is never written to or removed. Use a file that has no other purpose.
 //
-// Whatever ends the process, kill -9 included, frees the lock. What the process forks or executes
-// does not have it: one that is taken before Main() belongs to no rank. A thread that locks a file
+// The lock is released when the process ends, even by kill -9. Forked and executed processes do not
+// inherit it: a lock taken before Main() belongs to no rank. A thread that locks the same file
 // twice waits for itself.
 class FileLock {
  public:
-  // Blocks until it has the lock. Throws attune::Error when it has not got it within `timeout`,
-  // naming the file and, where the kernel tells, the process that holds it; with a timeout of 0 it
-  // asks once. A holder's end is noticed within a tenth of a second, and `while_waiting` is called
-  // as often, as for `[&] { context.Heartbeat(); }`.
+  // Blocks until it holds the lock. After `timeout`, throws attune::Error with the file and, if the
+  // kernel tells, the process that holds the lock. With a timeout of 0 it tries once. It notices a
+  // released lock within a tenth of a second, and calls `while_waiting` at the same interval, for
+  // example `[&] { context.Heartbeat(); }`.
   explicit FileLock(const std::filesystem::path& path,
                     std::chrono::milliseconds timeout = std::chrono::minutes(30),
                     const std::function<void()>& while_waiting = {});

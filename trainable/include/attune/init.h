@@ -2,22 +2,23 @@
 
 namespace attune::inline sdk {
 
-// For programs that drive training from their own main(), with TorchTrainer or WorkerGroup: comes
-// first there. From here on this process is the driver, which may do what it likes: start threads,
-// use tensors. Workers are forked from what the process was at this call, in milliseconds, and
-// never return from it; their Context::args() are the program's.
+// Prepares a program that trains from its own main(), with TorchTrainer or WorkerGroup. Call it
+// first in main(). Afterwards this process is the driver: it may start threads and use tensors.
+// Workers are forked in milliseconds from the state of the process at this call, and never return
+// from it. Their Context::args() are the program's arguments.
 //
-// Everything ends with the driver, however it ends: no worker outlives it.
+// Workers end with the driver, however the driver ends.
 //
-// What is done before is done once for all workers, and its memory is shared: the place to read
-// data that each needs. What is done later, setenv() too, they do not see.
+// Work before this call is done once for all workers, and its memory is shared: read data that
+// every worker needs here. Workers do not see later changes, including setenv().
 //
-// The driver has one child, which ends with it: wait for children of your own by their pids.
+// The driver has one child process, which ends with it. Wait for your own children by their process
+// ids.
 //
-// Throws attune::Error when it is called twice, and in a program that an executor has started,
-// which trains by attune::Main().
+// Throws attune::Error if it is called twice, or in a program that an executor started. Such a
+// program trains with attune::Main().
 //
-// REQUIRES: nothing has touched a tensor or started a thread before; the latter is checked.
+// REQUIRES: the process has not used a tensor or started a thread before. Threads are checked.
 void Init(int argc, char** argv);
 
 }  // namespace attune::inline sdk

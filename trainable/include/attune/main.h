@@ -11,9 +11,9 @@
 
 namespace attune::inline sdk {
 
-// What a rank knows about itself before it joins its gang.
+// What a rank knows before it joins its gang.
 struct RankInfo {
-  // As in Context.
+  // The members have the same meaning as in Context.
   int rank;
   int world_size;
   int local_rank;
@@ -24,22 +24,22 @@ struct RankInfo {
   const std::vector<std::string>& args;
 };
 
-// Of Main().
+// Options of Main().
 struct MainOptions {
-  // Called on each rank, however it was started, before anything of it depends on what is set here:
-  // no process group exists, no GPU has been touched. The place for environment variables of NCCL,
-  // Gloo and CUDA, for at::set_num_threads (it is the rank's CPUs by now), and for seeds of other
-  // libraries (LibTorch's generators are seeded afterwards). An exception fails the rank.
+  // Called on each rank, however it was started, before its settings take effect: no process group
+  // exists and no GPU has been used. Use it for environment variables of NCCL, Gloo and CUDA, for
+  // at::set_num_threads (already set to the rank's CPUs), and for seeds of other libraries.
+  // LibTorch's generators are seeded afterwards. An exception fails the rank.
   std::function<void(const RankInfo&)> initialization_hook;
 };
 
 namespace trainable {
 
-// A training program: what Main() runs on every rank.
+// A training program that Main() runs on every rank.
 struct Program {
   std::function<void(Context&)> train;
-  bool distributed = true;    // false: one process only
-  std::int64_t max_step = 0;  // when run by hand without --max-step; 0: until `train` returns
+  bool distributed = true;    // false: only one process is allowed
+  std::int64_t max_step = 0;  // used if run by hand without --max-step; 0: until `train` returns
   MainOptions options;
 };
 
@@ -47,7 +47,7 @@ int RunMain(int argc, char** argv, const Program& program);
 void TrainByStep(Context& context, Trainable& trainable,
                  const Context::SaveShardFunction& save_shard);
 
-// Nothing where SaveShard() is not overridden: ranks then need not ask each other what is due.
+// Empty if SaveShard() is not overridden; ranks then need not communicate before saving.
 template <typename T>
 Context::SaveShardFunction SaveShardOf(T& trainable) {
   if constexpr (std::derived_from<T, DistributedTrainable>) {
@@ -59,22 +59,23 @@ Context::SaveShardFunction SaveShardOf(T& trainable) {
   return {};
 }
 
-// Steps of a Trainable run by hand without --max-step: it has no end of its own.
+// Number of steps of a Trainable that is run by hand without --max-step. A Trainable has no end
+// itself.
 inline constexpr std::int64_t kStandaloneSteps = 10;
 
 }  // namespace trainable
 
-// The main() of a training program. Under an executor it is a rank (or a launcher of ranks, see
-// docs/reference/worker-channel.md); run by hand it trains once: see --help. Returns the exit code:
-// 0, 1 when training failed, 2 for wrong arguments.
+// The main() of a training program. Under an executor, the process is a rank, or a launcher of
+// ranks (see docs/reference/worker-channel.md). Run by hand, it trains once; see --help. Returns
+// the exit code: 0 for success, 1 if training failed, 2 for wrong arguments.
 //
-// What a program does before Main() is done once a host where ranks are forked from a launcher, and
-// its memory is shared: the place to read data that every rank needs.
+// If ranks are forked from a launcher, code before Main() runs once for each host, and its memory
+// is shared. Read data that every rank needs there.
 //
-// A rank does not destroy static objects at its exit, nor run what was registered with atexit
-// before Main(): those of LibTorch would take longer than many a training step.
+// A rank does not destroy static objects at exit, and does not run atexit handlers registered
+// before Main(). Destroying LibTorch's objects would take longer than many training steps.
 //
-// REQUIRES: nothing has touched a tensor or started a thread before: Main() forks.
+// REQUIRES: the process has not used a tensor or started a thread before, because Main() forks.
 //
 //   return attune::Main<Mnist>(argc, argv, {.initialization_hook = [](const attune::RankInfo&) {
 //     setenv("NCCL_SOCKET_IFNAME", "eth1", 0);
@@ -93,7 +94,7 @@ int Main(int argc, char** argv, MainOptions options = {}) {
                              .options = std::move(options)});
 }
 
-// The same for a training loop that is one function, run on every rank:
+// The same for a training loop that is one function. It runs on every rank:
 //
 //   return attune::Main(argc, argv, [](attune::Context& context) {
 //     …

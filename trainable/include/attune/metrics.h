@@ -5,7 +5,7 @@
 
 namespace attune::inline sdk {
 
-// Results of a step by name. Not-a-number and infinities are allowed and are reported as such.
+// Results of a step, by name. NaN and infinities are allowed and are reported unchanged.
 using Metrics = std::map<std::string, double>;
 
 // One line for people: "accuracy 0.8512  loss 0.4127".

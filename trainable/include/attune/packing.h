@@ -21,15 +21,15 @@ class Tensor;
 
 namespace attune::inline sdk {
 
-// How values travel between a driver and its workers. Both are the same program on the same host:
-// what lies in memory travels as it lies there, and tensors in a file in memory that is handed
-// over. LibTorch's own pickles know one kind of integer and one of real, no std::map, and zip what
-// they write.
+// Serialisation of values between a driver and its workers. Both are the same program on the same
+// host, so values are copied in their memory layout. Tensors are put into a file in memory whose
+// descriptor is passed. LibTorch's own pickles have only one integer type and one real type, do not
+// support std::map, and zip their output.
 namespace trainable {
 
 struct Message;
 
-// Values one after the other, for an Unpacker that takes them in the same order.
+// Collects values in order, for an Unpacker that reads them in the same order.
 class Packer {
  public:
   Packer();
@@ -37,10 +37,10 @@ class Packer {
   Packer(Packer&&) noexcept;
 
   void Put(const void* bytes, std::size_t size);
-  // Its values, not what it requires or shares.
+  // Adds the values of a tensor. Storage sharing and requires_grad are lost.
   void Put(const at::Tensor& tensor);
 
-  // Throws attune::Error for a tensor of a kind that cannot travel.
+  // Throws attune::Error for a kind of tensor that cannot be sent.
   Message Finish();
 
  private:
@@ -48,11 +48,12 @@ class Packer {
   std::unique_ptr<State> state_;
 };
 
+// Reads the values of a Packer.
 class Unpacker {
  public:
   enum class Tensors {
     kCopies,
-    kViews  // of the message: not to be written to, nor to outlive this object
+    kViews  // views into the message: read-only, and valid only while the Unpacker exists
   };
 
   explicit Unpacker(std::shared_ptr<const Message> message, Tensors tensors = Tensors::kCopies);
@@ -67,7 +68,7 @@ class Unpacker {
   std::unique_ptr<State> state_;
 };
 
-// How a type is packed. A type without one does not travel.
+// Packs and unpacks a type. A type without a specialisation cannot be sent.
 template <typename T>
 struct Codec;
 
@@ -115,11 +116,11 @@ struct Codec<Config> {
 
 template <Travels T>
 struct Codec<std::vector<T>> {
-  static constexpr bool kAsItLies = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+  static constexpr bool kIsRawMemory = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
   static void Pack(Packer& packer, const std::vector<T>& values) {
     trainable::Pack(packer, values.size());
-    if constexpr (kAsItLies) {
+    if constexpr (kIsRawMemory) {
       packer.Put(values.data(), values.size() * sizeof(T));
     } else {
       for (const T& value : values) trainable::Pack(packer, value);
@@ -128,7 +129,7 @@ struct Codec<std::vector<T>> {
   static std::vector<T> Unpack(Unpacker& unpacker) {
     const auto size = trainable::Unpack<std::size_t>(unpacker);
     std::vector<T> values;
-    if constexpr (kAsItLies) {
+    if constexpr (kIsRawMemory) {
       values.resize(size);
       unpacker.Take(values.data(), size * sizeof(T));
     } else {
@@ -139,7 +140,7 @@ struct Codec<std::vector<T>> {
   }
 };
 
-// std::map, std::unordered_map and the like.
+// Maps such as std::map and std::unordered_map.
 template <typename M>
 requires(Travels<typename M::key_type>&& Travels<typename M::mapped_type>) struct Codec<M> {
   static void Pack(Packer& packer, const M& map) {
@@ -178,7 +179,7 @@ struct Codec<std::tuple<T...>> {
     std::apply([&](const T&... value) { (trainable::Pack(packer, value), ...); }, values);
   }
   static std::tuple<T...> Unpack(Unpacker& unpacker) {
-    return std::tuple<T...>{trainable::Unpack<T>(unpacker)...};  // in their order
+    return std::tuple<T...>{trainable::Unpack<T>(unpacker)...};  // a braced list evaluates in order
   }
 };
 
@@ -201,13 +202,13 @@ struct Codec<std::variant<T...>> {
   }
   static std::variant<T...> Unpack(Unpacker& unpacker) {
     using Read = std::variant<T...> (*)(Unpacker&);
-    return ReadOne(unpacker, std::index_sequence_for<T...>(), std::type_identity<Read>());
+    return ReadAlternative(unpacker, std::index_sequence_for<T...>(), std::type_identity<Read>());
   }
 
  private:
   template <std::size_t... I, typename Read>
-  static std::variant<T...> ReadOne(Unpacker& unpacker, std::index_sequence<I...>,
-                                    std::type_identity<Read>) {
+  static std::variant<T...> ReadAlternative(Unpacker& unpacker, std::index_sequence<I...>,
+                                            std::type_identity<Read>) {
     static constexpr Read kReads[] = {[](Unpacker& from) {
       return std::variant<T...>(std::in_place_index<I>, trainable::Unpack<T>(from));
     }...};
@@ -215,7 +216,8 @@ struct Codec<std::variant<T...>> {
   }
 };
 
-// What an argument is in the worker: texts as std::string, the others without reference and const.
+// The type of an argument in the worker: std::string for texts, otherwise the type without
+// reference and const.
 template <typename A>
 using Value =
     std::conditional_t<std::is_convertible_v<A, std::string_view>, std::string, std::decay_t<A>>;

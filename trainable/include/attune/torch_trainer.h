@@ -22,8 +22,8 @@
 
 namespace attune::inline sdk {
 
-// What a TorchTrainer trains, as functions, or lambdas that capture nothing: workers are other
-// processes, so what a creator needs to know travels in the configuration.
+// The parts that a TorchTrainer trains, as functions or lambdas that capture nothing. Workers are
+// other processes, so pass values to creators in the configuration.
 //
 //   attune::Creators{
 //       .model = [](const attune::Config& config) { return Net(config.Int("width")); },
@@ -33,46 +33,47 @@ namespace attune::inline sdk {
 //       },
 //       .loss = [](const attune::Config&) { return torch::nn::CrossEntropyLoss(); }}
 //
-// Every worker calls each of them once. Several models, optimizers, losses or schedulers at once
-// are returned as a std::tuple; with more than one model, the optimizer creator is given the tuple
-// of them, and the scheduler creator that of references to several optimizers.
+// Every worker calls each of them once. A creator may return a std::tuple of several models,
+// optimizers, losses or schedulers. With several models, the optimizer creator gets the tuple of
+// models. With several optimizers, the scheduler creator gets a tuple of references to them.
 template <typename Model, typename Data, typename Optimizer, typename Loss = trainable::None,
           typename Scheduler = trainable::None, typename TrainFunction = trainable::None,
           typename ValidationFunction = trainable::None>
 struct Creators {
-  // Config → a module's holder, or std::shared_ptr of a module.
+  // Config → a module holder, or a std::shared_ptr to a module.
   Model model;
-  // Config → a torch::data dataset as PrepareDataLoader takes it, or TrainerData of two.
+  // Config → a torch::data dataset that PrepareDataLoader accepts, or TrainerData with two of them.
   Data data;
-  // The model, Config → an optimizer of LibTorch, or a std::unique_ptr of one.
+  // (model, Config) → a LibTorch optimizer, or a std::unique_ptr to one.
   Optimizer optimizer;
-  // Config → what is called with output and target, and gives a scalar.
+  // Config → a callable that takes output and target, and returns a scalar.
   Loss loss{};
-  // The optimizer, Config → a learning-rate scheduler of LibTorch.
+  // (optimizer, Config) → a LibTorch learning-rate scheduler.
   Scheduler scheduler{};
-  // TrainingOperator& → nothing; one epoch. Without it, TrainBatch() for each of batches().
+  // TrainingOperator& → void; trains one epoch. Default: TrainBatch() for each of batches().
   TrainFunction train_function{};
-  // TrainingOperator& → nothing; one pass over the validation data.
+  // TrainingOperator& → void; one pass over the validation data.
   ValidationFunction validation_function{};
 };
 
-// Of one call of TorchTrainer::Train() or Validate().
+// The result of one call of TorchTrainer::Train() or Validate().
 struct TrainerStats {
-  // Means over all samples of all workers. The default loops give train_loss, val_loss and, where
+  // Means over all samples of all workers. The default loops record train_loss, val_loss and, if
   // targets are classes, val_accuracy.
   Metrics metrics;
-  // By worker, its own means; without reduce_results only.
+  // The means of each worker; filled only if reduce_results is false.
   std::vector<Metrics> workers;
 
-  std::int64_t epoch = 0;    // that was trained, from 1; or after which was validated
-  int num_workers = 0;       // that did it
-  int retries = 0;           // after losses of workers
-  std::int64_t samples = 0;  // of all workers
-  std::int64_t batches = 0;  // of the gang
+  std::int64_t epoch =
+      0;  // the epoch that was trained, counted from 1, or the last one before validation
+  int num_workers = 0;       // workers that took part
+  int retries = 0;           // retries after workers were lost
+  std::int64_t samples = 0;  // samples of all workers
+  std::int64_t batches = 0;  // global batches
 
-  // Seconds; but for the first, means over the workers. Forward and backward are those of the
-  // default loop and of TrainBatch(), communication is estimated from the steps that LibTorch
-  // measures, and partly hidden by backward.
+  // Durations. All except `seconds` are means over the workers. Forward and backward are measured
+  // in the default loop and in TrainBatch(). Communication is estimated from the steps that
+  // LibTorch measures; backward hides part of it.
   double seconds = 0;
   double data_seconds = 0;
   double forward_seconds = 0;
@@ -84,10 +85,10 @@ namespace trainable {
 
 using TrainingFactory = std::unique_ptr<Training> (*)(Context& context, const std::string& creators,
                                                       const TorchTrainerOptions& options);
-// Calls a function, by its bytes, on a worker's training.
+// Calls a function, given as bytes, on the training of a worker.
 using ApplyFunction = void (*)(Training& training, const std::string& function, Packer& result);
 
-// The part of TorchTrainer that does not depend on types: the driver of the gang.
+// The part of TorchTrainer that does not depend on types. It drives the gang.
 class TrainerDriver {
  public:
   TrainerDriver(TrainingFactory factory, std::string creators, TorchTrainerOptions options);
@@ -111,12 +112,12 @@ class TrainerDriver {
 CheckpointInfo SaveTrainer(const TensorMap& state, const Config& config,
                            const std::filesystem::path& folder);
 TensorMap ReadTrainer(const std::filesystem::path& folder);
-// Of the model of that place, in what State() gives.
+// Loads the model with this index from a result of State().
 void LoadModel(torch::nn::Module& module, const TensorMap& state, std::size_t index);
-void RunTrials(Context& context, Training& training, double batch_factor);
+void RunTrial(Context& context, Training& training, double batch_factor);
 
-// With ResizeRule::kScaleWithWorkers, makes batch_size what it is with so many workers instead of
-// num_workers; how many times larger it is, and learning rates are to be, than it was.
+// With ResizeRule::kScaleWithWorkers, scales batch_size from num_workers to `workers` workers.
+// Returns the factor by which the batch and the learning rates grow.
 double ResizeBatch(TorchTrainerOptions& options, int workers);
 
 template <typename C>
@@ -127,15 +128,16 @@ concept StatelessCreators = Stateless<decltype(C::model)> && Stateless<decltype(
 
 template <typename C>
 constexpr void CheckCreators() {
-  static_assert(StatelessCreators<C>,
-                "creators have to be functions, or lambdas that capture nothing: workers are other "
-                "processes; what they need to know belongs into the configuration");
+  static_assert(
+      StatelessCreators<C>,
+      "creators must be functions, or lambdas that capture nothing, because workers are other "
+      "processes; pass values in the configuration");
   static_assert(
       requires(const C& c, const Config& config) { c.model(config); },
-      "the model creator has to take (const attune::Config&)");
+      "the model creator must take (const attune::Config&)");
   static_assert(
       requires(const C& c, const Config& config) { c.data(config); },
-      "the data creator has to take (const attune::Config&)");
+      "the data creator must take (const attune::Config&)");
   static_assert(
       !std::same_as<decltype(std::declval<const C&>().model(std::declval<const Config&>())), void>,
       "the model creator returns nothing");
@@ -144,7 +146,7 @@ constexpr void CheckCreators() {
       "the data creator returns nothing");
 }
 
-// A function as bytes, for the same program in another process.
+// A function as bytes, for another process of the same program.
 template <typename T>
 std::string BytesOf(const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -165,9 +167,9 @@ std::unique_ptr<Training> MakeTraining(Context& context, const std::string& crea
 
 }  // namespace trainable
 
-// Trains a model on several workers that it starts itself, without a server: an object in the
-// program's own main(), after attune::Init(). What RaySGD's PyTorchTrainer and Ray Train's
-// TorchTrainer are in Python.
+// Trains a model on several workers that it starts itself, without a server. Create it in the
+// program's own main(), after attune::Init(). It corresponds to PyTorchTrainer of RaySGD and
+// TorchTrainer of Ray Train in Python.
 //
 //   int main(int argc, char** argv) {
 //     attune::Init(argc, argv);
@@ -178,34 +180,34 @@ std::unique_ptr<Training> MakeTraining(Context& context, const std::string& crea
 //     auto net = trainer.GetModel();
 //   }
 //
-// A worker that is lost ends the gang; the call that it was lost in starts another, of as many
-// workers as there is room for, and does its work again from a copy of the state in memory. With
-// equally many workers the outcome is the same, bit for bit, as without the loss (on CPUs). What a
-// worker throws is not tried again.
+// If a worker is lost, the gang ends. The running call starts a new gang with as many workers as
+// are available, and repeats its work from a copy of the state in memory. With the same number of
+// workers the result on CPUs is identical, bit for bit, to a run without the loss. An exception of
+// a worker is not retried.
 //
-// Every call throws attune::WorkerError when a worker failed for good, and attune::Error after
-// Shutdown(). For one thread at a time. Several trainers may live at once.
+// Every call throws attune::WorkerError if a worker failed permanently, and attune::Error after
+// Shutdown(). Use a trainer from one thread at a time. Several trainers may exist at once.
 template <typename C>
 class TorchTrainer {
  public:
-  // Starts the workers, and waits until each has created what it trains with.
+  // Starts the workers, and waits until each has called its creators.
   explicit TorchTrainer(C creators, TorchTrainerOptions options = {})
       : creators_(creators),
         driver_(&trainable::MakeTraining<C>, trainable::BytesOf(creators), std::move(options)) {
     trainable::CheckCreators<C>();
   }
 
-  // One epoch.
+  // Trains one epoch.
   TrainerStats Train(TrainOptions options = {}) { return driver_.Train(options); }
 
-  // One pass over the validation data, which changes nothing.
+  // Makes one pass over the validation data, without training.
   TrainerStats Validate(TrainOptions options = {}) { return driver_.Validate(options); }
 
-  // Steps the schedulers; those of ReduceLROnPlateauScheduler by the metric.
+  // Steps the schedulers. Schedulers of type ReduceLROnPlateauScheduler need the metric.
   void UpdateScheduler() { driver_.UpdateScheduler(nullptr); }
   void UpdateScheduler(double metric) { driver_.UpdateScheduler(&metric); }
 
-  // The model as it is now, in this process and on the CPU; std::tuple of several.
+  // A copy of the current model in this process, on the CPU; a std::tuple if there are several.
   auto GetModel() {
     const TensorMap state = driver_.State();
     auto models = trainable::MakeModels(creators_, driver_.options().config);
@@ -215,28 +217,29 @@ class TorchTrainer {
           (trainable::LoadModel(*trainable::SharedModule(model), state, index++), ...);
         },
         models);
-    return trainable::OneOf(std::move(models));
+    return trainable::UnwrapSingle(std::move(models));
   }
 
-  // All that training goes on from: "model/weight", "optimizer/0.exp_avg", "trainer/epoch"; of the
-  // second model "model-1/…".
+  // The complete training state, with names such as "model/weight", "optimizer/0.exp_avg" and
+  // "trainer/epoch". The second model has names such as "model-1/weight".
   TensorMap state_dict() { return driver_.State(); }
   void load_state_dict(const TensorMap& state) { driver_.LoadState(state); }
 
-  // A checkpoint in a new folder inside of this one, whose path is returned: model.safetensors,
-  // optimizer.safetensors and so on, as of a trial, complete or not there at all.
+  // Saves a checkpoint in a new subfolder of `folder`, and returns the path of that subfolder. It
+  // has the same files as a trial's checkpoint, such as model.safetensors, and appears complete or
+  // not at all.
   CheckpointInfo Save(const std::filesystem::path& folder) {
     return trainable::SaveTrainer(driver_.State(), driver_.options().config, folder);
   }
-  // From what Save() has returned, or a trial of AsTrainable() has saved.
+  // Loads a checkpoint of Save(), or of a trial that used AsTrainable().
   void Load(const std::filesystem::path& checkpoint) {
     driver_.LoadState(trainable::ReadTrainer(checkpoint));
   }
 
-  // Calls a function, or a lambda that captures nothing, with each worker's TrainingOperator, and
-  // returns what they return, by worker: numbers, texts, tensors, maps of them. What it changes
-  // counts as training, and has to be changed on all alike; but what is not in state_dict(), such
-  // as which parameters require gradients, does not come back when a worker is lost.
+  // Calls a function, or a lambda that captures nothing, with the TrainingOperator of each worker.
+  // Returns the results by worker: numbers, texts, tensors, or maps of them. Changes that it makes
+  // count as training and must be the same on all workers. Changes outside state_dict(), such as
+  // which parameters require gradients, are lost when a worker is lost.
   template <trainable::Stateless F>
   auto ApplyAllWorkers(F function) {
     using Operator = TrainingOperator<C>;
@@ -253,20 +256,21 @@ class TorchTrainer {
     };
     auto answers = driver_.ApplyAll(apply, trainable::BytesOf(function));
     if constexpr (!std::is_void_v<R>) {
-      static_assert(trainable::Travels<R>,
-                    "a function for all workers returns nothing, or what attune/packing.h carries: "
-                    "numbers, std::string, tensors, Config, Metrics, and vectors, maps and tuples "
-                    "of them");
+      static_assert(
+          trainable::Travels<R>,
+          "a function for all workers must return void or a type that attune/packing.h supports: "
+          "numbers, std::string, tensors, Config, Metrics, and vectors, maps and tuples "
+          "of them");
       std::vector<R> results;
       for (auto& answer : answers) results.push_back(trainable::Unpack<R>(answer));
       return results;
     }
   }
 
-  // Lets the workers go, or ends them at once. The destructor does the former.
+  // Waits for the workers to exit, or kills them with `force`. The destructor waits.
   void Shutdown(bool force = false) { driver_.Shutdown(force); }
 
-  // As they are now.
+  // The current number of workers.
   int num_workers() const { return driver_.num_workers(); }
 
  private:
@@ -278,20 +282,20 @@ class TorchTrainer {
 //
 //   return attune::Main(argc, argv, attune::AsTrainable(attune::Creators{…}, {.batch_size = 64}));
 //
-// A step is an epoch, followed by a pass over what there is to validate with, if any, and reports
-// the metrics of both. Workers, seed and configuration are those of the trial; checkpoints are the
-// trial's, and TorchTrainer::Load() takes them. Where an attempt has another number of workers than
-// the one before it, resize_rule says what becomes of batch and learning rate; with
-// kScaleWithWorkers, batch_size is that of num_workers.
+// A step is an epoch, followed by a validation pass if there is anything to validate. It reports
+// the metrics of both. Workers, seed and configuration come from the trial. TorchTrainer::Load()
+// reads the trial's checkpoints. If an attempt has a different number of workers from the one
+// before, resize_rule decides about batch and learning rate. With kScaleWithWorkers, batch_size is
+// meant for num_workers workers.
 template <typename C>
 std::function<void(Context&)> AsTrainable(C creators, TorchTrainerOptions options = {}) {
   trainable::CheckCreators<C>();
   return [creators, options = std::move(options)](Context& context) {
-    TorchTrainerOptions of_trial = options;
-    of_trial.batch_size = context.config().IntOr("batch_size", options.batch_size);
-    const double batch_factor = trainable::ResizeBatch(of_trial, context.world_size());
-    TrainingOperator<C> training(context, creators, of_trial);
-    trainable::RunTrials(context, training, batch_factor);
+    TorchTrainerOptions trial_options = options;
+    trial_options.batch_size = context.config().IntOr("batch_size", options.batch_size);
+    const double batch_factor = trainable::ResizeBatch(trial_options, context.world_size());
+    TrainingOperator<C> training(context, creators, trial_options);
+    trainable::RunTrial(context, training, batch_factor);
   };
 }
 

@@ -12,7 +12,7 @@ namespace attune::inline sdk {
 //
 //   Setup → [Load] → Step → Step → … with Save between two steps when a checkpoint is due.
 //
-// An exception out of any of them fails the trial's attempt, and its text says why.
+// An exception from any of them fails the trial's attempt, and its text becomes the reason.
 class Trainable {
  public:
   virtual ~Trainable() = default;
@@ -20,14 +20,16 @@ class Trainable {
   // Builds model, data and optimizer. Called once, before anything else.
   virtual void Setup(const Config& config) = 0;
 
-  // Trains one unit (an epoch, a thousand batches: whatever one step means in the sweep file) and
-  // returns its results. One that is the last of its own accord calls context().Stop().
+  // Trains one unit and returns its results. A unit is whatever one step means in the sweep file:
+  // an epoch, a thousand batches. If training decides itself that this step is the last, the step
+  // calls context().Stop().
   virtual Metrics Step() = 0;
 
-  // Puts into the checkpoint what Load() needs to continue exactly from here.
+  // Writes everything that Load() needs to continue exactly from here.
   virtual void Save(CheckpointWriter& checkpoint) = 0;
 
-  // Called after Setup() when the trial continues from a checkpoint; context().step() is its step.
+  // Called after Setup() if the trial resumes from a checkpoint; context().step() is the step of
+  // that checkpoint.
   virtual void Load(const CheckpointReader& checkpoint) = 0;
 
   // REQUIRES: called in one of the methods above, not in a constructor.
@@ -40,14 +42,14 @@ class Trainable {
   Context* context_ = nullptr;
 };
 
-// A Trainable that runs on every rank of a gang at once. Setup, Load and Step are called on each;
-// Save on rank 0 alone, so it must not contain a collective. The model goes through
-// context().PrepareModel(), data through context().PrepareDataLoader().
+// A Trainable that runs on every rank of a gang at once. Setup, Load and Step are called on each
+// rank. Save is called on rank 0 only, so it must not contain a collective. Pass the model through
+// context().PrepareModel() and data through context().PrepareDataLoader().
 class DistributedTrainable : public Trainable {
  public:
-  // Puts into the checkpoint what this rank alone holds, for a model that is split over the gang;
-  // Load() finds it as checkpoint.Shard(rank). Where it is overridden, it is called on every rank
-  // after Save() on rank 0, and may contain collectives.
+  // Writes the state that only this rank holds, for a model that is split over the gang. Load()
+  // finds it as checkpoint.Shard(rank). If overridden, it is called on every rank after Save() on
+  // rank 0, and may contain collectives.
   virtual void SaveShard(ShardWriter& shard) { static_cast<void>(shard); }
 };
 

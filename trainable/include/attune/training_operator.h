@@ -21,7 +21,8 @@
 
 namespace attune::inline sdk {
 
-// One worker's training, as a custom train_function or validation_function of Creators sees it:
+// The training of one worker, as passed to a custom train_function or validation_function of
+// Creators:
 //
 //   .train_function = [](auto& training) {
 //     training.model().train();
@@ -34,18 +35,19 @@ namespace attune::inline sdk {
 //     }
 //   }
 //
-// Where creators return tuples, model<1>(), optimizer<1>(), loss<1>() and scheduler<1>() are what
-// is second in them.
+// If creators return tuples, model<1>(), optimizer<1>(), loss<1>() and scheduler<1>() are their
+// second elements.
 template <typename C>
 class TrainingOperator final : public trainable::Training {
  public:
-  // A DataLoader of what the data creator returned.
-  using TrainLoader = typename trainable::LoaderOf<typename trainable::Made<C>::Data::Train>::Type;
-  // The same of the validation data, where there are any.
+  // The DataLoader of the training data.
+  using TrainLoader =
+      typename trainable::LoaderOf<typename trainable::CreatedTypes<C>::Data::Train>::Type;
+  // The DataLoader of the validation data, or None without validation data.
   using ValidationLoader =
-      typename trainable::LoaderOf<typename trainable::Made<C>::Data::Validation>::Type;
+      typename trainable::LoaderOf<typename trainable::CreatedTypes<C>::Data::Validation>::Type;
 
-  // Creates everything that the worker trains with.
+  // Calls all creators.
   TrainingOperator(Context& context, const C& creators, const TorchTrainerOptions& options)
       : Training(context, options),
         creators_(creators),
@@ -56,7 +58,8 @@ class TrainingOperator final : public trainable::Training {
         schedulers_(trainable::MakeSchedulers(creators_, optimizers_, config())),
         loaders_(MakeLoaders(creators_.data(config()))) {}
 
-  // The model whose gradients are synchronised; `model<I>()->forward(…)` is its module's own.
+  // The prepared model, whose gradients are synchronised. `model<I>()->forward(…)` calls the module
+  // directly, without synchronisation.
   template <std::size_t I = 0>
   auto& model() {
     return std::get<I>(prepared_);
@@ -65,7 +68,7 @@ class TrainingOperator final : public trainable::Training {
   auto& optimizer() {
     return *std::get<I>(optimizers_);
   }
-  // What the loss creator returned: something to call.
+  // The callable that the loss creator returned.
   template <std::size_t I = 0>
   auto& loss() {
     return std::get<I>(losses_);
@@ -77,14 +80,14 @@ class TrainingOperator final : public trainable::Training {
   TrainLoader& train_loader() { return loaders_.train; }
   ValidationLoader& validation_loader() { return loaders_.validation; }
 
-  // The batches of this pass, for a loop: all of the epoch, or num_steps of it. Counts samples and
-  // time, and steps schedulers that go by batches.
+  // The batches of this pass, for a loop: the whole epoch, or num_steps of it. It counts samples
+  // and time, and steps schedulers with SchedulerStep::kBatch.
   auto batches() { return trainable::Batches<TrainLoader>(*this, loaders_.train, true); }
   auto validation_batches() {
     return trainable::Batches<ValidationLoader>(*this, loaders_.validation, false);
   }
 
-  // Forward, loss, backward and a step, as the default loop has them.
+  // Runs forward, loss, backward and an optimizer step, like the default loop.
   template <typename Batch>
   void TrainBatch(Batch& batch) {
     at::Tensor loss;
@@ -102,7 +105,7 @@ class TrainingOperator final : public trainable::Training {
     Record("train_loss", loss, batch.data.size(0));
   }
 
-  // Records val_loss, and val_accuracy where targets are classes.
+  // Records val_loss and, if targets are classes, val_accuracy.
   template <typename Batch>
   void ValidateBatch(Batch& batch) {
     const at::NoGradGuard no_grad;
@@ -114,25 +117,25 @@ class TrainingOperator final : public trainable::Training {
     }
   }
 
-  // For the SDK's own use.
+  // For the SDK only.
   std::vector<torch::nn::Module*> modules() override {
     std::vector<torch::nn::Module*> all;
     std::apply([&](auto&... model) { (all.push_back(&*model), ...); }, prepared_);
     return all;
   }
-  // For the SDK's own use.
+  // For the SDK only.
   std::vector<torch::optim::Optimizer*> optimizers() override {
     std::vector<torch::optim::Optimizer*> all;
     std::apply([&](auto&... optimizer) { (all.push_back(optimizer.get()), ...); }, optimizers_);
     return all;
   }
-  // For the SDK's own use.
+  // For the SDK only.
   std::vector<trainable::AnyScheduler> schedulers() override {
     std::vector<trainable::AnyScheduler> all;
     std::apply([&](auto&... scheduler) { (all.emplace_back(scheduler.get()), ...); }, schedulers_);
     return all;
   }
-  // Whether there is anything to validate with.
+  // Whether validation is possible.
   bool validates() const override { return kHasValidation || kValidatesByDefault; }
 
  private:
@@ -144,7 +147,8 @@ class TrainingOperator final : public trainable::Training {
   static constexpr bool kHasValidation =
       !std::same_as<decltype(C::validation_function), trainable::None>;
   static constexpr bool kValidatesByDefault = trainable::ValidatesByDefault<C, ValidationLoader>;
-  static constexpr bool kIsPlain = std::tuple_size_v<typename trainable::Made<C>::Models> == 1;
+  static constexpr bool kHasOneModel =
+      std::tuple_size_v<typename trainable::CreatedTypes<C>::Models> == 1;
 
   template <typename D>
   Loaders MakeLoaders(D data) {
@@ -161,7 +165,7 @@ class TrainingOperator final : public trainable::Training {
     }
   }
 
-  // Loss and output.
+  // Returns loss and output.
   template <typename M, typename Batch>
   std::pair<at::Tensor, at::Tensor> Forward(M& model, Batch& batch) {
     const Autocast autocast(context().device(),
@@ -182,7 +186,7 @@ class TrainingOperator final : public trainable::Training {
     if constexpr (!std::same_as<decltype(C::train_function), trainable::None>) {
       creators_.train_function(*this);
     } else {
-      static_assert(kIsPlain, "several models need a train_function");
+      static_assert(kHasOneModel, "several models need a train_function");
       static_assert(!std::same_as<decltype(C::loss), trainable::None>,
                     "the default loop needs a loss creator; or give a train_function");
       static_assert(trainable::HasDataAndTarget<typename TrainLoader::Batch>,
@@ -202,18 +206,18 @@ class TrainingOperator final : public trainable::Training {
       trainable::ThrowCannotValidate();
     }
   }
-  double CommunicationOfAStep() const override {
+  double StepCommunicationSeconds() const override {
     return std::apply(
         [](const auto&... model) { return (0.0 + ... + model.sync_times().communication); },
         prepared_);
   }
 
   const C creators_;
-  typename trainable::Made<C>::Models models_;
-  typename trainable::Made<C>::Prepared prepared_;
-  typename trainable::Made<C>::Optimizers optimizers_;
-  typename trainable::Made<C>::Losses losses_;
-  typename trainable::Made<C>::Schedulers schedulers_;
+  typename trainable::CreatedTypes<C>::Models models_;
+  typename trainable::CreatedTypes<C>::Prepared prepared_;
+  typename trainable::CreatedTypes<C>::Optimizers optimizers_;
+  typename trainable::CreatedTypes<C>::Losses losses_;
+  typename trainable::CreatedTypes<C>::Schedulers schedulers_;
   Loaders loaders_;
 };
 

@@ -32,35 +32,35 @@
 
 namespace attune::inline sdk {
 
-// What a data creator returns when there is data to validate with.
+// The result of a data creator that also provides validation data.
 template <typename Train, typename Validation = Train>
 struct TrainerData {
-  Train train;            // a dataset, as PrepareDataLoader takes it
-  Validation validation;  // likewise
+  Train train;            // a dataset that PrepareDataLoader accepts
+  Validation validation;  // a dataset that PrepareDataLoader accepts
 };
 
 namespace trainable {
 
-// A creator or function that was not given.
+// Stands for a creator or function that was not given.
 struct None {};
 
-// LibTorch's schedulers have no common base.
+// LibTorch's schedulers have no common base class.
 using AnyScheduler =
     std::variant<torch::optim::LRScheduler*, torch::optim::ReduceLROnPlateauScheduler*>;
 
-// Seconds of an epoch, on one worker.
+// Durations of an epoch on one worker, in seconds.
 struct PassTimes {
   double total = 0;
   double data = 0;     // waiting for batches
-  double forward = 0;  // these three: of the default loop, and of TrainBatch()
+  double forward = 0;  // this and the next two: in the default loop and TrainBatch()
   double backward = 0;
   double communication = 0;  // an estimate from the steps that LibTorch measures
 };
 
-// What one worker has to say of an epoch of training, or of a pass over the validation data.
+// The result of one worker for an epoch of training, or for a validation pass.
 struct PassResult {
-  Metrics sums;     // of value × samples
-  Metrics weights;  // samples
+  Metrics sums;     // sum of value × samples, by metric
+  Metrics weights;  // number of samples, by metric
   std::int64_t samples = 0;
   std::int64_t batches = 0;
   PassTimes times;
@@ -68,8 +68,8 @@ struct PassResult {
   Metrics Means() const;
 };
 
-// The part of a worker's training that does not depend on types: what TrainingOperator is made of,
-// and what the driver's commands are done with.
+// The part of a worker's training that does not depend on types. It is the base of
+// TrainingOperator, and executes the driver's commands.
 class Training {
  public:
   Training(Context& context, const TorchTrainerOptions& options);
@@ -82,52 +82,53 @@ class Training {
   virtual std::vector<AnyScheduler> schedulers() = 0;
   virtual bool validates() const = 0;
 
-  // Adds to a metric of this pass, which is the mean over all samples of all workers. A tensor is
-  // not waited for.
+  // Adds a value to a metric of this pass. The metric is the mean over all samples of all workers.
+  // Does not wait for a tensor on a GPU.
   void Record(const std::string& metric, double value, std::int64_t samples);
   void Record(const std::string& metric, const at::Tensor& value, std::int64_t samples);
 
-  // Whether the pass has to end before another batch; called before each.
-  bool EndsBefore(std::int64_t batches) const {
+  // Whether the pass must end before the next batch; called before each batch.
+  bool MustEndBefore(std::int64_t batches) const {
     return pass_options_.num_steps > 0 && batches >= pass_options_.num_steps;
   }
-  // Called after each batch, with the samples in it.
+  // Called after each batch, with the number of its samples.
   void NoteBatch(std::int64_t samples, bool training);
   double& data_seconds() { return pass_.times.data; }
 
   PassResult RunEpoch(const TrainOptions& options);
   PassResult RunValidation(const TrainOptions& options);
 
-  // Called once everything is created, for a batch that is `batch_factor` times what the learning
-  // rates were chosen for.
+  // Called after all parts are created. The batch is `batch_factor` times the batch for which the
+  // learning rates were chosen.
   void Begin(double batch_factor);
 
-  // All that it takes to go on from here, by names that begin with those of a checkpoint's files.
+  // The complete training state. Each name begins with the name of its checkpoint file.
   TensorMap State();
-  // Hyperparameters of optimizers are the saved ones, or else those of this configuration, their
-  // learning rates as far along their schedules as the saved ones were.
+  // With `hyperparameters`, optimizers get the saved hyperparameters. Otherwise they keep those of
+  // this configuration, and their learning rates move to the saved position of the schedule.
   void LoadState(const TensorMap& state, bool hyperparameters = true);
 
-  // Of LRScheduler, a step; of ReduceLROnPlateauScheduler, one with this metric.
+  // Steps every scheduler. A ReduceLROnPlateauScheduler uses the metric.
   void StepSchedulers(const double* metric);
-  // What draws random numbers outside of an epoch draws the same when it is done again.
-  void SeedCommand(std::uint64_t number, bool alike);
+  // Seeds the generators for a command, so that a repeated command outside an epoch draws the same
+  // random numbers.
+  void SeedCommand(std::uint64_t number, bool same_on_all_workers);
 
-  // Epochs that are finished.
+  // The number of finished epochs.
   std::int64_t epoch() const { return epoch_; }
 
   Context& context() const { return context_; }
   const Config& config() const { return context_.config(); }
   const TorchTrainerOptions& options() const { return options_; }
-  // Enabled by use_fp16.
+  // It is enabled by use_fp16.
   GradScaler& scaler() { return scaler_; }
 
  protected:
   virtual void Train() = 0;
   virtual void Validate() = 0;
-  virtual double CommunicationOfAStep() const = 0;
+  virtual double StepCommunicationSeconds() const = 0;
 
-  // Of the pass that is under way.
+  // State of the current pass.
   PassResult pass_;
   TrainOptions pass_options_;
   std::map<std::string, at::Tensor> tensor_sums_;  // not yet in pass_, on the device
@@ -142,13 +143,13 @@ class Training {
   GradScaler scaler_;
   std::int64_t epoch_ = 0;
   std::vector<double> base_rates_;  // learning rates as created
-  double batch_factor_ = 1;         // of Begin()
+  double batch_factor_ = 1;         // the argument of Begin()
 };
 
-// The time that its scope takes, where anybody wants to know.
+// Adds the duration of its scope to `seconds`.
 class Phase {
  public:
-  // `exact`: to the end of what a GPU has been given to do.
+  // `exact`: wait until the GPU has finished its queued work.
   Phase(double& seconds, c10::Device device, bool exact);
   ~Phase();
   Phase(const Phase&) = delete;
@@ -198,17 +199,17 @@ const std::shared_ptr<M>& CheckModel(const std::shared_ptr<M>& module) {
 }
 
 template <typename T>
-struct Owned {
+struct Pointee {
   using Type = T;
 };
 template <typename T>
-struct Owned<std::unique_ptr<T>> {
+struct Pointee<std::unique_ptr<T>> {
   using Type = T;
 };
-// Of optimizers and schedulers, which must not move once others refer to them.
+// Moves an optimizer or scheduler to the heap, because others refer to it and it must not move.
 template <typename T>
-std::unique_ptr<typename Owned<T>::Type> Own(T value) {
-  if constexpr (std::same_as<T, typename Owned<T>::Type>) {
+std::unique_ptr<typename Pointee<T>::Type> ToUniquePtr(T value) {
+  if constexpr (std::same_as<T, typename Pointee<T>::Type>) {
     return std::make_unique<T>(std::move(value));
   } else {
     return value;
@@ -216,13 +217,14 @@ std::unique_ptr<typename Owned<T>::Type> Own(T value) {
 }
 
 template <typename... T>
-auto OwnAll(std::tuple<T...> values) {
-  return std::apply([](auto&... each) { return std::tuple(Own(std::move(each))...); }, values);
+auto ToUniquePtrs(std::tuple<T...> values) {
+  return std::apply([](auto&... each) { return std::tuple(ToUniquePtr(std::move(each))...); },
+                    values);
 }
 
-// What others are given of several: the one there is, or all of them.
+// The single element of a tuple, or else the whole tuple.
 template <typename... T>
-decltype(auto) OneOrAll(std::tuple<T...>& all) {
+decltype(auto) SingleOrAll(std::tuple<T...>& all) {
   if constexpr (sizeof...(T) == 1) {
     return std::get<0>(all);
   } else {
@@ -230,7 +232,7 @@ decltype(auto) OneOrAll(std::tuple<T...>& all) {
   }
 }
 template <typename... T>
-auto OneOf(std::tuple<T...> all) {
+auto UnwrapSingle(std::tuple<T...> all) {
   if constexpr (sizeof...(T) == 1) {
     return std::get<0>(std::move(all));
   } else {
@@ -238,7 +240,7 @@ auto OneOf(std::tuple<T...> all) {
   }
 }
 template <typename... T>
-auto Refer(std::tuple<std::unique_ptr<T>...>& owned) {
+auto TieAll(std::tuple<std::unique_ptr<T>...>& owned) {
   return std::apply([](auto&... each) { return std::tie(*each...); }, owned);
 }
 
@@ -247,7 +249,7 @@ auto PrepareAll(Context& context, const DistributedModelOptions& options,
                 const std::tuple<M...>& models) {
   return std::apply(
       [&](const auto&... model) {
-        // In their order, which a list in braces keeps: every worker makes the same calls.
+        // A braced list keeps the order of evaluation: every worker makes the same calls.
         return std::tuple<DistributedModel<ModuleType<M>>...>{
             context.PrepareModel(CheckModel(SharedModule(model)), options)...};
       },
@@ -274,14 +276,14 @@ struct LoaderOf<None> {
   using Type = None;
 };
 
-// A function, or something that is one without any state: a lambda that captures nothing.
+// A function pointer, or a stateless function object such as a lambda that captures nothing.
 template <typename F>
 concept Stateless = (std::is_empty_v<F> && std::default_initializable<F>) ||
                     (std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>);
 
 void CheckLoss(const at::Tensor& loss);
-// Correct answers among the outputs, if the batch is one of classes: outputs [samples, classes],
-// targets [samples] of integers. Undefined otherwise.
+// The number of correct answers if this is classification: outputs [samples, classes], targets
+// [samples] of integers. Undefined otherwise.
 at::Tensor CountCorrect(const at::Tensor& output, const at::Tensor& target);
 
 [[noreturn]] void ThrowCannotValidate();
@@ -294,7 +296,7 @@ auto MakeModels(const C& creators, const Config& config) {
 }
 template <typename C, typename Models>
 auto MakeOptimizers(const C& creators, Models& models, const Config& config) {
-  return OwnAll(ToTuple(creators.optimizer(OneOrAll(models), config)));
+  return ToUniquePtrs(ToTuple(creators.optimizer(SingleOrAll(models), config)));
 }
 template <typename C>
 auto MakeLosses(const C& creators, const Config& config) {
@@ -309,13 +311,13 @@ auto MakeSchedulers(const C& creators, Optimizers& optimizers, const Config& con
   if constexpr (std::same_as<decltype(C::scheduler), None>) {
     return std::tuple<>();
   } else {
-    auto all = Refer(optimizers);
-    return OwnAll(ToTuple(creators.scheduler(OneOrAll(all), config)));
+    auto all = TieAll(optimizers);
+    return ToUniquePtrs(ToTuple(creators.scheduler(SingleOrAll(all), config)));
   }
 }
 
 template <typename C>
-struct Made {
+struct CreatedTypes {
   using Models = decltype(MakeModels(std::declval<const C&>(), std::declval<const Config&>()));
   using Prepared =
       decltype(PrepareAll(std::declval<Context&>(), std::declval<const DistributedModelOptions&>(),
@@ -350,7 +352,7 @@ class Batches {
       std::int64_t samples = 0;
       if constexpr (requires { at_->data.size(0); }) samples = at_->data.size(0);
       pass_->training_.NoteBatch(samples, pass_->trains_);
-      if (pass_->training_.EndsBefore(++count_)) {
+      if (pass_->training_.MustEndBefore(++count_)) {
         ended_ = true;
       } else {
         const Phase phase(pass_->training_.data_seconds(), c10::kCPU, false);
@@ -386,12 +388,12 @@ class Batches {
   bool trains_;
 };
 
-// Whether the default pass over the validation data can do with what there is.
+// Whether the default validation pass works with the given creators.
 template <typename C, typename Loader>
 inline constexpr bool ValidatesByDefault = [] {
   if constexpr (!std::same_as<Loader, None> && !std::same_as<decltype(C::loss), None> &&
-                std::tuple_size_v<typename Made<C>::Models> == 1) {
-    using Module = ModuleType<std::tuple_element_t<0, typename Made<C>::Models>>;
+                std::tuple_size_v<typename CreatedTypes<C>::Models> == 1) {
+    using Module = ModuleType<std::tuple_element_t<0, typename CreatedTypes<C>::Models>>;
     if constexpr (HasDataAndTarget<typename Loader::Batch>) {
       return requires(Module & module, at::Tensor & data) {
         { module.forward(data) } -> std::convertible_to<at::Tensor>;

@@ -19,32 +19,33 @@
 
 namespace attune::inline sdk {
 
-// Where an object of a WorkerGroup lives: what its constructor may take first.
+// The worker process that holds one object of a WorkerGroup. The object's constructor may take it
+// as its first argument.
 struct Worker {
   int index = 0;  // from 0
-  int size = 1;   // workers of the group
+  int size = 1;   // number of workers in the group
 
-  // Device, configuration, seed and heartbeats. Its rank is 0 and its world size 1: the worker
-  // shares nothing with the others. It outlives the object.
+  // Provides device, configuration, seed and heartbeats. Its rank is 0 and its world size 1,
+  // because workers share nothing. It outlives the object.
   Context& context;
 };
 
-// Of WorkerGroup.
+// Options of WorkerGroup.
 struct WorkerGroupOptions {
-  int num_workers = 1;      // objects, each in a process of its own
-  bool use_gpu = false;     // one each
+  int num_workers = 1;      // number of objects, one in each process
+  bool use_gpu = false;     // one GPU for each worker
   int cpus_per_worker = 1;  // threads of LibTorch's operations
 
-  Config config;  // as Context::config()
+  Config config;  // returned by Context::config()
 
   // Below 2^53. LibTorch's generators are seeded from it and the worker's index before its object
-  // is constructed, so that each worker draws other numbers, and the same ones in each run.
+  // is constructed. Each worker draws different numbers, and the same ones in each run.
   std::uint64_t seed = 0;
-  // As MainOptions'; each worker is rank 0 of 1, with its own device and seed.
+  // See MainOptions. Each worker is rank 0 of 1, with its own device and seed.
   void (*initialization_hook)(const RankInfo&) = nullptr;
 
-  // A worker that owes an answer and says nothing for so long is lost; 0: never, since only the
-  // program knows how long its calls may take. Context::Heartbeat() says something.
+  // How long a worker may be silent during a call before it counts as lost. 0: no limit, because
+  // only the program knows how long its calls take. Context::Heartbeat() ends a silence.
   std::chrono::milliseconds stall_timeout{0};
 };
 
@@ -53,13 +54,14 @@ namespace trainable {
 using ObjectFactory = std::shared_ptr<void> (*)(const Worker& worker, Unpacker& args);
 using ObjectFunction = void (*)(void* object, Unpacker& args, Packer& result);
 
-// A call as it is sent, to any number of workers.
+// The message of a call; it can be sent to several workers.
 std::shared_ptr<const Message> ToCall(ObjectFunction function, Packer args);
 
 // The part of WorkerGroup that does not depend on types.
 class GroupDriver {
  public:
-  // Called on a thread of the driver's with the answer, or with why there is none. Throws nothing.
+  // Called on a thread of the driver with the answer, or with the error if there is no answer. Must
+  // not throw.
   using Done = std::function<void(std::shared_ptr<const Message> answer, std::exception_ptr error)>;
 
   GroupDriver(WorkerGroupOptions options, ObjectFactory factory, Packer args);
@@ -79,7 +81,7 @@ class GroupDriver {
   std::unique_ptr<Impl> impl_;
 };
 
-// A function as an object without state.
+// A function as a stateless function object.
 template <auto F>
 struct FunctionObject {
   template <typename... A>
@@ -88,7 +90,7 @@ struct FunctionObject {
   }
 };
 
-// The module in a module, in a pointer to one, or in a holder.
+// The module itself, given a module, a pointer to one, or a holder.
 template <typename M>
 auto& ToModule(M& module) {
   if constexpr (std::derived_from<M, torch::nn::Module>) {
@@ -127,7 +129,7 @@ void UnpackWeights(torch::nn::Module& module, Unpacker& unpacker);
 template <typename... A>
 constexpr void CheckArguments() {
   static_assert((Travels<Value<A>> && ...),
-                "WorkerGroup: an argument cannot travel to another process; " ATTUNE_WHAT_TRAVELS);
+                "WorkerGroup: an argument cannot be sent to another process; " ATTUNE_WHAT_TRAVELS);
 }
 
 template <typename... A>
@@ -137,7 +139,8 @@ Packer PackAll(const A&... args) {
   return packer;
 }
 
-// Nothing also where it cannot be called, which is said in other words.
+// The result type of a call; void if F cannot be called, for which a static_assert gives the
+// reason.
 template <typename F, typename... A>
 struct CallResult {
   using Type = void;
@@ -162,7 +165,8 @@ void CallWithPacked(void* object, Unpacker& unpacker, Packer& result) {
   }
 }
 
-// A holder of modules takes anything, so that what it holds is asked.
+// Whether T, or the module in the holder T, can be constructed from A. A holder's own constructor
+// accepts any arguments.
 template <typename T, typename... A>
 concept MadeFrom = std::constructible_from<typename ModuleIn<T>::Type, A...>;
 
@@ -191,8 +195,8 @@ ObjectFactory FactoryOf() {
 
 }  // namespace trainable
 
-// Objects of type T in processes of their own, each with its own GPU if wanted: models that are
-// trained in parallel, from the program's own main(), after attune::Init().
+// Objects of type T, each in a separate process and optionally with its own GPU. They are for
+// models that are trained in parallel, from the program's own main(), after attune::Init().
 //
 //   int main(int argc, char** argv) {
 //     attune::Init(argc, argv);
@@ -203,25 +207,26 @@ ObjectFactory FactoryOf() {
 //     std::cout << models.CallOne<&Model::Accuracy>(0).get() << '\n';
 //   }
 //
-// What is called is a member function, a function that takes a T& first, or a lambda
-// `[](Model& model, int epochs) { … }` that captures nothing. Calls to one worker run one after the
-// other, in the order in which they were made; those to several in parallel.
+// A call takes a member function, a function that takes a T& first, or a lambda `[](Model& model,
+// int epochs) { … }` that captures nothing. Calls to the same worker run one after the other, in
+// the order of the calls. Calls to different workers run in parallel.
 //
-// Arguments and results travel: numbers, enumerations, std::string, at::Tensor, Config, and
-// vectors, maps, optionals, tuples, pairs and variants of them, so also Metrics and TensorMap. They
-// are copies; tensors arrive on the CPU, and require no gradient.
+// Arguments and results are copied between processes. They can be numbers, enumerations,
+// std::string, at::Tensor, Config, and vectors, maps, optionals, tuples, pairs and variants of
+// these, including Metrics and TensorMap. Tensors arrive on the CPU and require no gradient.
 //
-// A call that throws has its exception's text in its future, as a WorkerError with the worker's
-// index, not lost(); the worker and its object go on. A worker that dies, or is silent for
-// stall_timeout, ends the group: every outstanding and every later call has a WorkerError that is
-// lost() and says who it was and why. No worker outlives its group.
+// If a call throws, its future gets a WorkerError with the exception's text and the worker's index;
+// lost() is false, and the worker and its object stay usable. A worker that dies, or is silent for
+// stall_timeout, ends the group: every outstanding and later call gets a WorkerError whose lost()
+// is true and whose message names the worker and the reason. No worker outlives its group.
 //
-// For one thread at a time, but for the futures. Several groups may live at once.
+// Use a group from one thread at a time; the futures may be used from any thread. Several groups
+// may exist at once.
 template <typename T>
 class WorkerGroup {
  public:
-  // Starts the workers, and waits until each has constructed its T from copies of `args`, after a
-  // const Worker& where T takes one. Throws attune::WorkerError when one could not.
+  // Starts the workers, and waits until each has constructed its T from copies of `args`, preceded
+  // by a const Worker& if T takes one. Throws attune::WorkerError if a construction failed.
   template <typename... A>
   explicit WorkerGroup(WorkerGroupOptions options, const A&... args)
       : driver_(std::move(options), trainable::FactoryOf<T, const A&...>(),
@@ -230,8 +235,8 @@ class WorkerGroup {
   explicit WorkerGroup(int num_workers, const A&... args)
       : WorkerGroup(WorkerGroupOptions{.num_workers = num_workers}, args...) {}
 
-  // Calls a function on every worker's T. Futures by worker; they wait for nothing when they are
-  // destroyed. Throws attune::Error after Shutdown(), and for a tensor that cannot travel.
+  // Calls a function on every worker's T. Returns one future for each worker; their destructors do
+  // not block. Throws attune::Error after Shutdown(), and for a tensor that cannot be sent.
   template <auto F, typename... A>
   auto Call(const A&... args) {
     return Call(trainable::FunctionObject<F>(), args...);
@@ -246,7 +251,7 @@ class WorkerGroup {
     return futures;
   }
 
-  // Calls it on one worker's T.
+  // Calls a function on one worker's T.
   template <auto F, typename... A>
   auto CallOne(int worker, const A&... args) {
     return CallOne(worker, trainable::FunctionObject<F>(), args...);
@@ -256,16 +261,16 @@ class WorkerGroup {
     return Submit<Result<F, A...>>(worker, ToCall<F>(args...));
   }
 
-  // For a T that is a module, or a holder or pointer of one, or has a function module() that gives
-  // one of these. Each waits until what was called before is done.
+  // The following need a T that is a module, a holder or a pointer of one, or has a function
+  // module() that returns one of these. Each waits until all previous calls are done.
 
-  // Parameters and buffers of a worker's module, by their names.
+  // Parameters and buffers of a worker's module, by name.
   TensorMap GetWeights(int worker = 0) requires trainable::HasModule<T> {
     return driver_.GetWeights(&PackWeights, worker);
   }
 
-  // Gives them to all workers' modules, or to one's. Throws WorkerError unless names, shapes and
-  // types are exactly the module's.
+  // Sets the weights of the modules of all workers, or of one. Throws WorkerError unless names,
+  // shapes and types are exactly those of the module.
   void SetWeights(const TensorMap& weights) requires trainable::HasModule<T> {
     driver_.SetWeights(&UnpackWeights, weights, nullptr);
   }
@@ -273,17 +278,17 @@ class WorkerGroup {
     driver_.SetWeights(&UnpackWeights, weights, &worker);
   }
 
-  // Gives the mean of all workers' weights to all of them, and returns it. Floating-point tensors
-  // are averaged, in double precision; others, such as counters, are worker 0's.
+  // Sets the weights of all workers to their mean, and returns it. Floating-point tensors are
+  // averaged in double precision; others, such as counters, are copied from worker 0.
   TensorMap AverageWeights() requires trainable::HasModule<T> {
     return driver_.AverageWeights(&PackWeights, &UnpackWeights);
   }
 
-  // Lets the workers go once all that was called is done; with `force` ends them at once, and what
-  // is outstanding has a WorkerError. The destructor does the former.
+  // Waits until all calls are done and the workers have exited. With `force`, kills the workers at
+  // once, and outstanding calls get a WorkerError. The destructor waits.
   void Shutdown(bool force = false) { driver_.Shutdown(force); }
 
-  // Workers, also after Shutdown().
+  // The number of workers, even after Shutdown().
   int size() const { return driver_.size(); }
 
  private:
@@ -292,16 +297,17 @@ class WorkerGroup {
 
   template <typename F, typename... A>
   static std::shared_ptr<const trainable::Message> ToCall(const A&... args) {
-    static_assert(
-        std::is_empty_v<F> && std::default_initializable<F>,
-        "WorkerGroup: what is called is Call<&Model::Train>(…), or a lambda that captures "
-        "nothing: workers are other processes, and what it needs to know are arguments");
+    static_assert(std::is_empty_v<F> && std::default_initializable<F>,
+                  "WorkerGroup: pass a function as Call<&Model::Train>(…), or a lambda that "
+                  "captures nothing, "
+                  "because workers are other processes; pass values as arguments");
     trainable::CheckArguments<const A&...>();
     static_assert(std::invocable<F, T&, trainable::Value<const A&>...>,
                   "WorkerGroup: the function cannot be called with a T& and these arguments");
     using R = Result<F, A...>;
-    static_assert(std::is_void_v<R> || trainable::Travels<R>,
-                  "WorkerGroup: the result cannot travel to another process; " ATTUNE_WHAT_TRAVELS);
+    static_assert(
+        std::is_void_v<R> || trainable::Travels<R>,
+        "WorkerGroup: the result cannot be sent to another process; " ATTUNE_WHAT_TRAVELS);
     return trainable::ToCall(&trainable::CallWithPacked<F, T, const A&...>,
                              trainable::PackAll(args...));
   }
@@ -339,8 +345,8 @@ class WorkerGroup {
 
 #undef ATTUNE_WHAT_TRAVELS
 
-// What all futures of a call bring, by worker, once all have come. Throws as the first of them that
-// has an exception.
+// The results of all futures of a call, by worker, after all are ready. Throws the exception of the
+// first future that has one.
 template <typename R>
 auto GetAll(std::vector<std::future<R>> futures) {
   for (const auto& future : futures) future.wait();

@@ -1,5 +1,4 @@
-// The code that docs/reference/cpp-sdk.md shows of groups of workers, so that it compiles and
-// runs.
+// The examples of worker groups in docs/reference/cpp-sdk.md, so that CI compiles and runs them.
 
 #include <attune/file_lock.h>
 #include <attune/worker_group.h>

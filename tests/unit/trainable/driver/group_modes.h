@@ -1,12 +1,12 @@
 #pragma once
 
-// Drivers of worker groups, by the first argument of the driver program that picks each. What they
-// find is printed, a line each.
+// Drivers of worker groups. The first argument of the driver program selects one. Each prints its
+// results, one per line.
 namespace group {
 
 void Averages();
-void AveragesOfOthers();
-void BesideATrainer();
+void AveragesOfModules();
+void WithATrainer();
 void Calls();
 void Constructor();
 void Docs();
@@ -18,12 +18,12 @@ void Misuse();
 void Parallel();
 void Stopped();
 void Throws();
-void Travels();
+void RoundTrips();
 void TwoGroups();
 void Workers();
 
-// A byte from a worker to the driver, by a pipe that is older than both.
-void Tell(char what);
-char Hear();
+// Sends a byte from a worker to the driver over a pipe that all of them share, and waits for one.
+void SendToDriver(char what);
+char AwaitByte();
 
 }  // namespace group

@@ -1,4 +1,4 @@
-// A driver with groups of workers, for the tests: what it finds is what it prints.
+// The driver program of the tests, with groups of workers. It prints its results.
 
 #include <attune/worker_group.h>
 #include <unistd.h>
@@ -40,20 +40,21 @@ class Notes {
     return worker_.index;
   }
 
-  // Neither can end before both have begun.
-  int Meet() {
+  // Returns only after both workers have called it.
+  int MeetOther() {
     if (worker_.index == 0) {
-      Tell('0');
-      char other = 0;
-      if (read(to_workers[0], &other, 1) != 1) throw std::runtime_error("alone");
+      SendToDriver('0');
+      char byte = 0;
+      if (read(to_workers[0], &byte, 1) != 1) throw std::runtime_error("alone");
     } else {
-      if (Hear() != '0' || write(to_workers[1], "1", 1) != 1) throw std::runtime_error("alone");
+      if (AwaitByte() != '0' || write(to_workers[1], "1", 1) != 1)
+        throw std::runtime_error("alone");
     }
     return worker_.index;
   }
 
   void Hang() {
-    Tell('h');
+    SendToDriver('h');
     while (true) pause();
   }
   void Leave(int worker) {
@@ -70,13 +71,13 @@ class Notes {
   std::vector<int> notes_;
 };
 
-struct Unwilling {
-  explicit Unwilling(const attune::Worker& worker) {
+struct FailingConstructor {
+  explicit FailingConstructor(const attune::Worker& worker) {
     if (worker.index == 1) throw std::runtime_error("no such dataset: /data/none");
   }
 };
 
-// What the future brings, or who failed and how.
+// Returns the result of the future, or the failed worker and the error.
 template <typename R>
 std::string Outcome(std::future<R> future) {
   try {
@@ -111,8 +112,9 @@ void PrintError(F&& what) {
   }
 }
 
-// An outstanding call and a later one.
-void PrintEndOf(attune::WorkerGroup<Notes>& group, std::vector<std::future<void>> outstanding) {
+// Prints the results of outstanding calls and of a later one.
+void PrintEndOfGroup(attune::WorkerGroup<Notes>& group,
+                     std::vector<std::future<void>> outstanding) {
   Print(std::move(outstanding));
   std::cout << "later: " << Outcome(group.CallOne<&Notes::Name>(0)) << std::endl;
   PrintError([&] { group.Shutdown(); });
@@ -120,11 +122,11 @@ void PrintEndOf(attune::WorkerGroup<Notes>& group, std::vector<std::future<void>
 
 }  // namespace
 
-void Tell(char what) {
+void SendToDriver(char what) {
   if (write(to_driver[1], &what, 1) != 1) std::abort();
 }
 
-char Hear() {
+char AwaitByte() {
   char what = 0;
   if (read(to_driver[0], &what, 1) != 1) std::abort();
   return what;
@@ -138,7 +140,7 @@ void Calls() {
   bool in_order = notes.size() == 100;
   for (int note = 0; in_order && note < 100; ++note) in_order = notes[note] == note;
   std::cout << "in order: " << in_order << std::endl;
-  std::cout << "of the other: " << group.CallOne<&Notes::Read>(2).get().size() << std::endl;
+  std::cout << "other worker: " << group.CallOne<&Notes::Read>(2).get().size() << std::endl;
   Print(group.Call(
       [](Notes& notes_of, const std::string& greeting, int number) {
         return greeting + " " + notes_of.Name() + " " + std::to_string(number);
@@ -148,7 +150,7 @@ void Calls() {
 
 void Parallel() {
   attune::WorkerGroup<Notes> group(2);
-  Print(group.Call<&Notes::Meet>());
+  Print(group.Call<&Notes::MeetOther>());
 }
 
 void Throws() {
@@ -159,32 +161,32 @@ void Throws() {
 }
 
 void Constructor() {
-  PrintError([] { attune::WorkerGroup<Unwilling> group(3); });
+  PrintError([] { attune::WorkerGroup<FailingConstructor> group(3); });
 }
 
 void Killed() {
   attune::WorkerGroup<Notes> group(3);
   const int pid = group.CallOne<&Notes::Pid>(1).get();
   auto hanging = group.Call<&Notes::Hang>();
-  for (int i = 0; i < group.size(); ++i) Hear();
+  for (int i = 0; i < group.size(); ++i) AwaitByte();
   kill(pid, SIGKILL);
-  PrintEndOf(group, std::move(hanging));
+  PrintEndOfGroup(group, std::move(hanging));
 }
 
 void Exits() {
   attune::WorkerGroup<Notes> group(2);
-  PrintEndOf(group, group.Call<&Notes::Leave>(1));
+  PrintEndOfGroup(group, group.Call<&Notes::Leave>(1));
 }
 
 void Stopped() {
   attune::WorkerGroup<Notes> group({.num_workers = 2, .stall_timeout = 300ms});
-  PrintEndOf(group, group.Call<&Notes::Stop>(1));
+  PrintEndOfGroup(group, group.Call<&Notes::Stop>(1));
 }
 
 void Hangs() {
   attune::WorkerGroup<Notes> group(2);
   auto hanging = group.Call<&Notes::Hang>();
-  for (int i = 0; i < group.size(); ++i) Hear();
+  for (int i = 0; i < group.size(); ++i) AwaitByte();
   std::cout << "hanging" << std::endl;
   attune::GetAll(std::move(hanging));
 }
@@ -193,7 +195,7 @@ void TwoGroups() {
   attune::WorkerGroup<Notes> first(2, "first");
   attune::WorkerGroup<Notes> second(2, "second");
   auto hanging = first.Call<&Notes::Hang>();
-  for (int i = 0; i < first.size(); ++i) Hear();
+  for (int i = 0; i < first.size(); ++i) AwaitByte();
   Print(second.Call<&Notes::Name>());
   first.Shutdown(/*force=*/true);
   Print(std::move(hanging));
@@ -225,7 +227,7 @@ void Workers() {
   const auto seeds = attune::GetAll(group.Call(seed));
   attune::WorkerGroup<Place> again(options);
   std::cout << "seeds differ: " << (seeds[0] != seeds[1])
-            << ", again the same: " << (attune::GetAll(again.Call(seed)) == seeds) << std::endl;
+            << ", repeatable: " << (attune::GetAll(again.Call(seed)) == seeds) << std::endl;
 }
 
 void Misuse() {
@@ -238,7 +240,7 @@ void Misuse() {
   PrintError([&] { group.CallOne<&Notes::Name>(-1); });
   auto last = group.CallOne<&Notes::Name>(0);
   group.Shutdown();
-  std::cout << "of before: " << last.get() << ", size " << group.size() << std::endl;
+  std::cout << "before the shutdown: " << last.get() << ", size " << group.size() << std::endl;
   PrintError([&] { group.Call<&Notes::Name>(); });
   PrintError([&] { group.CallOne<&Notes::Name>(0); });
   PrintError([] { attune::Init(0, nullptr); });
@@ -249,8 +251,8 @@ void Misuse() {
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> modes = {
       {"averages", group::Averages},
-      {"averages_of_others", group::AveragesOfOthers},
-      {"beside_a_trainer", group::BesideATrainer},
+      {"averages_of_modules", group::AveragesOfModules},
+      {"with_a_trainer", group::WithATrainer},
       {"calls", group::Calls},
       {"constructor", group::Constructor},
       {"docs", group::Docs},
@@ -262,7 +264,7 @@ int main(int argc, char** argv) {
       {"parallel", group::Parallel},
       {"stopped", group::Stopped},
       {"throws", group::Throws},
-      {"travels", group::Travels},
+      {"round_trips", group::RoundTrips},
       {"two_groups", group::TwoGroups},
       {"workers", group::Workers},
   };

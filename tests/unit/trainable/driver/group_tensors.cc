@@ -1,4 +1,5 @@
-// What of a worker group has tensors: values that travel, weights, a trainer beside it.
+// Modes of the driver program that use tensors: values that are sent, weights, and a trainer next
+// to a group.
 
 #include <attune/torch_trainer.h>
 #include <attune/worker_group.h>
@@ -31,7 +32,7 @@ namespace {
 struct Nothing {};
 
 template <typename T>
-void Say(const std::string& what, const T& value) {
+void PrintValue(const std::string& what, const T& value) {
   std::cout << what << ": " << value << std::endl;
 }
 
@@ -41,29 +42,29 @@ static_assert(Travels<attune::TensorMap> && Travels<attune::Metrics> && Travels<
 static_assert(!Travels<Nothing> && !Travels<int*> && !Travels<std::vector<Nothing>>);
 static_assert(!Travels<std::map<int, Nothing>> && !Travels<std::tuple<int, Nothing>>);
 
-// Whether a value comes back as it went.
+// Prints whether a value is equal after a round trip to the worker.
 template <typename T>
 void RoundTrip(attune::WorkerGroup<Nothing>& group, const std::string& what, const T& value) {
-  Say(what, group.CallOne(
-                     0, [](Nothing&, T there) { return there; }, value)
-                    .get() == value);
+  PrintValue(what, group.CallOne(
+                            0, [](Nothing&, T sent) { return sent; }, value)
+                           .get() == value);
 }
 
-bool Same(const at::Tensor& a, const at::Tensor& b) {
+bool AreEqual(const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.equal(b);
 }
-bool Same(const attune::TensorMap& a, const attune::TensorMap& b) {
+bool AreEqual(const attune::TensorMap& a, const attune::TensorMap& b) {
   if (a.size() != b.size()) return false;
   for (const auto& [name, tensor] : a) {
-    if (!b.contains(name) || !Same(tensor, b.at(name))) return false;
+    if (!b.contains(name) || !AreEqual(tensor, b.at(name))) return false;
   }
   return true;
 }
 
 enum class Colour : std::uint8_t { kRed, kGreen };
 
-// Worker i's parameters are all i + 1, its statistics count i + 1 batches.
+// All parameters of worker i are i + 1, and its statistics count i + 1 batches.
 struct Net {
   explicit Net(const attune::Worker& worker)
       : net(torch::nn::Linear(2, 1), torch::nn::BatchNorm1d(1)) {
@@ -75,8 +76,8 @@ struct Net {
   torch::nn::Sequential net;
 };
 
-struct Uneven : torch::nn::Module {
-  explicit Uneven(const attune::Worker& worker)
+struct DifferentlyShaped : torch::nn::Module {
+  explicit DifferentlyShaped(const attune::Worker& worker)
       : line(register_module("line", torch::nn::Linear(worker.index + 1, 1))) {}
   torch::nn::Linear line;
 };
@@ -101,7 +102,7 @@ class Points : public torch::data::datasets::BatchDataset<Points, torch::data::E
 
 }  // namespace
 
-void Travels() {
+void RoundTrips() {
   attune::WorkerGroup<Nothing> group(1);
   RoundTrip(group, "integers",
             std::tuple<char, std::int8_t, std::uint16_t, int, std::uint64_t>(
@@ -123,18 +124,20 @@ void Travels() {
             attune::Config({{"a", true}, {"b", std::int64_t{1}}, {"c", 0.1}, {"d", "text"}}));
 
   const auto echo = [](Nothing&, at::Tensor tensor) { return tensor; };
-  const auto of = [&](const at::Tensor& tensor) {
-    return Same(group.CallOne(0, echo, tensor).get(), tensor);
+  const auto survives = [&](const at::Tensor& tensor) {
+    return AreEqual(group.CallOne(0, echo, tensor).get(), tensor);
   };
-  Say("tensors", of(torch::rand({3, 4})) && of(torch::arange(5)) && of(torch::tensor(true)) &&
-                     of(torch::rand({0, 2})) && of(torch::rand({4, 4}).t()) && of({}) &&
-                     of(torch::ones({2}, at::kBFloat16)));
+  PrintValue("tensors", survives(torch::rand({3, 4})) && survives(torch::arange(5)) &&
+                            survives(torch::tensor(true)) && survives(torch::rand({0, 2})) &&
+                            survives(torch::rand({4, 4}).t()) && survives({}) &&
+                            survives(torch::ones({2}, at::kBFloat16)));
   const attune::TensorMap named = {{"a", torch::rand({2})}, {"b", torch::zeros({}, at::kLong)}};
-  Say("named tensors", Same(group
-                                .CallOne(
-                                    0, [](Nothing&, attune::TensorMap map) { return map; }, named)
-                                .get(),
-                            named));
+  PrintValue("named tensors",
+             AreEqual(group
+                          .CallOne(
+                              0, [](Nothing&, attune::TensorMap map) { return map; }, named)
+                          .get(),
+                      named));
   const auto [count, tensors] =
       group
           .CallOne(
@@ -146,28 +149,28 @@ void Travels() {
               std::vector<at::Tensor>{torch::ones({2}), torch::ones({2})},
               std::optional<at::Tensor>(torch::zeros({1})))
           .get();
-  Say("tensors in others", count == 3 && Same(tensors[0], 2 * torch::ones({2})));
+  PrintValue("tensors in containers", count == 3 && AreEqual(tensors[0], 2 * torch::ones({2})));
 
-  const at::Tensor learnt = torch::ones({2}, torch::requires_grad());
-  Say("gradients asked for", group.CallOne(0, echo, learnt).get().requires_grad());
-  at::Tensor written = group.CallOne(0, echo, learnt).get();
+  const at::Tensor parameter = torch::ones({2}, torch::requires_grad());
+  PrintValue("requires a gradient", group.CallOne(0, echo, parameter).get().requires_grad());
+  at::Tensor written = group.CallOne(0, echo, parameter).get();
   written.add_(1);
-  Say("can be written to", Same(written, 2 * torch::ones({2})));
+  PrintValue("writable", AreEqual(written, 2 * torch::ones({2})));
   at::Tensor changing = torch::zeros({2});
   auto copied = group.CallOne(0, echo, changing);
   changing.fill_(9);
-  Say("copied when called", Same(copied.get(), torch::zeros({2})));
+  PrintValue("copied at the call", AreEqual(copied.get(), torch::zeros({2})));
   try {
     group.CallOne(0, echo, torch::ones({2}, at::kComplexDouble));
   } catch (const attune::Error& error) {
-    Say("cannot travel", error.what());
+    PrintValue("cannot be sent", error.what());
   }
   try {
     group.CallOne(0, [](Nothing&) { return torch::ones({2}, at::kComplexDouble); }).get();
   } catch (const attune::WorkerError& error) {
-    Say("cannot come back", error.what());
+    PrintValue("cannot be returned", error.what());
   }
-  Say("goes on", of(torch::ones({1})));
+  PrintValue("still works", survives(torch::ones({1})));
 }
 
 void Large() {
@@ -176,16 +179,16 @@ void Large() {
     return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
   };
   attune::WorkerGroup<Nothing> group(2);
-  const at::Tensor large = torch::arange(50 * 1024 * 1024 / 4, at::kFloat);  // exact
+  const at::Tensor large = torch::arange(50 * 1024 * 1024 / 4, at::kFloat);  // exact in float
   auto began = Clock::now();
-  const auto arrived = attune::GetAll(group.Call(
-      [](Nothing&, const at::Tensor& there) { return there[-1].item<double>(); }, large));
+  const auto arrived = attune::GetAll(
+      group.Call([](Nothing&, const at::Tensor& sent) { return sent[-1].item<double>(); }, large));
   std::cerr << "50 MiB to two workers: " << since(began) << " ms\n";
-  Say("there", arrived == std::vector<double>(2, static_cast<double>(large.size(0) - 1)));
+  PrintValue("sent", arrived == std::vector<double>(2, static_cast<double>(large.size(0) - 1)));
   began = Clock::now();
-  const auto back = attune::GetAll(
-      group.Call([](Nothing&, const at::Tensor& there) { return there * 2; }, large));
-  Say("back", Same(back[0], large * 2) && Same(back[1], large * 2));
+  const auto back =
+      attune::GetAll(group.Call([](Nothing&, const at::Tensor& sent) { return sent * 2; }, large));
+  PrintValue("returned", AreEqual(back[0], large * 2) && AreEqual(back[1], large * 2));
   std::cerr << "50 MiB to two workers and back: " << since(began) << " ms\n";
   began = Clock::now();
   constexpr int kCalls = 10'000;
@@ -195,42 +198,45 @@ void Large() {
 
 void Averages() {
   attune::WorkerGroup<Net> group(2);
-  Say("of 0", Values(group.GetWeights()));
-  Say("of 1", Values(group.GetWeights(1)));
+  PrintValue("worker 0", Values(group.GetWeights()));
+  PrintValue("worker 1", Values(group.GetWeights(1)));
   const attune::TensorMap mean = group.AverageWeights();
-  Say("mean", Values(mean));
-  Say("given to all", Same(group.GetWeights(0), mean) && Same(group.GetWeights(1), mean));
+  PrintValue("mean", Values(mean));
+  PrintValue("set on all",
+             AreEqual(group.GetWeights(0), mean) && AreEqual(group.GetWeights(1), mean));
   attune::TensorMap zeros = mean;
   for (auto& [name, tensor] : zeros) tensor = torch::zeros_like(tensor);
   group.SetWeights(zeros, 1);
-  Say("set of 1", Same(group.GetWeights(0), mean) && Same(group.GetWeights(1), zeros));
+  PrintValue("one set",
+             AreEqual(group.GetWeights(0), mean) && AreEqual(group.GetWeights(1), zeros));
   group.SetWeights(zeros);
-  Say("set of all", Same(group.GetWeights(0), zeros) && Same(group.GetWeights(1), zeros));
+  PrintValue("all set",
+             AreEqual(group.GetWeights(0), zeros) && AreEqual(group.GetWeights(1), zeros));
   try {
     group.SetWeights({{"0.weight", torch::zeros({7})}}, 1);
   } catch (const attune::WorkerError& error) {
-    Say("refused", error.what());
+    PrintValue("refused", error.what());
   }
-  Say("unchanged", Same(group.GetWeights(1), zeros));
+  PrintValue("unchanged", AreEqual(group.GetWeights(1), zeros));
 }
 
-void AveragesOfOthers() {
+void AveragesOfModules() {
   attune::WorkerGroup<torch::nn::Linear> holders({.num_workers = 2, .seed = 1}, 2, 1);
   const auto first = holders.GetWeights(0), second = holders.GetWeights(1);
-  Say("drawn alike", Same(first, second));
+  PrintValue("same draws", AreEqual(first, second));
   const auto mean = holders.AverageWeights();
-  Say("holders", mean.at("weight").allclose((first.at("weight") + second.at("weight")) / 2));
+  PrintValue("holders", mean.at("weight").allclose((first.at("weight") + second.at("weight")) / 2));
 
-  attune::WorkerGroup<Uneven> modules(2);
-  Say("modules", modules.GetWeights(1).at("line.weight").sizes());
+  attune::WorkerGroup<DifferentlyShaped> modules(2);
+  PrintValue("modules", modules.GetWeights(1).at("line.weight").sizes());
   try {
     modules.AverageWeights();
   } catch (const attune::Error& error) {
-    Say("refused", error.what());
+    PrintValue("refused", error.what());
   }
 }
 
-void BesideATrainer() {
+void WithATrainer() {
   attune::TorchTrainer trainer(
       attune::Creators{.model = [](const attune::Config&) { return torch::nn::Linear(1, 1); },
                        .data = [](const attune::Config&) { return Points(); },
@@ -245,8 +251,8 @@ void BesideATrainer() {
                          torch::ones({4}));
   const auto epoch = trainer.Train().epoch;
   const auto values = attune::GetAll(std::move(sums));
-  Say("epoch", epoch);
-  Say("sums", values[0] + values[1]);
+  PrintValue("epoch", epoch);
+  PrintValue("sums", values[0] + values[1]);
 }
 
 }  // namespace group

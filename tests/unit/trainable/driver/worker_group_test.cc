@@ -7,6 +7,7 @@
 #include <chrono>
 #include <string>
 
+#include "tests/support/golden.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/trainable/process.h"
 
@@ -17,32 +18,32 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// What the driver program prints in a mode. That it returns at all shows that no process is left:
-// each holds the pipe.
+// Returns the output of the driver program in a mode. It returns only after every worker has ended,
+// because each holds the pipe.
 std::string OutputOf(const std::string& mode, const Environment& environment = {}) {
   const Ended ended = RunByHand({mode}, environment);
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
   return ended.output;
 }
 
-TEST(WorkerGroup, CallsAreMadeOnAllAndOnOneAndInTheirOrder) {
+TEST(WorkerGroup, CallsAllOrOneWorkerInOrder) {
   EXPECT_EQ(OutputOf("calls"),
             "book 0\nbook 1\nbook 2\n"
             "in order: 1\n"
-            "of the other: 0\n"
+            "other worker: 0\n"
             "hello book 0 7\nhello book 1 7\nhello book 2 7\n");
 }
 
 TEST(WorkerGroup, WorkersWorkInParallel) { EXPECT_EQ(OutputOf("parallel"), "0\n1\n"); }
 
-TEST(WorkerGroup, AWorkerKnowsItsPlaceAndIsAGangOfOne) {
+TEST(WorkerGroup, AWorkerKnowsItsIndexAndIsAGangOfOne) {
   EXPECT_EQ(OutputOf("workers"),
             "0 of 2, rank 0 of 1 on cpu, width 8, hook 1, args workers\n"
             "1 of 2, rank 0 of 1 on cpu, width 8, hook 1, args workers\n"
-            "seeds differ: 1, again the same: 1\n");
+            "seeds differ: 1, repeatable: 1\n");
 }
 
-TEST(WorkerGroup, AnExceptionComesOutOfItsFutureAndTheWorkerGoesOn) {
+TEST(WorkerGroup, AnExceptionIsInItsFutureAndTheWorkerContinues) {
   EXPECT_EQ(OutputOf("throws"),
             "0\n"
             "threw 1: worker 1: the loss became a teapot\n"
@@ -51,28 +52,28 @@ TEST(WorkerGroup, AnExceptionComesOutOfItsFutureAndTheWorkerGoesOn) {
             "notes 0\nnotes 1\n");
 }
 
-TEST(WorkerGroup, AConstructorThatThrowsIsNamed) {
+TEST(WorkerGroup, NamesAWorkerWhoseConstructorThrows) {
   EXPECT_EQ(OutputOf("constructor"), "worker 1, worker 1: no such dataset: /data/none\n");
 }
 
-TEST(WorkerGroup, AKilledWorkerEndsAllCallsAndIsNamed) {
+TEST(WorkerGroup, AKilledWorkerIsNamedAndEndsAllCalls) {
   const std::string lost = "lost 1: worker 1 failed: killed by signal 9 (Killed)\n";
   EXPECT_EQ(OutputOf("killed"), lost + lost + lost + "later: " + lost + "no error\n");
 }
 
-TEST(WorkerGroup, AWorkerThatLeavesInACallIsNamed) {
-  const std::string lost = "lost 1: worker 1 failed: it has left, with exit code 0\n";
+TEST(WorkerGroup, NamesAWorkerThatExitsDuringACall) {
+  const std::string lost = "lost 1: worker 1 failed: it exited with code 0\n";
   EXPECT_EQ(OutputOf("exits"), "done\n" + lost + "later: " + lost + "no error\n");
 }
 
-TEST(WorkerGroup, AStoppedWorkerIsNamedWithinTheTimeout) {
+TEST(WorkerGroup, NamesAStoppedWorkerWithinTheTimeout) {
   const std::string output = OutputOf("stopped");
-  EXPECT_THAT(output, StartsWith("lost 1: worker 1 has said nothing for "));
+  EXPECT_THAT(output, StartsWith("lost 1: worker 1 was silent for "));
   EXPECT_THAT(output, AllOf(HasSubstr(" ms: its process is stopped\nlost 1: "),
                             HasSubstr("\nlater: lost 1: "), HasSubstr("\nno error\n")));
 }
 
-TEST(WorkerGroup, NoWorkerOutlivesADriverThatIsKilled) {
+TEST(WorkerGroup, NoWorkerOutlivesAKilledDriver) {
   auto killed_at = std::chrono::steady_clock::time_point();
   const Ended ended = RunByHand({"hangs"}, {}, [&](pid_t pid, const std::string& line) {
     if (line != "hanging") return;
@@ -85,33 +86,30 @@ TEST(WorkerGroup, NoWorkerOutlivesADriverThatIsKilled) {
       << "all hold the pipe";
 }
 
-TEST(WorkerGroup, GroupsLiveBesideEachOtherAndOneCanBeEndedByForce) {
+TEST(WorkerGroup, OneOfTwoGroupsCanBeShutDownByForce) {
   EXPECT_EQ(OutputOf("two_groups"),
             "second 0\nsecond 1\n"
             "lost -1: the workers have ended\nlost -1: the workers have ended\n"
             "second 0\nsecond 1\n");
 }
 
-TEST(WorkerGroup, WorksBesideATrainer) {
-  EXPECT_THAT(OutputOf("beside_a_trainer"), HasSubstr("epoch: 1\nsums: 8\n"));
+TEST(WorkerGroup, WorksTogetherWithATrainer) {
+  EXPECT_THAT(OutputOf("with_a_trainer"), HasSubstr("epoch: 1\nsums: 8\n"));
 }
 
-TEST(WorkerGroup, MisuseSaysWhatIsWrong) {
-  EXPECT_EQ(OutputOf("misuse"),
-            "WorkerGroup: num_workers: 0 has to be from 1 to 4096\n"
-            "WorkerGroup: cpus_per_worker: 0 has to be at least 1\n"
-            "WorkerGroup: seed: 9007199254740992 has to be below 2^53\n"
-            "WorkerGroup: num_workers: 1000 with use_gpu needs as many GPUs, and there are 0\n"
-            "WorkerGroup: there is no worker 1 of 1\n"
-            "WorkerGroup: there is no worker -1 of 1\n"
-            "of before: notes 0, size 1\n"
-            "WorkerGroup: is shut down\n"
-            "WorkerGroup: is shut down\n"
-            "attune::Init: has been called before\n");
+TEST(WorkerGroup, MisuseIsAnErrorThatNamesItsCause) {
+  const std::string output = OutputOf("misuse");
+  EXPECT_THAT(output, AllOf(StartsWith("WorkerGroup: num_workers: 0 "),
+                            HasSubstr("\nWorkerGroup: cpus_per_worker: 0 "),
+                            HasSubstr("\nWorkerGroup: seed: 9007199254740992 "),
+                            HasSubstr("\nWorkerGroup: num_workers: 1000 "),
+                            HasSubstr("\nbefore the shutdown: notes 0, size 1\n"),
+                            HasSubstr("\nattune::Init: ")));
+  attune::testing::ExpectGolden("trainable/worker_group_misuse", output);
 }
 
-TEST(WorkerGroup, ValuesComeBackAsTheyWent) {
-  const std::string output = OutputOf("travels");
+TEST(WorkerGroup, ValuesSurviveARoundTrip) {
+  const std::string output = OutputOf("round_trips");
   for (const char* what : {"integers",
                            "reals",
                            "enumerations",
@@ -129,22 +127,23 @@ TEST(WorkerGroup, ValuesComeBackAsTheyWent) {
                            "configurations",
                            "tensors",
                            "named tensors",
-                           "tensors in others",
-                           "can be written to",
-                           "copied when called",
-                           "goes on"}) {
+                           "tensors in containers",
+                           "writable",
+                           "copied at the call",
+                           "still works"}) {
     EXPECT_THAT("\n" + output, HasSubstr("\n" + std::string(what) + ": 1\n"));
   }
-  EXPECT_THAT(output, AllOf(HasSubstr("gradients asked for: 0\n"),
-                            HasSubstr("cannot travel: tensor 0: safetensors has no type "),
-                            HasSubstr("cannot come back: worker 0: tensor 0: safetensors has no")));
+  EXPECT_THAT(output,
+              AllOf(HasSubstr("requires a gradient: 0\n"),
+                    HasSubstr("cannot be sent: tensor 0: safetensors has no type "),
+                    HasSubstr("cannot be returned: worker 0: tensor 0: safetensors has no")));
 }
 
 TEST(WorkerGroup, LargeTensorsTravelBothWays) {
-  EXPECT_THAT(OutputOf("large"), AllOf(HasSubstr("there: 1\n"), HasSubstr("back: 1\n")));
+  EXPECT_THAT(OutputOf("large"), AllOf(HasSubstr("sent: 1\n"), HasSubstr("returned: 1\n")));
 }
 
-TEST(WorkerGroup, WeightsAreAveragedOverWorkersAndCountersAreNot) {
+TEST(WorkerGroup, AveragesWeightsButNotCounters) {
   const std::string names =
       "0.bias=B 0.weight=B 1.bias=B 1.num_batches_tracked=C "
       "1.running_mean=B 1.running_var=B 1.weight=B\n";
@@ -156,21 +155,21 @@ TEST(WorkerGroup, WeightsAreAveragedOverWorkersAndCountersAreNot) {
     return text.replace(text.find("=C"), 2, "=" + counter);
   };
   const std::string output = OutputOf("averages");
-  EXPECT_THAT(output, StartsWith("of 0: " + with("1.0", "1.0") + "of 1: " + with("2.0", "2.0") +
-                                 "mean: " + with("1.5", "1.0") +
-                                 "given to all: 1\n"
-                                 "set of 1: 1\nset of all: 1\nrefused: worker 1: SetWeights: "));
+  EXPECT_THAT(output, StartsWith("worker 0: " + with("1.0", "1.0") +
+                                 "worker 1: " + with("2.0", "2.0") + "mean: " + with("1.5", "1.0") +
+                                 "set on all: 1\n"
+                                 "one set: 1\nall set: 1\nrefused: worker 1: SetWeights: "));
   EXPECT_THAT(output, HasSubstr("\nunchanged: 1\n"));
 }
 
-TEST(WorkerGroup, HoldersAndModulesAreModelsTooAndUnlikeOnesAreRefused) {
-  EXPECT_EQ(OutputOf("averages_of_others"),
-            "drawn alike: 0\nholders: 1\nmodules: [1, 2]\n"
-            "refused: AverageWeights: worker 1: tensor line.weight is [1, 2] of Float, worker 0's "
-            "is [1, 1] of Float\n");
+TEST(WorkerGroup, AveragesHoldersAndModulesAndRefusesDifferentShapes) {
+  EXPECT_THAT(OutputOf("averages_of_modules"),
+              AllOf(StartsWith("same draws: 0\nholders: 1\nmodules: [1, 2]\n"
+                               "refused: AverageWeights: worker 1: tensor line.weight "),
+                    HasSubstr("[1, 2] of Float"), HasSubstr("[1, 1] of Float")));
 }
 
-TEST(WorkerGroup, WhatTheDocsShowRuns) {
+TEST(WorkerGroup, TheProgramOfTheDocsRuns) {
   const attune::testing::ScratchFolder folder;
   EXPECT_THAT(OutputOf("docs", {{"TMPDIR", folder.path()}}), HasSubstr("\ndone\n"));
 }

@@ -1,4 +1,5 @@
-// Ways of a training function to save, by `mode`, on a disk that GANG_PROGRAM_FSYNC slows down.
+// Ways in which a training function saves, selected by `mode`. GANG_PROGRAM_FSYNC makes the disk
+// slow or broken.
 
 #include <attune/attune.h>
 #include <fcntl.h>
@@ -19,8 +20,8 @@
 
 #include "tests/unit/trainable/program/gang_modes.h"
 
-// In place of the C library's: fails if GANG_PROGRAM_FSYNC is "fails" or "full", else waits until
-// somebody has opened the pipe of that name for writing.
+// Replaces fsync of the C library. It fails if GANG_PROGRAM_FSYNC is "fails" or "full". Otherwise
+// it blocks until the pipe with that name is opened for writing.
 extern "C" int fsync(int fd) {
   if (const char* pipe = std::getenv("GANG_PROGRAM_FSYNC")) {
     if (std::string(pipe) == "fails" || std::string(pipe) == "full") {
@@ -37,7 +38,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace nn = torch::nn;
 
-// Each rank has a layer of its own.
+// A model in which each rank has a separate layer.
 class Split : public attune::DistributedTrainable {
  public:
   void Setup(const attune::Config&) override {
@@ -50,10 +51,10 @@ class Split : public attune::DistributedTrainable {
   void Save(attune::CheckpointWriter& checkpoint) override { checkpoint.WriteText("all", "x"); }
 
   void SaveShard(attune::ShardWriter& shard) override {
-    shard.Write("expert", *expert_);  // expert.rank-1.safetensors, of rank 1
+    shard.Write("expert", *expert_);  // on rank 1: expert.rank-1.safetensors
   }
 
-  // For any number of ranks: the sum of all that were.
+  // Sums the shards of all ranks, for any number of ranks.
   void Load(const attune::CheckpointReader& checkpoint) override {
     const at::NoGradGuard no_grad;
     double sum = 0;
@@ -105,13 +106,13 @@ void Checkpoints(attune::Context& context) {
   }
 }
 
-// Saves a model with what it makes of a sample; resumed, says how far it is from what the
-// checkpoint says that it makes of it.
+// Saves a model and its output for a sample. After a resume, reports the difference between the
+// model's output and the saved one.
 void Exchange(attune::Context& context) {
   nn::Sequential model(nn::Conv2d(nn::Conv2dOptions(1, 3, 3).bias(false)), nn::BatchNorm2d(3),
                        nn::Flatten(), nn::Linear(3 * 6 * 6, 2));
   attune::TensorMap sample{{"input", torch::rand({5, 1, 8, 8})}};
-  model->forward(sample.at("input"));  // moves the running statistics
+  model->forward(sample.at("input"));  // changes the running statistics
   model->eval();
   const at::NoGradGuard no_grad;
   double error = 0;

@@ -1,4 +1,4 @@
-// Collectives as a training program calls them. What is not as it should be fails the rank.
+// Collectives as a training program calls them. A wrong result fails the rank.
 
 #include <attune/collectives.h>
 #include <attune/error.h>
@@ -33,7 +33,7 @@ double Product(int n) { return n < 2 ? 1 : n * Product(n - 1); }
 at::Tensor Pair(double a, double b) { return torch::tensor({a, b}); }
 
 void Reduce(attune::Context& context) {
-  const double mine = context.rank() + 1;
+  const double value_of_rank = context.rank() + 1;
   const int n = context.world_size();
   const std::vector<std::pair<ReduceOp, at::Tensor>> wanted = {
       {ReduceOp::kSum, Pair(Sum(n), 0.5 * n)},
@@ -43,11 +43,11 @@ void Reduce(attune::Context& context) {
       {ReduceOp::kProduct, Pair(Product(n), std::pow(0.5, n))}};
   for (const auto& [op, result] : wanted) {
     for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
-      at::Tensor tensor = Pair(mine, 0.5).to(type);
+      at::Tensor tensor = Pair(value_of_rank, 0.5).to(type);
       attune::AllReduce(context, tensor, op);
       ExpectEqual(tensor, result.to(type), "AllReduce " + std::to_string(static_cast<int>(op)));
     }
-    at::Tensor places = at::zeros({n, 2}) + Pair(mine, 0.5);
+    at::Tensor places = at::zeros({n, 2}) + Pair(value_of_rank, 0.5);
     places[n - 1] += 0;
     ExpectEqual(attune::ReduceScatter(context, places, op), result.to(at::kFloat),
                 "ReduceScatter " + std::to_string(static_cast<int>(op)));
@@ -56,17 +56,17 @@ void Reduce(attune::Context& context) {
   attune::AllReduce(context, integers);
   ExpectEqual(integers, at::full({3}, static_cast<std::int64_t>(Sum(n)), at::kLong), "of integers");
 
-  // Only columns of a larger tensor, and one that has a gradient.
-  at::Tensor whole = at::full({2, 3}, mine);
+  // A non-contiguous view of a larger tensor, and a tensor that requires a gradient.
+  at::Tensor whole = at::full({2, 3}, value_of_rank);
   at::Tensor columns = whole.slice(1, 0, 2);
   attune::AllReduce(context, columns);
   ExpectEqual(whole.select(1, 0), at::full({2}, Sum(n)), "AllReduce in place");
-  ExpectEqual(whole.select(1, 2), at::full({2}, mine), "what lies beside it");
-  at::Tensor trained = at::full({2}, mine).set_requires_grad(true);
+  ExpectEqual(whole.select(1, 2), at::full({2}, value_of_rank), "the columns next to it");
+  at::Tensor trained = at::full({2}, value_of_rank).set_requires_grad(true);
   attune::AllReduce(context, trained);
   ExpectEqual(trained.detach(), at::full({2}, Sum(n)), "AllReduce of a parameter");
 
-  at::Tensor numbers = at::arange(n, at::kFloat).mul_(10).unsqueeze(1) + (mine - 1);
+  at::Tensor numbers = at::arange(n, at::kFloat).mul_(10).unsqueeze(1) + (value_of_rank - 1);
   ExpectEqual(attune::ReduceScatter(context, numbers),
               at::full({1}, 10.0 * context.rank() * n + Sum(n) - n), "each rank's own place");
 }
@@ -120,11 +120,11 @@ void Refuse(attune::Context& context) {
   Refused([&] { attune::AllReduce(context, integers, ReduceOp::kMean); }, "is not an integer");
   Refused([&] { attune::AllReduce(context, flags); }, "type Bool");
   Refused([&] { attune::AllReduce(context, none); }, "not defined");
-  Refused([&] { attune::Broadcast(context, integers, 7); }, "no rank 7");
+  Refused([&] { attune::Broadcast(context, integers, 7); }, "root: 7");
   Refused([&] { attune::ReduceScatter(context, at::ones({9})); }, "number of ranks");
   if (attune::IsDistributed(context)) {
     Refused([&] { attune::Barrier(context, {.timeout = std::chrono::milliseconds(0)}); },
-            "has to be positive");
+            "timeout: 0");
   }
 }
 
@@ -132,17 +132,17 @@ void Refuse(attune::Context& context) {
 
 void Collectives(attune::Context& context) {
   const std::string mode = context.config().TextOr("mode", "values");
-  const attune::CollectiveOptions soon{.timeout = std::chrono::seconds(1)};
-  const bool other = context.rank() == 1;
+  const attune::CollectiveOptions short_timeout{.timeout = std::chrono::seconds(1)};
+  const bool is_rank_1 = context.rank() == 1;
   attune::Barrier(context);
   if (mode == "leaves") {
-    if (other) return;
-    attune::Barrier(context, soon);
+    if (is_rank_1) return;
+    attune::Barrier(context, short_timeout);
   } else if (mode == "another_call") {
     at::Tensor tensor = at::ones({3});
-    other ? attune::Broadcast(context, tensor, 2) : attune::AllReduce(context, tensor);
+    is_rank_1 ? attune::Broadcast(context, tensor, 2) : attune::AllReduce(context, tensor);
   } else if (mode == "another_shape") {
-    at::Tensor tensor = at::ones({other ? 4 : 3});
+    at::Tensor tensor = at::ones({is_rank_1 ? 4 : 3});
     attune::AllReduce(context, tensor);
   } else {
     Reduce(context);

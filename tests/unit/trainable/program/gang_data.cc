@@ -1,4 +1,4 @@
-// Training on a prepared loader. Each rank prints which samples it is given, and its weights.
+// Training with a prepared loader. Each rank prints its samples and its weights.
 
 #include <attune/attune.h>
 #include <torch/data/datasets/base.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kInputs = 4;
 
-// Sample i is four numbers made of i, and i.
+// Sample i consists of four numbers computed from i, and the target i.
 class Numbers : public torch::data::datasets::Dataset<Numbers> {
  public:
   Numbers(std::int64_t size, std::int64_t damaged) : size_(size), damaged_(damaged) {}
@@ -41,7 +41,7 @@ class Numbers : public torch::data::datasets::Dataset<Numbers> {
   std::int64_t damaged_;
 };
 
-// The same samples as a stream that says where it ends. Each epoch has another order.
+// The same samples as a finite stream. Each epoch has a different order.
 class NumberStream
     : public torch::data::datasets::StatefulDataset<NumberStream,
                                                     std::vector<torch::data::Example<>>> {
@@ -59,7 +59,7 @@ class NumberStream
   std::optional<std::size_t> size() const override { return std::nullopt; }
   void set_epoch(std::int64_t epoch) { epoch_ = epoch; }
   void reset() override { next_ = 0; }
-  // The loader saves its place by itself.
+  // The loader saves its position itself.
   void save(torch::serialize::OutputArchive&) const override {}
   void load(torch::serialize::InputArchive&) override {}
 
@@ -69,7 +69,8 @@ class NumberStream
   std::size_t next_ = 0;
 };
 
-// The same samples as a stream without an end. An epoch has a set number of samples, and some can be left out.
+// The same samples as an endless stream. An epoch has a fixed number of samples, and the start can
+// be skipped.
 class EndlessNumbers
     : public torch::data::datasets::StreamDataset<EndlessNumbers,
                                                   std::vector<torch::data::Example<>>> {
@@ -103,18 +104,18 @@ class Training {
 
   void Batches(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const Place before = Here();
+      const Place before = Position();
       auto batch = loader_.Next();
       Train(before, batch);
     }
   }
 
-  // The rest of the epoch; leaves it after `most` batches.
+  // Trains on the rest of the epoch, but at most `most` batches.
   void Epoch(std::int64_t most) {
-    Place before = Here();
+    Place before = Position();
     for (auto& batch : loader_) {
       Train(before, batch);
-      before = Here();
+      before = Position();
       if (--most == 0) break;
     }
   }
@@ -141,10 +142,10 @@ class Training {
     std::int64_t offset;
   };
 
-  Place Here() const { return {loader_.epoch(), loader_.offset()}; }
+  Place Position() const { return {loader_.epoch(), loader_.offset()}; }
 
   void Train(const Place& before, torch::data::Example<>& batch) {
-    std::ostringstream line;  // in one piece: ranks share the log
+    std::ostringstream line;  // written at once, because ranks share the log
     line << "visits " << before.epoch << " " << before.offset;
     for (std::int64_t i = 0; i < batch.target.numel(); ++i) {
       line << " " << batch.target[i].item<std::int64_t>();
@@ -163,7 +164,7 @@ class Training {
       loader_;
 };
 
-// A step is `batches` batches, or, without that, an epoch of at most `most`.
+// A step is `batches` batches or, without that parameter, an epoch of at most `most` batches.
 template <typename Dataset>
 void TrainOn(attune::Context& context, const attune::DataLoaderOptions& options) {
   Training<Dataset> training(context, options);
@@ -203,7 +204,7 @@ void Loader(attune::Context& context) {
                                     .shuffle = config.BoolOr("shuffle", !is_stream),
                                     .drop_last = config.BoolOr("drop_last", false),
                                     .threads = static_cast<int>(config.IntOr("threads", 1))};
-  if (kind == "weights") {  // the first half of the samples alone
+  if (kind == "weights") {  // only the first half of the samples
     options.weights.assign(config.Int("samples"), 0);
     std::fill_n(options.weights.begin(), options.weights.size() / 2, 1.0);
   }

@@ -1,4 +1,4 @@
-// The code that docs/reference/cpp-sdk.md shows, so that it compiles and runs.
+// The examples of docs/reference/cpp-sdk.md, so that CI compiles and runs them.
 
 #include <attune/attune.h>
 #include <attune/sync_batch_norm.h>
@@ -111,7 +111,7 @@ class Gan {
   torch::optim::SGD generator_sgd_;
 };
 
-// Training step by step, with all that a model offers.
+// Training step by step, with every feature of a model.
 class Thorough {
  public:
   explicit Thorough(attune::Context& context)
@@ -196,7 +196,7 @@ void PrepareOnce(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "prepared")) Prepare(folder / "prepared");
 }
 
-// "hello\n".
+// The hash of "hello\n".
 constexpr const char* kSha256 = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
 
 void Fetch(attune::Context& context, const std::string& url, const std::filesystem::path& folder) {

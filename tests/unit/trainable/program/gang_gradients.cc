@@ -1,4 +1,4 @@
-// What options and functions of a model do to its gradients.
+// Effects of a model's options and functions on its gradients.
 
 #include <attune/attune.h>
 #include <torch/nn.h>
@@ -16,7 +16,7 @@ namespace {
 
 namespace nn = torch::nn;
 
-// Zero exactly when all ranks hold the same bits.
+// Returns 0 exactly if all ranks have the same bits.
 double Spread(attune::Context& context, const at::Tensor& floats) {
   const double hash = Hash(floats);
   const auto sum = context.ReduceSum({{"hash", hash}, {"square", hash * hash}});
@@ -37,7 +37,7 @@ nn::Linear Ones() {
   return linear;
 }
 
-// The same with a second name for its weight.
+// The same model with a second name for its weight.
 struct TiedImpl : nn::Module {
   at::Tensor forward(const at::Tensor& x) { return at::linear(x, weight); }
   at::Tensor weight = register_parameter("weight", at::ones({1, 4}));
@@ -45,7 +45,7 @@ struct TiedImpl : nn::Module {
 };
 TORCH_MODULE(Tied);
 
-// A gradient whose mean over ranks is known: that of rank r is `unit` × (r + 1).
+// A loss whose mean gradient over ranks is known: the gradient of rank r is `unit` × (r + 1).
 template <typename Model>
 at::Tensor Loss(Model& model, attune::Context& context, double unit) {
   return model(at::full({1, 4}, unit * (context.rank() + 1))).sum();
@@ -90,7 +90,7 @@ attune::Metrics Compress(attune::Context& context, attune::GradientCompression c
           {"spread", Spread(context, odd)}};
 }
 
-// Of three layers the last is used when told to.
+// Three layers; the last one is used only with `with_spare`.
 struct BranchesImpl : nn::Module {
   at::Tensor forward(const at::Tensor& x, bool with_spare) {
     const auto y = always(torch::relu(first(x)));
@@ -102,35 +102,36 @@ struct BranchesImpl : nn::Module {
 };
 TORCH_MODULE(Branches);
 
-// A static graph that leaves a layer out, beside one that is walked through in each step; then what
-// happens once the promise is broken.
+// Compares a static graph that never uses a layer with find_unused_parameters. Then breaks the
+// promise of the static graph.
 attune::Metrics StaticGraph(attune::Context& context) {
   torch::manual_seed(1);
-  auto walked = context.PrepareModel(Branches(), {.find_unused_parameters = true});
+  auto dynamic_model = context.PrepareModel(Branches(), {.find_unused_parameters = true});
   torch::manual_seed(1);
   auto model =
       context.PrepareModel(Branches(), {.find_unused_parameters = true, .static_graph = true});
-  torch::optim::SGD of_walked(walked->parameters(), 0.1);
-  torch::optim::SGD of_model(model->parameters(), 0.1);
+  torch::optim::SGD dynamic_optimizer(dynamic_model->parameters(), 0.1);
+  torch::optim::SGD static_optimizer(model->parameters(), 0.1);
   double spread = 0;
   for (int step = 0; step < 4; ++step) {
-    const auto x = torch::randn({4, 4});  // another one on each rank
-    of_walked.zero_grad();
-    of_model.zero_grad();
-    walked(x, false).sum().backward();
-    if (step % 2 == 0) {  // the first backward of all is one
+    const auto x = torch::randn({4, 4});  // different on each rank
+    dynamic_optimizer.zero_grad();
+    static_optimizer.zero_grad();
+    dynamic_model(x, false).sum().backward();
+    if (step % 2 == 0) {  // also before the first synchronised backward
       const attune::NoSync local = model.no_sync();
       model(x, false).sum().backward();
-      of_model.zero_grad();
+      static_optimizer.zero_grad();
     }
     model(x, false).sum().backward();
-    of_walked.step();
-    of_model.step();
+    dynamic_optimizer.step();
+    static_optimizer.step();
     spread += Spread(context, Weights<Branches>(model));
   }
-  attune::Metrics metrics{{"spread", spread},
-                          {"same", at::equal(Weights<Branches>(walked), Weights<Branches>(model))},
-                          {"spare", model->spare->weight.grad().defined()}};
+  attune::Metrics metrics{
+      {"spread", spread},
+      {"same", at::equal(Weights<Branches>(dynamic_model), Weights<Branches>(model))},
+      {"spare", model->spare->weight.grad().defined()}};
   try {
     model(torch::ones({4, 4}), true).sum().backward();
   } catch (const std::exception& error) {
@@ -139,7 +140,7 @@ attune::Metrics StaticGraph(attune::Context& context) {
   return metrics;
 }
 
-// Whether a backward is refused that a static graph would count as a part of itself.
+// Whether the SDK refuses a backward that a static graph would count as part of itself.
 attune::Metrics NoSyncTooLate(attune::Context& context) {
   auto model = context.PrepareModel(Ones(), {.static_graph = true});
   const at::Tensor loss = model(torch::ones({1, 4})).sum();
@@ -152,7 +153,7 @@ attune::Metrics NoSyncTooLate(attune::Context& context) {
   return {{"refused", 0}};
 }
 
-// A table whose rows are looked up sparsely, and the same table with dense gradients.
+// An embedding with sparse gradients, and the same embedding with dense gradients.
 attune::Metrics Sparse(attune::Context& context, attune::GradientCompression compression) {
   const attune::DistributedModelOptions options{.gradient_compression = compression};
   const auto table = [&](bool sparse) {
@@ -192,7 +193,7 @@ attune::Metrics Sparse(attune::Context& context, attune::GradientCompression com
           {"spread", Spread(context, weights)}};
 }
 
-// Guards that are kept, moved and put in place of each other.
+// Guards that are kept, moved and replaced.
 attune::Metrics KeptNoSync(attune::Context& context) {
   auto model = context.PrepareModel(nn::Linear(2, 1));
   const auto is_local = [&] {
@@ -215,7 +216,7 @@ attune::Metrics KeptNoSync(attune::Context& context) {
   return metrics;
 }
 
-// LBFGS on a share of the samples for each rank, with a line search or without.
+// LBFGS with a share of the samples on each rank, with or without a line search.
 class Lbfgs {
  public:
   explicit Lbfgs(attune::Context& context)
@@ -236,7 +237,7 @@ class Lbfgs {
       optimizer_.zero_grad();
       at::Tensor loss = torch::mse_loss(model_(x_), y_);
       loss.backward();
-      // By it LBFGS decides how far it goes: alike on all ranks.
+      // LBFGS uses the loss to choose its step, so it must be equal on all ranks.
       loss = loss.detach();
       attune::AllReduce(context_, loss, attune::ReduceOp::kMean);
       return loss;
@@ -272,7 +273,7 @@ class Lbfgs {
   at::Tensor y_;
 };
 
-// A generator and a discriminator that learn from each other.
+// A generator and a discriminator that are trained against each other.
 class Gan {
  public:
   Gan(attune::Context& context, const attune::DistributedModelOptions& options)
@@ -287,7 +288,7 @@ class Gan {
     of_discriminator_ = std::make_unique<torch::optim::SGD>(discriminator_->parameters(), 0.1);
   }
 
-  // A step whose batch comes in two parts, with clipped gradients.
+  // A step with a batch in two parts and clipped gradients.
   attune::Metrics StepInParts() {
     const auto real = real_.chunk(2);
     const auto noise = noise_.chunk(2);
@@ -371,7 +372,7 @@ class Gan {
   at::Tensor noise_;
 };
 
-// bf16 under a scaler. In the third step the loss of rank 1 overflows.
+// bfloat16 with a scaler. In the third step, the loss of rank 1 overflows.
 class Amp {
  public:
   explicit Amp(attune::Context& context)

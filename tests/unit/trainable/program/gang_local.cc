@@ -1,4 +1,4 @@
-// A program that runs gangs of itself, one after the other, from a process with threads.
+// A program that runs gangs of itself, one after the extra_thread, from a process with threads.
 
 #include <sys/socket.h>
 
@@ -25,7 +25,7 @@ using attune::trainable::ForkedWorker;
 using attune::trainable::Gang;
 using attune::trainable::Launcher;
 
-// Sums what each rank knows; of three ranks, the last fails.
+// Sums a metric over the ranks. In a gang of three, the last rank fails.
 void Train(attune::Context& context) {
   if (context.rank() == 2) throw std::runtime_error("three are a crowd");
   static_cast<void>(context.Report(context.ReduceSum({{"ranks", 1.0}})));
@@ -39,8 +39,8 @@ void RunOne(Launcher& launcher, int world_size, std::vector<std::string> args = 
   }
   double counted = 0;
   Gang local(launcher, std::move(ranks), std::move(args),
-             {.report = [&](const auto& report) { counted = report.metrics[0].second; },
-              .checkpoint = {}});
+             {.on_report = [&](const auto& report) { counted = report.metrics[0].second; },
+              .on_checkpoint = {}});
   const Gang::End end = local.Run(/*stop_fd=*/-1);
   if (end.outcome == Gang::End::Outcome::kFinished) {
     std::cout << "a gang of " << counted << " finished" << std::endl;
@@ -52,7 +52,7 @@ void RunOne(Launcher& launcher, int world_size, std::vector<std::string> args = 
 
 }  // namespace
 
-int OneAfterAnother() {
+int RunGangsInSequence() {
   sigset_t none;
   sigemptyset(&none);
   auto forked = Launcher::Fork(none);
@@ -62,14 +62,15 @@ int OneAfterAnother() {
   auto& launcher = std::get<Launcher>(forked);
   std::mutex busy;
   busy.lock();
-  std::thread other([&busy] { busy.lock(); });  // what a process that forks must not have
+  std::thread extra_thread(
+      [&busy] { busy.lock(); });  // a process that forks workers must have only one thread
   for (const int world_size : {1, 3, 2}) RunOne(launcher, world_size);
-  // A request that its socket does not take.
-  const int least = 1;
-  setsockopt(launcher.socket(), SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+  // Makes the socket buffer too small for the next request.
+  const int smallest_buffer = 1;
+  setsockopt(launcher.socket(), SOL_SOCKET, SO_SNDBUF, &smallest_buffer, sizeof smallest_buffer);
   RunOne(launcher, 1, {std::string(16 << 10, 'x')});
   busy.unlock();
-  other.join();
+  extra_thread.join();
   return 0;
 }
 

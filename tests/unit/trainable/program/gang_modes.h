@@ -6,7 +6,7 @@ namespace at {
 class Tensor;
 }
 
-// Training functions of the gang program, by the value of GANG_PROGRAM_FORM that picks each.
+// Training functions of the gang program. The value of GANG_PROGRAM_FORM selects one.
 namespace gang {
 
 void Checkpoints(attune::Context& context);  // "checkpoints"
@@ -19,15 +19,15 @@ void Gradients(attune::Context& context);    // "gradients"
 void Loader(attune::Context& context);       // "loader"
 void Norms(attune::Context& context);        // "norms"
 
-// Programs of their own.
+// Complete programs.
 int Hooked(int argc, char** argv);        // "hooked": a whole main() of docs/reference/cpp-sdk.md
 int MainOfSplit(int argc, char** argv);   // "split"
 int Trainer(int argc, char** argv);       // "trainer"
 int TunedTrainer(int argc, char** argv);  // "tuned_trainer"
 int ResizedTrial(int argc, char** argv);  // "resized_trial"
-int OneAfterAnother();                    // "one_after_another": gangs of this program
+int RunGangsInSequence();                 // "one_after_another": gangs of this program
 
-// 24 bits of the values' bit patterns: exact in a double, also when squared and summed.
+// A 24-bit hash of the values' bit patterns. It is exact in a double, even when squared and summed.
 double Hash(const at::Tensor& floats);
 
 }  // namespace gang

@@ -1,4 +1,4 @@
-// Batch norm over the gang beside one over the whole batch.
+// Compares batch norm over the gang with batch norm over the whole batch.
 
 #include <attune/attune.h>
 #include <attune/sync_batch_norm.h>
@@ -21,8 +21,8 @@ namespace nn = torch::nn;
 
 constexpr std::int64_t kFeatures = 5;
 
-// How a batch is shared out: rank r gets `first` + r × `more` samples, the last rank none if
-// `none_for_last`.
+// How a batch is divided: rank r gets `first` + r × `more` samples. With `none_for_last`, the last
+// rank gets none.
 struct Shares {
   std::int64_t first = 3;
   std::int64_t more = 0;
@@ -36,7 +36,7 @@ struct Shares {
   }
 };
 
-// Of the largest number, where that is more than 1.
+// The largest difference, relative to the largest expected value if that exceeds 1.
 double Distance(const at::Tensor& found, const at::Tensor& wanted) {
   if (found.defined() != wanted.defined()) return INFINITY;
   if (wanted.numel() == 0) return 0;
@@ -44,8 +44,8 @@ double Distance(const at::Tensor& found, const at::Tensor& wanted) {
   return (found - wanted).abs().max().item<double>() / scale;
 }
 
-// The largest difference to batch norm of the whole batch on any rank: of outputs, gradients and
-// statistics over two steps, then of the outputs in evaluation.
+// The largest difference from batch norm of the whole batch on any rank: outputs, gradients and
+// statistics over two steps, and then outputs in evaluation.
 template <typename BatchNorm>
 double Compare(attune::Context& context, const nn::BatchNormOptions& options, const Shares& shares,
                at::ScalarType type, std::vector<std::int64_t> rest,
@@ -89,7 +89,7 @@ double Compare(attune::Context& context, const nn::BatchNormOptions& options, co
     compare(own_y, share(y));
     compare(own.grad(), share(x.grad()));
     if (!options.affine()) continue;
-    // Averaged over ranks, while the loss of the whole batch is the sum of theirs.
+    // The gang averages gradients over ranks, but the loss of the whole batch is a sum over ranks.
     compare(model->weight.grad() * context.world_size(), whole->weight.grad());
     compare(model->bias.grad() * context.world_size(), whole->bias.grad());
   }
@@ -141,7 +141,7 @@ std::string ErrorOf(const Act& act) {
   return "";
 }
 
-double Has(const std::string& text, const std::string& part) {
+double Contains(const std::string& text, const std::string& part) {
   return text.find(part) == std::string::npos ? 0 : 1;
 }
 
@@ -161,21 +161,22 @@ attune::Metrics Refusals(attune::Context& context) {
   const auto x = torch::randn({4, kFeatures}).requires_grad_();
   Typed typed;
   const std::string members = ErrorOf([&] { attune::ConvertSyncBatchNorm(*typed); });
-  return {{"one_value", Has(ErrorOf([&] { model(one_value); }), "1 values for each feature")},
-          {"shape", Has(ErrorOf([&] {
-                          model(torch::ones({4, 2}));
-                        }),
-                        "[4, 2]")},
-          {"twice", Has(ErrorOf([&] {
-                          torch::autograd::grad({model(x).square().sum()}, {x}, {}, std::nullopt,
-                                                /*create_graph=*/true);
-                        }),
-                        "create_graph")},
-          {"members", Has(members, "in place of norm")},
+  return {{"one_value", Contains(ErrorOf([&] { model(one_value); }), "1 values for each feature")},
+          {"shape", Contains(ErrorOf([&] {
+                               model(torch::ones({4, 2}));
+                             }),
+                             "[4, 2]")},
+          {"twice", Contains(ErrorOf([&] {
+                               torch::autograd::grad({model(x).square().sum()}, {x}, {},
+                                                     std::nullopt,
+                                                     /*create_graph=*/true);
+                             }),
+                             "create_graph")},
+          {"members", Contains(members, "in place of norm")},
           {"unchanged", typed->net[0]->as<nn::BatchNorm1d>() != nullptr}};
 }
 
-// A Sequential within a model.
+// A model that contains a Sequential.
 struct InnerImpl : nn::Module {
   at::Tensor forward(const at::Tensor& x) { return net->forward(x); }
   nn::Sequential net =
@@ -183,7 +184,7 @@ struct InnerImpl : nn::Module {
 };
 TORCH_MODULE(Inner);
 
-// A converted model trains as the plain one with the whole batch.
+// A converted model trains like the plain model with the whole batch.
 void TrainConverted(attune::Context& context) {
   torch::manual_seed(4);
   nn::Sequential net(nn::Linear(4, 8), nn::BatchNorm1d(8), nn::ReLU(), Inner(), nn::Linear(5, 1));
@@ -191,7 +192,8 @@ void TrainConverted(attune::Context& context) {
   torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   if (context.world_size() > 1) attune::ConvertSyncBatchNorm(*net);
   auto model = context.PrepareModel(net);
-  // Of another batch size on each rank: weighted, so that the mean over ranks is that of the batch.
+  // Each rank has a different batch size, so its loss is weighted. The mean over ranks then equals
+  // that of the whole batch.
   torch::manual_seed(5);
   const auto x = torch::randn({12, 4}, torch::kDouble);
   const auto sizes = context.world_size() == 1   ? std::vector<std::int64_t>{12}

@@ -1,5 +1,5 @@
-// What the gangs of the tests run. `mode` picks what a step does; truths about a step that hold
-// across ranks are reported as metrics.
+// The program that the gangs of the tests run. `mode` selects what a step does. Properties of a
+// step across ranks are reported as metrics.
 
 #include <attune/attune.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ constexpr std::int64_t kInputs = 16;
 constexpr std::int64_t kSamples = 512;
 constexpr std::int64_t kGlobalBatch = 128;
 
-// A forward's result that the SDK knows nothing of.
+// A result type of forward() that the SDK does not know.
 struct Heads {
   torch::Tensor mean;
   torch::Tensor variance;
@@ -47,7 +47,7 @@ struct TwoHeadsImpl : nn::Module {
 };
 TORCH_MODULE(TwoHeads);
 
-// Its layers are registered in another order than backward reaches them in.
+// A model whose layers are not registered in the order of backward.
 struct CrossedImpl : nn::Module {
   CrossedImpl()
       : last(register_module("last", nn::Linear(32, 1))),
@@ -60,7 +60,7 @@ struct CrossedImpl : nn::Module {
 };
 TORCH_MODULE(Crossed);
 
-// What a member of the training code may do when it is destroyed: wait for what never comes.
+// An object whose destructor never returns.
 struct Blocker {
   ~Blocker() {
     std::cout << "destroyed" << std::endl;
@@ -75,7 +75,7 @@ void Shell(const std::string& command) {
   std::cout << "shell said " << status << std::endl;
 }
 
-// Modes without a model.
+// Whether the mode needs no model.
 bool OnlyCounts(const std::string& mode) {
   static const std::set<std::string> modes{"count",   "throws", "killed",    "hangs", "stops",
                                            "refused", "blocks", "beats",     "exits", "forks",
@@ -96,7 +96,7 @@ class Gang : public attune::DistributedTrainable {
               << std::endl;
     std::cout << "cgroup variable " << (std::getenv("ATTUNE_CGROUP") ? "set" : "unset")
               << std::endl;
-    // It holds on to the standard output, so that whoever reads that knows when it is gone.
+    // The process keeps the standard output open, so a reader notices its end.
     if (std::getenv("GANG_PROGRAM_LEAVES")) Shell("env -i setsid sleep 1000 &");
     if (mode_ == "nested") Shell(ProgramPath() + " --max-step 1 --config mode=count");
     if (mode_ == "beats") context().Heartbeat(std::chrono::hours(2));
@@ -108,7 +108,7 @@ class Gang : public attune::DistributedTrainable {
     if (mode_ == "setup_fails") throw std::runtime_error("no such dataset: /data/none");
     if (OnlyCounts(mode_)) return;
 
-    // Different on each rank, so that equality afterwards is PrepareModel's doing.
+    // Weights differ between ranks, so only PrepareModel can make them equal.
     if (mode_ != "follow") torch::manual_seed(context().rank() + 1);
     nn::Sequential net;
     if (mode_ == "overlap") {
@@ -154,7 +154,7 @@ class Gang : public attune::DistributedTrainable {
       if (fork() == 0) {
         setpgid(0, 0);
         signal(SIGALRM, SIG_DFL);
-        alarm(20);  // it holds the channel, and nobody else ends it
+        alarm(20);  // it holds the channel, and no other process ends it
         dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
         dup2(STDOUT_FILENO, STDERR_FILENO);
         while (true) pause();
@@ -166,7 +166,7 @@ class Gang : public attune::DistributedTrainable {
       throw std::runtime_error("the cause");
     }
     if (mode_ == "stops" && step == 3) context().Stop();
-    if (mode_ == "exits" && step == 100) std::exit(0);  // right after the report of step 99
+    if (mode_ == "exits" && step == 100) std::exit(0);  // directly after the report of step 99
     if (mode_ == "beats") {
       for (int i = 0; i < 1000; ++i) context().Heartbeat();
     }
@@ -231,7 +231,7 @@ class Gang : public attune::DistributedTrainable {
     return loss.item<double>();
   }
 
-  // Batch norm sees other data on each rank.
+  // Batch norm gets different data on each rank.
   attune::Metrics Buffers() {
     const double weights_at_start = Spread(Weights());
     Train(NextBatch());
@@ -253,7 +253,7 @@ class Gang : public attune::DistributedTrainable {
     const auto accumulated = Gradients();
     Loss(NextBatch()).backward();
     const double synchronised = Spread(Gradients());
-    // Twice the same batch: the mean over ranks of twice each rank's gradient.
+    // Uses the same batch twice: the mean over ranks of twice each rank's gradient.
     auto mean = accumulated.clone();
     std::vector<at::Tensor> tensors{mean};
     context().process_group().allreduce(tensors)->wait();
@@ -262,7 +262,7 @@ class Gang : public attune::DistributedTrainable {
     return {{"local", local}, {"synchronised", synchronised}, {"error", error}};
   }
 
-  // Forwards and nothing else for longer than two heartbeats are apart.
+  // Runs only forwards, for longer than two heartbeat intervals.
   attune::Metrics Busy() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2200);
     const at::NoGradGuard no_grad;
@@ -278,7 +278,7 @@ class Gang : public attune::DistributedTrainable {
     return {{"spread", Spread(heads_->variance->weight.grad())}};
   }
 
-  // Twice the same two losses: one after the other, and with both forwards first.
+  // Computes the same two losses twice: one after the other, and with both forwards first.
   attune::Metrics TwoForwards() {
     const auto first = NextBatch();
     const auto second = sampler_->Take(context().step() * 2 + 7, 32);
@@ -326,7 +326,7 @@ class Gang : public attune::DistributedTrainable {
         {model_->named_buffers()["1.running_mean"], model_->named_buffers()["1.running_var"]});
   }
 
-  // Zero exactly when all ranks hold the same bits.
+  // Returns 0 exactly if all ranks have the same bits.
   double Spread(const torch::Tensor& floats) {
     const double hash = gang::Hash(floats);
     const auto sum = context().ReduceSum({{"hash", hash}, {"square", hash * hash}});
@@ -342,7 +342,7 @@ class Gang : public attune::DistributedTrainable {
   torch::Tensor targets_;
 };
 
-// The function form: counts to three, if it is let.
+// The program as a training function: counts to three, unless it must leave.
 void CountToThree(attune::Context& context) {
   while (context.step() < 3) {
     if (!context.Report({{"step", static_cast<double>(context.step() + 1)}})) return;
@@ -372,14 +372,14 @@ class Lonely : public attune::Trainable {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (std::getenv("GANG_PROGRAM_TALKS")) std::cout << "before Main\n";  // and does not flush
+  if (std::getenv("GANG_PROGRAM_TALKS")) std::cout << "before Main\n";  // without a flush
   const char* form = std::getenv("GANG_PROGRAM_FORM");
   if (form == nullptr) return attune::Main<Gang>(argc, argv, {.initialization_hook = Initialise});
   if (form == std::string("hooked")) return gang::Hooked(argc, argv);
   if (form == std::string("trainer")) return gang::Trainer(argc, argv);
   if (form == std::string("tuned_trainer")) return gang::TunedTrainer(argc, argv);
   if (form == std::string("resized_trial")) return gang::ResizedTrial(argc, argv);
-  if (form == std::string("one_after_another")) return gang::OneAfterAnother();
+  if (form == std::string("one_after_another")) return gang::RunGangsInSequence();
   static const std::map<std::string, void (*)(attune::Context&)> functions{
       {"checkpoints", gang::Checkpoints},
       {"collectives", gang::Collectives},

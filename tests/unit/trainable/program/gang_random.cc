@@ -1,4 +1,5 @@
-// What a step draws from LibTorch's generator, on each rank, in a function and in a Trainable.
+// The random numbers of a step from LibTorch's generator, on each rank, in a training function and
+// in a Trainable.
 
 #include <attune/attune.h>
 #include <torch/nn.h>
@@ -9,7 +10,7 @@
 
 namespace {
 
-// Names a metric for each rank; ReduceSum() fills in those of other ranks.
+// Creates a metric for each rank; ReduceSum() fills in those of other ranks.
 attune::Metrics OfEachRank(attune::Context& context, const std::string& name, double value) {
   attune::Metrics metrics;
   for (int rank = 0; rank < context.world_size(); ++rank) {
@@ -23,11 +24,12 @@ double Draw() { return gang::Hash(torch::rand({4})); }
 class Drawing : public attune::DistributedTrainable {
   void Setup(const attune::Config& config) override {
     model_ = context().PrepareModel(torch::nn::Linear(4, 1));
-    order_ = torch::randperm(config.IntOr("samples", 100));  // in Setup: equal on all ranks
+    order_ = torch::randperm(config.IntOr("samples", 100));  // drawn in Setup(): equal on all ranks
   }
 
   attune::Metrics Step() override {
-    const at::Tensor noise = torch::randn({8, 4});  // in Step: this rank's, at this step
+    const at::Tensor noise =
+        torch::randn({8, 4});  // drawn in Step(): different for each rank and step
     attune::Metrics metrics = OfEachRank(context(), "step_", gang::Hash(noise));
     metrics.merge(OfEachRank(context(), "setup_", gang::Hash(order_.to(at::kFloat))));
     return metrics;

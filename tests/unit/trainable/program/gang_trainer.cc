@@ -39,10 +39,10 @@ using attune::TrainerStats;
 constexpr std::int64_t kSamples = 240;
 constexpr std::int64_t kClasses = 3;
 
-// Points in three heaps; which sample it is stands in the first column.
-class Heaps : public torch::data::datasets::BatchDataset<Heaps, torch::data::Example<>> {
+// A data set of points in three clusters. The first column identifies the sample.
+class Clusters : public torch::data::datasets::BatchDataset<Clusters, torch::data::Example<>> {
  public:
-  explicit Heaps(std::int64_t size, std::uint64_t seed) {
+  explicit Clusters(std::int64_t size, std::uint64_t seed) {
     auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
     target_ = torch::arange(size) % kClasses;
     data_ = torch::randn({size, 8}, generator) + target_.unsqueeze(1).to(torch::kFloat);
@@ -73,11 +73,11 @@ class NetImpl : public nn::Module {
 TORCH_MODULE(Net);
 
 Net CreateModel(const Config& config) { return Net(config.IntOr("width", 16)); }
-attune::TrainerData<Heaps> CreateData(const Config& config) {
+attune::TrainerData<Clusters> CreateData(const Config& config) {
   if (config.TextOr("fails", "") == "data" && getenv("GANG_RANK_1") != nullptr) {
     throw std::runtime_error("no such disk");
   }
-  return {Heaps(kSamples, 1), Heaps(kSamples / 4, 2)};
+  return {Clusters(kSamples, 1), Clusters(kSamples / 4, 2)};
 }
 torch::optim::SGD CreateOptimizer(Net& net, const Config& config) {
   return torch::optim::SGD(net->parameters(),
@@ -107,7 +107,7 @@ double HashOf(const attune::TensorMap& state) {
   return hash;
 }
 
-// Processes that were forked by a launcher of this driver.
+// Returns the processes that a launcher of this driver has forked.
 std::vector<pid_t> Workers() {
   const auto parent = [](pid_t pid) { return attune::ReadProcess(pid).parent; };
   std::vector<pid_t> workers;
@@ -120,12 +120,12 @@ std::vector<pid_t> Workers() {
   return workers;
 }
 
-// Kills workers, at instants that nobody has chosen, as often as it is told.
+// Kills workers at random times until `kills` workers are dead.
 class Killer {
  public:
   Killer(int kills, unsigned seed) : thread_([this, kills, seed] { Run(kills, seed); }) {}
   ~Killer() {
-    over_ = true;
+    stopped_ = true;
     thread_.join();
     std::cout << "killed " << killed_ << std::endl;
   }
@@ -133,20 +133,20 @@ class Killer {
  private:
   void Run(int kills, unsigned seed) {
     std::mt19937 random(seed);
-    while (!over_ && killed_ < kills) {
+    while (!stopped_ && killed_ < kills) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 120'000));
       const std::vector<pid_t> workers = Workers();
-      if (over_ || workers.empty()) continue;
+      if (stopped_ || workers.empty()) continue;
       if (kill(workers[random() % workers.size()], SIGKILL) == 0) ++killed_;
     }
   }
 
-  std::atomic<bool> over_ = false;
+  std::atomic<bool> stopped_ = false;
   std::atomic<int> killed_ = 0;
   std::thread thread_;
 };
 
-// plain WORKERS EPOCHS [KILLS SEED]
+// Arguments: plain WORKERS EPOCHS [KILLS SEED]
 void Plain(const std::vector<std::string>& args) {
   std::optional<Killer> killer;
   if (args.size() > 3) killer.emplace(std::stoi(args[3]), std::stoi(args[4]));
@@ -158,7 +158,7 @@ void Plain(const std::vector<std::string>& args) {
   std::cout << "weights " << std::fixed << HashOf(trainer.state_dict()) << std::endl;
 }
 
-// With each sample's place, as sums that tell whether one was left out or came twice.
+// Also records the index of each sample. The sums show whether a sample was left out or repeated.
 constexpr auto kTrainWithPlaces = [](auto& training) {
   training.model().train();
   for (auto& batch : training.batches()) {
@@ -169,11 +169,11 @@ constexpr auto kTrainWithPlaces = [](auto& training) {
   }
 };
 
-int room = 4;
+int available_workers = 4;
 
 void Resized(const std::vector<std::string>& args) {
   const bool scales = args.size() > 1;
-  if (scales) room = 2;  // fewer than asked for from the beginning
+  if (scales) available_workers = 2;  // fewer than num_workers from the beginning
   TorchTrainer trainer(Creators{.model = CreateModel,
                                 .data = CreateData,
                                 .optimizer = CreateOptimizer,
@@ -181,13 +181,13 @@ void Resized(const std::vector<std::string>& args) {
                                 .train_function = kTrainWithPlaces},
                        {.num_workers = 4,
                         .min_workers = 2,
-                        .available_workers = [] { return room; },
+                        .available_workers = [] { return available_workers; },
                         .resize_rule = scales ? attune::ResizeRule::kScaleWithWorkers
                                               : attune::ResizeRule::kKeepBatch,
                         .batch_size = 12});
-  const std::vector<int> rooms = scales ? std::vector{2, 4} : std::vector{4, 2, 2, 4};
-  for (const int next : rooms) {
-    room = next;
+  const std::vector<int> worker_counts = scales ? std::vector{2, 4} : std::vector{4, 2, 2, 4};
+  for (const int next : worker_counts) {
+    available_workers = next;
     if (next == 2 && trainer.num_workers() == 4) kill(Workers().front(), SIGKILL);
     const TrainerStats stats = trainer.Train();
     Print(stats);
@@ -242,12 +242,12 @@ void Everything(const std::string& folder) {
   trainer.Load(saved.path);
   std::cout << "moved " << moved << ", back " << (weights == HashOf(trainer.state_dict()))
             << std::endl;
-  // Another trainer, of other workers, beside the first.
+  // Runs another trainer with other workers at the same time.
   TorchTrainer other(kCreators, {.num_workers = 1, .batch_size = 13, .seed = 3});
   other.load_state_dict(trainer.state_dict());
   std::cout << "other " << (weights == HashOf(other.state_dict())) << std::endl;
   net->eval();
-  Heaps heaps(kSamples / 4, 2);
+  Clusters heaps(kSamples / 4, 2);
   std::vector<std::size_t> all(kSamples / 4);
   std::iota(all.begin(), all.end(), 0);
   const auto batch = heaps.get_batch(all);
@@ -265,11 +265,11 @@ void Everything(const std::string& folder) {
 }
 
 // Two models that are trained against each other.
-void Gan() {
+void TrainGan() {
   using Pair = std::tuple<nn::Linear, nn::Linear>;
   TorchTrainer trainer(
       Creators{.model = [](const Config&) { return Pair(nn::Linear(4, 8), nn::Linear(8, 1)); },
-               .data = [](const Config&) { return Heaps(kSamples, 1); },
+               .data = [](const Config&) { return Clusters(kSamples, 1); },
                .optimizer =
                    [](Pair& models, const Config&) {
                      return std::tuple(torch::optim::Adam(std::get<0>(models)->parameters()),
@@ -307,7 +307,7 @@ void Gan() {
   trainer.Validate();
 }
 
-void Wrong(const std::string& how) {
+void TrainWrongly(const std::string& how) {
   TorchTrainerOptions options{.num_workers = 2, .batch_size = 12};
   if (how == "model") {
     TorchTrainer(Creators{.model = [](const Config&) { return std::shared_ptr<NetImpl>(); },
@@ -373,11 +373,11 @@ void Wrong(const std::string& how) {
   }
 }
 
-// Says who works, and never ends by itself.
+// Prints the pids of the workers, and never returns.
 void Endless() {
   TorchTrainer trainer(kCreators, {.num_workers = 2, .batch_size = 12});
   if (fork() == 0) {
-    // Holds every socket of the driver, and outlives it.
+    // This process inherits every socket of the driver, and outlives it.
     close(STDOUT_FILENO);
     close(STDERR_FILENO);
     std::this_thread::sleep_for(std::chrono::seconds(20));
@@ -399,8 +399,8 @@ int Trainer(int argc, char** argv) {
     if (args[0] == "resized") Resized(args);
     if (args[0] == "stopped") Stopped();
     if (args[0] == "everything") Everything(args[1]);
-    if (args[0] == "gan") Gan();
-    if (args[0] == "wrong") Wrong(args[1]);
+    if (args[0] == "gan") TrainGan();
+    if (args[0] == "wrong") TrainWrongly(args[1]);
     if (args[0] == "endless") Endless();
   } catch (const attune::Error& error) {
     std::cout << "error: " << error.what() << std::endl;
