@@ -260,7 +260,7 @@ void Manager::ReleaseUnneeded(const std::vector<Job>& jobs, const Situation& sit
   }
 }
 
-// Asks a running pilot to leave; cancels one that waits in the queue.
+// Asks a running pilot to leave; cancels a pilot that waits in the queue.
 void Manager::Release(const Job& job, const std::string& why, Clock::time_point now) {
   print_("letting " + job.name + " go: " + why);
   records_.at(job.name).asked_at = now;
