@@ -152,14 +152,15 @@ class Job {
         return hashed;
       if (Status fetched = FetchRest(name, entry, existing, file.get(), sha); !fetched.ok())
         return fetched;
-      if (sha.Hex() == entry.sha256) {
+      const std::string hash = sha.Hex();
+      if (hash == entry.sha256) {
         if (fdatasync(file.get()) != 0) return FileError("sync", path, errno);
         return {};
       }
       if (ftruncate(file.get(), 0) != 0) return FileError("write", path, errno);
       if (existing == 0)
-        return Corrupt(name, "its SHA-256 is " + sha.Hex() + ", but the manifest says " +
-                                 entry.sha256 + ": the source is damaged");
+        return Corrupt(name, "its SHA-256 is " + hash + ", but the manifest says " + entry.sha256 +
+                                 ": the source is damaged");
     }
   }
 

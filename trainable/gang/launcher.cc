@@ -111,7 +111,7 @@ class LauncherProcess {
 
   // Returns a value in a forked worker, and nothing in the launcher and in a forked launcher.
   std::optional<ForkedWorker> Handle(Packet packet) {
-    const std::uint64_t number = channel::RequestOf(packet.bytes);
+    const std::uint64_t number = channel::RequestNumber(packet.bytes);
     try {
       std::optional<ForkRequest> request = Parse(std::move(packet));
       if (!request) return std::nullopt;

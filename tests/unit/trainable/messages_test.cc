@@ -30,7 +30,7 @@ TEST(Messages, MetricsThatAnExecutorRefusesAreNotSent) {
   EXPECT_THROW(ToLine(report), Error);
   report.metrics = {{"a\nb", 1}};
   EXPECT_THAT([&] { ToLine(report); },
-              ThrowsMessage<Error>(HasSubstr("Report: 'metrics' has one named 'a?b'")));
+              ThrowsMessage<Error>(HasSubstr("Report: 'metrics' has the name 'a?b'")));
   report.metrics.clear();
   for (int i = 0; i < channel::kMetricsMax; ++i) report.metrics[std::to_string(i)] = 1;
   EXPECT_NO_THROW(ToLine(report));
@@ -50,7 +50,7 @@ TEST(Messages, WhatAnExecutorRefusesIsNotLogged) {
       [] {
         ToLogLine(1, {{"", 1}});
       },
-      ThrowsMessage<Error>(HasSubstr("Log: 'metrics' has one named ''")));
+      ThrowsMessage<Error>(HasSubstr("Log: 'metrics' has the name ''")));
 }
 
 }  // namespace
