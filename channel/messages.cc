@@ -258,7 +258,7 @@ Start ReadStart(Fields<OrderedJson>& fields, const OrderedJson& json) {
     Fields resume(json["resume"]);
     start.resume = {resume.Integer("step", 0, kSweepIntegerMax), resume.Text("path"),
                     resume.TextOr("", "digest")};
-    if (!resume.problem().empty()) fields.SetProblem("'resume': " + resume.problem());
+    if (!resume.problem().empty()) fields.SetProblem("'resume' is invalid: " + resume.problem());
   }
   return start;
 }

@@ -219,7 +219,7 @@ TEST(Messages, NamesAWrongFieldOfAStart) {
   EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{"a":[1]})"),
               HasSubstr("'config' has 'a' as '[1]'"));
   EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"resume":{"path":"/p"})"),
-              HasSubstr("'resume': 'step' is missing"));
+              HasSubstr("'resume' is invalid: 'step' is missing"));
   EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"seed":-1)"), HasSubstr("'seed'"));
   for (const char* devices : {"[]", "[0]", R"("cuda:0")"}) {
     EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"devices":)" + std::string(devices)),
