@@ -105,7 +105,7 @@ class Asker(threading.Thread):
 
 def livez_ms(server):
     began = time.monotonic()
-    with socket.create_connection((server.host, server.port)) as one:
+    with socket.create_connection((server.host, server.port)) as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
         if not connection.recv(4096).startswith(b"HTTP/1.1 200"):
             sys.exit("/livez is not 200")

@@ -50,7 +50,7 @@ constexpr std::array kParts{0.25, 0.5, 1.0};
 struct MultiProblem {
   const char* name;
   size_t objectives;
-  // All parameters are in [0, 1]. Those from index objectives - 1 on have their optimum at 0.5.
+  // All parameters are in [0, 1]. From index objectives - 1 on, their optimum is 0.5.
   std::function<Vector(const Vector&)> losses;
 };
 
