@@ -22,8 +22,8 @@
 namespace fashion_mnist {
 namespace {
 
-constexpr std::int64_t kValidationParts =
-    12;  // the last twelfth of the training images is for validation
+// The last twelfth of the training images is for validation.
+constexpr std::int64_t kValidationParts = 12;
 constexpr std::int64_t kEvaluationBatch = 250;
 
 std::int64_t ValidationBegin(const Dataset& images) {

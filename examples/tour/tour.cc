@@ -1,4 +1,4 @@
-// Shows functions of the SDK other than models, loaders and reports; see README.md.
+// Shows functions of the SDK apart from models, loaders and reports; see README.md.
 //
 //   ./tour --workers 2 --max-step 4 --checkpoint-dir /tmp/tour
 
