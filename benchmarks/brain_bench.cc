@@ -37,7 +37,7 @@ class Service {
   const Sweep* sweep() const { return brain_.state().Find(SweepId{1}); }
 
   // Each gang reports once, or ends.
-  void Step() {
+  void ReportAll() {
     const std::set<TrialNumber> live = sweep()->live;
     for (const TrialNumber number : live) {
       const Trial& trial = *sweep()->Find(number);
@@ -70,7 +70,7 @@ class Service {
 
 std::vector<Event> RunSweep(int max_trials, int slots) {
   Service service(max_trials, slots);
-  while (service.sweep() != nullptr) service.Step();
+  while (service.sweep() != nullptr) service.ReportAll();
   return std::move(service.log);
 }
 
@@ -115,7 +115,7 @@ BENCHMARK(Decisions)->Unit(benchmark::kMillisecond);
 // verdict.
 void SuggestAfter(benchmark::State& state) {
   Service service(static_cast<int>(state.range(0)) + 100, 64);
-  while (service.sweep()->created < state.range(0)) service.Step();
+  while (service.sweep()->created < state.range(0)) service.ReportAll();
   const Sweep& sweep = *service.sweep();
   for (auto _ : state) benchmark::DoNotOptimize(sweep.searcher->Suggest(sweep.next_proposal));
 }
@@ -123,7 +123,7 @@ BENCHMARK(SuggestAfter)->Arg(100)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kM
 
 void JudgeAfter(benchmark::State& state) {
   Service service(static_cast<int>(state.range(0)) + 100, 64);
-  while (service.sweep()->created < state.range(0)) service.Step();
+  while (service.sweep()->created < state.range(0)) service.ReportAll();
   const Sweep& sweep = *service.sweep();
   const Config config;
   const TrialView fresh{{sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created))}, config};

@@ -47,8 +47,7 @@ struct PilotPlaces {
 // attune-FLEET-: the prefix of the names of a fleet's pilots.
 std::string PilotPrefix(const std::string& fleet);
 // attune-FLEET-NUMBER: the name of the pilot's job. The executor of a pilot with one node has the
-// same name. With several nodes, the executors are named attune-FLEET-NUMBER.NODE; nodes count from
-// 0.
+// same name. With several nodes, the executors are named attune-FLEET-NUMBER.NODE, NODE from 0.
 std::string PilotName(const std::string& fleet, int64_t number);
 // The number in a pilot's name; nullopt if the name is not of this fleet's pilots.
 std::optional<int64_t> PilotNumber(const std::string& fleet, std::string_view name);
@@ -68,15 +67,13 @@ std::vector<std::string> SbatchOptions(const PilotOptions& options, const PilotP
 //   CUDA_VISIBLE_DEVICES (no GPUs if the job requested none).
 // - On several nodes, it starts an executor on each node with `srun`. On SIGTERM it asks them to
 //   leave, and it ends after all of them have ended.
-// - With the argument `allocation`, it starts an executor on each node of the allocation in which
-// it
-//   runs. These executors are named job-JOB-NODE.
+// - With the argument `allocation`, it starts an executor on each node of its allocation. These
+//   executors are named job-JOB-NODE.
 //
 // The loss of an executor does not end the others. Slurm does not bind ranks to CPUs.
 std::string PilotScript(const PilotPlaces& places, const std::filesystem::path& script);
 
-// The expected resources of a pilot's node, used until the first pilot has joined and reported
-// them.
+// The expected resources of a pilot's node. They are used until the first pilot has joined.
 Resources NodeResources(const PilotOptions& options, const Partition& partition);
 
 // kInvalid if this partition cannot run such a pilot. Slurm itself accepts some of these requests,

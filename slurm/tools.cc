@@ -48,9 +48,8 @@ Error ExplainMissingSlurm(const Error& error) {
                           "run `attune slurm` on a login node, or run `module load slurm` first"};
 }
 
-int LeadingNumber(const std::string& text) {
-  return std::atoi(text.c_str());
-}  // sinfo prints "16+"
+// The number at the beginning of a text such as "16+", as sinfo prints it.
+int LeadingNumber(const std::string& text) { return std::atoi(text.c_str()); }
 
 }  // namespace
 
@@ -69,8 +68,8 @@ Result<std::string> Tools::Submit(const std::vector<std::string>& options,
   argv.push_back(script);
   const Result<std::string> out = Run(std::move(argv));
   if (!out.ok()) return out.error();
-  const std::string id =
-      Split(Trim(*out), ';').front();  // ID;CLUSTER if there are several clusters
+  // The output is ID;CLUSTER if there are several clusters.
+  const std::string id = Split(Trim(*out), ';').front();
   if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos)
     return Error{ErrorCode::kInternal, "sbatch printed no job number: " + Trim(*out)};
   return id;
