@@ -33,15 +33,21 @@ EXEMPT_MAX = 30
 # Hits of the folders that have too many today. A folder must stay at or below its number. When it is more than 10%
 # below, lower the number; when the folder has few enough hits, remove its line.
 LIMITS = {
+    "benchmarks": 42,
+    "channel": 6,
+    "checkpoints": 12,
     "clients": 22,
-    "docs": 105,
+    "cmake": 3,
+    "examples": 17,
     "executor": 130,
     "messages": 67,
+    "packaging": 5,
     "schedulers": 8,
     "searchers": 95,
+    "slurm": 23,
     "tests": 143,
     "trainable": 137,
-    "all": 850,
+    "all": 752,
 }
 
 WORDS_OF_MESSAGE_MIN = 4
