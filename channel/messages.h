@@ -197,8 +197,7 @@ std::string ToLine(const Done& done);
 // same step. kInvalid if the value is missing, not finite, or less than `last`.
 Result<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> value, int64_t last);
 
-// Why an executor refuses these metrics, because of their names or number. Empty if it accepts
-// them.
+// Why an executor refuses these metrics: their names or their number. Empty if it accepts them.
 std::string MetricsProblem(const std::vector<std::pair<std::string, double>>& metrics);
 
 // The parameters as a JSON object in their order, with a newline.

@@ -8,9 +8,8 @@
 // - Score: the normalised regret, (best loss - optimum) / (mean of the same for 100 runs of random
 //   search), at least 0.001. Random search has the score 1. Means are geometric; 95 % intervals
 //   come from 2,000 bootstrap samples of whole problems.
-// - TIMES: multiplies the budget of 20 + 40·√dimensions trials, as in tpe:1:4. With a `d`, it is
-// the
-//   number of trials per dimension, as in tpe:32:100d.
+// - TIMES: multiplies the budget of 20 + 40·√dimensions trials, as in tpe:1:4. With a `d`, as in
+//   tpe:32:100d, it is the number of trials per dimension.
 // - NOISE: standard deviation of the normal noise of told losses, in units of the regret of random
 //   search, as in gp:1:1:0.1. The score is the loss without noise of the trial with the best told
 //   loss.

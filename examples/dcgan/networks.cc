@@ -82,7 +82,7 @@ fs::path FindOrTrainJudge(std::int64_t samples) {
   const attune::FileLock lock(folder / "lock");
   const fs::path checkpoint = folder / "step-1-attempt-1";  // the writer's name for step 1
   if (fs::exists(checkpoint)) return checkpoint;
-  std::cout << "dcgan: training a classifier; it will be in " << folder.string() << std::endl;
+  std::cout << "dcgan: trains a classifier and keeps it in " << folder.string() << std::endl;
   nn::Sequential net;
   TrainJudge(net, samples);
   attune::CheckpointWriter writer(folder, /*step=*/1, /*attempt=*/1, /*world_size=*/1);
