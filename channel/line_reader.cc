@@ -33,7 +33,7 @@ std::optional<std::string_view> LineReader::Next() {
   return line;
 }
 
-std::string LineReader::DescribeTooLong() const {
+std::string LineReader::TooLong() const {
   return "a line longer than " + std::to_string(kLineBytesMax) +
          " bytes: " + Quote(std::string_view(buffer_).substr(begin_));
 }

@@ -22,7 +22,7 @@ class LineReader {
   // The current line is longer than kLineBytesMax. Next() returns no more lines.
   bool is_too_long() const { return too_long_; }
   // The error message, with the line's beginning. REQUIRES: is_too_long().
-  std::string DescribeTooLong() const;
+  std::string TooLong() const;
 
  private:
   std::string buffer_;

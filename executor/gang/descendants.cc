@@ -99,7 +99,7 @@ bool Descendants::Read(Connection& connection, size_t bytes_max) {
       Take(connection, std::move(message.value()));
       if (connection.is_deaf) break;
     }
-    if (connection.lines.is_too_long()) problem = connection.lines.DescribeTooLong();
+    if (connection.lines.is_too_long()) problem = connection.lines.TooLong();
     // From its claim on, there has to be room for what it says.
     if (problem.empty() && connection.speaks != has_spoken) return true;
     if (problem.empty()) continue;

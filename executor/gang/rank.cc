@@ -113,7 +113,7 @@ void Rank::Read(size_t bytes_max) {
       }
       owner_.OnMessage(*this, std::move(message.value()));
     }
-    if (lines_.is_too_long()) problem = lines_.DescribeTooLong();
+    if (lines_.is_too_long()) problem = lines_.TooLong();
     if (!problem.empty()) {
       deaf_ = true;
       channel_watch_.Reset();

@@ -158,7 +158,7 @@ void Channel::TakeLines() {
     }
     incoming_.push_back(std::move(message.value()));
   }
-  if (lines_.is_too_long()) problem = lines_.DescribeTooLong();
+  if (lines_.is_too_long()) problem = lines_.TooLong();
   if (!problem.empty()) {
     failure_ = std::make_exception_ptr(Error("channel: the executor wrote " + problem));
   }

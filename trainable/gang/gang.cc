@@ -174,7 +174,7 @@ bool Gang::Read(Worker& worker) {
     if (events_.heard) events_.heard(IndexOf(worker), std::chrono::milliseconds(0));
     std::visit([&](const auto& each) { On(worker, each); }, message.value());
   }
-  if (worker.lines.is_too_long()) problem = worker.lines.DescribeTooLong();
+  if (worker.lines.is_too_long()) problem = worker.lines.TooLong();
   if (!problem.empty()) {
     worker.channel.reset();
     Fail(worker, "wrote to its channel " + problem);

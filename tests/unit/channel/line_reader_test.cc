@@ -38,7 +38,7 @@ TEST(LineReader, QuotesALineThatIsTooLongAndReadsNoMore) {
   reader.Append("short\n" + std::string(kLineBytesMax + 1, 'x') + "\nnext\n");
   EXPECT_EQ(reader.Next(), "short");
   EXPECT_FALSE(reader.Next());
-  EXPECT_THAT(reader.DescribeTooLong(), testing::HasSubstr("1048576 bytes: 'xxx"));
+  EXPECT_THAT(reader.TooLong(), testing::HasSubstr("1048576 bytes: 'xxx"));
   EXPECT_FALSE(reader.Next());
 }
 

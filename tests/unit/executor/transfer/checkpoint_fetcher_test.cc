@@ -205,7 +205,7 @@ TEST_F(CheckpointFetcherTest, WhatIsDamagedWhereItLiesIsFinal) {
   damaged.files["model.bin"][7] = 'x';
   Fetch(1, 9, damaged);
   const Fetched fetched = Await(1);
-  EXPECT_THAT(fetched.error, HasSubstr("SHA-256"));
+  EXPECT_THAT(fetched.error, HasSubstr("it is damaged where it lies"));
   EXPECT_TRUE(fetched.is_final);
 }
 
@@ -304,7 +304,7 @@ TEST_F(CheckpointFetcherTest, WhatWouldLeaveTooLittleOfTheDiskIsNotBegunAndCopie
   source_.TakeReads();
   Fetch(2, 10, b_);
   const Fetched fetched = Await(2);
-  EXPECT_THAT(fetched.error, HasSubstr("must keep"));
+  EXPECT_THAT(fetched.error, HasSubstr("are to stay free"));
   EXPECT_FALSE(fetched.is_final);
   EXPECT_THAT(source_.TakeReads(), testing::Each("manifest.json@0"));
   EXPECT_THAT(Copies(), testing::Not(testing::Contains(a_.name())));
