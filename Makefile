@@ -4,7 +4,7 @@
 #   TESTS=REGEX         run only the tests whose names match
 #   ARCH=MACHINE        architecture for `make package`: x86_64, aarch64 (default: both if possible)
 #   SEEDS=N, SEED=N     number of seeds of `make sim` (default: 1000), and the first seed (default: 1)
-#   ATTUNE_TORCH_DIR=D  use the LibTorch in folder D instead of the one that setup installs
+#   ATTUNE_TORCH_DIR=D  use the LibTorch in folder D instead of the LibTorch of setup
 
 export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 

@@ -48,7 +48,7 @@ bool PlaceGang(const GangDemand& demand, int64_t workers, std::vector<Bin>& bins
   }
   if (sum < workers) return false;
   std::ranges::stable_sort(fits, std::greater(), &std::pair<int64_t, Bin*>::first);
-  // Of the hosts where the whole gang fits, take the one with the fewest free places.
+  // Takes the host with the fewest free places where the whole gang fits.
   const auto whole = std::ranges::find_if(fits.rbegin(), fits.rend(),
                                           [&](const auto& fit) { return fit.first >= workers; });
   if (whole != fits.rend()) fits = {*whole};

@@ -36,7 +36,7 @@ struct Host {
   bool takes_gangs = true;  // false: a user has drained it
 };
 
-// A pilot in Slurm's queue, or one that is being submitted. Its nodes without a Host have not
+// A pilot in Slurm's queue, or a pilot that is being submitted. Its nodes without a Host have not
 // joined.
 struct Pilot {
   std::string name;

@@ -2,7 +2,7 @@
 //
 //   attune run sweep.yaml                                              a search
 //   ./cifar10 --config lr=0.05,width=16 --workers 2 --max-step 3       one training by hand
-//   ./cifar10 --alone --images 6000                                    one that this main() drives
+//   ./cifar10 --alone --images 6000                                    driven by this main()
 
 #include <attune/torch_trainer.h>
 #include <torch/data/datasets/base.h>
