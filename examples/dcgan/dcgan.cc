@@ -2,8 +2,7 @@
 //
 //   attune run sweep.yaml                                       a search
 //   ./dcgan --config lr=0.0002,beta1=0.5 --workers 2            one training by hand
-//   ./dcgan --alone --samples grid.pgm                          one training that this main()
-//   drives
+//   ./dcgan --alone --samples grid.pgm                          driven by this main()
 //   ./dcgan --from CHECKPOINT --samples grid.pgm                images of a trained generator
 
 #include <attune/collectives.h>
