@@ -1,10 +1,10 @@
-# The front door of Attune. `make help` lists what it can do.
+# The main commands for developers. `make help` lists them.
 #
-#   JOBS=N              compilers at a time (default: one a CPU, fewer where memory is short)
+#   JOBS=N              number of compilers at a time (default: one per CPU, fewer if memory is short)
 #   TESTS=REGEX         run only the tests whose names match
-#   ARCH=MACHINE        what `make package` packs for: x86_64, aarch64 (default: both, where it can)
-#   SEEDS=N, SEED=N     how many worlds `make sim` runs (default: 1000), and the first one (1)
-#   ATTUNE_TORCH_DIR=D  another LibTorch than the one that setup installs
+#   ARCH=MACHINE        architecture for `make package`: x86_64, aarch64 (default: both if possible)
+#   SEEDS=N, SEED=N     number of seeds of `make sim` (default: 1000), and the first seed (default: 1)
+#   ATTUNE_TORCH_DIR=D  use the LibTorch in folder D instead of the LibTorch of setup
 
 export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 
@@ -28,10 +28,10 @@ sim: setup-tests ## Run simulated services: SEEDS=N of them, from SEED=N on
 	@scripts/build sim
 	@build/tests/sim/sim --seeds $(or $(SEEDS),1000) --seed $(or $(SEED),1)
 
-sanitize: setup-tests ## Run the tests of the pure rooms under sanitizers, and the fuzzers for a while
+sanitize: setup-tests ## Run tests under sanitizers, and the fuzzers for a short time
 	@scripts/sanitize
 
-cuda: ## Compile the SDK's CUDA code, also where there is no CUDA
+cuda: ## Compile the SDK's CUDA code, even without CUDA
 	@scripts/cuda
 
 bench: setup-tests ## Build for release and run the benchmarks
@@ -45,22 +45,22 @@ test-long: setup-long ## Run the slow tests, as root: packages on bare systems, 
 	@scripts/build sim
 	@scripts/progress.py ctest ctest --test-dir build -C long -L long --output-on-failure $(if $(TESTS),-R '$(TESTS)')
 
-reference: setup-tests ## Make the reference of the SDK's headers, as pages for a browser
+reference: setup-tests ## Make the API reference of the SDK as HTML pages
 	@scripts/build reference
 
-docs: setup-docs ## Make the documentation as a site for a browser, with search
+docs: setup-docs ## Make the site of the documentation, with search
 	@scripts/docs
 
 format: setup-tests ## Format the C++ sources
 	@scripts/lint --fix
 
-lint: setup-tests ## Check formatting, and clang-tidy where it is installed
+lint: setup-tests ## Check formatting, and run clang-tidy if it is installed
 	@scripts/lint
 
-setup: ## Install what Attune is built from (silent if nothing is missing)
+setup: ## Install the build dependencies (silent if nothing is missing)
 	@scripts/setup
 
-setup-tests: ## Install that and what the tests need (silent if nothing is missing)
+setup-tests: ## Install the dependencies of build and tests (silent if nothing is missing)
 	@scripts/setup tests
 
 setup-docs:
@@ -69,7 +69,7 @@ setup-docs:
 setup-long:
 	@scripts/setup long
 
-clean: ## Remove what make built
+clean: ## Remove the build folders
 	@rm -rf build build-debug build-release build-asan build-tsan build-cuda build-cuda-objects build-aarch64 build-chroots
 
 help: ## Show this list

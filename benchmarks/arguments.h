@@ -14,11 +14,11 @@ namespace attune::benchmarks {
   std::exit(2);
 }
 
-// The argument at `place`, a whole number from 1 on; `fallback` if there are fewer arguments. Any
-// other text ends the program with its usage.
-inline int CountArgument(int argc, char** argv, int place, int fallback, const char* usage) {
-  if (place >= argc) return fallback;
-  const std::optional<int> count = ParseNumber<int>(argv[place]);
+// The argument at `index`, a whole number of at least 1. `fallback` if there are fewer arguments.
+// Any other text ends the program with its usage.
+inline int CountArgument(int argc, char** argv, int index, int fallback, const char* usage) {
+  if (index >= argc) return fallback;
+  const std::optional<int> count = ParseNumber<int>(argv[index]);
   if (!count || *count < 1) EndWithUsage(usage);
   return *count;
 }

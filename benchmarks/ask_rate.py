@@ -1,8 +1,8 @@
-"""How long it takes to ask for a trial and to tell how it went, when there have been many.
+"""Measures the latency of asking for a trial and telling its result, in a sweep with many trials.
 
-Writes the database of a sweep without a program (`long_log.cc`), starts a server on it, and asks and
-tells, one after the other, then both in one request; a wait of the disk is in each. For scale: the
-commits of one row that SQLite alone does on the same disk.
+Writes the database of a sweep without a program (`long_log.cc`) and starts a server on it. Asks and tells in
+turn, then does both in one request. Each request waits for the disk once. For comparison, it also measures how
+many rows SQLite alone commits per second on the same disk.
 """
 
 import json
@@ -19,7 +19,7 @@ import driver
 
 
 class Client:
-    """One connection, and no library between: that would take as long as the server does."""
+    """A plain socket. An HTTP library would take as long as the server itself."""
 
     def __init__(self, server):
         self.socket = socket.create_connection((server.host, server.port))
@@ -34,23 +34,23 @@ class Client:
         self.socket.sendall(request)
         answer = b""
         while b"\r\n\r\n" not in answer:
-            answer += self.more()
+            answer += self.receive()
         head, _, content = answer.partition(b"\r\n\r\n")
         size = int(head.lower().partition(b"content-length:")[2].split()[0])
         while len(content) < size:
-            content += self.more()
+            content += self.receive()
         took = (time.monotonic() - began) * 1000
         if b" 200 " not in head.splitlines()[0]:
             sys.exit(f"{path}: {head.decode()}\n{content.decode()}")
         return took, json.loads(content)
 
-    def more(self):
+    def receive(self):
         piece = self.socket.recv(65536)
         return piece or sys.exit("the server has closed the connection")
 
 
-def commits(folder, rounds):
-    """A second, by SQLite with the settings of the server's own database."""
+def commits_per_second(folder, rounds):
+    """Commits per second of SQLite with the settings of the server's database."""
     database = sqlite3.connect(folder / "scale.db", isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
@@ -67,18 +67,18 @@ def measure(build, trials, searcher, rounds):
         subprocess.run([build / "benchmarks/long_log", data / "attune.db", str(trials), "2", "asked", searcher],
                        check=True, stdout=subprocess.DEVNULL)
         with driver.Server(build, data) as server:
-            ask, tell, both, get = times(Client(server), rounds)
+            ask, tell, both, get = measure_latencies(Client(server), rounds)
         rate = 1000 * rounds / (sum(ask) + sum(tell))
         rate_of_both = 1000 * rounds / sum(both)
-        scale = commits(data, rounds)
-    ask, tell, both, get = map(driver.tells, (ask, tell, both, get))
+        scale = commits_per_second(data, rounds)
+    ask, tell, both, get = map(driver.summary, (ask, tell, both, get))
     print(f"{searcher} after {trials} trials: ask {ask}; tell {tell}; the sweep {get}; "
           f"{rate:.0f} pairs a second; both in one {both}, {rate_of_both:.0f} pairs a second, "
           f"where SQLite alone commits {scale:.0f} times", flush=True)
 
 
-def times(client, rounds):
-    """Milliseconds of each ask, tell, both in one, and of reading the sweep."""
+def measure_latencies(client, rounds):
+    """Milliseconds of each ask, each tell, each request with both, and each read of the sweep."""
     ask, tell, both, get = [], [], [], []
 
     def report(trial, **more):
@@ -102,9 +102,9 @@ def times(client, rounds):
 
 def main():
     parser = driver.parser(__doc__)
-    driver.add_count(parser, "trials", 100_000, "trials before, in a second run; 100 in the first")
+    driver.add_count(parser, "trials", 100_000, "earlier trials in the second run; the first run has 100")
     parser.add_argument("searcher", metavar="SEARCHER", nargs="?", default="random", help="(default: random)")
-    driver.add_count(parser, "rounds", 1000, "trials asked for in each way")
+    driver.add_count(parser, "rounds", 1000, "number of measured trials")
     arguments = parser.parse_args()
     for trials in (100, arguments.trials):
         measure(arguments.build, trials, arguments.searcher, arguments.rounds)

@@ -4,7 +4,8 @@
 
 namespace attune {
 
-// A sweep of two parameters, random and unjudged, to a step that no benchmark reaches.
+// A sweep of two parameters with random search, no early stopping, and a last step that no
+// benchmark reaches.
 inline SweepSpec BenchSweep() {
   SweepSpec spec;
   spec.name = "bench";

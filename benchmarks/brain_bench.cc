@@ -25,7 +25,7 @@ SweepSpec Spec(int max_trials) {
   return spec;
 }
 
-// A sweep on CPUs in which every trial reports steps 1, 2, … until it is stopped.
+// A sweep in which every trial reports steps 1, 2, … until the scheduler stops it.
 class Service {
  public:
   Service(int max_trials, int slots) {
@@ -33,11 +33,11 @@ class Service {
     Execute(CreateSweep{Spec(max_trials), "", ""});
   }
 
-  // Null when it has ended.
+  // Null after the sweep has ended.
   const Sweep* sweep() const { return brain_.state().Find(SweepId{1}); }
 
-  // One word of each gang.
-  void Turn() {
+  // Each gang reports once, or ends.
+  void ReportAll() {
     const std::set<TrialNumber> live = sweep()->live;
     for (const TrialNumber number : live) {
       const Trial& trial = *sweep()->Find(number);
@@ -70,7 +70,7 @@ class Service {
 
 std::vector<Event> RunSweep(int max_trials, int slots) {
   Service service(max_trials, slots);
-  while (service.sweep() != nullptr) service.Turn();
+  while (service.sweep() != nullptr) service.ReportAll();
   return std::move(service.log);
 }
 
@@ -96,7 +96,8 @@ void ReplayOfTheLog(benchmark::State& state) {
 }
 BENCHMARK(ReplayOfTheLog)->Arg(10'000)->Unit(benchmark::kMillisecond);
 
-// What the brain decides, beside what it is told: proposals, assignments, verdicts, ends.
+// Events that the brain decides (proposals, assignments, verdicts, ends), not those that it
+// receives.
 bool IsDecision(const Event& event) {
   return !std::holds_alternative<TrialReported>(event.fact) &&
          !std::holds_alternative<AttemptEnded>(event.fact);
@@ -110,10 +111,11 @@ void Decisions(benchmark::State& state) {
 }
 BENCHMARK(Decisions)->Unit(benchmark::kMillisecond);
 
-// The latency of one more proposal and of one more verdict when so many trials have ended.
+// The latency of a proposal after state.range(0) trials. JudgeAfter measures the latency of a
+// verdict.
 void SuggestAfter(benchmark::State& state) {
   Service service(static_cast<int>(state.range(0)) + 100, 64);
-  while (service.sweep()->created < state.range(0)) service.Turn();
+  while (service.sweep()->created < state.range(0)) service.ReportAll();
   const Sweep& sweep = *service.sweep();
   for (auto _ : state) benchmark::DoNotOptimize(sweep.searcher->Suggest(sweep.next_proposal));
 }
@@ -121,7 +123,7 @@ BENCHMARK(SuggestAfter)->Arg(100)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kM
 
 void JudgeAfter(benchmark::State& state) {
   Service service(static_cast<int>(state.range(0)) + 100, 64);
-  while (service.sweep()->created < state.range(0)) service.Turn();
+  while (service.sweep()->created < state.range(0)) service.ReportAll();
   const Sweep& sweep = *service.sweep();
   const Config config;
   const TrialView fresh{{sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created))}, config};
@@ -144,24 +146,24 @@ BENCHMARK(SaveTheState)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond
 
 constexpr int kSweeps = 1'000;
 constexpr int kExecutors = 1'000;
-constexpr int kSlots = 8;  // of each
-constexpr size_t kPortion = 2'000;
+constexpr int kSlots = 8;           // of each executor
+constexpr size_t kPortion = 2'000;  // maximum number of events of one Advance()
 
-double SecondsSince(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 class Cluster {
  public:
   Cluster() {
     for (int i = 0; i < kExecutors; ++i)
-      Do(JoinExecutor{"n" + std::to_string(i), "a", "", {.cpus = kSlots}});
+      Execute(JoinExecutor{"n" + std::to_string(i), "a", "", {.cpus = kSlots}});
     SweepSpec spec = BenchSweep();
     spec.stop.max_trials = 1'000'000;  // never reached: random search must have a limit
-    for (int i = 0; i < kSweeps; ++i) Do(CreateSweep{spec, "", ""});
+    for (int i = 0; i < kSweeps; ++i) Execute(CreateSweep{spec, "", ""});
   }
 
-  // Everything that can start does. The seconds that the longest portion took.
+  // Starts all gangs that can start. Returns the seconds of the longest portion.
   double Fill() {
     double longest = 0;
     for (bool more = true; more;) {
@@ -172,7 +174,7 @@ class Cluster {
     return longest;
   }
 
-  // The next report of some gang, and what follows. The seconds it took.
+  // Processes the next report of a gang and its consequences. Returns the seconds.
   double Report() {
     const Sweep& sweep =
         *brain.state().Find(SweepId{static_cast<uint64_t>(++reports % kSweeps) + 1});
@@ -182,7 +184,7 @@ class Cluster {
         live.epoch, TrialReported{live.id, {Step(trial.last_step.value + 1), {{"loss", 0.5}}}},
         live.ranks.front().executor};
     const auto begin = std::chrono::steady_clock::now();
-    Do(fact);
+    Execute(fact);
     brain.Advance(Time{now}, kPortion);
     return SecondsSince(begin);
   }
@@ -192,7 +194,7 @@ class Cluster {
   int64_t reports = 0;
 
  private:
-  void Do(const Command& command) {
+  void Execute(const Command& command) {
     benchmark::DoNotOptimize(brain.Execute(command, Time{++now}).value().size());
   }
 };
@@ -222,13 +224,13 @@ void IdlePass(benchmark::State& state) {
 }
 BENCHMARK(IdlePass)->Unit(benchmark::kMicrosecond);
 
-// As after a word from the network: who can be reached is asked again.
-void IdlePassThatLooksAgain(benchmark::State& state) {
+// As after a network event: the brain checks again which executors are reachable.
+void IdlePassAfterNetworkEvent(benchmark::State& state) {
   Cluster cluster;
   cluster.Fill();
   for (auto _ : state) benchmark::DoNotOptimize(cluster.brain.Advance(Time{++cluster.now}).size());
 }
-BENCHMARK(IdlePassThatLooksAgain)->Unit(benchmark::kMicrosecond);
+BENCHMARK(IdlePassAfterNetworkEvent)->Unit(benchmark::kMicrosecond);
 
 void ReportWhileAllWait(benchmark::State& state) {
   Cluster cluster;
@@ -240,7 +242,7 @@ void ReportWhileAllWait(benchmark::State& state) {
 }
 BENCHMARK(ReportWhileAllWait)->Unit(benchmark::kMicrosecond);
 
-// Trials that were asked for, so that each has an attempt to end.
+// The trials run in a client, so that KillSweep must end an attempt of each.
 void KillASweep(benchmark::State& state) {
   for (auto _ : state) {
     state.PauseTiming();

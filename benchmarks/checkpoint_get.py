@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""How fast checkpoints travel on this machine, and how fast a raw socket and SHA-256 are there.
+"""Measures the transfer rate of checkpoints on this machine, and the rates of a raw socket and of SHA-256.
 
-`attune checkpoint get` reads a checkpoint from the server's disk, and then through the server from an executor
-whose folder the server cannot see. Last, a trial moves, and its checkpoint goes directly from one executor to
-another. To hide folders from the server takes the right to mount; without it only the first of the three runs.
+There are three measurements:
+
+- `attune checkpoint get` reads a checkpoint from the server's disk.
+- The same from an executor whose folder the server cannot see.
+- A trial moves to another executor, and its checkpoint goes directly from one executor to the other.
+
+The last two hide folders from the server. That needs the right to mount; without it, they are left out.
 """
 
 import hashlib
@@ -28,7 +32,7 @@ def mib_s(megabytes, seconds):
 
 
 def raw_socket(megabytes, sha=None, file=None):
-    """Seconds; with a hash, or a file, what was received goes there before more is received."""
+    """Seconds of a transfer over a socket. The receiver hashes the bytes with `sha` and writes them to `file`."""
     block = bytes(1 << 20)
     server = socket.create_server(("127.0.0.1", 0))
 
@@ -60,7 +64,7 @@ def sha256(megabytes):
 
 
 def hiding_prefix(folder):
-    """A command that runs another one that sees nothing in the folder; None without the right to mount."""
+    """The words before a command that hide the content of the folder from it; None without the right to mount."""
     for user in [], ["--map-root-user"]:
         prefix = ["unshare", "--mount", *user, "sh", "-c", HIDING, str(folder)]
         if subprocess.run([*prefix, "true"], capture_output=True).returncode == 0:
@@ -72,7 +76,7 @@ QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 class Service:
-    """A server, executors with folders of their own, and a trial of so many steps."""
+    """A server, executors with separate folders, and a sweep with one trial."""
 
     def __init__(self, build, folder, prefix):
         self.attune, self.folder, self.data, self.port = build / "attune", folder, folder / "data", driver.free_port()
@@ -117,7 +121,7 @@ def get(service, megabytes):
 
 
 def move(service, megabytes):
-    """Seconds until the second executor has what the first one saved, as it says."""
+    """Seconds that the second executor needed for the checkpoint of the first, according to its log."""
     service.executor("a")
     service.train(megabytes, 1000)
     while not (service.folder / "hosts/a/sweeps/s1/trials/0/checkpoints/step-1-attempt-1").exists():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Whether examples/cifar10 learns as well as the same loop in Python: accuracy over seeds.
+"""Compares the accuracy of examples/cifar10 with the same loop in Python, over several seeds.
 
-ResNet-18 of width 16, two workers, batch 128, on Fashion-MNIST from $ATTUNE_DATA_DIR. Model, data,
-crops, optimizer and schedule are those of cifar10.cc; the draws are each library's own. Prints the
+Both train a ResNet-18 of width 16 with two workers and batches of 128 on Fashion-MNIST from $ATTUNE_DATA_DIR.
+Model, data, crops, optimizer and schedule are the same as in cifar10.cc. The random draws differ. Prints the
 accuracy of the last epoch by seed, both means, and their difference with its standard error.
 """
 
@@ -124,7 +124,7 @@ def main():
     if environment is None:
         return
     sdk, python = [], []
-    for seed in range(1, seeds + 1):  # in turns, and again in turns which of them is first
+    for seed in range(1, seeds + 1):  # they take turns
         sdk.append(accuracy_of_sdk(build, seed, samples, epochs))
         python.append(accuracy_of_python(environment, seed, samples, epochs))
         print(f"seed {seed}: SDK {sdk[-1]:.4f}, Python {python[-1]:.4f}", flush=True)

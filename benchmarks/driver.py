@@ -1,4 +1,4 @@
-"""What the benchmark drivers in Python share: arguments, sweeps, servers and medians."""
+"""Shared code of the benchmark drivers in Python: arguments, sweeps, servers and medians."""
 
 import argparse
 import contextlib
@@ -19,19 +19,19 @@ sys.path.insert(0, str(ROOT / "scripts"))  # python_torch, for drivers that need
 def build_folder(text):
     build = pathlib.Path(text).resolve()
     if not (build / "attune").is_file():
-        raise argparse.ArgumentTypeError(f"{text}: has no program attune; run scripts/build")
+        raise argparse.ArgumentTypeError(f"{text}: contains no program attune; run scripts/build")
     return build
 
 
 def existing_folder(text):
     if not pathlib.Path(text).is_dir():
-        raise argparse.ArgumentTypeError(f"{text}: not a folder; make it, or name another")
+        raise argparse.ArgumentTypeError(f"{text}: not a folder; create it, or name another folder")
     return pathlib.Path(text)
 
 
 def count(text):
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: not a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text}: not a whole number of at least 1")
     return int(text)
 
 
@@ -48,7 +48,7 @@ def add_count(to, name, default, what):
 
 
 def last_failure(database):
-    """Why the attempt that ended last has failed."""
+    """Why the last attempt failed."""
     row = database.execute("SELECT failure FROM attempts WHERE failure != '' ORDER BY ended DESC LIMIT 1").fetchone()
     return row[0] if row else "see its error above"
 
@@ -68,20 +68,20 @@ def run_sweep(build, folder, sweep, environment=None):
 
 
 class Server:
-    """`attune serve`, ready to answer. Ends with the `with` block."""
+    """A running `attune serve` that is ready. It ends with the `with` block."""
 
     def __init__(self, build, data, rpc_port=0, prefix=()):
         self.process = subprocess.Popen(
             [*prefix, build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", str(rpc_port)],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        said = []
+        lines = []
         for line in self.process.stderr:
-            said.append(line)
+            lines.append(line)
             if "http://" in line:
                 break
         else:
-            sys.exit("attune serve has ended:\n" + "".join(said))
-        self.url = re.search(r"http://[0-9.:]+", said[-1]).group()
+            sys.exit("attune serve has ended:\n" + "".join(lines))
+        self.url = re.search(r"http://[0-9.:]+", lines[-1]).group()
         self.host, port = self.url.removeprefix("http://").split(":")
         self.port = int(port)
         self.token = (data / "token").read_text().strip()
@@ -107,7 +107,7 @@ def free_port():
 
 
 def milliseconds(start, end):
-    """Between two times of the database."""
+    """Milliseconds between two times of the database."""
     start, end = (datetime.datetime.fromisoformat(time.replace("Z", "+00:00")) for time in (start, end))
     return (end - start).total_seconds() * 1000
 
@@ -116,7 +116,7 @@ def percentile(values, percent):
     return sorted(values)[min(len(values) * percent // 100, len(values) - 1)]
 
 
-def tells(values, unit="ms", decimals=2, percent=99):
-    """The median and a percentile, in words."""
+def summary(values, unit="ms", decimals=2, percent=99):
+    """A text with the median and a percentile."""
     return (f"median {statistics.median(values):.{decimals}f} {unit}, "
             f"{percent} % {percentile(values, percent):.{decimals}f} {unit}")

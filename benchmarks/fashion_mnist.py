@@ -1,12 +1,12 @@
-"""What searchers and schedulers are worth on the Fashion-MNIST example: real trials of two workers each.
+"""Compares searchers and schedulers on the Fashion-MNIST example, with real trials of two workers each.
 
-promotion: 27 configurations, promoted by ASHA, and all of them trained to the end.
-population: pbt and pb2, and random search with as many steps.
-searcher: `auto` and `random`, on the sweep file of the example. Both are compared after as many steps as the
-    shorter of the two sweeps of a seed has.
+promotion: 27 configurations, promoted by ASHA or all trained to the end.
+population: pbt, pb2, and random search with the same number of steps.
+searcher: `auto` and `random`, with the sweep file of the example. For each seed, both are compared after the
+    number of steps of the shorter sweep.
 
-Accuracy is that of the best report on the 5,000 images kept for validation;
-"test" is that of its checkpoint on the 10,000 test images.
+"accuracy" is the best reported accuracy on the 5,000 validation images.
+"test" is the accuracy of that report's checkpoint on the 10,000 test images.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ PARAMETERS = {
     "lr": {"min": 0.001, "max": 0.5, "scale": "log"}, "momentum": {"min": 0.5, "max": 0.95},
     "width": {"values": [8, 16, 24]}, "batch": {"value": 128},
 }
-# Of a population only what may change on the way.
+# The parameters of a population: only those that may change during a trial vary.
 CHANGING = {**PARAMETERS, "width": {"value": 16}}
 
 
@@ -44,39 +44,39 @@ class Run(NamedTuple):
     steps: int
 
 
-def run(build, folder, **of_sweep):
-    """The database of a sweep that has run to its end, its data in the folder."""
+def run(build, folder, **options):
+    """Runs a sweep to its end with its data in the folder, and returns its database."""
     program = build / "examples/fashion_mnist/fashion_mnist"
     folder.mkdir()
-    return driver.run_sweep(build, folder, sweep(program, **of_sweep))
+    return driver.run_sweep(build, folder, sweep(program, **options))
 
 
-def steps_of(database):
+def count_steps(database):
     return database.execute("SELECT count(*) FROM reports").fetchone()[0]
 
 
-def within(build, database, steps):
-    """What the sweep had found after so many steps of all its trials together."""
+def best_result(build, database, steps):
+    """The best result of the sweep after this number of steps of all its trials together."""
     accuracy, checkpoint = database.execute(
         "SELECT json_extract(r.metrics, '$.accuracy') AS accuracy, c.path"
         " FROM (SELECT * FROM reports ORDER BY seq LIMIT ?) AS r"
         " JOIN checkpoints AS c USING (trial, attempt, step) ORDER BY accuracy DESC", (steps,)).fetchone()
-    told = subprocess.run([build / "examples/fashion_mnist/fashion_mnist", "--evaluate", checkpoint], check=True,
+    evaluated = subprocess.run([build / "examples/fashion_mnist/fashion_mnist", "--evaluate", checkpoint], check=True,
                           capture_output=True, text=True)
-    return Run(accuracy, float(re.search(r"test_accuracy (\S+)", told.stdout)[1]), steps)
+    return Run(accuracy, float(re.search(r"test_accuracy (\S+)", evaluated.stdout)[1]), steps)
 
 
 def compare(build, seeds, images, rows, equal_steps):
-    """A line for each of `rows`, a name and what its sweeps are, and differences from the last one."""
+    """Prints a line for each of `rows` (a name and the options of its sweeps) with its difference to the last row."""
     results = {name: [] for name, _ in rows}
     for seed in range(1, seeds + 1):
         with tempfile.TemporaryDirectory() as name:
-            databases = {row: run(build, pathlib.Path(name) / row, seed=seed, images=images, **of_sweep)
-                         for row, of_sweep in rows}
-            trained = {row: steps_of(database) for row, database in databases.items()}
+            databases = {row: run(build, pathlib.Path(name) / row, seed=seed, images=images, **options)
+                         for row, options in rows}
+            trained = {row: count_steps(database) for row, database in databases.items()}
             for row, database in databases.items():
                 steps = min(trained.values()) if equal_steps else trained[row]
-                result = within(build, database, steps)
+                result = best_result(build, database, steps)
                 results[row].append(result)
                 print(f"  seed {seed}, {row}: accuracy {result.accuracy:.4f}, test {result.test:.4f}, "
                       f"{steps} of {trained[row]} steps", flush=True)
@@ -85,10 +85,10 @@ def compare(build, seeds, images, rows, equal_steps):
         mean = Run(*(statistics.mean(column) for column in zip(*runs)))
         print(f"{row:12} accuracy {mean.accuracy:.4f}  test {mean.test:.4f}  {mean.steps:.0f} steps", end="")
         if row != reference and seeds > 1:
-            ahead = [a.accuracy - b.accuracy for a, b in zip(runs, results[reference])]
-            error = statistics.stdev(ahead) / seeds ** 0.5
-            print(f"  ahead of {reference} by {statistics.mean(ahead):+.4f} ± {error:.4f} (standard error), "
-                  f"in {sum(a > 0 for a in ahead)} of {seeds}", end="")
+            differences = [a.accuracy - b.accuracy for a, b in zip(runs, results[reference])]
+            error = statistics.stdev(differences) / seeds ** 0.5
+            print(f"  ahead of {reference} by {statistics.mean(differences):+.4f} ± {error:.4f} (standard error), "
+                  f"in {sum(a > 0 for a in differences)} of {seeds}", end="")
         print()
 
 
@@ -96,7 +96,7 @@ def main():
     parser = driver.parser(__doc__)
     parser.add_argument("what", metavar="COMPARISON", choices=COMPARISONS, help=f"one of {', '.join(COMPARISONS)}")
     driver.add_count(parser, "seeds", 5, "seeds")
-    driver.add_count(parser, "images", 5500, "images that a step trains on")
+    driver.add_count(parser, "images", 5500, "training images per step")
     arguments = parser.parse_args()
     what = arguments.what
     population = {"parameters": CHANGING, "trials": 6}

@@ -1,12 +1,12 @@
-"""How long a gang takes from the decision to its first training step on all ranks.
+"""Measures the time of a gang from the decision to its first training step on all ranks.
 
-Runs a sweep of the Fashion-MNIST example, two DDP workers a trial and host, one trial at a time, and
-reads the times of every attempt from the database: `decided` is when the server decided on the
-attempt, `first_step` when the last rank had finished its first optimizer step. Several hosts are
-executors of this machine with addresses and data folders of their own.
+Runs a sweep of the Fashion-MNIST example, one trial at a time, with two DDP workers per host, and reads the times
+of each attempt from the database. `decided` is when the server decided on the attempt. `first_step` is when the
+last rank had finished its first optimizer step. For several hosts, it starts executors on this machine with
+separate addresses and data folders.
 
-On one host it then measures trials that go on: promoted ones from their own checkpoint, clones from that
-of another trial. Their time begins when the slot is free, that is, when the gang before is gone.
+On one host, it then measures trials that resume: promoted trials from their own checkpoint, and clones from the
+checkpoint of another trial. Their time begins when the slot is free, that is, when the previous gang has ended.
 """
 
 import json
@@ -40,10 +40,10 @@ def sweep(program, workers, scheduler, trials):
     }
 
 
-def run_on_hosts(attune, folder, sweep_of_hosts, hosts):
-    """As driver.run_sweep, on so many executors."""
+def run_on_hosts(attune, folder, sweep_to_run, hosts):
+    """Like driver.run_sweep, on this number of executors."""
     file, data, port = folder / "sweep.json", folder / "data", str(driver.free_port())
-    file.write_text(json.dumps(sweep_of_hosts))
+    file.write_text(json.dumps(sweep_to_run))
     server = subprocess.Popen([attune, "run", file, "--data-dir", data, "--port", "0", "--quiet", "-o", "json",
                                "--no-executor", "--rpc-port", port], stdout=subprocess.DEVNULL)
     while not (data / "join").exists():
@@ -62,7 +62,7 @@ def run_on_hosts(attune, folder, sweep_of_hosts, hosts):
 
 
 def attempts(build, hosts, scheduler, trials):
-    """decided, started, first_step, ended and resumed_from of each, in the order of decisions."""
+    """decided, started, first_step, ended and resumed_from of each attempt, in the order of decisions."""
     to_run = sweep(build / "examples/fashion_mnist/fashion_mnist", 2 * hosts, scheduler, trials)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -74,13 +74,13 @@ def attempts(build, hosts, scheduler, trials):
             "SELECT decided, started, first_step, ended, resumed_from FROM attempts ORDER BY decided").fetchall()
 
 
-def tell(name, values):
+def print_row(name, values):
     print(f"  {name:34} median {statistics.median(values):6.1f}   min {min(values):6.1f}   "
           f"p90 {driver.percentile(values, 90):6.1f}", flush=True)
 
 
-def tell_of_going_on(build, what, scheduler, trials):
-    """One trial at a time: the slot of an attempt is free when the one before has ended."""
+def measure_resumed(build, what, scheduler, trials):
+    """Measures trials that resume. One trial runs at a time, so its slot is free when the previous attempt ended."""
     rows = attempts(build, 1, scheduler, trials)
     waits = [(driver.milliseconds(before[3], decided), driver.milliseconds(before[3], first_step))
              for before, (decided, _, first_step, _, resumed_from) in zip(rows, rows[1:])
@@ -89,8 +89,8 @@ def tell_of_going_on(build, what, scheduler, trials):
         sys.exit(f"gang_start: no gang was {what} in {trials} trials; try more TRIALS")
     decided, stepped = zip(*waits)
     print(f"{what}, {len(waits)} gangs (ms from the slot being free)")
-    tell("decided", decided)
-    tell("first training step on all ranks", stepped)
+    print_row("decided", decided)
+    print_row("first training step on all ranks", stepped)
 
 
 def main():
@@ -100,20 +100,20 @@ def main():
     arguments = parser.parse_args()
     build, trials, hosts = arguments.build, arguments.trials, arguments.hosts
     if trials < 4:
-        parser.error("TRIALS: at least 4, so that some go on")
+        parser.error("TRIALS: at least 4, so that some trials resume")
     rows = [row[:3] for row in attempts(build, hosts, FIFO, trials)]
     if len(rows) != trials or any(row[2] is None for row in rows):
         sys.exit(f"gang_start: expected {trials} attempts with a first step, found {rows}")
     first, *warm = [(driver.milliseconds(d, s), driver.milliseconds(d, f)) for d, s, f in rows]
     forked, stepped = zip(*warm)
     print(f"gang start, {2 * hosts} ranks on {hosts} hosts, {len(warm)} gangs after the first (ms from the decision)")
-    tell("every rank has a process", forked)
-    tell("first training step on all ranks", stepped)
+    print_row("every rank has a process", forked)
+    print_row("first training step on all ranks", stepped)
     print(f"  {'first gang, launcher cold':34}        {first[1]:6.1f}")
     if hosts == 1:
-        tell_of_going_on(build, "promoted", PROMOTION, 5 * trials)
+        measure_resumed(build, "promoted", PROMOTION, 5 * trials)
         population = {"name": "pbt", "max": trials // 2, "perturbation_interval": 1}
-        tell_of_going_on(build, "cloned", population, POPULATION)
+        measure_resumed(build, "cloned", population, POPULATION)
 
 
 if __name__ == "__main__":

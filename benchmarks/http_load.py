@@ -1,8 +1,7 @@
-"""How soon a server answers while many clients lean on it.
+"""Measures the latency of a server under the load of many clients.
 
-Keep-alive clients ask for a sweep again and again, readers hold streams of events open, and one
-program asks and tells, so that there is something to read. Meanwhile /livez is asked for, each time
-over a new connection.
+Keep-alive clients poll a sweep, readers hold event streams open, and one program asks and tells, which produces
+events. Meanwhile, requests for /livez are measured, each over a new connection.
 """
 
 import http.client
@@ -18,7 +17,7 @@ import time
 
 import driver
 
-POLL_S = 0.5  # between two questions of one client
+POLL_S = 0.5  # between two requests of a client
 SWEEP = """name: asked
 metric: {name: loss, mode: min}
 parameters: {x: {min: 0.0, max: 1.0}}
@@ -33,35 +32,35 @@ def request(server, path):
 
 
 class Load(threading.Thread):
-    """All polling clients and all readers of streams, on one thread."""
+    """All polling clients and stream readers, in one thread."""
 
     def __init__(self, server, clients, streams):
         super().__init__(daemon=True)
         self.server, self.stopping = server, False
         self.answers = self.events = self.refused = self.lost = 0
         self.selector = selectors.DefaultSelector()
-        self.due = []  # when a client asks again, and its socket; in order
+        self.due = []  # (time of the next request, socket) of each client, in order
         self.poll = request(server, "/api/v1/sweeps/s1")
         for i in range(clients):
-            # The server closes connections that show no token when there are many of them.
-            one = self.connect("client")
-            one.sendall(self.poll)
-            one.recv(1 << 16)
-            self.due.append((time.monotonic() + POLL_S * i / clients, one))
+            # With many connections, the server closes those that have not sent a token.
+            connection = self.connect("client")
+            connection.sendall(self.poll)
+            connection.recv(1 << 16)
+            self.due.append((time.monotonic() + POLL_S * i / clients, connection))
         for _ in range(streams):
             self.connect("stream").sendall(request(server, "/api/v1/events?sweep=s1"))
 
     def connect(self, kind):
-        one = socket.create_connection((self.server.host, self.server.port))
-        self.selector.register(one, selectors.EVENT_READ, kind)
-        return one
+        connection = socket.create_connection((self.server.host, self.server.port))
+        self.selector.register(connection, selectors.EVENT_READ, kind)
+        return connection
 
     def run(self):
         while not self.stopping:
             now = time.monotonic()
             while self.due and self.due[0][0] <= now:
-                _, one = self.due.pop(0)
-                one.sendall(self.poll)
+                _, connection = self.due.pop(0)
+                connection.sendall(self.poll)
             wait = max(0, min(0.1, self.due[0][0] - now)) if self.due else 0.1
             for key, _ in self.selector.select(wait):
                 data = key.fileobj.recv(1 << 16)
@@ -71,14 +70,14 @@ class Load(threading.Thread):
                 elif key.data == "stream":
                     self.events += data.count(b"\nid: ") + data.startswith(b"id: ")
                 else:
-                    # An answer is one write, and so small that it comes in one piece.
+                    # The server writes an answer at once, and it is small enough to arrive in one piece.
                     self.answers += data.startswith(b"HTTP/1.1 200")
                     self.refused += data.startswith(b"HTTP/1.1 503")
                     self.due.append((time.monotonic() + POLL_S, key.fileobj))
 
 
 class Asker(threading.Thread):
-    """Asks and tells, one trial after the other."""
+    """Asks for trials and tells their results, one after the other."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
@@ -106,15 +105,15 @@ class Asker(threading.Thread):
 
 def livez_ms(server):
     began = time.monotonic()
-    with socket.create_connection((server.host, server.port)) as one:
-        one.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        if not one.recv(4096).startswith(b"HTTP/1.1 200"):
+    with socket.create_connection((server.host, server.port)) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        if not connection.recv(4096).startswith(b"HTTP/1.1 200"):
             sys.exit("/livez is not 200")
     return (time.monotonic() - began) * 1000
 
 
-def tells(values):
-    return f"{driver.tells(values)}, longest {max(values):.2f} ms, of {len(values)}"
+def describe(values):
+    return f"{driver.summary(values)}, longest {max(values):.2f} ms, of {len(values)}"
 
 
 def main():
@@ -144,11 +143,11 @@ def main():
         load.stopping = asker.stopping = True
         load.join()
         asker.join()
-        print(f"/livez, quiet: {tells(quiet)}")
-        print(f"/livez, {clients} clients that poll, {streams} streams: {tells(busy)}")
+        print(f"/livez, quiet: {describe(quiet)}")
+        print(f"/livez, {clients} clients that poll, {streams} streams: {describe(busy)}")
         print(f"  meanwhile {load.answers / (seconds + 1):.0f} answers/s, "
               f"{load.events / (seconds + 1):.0f} events/s, {load.refused} refused, {load.lost} lost")
-        print(f"  ask: {tells(asker.ask_ms)}\n  tell: {tells(asker.tell_ms)}")
+        print(f"  ask: {describe(asker.ask_ms)}\n  tell: {describe(asker.tell_ms)}")
         print(f"  memory: {before_mb:.0f} MB before, {server.status('VmRSS') / 1024:.0f} MB with them; "
               f"threads: {before_threads}, {server.status('Threads')}")
 

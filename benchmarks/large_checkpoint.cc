@@ -1,11 +1,11 @@
-// Saves a state of many gibibytes, and goes on training meanwhile; resumed, loads it.
+// Saves a state of many gibibytes and continues to train meanwhile. With --resume, loads the state.
 //
 //   large_checkpoint --checkpoint-dir DIR --checkpoint-every 1 -- DIR [GIBIBYTES]
 //   large_checkpoint --resume DIR/step-1-attempt-1 -- DIR [GIBIBYTES]
 //
-// Prints how long saving kept training waiting, how many passes over the model it made until the
-// checkpoint was durable, and the most memory that the rank had, as a multiple of the state's size.
-// Memory is what the system counts as the process's own (VmHWM), files that it maps included.
+// Prints how long training waited for saving, the number of passes over the model until the
+// checkpoint was durable, and the rank's peak memory as a multiple of the state's size. Memory is
+// the resident memory of the process (VmHWM), including mapped files.
 
 #include <attune/attune.h>
 #include <torch/nn/module.h>
@@ -30,8 +30,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kTensors = 64;
 
-double Since(Clock::time_point then) {
-  return std::chrono::duration<double>(Clock::now() - then).count();
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 double PeakBytes() {
@@ -64,7 +64,7 @@ class Model : public torch::nn::Module {
   std::vector<torch::Tensor> weights_;
 };
 
-bool Holds(const fs::path& folder) {
+bool HasCheckpoint(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().filename().string().starts_with("step-1-")) return true;
   }
@@ -78,34 +78,40 @@ void Train(attune::Context& context, const fs::path& folder, double gibibytes) {
   const auto began = Clock::now();
   if (context.resumed()) {
     context.checkpoint()->Read("model", model);
-    std::printf("loaded in %.1f s; memory at most %.2f times the state\n", Since(began), peak());
+    std::printf("loaded in %.1f s; memory at most %.2f times the state\n", SecondsSince(began),
+                peak());
     return;
   }
   if (!context.Report({}, [&](auto& checkpoint) { checkpoint.Write("model", model); })) return;
-  const double waited = Since(began);
+  const double waited = SecondsSince(began);
   std::int64_t passes = 0;
-  while (!Holds(folder)) model.Pass(++passes);
+  while (!HasCheckpoint(folder)) model.Pass(++passes);
   std::printf(
       "waited %.1f s for saving; %lld passes in the %.1f s until it was durable; "
       "memory at most %.2f times the state\n",
-      waited, static_cast<long long>(passes), Since(began) - waited, peak());
+      waited, static_cast<long long>(passes), SecondsSince(began) - waited, peak());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   char** const end = argv + argc;
-  char** const own = std::find(argv, end, std::string_view("--"));  // arguments of this program
-  const auto has = [&](std::string_view option) { return std::find(argv, own, option) != own; };
-  const double gibibytes = end - own > 2 ? attune::ParseNumber<double>(own[2]).value_or(0) : 4;
-  // Without a folder for the checkpoint it would wait for one without end.
-  if (end - own < 2 || end - own > 3 || gibibytes <= 0 ||
+  // This program's arguments follow "--".
+  char** const separator = std::find(argv, end, std::string_view("--"));
+  const auto has = [&](std::string_view option) {
+    return std::find(argv, separator, option) != separator;
+  };
+  const double gibibytes =
+      end - separator > 2 ? attune::ParseNumber<double>(separator[2]).value_or(0) : 4;
+  // Without a checkpoint folder, Train() would wait for a checkpoint for ever.
+  if (end - separator < 2 || end - separator > 3 || gibibytes <= 0 ||
       !(has("--checkpoint-dir") || has("--resume"))) {
     attune::benchmarks::EndWithUsage(
         "large_checkpoint --checkpoint-dir DIR --checkpoint-every 1 -- DIR [GIBIBYTES]\n"
         "       large_checkpoint --resume DIR/step-1-attempt-1 -- DIR [GIBIBYTES]");
   }
-  return attune::Main(argc, argv, [folder = fs::path(own[1]), gibibytes](attune::Context& context) {
-    Train(context, folder, gibibytes);
-  });
+  return attune::Main(argc, argv,
+                      [folder = fs::path(separator[1]), gibibytes](attune::Context& context) {
+                        Train(context, folder, gibibytes);
+                      });
 }

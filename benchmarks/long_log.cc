@@ -1,6 +1,6 @@
-// Writes the database of a server that died in the middle of a long sweep: so many trials have
-// ended, after so many reports each, and a few are still running. With `asked`, of a sweep without
-// a program, whose trials were asked for.
+// Writes the database of a server that was killed in the middle of a long sweep. TRIALS trials have
+// ended after REPORTS reports each, and a few are still running. With `asked`, the sweep has no
+// program, and a client asked for its trials.
 //
 //     long_log FILE [TRIALS [REPORTS [asked [SEARCHER]]]]
 
@@ -45,8 +45,8 @@ Time Now() {
   return Time{std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count()};
 }
 
-// Every later trial is better than all before it, so that the scheduler stops none early. Of one
-// that is asked for, a searcher can learn.
+// Each trial is better than all earlier trials, so the scheduler stops none early. With `asked`,
+// the loss depends on the configuration, so that a searcher can learn.
 double Loss(const Sweep& sweep, const Trial& trial, Step step) {
   if (sweep.spec.External()) {
     const double lr = std::log10(std::get<double>(*trial.config.Find("lr"))) + 3;
@@ -56,8 +56,8 @@ double Loss(const Sweep& sweep, const Trial& trial, Step step) {
   return 1.0 / (1.0 + trial.id.number.value) + 1e-9 / static_cast<double>(step.value);
 }
 
-// One word of each gang.
-std::vector<Command> Turn(const Sweep& sweep) {
+// The next report, or the end, of each gang.
+std::vector<Command> NextFacts(const Sweep& sweep) {
   std::vector<Command> facts;
   for (const TrialNumber number : sweep.live) {
     const Trial& trial = *sweep.Find(number);
@@ -84,28 +84,28 @@ void Write(const std::string& path, int trials, int reports, bool asked,
   Conductor conductor(algorithms, *store, Now);
   conductor.SetReachable([](const std::string&) { return true; });
   ATTUNE_CHECK(conductor.Start().ok());
-  const auto must = [](const auto& result) {
+  const auto exit_on_error = [](const auto& result) {
     if (result.ok()) return;
     std::fprintf(stderr, "long_log: %s\n", result.error().message.c_str());
     std::_Exit(1);
   };
-  must(conductor.Execute(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = kSlots}}));
+  exit_on_error(conductor.Execute(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = kSlots}}));
   SweepSpec spec = Spec(trials, reports, asked, searcher);
   algorithms.Complete(spec);
-  must(conductor.Execute(CreateSweep{std::move(spec), "", ""}));
-  for (bool enough = false; !enough;) {
+  exit_on_error(conductor.Execute(CreateSweep{std::move(spec), "", ""}));
+  for (bool done = false; !done;) {
     std::vector<Command> facts;
     conductor.Query([&](const Brain& brain) {
       const Sweep& sweep = *brain.state().Find(SweepId(1));
-      enough = sweep.created - std::ssize(sweep.live) >= trials;
-      facts = Turn(sweep);
+      done = sweep.created - std::ssize(sweep.live) >= trials;
+      facts = NextFacts(sweep);
       if (asked) facts.resize(facts.size() + kSlots - sweep.live.size(), AskTrial{SweepId(1)});
     });
-    conductor.Record(std::move(facts), must);
+    conductor.Record(std::move(facts), exit_on_error);
   }
   std::printf("%llu events\n", static_cast<unsigned long long>(store->LastSeq().value));
   std::fflush(stdout);
-  std::_Exit(0);  // as a server that is killed: without a last snapshot
+  std::_Exit(0);  // like a killed server, without a last snapshot
 }
 
 }  // namespace

@@ -9,12 +9,12 @@
 
 namespace attune::benchmarks {
 
-// A mean and its 95 % interval, of 2,000 bootstrap samples.
+// A mean and its 95 % confidence interval from 2,000 bootstrap samples.
 struct Mean {
   double mean, low, high;
 };
 
-// REQUIRES: one value at least.
+// REQUIRES: at least one value.
 inline Mean MeanOf(const std::vector<double>& values) {
   constexpr int kSamples = 2000;
   const auto count = static_cast<double>(values.size());
@@ -32,7 +32,7 @@ inline Mean MeanOf(const std::vector<double>& values) {
   return {sum / count, samples[kSamples / 40], samples[kSamples - 1 - kSamples / 40]};
 }
 
-// Of numbers whose logarithms these are, one a problem.
+// The geometric mean of numbers, from their logarithms.
 inline Mean GeometricMeanOf(const std::vector<double>& logs) {
   const auto [mean, low, high] = MeanOf(logs);
   return {std::exp(mean), std::exp(low), std::exp(high)};

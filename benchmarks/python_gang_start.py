@@ -1,9 +1,9 @@
-"""How long a gang of Python takes from the decision to its first step on all ranks.
+"""Measures the time of a gang of Python processes from the decision to its first step on all ranks.
 
-Two ranks of a script import torch and the package of clients/python, and make the process group. Then they
-sum one tensor, or train a step of a small network in DistributedDataParallel, which imports more. Each rank
-is a new Python process, or is forked from one that has imported torch. The first forked gang waits for that
-import, or is spawned meanwhile.
+Two ranks of a script import torch and the package of clients/python, and create the process group. Then they sum
+a tensor, or train a step of a small network with DistributedDataParallel, which imports more modules. Each rank is
+a new Python process, or is forked from a process that has imported torch. The first forked gang waits for that
+import, or its ranks are started as new processes meanwhile.
 """
 
 import pathlib
@@ -31,7 +31,7 @@ optimizer.step()
 
 
 def attempts(build, words, step, trials, environment):
-    """(milliseconds to all processes, to the first step) of each gang in turn."""
+    """(milliseconds until all processes run, milliseconds until the first step) of each gang, in order."""
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder) / "first.py"
         script.write_text(SCRIPT.format(step=step))

@@ -1,4 +1,4 @@
-// The shortest trial there is: one report, and the end.
+// The shortest possible trial: it reports once and ends.
 
 #include <attune/attune.h>
 

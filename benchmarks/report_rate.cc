@@ -1,6 +1,7 @@
-// How many reports a second become durable, and how soon, from an executor's stream to the log on
-// disk: gRPC over loopback, the brain, and SQLite with synchronous=FULL, in one process. And how
-// much memory the server takes while an executor says more than the disk can keep up with.
+// Measures how many reports per second become durable, and after how long, from an executor's
+// stream to the log on disk: gRPC over loopback, the brain, and SQLite with synchronous=FULL, in
+// one process. Also measures the server's memory while an executor sends more than the disk can
+// store.
 //
 //     report_rate [REPORTS [SECONDS [FLOOD]]]
 
@@ -38,13 +39,13 @@ using Clock = std::chrono::steady_clock;
 constexpr int kTrials = 64;
 constexpr int kReportsPerBatch = 1'000;
 constexpr int kReportsPerSecond = 1'000;  // when latency is measured
-constexpr int kTrialsThoughtOfMax = 1'000;
+constexpr int kSlowTrialsMax = 1'000;
 constexpr uint64_t kReportsInFlightMax = 20'000;
 
 constexpr std::chrono::milliseconds kThinkTime{200};
 
-// Takes its time, as a model would, for each proposal. Asleep: what is measured is whether anybody
-// waits for it, not how many processors there are.
+// Needs kThinkTime for each proposal, like a model. It sleeps, because the benchmark measures
+// whether reports wait for it, not the number of processors.
 class SlowSearcher final : public Searcher {
  public:
   explicit SlowSearcher(const SweepSpec& spec) : random_(spec.space, spec.seed) {}
@@ -73,7 +74,7 @@ Time Now() {
   return Time{std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count()};
 }
 
-// A disk of a third of the speed: whoever writes waits twice as long again.
+// A disk with a third of the speed: each write is followed by a pause of twice its duration.
 class SlowStore final : public EventStore {
  public:
   explicit SlowStore(EventStore& store) : store_(store) {}
@@ -106,7 +107,7 @@ class SlowStore final : public EventStore {
   EventStore& store_;
 };
 
-// A server without its HTTP half, on a folder below the working folder: on a disk, not in memory.
+// A server without HTTP. Its data is below the working folder, so on a disk and not in memory.
 class BareServer {
  public:
   explicit BareServer(bool slow = false) {
@@ -142,14 +143,14 @@ class BareServer {
     std::filesystem::remove_all(folder_);
   }
 
-  // Another sweep, whose searcher thinks without a pause.
-  void BeginThinking() {
+  // Creates another sweep, whose searcher computes proposals without a pause.
+  void StartSlowSweep() {
     SweepSpec spec = Spec();
     spec.searcher.name = "slow";
-    spec.stop.max_trials = kTrialsThoughtOfMax;
+    spec.stop.max_trials = kSlowTrialsMax;
     ATTUNE_CHECK(conductor_->Execute(CreateSweep{spec, "", ""}).ok());
   }
-  int Thought() {
+  int CountSlowTrials() {
     int created = 0;
     conductor_->Query([&](const Brain& brain) {
       created = brain.state().sweeps.at(brain.state().last_sweep).created;
@@ -171,7 +172,7 @@ class BareServer {
   std::unique_ptr<RpcServer> rpc_;
 };
 
-// Reports for every trial that it is given, in turn.
+// An executor that reports for each of its trials in turn.
 class Reporter {
  public:
   explicit Reporter(const std::string& target)
@@ -184,7 +185,7 @@ class Reporter {
     hello.set_format(kFormat);
     hello.set_name("bench");
     hello.set_instance("1");
-    hello.mutable_resources()->set_cpus(kTrials + kTrialsThoughtOfMax);
+    hello.mutable_resources()->set_cpus(kTrials + kSlowTrialsMax);
     stream_->Write(message);
     v1::ToExecutor answer;
     while (stream_->Read(&answer) && answer.desired().assignments_size() < kTrials) {
@@ -201,9 +202,9 @@ class Reporter {
     stream_->Finish();
   }
 
-  // Without waiting for anything to be durable, nor keeping when it was.
+  // Sends reports without waiting, and does not record their latency.
   void Flood(int reports) {
-    Make(reports);
+    MakeMessage(reports);
     {
       const std::lock_guard lock(mutex_);
       sent_ = seq_;
@@ -212,7 +213,7 @@ class Reporter {
   }
 
   void Send(int reports) {
-    Make(reports);
+    MakeMessage(reports);
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return sent_ - durable_ < kReportsInFlightMax; });
@@ -222,13 +223,13 @@ class Reporter {
     ATTUNE_CHECK(stream_->Write(message_));
   }
 
-  // Waits until all that was sent is durable.
+  // Waits until all reports are durable.
   void Finish() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return durable_ == sent_; });
   }
 
-  // Milliseconds from Send to durable of each report, in order of size.
+  // The time in milliseconds from Send until each report was durable, in increasing order.
   std::vector<double> Latencies() const {
     std::vector<double> latencies;
     for (uint64_t seq = 1; seq <= seq_; ++seq) {
@@ -240,7 +241,7 @@ class Reporter {
   }
 
  private:
-  void Make(int reports) {
+  void MakeMessage(int reports) {
     v1::Facts& facts = *message_.mutable_facts();
     while (facts.facts_size() > reports) facts.mutable_facts()->RemoveLast();
     while (facts.facts_size() < reports) AddFact(facts);
@@ -301,10 +302,10 @@ void MeasureRate(int reports) {
               kTrials, kReportsPerBatch, reports / took.count());
 }
 
-void MeasureLatency(int seconds, bool beside_a_thinker) {
+void MeasureLatency(int seconds, bool with_slow_sweep) {
   BareServer server;
   Reporter reporter(server.target());
-  if (beside_a_thinker) server.BeginThinking();
+  if (with_slow_sweep) server.StartSlowSweep();
   auto next = Clock::now();
   for (int sent = 0; sent < seconds * kReportsPerSecond; ++sent) {
     reporter.Send(1);
@@ -320,12 +321,12 @@ void MeasureLatency(int seconds, bool beside_a_thinker) {
       "%d reports/s, one at a time: durable after %.2f ms (median), %.2f ms (p99), "
       "%.2f ms (worst)\n",
       kReportsPerSecond, at(0.5), at(0.99), at(1));
-  if (beside_a_thinker)
-    std::printf("  beside a searcher that thought of %d trials, %lld ms each\n", server.Thought(),
+  if (with_slow_sweep)
+    std::printf("  while a searcher proposed %d trials, %lld ms each\n", server.CountSlowTrials(),
                 static_cast<long long>(kThinkTime.count()));
 }
 
-// Most of this process's memory that was resident at a time since the last call, in bytes.
+// Peak resident memory of this process since the last call, in bytes.
 size_t PeakMemory() {
   size_t peak_kib = 0;
   std::ifstream status("/proc/self/status");
@@ -336,28 +337,28 @@ size_t PeakMemory() {
   return peak_kib * 1024;
 }
 
-// The executor is in this process too: what is measured is more than the server's.
+// The executor runs in this process, too, so the memory includes the executor's.
 void MeasureFlood(int reports) {
   BareServer server(/*slow=*/true);
   Reporter reporter(server.target());
   PeakMemory();
   const auto began = Clock::now();
   for (int sent = 0; sent < reports; sent += kReportsPerBatch) reporter.Flood(kReportsPerBatch);
-  const std::chrono::duration<double> said = Clock::now() - began;
+  const std::chrono::duration<double> sending = Clock::now() - began;
   reporter.Finish();
   const std::chrono::duration<double> took = Clock::now() - began;
   std::printf(
-      "%d reports, faster than a slow disk takes them: said in %.1f s, durable after %.1f s, "
+      "%d reports, faster than a slow disk stores them: sent in %.1f s, durable after %.1f s, "
       "at most %.0f MB resident\n",
-      reports, said.count(), took.count(), static_cast<double>(PeakMemory()) / 1e6);
+      reports, sending.count(), took.count(), static_cast<double>(PeakMemory()) / 1e6);
 }
 
 }  // namespace
 }  // namespace attune::server
 
 int main(int argc, char** argv) {
-  const auto count = [&](int place, int fallback) {
-    return attune::benchmarks::CountArgument(argc, argv, place, fallback,
+  const auto count = [&](int index, int fallback) {
+    return attune::benchmarks::CountArgument(argc, argv, index, fallback,
                                              "report_rate [REPORTS [SECONDS [FLOOD]]]");
   };
   const int reports = count(1, 500'000);

@@ -1,7 +1,7 @@
-"""How soon a server is there again, and how large it is, when its log is long.
+"""Measures start time and memory of a server with a long log.
 
-Writes the database of a server that was killed in a sweep of many trials (`long_log.cc`), starts a
-server on it, and asks it for pages of trials.
+Writes the database of a server that was killed in a sweep with many trials (`long_log.cc`), starts a server on
+it, and requests pages of trials.
 """
 
 import json

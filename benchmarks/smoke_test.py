@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs each benchmark at a small size, and checks that it ends and prints plausible figures.
 
-    smoke_test.py BUILD [NAME...]      all of them, or those of these names
+    smoke_test.py BUILD [NAME...]      all benchmarks, or the named ones
 
-Plausible means: the figures of FIGURES are there and above 0, and no figure is infinite or NaN. They say
-nothing about speed. Images are noise, so that no data set is needed. A benchmark also has to answer wrong
-arguments with its usage and exit status 2.
+Figures are plausible if all figures of FIGURES are printed and above 0, and no figure is infinite or NaN. The
+test does not check speed. It uses images of noise, so it needs no data set. For wrong arguments, each benchmark
+must print its usage and exit with status 2.
 """
 
 import concurrent.futures
@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 TIMEOUT_S = 120
 AT_ONCE = 2
 
-# name: the arguments of one run or more, in one folder. "{build}" is the build folder and "{folder}" a new one
+# name: the arguments of one or more runs in the same folder. "{build}" is the build folder, "{folder}" a new folder
 # that is removed afterwards.
 RUNS = {
     "brain_bench": ["--benchmark_min_time=0.001 --benchmark_filter=/100$|/1000$|Decisions"],
@@ -52,9 +52,10 @@ RUNS = {
     "fashion_mnist.py": ["{build} searcher 1 128"],
     "searchers/pictures.py": ["{build} {folder} 4"],
 }
-GOOGLE_BENCHMARK = ("brain_bench", "store_bench", "searchers/searcher_speed")  # it has its own exit status
+# Google Benchmark decides the exit status of these.
+GOOGLE_BENCHMARK = ("brain_bench", "store_bench", "searchers/searcher_speed")
 
-# name: figures that every run prints, once or more often. "#" is the number.
+# name: figures that each run prints at least once. "#" stands for the number.
 FIGURES = {
     **{name: [r"(?m)^\S+ +# [num]s +# [num]s"] for name in GOOGLE_BENCHMARK},
     "report_rate": [r": # durable reports/s", r"durable after # ms \(median\), # ms \(p99\)", "at most # MB resident"],
@@ -84,7 +85,7 @@ NO_NUMBER = re.compile(r"(?<![\w.-])-?(?:nan|inf)\b", re.IGNORECASE)
 
 
 def write_images(folder):
-    """Fashion-MNIST's four files, with few images, of noise."""
+    """Writes the four files of Fashion-MNIST with a few images of noise."""
     noise = random.Random(1)
     for part, count in ("train", 1200), ("t10k", 200):
         size = count.to_bytes(4, "big")
@@ -95,8 +96,8 @@ def write_images(folder):
             (folder / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(content, compresslevel=1))
 
 
-def fault(name, output):
-    """What is implausible about the output, or None."""
+def find_fault(name, output):
+    """Describes the first implausible figure in the output, or returns None."""
     if found := NO_NUMBER.search(output):
         return f"prints {found[0]}"
     for line in FIGURES[name]:
@@ -112,7 +113,7 @@ def fault(name, output):
 def start(build, name, words, folder, images):
     """The exit status and the output of one run."""
     program = [sys.executable, HERE / name] if name.endswith(".py") else [build / "benchmarks" / name]
-    # More threads than that wait for each other on cores that others use.
+    # With more threads, they would wait for each other on cores that other benchmarks use.
     environment = {**os.environ, "ATTUNE_DATA_DIR": str(images), "OMP_NUM_THREADS": "1"}
     try:
         ended = subprocess.run(program + words, cwd=folder, env=environment, stdout=subprocess.PIPE,
@@ -123,7 +124,7 @@ def start(build, name, words, folder, images):
 
 
 def run(build, name, images):
-    """How it went ("ok", "left out" or "FAILED"), and what was printed, if that is of interest."""
+    """The result ("ok", "left out" or "FAILED") and the output that explains it."""
     if name not in GOOGLE_BENCHMARK:
         status, output = start(build, name, ["--no-such-argument"], None, images)
         if status != 2 or "usage" not in output:
@@ -134,10 +135,10 @@ def run(build, name, images):
             status, output = start(build, name, words, folder, images)
             if status != 0:
                 return "FAILED", f"exit status {status}:\n{output[-2000:]}"
-            if wrong := fault(name, output):
+            if problem := find_fault(name, output):
                 if "left out: " in output:
                     return "left out", output
-                return "FAILED", f"{wrong}:\n{output[-2000:]}"
+                return "FAILED", f"{problem}:\n{output[-2000:]}"
     return "ok", ""
 
 
@@ -155,9 +156,9 @@ def main():
     with tempfile.TemporaryDirectory() as images, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         write_images(pathlib.Path(images))
         for name, done in [(name, pool.submit(timed, build, name, images)) for name in names]:
-            how, said, took_s = done.result()
-            failed |= how == "FAILED"
-            print(f"{how:8} {took_s:5.1f} s  {name}\n{said}", end="", flush=True)
+            result, text, took_s = done.result()
+            failed |= result == "FAILED"
+            print(f"{result:8} {took_s:5.1f} s  {name}\n{text}", end="", flush=True)
     sys.exit(failed)
 
 

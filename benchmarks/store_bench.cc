@@ -16,9 +16,9 @@ namespace attune::server {
 namespace {
 
 constexpr int kBatch = 1'000;         // events of one transaction
-constexpr int kLogReports = 200'000;  // of a log that is read
+constexpr int kLogReports = 200'000;  // reports in the log that ReadTheLog reads
 
-// Below the working folder, so that appends reach a disk and not a folder in memory.
+// A folder below the working folder, so that data goes to a disk and not to a folder in memory.
 class ScratchFolder {
  public:
   ScratchFolder() : path_(std::filesystem::current_path() / "store-bench-data") {
@@ -47,7 +47,7 @@ class Reports {
     }
   }
 
-  // What came before the first report.
+  // The events before the first report.
   std::vector<Event> TakeBeginning() { return std::exchange(events_, {}); }
 
   const std::vector<Event>& NextBatch() {
@@ -77,7 +77,7 @@ class Reports {
   std::vector<Event> events_;
 };
 
-void Must(const Status& status) {
+void CheckOk(const Status& status) {
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.error().message.c_str());
   ATTUNE_CHECK(status.ok());
 }
@@ -85,20 +85,21 @@ void Must(const Status& status) {
 std::unique_ptr<SqliteStore> NewStore(const ScratchFolder& folder, Reports& reports) {
   auto store = SqliteStore::Open(folder.database());
   ATTUNE_CHECK(store.ok());
-  Must((*store)->Append(reports.TakeBeginning()));
+  CheckOk((*store)->Append(reports.TakeBeginning()));
   return std::move(store).value();
 }
 
-// The file's growth, log and indices, for each report.
+// Growth of the database file (log and indices) per report.
 double BytesPerReport(const std::string& path, uint64_t before, int64_t reports) {
   auto connection =
       sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
-  Must(connection->Execute("PRAGMA wal_checkpoint(TRUNCATE)"));
+  CheckOk(connection->Execute("PRAGMA wal_checkpoint(TRUNCATE)"));
   return static_cast<double>(std::filesystem::file_size(path) - before) /
          static_cast<double>(reports);
 }
 
-// Batches of 1,000 reports, each durable before the next, from so many trials in turn.
+// Appends batches of 1,000 reports of state.range(0) trials in turn. Each batch is durable before
+// the next.
 void AppendReports(benchmark::State& state) {
   const ScratchFolder folder;
   Reports reports(static_cast<uint32_t>(state.range(0)));
@@ -108,7 +109,7 @@ void AppendReports(benchmark::State& state) {
     state.PauseTiming();
     const std::vector<Event>& batch = reports.NextBatch();
     state.ResumeTiming();
-    Must(store->Append(batch));
+    CheckOk(store->Append(batch));
   }
   state.SetItemsProcessed(state.iterations() * kBatch);
   state.counters["bytes_per_report"] =
@@ -120,11 +121,11 @@ void ReadTheLog(benchmark::State& state) {
   const ScratchFolder folder;
   Reports reports(100);
   auto store = NewStore(folder, reports);
-  for (int i = 0; i < kLogReports / kBatch; ++i) Must(store->Append(reports.NextBatch()));
+  for (int i = 0; i < kLogReports / kBatch; ++i) CheckOk(store->Append(reports.NextBatch()));
   for (auto _ : state) {
-    uint64_t seen = 0;
-    Must(store->Read(EventSeq(0), [&](const Event& event) { seen += event.seq.value; }));
-    benchmark::DoNotOptimize(seen);
+    uint64_t checksum = 0;
+    CheckOk(store->Read(EventSeq(0), [&](const Event& event) { checksum += event.seq.value; }));
+    benchmark::DoNotOptimize(checksum);
   }
   state.SetItemsProcessed(state.iterations() * kLogReports);
 }

@@ -1,6 +1,6 @@
-// What a TorchTrainer costs: the time from its construction to the first step on two workers, for
-// the first trainer of a program and for the next one, and an epoch of its default loop beside one
-// of a loop written by hand.
+// Measures the overhead of a TorchTrainer: the time from its construction to the first step on two
+// workers, for the first trainer of a program and for later ones; and the time of an epoch of its
+// default loop, compared with a loop that is written by hand.
 //
 //   trainer_bench [ROUNDS]
 
@@ -75,8 +75,8 @@ constexpr attune::Creators kByHand{.model = CreateModel,
                                      training.Record("train_loss", loss_sum, 1);
                                    }};
 
-double Milliseconds(Clock::time_point since) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
+double MillisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 double Median(std::vector<double> values) {
@@ -88,7 +88,7 @@ double StartAndStep() {
   const auto began = Clock::now();
   attune::TorchTrainer trainer(kDefault, {.num_workers = 2, .batch_size = kBatch});
   trainer.Train({.num_steps = 1});
-  return Milliseconds(began);
+  return MillisecondsSince(began);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
   const auto began = Clock::now();
   attune::Init(argc, argv);
   const double first = StartAndStep();
-  const double since_main = Milliseconds(began);
+  const double since_main = MillisecondsSince(began);
   std::vector<double> next;
   for (int i = 0; i < kStarts; ++i) next.push_back(StartAndStep());
   std::cout << std::fixed << std::setprecision(1)
@@ -112,26 +112,26 @@ int main(int argc, char** argv) {
   attune::TorchTrainer trainer(kDefault, {.num_workers = 2, .batch_size = kBatch});
   attune::TorchTrainer by_hand(kByHand, {.num_workers = 2, .batch_size = kBatch});
   std::vector<double> ratios;
-  double of_trainer = 0;
+  double last_trainer_ms = 0;
   for (int round = 0; round < rounds; ++round) {
-    const auto time = [](auto& of) {
+    const auto time = [](auto& trainer_to_time) {
       const auto start = Clock::now();
-      of.Train();
-      return Milliseconds(start);
+      trainer_to_time.Train();
+      return MillisecondsSince(start);
     };
-    // In turns, so that what else the machine does hits both alike.
-    double mine = 0, theirs = 0;
+    // They take turns, so that other load on the machine affects both equally.
+    double trainer_ms = 0, by_hand_ms = 0;
     if (round % 2 == 0) {
-      mine = time(trainer);
-      theirs = time(by_hand);
+      trainer_ms = time(trainer);
+      by_hand_ms = time(by_hand);
     } else {
-      theirs = time(by_hand);
-      mine = time(trainer);
+      by_hand_ms = time(by_hand);
+      trainer_ms = time(trainer);
     }
-    of_trainer = mine;
-    ratios.push_back(mine / theirs);
+    last_trainer_ms = trainer_ms;
+    ratios.push_back(trainer_ms / by_hand_ms);
   }
   std::cout << std::setprecision(3) << "an epoch of the default loop takes " << Median(ratios)
             << " times that of a loop by hand (median of " << rounds << "; the last "
-            << std::setprecision(0) << of_trainer << " ms)" << std::endl;
+            << std::setprecision(0) << last_trainer_ms << " ms)" << std::endl;
 }

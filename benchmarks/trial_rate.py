@@ -1,7 +1,7 @@
-"""How many whole trials a second one machine runs, from the sweep's first event to its last.
+"""Measures how many whole trials per second one machine runs, from the sweep's first event to its last.
 
-Every trial is a gang of one real worker process, forked by its program's launcher: it reports once,
-waits for the verdict on that report, and ends. Times are read from the database.
+Each trial is a gang of one real worker process, which its program's launcher forks. It reports once, waits for
+the verdict on that report, and ends. The times come from the database.
 """
 
 import pathlib
@@ -34,7 +34,7 @@ def main():
     arguments = parser.parse_args()
     trials, at_once = arguments.trials, arguments.at_once
     if trials <= at_once:
-        parser.error("TRIALS: more than AT_ONCE, since the first ones do not count")
+        parser.error("TRIALS: more than AT_ONCE, because the first trials do not count")
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         database = driver.run_sweep(arguments.build, pathlib.Path(folder),
@@ -45,7 +45,7 @@ def main():
                                 "WHERE outcome = 'finished' ORDER BY decided").fetchall()
     if len(rows) != trials:
         sys.exit(f"expected {trials} attempts that finished, found {len(rows)}")
-    # Without the first gangs, which wait for the launcher to load LibTorch.
+    # Leaves out the first gangs, which wait until the launcher has loaded LibTorch.
     warm = rows[at_once:]
     span = driver.milliseconds(warm[0][0], max(row[3] for row in warm)) / 1000
     print(f"{trials} trials of one report, {at_once} at once: {len(warm) / span:.0f} trials/s "
@@ -53,7 +53,7 @@ def main():
           f"{(used.ru_utime + used.ru_stime) / trials * 1000:.1f} ms CPU a trial)")
     for name, start, end in (("decided -> process", 0, 1), ("process -> first step", 1, 2),
                              ("first step -> ended", 2, 3)):
-        print(f"  {name:22}", driver.tells([driver.milliseconds(row[start], row[end]) for row in warm],
+        print(f"  {name:22}", driver.summary([driver.milliseconds(row[start], row[end]) for row in warm],
                                            decimals=1, percent=90))
 
 

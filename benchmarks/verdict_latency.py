@@ -1,5 +1,7 @@
-"""How long a report takes on the ranks of a gang: with a verdict, from rank 0's Report() to its return on
-the last rank, the log being on disk; and without one, on rank 0.
+"""Measures the duration of Report() on the ranks of a gang.
+
+With a verdict: from the call on rank 0 to the return on the last rank; the report is on disk then. Without a
+verdict: the duration on rank 0.
 """
 
 import pathlib
@@ -7,7 +9,7 @@ import tempfile
 
 import driver
 
-INTERVAL = 10  # of decisions, in reports
+INTERVAL = 10  # reports per decision
 
 
 def sweep(program, folder, workers, reports):
@@ -33,10 +35,10 @@ def measure(build, workers, reports):
         began = reports_of_step[0][0]
         if step % INTERVAL == 0:
             judged_ms.append((max(returned for _, returned in reports_of_step) - began) / 1e6)
-        elif step > 1:  # the first one waits until all ranks are there
+        elif step > 1:  # the first report waits until all ranks have started
             others_us.append((reports_of_step[0][1] - began) / 1e3)
-    print(f"{workers} ranks, {len(judged_ms)} verdicts: {driver.tells(judged_ms)}; "
-          f"{len(others_us)} reports without one: {driver.tells(others_us, 'us')}")
+    print(f"{workers} ranks, {len(judged_ms)} verdicts: {driver.summary(judged_ms)}; "
+          f"{len(others_us)} reports without one: {driver.summary(others_us, 'us')}")
 
 
 def main():

@@ -1,6 +1,6 @@
-// Reports after each millisecond until it is told to leave, and writes down when each Report()
-// began and returned on this rank, in nanoseconds of a clock that all ranks share:
-// report-times-RANK.
+// Reports every millisecond until it is told to leave. Then writes when each Report() began and
+// returned on this rank to the file report-times-RANK, in nanoseconds of a clock that all ranks
+// share.
 
 #include <attune/attune.h>
 
@@ -24,10 +24,10 @@ std::int64_t Now() {
 int main(int argc, char** argv) {
   return attune::Main(argc, argv, [](attune::Context& context) {
     std::vector<std::pair<std::int64_t, std::int64_t>> times;
-    for (bool goes_on = true; goes_on;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a step on a GPU, say
+    for (bool running = true; running;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // stands for a step on a GPU
       const std::int64_t began = Now();
-      goes_on = context.Report({{"loss", 1.0}});
+      running = context.Report({{"loss", 1.0}});
       times.emplace_back(began, Now());
     }
     std::ofstream out("report-times-" + std::to_string(context.rank()));

@@ -22,11 +22,11 @@ T Get(const Json& json, const char* name, T fallback) {
   return found == json.end() ? fallback : found->get<T>();
 }
 
-// What `read` makes of the packet; whatever field is not what it should be is the error's.
+// The result of `read` for the packet, or kInvalid if a field has the wrong type.
 template <typename T, typename Read>
 Result<T> Parse(std::string_view packet, const Read& read) {
   const Json json = ParseJson<Json>(packet);
-  if (!json.is_object()) return Invalid("a packet that is no JSON object: " + Quote(packet));
+  if (!json.is_object()) return Invalid("a packet that is not a JSON object: " + Quote(packet));
   try {
     return T{read(Get<std::string>(json, "type", ""), json)};
   } catch (const Json::exception& error) {
@@ -59,7 +59,7 @@ Result<std::optional<Fork>> ParseFork(std::string_view packet) {
   return Parse<std::optional<Fork>>(packet, read);
 }
 
-uint64_t RequestOf(std::string_view packet) {
+uint64_t RequestNumber(std::string_view packet) {
   const Json json = ParseJson<Json>(packet);
   if (!json.is_object()) return 0;
   const auto found = json.find("request");

@@ -13,27 +13,27 @@
 #include "base/result.h"
 #include "channel/messages.h"
 
-// The language between an executor and a launcher of ranks (docs/reference/worker-channel.md,
+// The packets between an executor and a launcher of ranks (docs/reference/worker-channel.md,
 // "Launchers").
 namespace attune::channel {
 
 inline constexpr int kLauncherProtocol = 1;
 
-// Among the environment of a `fork`: the folder of a cgroup, which the child joins with
-// JoinCgroup() and takes out of its environment.
+// A variable in the environment of a `fork`: the folder of a cgroup. The child joins the cgroup
+// with JoinCgroup() and removes the variable from its environment.
 inline constexpr const char* kCgroupVariable = "ATTUNE_CGROUP";
 
-// The calling thread, the only one of its process, goes into the threaded cgroup of this folder.
-// Not where the system does not let it: then it stays where it is.
+// Moves the calling thread to the threaded cgroup of this folder. The process must have no other
+// threads. If the system refuses, the thread stays in its cgroup.
 void JoinCgroup(const std::string& folder);
 
 // ---- executor -> launcher
 
-// Goes with two descriptors: the rank's channel, its log.
+// Sent with two descriptors: the rank's channel and its log.
 struct Fork {
   uint64_t request = 0;
   std::vector<std::string> argv;
-  // Added to the launcher's; without a value, the variable is removed.
+  // Added to the launcher's environment. A variable without a value is removed.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
   std::string working_directory;  // empty: the launcher's
   pid_t process_group = 0;        // 0: a new one
@@ -46,7 +46,7 @@ struct Ready {
   pid_t pid = 0;
 };
 
-// Goes with the child's pidfd, unless there is an error.
+// Sent with the child's pidfd, unless there is an error.
 struct Forked {
   uint64_t request = 0;
   pid_t pid = 0;
@@ -56,13 +56,13 @@ struct Forked {
 struct Exited {
   pid_t pid = 0;
   int exit_code = 0;
-  int signal = 0;  // 0: it left by itself, with exit_code
+  int signal = 0;  // 0: it exited with exit_code
 };
 
-// Empty for a packet of a type that this version does not know.
+// Nullopt for a packet of an unknown type.
 Result<std::optional<Fork>> ParseFork(std::string_view packet);
-// The number of a request whatever else is wrong with it, to answer it; 0 if there is none.
-uint64_t RequestOf(std::string_view packet);
+// The request number of a packet that may be malformed, for the answer. 0 if there is none.
+uint64_t RequestNumber(std::string_view packet);
 
 using FromLauncher = std::variant<Ready, Forked, Exited, Unknown>;
 Result<FromLauncher> ParseFromLauncher(std::string_view packet);

@@ -7,7 +7,7 @@
 
 namespace attune::channel {
 
-// Bytes of one line, its newline not counted.
+// Maximum bytes of a line without its newline.
 inline constexpr size_t kLineBytesMax = 1 << 20;
 
 // Cuts a byte stream into lines.
@@ -16,26 +16,26 @@ class LineReader {
   void Append(std::string_view bytes) { buffer_.append(bytes); }
 
   // The next complete line without its newline, valid until the next call of either function.
-  // Empty when there is none yet, or when the line at hand is_too_long().
+  // Nullopt if there is no complete line yet, or if the current line is_too_long().
   std::optional<std::string_view> Next();
 
-  // The line at hand is longer than kLineBytesMax. Nothing more will come from Next().
+  // The current line is longer than kLineBytesMax. Next() returns no more lines.
   bool is_too_long() const { return too_long_; }
-  // The problem in words, with the line's beginning. REQUIRES: is_too_long().
+  // The error message, with the line's beginning. REQUIRES: is_too_long().
   std::string TooLong() const;
 
  private:
   std::string buffer_;
-  size_t begin_ = 0;    // of the line at hand
-  size_t scanned_ = 0;  // no newline between begin_ and here
+  size_t begin_ = 0;    // beginning of the current line
+  size_t scanned_ = 0;  // there is no newline between begin_ and this position
   bool too_long_ = false;
 };
 
-// Reads once from a stream socket of any mode, without waiting, at most 64 KiB. How many bytes
-// came, 0 if none are there yet; empty at the end.
+// Reads once from a stream socket, without waiting, at most 64 KiB. Returns the number of bytes, 0
+// if there are none yet, and nullopt at the end of the stream.
 std::optional<size_t> ReceiveSome(int socket, LineReader& lines);
 
-// The beginning of a line, fit to be quoted in a message.
+// The beginning of a line in quotes, for a message. Replaces bytes that are not printable ASCII.
 std::string Quote(std::string_view line);
 
 }  // namespace attune::channel

@@ -6,10 +6,10 @@
 #include "base/message_limits.h"
 #include "json/parse.h"
 
-// How messages.cc and write_messages.cc spell values.
+// The JSON form of values, for messages.cc and write_messages.cc.
 namespace attune::channel {
 
-inline constexpr const char* kActions[] = {"continue", "stop", "pause"};  // as Action
+inline constexpr const char* kActions[] = {"continue", "stop", "pause"};  // in the order of Action
 
 // JSON has neither NaN nor infinities.
 inline nlohmann::ordered_json Number(double value) {
@@ -18,7 +18,7 @@ inline nlohmann::ordered_json Number(double value) {
   return value;
 }
 
-// At most kErrorTextBytesMax, and no part of a character at the end.
+// Cuts a text to at most kErrorTextBytesMax bytes. Does not split a UTF-8 character.
 inline std::string Shorten(std::string text) {
   if (text.size() <= kErrorTextBytesMax) return text;
   size_t end = kErrorTextBytesMax;

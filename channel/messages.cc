@@ -13,8 +13,9 @@
 namespace attune::channel {
 namespace {
 
-// What is written, in the order in which it is written; and `start`, whose configuration keeps its
-// order. Each key is looked for among all before it, so what a rank sends is read without order.
+// Keeps the order of keys, for messages that are written and for the configuration in `start`.
+// Reading it compares each key with all earlier keys, so messages of ranks are read with the
+// unordered Json.
 using OrderedJson = nlohmann::ordered_json;
 using Json = nlohmann::json;
 
@@ -42,7 +43,7 @@ std::string Dump(const AnyJson& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/true, AnyJson::error_handler_t::replace);
 }
 
-// Typed access to the fields of one message; remembers the first that was missing or wrong.
+// Typed access to the fields of a message. Remembers the first field that was missing or wrong.
 template <typename AnyJson>
 class Fields {
  public:
@@ -60,28 +61,28 @@ class Fields {
       const int64_t value = field->template get<int64_t>();
       if (fits && value >= min && value <= max) return value;
     }
-    Complain(name, "an integer from " + std::to_string(min) + " to " + std::to_string(max));
+    RejectField(name, "an integer from " + std::to_string(min) + " to " + std::to_string(max));
     return min;
   }
 
-  // As above, of a field that may be left out.
+  // As above, for an optional field.
   int64_t IntegerOr(int64_t fallback, const char* name, int64_t min, int64_t max = kIntegerMax) {
     return Has(name) ? Integer(name, min, max) : fallback;
   }
 
-  int Small(const char* name, int min, int max = INT_MAX) {
+  int Int(const char* name, int min, int max = INT_MAX) {
     return static_cast<int>(Integer(name, min, max));
   }
-  int SmallOr(int fallback, const char* name, int min, int max = INT_MAX) {
+  int IntOr(int fallback, const char* name, int min, int max = INT_MAX) {
     return static_cast<int>(IntegerOr(fallback, name, min, max));
   }
 
-  // Any number that a program may want for a seed; sweeps have them below 2^53.
+  // Accepts any seed that a program may use; the seeds of sweeps are below 2^53.
   uint64_t SeedOr(uint64_t fallback, const char* name) {
     const AnyJson* field = Find(name);
     if (!field) return fallback;
     if (field->is_number_unsigned()) return field->template get<uint64_t>();
-    Complain(name, "an integer of at least 0");
+    RejectField(name, "an integer of at least 0");
     return fallback;
   }
 
@@ -91,22 +92,22 @@ class Fields {
       const double value = field->template get<double>();
       if (std::isfinite(value) && value >= 0) return value;
     }
-    Complain(name, "a finite number of at least 0");
+    RejectField(name, "a finite number of at least 0");
     return 0;
   }
 
-  // A field that may be left out.
+  // An optional field.
   std::optional<bool> Boolean(const char* name) {
     const AnyJson* field = Find(name);
     if (!field) return std::nullopt;
-    if (!field->is_boolean()) Complain(name, "true or false");
+    if (!field->is_boolean()) RejectField(name, "true or false");
     return *field == true;
   }
 
   std::string Text(const char* name) {
     const AnyJson* field = Find(name);
     if (field && field->is_string()) return field->template get<std::string>();
-    Complain(name, "a string");
+    RejectField(name, "a string");
     return {};
   }
 
@@ -114,7 +115,7 @@ class Fields {
     return Has(name) ? Text(name) : fallback;
   }
 
-  // A list that may be left out.
+  // An optional list.
   std::vector<std::string> TextsOr(std::vector<std::string> fallback, const char* name) {
     const AnyJson* field = Find(name);
     if (!field) return fallback;
@@ -122,15 +123,15 @@ class Fields {
     if (field->is_array() && !field->empty() && std::ranges::all_of(*field, is_text)) {
       return field->template get<std::vector<std::string>>();
     }
-    Complain(name, "a list of strings, and not empty");
+    RejectField(name, "a list with at least one string");
     return fallback;
   }
 
-  // A text for machines: a path, a host.
+  // A path or a host name.
   std::string Name(const char* name) {
     std::string text = Text(name);
     if (text.empty() || HasControlCharacters(text)) {
-      Complain(name, "a text without control characters, and not empty");
+      RejectField(name, "a text without control characters that is not empty");
     }
     return text;
   }
@@ -144,7 +145,7 @@ class Fields {
     if (field && field->is_array() && std::ranges::all_of(*field, is_rank)) {
       for (const AnyJson& json : *field) ranks.push_back(json.template get<int>());
     } else {
-      Complain(name, "a list of ranks");
+      RejectField(name, "a list of ranks");
     }
     return ranks;
   }
@@ -153,13 +154,13 @@ class Fields {
     std::vector<std::pair<std::string, double>> metrics;
     const AnyJson* field = Find(name);
     if (!field || !field->is_object()) {
-      Complain(name, "an object of numbers");
+      RejectField(name, "an object of numbers");
       return metrics;
     }
     for (const auto& [metric, json] : field->items()) {
       const auto value = ReadNumber(json);
       if (!value) {
-        ComplainOf(name, metric, json, R"(an object of numbers, "nan", "inf" or "-inf")");
+        RejectEntry(name, metric, json, R"(an object of numbers, "nan", "inf" or "-inf")");
       }
       metrics.emplace_back(metric, value.value_or(0));
     }
@@ -170,44 +171,44 @@ class Fields {
     std::vector<NamedValue> parameters;
     const AnyJson* field = Find(name);
     if (!field || !field->is_object()) {
-      Complain(name, "an object of numbers, booleans and texts");
+      RejectField(name, "an object of numbers, booleans and texts");
       return parameters;
     }
     for (const auto& [parameter, json] : field->items()) {
       const auto value = ReadValue(json);
-      if (!value) ComplainOf(name, parameter, json, "an object of numbers, booleans and texts");
+      if (!value) RejectEntry(name, parameter, json, "an object of numbers, booleans and texts");
       parameters.push_back({parameter, value.value_or(false)});
     }
     return parameters;
   }
 
-  // One of a few words; their index.
+  // The index of the field's text in `words`.
   template <size_t N>
   size_t Word(const char* name, const char* const (&words)[N]) {
     const std::string text = Text(name);
     const auto found = std::ranges::find(words, text);
     if (found != std::end(words)) return static_cast<size_t>(found - words);
-    std::string wanted;
-    for (const char* word : words) wanted += (wanted.empty() ? "" : ", ") + std::string(word);
-    Complain(name, "one of " + wanted);
+    std::string choices;
+    for (const char* word : words) choices += (choices.empty() ? "" : ", ") + std::string(word);
+    RejectField(name, "one of " + choices);
     return 0;
   }
 
-  void Say(std::string problem) {
+  void SetProblem(std::string problem) {
     if (problem_.empty()) problem_ = std::move(problem);
   }
 
-  void Complain(const char* name, const std::string& wanted) {
+  void RejectField(const char* name, const std::string& requirement) {
     const AnyJson* field = Find(name);
-    Say("'" + std::string(name) + "' is " + (field ? Quote(Dump(*field)) : "missing") +
-        " and must be " + wanted);
+    SetProblem("'" + std::string(name) + "' is " + (field ? Quote(Dump(*field)) : "missing") +
+               " and must be " + requirement);
   }
 
  private:
-  void ComplainOf(const char* name, const std::string& key, const AnyJson& json,
-                  const std::string& wanted) {
-    Say("'" + std::string(name) + "' has " + Quote(key) + " as " + Quote(Dump(json)) +
-        " and must be " + wanted);
+  void RejectEntry(const char* name, const std::string& key, const AnyJson& json,
+                   const std::string& requirement) {
+    SetProblem("'" + std::string(name) + "' has " + Quote(key) + " as " + Quote(Dump(json)) +
+               " and must be " + requirement);
   }
 
   const AnyJson* Find(const char* name) const {
@@ -221,31 +222,31 @@ class Fields {
 
 template <typename AnyJson>
 Rendezvous ReadRendezvous(Fields<AnyJson>& fields) {
-  return {fields.Name("host"), fields.Small("port", 1, 65535)};
+  return {fields.Name("host"), fields.Int("port", 1, 65535)};
 }
 
-// What a sweep file may say, and has always been taken, though other readers of JSON would round
-// it.
+// Sweep files may contain integers up to this limit, although some JSON readers round integers
+// above kIntegerMax.
 constexpr int64_t kSweepIntegerMax = INT64_MAX;
 
 Start ReadStart(Fields<OrderedJson>& fields, const OrderedJson& json) {
-  if (fields.Small("protocol", 0) != kProtocol) {
-    fields.Complain("protocol", std::to_string(kProtocol) +
-                                    ", the version that this program speaks; build it with the "
-                                    "executor's release");
+  if (fields.Int("protocol", 0) != kProtocol) {
+    fields.RejectField("protocol", std::to_string(kProtocol) +
+                                       ", the version of this program; build the program with the "
+                                       "executor's release");
   }
   Start start;
   start.sweep = fields.TextOr("", "sweep");
   start.trial = fields.IntegerOr(0, "trial", 0, kSweepIntegerMax);
-  start.attempt = fields.SmallOr(1, "attempt", 1);
-  start.world_size = fields.Small("world_size", 1);
-  start.rank = fields.Small("rank", 0, start.world_size - 1);
-  start.local_rank = fields.SmallOr(start.rank, "local_rank", 0);
-  start.local_world_size = fields.SmallOr(start.world_size, "local_world_size", 1);
+  start.attempt = fields.IntOr(1, "attempt", 1);
+  start.world_size = fields.Int("world_size", 1);
+  start.rank = fields.Int("rank", 0, start.world_size - 1);
+  start.local_rank = fields.IntOr(start.rank, "local_rank", 0);
+  start.local_world_size = fields.IntOr(start.world_size, "local_world_size", 1);
   start.address = fields.TextOr("", "address");
   start.device = fields.TextOr("cpu", "device");
   start.devices = fields.TextsOr({}, "devices");
-  start.cpus = fields.SmallOr(1, "cpus", 0);  // a rank that shares what others have
+  start.cpus = fields.IntOr(1, "cpus", 0);  // 0: a rank that shares the CPUs of others
   start.seed = fields.SeedOr(0, "seed");
   start.parameters = fields.Parameters("config");
   start.time_attr = fields.TextOr("", "time_attr");
@@ -257,7 +258,7 @@ Start ReadStart(Fields<OrderedJson>& fields, const OrderedJson& json) {
     Fields resume(json["resume"]);
     start.resume = {resume.Integer("step", 0, kSweepIntegerMax), resume.Text("path"),
                     resume.TextOr("", "digest")};
-    if (!resume.problem().empty()) fields.Say("'resume' is one whose " + resume.problem());
+    if (!resume.problem().empty()) fields.SetProblem("'resume' is invalid: " + resume.problem());
   }
   return start;
 }
@@ -282,11 +283,11 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
   }
   if (type == "progress") message = Progress{fields.Integer("step", 0)};
   if (type == "join") {
-    const int world_size = fields.Small("world_size", 1);
-    message = Join{.rank = fields.Small("rank", 0, world_size - 1),
+    const int world_size = fields.Int("world_size", 1);
+    message = Join{.rank = fields.Int("rank", 0, world_size - 1),
                    .world_size = world_size,
-                   .local_rank = fields.Small("local_rank", 0, world_size - 1),
-                   .local_world_size = fields.Small("local_world_size", 1, world_size)};
+                   .local_rank = fields.Int("local_rank", 0, world_size - 1),
+                   .local_world_size = fields.Int("local_world_size", 1, world_size)};
   }
   if (type == "claim") message = Claim{};
   if (type == "waiting")
@@ -296,12 +297,12 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
                   .metrics = fields.Metrics("metrics"),
                   .seconds = fields.NotNegative("seconds"),
                   .waits = fields.Boolean("waits")};
-    fields.Say(MetricsProblem(report.metrics));
+    fields.SetProblem(MetricsProblem(report.metrics));
     message = std::move(report);
   }
   if (type == "log") {
     Logged logged{.step = fields.NotNegative("step"), .metrics = fields.Metrics("metrics")};
-    fields.Say(MetricsProblem(logged.metrics));
+    fields.SetProblem(MetricsProblem(logged.metrics));
     message = std::move(logged);
   }
   if (type == "checkpoint") {
@@ -309,7 +310,7 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
                                .path = fields.Name("path"),
                                .digest = fields.Text("digest"),
                                .bytes = static_cast<uint64_t>(fields.Integer("bytes", 0))};
-    if (!IsDigest(checkpoint.digest)) fields.Complain("digest", "sha256: and 64 hex digits");
+    if (!IsDigest(checkpoint.digest)) fields.RejectField("digest", "sha256: and 64 hex digits");
     message = std::move(checkpoint);
   }
   if (type == "rendezvous") message = ReadRendezvous(fields);
@@ -350,12 +351,12 @@ Result<FromRank> ParseFromRank(std::string_view line) { return Parse<FromRank, J
 
 std::string MetricsProblem(const std::vector<std::pair<std::string, double>>& metrics) {
   if (metrics.size() > static_cast<size_t>(kMetricsMax)) {
-    return "'metrics' has " + std::to_string(metrics.size()) + " metrics and must be at most " +
-           std::to_string(kMetricsMax);
+    return "'metrics' has " + std::to_string(metrics.size()) + " metrics, but at most " +
+           std::to_string(kMetricsMax) + " are allowed";
   }
   for (const auto& [name, value] : metrics) {
     if (IsMetricName(name)) continue;
-    return "'metrics' has one named " + Quote(name) + " and must be named in 1 to " +
+    return "'metrics' has the name " + Quote(name) + ", but names must have 1 to " +
            std::to_string(kMetricNameBytesMax) + " bytes without control characters";
   }
   return "";
@@ -372,7 +373,8 @@ Result<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> v
   const auto step = static_cast<int64_t>(*value);
   if (step >= last) return step;
   return Invalid(metric + "is " + Dump(Number(*value)) + " after " + std::to_string(last) +
-                 "; it must grow, and go on from there where the trial goes on from a checkpoint");
+                 "; it must increase, and a trial that resumes from a checkpoint must continue "
+                 "from its value");
 }
 
 }  // namespace attune::channel

@@ -13,7 +13,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 std::string Line(const OrderedJson& json) {
-  // An exception's text may be no UTF-8; the other end gets something readable.
+  // The text of an exception may not be UTF-8. Replacement keeps the line valid.
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
@@ -105,7 +105,7 @@ std::string ToLine(const CheckpointSaved& checkpoint) {
 }
 
 std::string ToLine(const Progress& progress) {
-  // As often as anything is said: not by way of a tree.
+  // Progress is the most frequent message, so it is written without a JSON tree.
   return R"({"type":"progress","step":)" + std::to_string(progress.step) + "}\n";
 }
 

@@ -12,35 +12,40 @@
 namespace attune::checkpoints {
 
 struct DownloadSource {
-  std::string name;    // of the checkpoint, for messages: s1/17/2-900
-  std::string digest;  // of its manifest: sha256:…
-  // Part of a file, from the offset on: as much as the source likes to give. Called by one thread
-  // at a time. `memory` is what an earlier piece had, for this one's data: fresh memory costs as
-  // much as copying.
+  std::string name;    // the checkpoint in messages, such as s1/17/2-900
+  std::string digest;  // the digest of its manifest: sha256:…
+  // Reads a part of a file from the offset. The source decides how many bytes it returns. One
+  // thread at a time calls this. `memory` is the string of an earlier piece; the new data can reuse
+  // it, because fresh memory costs as much time as copying.
   std::function<Result<Piece>(const std::string& file, uint64_t offset, std::string memory)> read;
 };
 
 struct Downloaded {
-  // kConflict: `out` exists. kUnavailable: another process is downloading it. kStorageFull,
-  // kDenied: from the file system. kCorrupt: the source has something else than the digest says.
-  // Else the source's error.
+  // - kConflict: `out` exists.
+  // - kUnavailable: another process is downloading the checkpoint.
+  // - kStorageFull, kDenied: errors of the file system.
+  // - kCorrupt: the source's data does not match the digest.
+  // - other codes: errors of the source.
   Status status;
-  std::filesystem::path part;  // where what has arrived stays meanwhile
-  size_t files = 0;            // beside the manifest
+  std::filesystem::path part;  // the folder for an incomplete download
+  size_t files = 0;            // without the manifest
   uint64_t bytes = 0;
-  uint64_t fetched = 0;  // of these, now: the others were there already
+  uint64_t fetched = 0;  // bytes of this call; an earlier call fetched the others
 };
 
-// Brings a checkpoint into the folder `out`, which appears when it is complete and every file has
-// the hash that the manifest says. Until then it grows in a hidden folder beside it, named by the
-// digest: whoever was cut off goes on there, in each file at the byte that it had. Nothing is
-// written outside of these two, whatever the source says.
+// Downloads a checkpoint to the folder `out`. The folder appears when the checkpoint is complete
+// and every file has the hash in the manifest.
 //
-// One that would leave less than `disk_free_bytes_min` of the disk free is not begun: kStorageFull.
+// Until then, the files are in a hidden folder next to `out`, named by the digest. After an
+// interruption, the next call resumes each file at the byte that it had reached. Nothing is written
+// outside these two folders, even if the source sends malicious names.
 //
-// `progress` is told how much of how much is there.
+// kStorageFull: the checkpoint would leave less than `disk_free_bytes_min` of the disk free. Then
+// nothing is downloaded.
+//
+// `progress` gets the bytes on disk and the bytes of the whole checkpoint.
 Downloaded Download(const DownloadSource& source, const std::filesystem::path& out,
-                    const std::function<void(uint64_t there, uint64_t all)>& progress,
+                    const std::function<void(uint64_t bytes_done, uint64_t bytes_all)>& progress,
                     uint64_t disk_free_bytes_min = 0);
 
 }  // namespace attune::checkpoints

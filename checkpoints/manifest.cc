@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::string_view kManifestFormat = "attune-checkpoint/1";
 
-std::string FaultOf(const std::string& name, const Listed& listed) {
+std::string FindFault(const std::string& name, const FileEntry& entry) {
   if (const std::string fault = NameFault(name); !fault.empty()) return fault;
   if (name == kManifestFile) return "is the manifest itself";
-  return IsSha256(listed.sha256) ? "" : "has no SHA-256 of 64 hex digits";
+  return IsSha256(entry.sha256) ? "" : "has no SHA-256 of 64 hex digits";
 }
 
 Error Malformed(std::string why) { return {ErrorCode::kCorrupt, std::move(why)}; }
@@ -28,16 +28,16 @@ Result<Manifest> Read(const nlohmann::json& json) {
   manifest.time = json.value("time", manifest.step);
   uint64_t bytes_left = kFilesBytesMax;
   for (const auto& [name, file] : json.at("files").items()) {
-    // The exact number: get() would convert one below zero or with a fraction.
-    Listed listed{file.at("bytes").get_ref<const nlohmann::json::number_unsigned_t&>(),
-                  file.at("sha256").get<std::string>()};
-    if (const std::string fault = FaultOf(name, listed); !fault.empty())
+    // get_ref() throws for negative numbers and fractions; get() would convert them.
+    FileEntry entry{file.at("bytes").get_ref<const nlohmann::json::number_unsigned_t&>(),
+                    file.at("sha256").get<std::string>()};
+    if (const std::string fault = FindFault(name, entry); !fault.empty())
       return Malformed("files: \"" + name + "\" " + fault);
-    if (listed.bytes > bytes_left)
-      return Malformed("files: with \"" + name + "\" they have more than " +
+    if (entry.bytes > bytes_left)
+      return Malformed("files: up to \"" + name + "\", the files have more than " +
                        std::to_string(kFilesBytesMax) + " bytes");
-    bytes_left -= listed.bytes;
-    manifest.files.emplace(name, std::move(listed));
+    bytes_left -= entry.bytes;
+    manifest.files.emplace(name, std::move(entry));
   }
   return manifest;
 }
@@ -50,8 +50,8 @@ std::string DigestOf(std::string_view manifest) {
 
 std::string ToJson(const Manifest& manifest) {
   nlohmann::json files = nlohmann::json::object();
-  for (const auto& [name, listed] : manifest.files)
-    files[name] = {{"bytes", listed.bytes}, {"sha256", listed.sha256}};
+  for (const auto& [name, entry] : manifest.files)
+    files[name] = {{"bytes", entry.bytes}, {"sha256", entry.sha256}};
   nlohmann::json json{{"format", kManifestFormat},
                       {"step", manifest.step},
                       {"world_size", manifest.world_size},

@@ -13,7 +13,8 @@
 namespace attune::checkpoints {
 namespace {
 
-// Folder after folder, so that a link anywhere is refused. A pipe is not waited for.
+// Opens each folder of the path in turn, so that a link at any place is refused. O_NONBLOCK:
+// opening a pipe does not wait.
 UniqueFd OpenInside(const std::filesystem::path& folder, std::string_view name) {
   UniqueFd at(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   while (at) {
@@ -36,11 +37,11 @@ Error Unreadable(const std::filesystem::path& path, const std::string& why) {
 std::string NameFault(std::string_view name) {
   if (name.size() > kNameBytesMax)
     return "is longer than " + std::to_string(kNameBytesMax) + " bytes";
-  if (name.find('\0') != name.npos) return "holds a zero byte";
+  if (name.find('\0') != name.npos) return "contains a zero byte";
   for (;;) {
     const size_t slash = name.find('/');
     const std::string_view part = name.substr(0, slash);
-    if (part.empty() || part == "." || part == "..") return "is no file inside the folder";
+    if (part.empty() || part == "." || part == "..") return "is not a path inside the folder";
     if (slash == name.npos) return "";
     name.remove_prefix(slash + 1);
   }
@@ -54,7 +55,7 @@ Result<OpenedFile> OpenFile(const std::filesystem::path& folder, const std::stri
   if (!opened.file || fstat(opened.file.get(), &status) != 0)
     return Unreadable(folder / name, errno == ELOOP ? "it is a link, and links are not followed"
                                                     : std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return Unreadable(folder / name, "it is no regular file");
+  if (!S_ISREG(status.st_mode)) return Unreadable(folder / name, "it is not a regular file");
   opened.bytes = static_cast<uint64_t>(status.st_size);
   return opened;
 }

@@ -11,31 +11,32 @@
 
 namespace attune::checkpoints {
 
-inline constexpr size_t kPieceBytesMax = 4 << 20;  // of a file, handed on at once
-inline constexpr size_t kNameBytesMax = 1'024;     // of a file, with the folders that it lies in
+inline constexpr size_t kPieceBytesMax = 4 << 20;  // maximum length of a piece
+inline constexpr size_t kNameBytesMax = 1'024;     // maximum length of a file's relative path
 
-// Why this is no file's name in a checkpoint's folder, to stand after the name; empty: it is one.
-// Names are relative, with / between folders, of which none is empty, `.` or `..`.
+// Describes why a name is not a valid file name in a checkpoint's folder, as the end of a message
+// that begins with the name. Empty if the name is valid. A valid name is a relative path with / as
+// separator; no part is empty, `.` or `..`.
 std::string NameFault(std::string_view name);
 
 // A part of a file.
 struct Piece {
-  std::string data;  // shorter than asked for only where the file ends
+  std::string data;  // shorter than requested only at the end of the file
   uint64_t file_bytes = 0;
 };
 
-// A file of a checkpoint, to be read.
+// A file of a checkpoint that is open for reading.
 struct OpenedFile {
   UniqueFd file;
   uint64_t bytes = 0;
 };
 
-// Opens a regular file inside the folder. Follows no link, neither the folder itself nor a part of
-// the name. kNotFound, with a message that names the file, for everything else.
+// Opens a regular file inside the folder. Follows no links: neither the folder nor a part of the
+// name may be a link. kNotFound, with a message that names the file, for every failure.
 Result<OpenedFile> OpenFile(const std::filesystem::path& folder, const std::string& name);
 
-// Reads at most `limit` bytes, and never more than kPieceBytesMax, from `offset` on: none behind
-// the end. What may be read is what OpenFile() opens.
+// Opens a file like OpenFile() and reads at most `limit` bytes, and at most kPieceBytesMax, from
+// `offset`. Returns no data after the end of the file.
 Result<Piece> ReadPiece(const std::filesystem::path& folder, const std::string& name,
                         uint64_t offset, uint64_t limit);
 

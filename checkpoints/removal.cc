@@ -12,16 +12,16 @@ fs::path PathOfRemoved(const fs::path& folder) {
 
 std::error_code RemoveFolder(const fs::path& folder) {
   std::error_code failed;
-  fs::path doomed = folder;
+  fs::path removed = folder;
   if (!folder.filename().string().starts_with(kRemovedPrefix)) {
-    doomed = PathOfRemoved(folder);
-    fs::remove_all(doomed, failed);
+    removed = PathOfRemoved(folder);
+    fs::remove_all(removed, failed);
     if (failed) return failed;
-    fs::rename(folder, doomed, failed);
+    fs::rename(folder, removed, failed);
     if (failed == std::errc::no_such_file_or_directory) return {};
     if (failed) return failed;
   }
-  fs::remove_all(doomed, failed);
+  fs::remove_all(removed, failed);
   return failed;
 }
 

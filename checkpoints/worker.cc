@@ -11,7 +11,7 @@ Worker::~Worker() {
   thread_.join();
 }
 
-void Worker::Hand(const Piece& piece) {
+void Worker::Add(const Piece& piece) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return waiting_.size() < kWaitingMax; });
   waiting_.push_back(&piece);

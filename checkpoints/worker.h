@@ -12,21 +12,22 @@
 
 namespace attune::checkpoints {
 
-// Does the same with piece after piece, on a thread of its own.
+// Calls a function with each piece, in a separate thread.
 class Worker {
  public:
-  // So many pieces wait for it: it has work while others wait for their turn on a processor.
+  // Maximum number of waiting pieces. With several, the worker has work although the thread that
+  // adds pieces may wait for a processor.
   static constexpr size_t kWaitingMax = 4;
-  // So many are in use at once: those that wait, the one that is worked on, and the one to be
-  // handed next.
+  // Number of pieces in use at once: the waiting pieces, the piece in work, and the next piece.
   static constexpr size_t kPieces = kWaitingMax + 2;
 
   explicit Worker(std::function<void(const Piece&)> work)
       : work_(std::move(work)), thread_([this] { Run(); }) {}
-  ~Worker();  // once it has done with all
+  ~Worker();  // waits until all pieces are done
 
-  // Waits for room. The piece stays as it is until kPieces - 1 others have been handed after it.
-  void Hand(const Piece& piece);
+  // Waits while kWaitingMax pieces wait. The caller must not change the piece until it has added
+  // kPieces - 1 more pieces.
+  void Add(const Piece& piece);
 
  private:
   void Run();
@@ -34,9 +35,9 @@ class Worker {
   const std::function<void(const Piece&)> work_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<const Piece*> waiting_;  // under mutex_, as is the next
+  std::deque<const Piece*> waiting_;  // protected by mutex_, like ends_
   bool ends_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last member: the thread uses all others
 };
 
 }  // namespace attune::checkpoints

@@ -1,4 +1,4 @@
-# How every target of Attune is built: C++20, warnings as in CONTRIBUTING.md, ccache where present.
+# Build rules for all targets of Attune: C++20, the warnings in CONTRIBUTING.md, ccache if installed.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -18,34 +18,34 @@ endif()
 find_package(Threads REQUIRED)
 
 add_library(attune_options INTERFACE)
-# Contracted multiply-adds would change a draw in its last bit from one machine to another.
+# Fused multiply-add instructions round differently, so random draws would differ between machines.
 target_compile_options(attune_options INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow
                                                  -Wnon-virtual-dtor -Wno-missing-field-initializers)
 target_include_directories(attune_options INTERFACE ${PROJECT_SOURCE_DIR})
-# GCC collects its garbage from 128 MB on, though it soon ends: a seventh of its time.
+# By default, GCC collects garbage above 128 MB of memory. That takes a seventh of the compile time.
 target_compile_options(attune_options INTERFACE
                        $<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=1500000>)
-# Of strings that it has inlined GCC 12 warns at -O3 of what cannot happen (its bug 105651).
+# GCC 12 gives false warnings about inlined strings at -O3 (GCC bug 105651).
 target_compile_options(attune_options INTERFACE
                        $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict$<SEMICOLON>-Wno-maybe-uninitialized>)
 set(is_test $<BOOL:$<TARGET_PROPERTY:ATTUNE_TEST>>)
 if(ATTUNE_SANITIZE)
-  # Tests get the first of them alone, unoptimised: a test takes a third of the time to compile then.
-  string(REGEX REPLACE ",.*" "" of_tests "${ATTUNE_SANITIZE}")
-  string(REPLACE "," "$<COMMA>" of_rooms "${ATTUNE_SANITIZE}")
+  # Tests use only the first sanitizer and no optimization. They compile in a third of the time.
+  string(REGEX REPLACE ",.*" "" test_sanitizer "${ATTUNE_SANITIZE}")
+  string(REPLACE "," "$<COMMA>" module_sanitizers "${ATTUNE_SANITIZE}")
   target_compile_options(attune_options INTERFACE
-                         -fsanitize=$<IF:${is_test},${of_tests},${of_rooms}> -fno-omit-frame-pointer
+                         -fsanitize=$<IF:${is_test},${test_sanitizer},${module_sanitizers}> -fno-omit-frame-pointer
                          $<${is_test}:-O0>)
   target_link_options(attune_options INTERFACE -fsanitize=${ATTUNE_SANITIZE})
 endif()
 
-# Reading the same headers in every source is most of the cost of a cold build, so the sources of a
-# target are compiled together, as one translation unit. Names in anonymous namespaces must therefore
-# be unique within a target. Tools that look at single sources (clang-tidy) turn this off.
+# A clean build spends most of its time on reading headers, so the sources of a target are compiled
+# together, as one translation unit. Names in anonymous namespaces must therefore be unique within a
+# target. Tools that check single sources (clang-tidy) turn this off.
 option(ATTUNE_UNITY "Compile the sources of each target together" ON)
 if(ATTUNE_UNITY)
-  # GCC warns about members with types of anonymous namespaces outside the main file. Here the main file
-  # is generated and includes the sources.
+  # GCC warns about members with types of anonymous namespaces outside the main file. With ATTUNE_UNITY,
+  # the main file is generated and includes the sources.
   target_compile_options(attune_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 
@@ -56,7 +56,7 @@ function(attune_together target)
 endfunction()
 
 # attune_library(NAME SOURCES ... [DEPENDS ...] [PRIVATE ...])
-# A static library `attune_NAME`, aliased `attune::NAME`.
+# Adds a static library `attune_NAME` with the alias `attune::NAME`.
 function(attune_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(attune_${name} STATIC ${arg_SOURCES})
@@ -67,8 +67,8 @@ function(attune_library name)
 endfunction()
 
 # attune_test(NAME SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds] [SEPARATE])
-# A GoogleTest program, registered with CTest as one test; under sanitizers it has ten times as long.
-# SEPARATE: its sources share names, so each is compiled by itself.
+# Adds a GoogleTest program as one test of CTest. Under sanitizers, its timeout is ten times as long.
+# SEPARATE: compiles each source by itself, because the sources use the same names.
 function(attune_test name)
   cmake_parse_arguments(arg "SEPARATE" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
   find_package(GTest REQUIRED)

@@ -1,7 +1,7 @@
 # Gloo's headers as `attune::gloo`, for sources that include LibTorch's ProcessGroupGloo.hpp.
 #
-# LibTorch's wheel ships that header without the gloo headers that it includes. Every call into gloo
-# happens inside libtorch_cpu, so the headers alone are needed, and no gloo library is linked.
+# LibTorch's wheel contains that header, but not the gloo headers that it includes. Only libtorch_cpu
+# calls gloo, so these targets need the headers and no gloo library.
 include_guard(GLOBAL)
 include(AttuneTorch)
 
@@ -14,6 +14,6 @@ endif()
 
 add_library(attune_gloo INTERFACE IMPORTED GLOBAL)
 add_library(attune::gloo ALIAS attune_gloo)
-if(NOT ATTUNE_GLOO_INCLUDE_DIR STREQUAL "/usr/include")  # as -isystem it would hide the compiler's
+if(NOT ATTUNE_GLOO_INCLUDE_DIR STREQUAL "/usr/include")  # with -isystem /usr/include, the compiler would not find its own headers
   target_include_directories(attune_gloo SYSTEM INTERFACE ${ATTUNE_GLOO_INCLUDE_DIR})
 endif()

@@ -1,9 +1,9 @@
-# LibTorch as IMPORTED targets: `attune::torch`, and with ATTUNE_CUDA its CUDA half.
+# LibTorch as the IMPORTED target `attune::torch`; with ATTUNE_CUDA, including its CUDA libraries.
 #
-# find_package(Torch) on a CUDA wheel asks for nvcc even where only the CPU half is used, so the
-# libraries are named here. Default: the wheel that scripts/setup puts into .deps/; another LibTorch
-# (2.11 or later, C++11 ABI) with -DATTUNE_TORCH_DIR=DIR, the folder that holds include/ and lib/.
-# It is installed with the SDK: an outside project finds LibTorch by it as well.
+# find_package(Torch) with a CUDA wheel requires nvcc even for CPU code, so this file names the
+# libraries. By default it uses the wheel that scripts/setup puts into .deps/. For another LibTorch
+# (2.11 or later, C++11 ABI), set -DATTUNE_TORCH_DIR=DIR to the folder with include/ and lib/.
+# The SDK installs this file, so that other projects find LibTorch in the same way.
 include_guard(GLOBAL)
 
 set(ATTUNE_TORCH_VERSION_MIN 2.11)
@@ -15,14 +15,14 @@ endif()
 
 if(NOT EXISTS ${_torch}/lib/libtorch_cpu.so)
   if(ATTUNE_TORCH_DIR)
-    message(FATAL_ERROR "ATTUNE_TORCH_DIR: ${_torch} holds no lib/libtorch_cpu.so; name the folder "
-                        "of a LibTorch that has include/ and lib/")
+    message(FATAL_ERROR "ATTUNE_TORCH_DIR: ${_torch} has no lib/libtorch_cpu.so; name the folder "
+                        "of a LibTorch with include/ and lib/")
   endif()
   message(FATAL_ERROR "LibTorch is not in ${_torch}: run scripts/setup, or name another LibTorch "
                       "with -DATTUNE_TORCH_DIR=DIR")
 endif()
 
-# The version macros moved to torch/headeronly in 2.10; older headers are refused just the same.
+# The version macros moved to torch/headeronly in 2.10. Older headers are read to refuse their version.
 set(_torch_version_header ${_torch}/include/torch/headeronly/version.h)
 if(NOT EXISTS ${_torch_version_header})
   set(_torch_version_header ${_torch}/include/torch/csrc/api/include/torch/version.h)
@@ -42,7 +42,7 @@ if(_torch_version VERSION_LESS ATTUNE_TORCH_VERSION_MIN)
                       "${ATTUNE_TORCH_VERSION_MIN} or later")
 endif()
 message(STATUS "LibTorch ${_torch_version} in ${_torch}")
-set(ATTUNE_TORCH_FOUND_DIR ${_torch} CACHE INTERNAL "")  # for every folder, whoever reads this first
+set(ATTUNE_TORCH_FOUND_DIR ${_torch} CACHE INTERNAL "")  # in the cache, because this file is read only once
 set(ATTUNE_TORCH_FOUND_VERSION ${_torch_version} CACHE INTERNAL "")
 
 add_library(attune_torch_c10 SHARED IMPORTED GLOBAL)
@@ -55,8 +55,8 @@ target_include_directories(attune_torch_cpu SYSTEM INTERFACE
                            ${_torch}/include ${_torch}/include/torch/csrc/api/include)
 target_compile_definitions(attune_torch_cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
 
-# What LibTorch's libraries need in turn lies beside the wheel; they find it by their own RPATH, the
-# linker has to be told.
+# The libraries that LibTorch needs are next to the wheel. At run time, LibTorch finds them by its
+# RPATH; the linker needs these options.
 file(GLOB _nvidia_libs LIST_DIRECTORIES true ${_torch}/../nvidia/*/lib)
 foreach(_dir IN ITEMS ${_torch}/lib ${_nvidia_libs})
   target_link_options(attune_torch_cpu INTERFACE LINKER:-rpath-link,${_dir})
@@ -67,7 +67,7 @@ add_library(attune::torch ALIAS attune_torch)
 target_link_libraries(attune_torch INTERFACE attune_torch_cpu)
 
 if(ATTUNE_CUDA)
-  # A toolkit of the host, or the header folders of NVIDIA's wheels next to torch.
+  # The headers of a CUDA toolkit, or of NVIDIA's wheels next to torch.
   find_path(ATTUNE_CUDA_INCLUDE_DIR cuda_runtime_api.h
             HINTS ${_torch}/../nvidia/cu13/include $ENV{CUDA_HOME}/include /usr/local/cuda/include)
   find_path(ATTUNE_NCCL_INCLUDE_DIR nccl.h
@@ -85,8 +85,8 @@ if(ATTUNE_CUDA)
     target_include_directories(attune_torch_cuda SYSTEM INTERFACE ${ATTUNE_CUDA_INCLUDE_DIR}/cccl)
   endif()
   target_compile_definitions(attune_torch_cuda INTERFACE ATTUNE_CUDA USE_C10D_NCCL)
-  # libtorch_cuda registers its kernels when it is loaded; nothing refers to it by symbol, so the
-  # linker would drop it.
+  # libtorch_cuda registers its kernels when it is loaded. No symbol refers to it, so the linker would
+  # leave it out.
   target_link_options(attune_torch_cuda INTERFACE
                       "LINKER:--no-as-needed,${_torch}/lib/libtorch_cuda.so"
                       "LINKER:--no-as-needed,${_torch}/lib/libc10_cuda.so")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes what an installed `attune` brings besides itself: man pages, and completion for shells.
+"""Writes the man pages of `attune` and its completion for shells.
 
     documents.py REFERENCE SHARE ZSH ATTUNE...
 
 REFERENCE is docs/reference/cli.md, SHARE the folder share/ of the installation, ZSH the folder in it for functions of zsh.
-ATTUNE... is a command that runs `attune` on this machine: it describes its own verbs and options. REFERENCE gives the
-prose, so that neither is written twice. Pages are compressed, as Debian wants them; the same input gives the same files.
+ATTUNE... is a command that runs `attune` on this machine and prints its commands and options. The text comes from
+REFERENCE. Pages are compressed, as Debian requires. The same input gives the same files.
 """
 
 import datetime
@@ -28,7 +28,7 @@ def escape(text):
 
 
 def inline(text):
-    """One paragraph: code and bold become bold, links their text."""
+    """A paragraph in roff: code and bold text become bold, links become their text."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     parts = re.split(r"(`[^`]*`|\*\*[^*]*\*\*)", text)
     shown = ""
@@ -39,25 +39,25 @@ def inline(text):
             shown += f"\\fB{escape(part[2:-2])}\\fR"
         else:
             shown += part.replace("\\", "\\e")
-    # A line that begins with one of these would be a command of roff.
+    # roff takes a line that begins with . or ' for a command.
     return re.sub(r"^([.'])", r"\\&\1", shown)
 
 
 def cells(row):
-    """The cells of a table's row; a pipe in code is none of its borders."""
+    """The cells of a row of a table; an escaped pipe is part of a cell."""
     return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))]
 
 
 def table(rows):
     lines = []
-    for row in rows[2:]:  # without titles and the line below them
+    for row in rows[2:]:  # without the header and the line below it
         first, *others = cells(row)
         lines += [".TP", inline(first), inline("; ".join(others))]
     return lines
 
 
 def blocks(markdown):
-    """Paragraphs, tables, lists and fenced code, each a list of its lines."""
+    """Yields paragraphs, tables, lists and fenced code, each as a list of its lines."""
     block, is_code = [], False
     for line in [*markdown.split("\n"), ""]:
         is_fence = line.startswith("```")
@@ -74,9 +74,9 @@ def blocks(markdown):
 
 
 def prose(markdown):
-    """Lines of roff. Tables of flags are left out: pages have the options from the program itself.
+    """Lines of roff. Leaves out tables of flags, because pages have the options from the program.
 
-    So are remarks about examples that tests do not run.
+    Also leaves out remarks about examples that tests do not run.
     """
     lines = []
     for block in blocks(markdown):
@@ -101,7 +101,7 @@ def prose(markdown):
 
 
 def commands_of(heading):
-    """Verbs that a heading names: `attune sweep create FILE` is ("sweep", "create")."""
+    """The commands in a heading: `attune sweep create FILE` is ("sweep", "create")."""
     found = []
     for command in re.findall(r"`attune ([^`]*)`", heading):
         words = []
@@ -117,7 +117,7 @@ class Reference:
     def __init__(self, text):
         parts = re.split(r"^(##+ .*)$", text, flags=re.M)
         self.about = parts[0].split("\n", 1)[1]  # below the title
-        self.chapters = {}  # those of ## without verbs: title -> text
+        self.chapters = {}  # sections without a command: title -> text
         self.verbs = []  # (commands, text)
         for heading, body in zip(parts[1::2], parts[2::2]):
             commands = commands_of(heading)
@@ -127,7 +127,7 @@ class Reference:
                 self.chapters[heading.lstrip("# ")] = body
 
     def of(self, *verb):
-        """What the page says about a verb, whether alone or with others."""
+        """The text about a command, also from sections about several commands."""
         return "\n\n".join(body for commands, body in self.verbs if verb in commands)
 
 
@@ -171,7 +171,7 @@ class Pages:
         self.tree, self.reference, self.version, self.date = tree, reference, version, date
 
     def head(self, name, about):
-        return [".nr HY 0",  # words of commands are not to be broken
+        return [".nr HY 0",  # no hyphenation, because commands must not be broken
                 f'.TH "{escape(name.upper())}" 1 "{self.date}" "Attune {self.version}" "Attune Manual"',
                 ".SH NAME", f"{escape(name)} \\- {inline(about)}"]
 

@@ -1,4 +1,4 @@
-"""Which shared libraries a program needs, read from its ELF headers: also for another architecture."""
+"""Finds the shared libraries of a program by its ELF headers, also for another architecture."""
 
 import pathlib
 import struct
@@ -13,21 +13,21 @@ class Error(Exception):
 
 
 class Elf:
-    """A program or shared library for 64 bits: `machine`, `interpreter` (a path or None), `needed` (names)."""
+    """A 64-bit program or shared library: `machine`, `interpreter` (a path or None), `needed` (names)."""
 
     def __init__(self, file):
         data = pathlib.Path(file).read_bytes()
         if data[:6] != b"\x7fELF\x02\x01":  # magic, 64 bits, little-endian
-            raise Error(f"{file}: is no ELF file for 64 bits, little-endian")
+            raise Error(f"{file}: not a 64-bit little-endian ELF file")
         try:
             self._read(data, file)
         except (struct.error, ValueError) as error:
-            raise Error(f"{file}: is a broken ELF file: {error}") from None
+            raise Error(f"{file}: damaged ELF file: {error}") from None
 
     def _read(self, data, file):
         machine, = struct.unpack_from("<H", data, 18)
         if machine not in MACHINES:
-            raise Error(f"{file}: is for machine {machine}; known are {', '.join(MACHINES.values())}")
+            raise Error(f"{file}: built for machine {machine}; supported are {', '.join(MACHINES.values())}")
         self.machine = MACHINES[machine]
         table, = struct.unpack_from("<Q", data, 32)
         entry_size, count = struct.unpack_from("<HH", data, 54)
@@ -64,7 +64,7 @@ def _text(data, offset):
 
 
 def library_folders(conf="/etc/ld.so.conf"):
-    """Where the loader looks: the folders of ld.so.conf with its includes, then those of every system."""
+    """The folders that the loader searches: those of ld.so.conf with its includes, then the standard folders."""
     return [*_configured(pathlib.Path(conf)), *map(pathlib.Path, ("/lib64", "/usr/lib64", "/lib", "/usr/lib"))]
 
 
@@ -83,7 +83,7 @@ def _configured(conf):
 
 
 def libraries(program, folders):
-    """{name: file} of all shared libraries that the program loads, also by way of others, without its loader."""
+    """{name: file} of all shared libraries that the program loads directly or indirectly, without its loader."""
     first = Elf(program)
     loader = pathlib.Path(first.interpreter or "").name
     found, wanted = {}, list(first.needed)
@@ -95,7 +95,7 @@ def libraries(program, folders):
         if found[name]:
             wanted += Elf(found[name]).needed
     if missing := sorted(name for name, file in found.items() if file is None):
-        raise Error(f"{program}: lacks {', '.join(missing)} for {first.machine}; install the packages that have them")
+        raise Error(f"{program}: missing libraries {', '.join(missing)} for {first.machine}; install the packages that have them")
     return found
 
 

@@ -1,15 +1,15 @@
-"""Packs the installed binary with every library that it loads, for Linux of any distribution.
+"""Packs the installed binary with all libraries that it loads, for any Linux distribution.
 
     portable.py PREFIX FOLDER
 
-PREFIX is what `cmake --install BUILD --component attune --strip` has made. Into FOLDER come
+PREFIX is the output of `cmake --install BUILD --component attune --strip`. Writes to FOLDER:
 
     attune-VERSION-linux-MACHINE.tar.gz     bin/attune, lib/attune/, share/
-    attune_hpo-VERSION-…MACHINE.whl         the same with the Python package
-    attune_hpo-VERSION-py3-none-any.whl     the Python package alone, for other systems
+    attune_hpo-VERSION-…MACHINE.whl         the same files and the Python package
+    attune_hpo-VERSION-py3-none-any.whl     only the Python package, for other systems
 
-`bin/attune` is a script. `lib/attune/` has the binary, the shared libraries that it needs, the C library and its
-loader, and the licences of the Debian packages that these are from. `share/` is that of PREFIX.
+`bin/attune` is a script. `lib/attune/` has the binary, its shared libraries, the C library, the loader, and the
+licences of the Debian packages that they come from. `share/` is copied from PREFIX.
 """
 
 import gzip
@@ -24,17 +24,17 @@ import elf
 import wheel
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "attune.sh"
-LOADER = "attune-loader"  # as attune.sh and system/own_program.cc have it
-# Nothing of the machine's C library is used, so the wheels ask for the oldest that pip knows. pip before 20.3
-# knows only the first name of each.
+LOADER = "attune-loader"  # the name in attune.sh and system/own_program.cc
+# The wheels do not use the machine's C library, so they require the oldest version that pip knows. pip before
+# 20.3 knows only the first name of each.
 PLATFORMS = {"x86_64": ["manylinux1_x86_64", "manylinux_2_5_x86_64"],
              "aarch64": ["manylinux2014_aarch64", "manylinux_2_17_aarch64"]}
-# Merged into the C library with 2.34; what was built for one before it, such as NVIDIA's libraries, asks for them.
+# Part of the C library since 2.34. Libraries that were built for older versions, such as NVIDIA's, still load them.
 MERGED = ["libpthread.so.0", "libdl.so.2", "librt.so.1"]
 
 
 def licences(files):
-    """{name: text} of the Debian packages that the files are from."""
+    """{name: licence text} of the Debian packages that contain the files."""
     paths = [pathlib.Path(file).resolve() for file in files]
     # dpkg may know a file under the name that it had before /lib became /usr/lib.
     names = [name for path in paths for name in (path, pathlib.Path("/", *path.parts[2:]))]
@@ -44,7 +44,7 @@ def licences(files):
 
 
 def tree(prefix):
-    """{path below bin/, lib/ or share/: (content, whether it is a program)}."""
+    """{path below bin/, lib/ or share/: (content, whether it is a program)} of the archive."""
     binary = prefix / "bin/attune"
     loader = pathlib.Path(elf.Elf(binary).interpreter)
     found = elf.libraries(binary, elf.library_folders())

@@ -1,6 +1,6 @@
-"""Wheels of the Python package, as https://packaging.python.org/en/latest/specifications/ describes them.
+"""Writes wheels of the Python package: https://packaging.python.org/en/latest/specifications/
 
-What `clients/python/pyproject.toml` says is the metadata, so that these wheels and `pip install clients/python` agree.
+The metadata comes from `clients/python/pyproject.toml`, as in `pip install clients/python`.
 """
 
 import base64
@@ -10,7 +10,7 @@ import tomllib
 import zipfile
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[1] / "clients/python"
-_DATE = (1980, 1, 1, 0, 0, 0)  # of every file, so that the same files make the same wheel
+_DATE = (1980, 1, 1, 0, 0, 0)  # date of all files, so that equal files give equal wheels
 
 
 def project():
@@ -18,7 +18,7 @@ def project():
 
 
 def metadata(about):
-    """METADATA, from the table [project]."""
+    """The text of METADATA, from the table [project]."""
     lines = ["Metadata-Version: 2.4", f"Name: {about['name']}", f"Version: {about['version']}",
              f"Summary: {about['description']}", f"Keywords: {','.join(about['keywords'])}",
              *(f"Author: {author['name']}" for author in about["authors"]),
@@ -31,9 +31,9 @@ def metadata(about):
 
 
 def write(folder, platforms, files):
-    """A wheel with the Python package and these files: {path in the environment: (content, whether it is a program)}.
+    """Writes a wheel with the Python package and `files`: {path in the environment: (content, whether it is a program)}.
 
-    Programs in bin/ run as scripts do. Without platforms it is a wheel for every system.
+    Programs in bin/ are installed as scripts. Without platforms, the wheel is for all systems.
     """
     about = project()
     stem = f"{about['name'].replace('-', '_')}-{about['version']}"

@@ -13,12 +13,12 @@ import sys
 LENGTH_MAX = 60
 _FORM = re.compile(r"[a-z0-9_./+-]+(?:, [a-z0-9_./+-]+)*: (?P<verb>[a-z][a-z-]*)\b")
 
-# Imperatives that end like other forms of a verb.
+# Imperatives with the ending of another verb form.
 _IMPERATIVES = {"alias", "bias", "bring", "embed", "exceed", "feed", "focus", "need", "ping", "proceed", "seed", "shed", "speed"}
 
 
 def fault_of(subject):
-    """What is wrong with a subject, or None."""
+    """Describes the fault of a subject, or returns None."""
     if len(subject) > LENGTH_MAX:
         return f"{len(subject)} characters are more than {LENGTH_MAX}"
     found = _FORM.match(subject)

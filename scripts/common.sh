@@ -1,4 +1,4 @@
-# Functions that setup and build share. A script that sources this first sets `script` to its name.
+# Shared functions of setup and build. A script must set `script` to its name before it sources this file.
 
 say() { printf "$script: %s\n" "$*"; }
 
@@ -7,7 +7,7 @@ die() {
   exit 1
 }
 
-# Bash runs a trap when the command in the foreground has ended, so nothing runs on behind the prompt.
+# Bash runs a trap after the foreground command has ended, so no command continues after the prompt returns.
 interrupted() {
   trap '' INT TERM HUP
   say "interrupted; run the same command again to continue where it stopped" >&2
@@ -15,7 +15,7 @@ interrupted() {
 }
 trap interrupted INT TERM HUP
 
-# lock FOLDER: makes the folder if needed, and waits until no other run of this script works in it.
+# lock FOLDER: creates the folder if needed, and waits until no other run of this script uses it.
 lock() {
   local file=$1/$script.lock problem
   problem=$({ mkdir -p "$1" && touch "$file"; } 2>&1) ||
@@ -28,7 +28,7 @@ lock() {
   done
 }
 
-# Prints the first of the folders whose disk is full; fails if there is none.
+# Prints the first folder whose disk is full; fails if no disk is full.
 full_folder() {  # full_folder FOLDER...
   local folder megabytes
   for folder in "$@"; do

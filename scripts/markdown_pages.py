@@ -20,13 +20,13 @@ class Block(NamedTuple):
 
     line: int
     language: str
-    name: str  # the file that it is, or ""
+    name: str  # the name of the file that the block shows, or ""
     code: str
-    reason: str | None  # the words after "Not run:" in the paragraph before it; None without these
+    reason: str | None  # the text after "Not run:" in the paragraph before it, if any
 
 
 def tracked(*patterns):
-    """The repository's files whose paths match the patterns."""
+    """The tracked files whose paths match the patterns."""
     listed = subprocess.run(["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, check=True, capture_output=True, text=True)
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
 
@@ -36,7 +36,7 @@ def user_pages(docs=ROOT / "docs"):
 
 
 def _segments(text):
-    """(line number, line, fence or None) of each line; the fence is that of the block that the line is part of."""
+    """(line number, line, fence or None) of each line; `fence` is the fence of the block around the line."""
     fence = None
     for number, line in enumerate(text.split("\n"), 1):
         found = _FENCE.match(line)
@@ -53,7 +53,7 @@ def _segments(text):
 
 
 def _reason_before(lines):
-    """What "Not run:" says in the last paragraph of these lines."""
+    """The text after "Not run:" in the last paragraph of these lines, or None."""
     while lines and not lines[-1].strip():
         lines = lines[:-1]
     start = len(lines)
@@ -64,7 +64,7 @@ def _reason_before(lines):
 
 
 def blocks(text):
-    """The fenced blocks of a page, in its order."""
+    """The fenced blocks of a page, in order."""
     found, lines = [], text.split("\n")
     starts = {}
     for number, _, fence in _segments(text):

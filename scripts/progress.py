@@ -10,8 +10,8 @@ The exit status is the command's.
 
 import signal
 
-# The command has the same terminal, so Ctrl-C reaches it too, and this ends when it does. A handler rather than
-# SIG_IGN, which the command would inherit. First of all, because Ctrl-C may come at once.
+# The command has the same terminal, so Ctrl-C reaches it too, and this program ends after it. This is a handler,
+# because the command would inherit SIG_IGN. It comes first, because Ctrl-C may come at any time.
 signal.signal(signal.SIGINT, lambda *_: None)
 
 import contextlib
@@ -34,7 +34,7 @@ def duration(seconds):
 
 
 class CMake:
-    """Keeps what CMake prints in a file."""
+    """Writes the output of CMake to a file."""
 
     environment = {}
 
@@ -44,7 +44,7 @@ class CMake:
 
     def read(self, line):
         self.last = line
-        with contextlib.suppress(OSError):  # a full disk, which CMake's exit status tells
+        with contextlib.suppress(OSError):  # a full disk: CMake's exit status reports it
             print(line, file=self.log, flush=True)
 
     def state(self, seconds):
@@ -52,7 +52,7 @@ class CMake:
 
 
 class Ninja:
-    """The steps that Ninja has finished. Hides their lines, and passes on all others."""
+    """Counts the finished steps of Ninja. Hides their lines, and prints all others."""
 
     environment = {"NINJA_STATUS": "[%f/%t] "}
 
@@ -60,7 +60,7 @@ class Ninja:
         self.done = self.total = 0
 
     def read(self, line):
-        """What to print of this line, or None."""
+        """The text to print for this line, or None."""
         if step := NINJA_STEP.match(line):
             self.done, self.total = int(step[1]), int(step[2])
             return None
@@ -70,13 +70,13 @@ class Ninja:
         if not self.total:
             return f"build: starting, {duration(seconds)}"
         text = f"build: {self.done} of {self.total} steps, {duration(seconds)}"
-        if self.done * 5 >= self.total:  # earlier, an estimate has no basis
+        if self.done * 5 >= self.total:  # an earlier estimate would be too inexact
             text += f", about {duration(seconds * (self.total - self.done) / self.done)} left"
         return text
 
 
 class CTest:
-    """The tests that have ended, and those that run."""
+    """Counts ended tests and running tests."""
 
     environment = {}
 

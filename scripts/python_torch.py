@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs a command whose Python finds the torch of setup by `import torch`.
+"""Runs a command in an environment where Python can import the torch of scripts/setup.
 
     scripts/python_torch.py COMMAND [ARGUMENT...]
 
-The wheel in .deps/python lacks the Python packages that it depends on, and NVIDIA's libraries: 3 GB that
-only a GPU needs. `setup` puts the packages into .deps/python-torch, and stubs of the libraries, which
-`--stand-ins TORCH FOLDER` makes. A function of a stub ends the process. The SDK links the same library of
-tensors, libtorch_cpu.so.
+The wheel in .deps/python has neither the Python packages that it depends on nor NVIDIA's libraries (3 GB, only for
+GPUs). `setup` puts the packages into .deps/python-torch, together with stubs of the libraries. The option
+`--stand-ins` with TORCH and FOLDER makes these stubs. A call of a stub ends the process. The SDK links the same
+library of tensors, libtorch_cpu.so.
 """
 
 import collections
@@ -20,7 +20,7 @@ DEPS = pathlib.Path(__file__).resolve().parent.parent / ".deps"
 
 
 def stand_in(name, symbols, folder):
-    """A shared library `name` with these (symbol, version) pairs, "" for no version."""
+    """Makes a stub library `name` with these (symbol, version) pairs; "" is no version."""
     source = folder / f"{name}.s"
     source.write_text(".text\n" + "".join(
         f".globl {symbol}\n.type {symbol}, @function\n{symbol}: ud2\n" for symbol, _ in symbols)
@@ -35,7 +35,7 @@ def stand_in(name, symbols, folder):
 
 
 def stand_ins(torch, folder):
-    """Stand-ins in `folder` for every library that the wheel's Python part asks for in vain."""
+    """Makes stubs in `folder` for all libraries that the wheel's Python part needs and that are missing."""
     folder.mkdir(parents=True, exist_ok=True)
     found = subprocess.run(["ldd", "-r", torch / "lib/libtorch_python.so"], capture_output=True,
                            text=True)
@@ -43,8 +43,8 @@ def stand_ins(torch, folder):
     symbols = collections.defaultdict(set)
     for symbol, version in re.findall(r"undefined symbol: ([^,\s]+)(?:, version (\S+))?",
                                       found.stdout + found.stderr):
-        # A version is named after its library, by all but one. What has none goes into a library
-        # without versions, where the loader finds it whatever it looks for.
+        # A version has the name of its library, except NVSHMEM. A symbol without a version goes into a library
+        # without versions; the loader accepts it there for any version.
         library = {"": "libnccl.so.2", "NVSHMEM": "libnvshmem_host.so.3"}.get(version, version)
         symbols[library].add((symbol, version))
     for name in missing:
@@ -52,18 +52,18 @@ def stand_ins(torch, folder):
 
 
 def environment():
-    """This process's, in which Python imports the torch of setup; as it is, where setup made none."""
+    """The environment of this process, extended so that Python imports the torch of setup, if it is installed."""
     packages = DEPS / "python-torch"
     if not packages.exists():
         return dict(os.environ)
     paths = [str(packages), str((DEPS / "python").resolve()), os.environ.get("PYTHONPATH")]
     return {**os.environ, "PYTHONPATH": ":".join(filter(None, paths)),
             "LD_LIBRARY_PATH": str(packages / "stand-ins"), "PYTHONWARNINGS": "ignore",
-            "GLOO_SOCKET_IFNAME": "lo"}  # as the SDK on one host
+            "GLOO_SOCKET_IFNAME": "lo"}  # as the SDK sets it on one host
 
 
 def environment_of(build):
-    """The same if `build` links that torch; otherwise None, and prints the reason."""
+    """environment(), if `build` links that torch. Otherwise prints the reason and returns None."""
     cache = (build / "CMakeCache.txt").read_text()
     torch = re.search(r"^ATTUNE_TORCH_FOUND_DIR:INTERNAL=(.*)$", cache, re.M).group(1)
     if not (DEPS / "python-torch").exists() or pathlib.Path(torch).resolve() != (DEPS / "python/torch").resolve():

@@ -23,7 +23,7 @@ inline constexpr int64_t kMaxReplayedReports = 4'000'000;
 struct Replay {
   struct Trial {
     TrialState state = TrialState::kPending;
-    Step step{0};         // the furthest one that it reached
+    Step step{0};         // the last step that it reached
     std::string reason;   // why it ended
     bool beyond = false;  // it trained past its recording
   };

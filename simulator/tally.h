@@ -46,9 +46,9 @@ class Tally {
   struct Trial {
     TrialState state = TrialState::kPending;
     std::string reason;  // why it has ended
-    Step step{0};        // the furthest one that it reached
-    Step current{0};     // of its newest report, or of the checkpoint it resumed from
-    int slots = 0;       // of its newest attempt
+    Step step{0};        // the last step that it reached
+    Step current{0};     // step of its newest report, or of the checkpoint it resumed from
+    int slots = 0;       // slots of its newest attempt
   };
 
   // The best report is chosen by the first objective; the earliest wins a tie. Reports with missing

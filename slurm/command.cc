@@ -29,13 +29,13 @@ Result<std::filesystem::path> FindTool(const std::string& name) {
   return Error{ErrorCode::kNotFound, "there is no `" + name + "` in PATH on this machine"};
 }
 
-std::vector<std::string> OwnEnvironment() {
+std::vector<std::string> CurrentEnvironment() {
   std::vector<std::string> environment;
   for (char** each = environ; *each != nullptr; ++each) environment.emplace_back(*each);
   return environment;
 }
 
-// Reads what there is; closes `from` at its end.
+// Reads the available bytes; closes `from` at its end.
 void Read(UniqueFd& from, std::string& text) {
   std::array<char, 65536> bytes;
   const ssize_t count = read(from.get(), bytes.data(), bytes.size());
@@ -43,23 +43,23 @@ void Read(UniqueFd& from, std::string& text) {
   if (count == 0 || (count < 0 && errno != EINTR)) from.reset();
 }
 
-// Reads both until both are closed; false: not by the deadline.
-bool ReadBoth(UniqueFd& out, UniqueFd& err, Ran& ran, Clock::time_point deadline) {
+// Reads both until both are closed. Returns false if that takes longer than the deadline.
+bool ReadBoth(UniqueFd& out, UniqueFd& err, CommandResult& result, Clock::time_point deadline) {
   while (out || err) {
     std::array<pollfd, 2> polled{pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) return false;
     const int wait_ms = static_cast<int>(std::min<int64_t>(left.count(), 3'600'000));
     if (poll(polled.data(), polled.size(), wait_ms) <= 0) continue;
-    if (polled[0].revents != 0) Read(out, ran.out);
-    if (polled[1].revents != 0) Read(err, ran.err);
+    if (polled[0].revents != 0) Read(out, result.out);
+    if (polled[1].revents != 0) Read(err, result.err);
   }
   return true;
 }
 
 }  // namespace
 
-Result<Ran> SystemCommands::Run(const std::vector<std::string>& argv) {
+Result<CommandResult> SystemCommands::Run(const std::vector<std::string>& argv) {
   const Result<std::filesystem::path> file = FindTool(argv.at(0));
   if (!file.ok()) return file.error();
   auto out = MakePipe();
@@ -68,33 +68,35 @@ Result<Ran> SystemCommands::Run(const std::vector<std::string>& argv) {
   if (!err.ok()) return err.error();
   const Result<pid_t> child = Start({.program = *file,
                                      .argv = argv,
-                                     .environment = OwnEnvironment(),
+                                     .environment = CurrentEnvironment(),
                                      .output_fd = out->second.get(),
                                      .error_fd = err->second.get()});
   if (!child.ok()) return child.error();
   out->second.reset();
   err->second.reset();
 
-  Ran ran;
-  const bool ended = ReadBoth(out->first, err->first, ran, Clock::now() + patience_);
+  CommandResult result;
+  const bool ended = ReadBoth(out->first, err->first, result, Clock::now() + timeout_);
   if (!ended) kill(*child, SIGKILL);
-  ran.exit_code = Await(*child);
-  if (ended) return ran;
+  result.exit_code = WaitForExit(*child);
+  if (ended) return result;
   return Error{ErrorCode::kUnavailable, "`" + argv[0] + "` did not end within " +
-                                            std::to_string(patience_.count() / 1000) + " s"};
+                                            std::to_string(timeout_.count() / 1000) + " s"};
 }
 
 Result<pid_t> SystemCommands::Start(const SpawnRequest& request) {
   const std::lock_guard lock(mutex_);
-  if (ending_) return Error{ErrorCode::kUnavailable, "it was told to end"};
+  if (ending_)
+    return Error{ErrorCode::kUnavailable, "the command was not started: the program is ending"};
   const Result<Child> child = Spawn(request);
   if (!child.ok()) return child.error();
   running_ = child->pid;
   return running_;
 }
 
-int SystemCommands::Await(pid_t child) {
-  siginfo_t ended{};  // not reaped, so that nobody signals another process of its number
+int SystemCommands::WaitForExit(pid_t child) {
+  // WNOWAIT keeps the process unreaped, so End() cannot signal another process with the same pid.
+  siginfo_t ended{};
   while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
   const std::lock_guard lock(mutex_);

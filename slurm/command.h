@@ -12,43 +12,43 @@
 
 namespace attune::slurm {
 
-struct Ran {
-  int exit_code = 0;  // 128 and the signal's number where a signal ended it
+struct CommandResult {
+  int exit_code = 0;  // 128 + the signal's number if a signal ended the program
   std::string out;
   std::string err;
 };
 
-// Runs programs to their end.
+// Runs programs and waits for their end.
 class Commands {
  public:
   virtual ~Commands() = default;
 
-  // `argv[0]` is looked up in PATH; no shell is involved. Any exit code is a Ran. Errors: kNotFound
-  // when there is no such program, kUnavailable when it did not end in time; what it had begun may
-  // have happened then.
-  virtual Result<Ran> Run(const std::vector<std::string>& argv) = 0;
+  // Looks up `argv[0]` in PATH; uses no shell. A program that fails is a result with its exit code.
+  // Errors: kNotFound if there is no such program, kUnavailable if it did not end in time. After
+  // kUnavailable, the program may have done its work or not.
+  virtual Result<CommandResult> Run(const std::vector<std::string>& argv) = 0;
 };
 
-// Those of this machine. What is run dies with the thread that runs it.
+// Runs programs of this machine. A program dies with the thread that runs it.
 class SystemCommands final : public Commands {
  public:
-  // Longer than Slurm's tools wait for their controller, 9 s by default, so that their words come.
-  static constexpr std::chrono::seconds kPatience{30};
+  // Slurm's tools wait 9 s for their controller by default, then print an error. This is longer.
+  static constexpr std::chrono::seconds kTimeout{30};
 
-  explicit SystemCommands(std::chrono::milliseconds patience = kPatience) : patience_(patience) {}
-  Result<Ran> Run(const std::vector<std::string>& argv) override;
+  explicit SystemCommands(std::chrono::milliseconds timeout = kTimeout) : timeout_(timeout) {}
+  Result<CommandResult> Run(const std::vector<std::string>& argv) override;
 
-  // Sends SIGTERM to what Run() runs in another thread; what it runs later ends at once.
+  // Sends SIGTERM to the program that Run() runs in another thread. Later calls of Run() fail.
   void End();
 
  private:
   Result<pid_t> Start(const SpawnRequest& request);
-  int Await(pid_t child);
+  int WaitForExit(pid_t child);
 
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds timeout_;
   std::mutex mutex_;
-  bool ending_ = false;  // under mutex_, as is what follows
-  pid_t running_ = 0;    // not reaped yet; 0: none
+  bool ending_ = false;  // protected by mutex_, like running_
+  pid_t running_ = 0;    // the program that was not reaped yet; 0: none
 };
 
 }  // namespace attune::slurm

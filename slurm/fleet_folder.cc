@@ -25,7 +25,7 @@ Result<FleetFolder> FleetFolder::Open(const std::filesystem::path& data_dir) {
   return folder;
 }
 
-Result<FleetFolder> FleetFolder::OpenOrBegin(const std::filesystem::path& data_dir) {
+Result<FleetFolder> FleetFolder::OpenOrCreate(const std::filesystem::path& data_dir) {
   auto opened = Open(data_dir);
   if (opened.ok() || opened.error().code != ErrorCode::kNotFound) return opened;
   FleetFolder folder(std::filesystem::absolute(data_dir).lexically_normal() / "slurm");
@@ -33,7 +33,7 @@ Result<FleetFolder> FleetFolder::OpenOrBegin(const std::filesystem::path& data_d
   std::filesystem::create_directories(folder.path_, error);
   if (error)
     return Error{ErrorCode::kDenied,
-                 "cannot make " + folder.path_.string() + ": " + error.message()};
+                 "cannot create " + folder.path_.string() + ": " + error.message()};
   if (Status saved = folder.Save({.id = RandomWord(kIdBytes)}); !saved.ok()) return saved.error();
   return folder;
 }
@@ -43,10 +43,10 @@ Status FleetFolder::Lock() {
   if (!lock.ok() && lock.error().code == ErrorCode::kConflict)
     return Error{ErrorCode::kConflict, path_.string() +
                                            " is in use by another `attune slurm up`; `attune slurm "
-                                           "down` ends it and its pilots"};
+                                           "down` ends that one and its pilots"};
   if (!lock.ok()) return lock.error();
   lock_ = *std::move(lock);
-  return Read();  // what the one before has written last
+  return Read();  // a previous manager may have saved a newer state
 }
 
 Status FleetFolder::Read() {
@@ -55,16 +55,16 @@ Status FleetFolder::Read() {
   if (!in)
     return Error{ErrorCode::kNotFound, "no pilots were ever started for " +
                                            path_.parent_path().string() +
-                                           ": `attune slurm up` does, or name another data folder "
-                                           "with --data-dir"};
+                                           "; start them with `attune slurm up`, or name another "
+                                           "data folder with --data-dir"};
   const Json json = ParseJson<Json>(in);
   const auto whole = [](const Json& value) { return value.is_number_integer(); };
   if (!json.is_object() || !json.contains("id") || !json["id"].is_string() ||
       !json.contains("next") || !whole(json["next"]))
     return Error{ErrorCode::kCorrupt,
                  file.string() +
-                     " cannot be read. Jobs named attune-…  in `squeue` are its pilots: `scancel` "
-                     "them, delete the file, and begin again"};
+                     " is damaged; end its pilots (jobs named attune-… in `squeue`) with "
+                     "`scancel`, delete the file, and start again"};
   fleet_ = {.id = json["id"].get<std::string>(), .next = json["next"].get<int64_t>()};
   if (json.contains("shared") && json["shared"].is_string())
     fleet_.shared = json["shared"].get<std::string>();
@@ -87,10 +87,10 @@ Status FleetFolder::Save(Fleet fleet) {
   return {};
 }
 
-Status FleetFolder::AskToEnd() { return WriteWhole(path_ / "down", "", kPrivate); }
+Status FleetFolder::RequestStop() { return WriteWhole(path_ / "down", "", kPrivate); }
 
-bool FleetFolder::asked_to_end() const { return access((path_ / "down").c_str(), F_OK) == 0; }
+bool FleetFolder::stop_requested() const { return access((path_ / "down").c_str(), F_OK) == 0; }
 
-void FleetFolder::ForgetAsked() { unlink((path_ / "down").c_str()); }
+void FleetFolder::ClearStopRequest() { unlink((path_ / "down").c_str()); }
 
 }  // namespace attune::slurm

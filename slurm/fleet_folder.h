@@ -10,37 +10,37 @@
 
 namespace attune::slurm {
 
-// What is kept of a fleet of pilots, in the folder `DATA-DIR/slurm`: which one it is, how far its
-// numbers are, and which pilots may be on their way to Slurm.
+// The saved state of a fleet of pilots, in the folder `DATA-DIR/slurm`: the fleet's id, the next
+// pilot number, and the pilots that may be on their way to Slurm.
 //
-//   fleet.json   the above, replaced as a whole and synced
-//   lock         held by the one manager
-//   down         the manager is to end
+//   fleet.json   the state; replaced as a whole and synced
+//   lock         locked by the only manager
+//   down         exists if the manager must end
 class FleetFolder {
  public:
   struct Fleet {
     std::string id;                // eight random hexadecimal digits
-    int64_t next = 1;              // the next pilot's number
-    std::set<int64_t> intents;     // submitted, or about to be, and not seen in the queue yet
-    std::filesystem::path shared;  // that all nodes see: logs, script, the executors' data
+    int64_t next = 1;              // number of the next pilot
+    std::set<int64_t> intents;     // pilots that are being submitted, not in the queue yet
+    std::filesystem::path shared;  // folder that all nodes see: logs, script, executors' data
   };
 
-  // Reads what is there. kNotFound: no fleet was ever begun here.
+  // Opens the folder of a fleet. kNotFound: no fleet was ever created here.
   static Result<FleetFolder> Open(const std::filesystem::path& data_dir);
-  // The same, or a new fleet.
-  static Result<FleetFolder> OpenOrBegin(const std::filesystem::path& data_dir);
+  // Opens the folder; creates a fleet if there is none.
+  static Result<FleetFolder> OpenOrCreate(const std::filesystem::path& data_dir);
 
-  // For as long as this lives. kConflict: another process has it.
+  // Locks the folder until this object is destroyed. kConflict: another process holds the lock.
   Status Lock();
 
   const Fleet& fleet() const { return fleet_; }
-  // Durable once it returns.
+  // The state is on disk when this returns.
   Status Save(Fleet fleet);
 
-  // A manager sees that it is to end, and ends; asked before Lock(), it frees the way.
-  Status AskToEnd();
-  bool asked_to_end() const;
-  void ForgetAsked();
+  // Asks the running manager to end. It ends soon and unlocks the folder.
+  Status RequestStop();
+  bool stop_requested() const;
+  void ClearStopRequest();
 
   const std::filesystem::path& path() const { return path_; }
 

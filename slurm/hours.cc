@@ -24,7 +24,7 @@ void Add(Amount& sum, const Amount& size, std::chrono::seconds time) {
 
 Json ToJson(const Amount& amount) { return {amount.nodes, amount.cpus, amount.gpus}; }
 
-bool Take(const Json& json, const char* key, Amount& amount) {
+bool ReadAmount(const Json& json, const char* key, Amount& amount) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_array() || found->size() != 3) return false;
   for (const Json& value : *found)
@@ -35,7 +35,7 @@ bool Take(const Json& json, const char* key, Amount& amount) {
 
 }  // namespace
 
-// Never below nothing: sums of fractions are rounded.
+// Rounding errors of the sums must not make the difference negative.
 Amount Hours::idle() const {
   return {std::max(0.0, held.nodes - in_use.nodes - unseen.nodes),
           std::max(0.0, held.cpus - in_use.cpus - unseen.cpus),
@@ -50,20 +50,19 @@ Result<HoursBook> HoursBook::Open(const std::filesystem::path& folder) {
 
 Status HoursBook::Read() {
   std::ifstream in(file_);
-  if (!in) return {};  // nothing was counted yet
+  if (!in) return {};  // no hours were counted yet
   const Json json = ParseJson<Json>(in);
-  const Error corrupt{ErrorCode::kCorrupt,
-                      file_.string() +
-                          " cannot be read: it holds the hours that pilots have had; "
-                          "delete it to count from nothing"};
-  if (!json.is_object() || !Take(json, "held", hours_.held) ||
-      !Take(json, "in_use", hours_.in_use) || !Take(json, "unseen", hours_.unseen) ||
+  const Error corrupt{
+      ErrorCode::kCorrupt,
+      file_.string() + " is damaged; delete it to count the hours of pilots from zero"};
+  if (!json.is_object() || !ReadAmount(json, "held", hours_.held) ||
+      !ReadAmount(json, "in_use", hours_.in_use) || !ReadAmount(json, "unseen", hours_.unseen) ||
       !json.contains("pilots") || !json["pilots"].is_object())
     return corrupt;
   for (const auto& [name, pilot] : json["pilots"].items()) {
-    Counted counted;
+    CountedPilot counted;
     if (!pilot.is_object() || !pilot.contains("seconds") || !pilot["seconds"].is_number_integer() ||
-        !Take(pilot, "size", counted.size))
+        !ReadAmount(pilot, "size", counted.size))
       return corrupt;
     counted.time = std::chrono::seconds(pilot["seconds"].get<int64_t>());
     pilots_[name] = counted;
@@ -72,44 +71,44 @@ Status HoursBook::Read() {
 }
 
 Status HoursBook::Count(const std::vector<Job>& jobs, const std::vector<Host>& hosts,
-                        const Room& node) {
-  std::set<std::string> there;
+                        const Resources& node) {
+  std::set<std::string> listed;
   for (const Job& job : jobs) {
-    there.insert(job.name);
+    listed.insert(job.name);
     if (job.ran == std::chrono::seconds(0)) continue;
-    Counted& counted = pilots_[job.name];
+    CountedPilot& counted = pilots_[job.name];
     if (job.ran == counted.time) continue;
     int joined = 0;
-    Amount has;
+    Amount joined_size;
     Amount used;
     for (const Host& host : hosts) {
       if (host.pilot != job.name) continue;
       ++joined;
-      has.cpus += host.total.cpus;
-      has.gpus += host.total.gpus;
+      joined_size.cpus += host.total.cpus;
+      joined_size.gpus += host.total.gpus;
       used.nodes += host.free == host.total ? 0 : 1;
       used.cpus += host.total.cpus - host.free.cpus;
       used.gpus += host.total.gpus - host.free.gpus;
     }
-    // One that has left is as large as it was.
+    // A pilot whose executors have all left keeps its size.
     if (joined > 0 || counted.size.nodes == 0) {
       const int missing = std::max(0, job.nodes - joined);
-      counted.size = {static_cast<double>(job.nodes), has.cpus + missing * node.cpus,
-                      has.gpus + missing * node.gpus};
+      counted.size = {static_cast<double>(job.nodes), joined_size.cpus + missing * node.cpus,
+                      joined_size.gpus + missing * node.gpus};
     }
     const std::chrono::seconds passed = job.ran - std::exchange(counted.time, job.ran);
     written_ = false;
-    if (passed < std::chrono::seconds(0)) continue;  // begun anew under its name
+    if (passed < std::chrono::seconds(0)) continue;  // Slurm restarted the job
     Add(hours_.held, counted.size, passed);
-    Add(passed > kSeen ? hours_.unseen : hours_.in_use, passed > kSeen ? counted.size : used,
-        passed);
+    const bool unseen = passed > kUnseenAfter;
+    Add(unseen ? hours_.unseen : hours_.in_use, unseen ? counted.size : used, passed);
   }
   std::erase_if(pilots_, [&](const auto& pilot) {
-    if (there.contains(pilot.first)) return false;
+    if (listed.contains(pilot.first)) return false;
     written_ = false;
     return true;
   });
-  const bool due = std::chrono::steady_clock::now() - written_at_ >= kWritten;
+  const bool due = std::chrono::steady_clock::now() - written_at_ >= kWritePeriod;
   return due ? Write() : Status();
 }
 

@@ -12,46 +12,47 @@
 
 namespace attune::slurm {
 
-// Hours of nodes, of CPUs and of GPUs.
+// Node-hours, CPU-hours and GPU-hours.
 struct Amount {
   double nodes = 0;
   double cpus = 0;
   double gpus = 0;
 };
 
-// What a fleet's pilots had of Slurm, which somebody pays, and what became of it.
+// The resources that a fleet's pilots got from Slurm, and how they were used.
 struct Hours {
-  Amount held;    // by pilots, from their start to their end, joined or not
-  Amount in_use;  // of that: by gangs, as it was at each look
-  Amount unseen;  // of that: while no manager looked; nobody knows
+  Amount held;    // allocated to pilots, from their start to their end, joined or not
+  Amount in_use;  // the part of `held` that gangs used
+  Amount unseen;  // the part of `held` while no manager observed the pilots: use unknown
   Amount idle() const;
 };
 
-// Counts them, in `DATA-DIR/slurm/hours.json`. How long a job has run Slurm says, and how much of
-// it was counted is written in the same file: a manager that dies, whenever, counts nothing twice
-// and loses nothing but the use of its last seconds.
+// Counts the hours in `DATA-DIR/slurm/hours.json`. Slurm reports how long each job has run, and the
+// file also stores how much of that time was counted. So a manager that is killed and started again
+// counts no time twice and loses no time. Only the use of the last seconds can be lost.
 class HoursBook {
  public:
-  // What lies longer before a look than this was not seen.
-  static constexpr std::chrono::seconds kSeen{60};
-  // Between two writes.
-  static constexpr std::chrono::seconds kWritten{5};
+  // A longer time between two counts is unseen.
+  static constexpr std::chrono::seconds kUnseenAfter{60};
+  // Minimum time between two writes of the file.
+  static constexpr std::chrono::seconds kWritePeriod{5};
 
-  // `folder`: that of the fleet. kCorrupt: the file cannot be read.
+  // `folder`: the fleet's folder. kCorrupt: the file is damaged.
   static Result<HoursBook> Open(const std::filesystem::path& folder);
 
-  // Adds what has passed since the look before. `node`: what a node has that has not joined.
-  Status Count(const std::vector<Job>& jobs, const std::vector<Host>& hosts, const Room& node);
-  // Writes what has not been written yet.
+  // Adds the time since the previous count. `node`: the assumed resources of a node whose executor
+  // has not joined.
+  Status Count(const std::vector<Job>& jobs, const std::vector<Host>& hosts, const Resources& node);
+  // Writes the file if something changed since the last write.
   Status Write();
 
   const Hours& hours() const { return hours_; }
 
  private:
-  // A pilot that Slurm remembers.
-  struct Counted {
-    std::chrono::seconds time{0};
-    Amount size;  // nodes, CPUs and GPUs that it has
+  // A pilot that Slurm still lists.
+  struct CountedPilot {
+    std::chrono::seconds time{0};  // the part of its run time that was counted
+    Amount size;                   // its nodes, CPUs and GPUs
   };
 
   explicit HoursBook(std::filesystem::path file) : file_(std::move(file)) {}
@@ -59,7 +60,7 @@ class HoursBook {
 
   std::filesystem::path file_;
   Hours hours_;
-  std::map<std::string, Counted> pilots_;
+  std::map<std::string, CountedPilot> pilots_;  // by name
   bool written_ = true;
   std::chrono::steady_clock::time_point written_at_;
 };

@@ -17,113 +17,116 @@
 
 namespace attune::slurm {
 
-// What the server says: what waits, and who is there.
+// The state of the server: gangs that wait, and connected executors.
 struct Situation {
-  std::vector<Wanted> wanted;
-  std::vector<Host> hosts;  // executors that are connected; the manager knows their pilots
+  std::vector<GangDemand> demands;
+  std::vector<Host> hosts;  // without their pilots, which the manager fills in
 };
 
-// What a round has seen, for people.
+// The result of a round, for users.
 struct ManagerView {
-  std::vector<Job> jobs;  // of the fleet, those included that have ended a short while ago
+  std::vector<Job> jobs;  // of the fleet, including jobs that ended a short time ago
   std::vector<Host> hosts;
   Hours hours;
-  std::vector<Hindrance> hindrances;  // in Slurm's own words where they are its
+  std::vector<Hindrance> hindrances;  // a message of Slurm is quoted as Slurm prints it
 };
 
-// Keeps as many pilots as what waits needs: one look after the other at the server and at Slurm.
-// Nothing but numbers and intents is remembered over its own death; all else Slurm knows.
+// Keeps as many pilots as the waiting gangs need. In each round it asks the server and Slurm, then
+// submits or releases pilots. If the manager is restarted, it reads pilot numbers and intents from
+// the fleet's folder, and everything else from Slurm.
 class Manager {
  public:
   using Clock = std::chrono::steady_clock;
-  using Look = std::function<Result<Situation>()>;
-  using Say = std::function<void(const std::string&)>;
+  using ReadServer = std::function<Result<Situation>()>;
+  using Print = std::function<void(const std::string&)>;
   using Show = std::function<void(const ManagerView&)>;
 
   struct Options {
     PilotOptions pilot;
     PilotPlaces places;
     std::filesystem::path script;
-    Room room;  // of a pilot, before one has joined
+    Resources node_resources;  // of a pilot's node, until a pilot has joined
     Limits limits;
-    std::chrono::milliseconds idle{300'000};  // then a pilot that nobody needs is let go
+    std::chrono::milliseconds idle{300'000};  // a pilot idle for longer is released
   };
 
-  // An intent that the queue does not show is believed for so long: sbatch may be under way.
-  static constexpr std::chrono::seconds kIntentBelieved{30};
-  // A pilot that was asked to leave is cancelled if it has not after so long.
-  static constexpr std::chrono::seconds kLeavePatience{30};
-  // One of which an executor is away for longer, having joined, or not having joined with the
-  // others, counts as room no more: its node may be gone, and Slurm take minutes to notice. What is
-  // left of one with several nodes is let go once nothing runs there.
-  static constexpr std::chrono::seconds kAwayPatience{30};
-  // For what runs on a pilot another is submitted when so large a part of its time is left, and
-  // what it needs to leave.
+  // An intent counts as a pilot for this long although the queue does not show it: sbatch may still
+  // be running.
+  static constexpr std::chrono::seconds kIntentTimeout{30};
+  // A pilot that was asked to leave is cancelled after this time.
+  static constexpr std::chrono::seconds kLeaveTimeout{30};
+  // If an executor of a pilot is missing for longer, the pilot's free resources no longer count.
+  // Its node may be down, and Slurm may need minutes to notice. The rest of a pilot with several
+  // nodes is released when no gang runs there.
+  static constexpr std::chrono::seconds kAwayTimeout{30};
+  // A successor for a busy pilot is submitted when 1/kSuccessorShare of the pilot's time limit,
+  // plus kLeaveBefore, is left.
   static constexpr int kSuccessorShare = 10;
-  // A pilot that has run for longer and not joined says so: it may not reach the server.
-  static constexpr std::chrono::seconds kJoinPatience{60};
-  // The pause after Slurm has refused, doubled for each further time.
-  static constexpr std::chrono::seconds kRefusedPause{10};
-  static constexpr std::chrono::seconds kRefusedPauseMax{600};
+  // A pilot that has run for longer and has not joined is reported: it may not reach the server.
+  static constexpr std::chrono::seconds kJoinTimeout{60};
+  // The delay after a refusal of Slurm. Each further refusal doubles it.
+  static constexpr std::chrono::seconds kRetryDelay{10};
+  static constexpr std::chrono::seconds kRetryDelayMax{600};
 
-  // All outlive the manager; `show` is called in each round in which the server could be asked.
-  // REQUIRES: `folder` is locked.
-  Manager(Tools& tools, FleetFolder& folder, HoursBook& hours, Options options, Look look, Say say,
-          Show show);
+  // `tools`, `folder` and `hours` must outlive the manager. `show` is called after each round in
+  // which the server answered. REQUIRES: `folder` is locked.
+  Manager(Tools& tools, FleetFolder& folder, HoursBook& hours, Options options,
+          ReadServer read_server, Print print, Show show);
 
-  // One round: looks, submits, lets go. What it cannot do now is said, once, and tried again in a
-  // later round.
+  // One round: reads the state, submits and releases pilots. A failure is printed once and retried
+  // in a later round.
   void Step(Clock::time_point now);
 
  private:
-  struct Known {                            // about a pilot, while it is in the queue
-    bool joined = false;                    // all of its executors were seen at once
-    std::optional<Clock::time_point> away;  // since: one of those that had, or should have, joined
-    std::optional<Clock::time_point> unneeded;  // since
-    std::optional<Clock::time_point> asked;     // to leave
+  // A pilot in the queue.
+  struct PilotRecord {
+    bool joined = false;                          // all of its executors were connected at once
+    std::optional<Clock::time_point> away_since;  // an executor is missing
+    std::optional<Clock::time_point> idle_since;  // no gang runs there or needs it
+    std::optional<Clock::time_point> asked_at;    // the last request to leave
   };
 
-  Result<Situation> LookAtServer();
-  void Act(const Situation& situation, Clock::time_point now);
-  std::vector<Hindrance> Hindrances(Clock::time_point now) const;
+  Result<Situation> ReadSituation();
+  void AdjustPilots(const Situation& situation, Clock::time_point now);
+  std::vector<Hindrance> FindHindrances(Clock::time_point now) const;
   bool Reconcile(const std::vector<Job>& jobs, const Situation& situation, Clock::time_point now);
-  void NoteEnded(const Job& job, Clock::time_point now);
-  std::vector<Pilot> Pilots(const std::vector<Job>& jobs, Clock::time_point now) const;
-  Room PilotRoom(const Situation& situation) const;
-  void Submit(int pilots, Clock::time_point now);
-  void LetGo(const std::vector<Job>& jobs, const Situation& situation, const Plan& plan,
-             Clock::time_point now);
+  void RecordEnd(const Job& job, Clock::time_point now);
+  std::vector<Pilot> ToPilots(const std::vector<Job>& jobs, Clock::time_point now) const;
+  Resources CurrentNodeResources(const Situation& situation) const;
+  void SubmitPilots(int pilots, Clock::time_point now);
+  void ReleaseUnneeded(const std::vector<Job>& jobs, const Situation& situation, const Plan& plan,
+                       Clock::time_point now);
   void Release(const Job& job, const std::string& why, Clock::time_point now);
-  void Insist(const Job& job, Clock::time_point now);
-  std::string Silent(const Job& job) const;
-  std::string LogsOf(const Job& job) const;
-  void Refused(const std::string& words, Clock::time_point now);
-  void Once(const std::string& what, const std::string& text);
+  void CancelIfOverdue(const Job& job, Clock::time_point now);
+  std::string DescribeMissingJoin(const Job& job) const;
+  std::string LogPath(const Job& job) const;
+  void DelaySubmissions(const std::string& reason, Clock::time_point now);
+  void ReportOnce(const std::string& topic, const std::string& text);
 
   Tools& tools_;
   FleetFolder& folder_;
   HoursBook& hours_;
   const Options options_;
-  const Look look_;
-  const Say say_;
+  const ReadServer read_server_;
+  const Print print_;
   const Show show_;
 
-  bool first_ = true;
-  std::map<std::string, Known> known_;            // pilots by name
-  std::map<int64_t, Clock::time_point> intents_;  // since
-  std::set<std::string> ended_;                   // pilots whose end was taken note of
-  std::map<std::string, std::string> said_;       // about what, what was said last
-  ManagerView view_;                              // of this round
-  std::vector<Hindrance> impossible_;             // gangs, by the last plan
-  std::string refusal_;                           // the last one's words
-  int refusals_ = 0;                              // in a row
-  std::optional<Clock::time_point> hold_until_;
+  bool first_round_ = true;
+  std::map<std::string, PilotRecord> records_;        // pilots by name
+  std::map<int64_t, Clock::time_point> intents_;      // pilot numbers and the time of submission
+  std::set<std::string> ended_;                       // pilots whose end was recorded
+  std::map<std::string, std::string> last_messages_;  // topic -> last message
+  ManagerView view_;                                  // of the current round
+  std::vector<Hindrance> impossible_;                 // from the last plan
+  std::string refusal_;                               // text of the last refusal
+  int refusals_ = 0;                                  // consecutive refusals
+  std::optional<Clock::time_point> hold_until_;       // no submissions before
 };
 
-// Tells all pilots of a fleet to end that are not `told` yet, and adds them: those that run are
-// asked, so that they take leave of the server (twice would not let them), or cancelled `at_once`.
-// Returns how many there were: 0 once all are gone. REQUIRES: `folder` is locked, so that nobody
-// submits meanwhile.
+// Ends all pilots of a fleet that are not in `told`, and adds them to `told`. A running pilot is
+// asked to leave, so that its executors can say goodbye to the server; a second request would
+// interrupt that. With `at_once`, it is cancelled instead. Returns the number of remaining pilots.
+// REQUIRES: `folder` is locked, so that no manager submits pilots meanwhile.
 Result<int> EndAll(Tools& tools, const FleetFolder& folder, bool at_once,
                    std::set<std::string>& told);
 

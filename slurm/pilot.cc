@@ -9,15 +9,15 @@
 namespace attune::slurm {
 namespace {
 
-// For a shell, whatever is in it.
-std::string Quoted(const std::string& word) {
+// Quotes any text for a shell.
+std::string Quote(const std::string& word) {
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + '\'';
 }
 
-// "16G", "4000" (MiB), as sbatch takes it; 0: not a size.
-int64_t MemoryOf(const std::string& text) {
+// The bytes of a size in sbatch's format: "16G", "4000" (MiB). 0 if it is not a size.
+int64_t ParseMemory(const std::string& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return 0;
@@ -26,9 +26,9 @@ int64_t MemoryOf(const std::string& text) {
   return power == std::string_view::npos ? 0 : value << (10 * (power + 1));
 }
 
-// What follows the variables of one fleet.
+// The part of the script after the fleet's variables.
 constexpr const char* kScript = R"sh(
-# Seconds that the job has left, where Slurm says so.
+# Seconds until the job's time limit; nothing if Slurm reports none.
 time_left() {
   local text days=0 part parts seconds=0
   text=$(squeue -h -j "$SLURM_JOB_ID" -o %L 2>/dev/null)
@@ -40,7 +40,7 @@ time_left() {
   [ "$seconds" -gt 0 ] && echo "$seconds"
 }
 
-# This shell becomes the executor NAME, so that a signal to it is one to the executor alone.
+# This shell becomes the executor NAME, so a signal to this process reaches only the executor.
 become() {
   local gpus=0 given memory=() left
   if [ -n "${SLURM_JOB_GPUS:-}${SLURM_STEP_GPUS:-}" ] && [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
@@ -58,8 +58,8 @@ become() {
     ${memory[@]+"${memory[@]}"} ${left:+--time-left "$left"}
 }
 
-# An executor on each node: NAMES and the node's number. They are told to leave by the end of their
-# input, since a signal to a step is one to all ranks as well.
+# Starts an executor on each node, named $1 and the node's number. The end of their input tells them
+# to leave: a signal to a job step would reach all ranks as well.
 on_each_node() {
   coproc step {
     exec srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \
@@ -72,13 +72,13 @@ on_each_node() {
   wait "$srun"
 }
 
-# On one of them.
+# Runs an executor on one node of several.
 on_this_node() {
   exec 3<&0 </dev/null
   (become "$1$SLURM_NODEID" 3<&-) &
   local child=$! listener code
-  # A job that is cancelled signals every process here. The listener is gone then, and the executor
-  # is not told a second time, which would let it take no leave.
+  # If the job is cancelled, Slurm signals every process here. That ends the listener too, so the
+  # executor gets no second signal. On a second signal it would end without telling the server.
   (while read -r -u 3 _; do :; done; sleep 1; kill -TERM "$child") 2>/dev/null &
   listener=$!
   exec 3<&-
@@ -103,7 +103,7 @@ case ${1:-} in
 esac
 )sh";
 
-std::string HumanTime(std::chrono::seconds time) { return std::to_string(time.count()) + " s"; }
+std::string DescribeTime(std::chrono::seconds time) { return std::to_string(time.count()) + " s"; }
 
 }  // namespace
 
@@ -158,52 +158,50 @@ std::vector<std::string> SbatchOptions(const PilotOptions& options, const PilotP
 
 std::string PilotScript(const PilotPlaces& places, const std::filesystem::path& script) {
   std::string labels;
-  for (const std::string& label : places.labels) labels += " --label " + Quoted(label);
+  for (const std::string& label : places.labels) labels += " --label " + Quote(label);
   return "#!/bin/bash\n"
          "# Executors of Attune in a Slurm job, written by `attune slurm up` or `attune run "
          "--slurm`.\n"
          "set -u\n"
          "script=" +
-         Quoted(script) + "\nlogs=" + Quoted(places.logs) + "\nexecutor=(" +
-         Quoted(places.program) + " executor --server " + Quoted(places.server) + " --token-file " +
-         Quoted(places.token_file) + " --data-dir " + Quoted(places.data_dir) + " --give-up " +
+         Quote(script) + "\nlogs=" + Quote(places.logs) + "\nexecutor=(" + Quote(places.program) +
+         " executor --server " + Quote(places.server) + " --token-file " +
+         Quote(places.token_file) + " --data-dir " + Quote(places.data_dir) + " --give-up " +
          std::to_string(places.give_up.count()) + labels + ")\n" + kScript;
 }
 
-Room RoomOf(const PilotOptions& options, const Partition& partition) {
-  const int64_t asked = MemoryOf(options.memory);
+Resources NodeResources(const PilotOptions& options, const Partition& partition) {
+  const int64_t asked = ParseMemory(options.memory);
   return {.cpus = options.cpus.value_or(partition.cpus),
-          .gpus = GpusOf(options.gres),
+          .gpus = CountGpus(options.gres),
           .memory_bytes = asked > 0 ? asked : partition.memory_bytes};
 }
 
 Status Check(const PilotOptions& options, const Partition& partition) {
-  const auto wrong = [](const std::string& what) { return Error{ErrorCode::kInvalid, what}; };
   if (!options.time.empty()) {
     const auto time = ParseTimeLimit(options.time);
     if (!time)
-      return wrong("--time " + options.time +
-                   ": not a time as Slurm writes it; such as 90 (minutes), 4:00:00 or 2-00:00");
+      return Invalid("--time " + options.time +
+                     ": not a time limit of Slurm; write 90 (minutes), 4:00:00 or 2-00:00");
     if (*time > std::chrono::seconds(0) && *time <= kLeaveBefore)
-      return wrong("--time " + options.time + ": a pilot is told to leave " +
-                   HumanTime(kLeaveBefore) +
-                   " before its time is over, and would have none; ask "
-                   "for some minutes at least");
+      return Invalid("--time " + options.time + ": a pilot must leave " +
+                     DescribeTime(kLeaveBefore) +
+                     " before its time is over; request at least some minutes");
     if (partition.time_limit && *time > *partition.time_limit && options.qos.empty())
-      return wrong("--time " + options.time + ": the partition " + partition.name + " allows " +
-                   HumanTime(*partition.time_limit) +
-                   ", and a job that asks for more waits for ever (PartitionTimeLimit); "
-                   "`sinfo -o '%R %l'` shows the limits");
+      return Invalid("--time " + options.time + ": the partition " + partition.name + " allows " +
+                     DescribeTime(*partition.time_limit) +
+                     ", and a job with a longer limit waits for ever (PartitionTimeLimit); "
+                     "`sinfo -o '%R %l'` shows the limits");
   }
-  if (GpusOf(options.gres) > partition.gpus)
-    return wrong("--gres " + options.gres + ": no node of the partition " + partition.name +
-                 " has more than " + std::to_string(partition.gpus) + " GPUs");
+  if (CountGpus(options.gres) > partition.gpus)
+    return Invalid("--gres " + options.gres + ": no node of the partition " + partition.name +
+                   " has more than " + std::to_string(partition.gpus) + " GPUs");
   if (options.nodes > partition.nodes)
-    return wrong("--nodes-per-pilot " + std::to_string(options.nodes) + ": the partition " +
-                 partition.name + " has " + std::to_string(partition.nodes) + " nodes");
+    return Invalid("--nodes-per-pilot " + std::to_string(options.nodes) + ": the partition " +
+                   partition.name + " has " + std::to_string(partition.nodes) + " nodes");
   if (options.cpus.value_or(0) > partition.cpus)
-    return wrong("--cpus " + std::to_string(*options.cpus) + ": nodes of the partition " +
-                 partition.name + " have " + std::to_string(partition.cpus));
+    return Invalid("--cpus " + std::to_string(*options.cpus) + ": nodes of the partition " +
+                   partition.name + " have " + std::to_string(partition.cpus));
   return {};
 }
 

@@ -14,67 +14,70 @@
 
 namespace attune::slurm {
 
-// Before its time is over a pilot is told to leave. Slurm looks at times every 30 s, and may be up
-// to a minute early.
+// Slurm asks a pilot to leave this long before its time limit. Slurm checks time limits every 30 s,
+// so the signal may come up to a minute earlier.
 inline constexpr std::chrono::seconds kLeaveBefore{60};
-// A pilot that has heard no server for so long ends by itself.
+// A pilot without contact to the server for this long ends by itself.
 inline constexpr std::chrono::seconds kGiveUpDefault{600};
 
-// What each pilot asks of Slurm; empty and nullopt: what the cluster gives when nothing is said.
+// The request for each pilot. Empty text and nullopt: the default of the cluster.
 struct PilotOptions {
   int nodes = 1;
   std::string partition;
   std::string account;
   std::string qos;
   std::string gres;
-  std::string time;               // as sbatch takes it
+  std::string time;               // a time limit in sbatch's format
   std::optional<int> cpus;        // nullopt: a whole node
-  std::string memory;             // as sbatch takes it; empty, with a whole node: all of it
-  std::vector<std::string> more;  // for sbatch, behind all others
+  std::string memory;             // in sbatch's format; empty, with a whole node: all of it
+  std::vector<std::string> more;  // more options for sbatch, after all others
 };
 
-// Where pilots find the program and the server.
+// Paths and addresses that pilots use.
 struct PilotPlaces {
-  std::filesystem::path program;     // the `attune` that the nodes run
+  std::filesystem::path program;     // the `attune` program on the nodes
   std::string server;                // HOST:PORT for executors
-  std::filesystem::path token_file;  // with the word that they join with
-  std::filesystem::path data_dir;    // of the executors; seen by all nodes
+  std::filesystem::path token_file;  // the join token
+  std::filesystem::path data_dir;    // the executors' data; all nodes see it
   std::filesystem::path logs;
-  std::vector<std::string> labels;  // NAME=VALUE, of the executors
+  std::vector<std::string> labels;  // NAME=VALUE, the executors' labels
   std::chrono::seconds give_up = kGiveUpDefault;
 };
 
-// attune-FLEET-: how the names of a fleet's pilots begin.
+// attune-FLEET-: the prefix of the names of a fleet's pilots.
 std::string PilotPrefix(const std::string& fleet);
-// attune-FLEET-NUMBER: the name of the job. That of the executor in it is the same, or, where it
-// has several nodes, of the one on each: attune-FLEET-NUMBER.NODE, from 0 on.
+// attune-FLEET-NUMBER: the name of the pilot's job. The executor of a pilot with one node has the
+// same name. With several nodes, the executors are named attune-FLEET-NUMBER.NODE, NODE from 0.
 std::string PilotName(const std::string& fleet, int64_t number);
-// The number in such a name; nullopt: it is another fleet's, or none.
+// The number in a pilot's name; nullopt if the name is not of this fleet's pilots.
 std::optional<int64_t> PilotNumber(const std::string& fleet, std::string_view name);
-// The pilot that an executor of this name is in; empty: it is in none of this fleet.
+// The name of the pilot that runs this executor; empty if no pilot of this fleet does.
 std::string PilotOf(const std::string& fleet, std::string_view executor);
 
-// sbatch's options for one pilot. Only the batch script is signalled before the end of its time:
-// it is the executor, which ends its ranks in order, or tells those of its nodes; without `B:`
-// Slurm would signal ranks as well. A job of several nodes ends with the first of them that is
-// lost: the gangs that it is there for cannot run on the rest.
+// sbatch's options for one pilot. `--signal=B:` sends the signal before the time limit only to the
+// batch script. The script is the executor, which then ends its ranks in order, or it tells the
+// executors of its nodes. Without `B:`, Slurm would signal the ranks as well. A job with several
+// nodes ends when it loses a node, because its gangs cannot run on the remaining nodes.
 std::vector<std::string> SbatchOptions(const PilotOptions& options, const PilotPlaces& places,
                                        const std::string& name);
 
-// The batch script of every pilot of a fleet; `script` is where all nodes see it. On one node it
-// becomes an executor with what the job was given: its CPUs, its memory, and the GPUs in
-// CUDA_VISIBLE_DEVICES, none if the job asked for none. On several it starts one on each with
-// `srun`, lets them take leave when it gets SIGTERM, and ends when all have. With the word
-// `allocation` behind it it does that in the allocation that it is run in, of however many nodes;
-// its executors are then called job-JOB-NODE. The loss of one leaves the others alone; nobody binds
-// ranks to CPUs.
+// The batch script of all pilots of a fleet. `script`: its path, which all nodes see.
+//
+// - On one node, the script becomes an executor with the job's CPUs, its memory, and the GPUs in
+//   CUDA_VISIBLE_DEVICES (no GPUs if the job requested none).
+// - On several nodes, it starts an executor on each node with `srun`. On SIGTERM it asks them to
+//   leave, and it ends after all of them have ended.
+// - With the argument `allocation`, it starts an executor on each node of its allocation. These
+//   executors are named job-JOB-NODE.
+//
+// The loss of an executor does not end the others. Slurm does not bind ranks to CPUs.
 std::string PilotScript(const PilotPlaces& places, const std::filesystem::path& script);
 
-// What a pilot in this partition has for gangs, before the first has said so itself.
-Room RoomOf(const PilotOptions& options, const Partition& partition);
+// The expected resources of a pilot's node. They are used until the first pilot has joined.
+Resources NodeResources(const PilotOptions& options, const Partition& partition);
 
-// What is wrong with these options in this partition; Slurm itself accepts some of it and lets the
-// job wait for ever.
+// kInvalid if this partition cannot run such a pilot. Slurm itself accepts some of these requests,
+// and the job then waits for ever.
 Status Check(const PilotOptions& options, const Partition& partition);
 
 }  // namespace attune::slurm

@@ -8,94 +8,96 @@
 namespace attune::slurm {
 namespace {
 
+// A host to place workers on.
 struct Bin {
-  std::string name;   // of the executor; empty: it has not joined
-  std::string pilot;  // empty: of none, or of one that is to be submitted
-  Room free;
+  std::string name;   // the executor; empty: it has not joined
+  std::string pilot;  // empty: no pilot, or a pilot that must still be submitted
+  Resources free;
 };
 
-int64_t Share(int64_t room, int64_t need) {
-  return need > 0 ? std::max<int64_t>(room, 0) / need : std::numeric_limits<int>::max();
+int64_t CountFitting(int64_t available, int64_t need) {
+  return need > 0 ? std::max<int64_t>(available, 0) / need : std::numeric_limits<int>::max();
 }
 
-// So many workers fit.
-int64_t Fit(const Room& room, const Room& worker) {
-  return std::min({Share(room.cpus, worker.cpus), Share(room.gpus, worker.gpus),
-                   Share(room.memory_bytes, worker.memory_bytes)});
+int64_t MaxWorkers(const Resources& available, const Resources& worker) {
+  return std::min({CountFitting(available.cpus, worker.cpus),
+                   CountFitting(available.gpus, worker.gpus),
+                   CountFitting(available.memory_bytes, worker.memory_bytes)});
 }
 
-int64_t FitIn(const Bin& bin, const Wanted& wanted) {
-  return wanted.barred.contains(bin.name) ? 0 : Fit(bin.free, wanted.worker);
+int64_t MaxWorkersIn(const Bin& bin, const GangDemand& demand) {
+  return demand.excluded_executors.contains(bin.name) ? 0 : MaxWorkers(bin.free, demand.worker);
 }
 
-void Take(Room& room, const Room& worker, int64_t workers) {
-  room.cpus -= static_cast<int>(workers * worker.cpus);
-  room.gpus -= static_cast<int>(workers * worker.gpus);
-  room.memory_bytes -= workers * worker.memory_bytes;
+void TakeResources(Resources& available, const Resources& worker, int64_t workers) {
+  available.cpus -= static_cast<int>(workers * worker.cpus);
+  available.gpus -= static_cast<int>(workers * worker.gpus);
+  available.memory_bytes -= workers * worker.memory_bytes;
 }
 
-// Whether a gang of so many finds room, which is taken then: on one, or on as few as it needs.
-bool Place(const Wanted& wanted, int64_t workers, std::vector<Bin>& bins,
-           std::set<std::string>& used) {
+// Places a gang with this many workers: on one host, or on as few hosts as possible. Takes their
+// resources and adds their pilots to `used`. Returns false if the gang does not fit.
+bool PlaceGang(const GangDemand& demand, int64_t workers, std::vector<Bin>& bins,
+               std::set<std::string>& used) {
   std::vector<std::pair<int64_t, Bin*>> fits;
   int64_t sum = 0;
   for (Bin& bin : bins) {
-    const int64_t fit = FitIn(bin, wanted);
+    const int64_t fit = MaxWorkersIn(bin, demand);
     if (fit > 0) fits.emplace_back(fit, &bin);
     sum += fit;
   }
   if (sum < workers) return false;
   std::ranges::stable_sort(fits, std::greater(), &std::pair<int64_t, Bin*>::first);
-  // The tightest of those where all fit.
+  // Takes the host with the fewest free places where the whole gang fits.
   const auto whole = std::ranges::find_if(fits.rbegin(), fits.rend(),
                                           [&](const auto& fit) { return fit.first >= workers; });
   if (whole != fits.rend()) fits = {*whole};
   for (const auto& [fit, bin] : fits) {
-    const int64_t here = std::min(fit, workers);
-    if (here == 0) break;
-    Take(bin->free, wanted.worker, here);
+    const int64_t placed = std::min(fit, workers);
+    if (placed == 0) break;
+    TakeResources(bin->free, demand.worker, placed);
     used.insert(bin->pilot);
-    workers -= here;
+    workers -= placed;
   }
   return true;
 }
 
-Room Less(const Room& room, const Room& part) {
-  return {room.cpus - part.cpus, room.gpus - part.gpus, room.memory_bytes - part.memory_bytes};
+Resources Subtract(const Resources& total, const Resources& part) {
+  return {total.cpus - part.cpus, total.gpus - part.gpus, total.memory_bytes - part.memory_bytes};
 }
 
-int64_t Divided(int64_t workers, int64_t each) { return (workers + each - 1) / each; }
+int64_t DivideRoundingUp(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
-std::string Described(const Wanted& wanted) {
-  std::string text = "a gang of " + std::to_string(wanted.min_workers) +
-                     (wanted.min_workers == 1 ? " worker" : " workers") + " with " +
-                     std::to_string(wanted.worker.cpus) + " CPUs";
-  if (wanted.worker.gpus > 0) text += ", " + std::to_string(wanted.worker.gpus) + " GPUs";
-  if (wanted.worker.memory_bytes > 0)
-    text += ", " + std::to_string(wanted.worker.memory_bytes >> 20) + " MiB";
+std::string Describe(const GangDemand& demand) {
+  std::string text = "a gang of " + std::to_string(demand.min_workers) +
+                     (demand.min_workers == 1 ? " worker" : " workers") + " with " +
+                     std::to_string(demand.worker.cpus) + " CPUs";
+  if (demand.worker.gpus > 0) text += ", " + std::to_string(demand.worker.gpus) + " GPUs";
+  if (demand.worker.memory_bytes > 0)
+    text += ", " + std::to_string(demand.worker.memory_bytes >> 20) + " MiB";
   return text + " each";
 }
 
 class Planner {
  public:
-  Planner(const std::vector<Host>& hosts, const std::vector<Pilot>& pilots, const Room& node,
+  Planner(const std::vector<Host>& hosts, const std::vector<Pilot>& pilots, const Resources& node,
           const Limits& limits)
       : node_(node), limits_(limits) {
     std::map<std::string, int> joined;  // executors by pilot
     std::set<std::string> closing;
     for (const Pilot& pilot : pilots) {
-      alive_ += pilot.nodes;
+      pilot_nodes_ += pilot.nodes;
       if (pilot.closing && !pilot.ending) closing.insert(pilot.name);
       if (!pilot.ending && !pilot.closing) joined[pilot.name] = 0;
     }
     for (const Host& host : hosts) {
       if (closing.contains(host.pilot) && host.free != host.total)
-        moving_.push_back({.gangs = 1, .worker = Less(host.total, host.free)});
+        moving_gangs_.push_back({.gangs = 1, .worker = Subtract(host.total, host.free)});
       const auto pilot = joined.find(host.pilot);
       if (pilot != joined.end()) ++pilot->second;
       if ((pilot == joined.end() && !host.pilot.empty()) || !host.takes_gangs) continue;
       bins_.push_back({host.name, host.pilot, host.free});
-      if (host.pilot.empty()) others_.emplace_back(host.name, host.total);
+      if (host.pilot.empty()) other_executors_.emplace_back(host.name, host.total);
     }
     for (const Pilot& pilot : pilots) {
       if (pilot.ending || pilot.closing) continue;
@@ -104,87 +106,102 @@ class Planner {
     }
   }
 
-  Plan Make(const std::vector<Wanted>& wanted) {
-    Submit(std::min<int64_t>(Divided(std::max(0, limits_.nodes_min - alive_), Size()), Left()));
-    for (const Wanted& each : wanted) Serve(each);
-    for (const Wanted& each : moving_) Serve(each);
+  Plan MakePlan(const std::vector<GangDemand>& demands) {
+    Submit(std::min<int64_t>(
+        DivideRoundingUp(std::max(0, limits_.nodes_min - pilot_nodes_), NodesPerPilot()),
+        PilotsLeft()));
+    for (const GangDemand& each : demands) PlanDemand(each);
+    for (const GangDemand& each : moving_gangs_) PlanDemand(each);
     plan_.needed.erase("");
     return std::move(plan_);
   }
 
  private:
-  int Size() const { return limits_.nodes_per_pilot; }
-  // So many pilots more may there be.
-  int64_t Left() const { return std::max(0, (limits_.nodes_max - alive_) / Size() - plan_.submit); }
+  int NodesPerPilot() const { return limits_.nodes_per_pilot; }
+  // Number of pilots that may still be submitted.
+  int64_t PilotsLeft() const {
+    return std::max(0, (limits_.nodes_max - pilot_nodes_) / NodesPerPilot() - plan_.submit);
+  }
 
   void Submit(int64_t pilots) {
     plan_.submit += static_cast<int>(pilots);
-    for (int64_t i = 0; i < pilots * Size(); ++i) bins_.push_back({"", "", node_});
+    for (int64_t i = 0; i < pilots * NodesPerPilot(); ++i) bins_.push_back({"", "", node_});
   }
 
-  void Serve(const Wanted& wanted) {
-    if (!wanted.lacking.empty()) {
-      plan_.impossible.push_back({wanted.sweep, "its gangs run only where " + wanted.lacking +
-                                                    " holds; pilots have that with --label"});
+  void PlanDemand(const GangDemand& demand) {
+    if (!demand.missing_labels.empty()) {
+      plan_.impossible.push_back({demand.sweep, "its gangs need executors with the label " +
+                                                    demand.missing_labels +
+                                                    "; give it to pilots with --label"});
       return;
     }
-    const int64_t each = Fit(node_, wanted.worker);
-    int64_t possible = each * limits_.pilots_max() * Size();
-    for (const auto& [name, other] : others_)
-      if (!wanted.barred.contains(name)) possible += Fit(other, wanted.worker);
-    if (possible < wanted.min_workers) return Refuse(wanted, each);
-    const int64_t workers = std::min<int64_t>(wanted.workers, possible);
-    for (int gang = 0; gang < wanted.gangs; ++gang) {
-      if (!Place(wanted, workers, bins_, plan_.needed) && !Grow(wanted, workers, each)) return;
+    const int64_t workers_per_node = MaxWorkers(node_, demand.worker);
+    int64_t possible = workers_per_node * limits_.pilots_max() * NodesPerPilot();
+    for (const auto& [name, other] : other_executors_)
+      if (!demand.excluded_executors.contains(name)) possible += MaxWorkers(other, demand.worker);
+    if (possible < demand.min_workers) return Refuse(demand, workers_per_node);
+    const int64_t workers = std::min<int64_t>(demand.workers, possible);
+    for (int gang = 0; gang < demand.gangs; ++gang) {
+      if (!PlaceGang(demand, workers, bins_, plan_.needed) &&
+          !SubmitAndPlace(demand, workers, workers_per_node))
+        return;
     }
   }
 
-  // Pilots for one gang more; false: the limit does not allow it.
-  bool Grow(const Wanted& wanted, int64_t workers, int64_t each) {
-    if (each == 0) return false;
-    int64_t there = 0;
-    for (const Bin& bin : bins_) there += FitIn(bin, wanted);
-    const int64_t more = Divided(Divided(workers - there, each), Size());
-    if (more > Left()) return false;
+  // Submits pilots for one more gang. Returns false if the limit does not allow them.
+  bool SubmitAndPlace(const GangDemand& demand, int64_t workers, int64_t workers_per_node) {
+    if (workers_per_node == 0) return false;
+    int64_t fitting = 0;  // workers that existing hosts can run
+    for (const Bin& bin : bins_) fitting += MaxWorkersIn(bin, demand);
+    const int64_t more =
+        DivideRoundingUp(DivideRoundingUp(workers - fitting, workers_per_node), NodesPerPilot());
+    if (more > PilotsLeft()) return false;
     Submit(more);
-    return Place(wanted, workers, bins_, plan_.needed);
+    return PlaceGang(demand, workers, bins_, plan_.needed);
   }
 
-  void Refuse(const Wanted& wanted, int64_t each) {
-    if (wanted.sweep.empty()) return;  // of a node that is larger than those to come
+  void Refuse(const GangDemand& demand, int64_t workers_per_node) {
+    if (demand.sweep.empty()) return;  // it runs on a node that is larger than new nodes
     const std::string have = std::to_string(node_.cpus) + " CPUs, " + std::to_string(node_.gpus) +
                              " GPUs and " + std::to_string(node_.memory_bytes >> 20) + " MiB";
-    const std::string one = Size() == 1 ? "a pilot" : "a node of a pilot";
-    const std::string many =
-        Size() == 1 ? " pilots of " : " pilots of " + std::to_string(Size()) + " nodes with ";
-    const std::string text =
-        each == 0 ? Described(wanted) + ": not one fits into " + one + ", which has " + have +
-                        (wanted.worker.gpus > node_.gpus ? "; --gres asks for GPUs" : "")
-                  : Described(wanted) + " needs " +
-                        std::to_string(Divided(Divided(wanted.min_workers, each), Size())) + many +
-                        have + "; there can be " + std::to_string(limits_.pilots_max());
-    plan_.impossible.push_back({wanted.sweep, text});
+    const bool single_node = NodesPerPilot() == 1;
+    if (workers_per_node == 0) {
+      const std::string node = single_node ? "a pilot" : "a node of a pilot";
+      plan_.impossible.push_back(
+          {demand.sweep,
+           Describe(demand) + ": no worker fits into " + node + ", which has " + have +
+               (demand.worker.gpus > node_.gpus ? "; request GPUs with --gres" : "")});
+      return;
+    }
+    const int64_t pilots =
+        DivideRoundingUp(DivideRoundingUp(demand.min_workers, workers_per_node), NodesPerPilot());
+    const std::string pilots_of =
+        single_node ? " pilots of "
+                    : " pilots of " + std::to_string(NodesPerPilot()) + " nodes with ";
+    plan_.impossible.push_back(
+        {demand.sweep, Describe(demand) + " needs " + std::to_string(pilots) + pilots_of + have +
+                           "; there can be " + std::to_string(limits_.pilots_max())});
   }
 
-  const Room node_;
+  const Resources node_;
   const Limits limits_;
-  std::vector<std::pair<std::string, Room>> others_;  // executors that are no pilots
-  std::vector<Wanted> moving_;                        // what runs on nodes that close
+  std::vector<std::pair<std::string, Resources>> other_executors_;  // executors outside pilots
+  std::vector<GangDemand> moving_gangs_;                            // gangs on pilots that end soon
   std::vector<Bin> bins_;
-  int alive_ = 0;  // nodes
+  int pilot_nodes_ = 0;  // nodes of all pilots
   Plan plan_;
 };
 
 }  // namespace
 
-Plan MakePlan(std::vector<Wanted> wanted, const std::vector<Host>& hosts,
-              const std::vector<Pilot>& pilots, const Room& node, const Limits& limits) {
-  std::ranges::stable_sort(wanted, std::greater(), [](const Wanted& each) {
+Plan MakePlan(std::vector<GangDemand> demands, const std::vector<Host>& hosts,
+              const std::vector<Pilot>& pilots, const Resources& node, const Limits& limits) {
+  std::ranges::stable_sort(demands, std::greater(), [](const GangDemand& each) {
     return std::tuple(int64_t{each.workers} * each.worker.gpus,
                       int64_t{each.workers} * each.worker.cpus,
                       each.workers * static_cast<double>(each.worker.memory_bytes));
   });
-  return Planner(hosts, pilots, node, limits).Make(wanted);
+  return Planner(hosts, pilots, node, limits).MakePlan(demands);
 }
 
 }  // namespace attune::slurm

@@ -7,72 +7,75 @@
 
 namespace attune::slurm {
 
-struct Room {
+// The resources of a host or of one worker.
+struct Resources {
   int cpus = 0;
   int gpus = 0;
   int64_t memory_bytes = 0;
 
-  bool operator==(const Room&) const = default;
+  bool operator==(const Resources&) const = default;
 };
 
-// Gangs of one sweep that find no room.
-struct Wanted {
-  std::string sweep;  // empty: those of several
-  int gangs = 0;      // at most
+// The gangs of a sweep that wait because no executors have free resources for them.
+struct GangDemand {
+  std::string sweep;  // empty: gangs that already run and need another host
+  int gangs = 0;      // maximum number of gangs
   int workers = 1;
   int min_workers = 1;
-  Room worker;
-  std::string lacking;           // labels that it asks for and pilots have not: gpu=h100
-  std::set<std::string> barred;  // executors that have not, likewise
+  Resources worker;            // of each worker
+  std::string missing_labels;  // required labels that pilots do not have, such as gpu=h100
+  std::set<std::string> excluded_executors;  // executors without the required labels
 };
 
-// An executor that is there.
+// A connected executor.
 struct Host {
   std::string name;
-  Room total;
-  Room free;
-  std::string pilot = {};   // that it is a node of; empty: of none
-  bool takes_gangs = true;  // false: a person has drained it
+  Resources total;
+  Resources free;
+  std::string pilot = {};   // the pilot that it belongs to; empty: no pilot
+  bool takes_gangs = true;  // false: a user has drained it
 };
 
-// A pilot that Slurm has, or is about to have. Nodes without a Host have not joined.
+// A pilot in Slurm's queue, or a pilot that is being submitted. Its nodes without a Host have not
+// joined.
 struct Pilot {
   std::string name;
   int nodes = 1;
-  bool ending = false;  // it runs nothing more; its nodes are still taken
-  // It ends soon: nothing more should start there, and what runs there will want another.
+  bool ending = false;  // it runs no more gangs, but still occupies its nodes
+  // It ends soon. No gangs should start there, and its running gangs will need another pilot.
   bool closing = false;
 };
 
-// Of nodes; a new pilot has `nodes_per_pilot`.
+// Limits on the number of nodes. A new pilot has `nodes_per_pilot` nodes.
 struct Limits {
   int nodes_min = 0;
   int nodes_max = 0;
   int nodes_per_pilot = 1;
 
-  // So many pilots may there be.
+  // Maximum number of pilots.
   int pilots_max() const { return nodes_max / nodes_per_pilot; }
 };
 
-// Why gangs that wait get no pilots.
+// A reason why waiting gangs get no pilots.
 struct Hindrance {
-  std::string sweep;  // empty: all sweeps'
+  std::string sweep;  // empty: it affects all sweeps
   std::string text;
 
   bool operator==(const Hindrance&) const = default;
 };
 
 struct Plan {
-  int submit = 0;  // so many pilots more
-  // Of the pilots there are: those that what waits could use. The others can go if they are idle.
+  int submit = 0;  // number of new pilots
+  // Existing pilots that waiting gangs can use. Other idle pilots may be released.
   std::set<std::string> needed;
-  std::vector<Hindrance> impossible;  // gangs that no number of pilots within the limit can run
+  std::vector<Hindrance> impossible;  // gangs that cannot run with any allowed number of pilots
 };
 
-// How many pilots what waits needs. The largest gangs come first; a gang gets all of the pilots
-// that it lacks or none, and never more than the limit. Nodes of pilots that have not joined count
-// with `node`, what one has; executors that are no pilots count, too. Pure.
-Plan MakePlan(std::vector<Wanted> wanted, const std::vector<Host>& hosts,
-              const std::vector<Pilot>& pilots, const Room& node, const Limits& limits);
+// Decides how many pilots to submit for the waiting gangs. The largest gangs are planned first. A
+// gang gets all pilots that it still needs, or none if the limit does not allow them. Nodes that
+// have not joined count with the resources `node`. Executors outside pilots count as well. A pure
+// function.
+Plan MakePlan(std::vector<GangDemand> demands, const std::vector<Host>& hosts,
+              const std::vector<Pilot>& pilots, const Resources& node, const Limits& limits);
 
 }  // namespace attune::slurm

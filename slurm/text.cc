@@ -7,7 +7,7 @@
 namespace attune::slurm {
 namespace {
 
-std::optional<int64_t> Whole(std::string_view text) {
+std::optional<int64_t> ParseWholeNumber(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
@@ -29,17 +29,17 @@ constexpr std::array<std::string_view, 11> kEnded = {
 
 }  // namespace
 
-std::vector<std::string> Split(std::string_view text, char by) {
+std::vector<std::string> Split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(by, begin), text.size());
+    const size_t end = std::min(text.find(separator, begin), text.size());
     parts.emplace_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
   return parts;
 }
 
-std::string Trimmed(std::string_view text) {
+std::string Trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return "";
@@ -50,25 +50,26 @@ std::optional<std::chrono::seconds> ParseTimeLimit(std::string_view text) {
   int64_t days = 0;
   const size_t dash = text.find('-');
   if (dash != std::string_view::npos) {
-    const auto whole = Whole(text.substr(0, dash));
+    const auto whole = ParseWholeNumber(text.substr(0, dash));
     if (!whole) return std::nullopt;
     days = *whole;
     text = text.substr(dash + 1);
   }
   std::vector<int64_t> parts;
   for (const std::string& part : Split(text, ':')) {
-    const auto whole = Whole(part);
+    const auto whole = ParseWholeNumber(part);
     if (!whole) return std::nullopt;
     parts.push_back(*whole);
   }
   if (parts.size() > 3) return std::nullopt;
-  // Behind days the first part is hours; else one part is minutes, and two are minutes and seconds.
+  // After days, the first part is hours. Without days, one part is minutes, and two parts are
+  // minutes and seconds.
   if (dash == std::string_view::npos && parts.size() < 3) parts.insert(parts.begin(), 0);
   parts.resize(3, 0);
   return std::chrono::seconds(((days * 24 + parts[0]) * 60 + parts[1]) * 60 + parts[2]);
 }
 
-int GpusOf(std::string_view gres) {
+int CountGpus(std::string_view gres) {
   int64_t gpus = 0;
   int depth = 0;
   std::string plain;  // without (S:0-1)
@@ -77,10 +78,10 @@ int GpusOf(std::string_view gres) {
     if (depth == 0) plain += c;
     if (c == ')') --depth;
   }
-  for (const std::string& one : Split(plain, ',')) {
-    const std::vector<std::string> words = Split(Trimmed(one), ':');
+  for (const std::string& resource : Split(plain, ',')) {
+    const std::vector<std::string> words = Split(Trim(resource), ':');
     if (words[0] != "gpu") continue;
-    gpus += words.size() == 1 ? 1 : Whole(words.back()).value_or(1);
+    gpus += words.size() == 1 ? 1 : ParseWholeNumber(words.back()).value_or(1);
   }
   return static_cast<int>(gpus);
 }

@@ -6,24 +6,24 @@
 #include <string_view>
 #include <vector>
 
-// What Slurm's tools print, and what people write for them.
+// Reads the output of Slurm's tools, and values that users write for them.
 namespace attune::slurm {
 
-std::vector<std::string> Split(std::string_view text, char by);
+std::vector<std::string> Split(std::string_view text, char separator);
 
-// Without spaces and line ends around it.
-std::string Trimmed(std::string_view text);
+// The text without white space at its beginning and end.
+std::string Trim(std::string_view text);
 
-// Limits, and how long a job has run. Of "90", "90:30", "4:00:00", "1-12", "1-12:30", "1-12:30:00":
-// minutes, or as said. nullopt: none of these.
+// Parses a time limit or the run time of a job. Formats: MINUTES ("90"), MINUTES:SECONDS ("90:30"),
+// "4:00:00", DAYS-HOURS ("1-12"), "1-12:30", "1-12:30:00". nullopt for any other text.
 std::optional<std::chrono::seconds> ParseTimeLimit(std::string_view text);
 
-// GPUs a node of "gpu:8", "gpu:a100:4(S:0-1),mps:400", "gpu"; those of all types together. 0 where
-// there are none.
-int GpusOf(std::string_view gres);
+// The number of GPUs of all types in a GRES text such as "gpu:8", "gpu:a100:4(S:0-1),mps:400" or
+// "gpu". 0 if it names no GPUs.
+int CountGpus(std::string_view gres);
 
-// Where a job is in its life, by Slurm's word for its state. A word that is not known counts as
-// running: nothing is done twice for it.
+// The phase of a job, from Slurm's name of its state. An unknown state counts as running, so that
+// no second pilot is submitted for it.
 enum class Phase { kPending, kRunning, kEnding, kEnded };
 Phase PhaseOf(std::string_view state);
 

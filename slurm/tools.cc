@@ -14,49 +14,51 @@ namespace {
 constexpr std::string_view kJobFormat = "%i|%j|%T|%e|%D|%M|%L|%N|%r";
 constexpr std::string_view kPartitionFormat = "%R|%a|%l|%D|%c|%m|%G";
 
-// What the tools say when it is not the request that is wrong.
-constexpr std::array<std::string_view, 12> kPassing = {"Unable to contact slurm controller",
-                                                       "Socket timed out",
-                                                       "Connection refused",
-                                                       "Connection timed out",
-                                                       "Slurm backup controller in standby",
-                                                       "Resource temporarily unavailable",
-                                                       "Requested nodes are busy",
-                                                       "Slurm temporarily unable to accept job",
-                                                       "Zero Bytes were transmitted",
-                                                       "fetch config",
-                                                       "Job violates accounting/QOS policy",
-                                                       "Unexpected message received"};
+// Messages of the tools for failures that may pass: the request itself is correct.
+constexpr std::array<std::string_view, 12> kTemporaryErrors = {
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Connection timed out",
+    "Slurm backup controller in standby",
+    "Resource temporarily unavailable",
+    "Requested nodes are busy",
+    "Slurm temporarily unable to accept job",
+    "Zero Bytes were transmitted",
+    "fetch config",
+    "Job violates accounting/QOS policy",
+    "Unexpected message received"};
 
-bool Passes(std::string_view words) {
-  return std::ranges::any_of(kPassing, [&](std::string_view passing) {
-    return words.find(passing) != std::string_view::npos;
+bool IsTemporary(std::string_view words) {
+  return std::ranges::any_of(kTemporaryErrors, [&](std::string_view error) {
+    return words.find(error) != std::string_view::npos;
   });
 }
 
-std::string WordsOf(const Ran& ran) {
-  std::string words = Trimmed(ran.err);
-  if (words.empty()) words = Trimmed(ran.out);
-  return words.empty() ? "exit code " + std::to_string(ran.exit_code) : words;
+std::string ErrorText(const CommandResult& result) {
+  std::string words = Trim(result.err);
+  if (words.empty()) words = Trim(result.out);
+  return words.empty() ? "exit code " + std::to_string(result.exit_code) : words;
 }
 
-Error NoSlurm(const Error& error) {
+Error ExplainMissingSlurm(const Error& error) {
   if (error.code != ErrorCode::kNotFound) return error;
   return {error.code, error.message +
-                          ": this is no machine of a Slurm cluster from which jobs are submitted\n"
-                          "run `attune slurm` on a login node, or `module load slurm` first"};
+                          ": this machine cannot submit jobs to a Slurm cluster\n"
+                          "run `attune slurm` on a login node, or run `module load slurm` first"};
 }
 
-int NumberIn(const std::string& text) { return std::atoi(text.c_str()); }  // "16+" too
+// The number at the beginning of a text such as "16+", as sinfo prints it.
+int LeadingNumber(const std::string& text) { return std::atoi(text.c_str()); }
 
 }  // namespace
 
 Result<std::string> Tools::Run(std::vector<std::string> argv) {
-  const Result<Ran> ran = commands_.Run(argv);
-  if (!ran.ok()) return NoSlurm(ran.error());
+  const Result<CommandResult> ran = commands_.Run(argv);
+  if (!ran.ok()) return ExplainMissingSlurm(ran.error());
   if (ran->exit_code == 0) return ran->out;
-  const std::string words = WordsOf(*ran);
-  return Error{Passes(words) ? ErrorCode::kUnavailable : ErrorCode::kInvalid, words};
+  const std::string words = ErrorText(*ran);
+  return Error{IsTemporary(words) ? ErrorCode::kUnavailable : ErrorCode::kInvalid, words};
 }
 
 Result<std::string> Tools::Submit(const std::vector<std::string>& options,
@@ -66,9 +68,10 @@ Result<std::string> Tools::Submit(const std::vector<std::string>& options,
   argv.push_back(script);
   const Result<std::string> out = Run(std::move(argv));
   if (!out.ok()) return out.error();
-  const std::string id = Split(Trimmed(*out), ';').front();  // ID;CLUSTER where there are several
+  // The output is ID;CLUSTER if there are several clusters.
+  const std::string id = Split(Trim(*out), ';').front();
   if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos)
-    return Error{ErrorCode::kInternal, "sbatch printed no job's number: " + Trimmed(*out)};
+    return Error{ErrorCode::kInternal, "sbatch printed no job number: " + Trim(*out)};
   return id;
 }
 
@@ -78,7 +81,7 @@ Status Tools::Check(const std::vector<std::string>& options) {
   argv.push_back("--wrap=true");
   const Result<std::string> out = Run(std::move(argv));
   if (out.ok()) return {};
-  // All nodes may be down or taken now.
+  // All nodes may be down or in use now.
   if (out.error().message.find("Requested nodes are busy") != std::string::npos) return {};
   return out.error();
 }
@@ -91,11 +94,11 @@ Result<std::vector<Job>> Tools::Jobs(const std::string& name_prefix) {
   for (const std::string& line : Split(*out, '\n')) {
     const std::vector<std::string> cells = Split(line, '|');
     if (cells.size() < 9 || !cells[1].starts_with(name_prefix)) continue;
-    jobs.push_back({.id = Trimmed(cells[0]),
+    jobs.push_back({.id = Trim(cells[0]),
                     .name = cells[1],
                     .state = cells[2],
                     .ends = cells[3],
-                    .nodes = std::max(1, NumberIn(cells[4])),
+                    .nodes = std::max(1, LeadingNumber(cells[4])),
                     .ran = ParseTimeLimit(cells[5]).value_or(std::chrono::seconds(0)),
                     .left = ParseTimeLimit(cells[6]),
                     .node = cells[7],
@@ -104,7 +107,7 @@ Result<std::vector<Job>> Tools::Jobs(const std::string& name_prefix) {
   return jobs;
 }
 
-Status Tools::Ask(const std::vector<std::string>& ids) {
+Status Tools::RequestExit(const std::vector<std::string>& ids) {
   std::vector<std::string> argv = {"scancel", "--batch", "--signal=TERM"};
   argv.insert(argv.end(), ids.begin(), ids.end());
   const Result<std::string> out = Run(std::move(argv));
@@ -118,7 +121,7 @@ Status Tools::Cancel(const std::vector<std::string>& ids) {
   return out.ok() ? Status() : out.error();
 }
 
-Result<Partition> Tools::Find(const std::string& partition) {
+Result<Partition> Tools::FindPartition(const std::string& partition) {
   const Result<std::string> out = Run({"sinfo", "-h", "-e", "-o", std::string(kPartitionFormat)});
   if (!out.ok()) return out.error();
   Partition found{.name = partition};
@@ -131,11 +134,11 @@ Result<Partition> Tools::Find(const std::string& partition) {
       continue;
     }
     found.up = cells[1] == "up";
-    found.time_limit = ParseTimeLimit(Trimmed(cells[2]));  // nullopt for "infinite"
-    found.nodes += NumberIn(cells[3]);
-    const int cpus = NumberIn(cells[4]);
-    const int64_t memory_bytes = static_cast<int64_t>(NumberIn(cells[5])) << 20;
-    const int gpus = GpusOf(cells[6]);
+    found.time_limit = ParseTimeLimit(Trim(cells[2]));  // nullopt for "infinite"
+    found.nodes += LeadingNumber(cells[3]);
+    const int cpus = LeadingNumber(cells[4]);
+    const int64_t memory_bytes = static_cast<int64_t>(LeadingNumber(cells[5])) << 20;
+    const int gpus = CountGpus(cells[6]);
     if (found.cpus == 0 || gpus > found.gpus) {
       found.cpus = cpus;
       found.memory_bytes = memory_bytes;
@@ -149,7 +152,7 @@ Result<Partition> Tools::Find(const std::string& partition) {
   std::string names;
   for (const std::string& other : others) names += (names.empty() ? "" : ", ") + other;
   return Error{ErrorCode::kNotFound, "Slurm has no partition `" + partition + "`; `sinfo` shows " +
-                                         (names.empty() ? "none" : names)};
+                                         (names.empty() ? "no partitions" : names)};
 }
 
 }  // namespace attune::slurm

@@ -16,12 +16,12 @@ namespace attune::slurm {
 struct Job {
   std::string id;
   std::string name;
-  std::string state;  // in Slurm's word: RUNNING
-  std::string ends;   // 2026-11-22T23:18:07; N/A or empty where nobody knows yet
+  std::string state;  // Slurm's name of the state, such as RUNNING
+  std::string ends;   // such as 2026-11-22T23:18:07; N/A or empty: not known yet
   int nodes = 1;
-  std::chrono::seconds ran{0};               // until now, or its end
-  std::optional<std::chrono::seconds> left;  // of its time; nullopt: it has no limit
-  std::string node;                          // n3, n[1-4]; empty: none yet
+  std::chrono::seconds ran{0};               // run time until now, or until its end
+  std::optional<std::chrono::seconds> left;  // until its time limit; nullopt: no limit
+  std::string node;                          // such as n3 or n[1-4]; empty: none yet
   std::string reason;
 
   Phase phase() const { return PhaseOf(state); }
@@ -32,38 +32,40 @@ struct Partition {
   bool up = true;
   std::optional<std::chrono::seconds> time_limit;  // nullopt: none
   int nodes = 0;
-  // Of the node with the least, of those with the most GPUs.
+  // The minimum over those nodes that have the most GPUs.
   int cpus = 0;
   int64_t memory_bytes = 0;
   int gpus = 0;
 };
 
-// Slurm's tools. Each call is one process, some milliseconds; where the controller is away it takes
-// nine seconds to say so. An error has the tool's own words. kInvalid: Slurm refuses what was
-// asked, and will again; kUnavailable: it could not be asked, or has no room for it now;
-// kNotFound: this machine has no Slurm.
+// Calls Slurm's tools. Each call runs one process for some milliseconds. If the controller is down,
+// the tool fails after nine seconds. The message of an error is the text that the tool printed.
+//
+// - kInvalid: Slurm refuses the request, and would refuse it again.
+// - kUnavailable: Slurm did not answer, or cannot accept the request now.
+// - kNotFound: this machine has no Slurm.
 class Tools {
  public:
   explicit Tools(Commands& commands) : commands_(commands) {}
 
-  // The id of the new job.
+  // Submits a job and returns its id.
   Result<std::string> Submit(const std::vector<std::string>& options,
                              const std::filesystem::path& script);
 
-  // Whether Submit would be refused; nothing is submitted.
+  // Fails if Submit would be refused. Submits nothing.
   Status Check(const std::vector<std::string>& options);
 
-  // This user's jobs whose names begin so, those included that ended a short while ago (the
+  // This user's jobs with this name prefix, including jobs that ended a short time ago (the
   // controller's MinJobAge).
   Result<std::vector<Job>> Jobs(const std::string& name_prefix);
 
-  // Tells the batch script, and nothing that it has started, to end (SIGTERM).
-  Status Ask(const std::vector<std::string>& ids);
-  // Ends jobs with all that runs in them.
+  // Asks the batch script to end (SIGTERM). Does not signal the processes that it started.
+  Status RequestExit(const std::vector<std::string>& ids);
+  // Ends jobs with all their processes.
   Status Cancel(const std::vector<std::string>& ids);
 
-  // kNotFound names those there are.
-  Result<Partition> Find(const std::string& partition);
+  // The message of kNotFound names the existing partitions.
+  Result<Partition> FindPartition(const std::string& partition);
 
  private:
   Result<std::string> Run(std::vector<std::string> argv);

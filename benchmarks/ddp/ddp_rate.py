@@ -1,9 +1,9 @@
-"""Steps a second of the SDK's PrepareModel beside those of Python's DistributedDataParallel.
+"""Compares the steps per second of the SDK's PrepareModel and of Python's DistributedDataParallel.
 
-The same model, weights, batch, optimizer and libtorch_cpu.so, over Gloo, one thread a rank. Gangs of
-one and of two ranks of both live at the same time and take turns, so that whatever else the machine
-does hits both alike: a round is one turn of each, a ratio is taken within a round, and the figure is
-the median over the rounds. The losses of both have to agree after every turn.
+Both use the same model, weights, batch, optimizer and libtorch_cpu.so, over Gloo, with one thread per rank. Gangs
+with one and with two ranks of both run at the same time and take turns, so that other load on the machine affects
+both equally. A round has one turn of each gang. Ratios are computed within a round, and the printed figure is the
+median over the rounds. The losses of both must agree after each turn.
 """
 
 import os
@@ -19,13 +19,13 @@ sys.path.insert(0, str(HERE.parent))
 import driver  # noqa: E402
 import python_torch  # noqa: E402
 
-MODELS = {"convnet": 30, "resnet18": 1, "mlp": 15}  # steps a turn
-WARM_UP = 11  # steps; by then the times of the first ten have been taken
-TOLERANCE = 1e-3  # of the loss
+MODELS = {"convnet": 30, "resnet18": 1, "mlp": 15}  # steps per turn
+WARM_UP = 11  # steps; LibTorch has measured the first ten steps before the last of them
+TOLERANCE = 1e-3  # relative difference of losses
 
 
 class Gang:
-    """Ranks that train as many steps at a time as they are told."""
+    """Ranks that train the requested numbers of steps."""
 
     def __init__(self, folder, world_size, start):
         self.ranks = []
@@ -33,7 +33,7 @@ class Gang:
         for rank in range(world_size):
             for end in ("in", "out"):
                 os.mkfifo(folder / f"{rank}.{end}")
-            # For both, so that neither waits for a rank that may never come.
+            # Opened for reading and writing, so that open() does not wait for a rank that may never start.
             self.ranks.append([os.open(folder / f"{rank}.{end}", os.O_RDWR)
                                for end in ("in", "out")])
         self.processes = start(folder)
@@ -52,8 +52,8 @@ class Gang:
         return [float(word) for word in line.split()]
 
     def train(self, steps):
-        """Seconds a step, of processor time too; the mean loss; communication as a part of the
-        first steps, and what backward does not hide of it."""
+        """Means over ranks: seconds per step, processor seconds per step, and the loss; then, as fractions of the
+        first steps, the communication and the part of it that does not overlap with backward."""
         self.tell(steps)
         answers = [self.answer(pipe) for _, pipe in self.ranks]
         seconds, processor, *rest = [statistics.mean(values) for values in zip(*answers)]
@@ -102,22 +102,22 @@ def compare(model, count, build, environment, folder):
     for gang in gangs.values():
         gang.end()
 
-    def ratios(over, under, what=0):
-        return sorted(turn[over][what] / turn[under][what] for turn in rounds)
+    def ratios(numerator, denominator, column=0):
+        return sorted(turn[numerator][column] / turn[denominator][column] for turn in rounds)
 
-    def row(who):
-        step = statistics.median(turn[who, 2][0] for turn in rounds)
-        communication, exposed = first[who, 2][3:]
-        scaling = 2 * statistics.median(ratios((who, 1), (who, 2)))
+    def row(library):
+        step = statistics.median(turn[library, 2][0] for turn in rounds)
+        communication, exposed = first[library, 2][3:]
+        scaling = 2 * statistics.median(ratios((library, 1), (library, 2)))
         return (f"{1 / step:8.2f} steps/s, communication {communication:4.0%} of a step, "
                 f"{exposed:4.0%} not hidden; 1 -> 2 ranks: {scaling:.2f}x")
 
     faster = ratios(("python", 2), ("sdk", 2))
-    leaner = statistics.median(ratios(("python", 2), ("sdk", 2), what=1))
-    alone = statistics.median(ratios(("python", 1), ("sdk", 1)))
+    processor_ratio = statistics.median(ratios(("python", 2), ("sdk", 2), column=1))
+    single_rank = statistics.median(ratios(("python", 1), ("sdk", 1)))
     print(f"{model}: {statistics.median(faster):.2f}x the steps a second of Python's (quartiles "
-          f"{faster[count // 4]:.2f} to {faster[-1 - count // 4]:.2f}), {1 / leaner:.2f}x its "
-          f"processor time; one rank {alone:.2f}x; the same loss, {turns['sdk', 2][2]:.6g}")
+          f"{faster[count // 4]:.2f} to {faster[-1 - count // 4]:.2f}), {1 / processor_ratio:.2f}x its "
+          f"processor time; one rank {single_rank:.2f}x; the same loss, {turns['sdk', 2][2]:.6g}")
     print(f"  SDK    {row('sdk')}")
     print(f"  Python {row('python')}", flush=True)
 

@@ -1,11 +1,15 @@
-// Trains one of three models, as many steps at a time as it is told; ddp_steps.py does the same.
+// Trains one of three models for the requested numbers of steps. ddp_steps.py does the same in
+// Python.
 //
 //   ddp_steps --workers N --cpus 1 --config model=NAME -- FOLDER
 //
-// Rank r reads numbers of steps from the pipe FOLDER/r.in, 0 for the end, and answers each with a
-// line in FOLDER/r.out: seconds that the steps took, those of processor time, and the last step's
-// loss; then, of the first steps and as parts of a step, communication and what backward did not
-// hide of it.
+// Rank r reads numbers of steps from the pipe FOLDER/r.in; 0 ends it. It answers each number with a
+// line in FOLDER/r.out:
+//
+// - the time of the steps in seconds, and their processor time
+// - the loss of the last step
+// - for the first steps, as fractions of a step: the communication, and the part of it that did not
+//   overlap with the backward pass
 
 #include <attune/attune.h>
 #include <torch/nn.h>
@@ -25,14 +29,14 @@ namespace {
 namespace nn = torch::nn;
 
 constexpr std::int64_t kClasses = 10;
-// LibTorch takes the times of the first ten steps only, and of every hundredth after.
+// LibTorch measures only the first ten steps and every hundredth step after them.
 constexpr std::size_t kTimedSteps = 10;
 
 nn::Conv2d Convolution(std::int64_t in, std::int64_t out, std::int64_t stride, std::int64_t size) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, size).stride(stride).padding(size / 2).bias(false));
 }
 
-// Layers are made one after the other, since each draws its weights.
+// The order of the layers matters, because each draws its weights from the same random stream.
 nn::Sequential SmallConvnet() {
   nn::Sequential net;
   std::int64_t in = 1;
@@ -72,7 +76,7 @@ struct BlockImpl : nn::Module {
 };
 TORCH_MODULE(Block);
 
-// The form for images of 32 × 32: a stem of 3 × 3 without pooling.
+// The variant for images of 32 × 32: the first convolution is 3 × 3, without pooling.
 nn::Sequential Resnet18() {
   nn::Sequential net(Convolution(3, 64, 1, 3), nn::BatchNorm2d(64), nn::ReLU());
   std::int64_t in = 64;
@@ -95,7 +99,7 @@ struct ResidualImpl : nn::Module {
 };
 TORCH_MODULE(Residual);
 
-// 200 parameters of at most 1,024 numbers.
+// A model with 200 parameter tensors of at most 1,024 numbers each.
 nn::Sequential Mlp() {
   nn::Sequential net;
   for (int layer = 0; layer < 99; ++layer) net->push_back(Residual(32));
@@ -105,7 +109,7 @@ nn::Sequential Mlp() {
 
 struct Task {
   nn::Sequential net{nullptr};
-  std::vector<std::int64_t> shape;  // of a rank's batch
+  std::vector<std::int64_t> shape;  // shape of a rank's batch
 };
 
 Task MakeTask(const std::string& name) {

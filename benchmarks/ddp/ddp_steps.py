@@ -1,8 +1,8 @@
-"""ddp_steps.cc, line by line, with Python's DistributedDataParallel.
+"""The same program as ddp_steps.cc, with Python's DistributedDataParallel.
 
     ddp_steps.py MODEL RANK WORLD_SIZE FOLDER
 
-Ranks meet by a file in FOLDER.
+The ranks find each other through a file in FOLDER.
 """
 
 import statistics

@@ -1,16 +1,16 @@
-// scheduler_curves RUNS TRAININGS METRIC:MODE:FILE…: what is every scheduler worth on curves that
-// were recorded? As in `scheduler_curves 400 5,10,20 val_accuracy:max:tune_trainer.csv`. Each file
-// is what `attune db export --what reports --sweep SWEEP` prints of a sweep whose trials were all
-// trained to the end. Prints a table in Markdown, that of docs/benchmarks.md.
+// scheduler_curves RUNS TRAININGS METRIC:MODE:FILE…: measures all schedulers on recorded curves, as
+// in `scheduler_curves 400 5,10,20 val_accuracy:max:tune_trainer.csv`. Each file is the output of
+// `attune db export --what reports --sweep SWEEP` for a sweep that trained all trials to the end.
+// Prints the Markdown table of docs/benchmarks.md.
 //
-// A run takes the trials of one file in an order of its own; with more than there are it begins
-// again with the first. Workers train at a pace that each trial has, the same for all schedulers.
-// When they have together spent so many full trainings, the regret is
+// Each run takes the trials of a file in a random order, and starts again with the first if it
+// needs more. Each trial has its own speed, the same for all schedulers. After all workers together
+// have trained for TRAININGS full trainings, the regret is
 //
 //   (best recorded − best reported so far) / (best recorded − median of the trials' best)
 //
-// Printed is its mean over runs and, behind the comma, by how much it differs from that of the
-// first scheduler in the same runs, with an interval (95 %) of 2,000 bootstrap samples of runs.
+// The table shows its mean over runs. After the comma is the difference to the first scheduler in
+// the same runs, with a 95 % interval from 2,000 bootstrap samples of runs.
 
 #include <algorithm>
 #include <array>
@@ -39,9 +39,9 @@ namespace attune::benchmarks {
 namespace {
 
 constexpr std::array<int, 2> kWorkers{4, 16};
-constexpr double kPace = 0.25;  // deviation of its logarithm
+constexpr double kPace = 0.25;  // standard deviation of the logarithm of a trial's speed
 
-using Regrets = std::vector<double>;  // one for each number of trainings
+using Regrets = std::vector<double>;  // one regret for each number of trainings
 
 struct Contender {
   const char* label;
@@ -70,10 +70,10 @@ const std::vector<Contender>& Contenders() {
   return contenders;
 }
 
-// The curves of one file: as losses, in an order of the seed's.
-class Shuffled final : public simulate::Curves {
+// The curves of a file in a random order that depends on the seed.
+class ShuffledCurves final : public simulate::Curves {
  public:
-  Shuffled(const simulate::RecordedCurves& recorded, uint64_t seed)
+  ShuffledCurves(const simulate::RecordedCurves& recorded, uint64_t seed)
       : recorded_(recorded), seed_(seed), order_(recorded.all().size()) {
     std::iota(order_.begin(), order_.end(), 0);
     RandomStream random(seed, TrialNumber(0), "order");
@@ -101,23 +101,23 @@ class Shuffled final : public simulate::Curves {
   std::vector<uint32_t> order_;
 };
 
-// Curves, and what of them is needed to judge a run.
+// The curves of a file, with the best and the median loss that regrets need.
 class Task {
  public:
   Task(Objective objective, simulate::RecordedCurves recorded)
       : objective_(std::move(objective)), recorded_(std::move(recorded)) {
-    std::vector<double> least;
+    std::vector<double> losses;
     for (const auto& curve : recorded_.all()) {
       double loss = std::numeric_limits<double>::infinity();
       for (const auto& [step, point] : curve) {
         loss = std::fmin(loss, LossOf(point.value));
         last_ = std::max(last_, step);
       }
-      least.push_back(loss);
+      losses.push_back(loss);
     }
-    std::ranges::sort(least);
-    least_ = least.front();
-    median_ = least[least.size() / 2];
+    std::ranges::sort(losses);
+    best_loss_ = losses.front();
+    median_loss_ = losses[losses.size() / 2];
   }
 
   Regrets Run(const AlgorithmSpec& scheduler, int workers, const std::vector<int64_t>& trainings,
@@ -129,8 +129,8 @@ class Task {
   Objective objective_;
   simulate::RecordedCurves recorded_;
   Step last_{0};
-  double least_ = 0;
-  double median_ = 0;
+  double best_loss_ = 0;
+  double median_loss_ = 0;
 };
 
 Regrets Task::Run(const AlgorithmSpec& scheduler, int workers,
@@ -147,23 +147,24 @@ Regrets Task::Run(const AlgorithmSpec& scheduler, int workers,
   cli::AllAlgorithms().Complete(spec);
 
   Regrets regrets;
-  double least = std::numeric_limits<double>::infinity();
+  double best_loss = std::numeric_limits<double>::infinity();
   int64_t spent = 0;
   const auto observe = [&](const Event& event) {
     const auto* reported = std::get_if<TrialReported>(&event.fact);
     if (reported == nullptr) return;
-    least = std::fmin(least, LossOf(reported->report.metrics.at(objective_.metric)));
+    best_loss = std::fmin(best_loss, LossOf(reported->report.metrics.at(objective_.metric)));
     ++spent;
     if (regrets.size() < trainings.size() && spent == trainings[regrets.size()] * last_.value)
-      regrets.push_back((least - least_) / (median_ - least_));
+      regrets.push_back((best_loss - best_loss_) / (median_loss_ - best_loss_));
   };
   const int64_t all = trainings.back() * last_.value;
-  // Given up when all is spent, which is what the error says.
-  const auto over = simulate::Simulate(spec, cli::AllAlgorithms(), Shuffled(recorded_, seed),
-                                       {.slots = workers, .max_reports = all}, observe);
+  // The simulation ends with an error when `max_reports` is reached.
+  const auto outcome =
+      simulate::Simulate(spec, cli::AllAlgorithms(), ShuffledCurves(recorded_, seed),
+                         {.slots = workers, .max_reports = all}, observe);
   if (spent < all) {
     std::fprintf(stderr, "%s ended early: %s\n", scheduler.name.c_str(),
-                 over.ok() ? over->reason.c_str() : over.error().message.c_str());
+                 outcome.ok() ? outcome->reason.c_str() : outcome.error().message.c_str());
     std::exit(1);
   }
   return regrets;
@@ -172,21 +173,21 @@ Regrets Task::Run(const AlgorithmSpec& scheduler, int workers,
 void Compare(const std::vector<Task>& tasks, const std::vector<int64_t>& trainings,
              uint64_t runs_of_each) {
   for (const int workers : kWorkers) {
-    std::vector<std::vector<Regrets>> runs;  // of each contender
+    std::vector<std::vector<Regrets>> runs;  // by contender
     for (const Contender& contender : Contenders()) {
-      std::vector<Regrets>& mine = runs.emplace_back();
+      std::vector<Regrets>& contender_runs = runs.emplace_back();
       for (const Task& task : tasks) {
         for (uint64_t seed = 1; seed <= runs_of_each; ++seed) {
-          mine.push_back(task.Run(contender.scheduler, workers, trainings, seed));
+          contender_runs.push_back(task.Run(contender.scheduler, workers, trainings, seed));
         }
       }
       std::printf("| %d | %s |", workers, contender.label);
       for (size_t i = 0; i < trainings.size(); ++i) {
         std::vector<double> regrets;
         std::vector<double> differences;
-        for (size_t run = 0; run < mine.size(); ++run) {
-          regrets.push_back(mine[run][i]);
-          differences.push_back(mine[run][i] - runs.front()[run][i]);
+        for (size_t run = 0; run < contender_runs.size(); ++run) {
+          regrets.push_back(contender_runs[run][i]);
+          differences.push_back(contender_runs[run][i] - runs.front()[run][i]);
         }
         std::printf(" %.4f", MeanOf(regrets).mean);
         if (runs.size() > 1) {
@@ -201,8 +202,8 @@ void Compare(const std::vector<Task>& tasks, const std::vector<int64_t>& trainin
   }
 }
 
-// Of "5,10,20"; empty where that is no growing list of numbers.
-std::vector<int64_t> TrainingsOf(std::stringstream text) {
+// Parses "5,10,20". Empty if the text is not an increasing list of numbers.
+std::vector<int64_t> ParseTrainings(std::stringstream text) {
   std::vector<int64_t> trainings;
   for (std::string part; std::getline(text, part, ',');) {
     trainings.push_back(std::atoll(part.c_str()));
@@ -211,8 +212,8 @@ std::vector<int64_t> TrainingsOf(std::stringstream text) {
   return trainings;
 }
 
-// Of "accuracy:max:curves.csv".
-Result<Task> TaskOf(std::stringstream text) {
+// Parses "accuracy:max:curves.csv" and reads the file.
+Result<Task> ParseTask(std::stringstream text) {
   std::string metric;
   std::string mode;
   std::string name;
@@ -232,14 +233,14 @@ Result<Task> TaskOf(std::stringstream text) {
 int main(int argc, char** argv) {
   using namespace attune;
   const int runs = argc > 3 ? std::atoi(argv[1]) : 0;
-  const auto trainings = benchmarks::TrainingsOf(std::stringstream(argc > 3 ? argv[2] : ""));
+  const auto trainings = benchmarks::ParseTrainings(std::stringstream(argc > 3 ? argv[2] : ""));
   if (runs < 1 || trainings.empty()) {
     std::fprintf(stderr, "usage: scheduler_curves RUNS TRAININGS METRIC:max|min:FILE...\n");
     return 2;
   }
   std::vector<benchmarks::Task> tasks;
   for (int i = 3; i < argc; ++i) {
-    auto task = benchmarks::TaskOf(std::stringstream(argv[i]));
+    auto task = benchmarks::ParseTask(std::stringstream(argv[i]));
     if (!task.ok()) {
       std::fprintf(stderr, "%s\n", task.error().message.c_str());
       return 1;

@@ -9,13 +9,13 @@
 
 namespace attune::benchmarks {
 
-// searchers::AskTell for losses without names, each of which is good where it is small.
+// searchers::AskTell for losses without names. All losses are minimised.
 class AskTell {
  public:
   using Trial = searchers::AskTell::Trial;
 
-  // REQUIRES: there is a searcher of this name, and it takes the space and results of earlier
-  // sweeps where there are some. Its options are the defaults of its table.
+  // REQUIRES: there is a searcher with this name, and it supports the space, and `warm_start` if it
+  // is not empty. The searcher has its default options.
   AskTell(const SearchSpace& space, const std::string& searcher, uint64_t seed,
           size_t objectives = 1, std::vector<WarmStart> warm_start = {})
       : tuner_(searchers::AskTell::Make(space.parameters(), {.searcher = searcher,
@@ -24,16 +24,16 @@ class AskTell {
                                                              .warm_start = std::move(warm_start)})
                    .value()) {}
 
-  // Nullopt when there is nothing left to propose.
+  // Nullopt when the searcher is exhausted.
   std::optional<Trial> Ask() { return tuner_.Ask(); }
 
-  // NaN says that the trial failed.
+  // NaN means that the trial failed.
   void Tell(uint32_t trial, double loss) { Tell(trial, std::vector<double>{loss}); }
   void Tell(uint32_t trial, const std::vector<double>& losses) {
     ATTUNE_CHECK(tuner_.Tell(trial, MetricsOf(losses)).ok());
   }
 
-  // What it calls them.
+  // The names of the losses.
   static std::vector<Objective> Objectives(size_t count) {
     std::vector<Objective> objectives;
     for (size_t i = 0; i < count; ++i) objectives.push_back(Minimise(Name(i)));

@@ -12,54 +12,55 @@
 namespace attune::benchmarks {
 namespace {
 
-// What a way down the tree ends in: a bowl over numbers that no other way has.
+// The end of a path in the tree: a quadratic bowl over numbers that no other path has.
 struct Leaf {
-  double floor = 0;  // its smallest loss
+  double floor = 0;  // smallest loss
   double steepness = 1;
-  std::vector<double> best;  // where that is, each in [0, 1]
+  std::vector<double> best;  // position of the smallest loss, each coordinate in [0, 1]
 };
 
-std::string Number(const std::string& way, size_t i) { return "x" + std::to_string(i) + way; }
+std::string NumberName(const std::string& path, size_t i) { return "x" + std::to_string(i) + path; }
 
-// Every list below this place, and the numbers at the ends: a place is the values chosen so far,
-// "_1_0", and a list carries its name, "branch_1_0".
-void AddBelow(const std::string& way, std::vector<Condition> when, size_t depth,
+// Adds all lists below this path, and the numbers at the leaves. A path consists of the chosen
+// values, such as "_1_0". The list at that path is named "branch_1_0".
+void AddBelow(const std::string& path, std::vector<Condition> when, size_t depth,
               const std::vector<int64_t>& widths, size_t numbers,
               std::vector<Parameter>& parameters) {
   if (depth == widths.size()) {
     for (size_t i = 0; i < numbers; ++i) {
-      parameters.push_back({Number(way, i), FloatDomain{.min = 0, .max = 1}, when});
+      parameters.push_back({NumberName(path, i), FloatDomain{.min = 0, .max = 1}, when});
     }
     return;
   }
-  const std::string list = "branch" + way;
+  const std::string list = "branch" + path;
   CategoricalDomain values;
   for (int64_t value = 0; value < widths[depth]; ++value) values.values.emplace_back(value);
   parameters.push_back({list, values, std::move(when)});
   for (int64_t value = 0; value < widths[depth]; ++value) {
-    AddBelow(way + "_" + std::to_string(value), {{.parent = list, .any_of = {value}}}, depth + 1,
+    AddBelow(path + "_" + std::to_string(value), {{.parent = list, .any_of = {value}}}, depth + 1,
              widths, numbers, parameters);
   }
 }
 
-// So many values in each list on the way down; the leaves stand in the order of the ways.
+// `widths`: the number of values in the lists of each level. The leaves are in the order of the
+// paths.
 Problem Tree(const char* name, const std::vector<int64_t>& widths, std::vector<Leaf> leaves) {
   const size_t numbers = leaves.front().best.size();
   std::vector<Parameter> parameters;
   AddBelow("", {}, 0, widths, numbers, parameters);
   auto loss = [widths, leaves = std::move(leaves)](const Config& config) {
-    std::string way;
-    size_t place = 0;
+    std::string path;
+    size_t leaf_index = 0;
     for (const int64_t width : widths) {
-      const auto value = std::get<int64_t>(*config.Find("branch" + way));
-      way += "_" + std::to_string(value);
-      place = place * static_cast<size_t>(width) + static_cast<size_t>(value);
+      const auto value = std::get<int64_t>(*config.Find("branch" + path));
+      path += "_" + std::to_string(value);
+      leaf_index = leaf_index * static_cast<size_t>(width) + static_cast<size_t>(value);
     }
-    const Leaf& leaf = leaves[place];
+    const Leaf& leaf = leaves[leaf_index];
     double sum = 0;
     for (size_t i = 0; i < leaf.best.size(); ++i) {
-      const double off = std::get<double>(*config.Find(Number(way, i))) - leaf.best[i];
-      sum += off * off;
+      const double offset = std::get<double>(*config.Find(NumberName(path, i))) - leaf.best[i];
+      sum += offset * offset;
     }
     return leaf.floor + leaf.steepness * sum;
   };
@@ -67,7 +68,7 @@ Problem Tree(const char* name, const std::vector<int64_t>& widths, std::vector<L
           std::move(loss), 0};
 }
 
-// Bowls of steepness one whose floors lie between 0 and `highest`, one of them at 0.
+// Bowls of steepness 1. One has the floor 0; the floors of the others are between 0 and `highest`.
 std::vector<Leaf> Bowls(size_t count, size_t numbers, double highest, RandomStream& random) {
   std::vector<Leaf> leaves(count);
   for (Leaf& leaf : leaves) {

@@ -1,19 +1,22 @@
-// searcher_fronts [SEEDS [TRIALS [warm]]]: how good is the front of a budget of trials? Prints a
-// table in Markdown, that of docs/benchmarks.md. With `warm`: what does an earlier sweep bring?
+// searcher_fronts [SEEDS [TRIALS [warm]]]: measures the quality of Pareto fronts after a budget of
+// trials. With `warm`: measures the gain from an earlier sweep. Prints the Markdown table of
+// docs/benchmarks.md.
 //
 // Problems with two objectives by Zitzler, Deb and Thiele ("Comparison of multiobjective
 // evolutionary algorithms", Evolutionary Computation 8, 2000) and with three by Deb, Thiele,
 // Laumanns and Zitzler
 // ("Scalable test problems for evolutionary multiobjective optimization", 2005), in 10 dimensions,
-// with the distance parameters' best moved to a place of the seed's, so that no end of a range or
-// middle flatters. A score is the hypervolume that a run's front lacks beside the best front there
-// is, divided by what random search lacks, the mean of 20 runs; objectives are scaled by the worst
-// of 1,000 random points. Means are geometric.
+// The optimum of the distance parameters is moved to a position that depends on the seed, so that
+// searchers that prefer the ends or the middle of a range have no advantage.
 //
-// The earlier sweep is one of tpe, of half as many trials, on an instance whose best place is
-// elsewhere by a twentieth of each range, each way by chance; or anywhere else. Scores after a
-// quarter, a half and all of the trials are multiples of those without it, with intervals (95 %)
-// from 2,000 bootstrap samples of whole problems.
+// A run's score is its missing hypervolume (the best possible front's minus the run's), divided by
+// the mean missing hypervolume of 20 runs of random search. Objectives are scaled by the worst of
+// 1,000 random points. Means are geometric.
+//
+// The earlier sweep uses tpe and half as many trials. The optimum of its instance differs by a
+// twentieth of each range, in a random direction; or it is unrelated. The table shows scores after
+// a quarter, a half and all of the trials, as multiples of the scores without the earlier sweep,
+// with 95 % intervals from 2,000 bootstrap samples of whole problems.
 
 #include <algorithm>
 #include <array>
@@ -47,11 +50,11 @@ constexpr std::array kParts{0.25, 0.5, 1.0};
 struct MultiProblem {
   const char* name;
   size_t objectives;
-  // Of parameters from 0 to 1, of which those beyond objectives - 1 are best at 0.5.
+  // All parameters are in [0, 1]. From index objectives - 1 on, their optimum is 0.5.
   std::function<Vector(const Vector&)> losses;
 };
 
-double MeanDistance(const Vector& x) {  // from the best, 0 to 1
+double MeanDistance(const Vector& x) {  // from the optimum, 0 to 1
   double sum = 0;
   for (size_t i = 1; i < x.size(); ++i) sum += 2 * std::abs(x[i] - 0.5);
   return sum / static_cast<double>(x.size() - 1);
@@ -124,18 +127,18 @@ const std::vector<MultiProblem>& Problems() {
   return problems;
 }
 
-// An instance: where its parameters are best.
+// The losses of an instance whose distance parameters have their optimum at `best`.
 Vector Losses(const MultiProblem& problem, const Vector& best, const Config& config) {
   Vector x;
   for (const auto& [name, value] : config.entries()) x.push_back(std::get<double>(value));
   for (size_t i = problem.objectives - 1; i < x.size(); ++i) {
-    // Each side of the best is half of the problem's range.
+    // Maps the range below the optimum to [0, 0.5], and the range above it to [0.5, 1].
     x[i] = x[i] < best[i] ? 0.5 * x[i] / best[i] : 1 - 0.5 * (1 - x[i]) / (1 - best[i]);
   }
   return problem.losses(x);
 }
 
-Vector BestPlace(uint64_t seed) {
+Vector OptimumOf(uint64_t seed) {
   RandomStream random(seed, TrialNumber(0), "fronts");
   Vector best(kDimensions);
   for (double& v : best) v = random.Uniform(0.2, 0.8);
@@ -150,7 +153,7 @@ SearchSpace Box() {
   return SearchSpace(std::move(parameters));
 }
 
-double Volume(const std::vector<Vector>& all, const Vector& scale) {
+double HypervolumeOf(const std::vector<Vector>& all, const Vector& scale) {
   std::vector<Vector> front;
   for (const Vector& losses : all) {
     Vector scaled;
@@ -172,9 +175,9 @@ double Volume(const std::vector<Vector>& all, const Vector& scale) {
   return kept.empty() ? 0 : Hypervolume(kept);
 }
 
-std::vector<Vector> LossesOf(const MultiProblem& problem, const std::string& searcher,
-                             uint64_t seed, const Vector& best, int trials,
-                             std::vector<WarmStart> warm_start = {}) {
+std::vector<Vector> RunSearcher(const MultiProblem& problem, const std::string& searcher,
+                                uint64_t seed, const Vector& best, int trials,
+                                std::vector<WarmStart> warm_start = {}) {
   AskTell tuner(Box(), searcher, seed, problem.objectives, std::move(warm_start));
   std::vector<Vector> all;
   for (int i = 0; i < trials; ++i) {
@@ -185,7 +188,7 @@ std::vector<Vector> LossesOf(const MultiProblem& problem, const std::string& sea
   return all;
 }
 
-// The volume of the best front, by a fine grid of its parameters.
+// The hypervolume of the best possible front, from a fine grid of its parameters.
 double BestVolume(const MultiProblem& problem, const Vector& scale) {
   std::vector<Vector> all;
   const int steps = problem.objectives == 2 ? 2000 : 40;
@@ -201,21 +204,21 @@ double BestVolume(const MultiProblem& problem, const Vector& scale) {
       all.push_back(problem.losses(x));
     }
   }
-  return Volume(all, scale);
+  return HypervolumeOf(all, scale);
 }
 
-// How an instance is measured.
+// The scale for the scores of an instance.
 struct Yardstick {
   Vector scale;
-  double most = 0;     // the volume of the best front
-  double lacking = 0;  // of random search
+  double most = 0;     // hypervolume of the best possible front
+  double missing = 0;  // mean missing hypervolume of random search
 
   double LogScore(const std::vector<Vector>& all) const {
-    return std::log(std::max((most - Volume(all, scale)) / lacking, kLeastScore));
+    return std::log(std::max((most - HypervolumeOf(all, scale)) / missing, kLeastScore));
   }
 };
 
-Yardstick YardstickOf(const MultiProblem& problem, const Vector& best, int trials) {
+Yardstick MakeYardstick(const MultiProblem& problem, const Vector& best, int trials) {
   AskTell random(Box(), "random", 2'000'000, problem.objectives);
   Yardstick yardstick{.scale = Vector(problem.objectives, 0)};
   for (int i = 0; i < 1000; ++i) {
@@ -225,10 +228,10 @@ Yardstick YardstickOf(const MultiProblem& problem, const Vector& best, int trial
   }
   yardstick.most = BestVolume(problem, yardstick.scale);
   for (uint64_t run = 0; run < kYardstickRuns; ++run) {
-    const auto all = LossesOf(problem, "random", 1'000'000 + run, best, trials);
-    yardstick.lacking += yardstick.most - Volume(all, yardstick.scale);
+    const auto all = RunSearcher(problem, "random", 1'000'000 + run, best, trials);
+    yardstick.missing += yardstick.most - HypervolumeOf(all, yardstick.scale);
   }
-  yardstick.lacking /= kYardstickRuns;
+  yardstick.missing /= kYardstickRuns;
   return yardstick;
 }
 
@@ -242,10 +245,10 @@ void Run(uint64_t seeds, int trials) {
   for (const MultiProblem& problem : Problems()) {
     Vector sums(searchers.size(), 0);
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      const Vector best = BestPlace(seed);
-      const Yardstick yardstick = YardstickOf(problem, best, trials);
+      const Vector best = OptimumOf(seed);
+      const Yardstick yardstick = MakeYardstick(problem, best, trials);
       for (size_t i = 0; i < searchers.size(); ++i)
-        sums[i] += yardstick.LogScore(LossesOf(problem, searchers[i], seed, best, trials));
+        sums[i] += yardstick.LogScore(RunSearcher(problem, searchers[i], seed, best, trials));
     }
     std::printf("\n| %s, %zu objectives |", problem.name, problem.objectives);
     for (size_t i = 0; i < searchers.size(); ++i) {
@@ -258,14 +261,15 @@ void Run(uint64_t seeds, int trials) {
   std::printf("\n");
 }
 
-Vector ShiftedPlace(Vector best, uint64_t seed) {
+Vector ShiftedOptimum(Vector best, uint64_t seed) {
   RandomStream random(seed, TrialNumber(0), "shift");
   for (double& v : best) v += random.Uniform() < 0.5 ? -kShift : kShift;
   return best;
 }
 
-// What is taken of a sweep whose best place is there.
-WarmStart Earlier(const MultiProblem& problem, uint64_t seed, const Vector& best, int trials) {
+// Results of an earlier sweep on an instance with its optimum at `best`.
+WarmStart RunEarlierSweep(const MultiProblem& problem, uint64_t seed, const Vector& best,
+                          int trials) {
   AskTell tuner(Box(), "tpe", seed + 7'000, problem.objectives);
   std::vector<TrialResult> results;
   for (int i = 0; i < trials; ++i) {
@@ -280,7 +284,7 @@ WarmStart Earlier(const MultiProblem& problem, uint64_t seed, const Vector& best
   return TakeResults(spec, SweepId(1), spec, std::move(results)).value();
 }
 
-// After each of kParts.
+// The scores after each fraction in kParts of the trials.
 Vector LogScores(const Yardstick& yardstick, const std::vector<Vector>& all) {
   Vector scores;
   for (const double part : kParts) {
@@ -294,20 +298,21 @@ void RunWarm(uint64_t seeds, int trials) {
   std::printf("| searcher | earlier sweep | ¼ budget | ½ budget | budget |\n");
   std::printf("| --- | --- | ---: | ---: | ---: |\n");
   for (const std::string searcher : {"tpe", "gp", "nsga2", "evolution"}) {
-    // Of each kind of earlier sweep and each part, a mean of logarithms a problem.
+    // For each kind of earlier sweep and each part: the mean logarithm for each problem.
     std::array<std::array<Vector, kParts.size()>, 2> ratios;
     for (const MultiProblem& problem : Problems()) {
       for (auto& kind : ratios)
         for (Vector& means : kind) means.push_back(0);
       for (uint64_t seed = 1; seed <= seeds; ++seed) {
-        const Vector best = BestPlace(seed);
-        const Yardstick yardstick = YardstickOf(problem, best, trials);
-        const Vector cold = LogScores(yardstick, LossesOf(problem, searcher, seed, best, trials));
-        const std::array places{ShiftedPlace(best, seed), BestPlace(seed + 100'000)};
-        for (size_t kind = 0; kind < places.size(); ++kind) {
-          const WarmStart earlier = Earlier(problem, seed, places[kind], trials / 2);
+        const Vector best = OptimumOf(seed);
+        const Yardstick yardstick = MakeYardstick(problem, best, trials);
+        const Vector cold =
+            LogScores(yardstick, RunSearcher(problem, searcher, seed, best, trials));
+        const std::array optima{ShiftedOptimum(best, seed), OptimumOf(seed + 100'000)};
+        for (size_t kind = 0; kind < optima.size(); ++kind) {
+          const WarmStart earlier = RunEarlierSweep(problem, seed, optima[kind], trials / 2);
           const Vector warm =
-              LogScores(yardstick, LossesOf(problem, searcher, seed, best, trials, {earlier}));
+              LogScores(yardstick, RunSearcher(problem, searcher, seed, best, trials, {earlier}));
           for (size_t part = 0; part < kParts.size(); ++part)
             ratios[kind][part].back() += (warm[part] - cold[part]) / static_cast<double>(seeds);
         }

@@ -1,17 +1,20 @@
-// searcher_multifidelity [SEEDS [INSTANCE [SEARCHER…]]]: what is a searcher worth where a scheduler
-// trains most trials for a few steps only? Prints a table in Markdown, that of docs/benchmarks.md;
-// every seed is another instance of every problem, from INSTANCE (1) on.
+// searcher_multifidelity [SEEDS [INSTANCE [SEARCHER…]]]: measures searchers with a scheduler that
+// trains most trials for only a few steps. Prints the Markdown table of docs/benchmarks.md. Each
+// seed is another instance of each problem, starting with INSTANCE (default: 1).
 //
-// A trial's loss at step s of 81 is made of functions of benchmarks/searchers/problems.h, F of the
-// instance and G of another one, both 0 at their optimum and 1 at the median configuration:
+// A trial's loss at step s of 81 combines two functions of benchmarks/searchers/problems.h: F of
+// the instance and G of another instance. Both are 0 at their optimum and 1 at the median
+// configuration:
 //
 //   (1 - b·w(s))·F + b·w(s)·G + w(s) + σ·w(s)·noise,  w(s) = ((81/s)^0.5 - 1) / (81^0.5 - 1)
 //
-// so that b and σ say how much early values mislead, and at the end all is F. Eight workers, each
-// trial with a pace of its own; rungs at 1, 3, 9, 27 and 81 steps. A run's score is F of the best
-// trial at the deepest step that any has come to, no less than 0.0001, when all workers have
-// together spent 10, 20 and 40 full trainings. Scores are averaged as geometric means; behind the
-// comma that of the first searcher's, with an interval (95 %) over whole problems.
+// So b and σ control how much early values mislead, and at the last step the loss is F. There are
+// eight workers, each trial has its own speed, and the rungs are at 1, 3, 9, 27 and 81 steps.
+//
+// A run's score is F of the best trial at the deepest step that any trial has reached, at least
+// 0.0001, after all workers together have trained for 10, 20 and 40 full trainings. Means are
+// geometric. After the comma is the ratio to the first searcher's score, with a 95 % interval over
+// whole problems.
 
 #include <algorithm>
 #include <array>
@@ -38,7 +41,7 @@ constexpr std::array<int64_t, 3> kTrainings{10, 20, 40};
 constexpr int kWorkers = 8;
 constexpr uint64_t kOtherInstance = 10'000;
 constexpr double kLeastScore = 1e-4;
-constexpr double kPace = 0.25;  // deviation of its logarithm
+constexpr double kPace = 0.25;  // standard deviation of the logarithm of a trial's speed
 
 struct Family {
   const char* name;
@@ -48,10 +51,10 @@ struct Family {
 
 using Scores = std::array<double, kTrainings.size()>;  // logarithms
 
-// A problem's loss, scaled.
-class Scaled {
+// A problem's loss, scaled to 0 at the optimum and 1 at the median configuration.
+class ScaledLoss {
  public:
-  explicit Scaled(const Problem& problem) : problem_(problem) {
+  explicit ScaledLoss(const Problem& problem) : problem_(problem) {
     std::vector<double> losses;
     for (uint32_t i = 0; i < 401; ++i) {
       RandomStream random(1, TrialNumber(i), "median");
@@ -72,13 +75,13 @@ class Scaled {
   double median_ = 1;
 };
 
-class Biased final : public simulate::Curves {
+class BiasedCurves final : public simulate::Curves {
  public:
-  Biased(const Scaled& at_end, const Scaled& early, Family family, uint64_t seed)
+  BiasedCurves(const ScaledLoss& at_end, const ScaledLoss& early, Family family, uint64_t seed)
       : at_end_(at_end), early_(early), family_(family), seed_(seed) {}
 
   double ValueAt(TrialNumber trial, const Config& config, Step step) const override {
-    const auto root = [](double of) { return std::sqrt(of) - 1; };
+    const auto root = [](double ratio) { return std::sqrt(ratio) - 1; };
     const double weight =
         root(static_cast<double>(kSteps) / static_cast<double>(step.value)) / root(kSteps);
     RandomStream random(seed_, trial, "noise/" + std::to_string(step.value));
@@ -92,26 +95,26 @@ class Biased final : public simulate::Curves {
   }
 
  private:
-  const Scaled& at_end_;
-  const Scaled& early_;
+  const ScaledLoss& at_end_;
+  const ScaledLoss& early_;
   Family family_;
   uint64_t seed_;
 };
 
-AlgorithmSpec Rungs(const std::string& scheduler) {
+AlgorithmSpec SchedulerSpec(const std::string& scheduler) {
   AlgorithmSpec rungs{.name = scheduler, .options = {{"reduction_factor", int64_t{3}}}};
   if (scheduler == "asha") rungs.options["mode"] = std::string("promote");
   return rungs;
 }
 
-Scores Run(const Scaled& loss, const simulate::Curves& curves, const std::string& scheduler,
+Scores Run(const ScaledLoss& loss, const simulate::Curves& curves, const std::string& scheduler,
            const std::string& searcher, uint64_t seed) {
   SweepSpec spec{.name = "multifidelity",
                  .program = {.command = {"train"}},
                  .objectives = {Minimise("loss")},
                  .space = loss.problem().space,
                  .searcher = {.name = searcher},
-                 .scheduler = Rungs(scheduler),
+                 .scheduler = SchedulerSpec(scheduler),
                  .max_step = Step(kSteps),
                  .stop = {.max_trials = 100'000}};
   spec.seed = seed;
@@ -141,21 +144,21 @@ Scores Run(const Scaled& loss, const simulate::Curves& curves, const std::string
       if (spent == kTrainings[i] * kSteps) scores[i] = std::log(std::max(score, kLeastScore));
     }
   };
-  // Given up when all is spent, which is what the error says.
-  const auto over =
+  // The simulation ends with an error when `max_reports` is reached.
+  const auto outcome =
       simulate::Simulate(spec, cli::AllAlgorithms(), curves,
                          {.slots = kWorkers, .max_reports = kTrainings.back() * kSteps}, observe);
   if (spent < kTrainings.back() * kSteps) {
     std::fprintf(stderr, "%s ended early: %s\n", searcher.c_str(),
-                 over.ok() ? over->reason.c_str() : over.error().message.c_str());
+                 outcome.ok() ? outcome->reason.c_str() : outcome.error().message.c_str());
     std::exit(1);
   }
   return scores;
 }
 
-using ByProblem = std::map<std::string, std::vector<Scores>>;
+using ScoresByProblem = std::map<std::string, std::vector<Scores>>;
 
-Mean Summary(const ByProblem& scores, const ByProblem* base, size_t part) {
+Mean Summarise(const ScoresByProblem& scores, const ScoresByProblem* base, size_t part) {
   std::vector<double> means;
   for (const auto& [problem, runs] : scores) {
     double sum = 0;
@@ -169,14 +172,14 @@ Mean Summary(const ByProblem& scores, const ByProblem* base, size_t part) {
 
 void Compare(Family family, const std::string& scheduler, uint64_t seeds, uint64_t instance,
              const std::vector<std::string>& searchers) {
-  std::vector<ByProblem> scores(searchers.size());
+  std::vector<ScoresByProblem> scores(searchers.size());
   for (uint64_t seed = instance; seed < instance + seeds; ++seed) {
     const auto problems = StandardProblems(seed);
     const auto others = StandardProblems(seed + kOtherInstance);
     for (size_t i = 0; i < problems.size(); ++i) {
-      const Scaled loss(problems[i]);
-      const Scaled early(others[i]);
-      const Biased curves(loss, early, family, seed);
+      const ScaledLoss loss(problems[i]);
+      const ScaledLoss early(others[i]);
+      const BiasedCurves curves(loss, early, family, seed);
       const std::string name = problems[i].name + std::to_string(problems[i].dimensions);
       for (size_t j = 0; j < searchers.size(); ++j) {
         scores[j][name].push_back(Run(loss, curves, scheduler, searchers[j], seed));
@@ -186,9 +189,9 @@ void Compare(Family family, const std::string& scheduler, uint64_t seeds, uint64
   for (size_t j = 0; j < searchers.size(); ++j) {
     std::printf("| `%s` | %s | `%s` |", scheduler.c_str(), family.name, searchers[j].c_str());
     for (size_t part = 0; part < kTrainings.size(); ++part) {
-      std::printf(" %.4f", Summary(scores[j], nullptr, part).mean);
+      std::printf(" %.4f", Summarise(scores[j], nullptr, part).mean);
       if (j > 0) {
-        const auto [ratio, low, high] = Summary(scores[j], &scores[0], part);
+        const auto [ratio, low, high] = Summarise(scores[j], &scores[0], part);
         std::printf(", %.2f [%.2f, %.2f]", ratio, low, high);
       }
       std::printf(" |");

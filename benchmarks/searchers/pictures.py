@@ -1,4 +1,4 @@
-"""Draws searchers at work for docs/reference/searchers.md: where each looks, on a function of two parameters.
+"""Draws pictures for docs/reference/searchers.md: the trials of each searcher on functions of two parameters.
 
 Starts a server, asks it for trials of a sweep without a program, and tells it Branin's function, which has
 three equal minima; `nsga2` gets two objectives, whose best compromises lie on the line between their minima,
@@ -55,7 +55,7 @@ class Server(driver.Server):
 
 
 def trials(server, searcher, most):
-    """The places (x, y) in the order in which they were tried, and how far of all steps each was trained."""
+    """The points (x, y) of all trials in their order, and the fraction of all steps that each was trained."""
     functions = objectives(searcher)
     steps = STEPS.get(searcher, 1)
     axis = {"min": 0.0, "max": 1.0}
@@ -73,8 +73,8 @@ def trials(server, searcher, most):
         path = f"/sweeps/{sweep}/trials/{trial['trial']}:tell"
         for step in range(1, steps + 1):
             metrics = {name: function(x, y) * steps / step for name, function in functions.items()}
-            told = server.post(path, {"epoch": trial["epoch"], "step": step, "metrics": metrics})
-            if told["verdict"] != "continue":
+            answer = server.post(path, {"epoch": trial["epoch"], "step": step, "metrics": metrics})
+            if answer["verdict"] != "continue":
                 break
         else:
             server.post(path, {"epoch": trial["epoch"], "state": "completed"})
@@ -83,7 +83,7 @@ def trials(server, searcher, most):
 
 
 def contour(function, level):
-    """Pieces of the line where the function has this value, by marching squares: [((x, y), (x, y))]."""
+    """Segments of the contour line at this level, by marching squares: [((x, y), (x, y))]."""
     values = [[function(i / CELLS, j / CELLS) - level for j in range(CELLS + 1)] for i in range(CELLS + 1)]
     pieces = []
     for i in range(CELLS):
@@ -99,8 +99,8 @@ def contour(function, level):
     return pieces
 
 
-def at(place):
-    """Where a place lies in the picture: y grows upwards."""
+def position(place):
+    """The position of a point in the picture, where y grows upwards."""
     return f"{MARGIN + place[0] * SIZE:.1f} {MARGIN + (1 - place[1]) * SIZE:.1f}"
 
 
@@ -118,10 +118,10 @@ def draw(searcher, places, trained):
     levels = (2, 8, 20, 45, 90, 150) if len(functions) == 1 else (0.1, 0.25, 0.4)
     for function in functions.values():
         for level in levels:
-            path = "".join(f"M{at(a)}L{at(b)}" for a, b in contour(function, level))
+            path = "".join(f"M{position(a)}L{position(b)}" for a, b in contour(function, level))
             lines.append(f'<path d="{path}" fill="none" stroke="#ccc"/>')
     for i, (place, part) in enumerate(zip(places, trained)):
-        x, y = at(place).split()
+        x, y = position(place).split()
         lines.append(f'<circle cx="{x}" cy="{y}" r="{1.5 + 2 * part:.1f}" fill="{colour(i / max(len(places) - 1, 1))}" '
                      'stroke="#fff" stroke-width=".7"/>')
     return "\n".join([*lines, "</svg>", ""])

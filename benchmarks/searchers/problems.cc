@@ -14,7 +14,7 @@ constexpr double kPi = std::numbers::pi;
 
 double Square(double x) { return x * x; }
 
-// ---- definitions; 0 at the origin unless said otherwise -----------------------------------------
+// ---- definitions; the optimum is 0 at the origin, unless a comment says otherwise ---------------
 
 double Sphere(const Vector& x) {
   double sum = 0;
@@ -31,7 +31,7 @@ double Ellipsoid(const Vector& x) {  // condition 10^6
   return sum;
 }
 
-double Rosenbrock(const Vector& x) {  // moved, so that it is best at the origin and not at ones
+double Rosenbrock(const Vector& x) {  // moved: the optimum is at the origin, not at (1, 1, …)
   double sum = 0;
   for (size_t i = 0; i + 1 < x.size(); ++i) {
     sum += 100 * Square(x[i + 1] + 1 - Square(x[i] + 1)) + Square(x[i]);
@@ -53,7 +53,7 @@ double Ackley(const Vector& x) {
          std::exp(cosines / n);
 }
 
-double Levy(const Vector& x) {  // moved likewise
+double Levy(const Vector& x) {  // moved in the same way
   const auto w = [&](size_t i) { return 1 + x[i] / 4; };
   double sum = Square(std::sin(kPi * w(0)));
   for (size_t i = 0; i + 1 < x.size(); ++i) {
@@ -71,7 +71,7 @@ double Griewank(const Vector& x) {
   return Sphere(x) / 4000 - product + 1;
 }
 
-double StyblinskiTang(const Vector& x) {  // at -2.903534 in every dimension
+double StyblinskiTang(const Vector& x) {  // the optimum is at -2.903534 in every dimension
   double sum = 0;
   for (const double v : x) sum += (Square(v * v) - 16 * v * v + 5 * v) / 2;
   return sum;
@@ -135,7 +135,7 @@ Vector Coordinates(const Config& config) {
   return x;
 }
 
-// Rows of unit length at right angles to each other, by Gram and Schmidt on normal draws.
+// Orthonormal rows, by the Gram-Schmidt process on normal draws.
 std::vector<Vector> Rotation(size_t n, RandomStream& random) {
   std::vector<Vector> rows;
   while (rows.size() < n) {
@@ -158,7 +158,7 @@ std::vector<Vector> Rotation(size_t n, RandomStream& random) {
 
 using Function = double (*)(const Vector&);
 
-// On [-5, 5]^n; best somewhere in the inner four fifths.
+// The function on [-5, 5]^n, with its optimum moved to a random point in [-4, 4]^n.
 Problem Shifted(const char* name, Function function, size_t n, bool rotate, uint64_t instance) {
   RandomStream random(instance, TrialNumber(static_cast<uint32_t>(n)), name);
   Vector best(n);
@@ -177,13 +177,13 @@ Problem Shifted(const char* name, Function function, size_t n, bool rotate, uint
   return {name, static_cast<int>(n), Box(n, -5, 5), loss, 0};
 }
 
-Problem AsItIs(const char* name, Function function, SearchSpace space, double optimum) {
+Problem Unshifted(const char* name, Function function, SearchSpace space, double optimum) {
   return {name, static_cast<int>(space.parameters().size()), std::move(space),
           [function](const Config& config) { return function(Coordinates(config)); }, optimum};
 }
 
-// Two reals, one of them on a log scale, an integer, one on a log scale, and two lists; which value
-// of a list is best, and where, is the instance's.
+// Two reals and two integers, one of each on a log scale, and two lists. The instance decides which
+// values are best.
 Problem Mixed(uint64_t instance) {
   RandomStream random(instance, TrialNumber(0), "mixed");
   const double x = random.Uniform(0.1, 0.9);
@@ -213,8 +213,8 @@ Problem Mixed(uint64_t instance) {
   return {"mixed", 6, std::move(space), loss, 0};
 }
 
-// Three kinds of model, each with parameters of its own and one that all share; one kind is best,
-// and the worst looks good at first sight.
+// Three kinds of model. Each kind has two parameters, and all share one. One kind is the best, but
+// its loss rises faster away from its optimum.
 Problem Conditional(uint64_t instance) {
   RandomStream random(instance, TrialNumber(0), "conditional");
   const int64_t best = random.Integer(0, 2);
@@ -233,12 +233,12 @@ Problem Conditional(uint64_t instance) {
   const auto loss = [=](const Config& config) {
     const int64_t kind = std::get<int64_t>(*config.Find("kind"));
     const auto real = [&](const std::string& name) { return std::get<double>(*config.Find(name)); };
-    const auto place = static_cast<size_t>(2 * kind);
+    const auto index = static_cast<size_t>(2 * kind);
     const double floor = kind == best ? 0 : 0.1;
     const double steep = kind == best ? 4 : 1;
     return floor + Square(real("shared") - at[6]) +
-           steep * (Square(real("a" + std::to_string(kind)) - at[place]) +
-                    Square(real("b" + std::to_string(kind)) - at[place + 1]));
+           steep * (Square(real("a" + std::to_string(kind)) - at[index]) +
+                    Square(real("b" + std::to_string(kind)) - at[index + 1]));
   };
   return {"conditional", 4, SearchSpace(std::move(parameters)), loss, 0};
 }
@@ -255,15 +255,15 @@ std::vector<Problem> StandardProblems(uint64_t instance) {
     problems.push_back(Shifted("ackley", Ackley, n, false, instance));
     problems.push_back(Shifted("levy", Levy, n, true, instance));
     problems.push_back(Shifted("griewank", Griewank, n, true, instance));
-    problems.push_back(AsItIs("styblinski_tang", StyblinskiTang, Box(n, -5, 5),
-                              -39.16616570377142 * static_cast<double>(n)));
+    problems.push_back(Unshifted("styblinski_tang", StyblinskiTang, Box(n, -5, 5),
+                                 -39.16616570377142 * static_cast<double>(n)));
   }
-  problems.push_back(AsItIs("branin", Branin,
-                            SearchSpace({{"x0", FloatDomain{.min = -5, .max = 10}},
-                                         {"x1", FloatDomain{.min = 0, .max = 15}}}),
-                            0.39788735772973816));
-  problems.push_back(AsItIs("hartmann3", Hartmann3, Box(3, 0, 1), -3.8627821478));
-  problems.push_back(AsItIs("hartmann6", Hartmann6, Box(6, 0, 1), -3.3223680115));
+  problems.push_back(Unshifted("branin", Branin,
+                               SearchSpace({{"x0", FloatDomain{.min = -5, .max = 10}},
+                                            {"x1", FloatDomain{.min = 0, .max = 15}}}),
+                               0.39788735772973816));
+  problems.push_back(Unshifted("hartmann3", Hartmann3, Box(3, 0, 1), -3.8627821478));
+  problems.push_back(Unshifted("hartmann6", Hartmann6, Box(6, 0, 1), -3.3223680115));
   problems.push_back(Mixed(instance));
   problems.push_back(Conditional(instance));
   return problems;

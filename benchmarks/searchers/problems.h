@@ -9,7 +9,7 @@
 
 namespace attune::benchmarks {
 
-// A function to minimise, whose smallest value is known.
+// A function to minimise. Its smallest value is known.
 struct Problem {
   std::string name;
   int dimensions = 0;
@@ -18,15 +18,15 @@ struct Problem {
   double optimum = 0;
 };
 
-// Functions of the literature by their definitions (Jamil and Yang, arXiv:1308.4008; Hansen et al.,
-// "Real-parameter black-box optimization benchmarking", 2009), in 2 to 10 dimensions. Those that
-// are best at the centre are shifted and rotated at random, since a first point there would
-// flatter; another instance is another shift and rotation. Then a family of mixed spaces (reals,
-// integers on two scales, lists) and one of conditional ones.
+// Functions from the literature (Jamil and Yang, arXiv:1308.4008; Hansen et al., "Real-parameter
+// black-box optimization benchmarking", 2009), in 2 to 10 dimensions, and one mixed and one
+// conditional space. Functions with their optimum at the centre are shifted and rotated at random,
+// because a searcher may begin at the centre. Each instance has another shift and rotation.
 std::vector<Problem> StandardProblems(uint64_t instance);
 
-// Lists that decide which parameters there are, one below the other: two to nine ways that end in a
-// bowl each, over two or three numbers. `dimensions` counts what one way has.
+// Trees of lists: the value of a list decides which list or parameters follow. There are two to
+// nine paths. Each ends in a quadratic bowl over two or three numbers. `dimensions` counts the
+// parameters of one path.
 std::vector<Problem> BranchingProblems(uint64_t instance);
 
 }  // namespace attune::benchmarks

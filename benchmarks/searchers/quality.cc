@@ -1,16 +1,18 @@
-// searcher_quality [branches] [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES[:NOISE]]]…]]]: how good is
-// the best trial of a small budget? Prints two tables in Markdown, without arguments those of
-// docs/benchmarks.md; every seed is another instance of every problem, from INSTANCE (1) on; with
-// `branches`, of spaces that branch instead of the standard problems. A searcher with several
-// workers is compared with the same with one, where that is there too: gp gp:32.
+// searcher_quality [branches] [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES[:NOISE]]]…]]]: measures
+// the best trial of a small budget. Prints two Markdown tables; without arguments, those of
+// docs/benchmarks.md. Each seed is another instance of each problem, starting with INSTANCE
+// (default: 1). With `branches`, the problems have conditional spaces. The second table compares a
+// searcher with several workers with the same searcher with one worker, if both are given: gp
+// gp:32.
 //
-// A run's score is its normalised regret: (best loss - optimum) / (the same of random search, the
-// mean over 100 runs), no less than 0.001; 1 is random search. The budget is 20 + 40·√dimensions
-// trials, or TIMES as many: tpe:1:4 tpe:32:4; or so many for each dimension: tpe:32:100d. With
-// NOISE, each loss is told with a normal deviation of so many times the regret of random search,
-// and what counts is the loss, without it, of the trial that looked best: gp:1:1:0.1. Scores are
-// averaged as geometric means; intervals (95 %) come from 2,000 bootstrap samples of whole
-// problems.
+// - Score: the normalised regret, (best loss - optimum) / (mean of the same for 100 runs of random
+//   search), at least 0.001. Random search has the score 1. Means are geometric; 95 % intervals
+//   come from 2,000 bootstrap samples of whole problems.
+// - TIMES: multiplies the budget of 20 + 40·√dimensions trials, as in tpe:1:4. With a `d`, as in
+//   tpe:32:100d, it is the number of trials per dimension.
+// - NOISE: standard deviation of the normal noise of told losses, in units of the regret of random
+//   search, as in gp:1:1:0.1. The score is the loss without noise of the trial with the best told
+//   loss.
 
 #include <algorithm>
 #include <cmath>
@@ -36,24 +38,24 @@ namespace {
 constexpr int kYardstickRuns = 100;
 constexpr double kLeastScore = 1e-3;
 
-// With so many workers that ask before the first of them has told; they tell in turn, each loss
-// with this deviation. The loss of the trial that looked best.
+// Runs a searcher with `workers` trials at once. They tell in turn, each with noise of this
+// standard deviation. Returns the loss without noise of the trial with the best told loss.
 double BestLoss(const Problem& problem, const std::string& searcher, uint64_t seed, size_t workers,
                 int budget, double deviation) {
   AskTell tuner(problem.space, searcher, seed);
-  std::deque<AskTell::Trial> out;
+  std::deque<AskTell::Trial> running;
   double best = std::numeric_limits<double>::infinity();
   double best_told = best;
   for (int told = 0, asked = 0; told < budget; ++told) {
-    while (out.size() < workers && asked < budget) {
+    while (running.size() < workers && asked < budget) {
       auto trial = tuner.Ask();
       if (!trial) break;
-      out.push_back(std::move(*trial));
+      running.push_back(std::move(*trial));
       ++asked;
     }
-    if (out.empty()) break;
-    const uint32_t number = out.front().number;
-    const double loss = problem.loss(out.front().config);
+    if (running.empty()) break;
+    const uint32_t number = running.front().number;
+    const double loss = problem.loss(running.front().config);
     RandomStream random(seed, TrialNumber(number), "noise");
     const double told_loss = loss + deviation * searchers::StandardNormal(random);
     if (told_loss < best_told) {
@@ -61,12 +63,12 @@ double BestLoss(const Problem& problem, const std::string& searcher, uint64_t se
       best = loss;
     }
     tuner.Tell(number, told_loss);
-    out.pop_front();
+    running.pop_front();
   }
   return best;
 }
 
-double MeanOfRandom(const Problem& problem, int budget) {
+double MeanRegretOfRandom(const Problem& problem, int budget) {
   double sum = 0;
   for (uint64_t seed = 0; seed < kYardstickRuns; ++seed) {
     sum += BestLoss(problem, "random", 1'000'000 + seed, 1, budget, 0) - problem.optimum;
@@ -78,10 +80,10 @@ struct Contender {
   std::string name;
   std::string searcher;
   size_t workers = 1;
-  int times = 1;                // the budget
-  bool each_dimension = false;  // that is for each dimension
-  double noise = 0;             // deviation, in units of the regret of random search
-  // By problem, the logarithms of its runs' scores.
+  int times = 1;                // multiplies the budget
+  bool each_dimension = false;  // `times` is the number of trials per dimension
+  double noise = 0;             // standard deviation, in units of the regret of random search
+  // The logarithms of the scores, by problem.
   std::map<std::string, std::vector<double>> scores = {};
 };
 
@@ -90,11 +92,11 @@ int Budget(const Problem& problem, const Contender& contender) {
   return contender.times * static_cast<int>(std::ceil(20 + 40 * std::sqrt(problem.dimensions)));
 }
 
-// Geometric means, of the contender's scores divided by the base's where there is one.
-Mean Summary(const Contender& contender, const Contender* base,
-             const std::vector<std::string>& of) {
+// Geometric means of the contender's scores, divided by the scores of `base` if it is not null.
+Mean Summarise(const Contender& contender, const Contender* base,
+               const std::vector<std::string>& problems) {
   std::vector<double> means;
-  for (const std::string& problem : of) {
+  for (const std::string& problem : problems) {
     const auto& scores = contender.scores.at(problem);
     double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
     if (base != nullptr) {
@@ -115,25 +117,25 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
   for (const std::string& problem : problems) {
     std::printf("| %s |", problem.c_str());
     for (const Contender& contender : contenders) {
-      std::printf(" %.3f |", Summary(contender, nullptr, {problem}).mean);
+      std::printf(" %.3f |", Summarise(contender, nullptr, {problem}).mean);
     }
     std::printf("\n");
   }
   std::printf("| **all** |");
   for (const Contender& contender : contenders) {
-    const Mean all = Summary(contender, nullptr, problems);
+    const Mean all = Summarise(contender, nullptr, problems);
     std::printf(" %.3f [%.3f, %.3f] |", all.mean, all.low, all.high);
   }
   std::printf("\n\n| with | regret, of that with one worker |\n| --- | ---: |\n");
   for (const Contender& contender : contenders) {
     if (contender.workers == 1) continue;
-    const auto one = std::ranges::find_if(contenders, [&](const Contender& other) {
+    const auto single_worker = std::ranges::find_if(contenders, [&](const Contender& other) {
       return other.searcher == contender.searcher && other.workers == 1 &&
              other.times == contender.times && other.each_dimension == contender.each_dimension &&
              other.noise == contender.noise;
     });
-    if (one == contenders.end()) continue;
-    const Mean ratio = Summary(contender, &*one, problems);
+    if (single_worker == contenders.end()) continue;
+    const Mean ratio = Summarise(contender, &*single_worker, problems);
     std::printf("| %s | %.2f [%.2f, %.2f] |\n", contender.name.c_str(), ratio.mean, ratio.low,
                 ratio.high);
   }
@@ -151,7 +153,7 @@ void Run(Problems problems, uint64_t seeds, uint64_t instance, std::vector<Conte
       for (Contender& contender : contenders) {
         const int budget = Budget(problem, contender);
         const auto [yardstick, is_new] = yardsticks.try_emplace(budget);
-        if (is_new) yardstick->second = MeanOfRandom(problem, budget);
+        if (is_new) yardstick->second = MeanRegretOfRandom(problem, budget);
         const double unit = yardstick->second;
         const double best = BestLoss(problem, contender.searcher, seed, contender.workers, budget,
                                      contender.noise * unit);
@@ -163,8 +165,8 @@ void Run(Problems problems, uint64_t seeds, uint64_t instance, std::vector<Conte
   Print(contenders, names);
 }
 
-// Of "gp:8:2:0.1"; what is not there is one worker, the budget once, and no noise.
-Contender Parsed(const std::string& text) {
+// Parses a contender such as "gp:8:2:0.1". Defaults: one worker, the budget once, no noise.
+Contender ParseContender(const std::string& text) {
   std::istringstream parts(text);
   const auto next = [&parts](const char* fallback) {
     std::string part;
@@ -213,7 +215,7 @@ int main(int argc, char** argv) {
   }
   if (arguments.size() > 2) names.assign(arguments.begin() + 2, arguments.end());
   std::vector<Contender> contenders;
-  for (const std::string& name : names) contenders.push_back(Parsed(name));
+  for (const std::string& name : names) contenders.push_back(ParseContender(name));
   Run(problems, static_cast<uint64_t>(seeds), static_cast<uint64_t>(instance),
       std::move(contenders));
 }

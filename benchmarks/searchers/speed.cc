@@ -1,4 +1,4 @@
-// What asking and telling cost, in-process and on one thread; the loss itself costs nothing.
+// Measures the time of asking and telling, in one process and one thread. The loss takes no time.
 
 #include <benchmark/benchmark.h>
 
@@ -25,7 +25,7 @@ double Sphere(const Config& config) {
   return sum;
 }
 
-// A whole loop: dimensions, trials.
+// A whole loop. state.range: dimensions, trials.
 void Loop(benchmark::State& state, const char* searcher) {
   for (auto _ : state) {
     AskTell tuner(Box(state.range(0)), searcher, 1);
@@ -49,27 +49,30 @@ BENCHMARK_CAPTURE(Loop, cmaes, "cmaes")
     ->Args({100, 2000})
     ->Unit(benchmark::kMillisecond);
 
-// One suggestion after so many observations, which came by random search.
+// A suggestion after state.range(0) observations of random search.
 void SuggestAfter(benchmark::State& state, const char* searcher, int64_t dimensions) {
   const SearchSpace space = Box(dimensions);
   Algorithms algorithms;
   searchers::RegisterSearchers(algorithms);
   SweepSpec spec{.objectives = {Minimise("loss")}, .space = space, .searcher = {.name = searcher}};
   algorithms.Complete(spec);
-  const auto asked = algorithms.MakeSearcher(spec).value();
+  const auto searcher_under_test = algorithms.MakeSearcher(spec).value();
   spec.searcher = {.name = "random"};
   const auto random = algorithms.MakeSearcher(spec).value();
   const auto count = static_cast<uint32_t>(state.range(0));
   for (uint32_t i = 0; i < count; ++i) {
     const TrialId id(SweepId(1), TrialNumber(i));
     const Config config = std::get<Proposed>(random->Suggest(ProposalNumber(i))).config;
-    asked->Observe({EventSeq(0), Time{0}, TrialCreated{.trial = id, .config = config}});
-    asked->Observe(
+    searcher_under_test->Observe(
+        {EventSeq(0), Time{0}, TrialCreated{.trial = id, .config = config}});
+    searcher_under_test->Observe(
         {EventSeq(0), Time{0}, TrialReported{{id, 1}, {Step(1), {{"loss", Sphere(config)}}}}});
-    asked->Observe({EventSeq(0), Time{0}, TrialEnded{id, TrialState::kCompleted, ""}});
+    searcher_under_test->Observe(
+        {EventSeq(0), Time{0}, TrialEnded{id, TrialState::kCompleted, ""}});
   }
   uint32_t proposal = count;
-  for (auto _ : state) benchmark::DoNotOptimize(asked->Suggest(ProposalNumber(proposal++)));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(searcher_under_test->Suggest(ProposalNumber(proposal++)));
 }
 BENCHMARK_CAPTURE(SuggestAfter, tpe_10, "tpe", 10)
     ->Arg(1'000)

@@ -1,11 +1,12 @@
-// searcher_warm_start [SEEDS [INSTANCE]]: what do results of an earlier sweep bring? Prints a table
-// in Markdown, that of docs/benchmarks.md; seed i is instance INSTANCE + i (0) of every problem.
+// searcher_warm_start [SEEDS [INSTANCE [SEARCHER]]]: measures the gain from the results of an
+// earlier sweep. Prints the Markdown table of docs/benchmarks.md. Seed i is instance INSTANCE + i
+// (INSTANCE is 0 by default) of each problem.
 //
-// The earlier sweep is one of tpe, of half a budget of 20 + 40·√dimensions trials. The later one is
-// on a copy of the problem whose optimum is elsewhere by a twentieth of each range, each way by
-// chance; or on an unrelated one, another instance. Regrets after a quarter, a half and all of a
-// budget, as multiples of those without a warm start: geometric means, and intervals (95 %) from
-// 2,000 bootstrap samples of whole problems.
+// The earlier sweep uses tpe and half of the budget of 20 + 40·√dimensions trials. The later sweep
+// is on a copy of the problem whose optimum is moved by a twentieth of each range in a random
+// direction, or on an unrelated instance. The table shows regrets after a quarter, a half and all
+// of the budget, as multiples of the regrets without a warm start: geometric means, with 95 %
+// intervals from 2,000 bootstrap samples of whole problems.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +33,7 @@ using searchers::AskTell;
 using searchers::Cube;
 
 constexpr double kShift = 0.05;
-constexpr double kLeastRegret = 1e-3;  // of the loss of the problem's first trial
+constexpr double kLeastRegret = 1e-3;  // relative to the mean regret of random points
 constexpr std::array kParts{0.25, 0.5, 1.0};
 
 int Budget(const Problem& problem) {
@@ -46,22 +47,22 @@ Problem Shifted(Problem problem, uint64_t seed) {
   std::vector<double> shift;
   for (size_t k = 0; k < cube.size(); ++k) {
     const bool list = cube.dimensions()[k].kind == Cube::Kind::kChoice;
-    const double by = random.Uniform() < 0.5 ? -kShift : kShift;
-    shift.push_back(list ? 0 : by);
+    const double offset = random.Uniform() < 0.5 ? -kShift : kShift;
+    shift.push_back(list ? 0 : offset);
   }
   problem.loss = [=](const Config& config) {
     const auto point = cube.Place(config).value();
     return loss(cube.Build([&](size_t k) {
       const double at = point[k] + shift[k];
       if (shift[k] == 0 || std::isnan(at)) return point[k];
-      return at < 0 ? -at : at > 1 ? 2 - at : at;  // ranges end: what lies beyond is mirrored
+      return at < 0 ? -at : at > 1 ? 2 - at : at;  // mirrors points outside the range
     }));
   };
   return problem;
 }
 
-AskTell Tuner(const Problem& problem, const std::string& searcher, uint64_t seed,
-              std::vector<WarmStart> warm_start) {
+AskTell MakeTuner(const Problem& problem, const std::string& searcher, uint64_t seed,
+                  std::vector<WarmStart> warm_start) {
   return AskTell::Make(problem.space.parameters(), {.searcher = searcher,
                                                     .seed = seed,
                                                     .objectives = {Minimise("loss")},
@@ -69,32 +70,32 @@ AskTell Tuner(const Problem& problem, const std::string& searcher, uint64_t seed
       .value();
 }
 
-WarmStart Earlier(const Problem& problem, uint64_t seed) {
-  AskTell tuner = Tuner(problem, "tpe", seed + 7'000, {});
-  std::vector<std::pair<double, Config>> told;
+WarmStart RunEarlierSweep(const Problem& problem, uint64_t seed) {
+  AskTell tuner = MakeTuner(problem, "tpe", seed + 7'000, {});
+  std::vector<std::pair<double, Config>> results;
   for (int i = 0; i < Budget(problem) / 2; ++i) {
     const auto trial = tuner.Ask();
     if (!trial) break;
-    told.emplace_back(problem.loss(trial->config), trial->config);
-    ATTUNE_CHECK(tuner.Tell(trial->number, told.back().first).ok());
+    results.emplace_back(problem.loss(trial->config), trial->config);
+    ATTUNE_CHECK(tuner.Tell(trial->number, results.back().first).ok());
   }
-  std::ranges::stable_sort(told, {}, &std::pair<double, Config>::first);
-  WarmStart start{.from = SweepId(1), .results = std::ssize(told)};
-  for (size_t i = 0; i < told.size(); ++i) {
-    const double rank = (static_cast<double>(i) + 0.5) / static_cast<double>(told.size());
-    start.taken.push_back({{}, std::move(told[i].second), rank});
+  std::ranges::stable_sort(results, {}, &std::pair<double, Config>::first);
+  WarmStart start{.from = SweepId(1), .results = std::ssize(results)};
+  for (size_t i = 0; i < results.size(); ++i) {
+    const double rank = (static_cast<double>(i) + 0.5) / static_cast<double>(results.size());
+    start.taken.push_back({{}, std::move(results[i].second), rank});
     start.taken.back().from.sweep = start.from;
   }
   return start;
 }
 
-// The logarithms of the regrets after each of kParts.
+// The logarithms of the regrets after each fraction in kParts of the budget.
 std::array<double, kParts.size()> Regrets(const Problem& problem, const std::string& searcher,
                                           uint64_t seed, std::vector<WarmStart> warm_start) {
-  AskTell tuner = Tuner(problem, searcher, seed, std::move(warm_start));
+  AskTell tuner = MakeTuner(problem, searcher, seed, std::move(warm_start));
   std::array<double, kParts.size()> regrets{};
   double best = std::numeric_limits<double>::infinity();
-  double random = 0;  // the yardstick
+  double random = 0;  // sum of the regrets of 100 random points
   RandomStream stream(seed, TrialNumber(0), "yardstick");
   const Cube cube(problem.space);
   for (int i = 0; i < 100; ++i) {
@@ -140,8 +141,8 @@ void Run(uint64_t seeds, uint64_t first, const std::vector<std::string>& searche
         const std::string name = problem.name + " " + std::to_string(problem.dimensions);
         const Problem target = Shifted(problem, seed);
         const auto cold = Regrets(target, searcher, seed, {});
-        const auto near = Regrets(target, searcher, seed, {Earlier(problem, seed)});
-        const auto far = Regrets(target, searcher, seed, {Earlier(others[i], seed)});
+        const auto near = Regrets(target, searcher, seed, {RunEarlierSweep(problem, seed)});
+        const auto far = Regrets(target, searcher, seed, {RunEarlierSweep(others[i], seed)});
         for (size_t part = 0; part < kParts.size(); ++part) {
           ratios[0][part][name].push_back(near[part] - cold[part]);
           ratios[1][part][name].push_back(far[part] - cold[part]);

@@ -54,7 +54,7 @@ struct SlurmLogsFlags {
 
 // Ends the manager, if one runs, and locks the folder, so that no other one submits pilots.
 Status EndManager(slurm::FleetFolder& folder) {
-  if (Status asked = folder.AskToEnd(); !asked.ok()) return asked;
+  if (Status asked = folder.RequestStop(); !asked.ok()) return asked;
   for (const Clock::time_point until = Clock::now() + kManagerTimeout;;) {
     const Status locked = folder.Lock();
     if (locked.ok() || locked.error().code != ErrorCode::kConflict || Clock::now() > until)
@@ -100,7 +100,7 @@ ExitCode Down(const SlurmDownFlags& flags, Console& console) {
     rounds_without_pilots = remaining.ok() && *remaining == 0 ? rounds_without_pilots + 1 : 0;
     if (rounds_without_pilots < 2) std::this_thread::sleep_for(kSlurmPollPeriod);
   }
-  folder->ForgetAsked();
+  folder->ClearStopRequest();
   if (const Status counted = CountRemainingHours(tools, *folder); !counted.ok())
     console.err.Print("the last seconds of pilots are not counted: " + counted.error().message);
   console.err.Print(pilot_count == 0

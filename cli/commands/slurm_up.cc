@@ -120,8 +120,9 @@ Requirements RequirementsOf(const rest::Demand& demand) {
   return required;
 }
 
-slurm::Wanted WantedOf(const rest::Demand& demand, const std::vector<rest::Executor>& executors,
-                       const Labels& labels) {
+slurm::GangDemand MakeGangDemand(const rest::Demand& demand,
+                                 const std::vector<rest::Executor>& executors,
+                                 const Labels& labels) {
   const Requirements required = RequirementsOf(demand);
   std::set<std::string> unsuitable_executors;
   for (const rest::Executor& executor : executors) {
@@ -136,8 +137,8 @@ slurm::Wanted WantedOf(const rest::Demand& demand, const std::vector<rest::Execu
           .worker = {.cpus = static_cast<int>(demand.cpus_per_worker),
                      .gpus = static_cast<int>(demand.gpus_per_worker),
                      .memory_bytes = demand.memory_per_worker},
-          .lacking = Matches(required, labels) ? "" : ToString(required),
-          .barred = std::move(unsuitable_executors)};
+          .missing_labels = Matches(required, labels) ? "" : ToString(required),
+          .excluded_executors = std::move(unsuitable_executors)};
 }
 
 // What gangs need and what executors have now. `labels`: the labels of every pilot.
@@ -148,7 +149,7 @@ Result<slurm::Situation> ReadSituation(Api& api, const Labels& labels) {
   const auto executors = api.Executors();
   if (!executors.ok()) return executors.error();
   for (const rest::Demand& each : demand->demand)
-    situation.wanted.push_back(WantedOf(each, executors->executors, labels));
+    situation.demands.push_back(MakeGangDemand(each, executors->executors, labels));
   for (const rest::Executor& each : executors->executors) {
     if (each.state == "lost") continue;
     situation.hosts.push_back({.name = each.name,
@@ -174,7 +175,7 @@ void RunManager(slurm::Manager& manager, const slurm::FleetFolder& folder,
   });
   Clock::time_point next = Clock::now();
   std::unique_lock lock(mutex);
-  while (!console.interrupt.requested() && !folder.asked_to_end()) {
+  while (!console.interrupt.requested() && !folder.stop_requested()) {
     const Clock::time_point now = Clock::now();
     if (now >= next) {
       manager.Step(now);
@@ -224,7 +225,7 @@ Result<CheckedFlags> CheckFlags(const SlurmUpFlags& flags, slurm::Tools& tools) 
                    .cpus = flags.cpus,
                    .memory = flags.memory,
                    .more = flags.more};
-  const auto partition = tools.Find(flags.partition);
+  const auto partition = tools.FindPartition(flags.partition);
   if (!partition.ok()) return partition.error();
   if (Status pilot = slurm::Check(manager.pilot, *partition); !pilot.ok()) return pilot.error();
   const Status allowed = tools.Check(slurm::SbatchOptions(manager.pilot, {}, "attune-check"));
@@ -233,7 +234,7 @@ Result<CheckedFlags> CheckFlags(const SlurmUpFlags& flags, slurm::Tools& tools) 
                  "Slurm would refuse these pilots: " + allowed.error().message +
                      "\nnothing was submitted; `sinfo`, `sacctmgr show assoc user=$USER` and "
                      "`sbatch --test-only` show what it accepts"};
-  manager.room = slurm::RoomOf(manager.pilot, *partition);
+  manager.node_resources = slurm::NodeResources(manager.pilot, *partition);
   manager.limits = *limits;
   manager.limits.nodes_per_pilot = flags.nodes_per_pilot;
   // Pilots that use whole nodes cannot use more nodes than the partition has.
@@ -291,10 +292,10 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
   slurm::Tools tools(commands);
   Result<CheckedFlags> checked = CheckFlags(flags, tools);
   if (!checked.ok()) return Fail(console, checked.error());
-  auto folder = slurm::FleetFolder::OpenOrBegin(flags.server.data_dir);
+  auto folder = slurm::FleetFolder::OpenOrCreate(flags.server.data_dir);
   if (!folder.ok()) return Fail(console, folder.error());
   if (Status locked = folder->Lock(); !locked.ok()) return Fail(console, locked.error());
-  folder->ForgetAsked();
+  folder->ClearStopRequest();
   auto hours = slurm::HoursBook::Open(folder->path());
   if (!hours.ok()) return Fail(console, hours.error());
 
@@ -338,7 +339,7 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
       show);
   RunManager(manager, *folder, checked->poll, console);
   if (const Status written = hours->Write(); !written.ok()) print(written.error().message);
-  console.err.Print(folder->asked_to_end()
+  console.err.Print(folder->stop_requested()
                         ? "ended by `attune slurm down`"
                         : "ending; pilots continue until they have had no server for " +
                               flags.give_up +

@@ -203,7 +203,7 @@ std::optional<bool> ClockIsSynchronised() {
 
 PythonFacts Python() {
   slurm::SystemCommands commands(kPythonPatience);
-  const Result<slurm::Ran> ran = commands.Run({"python3", "-c", kAskPython});
+  const Result<slurm::CommandResult> ran = commands.Run({"python3", "-c", kAskPython});
   if (!ran.ok() && ran.error().code == ErrorCode::kNotFound) return {};
   PythonFacts facts{.path = "python3"};
   if (!ran.ok() || ran->exit_code != 0) return facts;

@@ -1,8 +1,8 @@
-// ResNet-18 on CIFAR-10, by a TorchTrainer with loops and a hook of its own.
+// Trains a ResNet-18 on CIFAR-10 with a TorchTrainer that has custom loops and a custom hook.
 //
 //   attune run sweep.yaml                                              a search
 //   ./cifar10 --config lr=0.05,width=16 --workers 2 --max-step 3       one training by hand
-//   ./cifar10 --alone --images 6000                                    one driven by this main()
+//   ./cifar10 --alone --images 6000                                    driven by this main()
 
 #include <attune/torch_trainer.h>
 #include <torch/data/datasets/base.h>
@@ -30,29 +30,29 @@ using attune::Config;
 struct Batch {
   at::Tensor data;                    // (n, channels, rows, columns), bytes
   at::Tensor target;                  // (n), integers below 10
-  std::vector<std::int64_t> samples;  // places in the dataset
+  std::vector<std::int64_t> samples;  // indices in the dataset
 };
 void VisitTensors(Batch& batch, const attune::TensorVisitor& visit) {
   visit(batch.data);
   visit(batch.target);
 }
 
-// Pictures begin … end - 1. Copies share memory.
+// Pictures begin … end - 1 of the training set. Copies share memory.
 class Images : public torch::data::datasets::BatchDataset<Images, Batch> {
  public:
   Images(std::int64_t begin, std::int64_t end) {
     const Pictures& all = TrainingPictures();
     const auto count = static_cast<std::int64_t>(all.labels.size());
     const auto tensor = [&](const std::vector<std::uint8_t>& bytes, at::IntArrayRef shape) {
-      const auto data = const_cast<std::uint8_t*>(bytes.data());  // nobody writes to it
+      const auto data = const_cast<std::uint8_t*>(bytes.data());  // never written
       return torch::from_blob(data, shape, torch::kByte).slice(0, begin, end);
     };
     pixels_ = tensor(all.pixels, {count, all.channels, all.rows, all.columns});
     labels_ = tensor(all.labels, {count});
   }
 
-  Batch get_batch(c10::ArrayRef<std::size_t> places) override {
-    std::vector<std::int64_t> samples(places.begin(), places.end());
+  Batch get_batch(c10::ArrayRef<std::size_t> indices) override {
+    std::vector<std::int64_t> samples(indices.begin(), indices.end());
     const at::Tensor rows = torch::tensor(samples);
     return {pixels_.index_select(0, rows), labels_.index_select(0, rows).to(torch::kLong),
             std::move(samples)};
@@ -63,7 +63,7 @@ class Images : public torch::data::datasets::BatchDataset<Images, Batch> {
   at::Tensor pixels_, labels_;
 };
 
-// The last tenth of the training images validates, or less where few are trained on.
+// At most the last tenth of the training images is for validation; fewer if few are for training.
 attune::TrainerData<Images> CreateData(const Config& config) {
   const auto count = static_cast<std::int64_t>(TrainingPictures().labels.size());
   const std::int64_t tenth = std::max<std::int64_t>(1, count / 10);
@@ -72,7 +72,7 @@ attune::TrainerData<Images> CreateData(const Config& config) {
   return {Images(0, samples), Images(count - validation, count)};
 }
 
-at::Tensor Normalised(const at::Tensor& bytes) {
+at::Tensor Normalise(const at::Tensor& bytes) {
   const Pictures& all = TrainingPictures();
   const auto channels = [&](const std::vector<float>& values) {
     return torch::tensor(values).view({1, -1, 1, 1}).to(bytes.device());
@@ -80,7 +80,7 @@ at::Tensor Normalised(const at::Tensor& bytes) {
   return (bytes.to(torch::kFloat) / 255 - channels(all.mean)) / channels(all.deviation);
 }
 
-// Settings that have to be there before a worker joins its gang.
+// Settings that are necessary before a worker joins its gang.
 void BeforeJoining(const attune::RankInfo&) {
   setenv("NCCL_SOCKET_IFNAME", "^docker0,lo", /*overwrite=*/0);
 }
@@ -107,8 +107,8 @@ constexpr attune::Creators kCreators{
         [](auto& training) {
           training.model().train();
           for (Batch& batch : training.batches()) {
-            batch.data = Normalised(CropAndFlip(batch.data, batch.samples,
-                                                training.context().seed(), training.epoch()));
+            batch.data = Normalise(CropAndFlip(batch.data, batch.samples, training.context().seed(),
+                                               training.epoch()));
             training.TrainBatch(batch);
           }
         },
@@ -117,7 +117,7 @@ constexpr attune::Creators kCreators{
           const torch::NoGradGuard no_grad;
           training.model().eval();
           for (Batch& batch : training.validation_batches()) {
-            const at::Tensor output = training.model()->forward(Normalised(batch.data));
+            const at::Tensor output = training.model()->forward(Normalise(batch.data));
             const at::Tensor truth = batch.target.unsqueeze(1);
             const at::Tensor best = std::get<1>(output.topk(/*k=*/5, /*dim=*/1));
             const auto n = batch.target.size(0);
@@ -143,7 +143,7 @@ int TrainAlone(int argc, char** argv, std::int64_t samples) {
   return 0;
 }
 
-// What this main() looks at itself; attune::Main() reads the rest.
+// The arguments that this main() reads; attune::Main() reads the others.
 struct Arguments {
   bool alone = false;
   bool download = false;
@@ -163,20 +163,20 @@ struct Arguments {
         unknown = word;
       }
     }
-    if (images < 2) throw std::runtime_error("--images: has to be a number above 1");
+    if (images < 2) throw std::runtime_error("--images: must be a number above 1");
     if (alone && !unknown.empty()) {
-      throw std::runtime_error(unknown + ": is no option of --alone, or lacks its value");
+      throw std::runtime_error(unknown + ": not an option of --alone, or its value is missing");
     }
   }
 };
 
-// Once a host where ranks are forked: see attune::Main().
+// Runs once per host if ranks are forked; see attune::Main().
 void PrepareData(bool download) {
   if (download) {
     if (std::getenv("ATTUNE_DATA_DIR") == nullptr) {
-      throw std::runtime_error("--download: set ATTUNE_DATA_DIR to the folder that it is to go to");
+      throw std::runtime_error("--download: set ATTUNE_DATA_DIR to the folder for the download");
     }
-    Fetch(fashion_mnist::DataFolder());
+    DownloadCifar10(fashion_mnist::DataFolder());
   }
   TrainingPictures();
 }

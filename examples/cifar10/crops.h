@@ -7,7 +7,7 @@
 
 namespace cifar10 {
 
-inline constexpr std::int64_t kBorder = 4;  // that a crop may reach into
+inline constexpr std::int64_t kBorder = 4;  // pixels of black border around an image
 
 // The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 inline std::uint64_t Mix(std::uint64_t x) {
@@ -16,9 +16,10 @@ inline std::uint64_t Mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Each of the pictures (n, channels, rows, columns), which are those samples, cut out of itself
-// with a black border around, and perhaps mirrored. What is drawn depends on seed, epoch and sample
-// alone: it is the same with any number of workers and threads, and after a resume.
+// Crops each picture at a random position, after adding a black border, and mirrors half of them.
+// `pictures`: (n, channels, rows, columns); `samples`: their numbers in the dataset. The random
+// draws depend only on seed, epoch and sample number, so they are the same with any number of
+// workers and threads, and after a resume.
 inline at::Tensor CropAndFlip(const at::Tensor& pictures, const std::vector<std::int64_t>& samples,
                               std::uint64_t seed, std::int64_t epoch) {
   const auto n = static_cast<std::int64_t>(samples.size());

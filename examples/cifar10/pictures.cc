@@ -26,7 +26,7 @@ constexpr std::int64_t kChannels = 3;
 constexpr std::int64_t kSide = 32;
 constexpr std::int64_t kPixels = kChannels * kSide * kSide;
 constexpr std::int64_t kRecord = 1 + kPixels;
-constexpr const char* kFolder = "cifar-10-batches-bin";  // as in the archive
+constexpr const char* kFolder = "cifar-10-batches-bin";  // its name in the archive
 
 void AppendFile(const fs::path& path, Pictures& pictures) {
   std::ifstream file(path, std::ios::binary);
@@ -35,14 +35,14 @@ void AppendFile(const fs::path& path, Pictures& pictures) {
   const auto size = static_cast<std::int64_t>(bytes.size());
   if (size == 0 || size % kRecord != 0) {
     throw std::runtime_error(path.string() + ": has " + std::to_string(size) +
-                             " bytes, which are not records of " + std::to_string(kRecord) +
-                             "; fetch it again");
+                             " bytes, which is not a multiple of the record size " +
+                             std::to_string(kRecord) + "; download it again");
   }
   for (auto record = bytes.begin(); record != bytes.end(); record += kRecord) {
     const auto label = static_cast<std::uint8_t>(*record);
     if (label >= kClasses) {
       throw std::runtime_error(path.string() + ": has a label of " + std::to_string(label) +
-                               ", and CIFAR-10's are below 10; fetch it again");
+                               ", but labels must be below 10; download it again");
     }
     pictures.labels.push_back(label);
     pictures.pixels.insert(pictures.pixels.end(), record + 1, record + kRecord);
@@ -65,11 +65,11 @@ Pictures ReadFashionMnist() {
           .deviation = {0.3530}};
 }
 
-Pictures ReadWhatThereIs() {
+Pictures ReadAvailable() {
   const fs::path folder = fashion_mnist::DataFolder() / kFolder;
   if (fs::exists(folder)) return ReadCifar10(folder);
-  std::cout << "cifar10: there is no " << folder.string()
-            << "; on Fashion-MNIST instead (--download fetches CIFAR-10)" << std::endl;
+  std::cout << "cifar10: found no " << folder.string()
+            << "; trains on Fashion-MNIST instead (--download downloads CIFAR-10)" << std::endl;
   return ReadFashionMnist();
 }
 
@@ -104,18 +104,18 @@ Pictures ReadCifar10(const fs::path& folder) {
 }
 
 const Pictures& TrainingPictures() {
-  static const Pictures pictures = ReadWhatThereIs();
+  static const Pictures pictures = ReadAvailable();
   return pictures;
 }
 
-void Fetch(const fs::path& folder, const std::string& url, const std::string& sha256) {
+void DownloadCifar10(const fs::path& folder, const std::string& url, const std::string& sha256) {
   fs::create_directories(folder);
   const attune::FileLock lock(folder / "cifar-10.lock");
   if (fs::exists(folder / kFolder)) return;
   const fs::path archive = folder / "cifar-10-binary.tar.gz";
   attune::Download(url, sha256, archive);
   const fs::path unpacked = folder / "cifar-10.partial";
-  fs::remove_all(unpacked);  // of a process that was killed
+  fs::remove_all(unpacked);  // a killed process may have left it
   fs::create_directory(unpacked);
   Unpack(archive, unpacked);
   fs::rename(unpacked / kFolder, folder / kFolder);

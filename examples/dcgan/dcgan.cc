@@ -1,9 +1,9 @@
-// A DCGAN on Fashion-MNIST: two models that are trained against each other, by a TorchTrainer.
+// A DCGAN on Fashion-MNIST: a TorchTrainer trains two models against each other.
 //
 //   attune run sweep.yaml                                       a search
 //   ./dcgan --config lr=0.0002,beta1=0.5 --workers 2            one training by hand
-//   ./dcgan --alone --samples grid.pgm                          one driven by this main()
-//   ./dcgan --from CHECKPOINT --samples grid.pgm                what a trained one generates
+//   ./dcgan --alone --samples grid.pgm                          driven by this main()
+//   ./dcgan --from CHECKPOINT --samples grid.pgm                images of a trained generator
 
 #include <attune/collectives.h>
 #include <attune/torch_trainer.h>
@@ -32,12 +32,12 @@ constexpr std::int64_t kWidth = 32;
 constexpr std::int64_t kGenerated = 1'000;  // images that are judged
 constexpr std::int64_t kClasses = 10;
 
-// The discriminator goes forward twice before its backward, which must find the statistics of its
-// batch norms as they were left.
+// The discriminator has two forward passes before its backward pass. Between them, the statistics
+// of its batch norms must not change.
 constexpr attune::DistributedModelOptions kModelOptions{.broadcast_buffers = false};
 
-// Images of the dataset with pixels in [-1, 1], as the generator's are.
-at::Tensor Pixels(const at::Tensor& normalised) {
+// Converts images of the dataset to pixels in [-1, 1], as the generator produces them.
+at::Tensor ToGeneratorPixels(const at::Tensor& normalised) {
   return (normalised * fashion_mnist::kPixelDeviation + fashion_mnist::kPixelMean) * 2 - 1;
 }
 
@@ -47,9 +47,9 @@ torch::optim::Adam MakeAdam(Sequential& model, const Config& config) {
       torch::optim::AdamOptions(config.Real("lr")).betas({config.RealOr("beta1", 0.5), 0.999}));
 }
 
-// The discriminator learns to tell images from generated ones, then the generator to be held for
-// one that makes images (Radford et al., 2016; the loss of Goodfellow et al., NIPS 2014, §3, in the
-// form that does not saturate).
+// First the discriminator learns to distinguish real from generated images. Then the generator
+// learns to make images that the discriminator takes for real. Method: Radford et al., 2016, with
+// the non-saturating loss of Goodfellow et al., NIPS 2014, §3.
 constexpr auto kTrain = [](auto& training) {
   auto& generator = training.model();
   auto& discriminator = training.template model<1>();
@@ -62,12 +62,13 @@ constexpr auto kTrain = [](auto& training) {
     const at::Tensor fake = generator(noise);
 
     training.template optimizer<1>().zero_grad();
-    const at::Tensor loss = training.loss()(discriminator(Pixels(batch.data)), real) +
+    const at::Tensor loss = training.loss()(discriminator(ToGeneratorPixels(batch.data)), real) +
                             training.loss()(discriminator(fake.detach()), torch::zeros_like(real));
     loss.backward();
     training.template optimizer<1>().step();
 
-    // Not by operator(): what it adds to the discriminator's gradients is thrown away.
+    // forward() instead of operator(): these gradients of the discriminator need no
+    // synchronization, because they are not used.
     training.optimizer().zero_grad();
     const at::Tensor fooled = training.loss()(discriminator->forward(fake), real);
     fooled.backward();
@@ -78,7 +79,8 @@ constexpr auto kTrain = [](auto& training) {
   }
 };
 
-// Each worker judges a share of the images; the same images for any number of workers.
+// Each worker judges a part of the images. All workers together judge the same images, whatever the
+// number of workers.
 constexpr auto kJudge = [](auto& training) {
   const torch::NoGradGuard no_grad;
   attune::Context& context = training.context();
@@ -118,7 +120,7 @@ constexpr attune::Creators kCreators{
     .train_function = kTrain,
     .validation_function = kJudge};
 
-// What this main() looks at itself; attune::Main() reads the rest.
+// The arguments that this main() reads; attune::Main() reads the others.
 struct Arguments {
   bool alone = false;
   std::string classifier;

@@ -7,33 +7,33 @@
 namespace dcgan {
 
 // The inception score of generated images (Salimans et al., Improved Techniques for Training GANs,
-// NIPS 2016, §4): exp E_x KL(p(y|x) ‖ p(y)), by a classifier's probabilities p(y|x). It is 1 where
-// all images look alike to the classifier, or like nothing, and grows to the number of classes,
-// where each image is certainly of one, and all are equally frequent.
+// NIPS 2016, §4): exp E_x KL(p(y|x) ‖ p(y)), with a classifier's probabilities p(y|x). It is 1 if
+// the classifier sees no difference between the images. It reaches the number of classes if each
+// image certainly belongs to one class and all classes are equally frequent.
 class InceptionScore {
  public:
-  // Room for `classes` of probabilities.
+  // `classes`: number of classes of the classifier.
   explicit InceptionScore(std::size_t classes) : sums_(classes + 2) {}
 
-  // The probabilities of one image's classes, which come to 1.
+  // Adds an image. `probabilities`: its probability for each class; the sum is 1.
   template <typename Probabilities>
-  void Add(const Probabilities& of_image) {
-    for (std::size_t y = 0; y < Classes(); ++y) {
-      const double p = of_image[y];
+  void Add(const Probabilities& probabilities) {
+    for (std::size_t y = 0; y < ClassCount(); ++y) {
+      const double p = probabilities[y];
       sums_[y] += p;
-      if (p > 0) sums_[Classes()] += p * std::log(p);
+      if (p > 0) sums_[ClassCount()] += p * std::log(p);
     }
-    sums_[Classes() + 1] += 1;
+    sums_[ClassCount() + 1] += 1;
   }
 
-  // Of several workers' images: these, summed over workers.
+  // The sums of this worker's images. Add them up over all workers to get the score of all images.
   std::vector<double>& sums() { return sums_; }
 
   // REQUIRES: at least one image.
   double Value() const {
-    const double images = sums_[Classes() + 1];
-    double divergence = sums_[Classes()] / images;
-    for (std::size_t y = 0; y < Classes(); ++y) {
+    const double images = sums_[ClassCount() + 1];
+    double divergence = sums_[ClassCount()] / images;
+    for (std::size_t y = 0; y < ClassCount(); ++y) {
       const double p = sums_[y] / images;
       if (p > 0) divergence -= p * std::log(p);
     }
@@ -41,9 +41,10 @@ class InceptionScore {
   }
 
  private:
-  std::size_t Classes() const { return sums_.size() - 2; }
+  std::size_t ClassCount() const { return sums_.size() - 2; }
 
-  std::vector<double> sums_;  // of p(y|x) by class; of p(y|x) log p(y|x); of images
+  // p(y|x) for each class y; then p(y|x) log p(y|x); then the number of images.
+  std::vector<double> sums_;
 };
 
 }  // namespace dcgan

@@ -58,7 +58,7 @@ nn::LeakyReLU Leaky() { return nn::LeakyReLU(nn::LeakyReLUOptions().negative_slo
 fs::path CacheFolder() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME")) return fs::path(cache) / "attune-dcgan";
   if (const char* home = std::getenv("HOME")) return fs::path(home) / ".cache" / "attune-dcgan";
-  throw std::runtime_error("dcgan: set XDG_CACHE_HOME or HOME, for the classifier that is kept");
+  throw std::runtime_error("dcgan: set XDG_CACHE_HOME or HOME; the classifier is stored there");
 }
 
 void TrainJudge(nn::Sequential& net, std::int64_t samples) {
@@ -75,14 +75,14 @@ void TrainJudge(nn::Sequential& net, std::int64_t samples) {
   }
 }
 
-// A checkpoint of the judge that was trained on so many images.
-fs::path TrainedJudge(std::int64_t samples) {
+// The checkpoint of a judge that was trained on `samples` images. Trains it if there is none.
+fs::path FindOrTrainJudge(std::int64_t samples) {
   const fs::path folder = CacheFolder() / ("samples-" + std::to_string(samples));
   fs::create_directories(folder);
   const attune::FileLock lock(folder / "lock");
-  const fs::path checkpoint = folder / "step-1-attempt-1";  // as a writer names it
+  const fs::path checkpoint = folder / "step-1-attempt-1";  // the writer's name for step 1
   if (fs::exists(checkpoint)) return checkpoint;
-  std::cout << "dcgan: trains a classifier, and keeps it in " << folder.string() << std::endl;
+  std::cout << "dcgan: trains a classifier and keeps it in " << folder.string() << std::endl;
   nn::Sequential net;
   TrainJudge(net, samples);
   attune::CheckpointWriter writer(folder, /*step=*/1, /*attempt=*/1, /*world_size=*/1);
@@ -111,7 +111,7 @@ at::Tensor FixedNoise(std::int64_t n) {
 }
 
 Judge::Judge(const std::string& checkpoint, std::int64_t samples) {
-  const attune::CheckpointReader reader(checkpoint.empty() ? TrainedJudge(samples)
+  const attune::CheckpointReader reader(checkpoint.empty() ? FindOrTrainJudge(samples)
                                                            : fs::path(checkpoint));
   const attune::Config config = reader.config();
   net_ = fashion_mnist::MakeModel(config.TextOr("model", "convnet"),

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kImages = "-images-idx3-ubyte.gz";
 constexpr const char* kLabels = "-labels-idx1-ubyte.gz";
 
-// What was read once stays for the life of the process, and of those that are forked from it.
+// Keeps each file in memory until the process ends. Forked processes share it.
 const Idx& ReadOnce(const std::filesystem::path& path) {
   static std::map<std::filesystem::path, Idx> files;
   const auto found = files.find(path);
@@ -22,7 +22,7 @@ const Idx& ReadOnce(const std::filesystem::path& path) {
 
 torch::Tensor LoadTensor(const std::string& file) {
   const Idx& idx = ReadOnce(DataFolder() / file);
-  const auto bytes = const_cast<std::uint8_t*>(idx.bytes.data());  // nobody writes to it
+  const auto bytes = const_cast<std::uint8_t*>(idx.bytes.data());  // never written
   return torch::from_blob(bytes, idx.shape, torch::kByte);
 }
 
@@ -38,7 +38,7 @@ void PreloadTrainingFiles() {
     ReadOnce(DataFolder() / (std::string("train") + kImages));
     ReadOnce(DataFolder() / (std::string("train") + kLabels));
   } catch (const std::runtime_error&) {
-    // A rank that needs them tries again, and says what is wrong.
+    // A rank that needs the files tries again and reports the error.
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace fashion_mnist {
 
-// Of the training images' pixels, scaled to [0, 1].
+// Mean and deviation of the training images' pixels, scaled to [0, 1].
 inline constexpr double kPixelMean = 0.2860;
 inline constexpr double kPixelDeviation = 0.3530;
 
@@ -17,18 +17,18 @@ struct Batch {
   torch::Tensor labels;  // (n), integers below 10
 };
 
-// Reads the files that training needs into memory, without touching a tensor. Done before
-// attune::Main, it is done once a host: the ranks are forked from a process that has it, and share
-// its memory.
+// Reads the files for training into memory, without creating tensors. Call it before
+// attune::Main(): then it runs once per host, and the ranks, which are forked, share its memory.
 void PreloadTrainingFiles();
 
 // Images and labels in memory, as bytes.
 class Dataset {
  public:
-  // "train" (60,000 images) or "t10k" (10,000) of idx.h's DataFolder(). Throws std::runtime_error.
+  // `part`: "train" (60,000 images) or "t10k" (10,000 images), from DataFolder() of idx.h. Throws
+  // std::runtime_error.
   static Dataset Load(const std::string& part);
 
-  // A part of this one, sharing its memory.
+  // A part of this dataset; it shares the memory.
   Dataset Range(std::int64_t begin, std::int64_t end) const;
 
   std::int64_t size() const { return labels_.size(0); }

@@ -1,8 +1,8 @@
-// Trains an image classifier on Fashion-MNIST, on as many workers as there are.
+// Trains an image classifier on Fashion-MNIST with any number of workers.
 //
 //   attune run sweep.yaml                                        a search
 //   ./fashion_mnist --config lr=0.05,width=16 --workers 2        one training by hand
-//   ./fashion_mnist --evaluate CHECKPOINT                        the accuracy of what came out
+//   ./fashion_mnist --evaluate CHECKPOINT                        the accuracy of a checkpoint
 
 #include <attune/attune.h>
 #include <torch/nn.h>
@@ -22,14 +22,15 @@
 namespace fashion_mnist {
 namespace {
 
-constexpr std::int64_t kValidationParts = 12;  // the last twelfth of the training images validates
+// The last twelfth of the training images is for validation.
+constexpr std::int64_t kValidationParts = 12;
 constexpr std::int64_t kEvaluationBatch = 250;
 
 std::int64_t ValidationBegin(const Dataset& images) {
   return images.size() - images.size() / kValidationParts;
 }
 
-torch::nn::Sequential ModelOf(const attune::Config& config) {
+torch::nn::Sequential CreateModel(const attune::Config& config) {
   return MakeModel(config.TextOr("model", "convnet"), config.IntOr("width", 16));
 }
 
@@ -51,8 +52,8 @@ std::unique_ptr<torch::optim::Optimizer> MakeOptimizer(const attune::Config& con
   throw std::invalid_argument("optimizer: \"" + name + "\" is neither sgd nor adamw");
 }
 
-// Right answers over this rank's share of the images. The shares consist of whole batches, so that
-// the batches, and with them the roundings, are the same for any number of ranks.
+// Counts correct answers in this rank's share of the images. Shares consist of whole batches, so
+// the batches and the rounding errors are the same for any number of ranks.
 double CountCorrect(torch::nn::SequentialImpl& model, const Dataset& images, torch::Device device,
                     int rank = 0, int world_size = 1) {
   const torch::NoGradGuard no_grad;
@@ -70,7 +71,7 @@ double CountCorrect(torch::nn::SequentialImpl& model, const Dataset& images, tor
 class FashionMnist : public attune::DistributedTrainable {
  public:
   void Setup(const attune::Config& config) override {
-    model_ = context().PrepareModel(ModelOf(config));
+    model_ = context().PrepareModel(CreateModel(config));
     optimizer_ = MakeOptimizer(config, model_->parameters());
 
     const Dataset images = Dataset::Load("train");
@@ -78,10 +79,11 @@ class FashionMnist : public attune::DistributedTrainable {
     validation_ = images.Range(ValidationBegin(images), images.size());
     sampler_ = context().PrepareSampler(train_->size());
 
-    const std::int64_t batch = config.IntOr("batch", 128);  // over all ranks together
+    const std::int64_t batch = config.IntOr("batch", 128);  // size over all ranks
     if (batch % context().world_size() != 0) {
-      throw std::invalid_argument("batch: " + std::to_string(batch) + " cannot be split over " +
-                                  std::to_string(context().world_size()) + " workers");
+      throw std::invalid_argument("batch: " + std::to_string(batch) +
+                                  " is not divisible by the number of workers, " +
+                                  std::to_string(context().world_size()));
     }
     batch_of_rank_ = batch / context().world_size();
     batches_per_step_ =
@@ -133,14 +135,14 @@ class FashionMnist : public attune::DistributedTrainable {
 
 int Evaluate(const std::string& folder) {
   const attune::CheckpointReader checkpoint(folder);
-  torch::nn::Sequential model = ModelOf(checkpoint.config());
+  torch::nn::Sequential model = CreateModel(checkpoint.config());
   checkpoint.Read("model", *model);
   model->eval();
 
   const Dataset images = Dataset::Load("train");
   const Dataset test = Dataset::Load("t10k");
-  const auto accuracy = [&model](const Dataset& on) {
-    return CountCorrect(*model, on, torch::kCPU) / static_cast<double>(on.size());
+  const auto accuracy = [&model](const Dataset& dataset) {
+    return CountCorrect(*model, dataset, torch::kCPU) / static_cast<double>(dataset.size());
   };
   std::cout << "accuracy " << accuracy(images.Range(ValidationBegin(images), images.size()))
             << "\ntest_accuracy " << accuracy(test) << std::endl;

@@ -10,9 +10,9 @@
 namespace fashion_mnist {
 namespace {
 
-constexpr int kUnsignedBytes = 8;  // IDX's code of the element type
+constexpr int kUnsignedBytes = 8;  // code of the element type in IDX files
 constexpr int kMaxDimensions = 4;
-constexpr std::int64_t kMaxElements = 1 << 30;  // far above any dataset of the family
+constexpr std::int64_t kMaxElements = 1 << 30;  // far more than any dataset of the MNIST family
 
 class GzipFile {
  public:
@@ -21,14 +21,15 @@ class GzipFile {
     if (file_ == nullptr) {
       throw std::runtime_error(
           path.string() +
-          ": not found; install Debian's dataset-fashion-mnist, or put Fashion-MNIST's four .gz "
-          "files into a folder and name it in ATTUNE_DATA_DIR");
+          ": not found; install Debian's dataset-fashion-mnist, or set ATTUNE_DATA_DIR to a folder "
+          "with the four .gz files of Fashion-MNIST");
     }
   }
 
   void Read(void* data, std::size_t bytes) {
     if (gzfread(data, 1, bytes, file_.get()) != bytes) {
-      throw std::runtime_error(path_.string() + ": ends too early, or is damaged");
+      throw std::runtime_error(path_.string() +
+                               ": ends too early or is damaged; download it again");
     }
   }
 
@@ -57,7 +58,8 @@ Idx ReadIdx(const std::filesystem::path& path) {
   for (std::int64_t i = 0; i < dimensions; ++i) {
     idx.shape.push_back(file.ReadBigEndian32());
     elements *= idx.shape.back();
-    if (elements > kMaxElements) throw std::runtime_error(path.string() + ": implausibly large");
+    if (elements > kMaxElements)
+      throw std::runtime_error(path.string() + ": has an implausible size; download it again");
   }
   idx.bytes.resize(elements);
   file.Read(idx.bytes.data(), idx.bytes.size());

@@ -6,17 +6,17 @@
 
 namespace fashion_mnist {
 
-// The content of an IDX file of bytes, the format of the MNIST family.
+// The content of an IDX file of bytes. IDX is the file format of the MNIST family.
 struct Idx {
   std::vector<std::int64_t> shape;  // images: {count, rows, columns}; labels: {count}
   std::vector<std::uint8_t> bytes;
 };
 
-// Reads an IDX file, gzipped or not. Throws std::runtime_error naming the file and what is wrong
-// with it, or, when it is absent, where to get it.
+// Reads an IDX file, gzipped or not. Throws std::runtime_error with the file's name and the
+// problem. If the file is missing, the message says where to get it.
 Idx ReadIdx(const std::filesystem::path& file);
 
-// ATTUNE_DATA_DIR, or where Debian's package dataset-fashion-mnist puts the files.
+// The folder in ATTUNE_DATA_DIR, or the folder of Debian's package dataset-fashion-mnist.
 std::filesystem::path DataFolder();
 
 }  // namespace fashion_mnist

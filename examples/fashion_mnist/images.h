@@ -13,8 +13,8 @@
 
 namespace fashion_mnist {
 
-// Images begin … end - 1 of Dataset::Load(part), for data loaders: a batch has images (n, 1, 28,
-// 28) as data, and labels (n) as target. Copies share memory.
+// Images begin … end - 1 of Dataset::Load(part), for data loaders. In a batch, `data` has the
+// images (n, 1, 28, 28) and `target` has the labels (n). Copies share memory.
 class Images : public torch::data::datasets::BatchDataset<Images, torch::data::Example<>> {
  public:
   Images(const std::string& part, std::int64_t begin, std::int64_t end)

@@ -14,7 +14,7 @@ nn::Conv2d Conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int
       nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
 
-// Two 3 × 3 convolutions and a way around them.
+// Two 3 × 3 convolutions with a shortcut connection.
 struct BasicBlockImpl : nn::Module {
   BasicBlockImpl(std::int64_t in, std::int64_t out, std::int64_t stride)
       : body(Conv(in, out, 3, stride), nn::BatchNorm2d(out), nn::ReLU(), Conv(out, out, 3),

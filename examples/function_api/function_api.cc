@@ -1,4 +1,5 @@
-// The same on as many workers as there are, as a trial of a sweep or by hand: one function.
+// The same with any number of workers, in a trial of a sweep or started by hand. Train() is the
+// only function that Attune calls.
 
 #include <attune/attune.h>
 #include <torch/nn.h>

@@ -1,5 +1,5 @@
-// Tunes a function of this program, without a server: asks for a configuration, tells what came
-// out, and keeps what it knows in a file, from which the next run goes on.
+// Tunes a function of this program without a server: asks for configurations, tells the results,
+// and saves the searcher's state in a file. The next run continues from that file.
 //
 //   in_process FILE TRIALS
 
@@ -19,7 +19,8 @@ namespace {
 
 using attune::searchers::AskTell;
 
-// What a real program would measure. 0 at a pressure of 0.03, with 5 pumps and a flexible valve.
+// Stands for a measurement. The minimum is 0, at a pressure of 0.03 with 5 pumps and a flexible
+// valve.
 double Loss(const attune::Config& config) {
   const double pressure = std::get<double>(*config.Find("pressure"));
   const auto pumps = static_cast<double>(std::get<int64_t>(*config.Find("pumps")));
@@ -64,13 +65,12 @@ int main(int argc, char** argv) {
     std::cout << "trial " << trial->number << "  loss " << loss << "  " << trial->rationale.text
               << '\n';
   }
-  // Beside it first, so that whatever happens the file is whole.
+  // Writes a new file and renames it, so that the file is complete after a crash.
   std::ofstream saved(file + ".new", std::ios::binary);
   saved << tuner->Save();
   saved.close();
   if (!saved || std::rename((file + ".new").c_str(), file.c_str()) != 0) {
-    std::cerr << "in_process: " << file << " could not be written: " << std::strerror(errno)
-              << '\n';
+    std::cerr << "in_process: " << file << " cannot be written: " << std::strerror(errno) << '\n';
     return 1;
   }
 

@@ -1,4 +1,4 @@
-// A straight line through noisy points, learnt by two workers: the smallest program with a
+// Two workers fit a straight line to noisy points. This is the smallest program with a
 // TorchTrainer.
 
 #include <attune/torch_trainer.h>
@@ -18,15 +18,16 @@ constexpr double kSlope = 2;
 constexpr double kIntercept = 5;
 constexpr double kNoise = 0.1;
 
-// y = 2 x + 5, and a little noise.
+// y = 2 x + 5 with a little noise.
 class Points : public torch::data::datasets::BatchDataset<Points, torch::data::Example<>> {
  public:
   explicit Points(std::int64_t size) : x_(torch::rand({size, 1})) {
     y_ = kSlope * x_ + kIntercept + kNoise * torch::randn({size, 1});
   }
 
-  torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> places) override {
-    const at::Tensor rows = torch::tensor(std::vector<std::int64_t>(places.begin(), places.end()));
+  torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> indices) override {
+    const at::Tensor rows =
+        torch::tensor(std::vector<std::int64_t>(indices.begin(), indices.end()));
     return {x_.index_select(0, rows), y_.index_select(0, rows)};
   }
   std::optional<std::size_t> size() const override { return x_.size(0); }

@@ -14,15 +14,15 @@
 namespace parallel_models {
 namespace {
 
-// Of the noise in what is made up, whose ten patterns have a deviation of 1.
+// Standard deviation of the noise in synthetic images. Their ten patterns have a deviation of 1.
 constexpr double kNoise = 6;
 
 bool HasFashionMnist() {
   return std::filesystem::exists(fashion_mnist::DataFolder() / "train-images-idx3-ubyte.gz");
 }
 
-// Ten patterns, with noise.
-Images MakeUp(std::int64_t count) {
+// Ten patterns with noise.
+Images MakeSynthetic(std::int64_t count) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(/*seed=*/1);
   const at::Tensor patterns = torch::randn({10, 28 * 28}, generator);
   const at::Tensor labels = torch::randint(10, {count}, generator, at::kLong);
@@ -33,8 +33,8 @@ Images MakeUp(std::int64_t count) {
 Images Read(std::int64_t count) {
   if (!HasFashionMnist()) {
     std::cout << "Fashion-MNIST is not in " << fashion_mnist::DataFolder().string()
-              << ": the images are made up" << std::endl;
-    return MakeUp(count);
+              << "; using synthetic images" << std::endl;
+    return MakeSynthetic(count);
   }
   const fashion_mnist::Dataset all = fashion_mnist::Dataset::Load("train");
   const fashion_mnist::Batch batch = all.Take(0, std::min(count, all.size()), torch::kCPU);
@@ -43,8 +43,8 @@ Images Read(std::int64_t count) {
 
 }  // namespace
 
-std::string NameOf(std::int64_t count) {
-  return (HasFashionMnist() ? "fashion-mnist-" : "made-up-") + std::to_string(count) + ".pt";
+std::string FileName(std::int64_t count) {
+  return (HasFashionMnist() ? "fashion-mnist-" : "synthetic-") + std::to_string(count) + ".pt";
 }
 
 void Prepare(std::int64_t count, const std::filesystem::path& file) {

@@ -13,11 +13,11 @@ struct Images {
   at::Tensor labels;  // (n), integers below 10
 };
 
-// What a file of so many images is called.
-std::string NameOf(std::int64_t count);
+// The name of the file for `count` images.
+std::string FileName(std::int64_t count);
 
-// Writes the first of Fashion-MNIST's training images, or, where that is not installed, images that
-// are made up. The file appears when it is complete.
+// Writes the first `count` training images of Fashion-MNIST. If the dataset is not installed,
+// writes synthetic images. The file appears when it is complete.
 void Prepare(std::int64_t count, const std::filesystem::path& file);
 
 Images Load(const std::filesystem::path& file);

@@ -1,6 +1,6 @@
-// Several models trained in parallel, each in a process of its own, from one main(): an
-// attune::WorkerGroup. After each round their weights are averaged (McMahan et al.,
-// Communication-Efficient Learning of Deep Networks from Decentralized Data, AISTATS 2017).
+// One main() trains several models in parallel with an attune::WorkerGroup, each in a separate
+// process. After each round, their weights are averaged (McMahan et al., Communication-Efficient
+// Learning of Deep Networks from Decentralized Data, AISTATS 2017).
 //
 //   ./parallel_models --workers 3 --rounds 5
 
@@ -32,10 +32,10 @@ using parallel_models::Images;
 constexpr std::int64_t kBatch = 64;
 constexpr std::int64_t kHidden = 64;
 
-// Read from a file that the first worker to come prepares for all of them.
+// Reads the images from a file. The first worker prepares it for all workers.
 Images SharedImages(const std::filesystem::path& folder, std::int64_t count) {
   std::filesystem::create_directories(folder);
-  const std::filesystem::path file = folder / parallel_models::NameOf(count);
+  const std::filesystem::path file = folder / parallel_models::FileName(count);
   const attune::FileLock lock(folder / "images.lock");
   if (!std::filesystem::exists(file)) {
     std::cout << "preparing " << count << " images" << std::endl;
@@ -44,7 +44,7 @@ Images SharedImages(const std::filesystem::path& folder, std::int64_t count) {
   return parallel_models::Load(file);
 }
 
-// Five sixths of the images are trained on, in batches that each worker draws by its own seed.
+// Trains on five sixths of the images, in batches that each worker draws with a different seed.
 class Classifier {
  public:
   Classifier(const attune::Worker& worker, const std::string& folder, std::int64_t images)
@@ -60,7 +60,7 @@ class Classifier {
     validation_ = {pixels.slice(0, end).to(device), labels.slice(0, end).to(device)};
   }
 
-  // The mean loss.
+  // Returns the mean loss.
   double Train(std::int64_t steps) {
     double sum = 0;
     for (std::int64_t step = 0; step < steps; ++step) {
@@ -98,8 +98,8 @@ class Classifier {
   Images validation_;
 };
 
-// Of the command line; throws for what it does not know.
-std::map<std::string, std::string> OptionsOf(int argc, char** argv) {
+// Reads the command line. Throws std::invalid_argument for unknown options.
+std::map<std::string, std::string> ParseOptions(int argc, char** argv) {
   std::map<std::string, std::string> options = {
       {"--workers", "3"}, {"--rounds", "5"},
       {"--steps", "100"}, {"--images", "12000"},
@@ -122,7 +122,7 @@ void Run(const std::map<std::string, std::string>& options) {
                                           .use_gpu = options.at("--gpu") == "1",
                                           .stall_timeout = std::chrono::minutes(1)},
                                          options.at("--folder"), images);
-  // Averages are worth something between models that have a beginning in common.
+  // Averaging weights works only for models that started with the same weights.
   models.SetWeights(models.GetWeights(0));
   std::cout << std::fixed << std::setprecision(4);
   for (int round = 1; round <= std::stoi(options.at("--rounds")); ++round) {
@@ -139,7 +139,7 @@ void Run(const std::map<std::string, std::string>& options) {
 int main(int argc, char** argv) {
   try {
     attune::Init(argc, argv);
-    Run(OptionsOf(argc, argv));
+    Run(ParseOptions(argc, argv));
     return 0;
   } catch (const attune::WorkerError& error) {
     std::cerr << error.what() << (error.lost() ? " (lost)" : "") << std::endl;

@@ -1,6 +1,6 @@
 """Classifies the images of Fashion-MNIST with torch's DistributedDataParallel, tuned by Attune.
 
-The same script is a rank of a gang (attune run sweep.yaml), a worker of torchrun's, and runs by hand.
+The same script runs as a rank of a gang (attune run sweep.yaml), as a worker of torchrun, or by hand.
 """
 
 import argparse
@@ -16,17 +16,17 @@ from torch.nn.parallel import DistributedDataParallel
 import attune
 import attune.torch
 
-PIXEL_MEAN, PIXEL_DEVIATION = 0.2860, 0.3530  # of the training images
+PIXEL_MEAN, PIXEL_DEVIATION = 0.2860, 0.3530  # of the pixels of the training images
 DEFAULTS = {"lr": 0.05, "momentum": 0.9, "width": 16, "batch": 128, "samples_per_step": 11000}
 
 
 def read(name, header):
-    """The bytes of one of the data set's files, behind its header."""
+    """The bytes of a file of the data set after its header."""
     folder = os.environ.get("ATTUNE_DATA_DIR", "/usr/share/datasets/fashion-mnist")
     path = pathlib.Path(folder) / name
     if not path.exists():
-        raise FileNotFoundError(f"{path}: install Debian's dataset-fashion-mnist, or name the folder "
-                                "of Fashion-MNIST's four files in ATTUNE_DATA_DIR")
+        raise FileNotFoundError(f"{path}: not found; install Debian's dataset-fashion-mnist, or set "
+                                "ATTUNE_DATA_DIR to a folder with Fashion-MNIST's four files")
     with gzip.open(path) as file:
         return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8, offset=header)
 
@@ -45,26 +45,26 @@ def network(width):
         torch.nn.Flatten(), torch.nn.Linear(2 * width * 7 * 7, 10))
 
 
-def my_share(step, samples, config):
-    """Batches of indices for this rank: the gang together sees `samples_per_step` samples a step.
+def batches_of_rank(step, samples, config):
+    """Yields batches of indices for this rank. All ranks together see `samples_per_step` samples in a step.
 
-    They depend on the trial's seed and the step alone, so that a resumed trial goes on as it would
-    have, and does so with any number of ranks.
+    They depend only on the trial's seed and the step. So a resumed trial continues as if it had not stopped,
+    with any number of ranks.
     """
     order = torch.Generator().manual_seed(attune.seed + step)
     chosen = torch.randperm(samples, generator=order)[:config["samples_per_step"]]
     for batch in chosen.split(config["batch"]):
-        if len(batch) >= attune.world_size:  # each rank has a part of it
+        if len(batch) >= attune.world_size:  # each rank gets a part
             yield batch[attune.rank::attune.world_size]
 
 
 def accuracy(model, images, labels):
-    """Over all ranks, each of which judges a part."""
-    mine = slice(attune.rank, None, attune.world_size)
+    """The accuracy over all ranks; each rank evaluates a part of the images."""
+    share = slice(attune.rank, None, attune.world_size)
     with torch.no_grad():
-        right = sum((model(x).argmax(1) == y).sum()
-                    for x, y in zip(images[mine].split(1000), labels[mine].split(1000)))
-    counts = torch.tensor([float(right), len(labels[mine])], device=images.device)
+        correct = sum((model(x).argmax(1) == y).sum()
+                      for x, y in zip(images[share].split(1000), labels[share].split(1000)))
+    counts = torch.tensor([float(correct), len(labels[share])], device=images.device)
     torch.distributed.all_reduce(counts)
     return counts[0] / counts[1]
 
@@ -72,9 +72,9 @@ def accuracy(model, images, labels):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=10,
-                        help="by hand; otherwise the sweep's scheduler says it")
+                        help="number of steps by hand; in a sweep, the scheduler decides")
     parser.add_argument("--test-samples", type=int, default=10000,
-                        help="images that accuracy is measured on")
+                        help="number of test images")
     options = parser.parse_args()
 
     config = attune.init(DEFAULTS)
@@ -94,9 +94,9 @@ def main():
     images, labels = (part.to(device) for part in load("train"))
     test = [part[:options.test_samples].to(device) for part in load("t10k")]
     for step in range(attune.step + 1, (attune.max_step or options.steps) + 1):
-        for mine in my_share(step, len(images), config):
+        for batch in batches_of_rank(step, len(images), config):
             sgd.zero_grad()
-            loss = functional.cross_entropy(model(images[mine]), labels[mine])
+            loss = functional.cross_entropy(model(images[batch]), labels[batch])
             loss.backward()
             sgd.step()
             attune.progress()

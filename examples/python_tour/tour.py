@@ -1,4 +1,4 @@
-"""The functions of the package `attune` that the other examples do not need, each in a few lines.
+"""Shows functions of the package `attune` that the other examples do not use, each in a few lines.
 
     pip install pandas tensorboardX
     python3 tour.py          # tunes train() on a server that it starts
@@ -22,7 +22,7 @@ SWEEP = {
     "resources": {"workers": 2, "cpus_per_worker": 1},
     "stop": {"max_trials": 2},
 }
-ASKED = {  # without a command: the program that asks for trials trains them
+ASKED = {  # no command: the program that asks for trials also trains them
     "name": "asked",
     "metric": {"name": "loss", "mode": "min"},
     "parameters": {"lr": {"values": [0.1, 0.2, 9]}},
@@ -34,9 +34,9 @@ ASKED = {  # without a command: the program that asks for trials trains them
 
 
 def train(config):
-    """Each rank of a trial calls it."""
+    """Runs on each rank of a trial."""
     if attune.by_hand:
-        print("nobody decides, and nothing is saved")
+        print("started by hand: no scheduler decides, and nothing is saved")
     else:
         print(f"sweep {attune.sweep}, trial {attune.trial}, attempt {attune.attempt}: {attune.config}")
         print(f"checkpoints are in {attune.checkpoint_dir}, the last report was at time {attune.time}")
@@ -52,7 +52,7 @@ def train(config):
                 pathlib.Path(checkpoint.path, "loss.txt").write_text(str(loss))
                 attune.report({"loss": loss}, step, checkpoint)
         except attune.DiskFull:
-            print("the trial continues on another host, or when there is room")
+            print("the trial continues on another host, or when the disk has space")
             raise
         except attune.CheckpointError:
             print("the checkpoint cannot be written")
@@ -66,7 +66,7 @@ def train(config):
 
 
 def show_results(sweep, folder):
-    """Prints and writes what the trials of an ended sweep have reported."""
+    """Prints and exports the reports of an ended sweep."""
     print(sweep.id, sweep.name, sweep.metric, sweep.get()["trials"])
     print(sweep.trials().to_pandas()[["number", "state", "config/lr"]])
     curves = sweep.curves("batch_loss")
@@ -83,7 +83,7 @@ def ask_and_tell(server):
     """Trains the trials of a sweep in this program."""
     sweep = server.create(ASKED)
     if trial := sweep.ask():
-        trial.release()  # gives it back: the loop below, or another program, gets it
+        trial.release()  # returns the trial: the loop below or another program gets it
     while trial := sweep.ask():
         print(f"trial {trial.number}, attempt {trial.attempt}, lease {trial.epoch}, seed {trial.seed}: has done step "
               f"{trial.step}, and the next decision is at step {trial.milestone}")
@@ -98,7 +98,7 @@ def ask_and_tell(server):
         trial.complete()
 
 
-def steer(server):
+def control_sweeps(server):
     """Pauses, resumes and ends sweeps."""
     sweep = server.create(ASKED)
     print(sweep.pause(), sweep.resume(), sweep.kill())
@@ -115,7 +115,7 @@ def main():
     sweep.wait()
     show_results(server.sweep("s1"), folder / "runs")
     ask_and_tell(server)
-    steer(server)
+    control_sweeps(server)
     try:
         server.create({**ASKED, "metric": {"name": "loss", "mode": "least"}})
     except Error as error:

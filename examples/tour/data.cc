@@ -20,7 +20,7 @@ namespace {
 using Sample = torch::data::Example<>;
 using Samples = std::vector<Sample>;
 
-// Lines of a log, say: they come one after the other, and an epoch ends with the last.
+// A stream, such as the lines of a log. An epoch ends with the last line.
 class Lines : public torch::data::datasets::StatefulDataset<Lines, Samples> {
  public:
   explicit Lines(std::int64_t count) : count_(count) {}
@@ -36,7 +36,7 @@ class Lines : public torch::data::datasets::StatefulDataset<Lines, Samples> {
   void skip(std::size_t samples) { next_ += static_cast<std::int64_t>(samples); }
   void reset() override { next_ = 0; }
   std::optional<std::size_t> size() const override { return std::nullopt; }
-  // The loader saves the place.
+  // The loader saves the position.
   void save(torch::serialize::OutputArchive&) const override {}
   void load(torch::serialize::InputArchive&) override {}
 
@@ -53,8 +53,8 @@ std::string Text(const at::Tensor& numbers) {
   return text;
 }
 
-void Say(const attune::Context& context, const std::string& what) {
-  // In one piece, because ranks share the output.
+void Print(const attune::Context& context, const std::string& what) {
+  // Writes once, because ranks share the output.
   std::cout << "rank " + std::to_string(context.rank()) + ": " + what + "\n" << std::flush;
 }
 
@@ -64,21 +64,21 @@ void ReadStream(attune::Context& context) {
   const attune::DataLoaderOptions options{.batch_size = 4, .shuffle = false};
   const auto lines = Lines(10).map(torch::data::transforms::Stack<>());
   auto loader = context.PrepareDataLoader(lines, options);
-  Say(context, "lines" + Text(loader.Next().data));
+  Print(context, "lines" + Text(loader.Next().data));
   const attune::TensorMap place = loader.state_dict();
 
   auto resumed = context.PrepareDataLoader(lines, options);
   resumed.load_state_dict(place);
   const std::string begin = "after " + std::to_string(resumed.offset()) + " lines";
-  Say(context, begin + Text(resumed.Next().data));
+  Print(context, begin + Text(resumed.Next().data));
   resumed.set_epoch(1);
   for (auto& batch : resumed) {
-    Say(context, "again, up to " + std::to_string(resumed.offset()) + Text(batch.data));
+    Print(context, "again, up to " + std::to_string(resumed.offset()) + Text(batch.data));
   }
 }
 
 void DrawByWeight(attune::Context& context) {
-  // Of 100 samples the last ten are of class 1.
+  // The last ten of the 100 samples have class 1.
   const at::Tensor classes = torch::cat({torch::zeros({90}), torch::ones({10})});
   std::vector<double> weights(90, 1.0);
   weights.resize(100, 9.0);
@@ -88,22 +88,23 @@ void DrawByWeight(attune::Context& context) {
       {.batch_size = 20, .threads = 2, .prefetch_factor = 1, .weights = weights});
   double ones = 0;
   for (auto& batch : loader) ones += batch.data.sum().item<double>();
-  Say(context, "drew class 1 in " + std::to_string(context.ReduceSum({{"ones", ones}}).at("ones")) +
-                   " of 100 samples");
+  Print(context, "drew class 1 in " +
+                     std::to_string(context.ReduceSum({{"ones", ones}}).at("ones")) +
+                     " of 100 samples");
 }
 
 void SampleByHand(attune::Context& context) {
   attune::DistributedSampler sampler = context.PrepareSampler(10, {.shuffle = true});
   const auto first = sampler.next(2);        // two samples for each rank
   const auto second = sampler.NextShare(3);  // three samples over all ranks
-  Say(context, "has visited " + std::to_string(sampler.offset()) + " of " +
-                   std::to_string(sampler.size()) + " with the others, and itself " +
-                   std::to_string(first->size() + second->size()));
+  Print(context, "has visited " + std::to_string(sampler.offset()) + " of " +
+                     std::to_string(sampler.size()) + " with the others, and itself " +
+                     std::to_string(first->size() + second->size()));
   attune::DistributedSampler other = context.PrepareSampler(10);
   other.load_state_dict(sampler.state_dict());
   other.MoveTo(/*epoch=*/1, /*offset=*/4);
   other.set_epoch(other.epoch() + 1);
-  other.reset();  // as LibTorch's loaders do before each epoch
+  other.reset();  // LibTorch's loaders call this before each epoch
 }
 
 }  // namespace tour

@@ -4,13 +4,13 @@
 
 namespace tour {
 
-// A stream is shared by the ranks, saved in the middle of an epoch, and gone on with.
+// The ranks share a stream, save its position in the middle of an epoch, and continue from there.
 void ReadStream(attune::Context& context);
 
-// A loader draws rare samples more often.
+// A loader draws rare samples more often than others.
 void DrawByWeight(attune::Context& context);
 
-// A program reads data by itself, and asks a sampler which samples are its own.
+// A program reads data without a loader. A sampler decides which samples each rank reads.
 void SampleByHand(attune::Context& context);
 
 }  // namespace tour

@@ -1,4 +1,4 @@
-// A TorchTrainer whose workers are asked and told things between epochs, and a WorkerGroup.
+// Calls functions on the workers of a TorchTrainer between epochs, and uses a WorkerGroup.
 
 #include <attune/torch_trainer.h>
 #include <attune/worker_group.h>
@@ -18,8 +18,9 @@ class Points : public torch::data::datasets::BatchDataset<Points, torch::data::E
  public:
   explicit Points(std::int64_t size) : x_(torch::rand({size, 1})) {}
 
-  torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> places) override {
-    const at::Tensor rows = torch::tensor(std::vector<std::int64_t>(places.begin(), places.end()));
+  torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> indices) override {
+    const at::Tensor rows =
+        torch::tensor(std::vector<std::int64_t>(indices.begin(), indices.end()));
     const at::Tensor x = x_.index_select(0, rows);
     return {x, 2 * x + 1};
   }
@@ -57,8 +58,8 @@ void UseTrainer() {
     training.ValidateBatch(batch);
     return training.validates() ? training.train_loader().offset() : -1;
   });
-  std::cout << trainer.num_workers() << " workers are at " << places[0] << " and " << places[1]
-            << std::endl;
+  std::cout << trainer.num_workers() << " workers are at samples " << places[0] << " and "
+            << places[1] << std::endl;
   trainer.load_state_dict(before);
   trainer.Shutdown();
 }
@@ -73,7 +74,7 @@ void UseGroup() {
   counters.CallOne<&Counter::Add>(0, 1).get();
   std::int64_t sum = 0;
   for (const std::int64_t count : attune::GetAll(counters.Call<&Counter::Add>(2))) sum += count;
-  std::cout << counters.size() << " counters come to " << sum << std::endl;
+  std::cout << counters.size() << " counters have the sum " << sum << std::endl;
   counters.Shutdown();
 }
 

@@ -1,4 +1,4 @@
-// What the SDK offers besides a model, a loader and reports; see README.md.
+// Shows functions of the SDK apart from models, loaders and reports; see README.md.
 //
 //   ./tour --workers 2 --max-step 4 --checkpoint-dir /tmp/tour
 
@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 using attune::Config;
 using attune::Context;
 
-void Say(const Context& context, const std::string& what) {
-  // In one piece, because ranks share the output.
+void Print(const Context& context, const std::string& what) {
+  // Writes once, because ranks share the output.
   std::cout << "rank " + std::to_string(context.rank()) + ": " + what + "\n" << std::flush;
 }
 
@@ -36,36 +36,36 @@ void Introduce(const Context& context) {
   for (const c10::Device& device : context.devices()) text << " " << device;
   text << ", " << context.args().size() << " arguments, continues after step " << context.step()
        << " (time " << context.time() << ") until " << context.max_step();
-  Say(context, text.str());
+  Print(context, text.str());
 }
 
 void ReadConfiguration(const Context& context) {
   const Config& config = context.config();
   const bool is_verbose = config.BoolOr("verbose", false);
   const std::string name = config.Has("name") ? config.Text("name") : "nobody";
-  Config mine({{"verbose", is_verbose}, {"name", name}});
-  const Config read = Config::FromJson(mine.ToJson());
-  if (read.Bool("verbose")) Say(context, "is verbose");
-  for (const auto& [parameter, value] : mine.values()) Say(context, "knows " + parameter);
-  for (const std::string& unread : read.Unread()) Say(context, "has not read " + unread);
+  Config created({{"verbose", is_verbose}, {"name", name}});
+  const Config read = Config::FromJson(created.ToJson());
+  if (read.Bool("verbose")) Print(context, "is verbose");
+  for (const auto& [parameter, value] : created.values()) Print(context, "knows " + parameter);
+  for (const std::string& unread : read.Unread()) Print(context, "has not read " + unread);
 }
 
-void TalkToOthers(Context& context) {
+void UseCollectives(Context& context) {
   if (!attune::IsDistributed(context)) return;
   at::Tensor chosen = torch::full({1}, context.rank() + 7);
   attune::Broadcast(context, chosen, /*root=*/1);
   // Each rank gets its part of the sum.
   const at::Tensor part = attune::ReduceScatter(context, torch::ones({context.world_size(), 2}));
-  // LibTorch's own group, for what attune/collectives.h does not have.
+  // LibTorch's process group has collectives that attune/collectives.h does not have.
   std::vector<at::Tensor> tensors{torch::ones({1})};
   context.process_group().allreduce(tensors)->wait();
-  Say(context, "chose " + std::to_string(chosen.item<std::int64_t>()) + ", has " +
-                   std::to_string(part.sum().item<std::int64_t>()) + " of a sum, among " +
-                   std::to_string(tensors[0].item<std::int64_t>()));
+  Print(context, "chose " + std::to_string(chosen.item<std::int64_t>()) + ", has " +
+                     std::to_string(part.sum().item<std::int64_t>()) + " of a sum, among " +
+                     std::to_string(tensors[0].item<std::int64_t>()));
 }
 
-// Rows of a table that ranks look up: gradients have those rows alone. The guard is kept for all
-// but the last part of a batch.
+// Ranks look up rows of a table, so gradients are sparse: they contain only these rows. The NoSync
+// guard delays the synchronization until the last part of a batch.
 double TrainTable(Context& context) {
   auto table =
       context.PrepareModel(torch::nn::Embedding(torch::nn::EmbeddingOptions(100, 4).sparse(true)));
@@ -79,8 +79,8 @@ double TrainTable(Context& context) {
   return static_cast<double>(table->weight.grad().coalesce().indices().numel());
 }
 
-// LBFGS computes the loss several times in a step, and decides by it how far it goes: every rank
-// has to give the same one.
+// LBFGS computes the loss several times in a step and chooses the step size by it. So all ranks
+// must return the same loss.
 double TrainWithLbfgs(Context& context) {
   auto line = context.PrepareModel(torch::nn::Linear(2, 1));
   torch::optim::LBFGS lbfgs(line->parameters(), torch::optim::LBFGSOptions(0.5));
@@ -97,19 +97,20 @@ double TrainWithLbfgs(Context& context) {
   return closure().item<double>();
 }
 
-void LookInside(Context& context) {
+void PrintModules(Context& context) {
   attune::SyncBatchNorm norm(4);
   std::ostringstream text;
   norm->pretty_print(text);
   const attune::GradScaler scaler({.init_scale = 1024});
-  Say(context, text.str() + ", and a scaler by " + std::to_string(scaler.get_scale()));
+  Print(context, text.str() + ", and a scaler by " + std::to_string(scaler.get_scale()));
 }
 
 void Save(Context& context, const torch::nn::Linear& model, attune::CheckpointWriter& checkpoint) {
   checkpoint.Write("nets/line", *model);  // nets/line.safetensors
   checkpoint.WriteText("notes/step.txt", "written after step " + std::to_string(context.step()));
-  checkpoint.set_background(false);  // the next step begins when it is durable
-  if (checkpoint.background()) throw attune::Error("it is not");
+  checkpoint.set_background(false);  // Report() returns after the checkpoint is on disk
+  if (checkpoint.background())
+    throw attune::Error("the checkpoint is still saved in the background");
 }
 
 void Load(const attune::CheckpointReader& checkpoint, torch::nn::Linear& model) {
@@ -121,7 +122,7 @@ void Load(const attune::CheckpointReader& checkpoint, torch::nn::Linear& model) 
                    checkpoint.AsDirectory().filename().string() + "\n";
 }
 
-// A checkpoint apart from reports: files of another library's, by way of a folder.
+// Saves a checkpoint without a report, from a folder with files of another library.
 void SaveByHand(const Context& context) {
   if (context.rank() != 0) return;
   const fs::path folder = fs::temp_directory_path() / ("tour-" + std::to_string(getpid()));
@@ -133,32 +134,33 @@ void SaveByHand(const Context& context) {
   attune::ShardWriter(writer.folder(), /*rank=*/0).Write("part", attune::TensorMap{});
   const attune::CheckpointInfo saved = writer.Commit();
   const attune::CheckpointReader reader(saved.path, saved.digest);
-  Say(context, "saved " + std::to_string(reader.Shard(0).ReadTensors("part").size()) +
-                   " tensors of rank 0 in " + saved.path.filename().string());
+  Print(context, "saved " + std::to_string(reader.Shard(0).ReadTensors("part").size()) +
+                     " tensors of rank 0 in " + saved.path.filename().string());
   fs::remove_all(folder);
 }
 
-// Trains without a prepared model, as by another library: then the program says when its set-up is
-// done, and draws for the coming step.
+// Training without a prepared model, for example with another library. The program must call
+// SeedStep() after its setup, so that the random numbers of the next step do not depend on it.
 double DrawWithoutModel(Context& context) {
   context.SeedStep();
   return torch::rand({1}).item<double>();
 }
 
-// Each step draws other numbers on each rank, the same ones after a resume: nothing is seeded here.
+// Each step draws different numbers on each rank, and the same numbers after a resume. The SDK
+// seeds them; this program does not.
 void Train(Context& context) {
   Introduce(context);
   ReadConfiguration(context);
-  TalkToOthers(context);
+  UseCollectives(context);
   tour::ReadStream(context);
   tour::DrawByWeight(context);
   tour::SampleByHand(context);
   SaveByHand(context);
-  LookInside(context);
-  Say(context, "touched " + std::to_string(TrainTable(context)) + " rows");
-  Say(context, "LBFGS ends with a loss of " + std::to_string(TrainWithLbfgs(context)));
+  PrintModules(context);
+  Print(context, "touched " + std::to_string(TrainTable(context)) + " rows");
+  Print(context, "LBFGS ends with a loss of " + std::to_string(TrainWithLbfgs(context)));
 
-  Say(context, "draws " + std::to_string(DrawWithoutModel(context)));
+  Print(context, "draws " + std::to_string(DrawWithoutModel(context)));
 
   torch::nn::Linear line(1, 1);
   auto model = context.PrepareModel(line);
@@ -171,7 +173,7 @@ void Train(Context& context) {
     drawn << "step " << context.step() + 1 << " drops";
     for (const at::Tensor& value : noise.unbind())
       drawn << (value.item<double>() == 0 ? " x" : " .");
-    Say(context, drawn.str());
+    Print(context, drawn.str());
     metrics = context.ReduceMean({{"dropped", 16 - noise.count_nonzero().item<double>()}});
     if (context.step() + 1 == 4) context.Stop();
   } while (context.Report(metrics, save));

@@ -120,7 +120,7 @@ class Checkpoints(EndToEnd):
         self.assertEqual(hashes(self.folder / "named"), hashes(self.path_of("step-1-attempt-1")))
         code, _, err = self.checkpoint("get", "s1/0", "--out", "best")
         self.assertEqual(code, 1)
-        self.assertIn("is there already", err)
+        self.assertIn("exists already", err)
         code, _, err = self.checkpoint("get", "s1/0", "--step", 7)
         self.assertEqual(code, 3)
         self.assertIn("has no checkpoint at step 7\nit has those of steps 1, 2", err)

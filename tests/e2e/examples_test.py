@@ -72,8 +72,8 @@ class Tour(Examples):
     def test_drivers_exchange_messages_with_workers(self):
         said = self.run_example("tour/tour_drivers")
         self.assertIn("trained on 32 samples", said)
-        self.assertIn("2 workers are at 32 and 32", said)
-        self.assertIn("2 counters come to 5", said)
+        self.assertIn("at samples 32 and 32", said)
+        self.assertIn("2 counters have the sum 5", said)
 
 
 @needs_images

@@ -1,6 +1,6 @@
 """scripts/setup and scripts/build after an interruption, after a failure, and with two runs at the same time.
 
-The tests replace apt-get, pip, npm, cmake and ninja by stand-ins.
+The tests replace apt-get, pip, npm, cmake and ninja with fake programs.
 """
 
 import os
@@ -15,11 +15,11 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = ["scripts/setup", "scripts/build", "scripts/common.sh", "scripts/progress.py", "web/package-lock.json",
          "CMakePresets.json", "scripts/docs_requirements.txt"]
-PATIENCE_S = 5  # below the 10 s between two lines of progress: no process may keep the output open for the next line
+TIMEOUT_S = 5  # below the 10 s between two lines of progress: no process may keep the output open for the next line
 
-# Each stand-in records its call. The stand-in named by $PAUSE writes to one named pipe and waits for another. The one
-# named by $FAIL prints $REASON and fails.
-STAND_IN = r"""#!/bin/bash
+# Each fake program records its call. If $PAUSE is its name, it writes to a named pipe and waits for another. If $FAIL
+# is its name, it prints $REASON and fails.
+FAKE_PROGRAM = r"""#!/bin/bash
 name=${0##*/}
 [[ $name != python3 || $1 == -m ]] || exec "$PYTHON" "$@"
 [[ $name != cmake || $1 != -DNPM* ]] || name=npm
@@ -79,7 +79,7 @@ class Scripts(unittest.TestCase):
         (self.state / "bin").mkdir(parents=True)
         for name in ["apt-get", "dpkg", "dpkg-query", "sudo", "python3", "node", "npm", "cmake", "ninja"]:
             stand_in = self.state / "bin" / name
-            stand_in.write_text(STAND_IN)
+            stand_in.write_text(FAKE_PROGRAM)
             stand_in.chmod(0o755)
         for name in ["paused", "continue"]:
             os.mkfifo(self.state / name)
@@ -101,7 +101,7 @@ class Scripts(unittest.TestCase):
 
     def run_script(self, script, *words, **variables):
         process = self.start(script, *words, **variables)
-        output, errors = process.communicate(timeout=PATIENCE_S)
+        output, errors = process.communicate(timeout=TIMEOUT_S)
         return process.returncode, output, errors
 
     def calls(self, name):
@@ -112,7 +112,7 @@ class Scripts(unittest.TestCase):
         process = self.start(script, PAUSE=stage)
         (self.state / "paused").read_text()
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=PATIENCE_S)
+        _, errors = process.communicate(timeout=TIMEOUT_S)
         self.assertEqual(process.returncode, 130, errors)
         self.assertEqual(errors.count("\n"), 1, errors)
         self.assertIn("interrupted", errors)
@@ -157,7 +157,7 @@ class Scripts(unittest.TestCase):
         self.assertIn("waiting", second.stdout.readline())
         (self.state / "continue").write_text("\n")
         for each in [first, second]:
-            _, errors = each.communicate(timeout=PATIENCE_S)
+            _, errors = each.communicate(timeout=TIMEOUT_S)
             self.assertEqual((each.returncode, errors), (0, ""))
         self.assertEqual(self.calls("python3"), 1)
 
@@ -194,7 +194,7 @@ class Scripts(unittest.TestCase):
         self.assertEqual(self.calls("ninja"), 1)
         (self.state / "continue").write_text("\n")
         for each in [first, second]:
-            _, errors = each.communicate(timeout=PATIENCE_S)
+            _, errors = each.communicate(timeout=TIMEOUT_S)
             self.assertEqual((each.returncode, errors), (0, ""))
         self.assertEqual(self.calls("ninja"), 2)
 

@@ -114,7 +114,7 @@ class LauncherProcess {
 
   // Returns a value in a forked worker, and nullopt in the launcher and in a forked launcher.
   std::optional<ForkedWorker> Handle(Packet packet) {
-    const std::uint64_t number = channel::RequestOf(packet.bytes);
+    const std::uint64_t number = channel::RequestNumber(packet.bytes);
     try {
       std::optional<ForkRequest> request = Parse(std::move(packet));
       if (!request) return std::nullopt;

@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(LauncherPackets, EachSurvivesARoundTrip) {
+TEST(LauncherPackets, AreTheSameAfterARoundTrip) {
   const Fork fork{.request = 7,
                   .argv = {"program", "--flag"},
                   .environment = {{"ADDED", "1"}, {"REMOVED", std::nullopt}},
@@ -32,14 +32,14 @@ TEST(LauncherPackets, EachSurvivesARoundTrip) {
   }
 }
 
-TEST(LauncherPackets, MalformedForkStillHasANumberToAnswer) {
+TEST(LauncherPackets, ReadsTheRequestNumberOfAMalformedFork) {
   const std::string packet = R"({"type": "fork", "request": 3, "argv": "no list"})";
-  EXPECT_THAT(ParseFork(packet).error().message, HasSubstr("malformed"));
-  EXPECT_EQ(RequestOf(packet), 3u);
-  EXPECT_EQ(RequestOf("[]"), 0u);
+  EXPECT_THAT(ParseFork(packet).error().message, HasSubstr("no list"));
+  EXPECT_EQ(RequestNumber(packet), 3u);
+  EXPECT_EQ(RequestNumber("[]"), 0u);
 }
 
-TEST(LauncherPackets, UnknownTypesAreIgnored) {
+TEST(LauncherPackets, IgnoresUnknownTypes) {
   EXPECT_FALSE(ParseFork(R"({"type": "later"})").value());
   EXPECT_TRUE(std::holds_alternative<Unknown>(ParseFromLauncher(R"({"type": "later"})").value()));
 }

@@ -8,7 +8,7 @@
 namespace attune::channel {
 namespace {
 
-TEST(LineReader, CutsLinesWhereverTheBytesWereCut) {
+TEST(LineReader, ReadsLinesFromArbitraryParts) {
   LineReader reader;
   reader.Append("one\ntw");
   EXPECT_EQ(reader.Next(), "one");
@@ -20,29 +20,29 @@ TEST(LineReader, CutsLinesWhereverTheBytesWereCut) {
   EXPECT_FALSE(reader.Next());
 }
 
-TEST(LineReader, LineOfTheGreatestLengthIsTaken) {
+TEST(LineReader, AcceptsALineOfMaximumLength) {
   LineReader reader;
   reader.Append(std::string(kLineBytesMax, 'x') + "\n");
   EXPECT_EQ(reader.Next()->size(), kLineBytesMax);
 }
 
-TEST(LineReader, OneByteMoreIsTooLongEvenWithoutItsNewline) {
+TEST(LineReader, RefusesOneByteMoreEvenWithoutANewline) {
   LineReader reader;
   reader.Append(std::string(kLineBytesMax + 1, 'x'));
   EXPECT_FALSE(reader.Next());
   EXPECT_TRUE(reader.is_too_long());
 }
 
-TEST(LineReader, LineThatIsTooLongIsQuotedAndNothingComesAfterIt) {
+TEST(LineReader, QuotesALineThatIsTooLongAndReadsNoMore) {
   LineReader reader;
   reader.Append("short\n" + std::string(kLineBytesMax + 1, 'x') + "\nnext\n");
   EXPECT_EQ(reader.Next(), "short");
   EXPECT_FALSE(reader.Next());
-  EXPECT_THAT(reader.TooLong(), testing::HasSubstr("a line longer than 1048576 bytes: 'xxx"));
+  EXPECT_THAT(reader.TooLong(), testing::HasSubstr("1048576 bytes: 'xxx"));
   EXPECT_FALSE(reader.Next());
 }
 
-TEST(ReceiveSome, NothingYetIsNotTheEnd) {
+TEST(ReceiveSome, DistinguishesNoBytesFromTheEnd) {
   auto [ours, theirs] = std::move(SocketPair(SOCK_STREAM).value());
   LineReader lines;
   EXPECT_EQ(ReceiveSome(ours.get(), lines), 0u);

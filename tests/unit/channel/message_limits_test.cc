@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-TEST(CutEnd, KeepsTheBeginningAndSaysTheLength) {
+TEST(CutEnd, KeepsTheBeginningAndAddsTheLength) {
   EXPECT_EQ(CutEnd("short", 64), "short");
   EXPECT_EQ(CutEnd(std::string(64, 'x'), 64), std::string(64, 'x'));
   const std::string cut = CutEnd(std::string(14'000'000, 'x'), 64);
@@ -14,7 +14,7 @@ TEST(CutEnd, KeepsTheBeginningAndSaysTheLength) {
   EXPECT_EQ(CutEnd(std::string(65, 'x'), 64), std::string(45, 'x') + "… (65 bytes, cut)");
 }
 
-TEST(CutEnd, KeepsNoPartOfACharacter) {
+TEST(CutEnd, DoesNotSplitCharacters) {
   std::string text = "x";
   for (int i = 0; i < 100; ++i) text += "é";
   const std::string cut = CutEnd(text, 64);
@@ -32,7 +32,7 @@ TEST(CutBeginning, KeepsTheEnd) {
   EXPECT_EQ(CutBeginning(text + "x", 64).substr(0, 22), "(201 bytes, cut) …é");
 }
 
-TEST(MetricName, HasALengthAndNoControlCharacters) {
+TEST(MetricName, HasALimitedLengthAndNoControlCharacters) {
   EXPECT_TRUE(IsMetricName("loss"));
   EXPECT_TRUE(IsMetricName(std::string(kMetricNameBytesMax, 'x')));
   EXPECT_FALSE(IsMetricName(std::string(kMetricNameBytesMax + 1, 'x')));

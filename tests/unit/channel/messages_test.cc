@@ -8,10 +8,11 @@
 namespace attune::channel {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(Messages, UnknownFieldsAndTypesAreIgnored) {
+TEST(Messages, IgnoresUnknownFieldsAndTypes) {
   const auto known = ParseFromRank(R"({"type":"progress","step":4,"colour":"red"})");
   ASSERT_TRUE(known.ok());
   EXPECT_EQ(std::get<Progress>(known.value()).step, 4);
@@ -20,24 +21,23 @@ TEST(Messages, UnknownFieldsAndTypesAreIgnored) {
   EXPECT_TRUE(std::holds_alternative<Unknown>(unknown.value()));
 }
 
-TEST(Messages, FieldThatIsMissingOrWrongIsNamed) {
+TEST(Messages, NamesAFieldThatIsMissingOrWrong) {
   const auto error = [](const char* line) { return ParseFromRank(line).error().message; };
-  EXPECT_THAT(error(R"({"type":"progress"})"),
-              HasSubstr("'step' is missing and must be an integer"));
-  EXPECT_THAT(error(R"({"type":"progress","step":1.5})"), HasSubstr("'step' is '1.5' and must be"));
+  EXPECT_THAT(error(R"({"type":"progress"})"), HasSubstr("'step' is missing"));
+  EXPECT_THAT(error(R"({"type":"progress","step":1.5})"), HasSubstr("'step' is '1.5'"));
   EXPECT_THAT(error(R"({"type":"progress","step":18446744073709551615})"), HasSubstr("'step'"));
   EXPECT_THAT(error(R"({"type":"report","step":1,"seconds":1,"metrics":{"a":"x"}})"),
-              HasSubstr("'metrics' has 'a' as '\"x\"' and must be"));
+              HasSubstr("'metrics' has 'a' as '\"x\"'"));
   EXPECT_THAT(error(R"({"type":"report","step":1,"seconds":1,"metrics":{},"waits":1})"),
-              HasSubstr("'waits' is '1' and must be true or false"));
+              HasSubstr("'waits' is '1'"));
   EXPECT_THAT(error(R"({"type":"heartbeat","silence_ms":-1})"), HasSubstr("'silence_ms'"));
   EXPECT_THAT(error(R"({"type":"error","message":"m","lost_peer":"yes"})"),
               HasSubstr("'lost_peer'"));
   EXPECT_THAT(error(R"({"type":"rendezvous","host":"h","port":0})"), HasSubstr("'port'"));
   EXPECT_THAT(error(R"({"type":"checkpoint","step":1,"path":"/p","digest":"md5:1","bytes":1})"),
               HasSubstr("'digest'"));
-  EXPECT_THAT(error(R"({"step":1})"), HasSubstr("without a string 'type'"));
-  EXPECT_THAT(error("[1, 2]"), HasSubstr("not a JSON object in UTF-8"));
+  EXPECT_THAT(error(R"({"step":1})"), HasSubstr("'type'"));
+  EXPECT_THAT(error("[1, 2]"), HasSubstr("JSON object"));
 }
 
 std::string Problem(const std::string& line) { return ParseFromRank(line).error().message; }
@@ -46,36 +46,35 @@ std::string ReportText(const std::string& seconds, const std::string& metrics = 
   return R"({"type":"report","step":1,"seconds":)" + seconds + R"(,"metrics":)" + metrics + "}";
 }
 
-TEST(Messages, SecondsThatAreNotFiniteOrNegativeAreRefused) {
+TEST(Messages, RefusesSecondsThatAreNegativeOrNotFinite) {
   EXPECT_TRUE(ParseFromRank(ReportText("0")).ok());
-  EXPECT_THAT(Problem(ReportText("\"nan\"")),
-              HasSubstr("'seconds' is '\"nan\"' and must be a finite number of at least 0"));
+  EXPECT_THAT(Problem(ReportText("\"nan\"")), HasSubstr("'seconds' is '\"nan\"'"));
   EXPECT_THAT(Problem(ReportText("\"inf\"")), HasSubstr("'seconds'"));
   EXPECT_THAT(Problem(ReportText("-0.5")), HasSubstr("'seconds' is '-0.5'"));
   EXPECT_FALSE(ParseFromRank(ReportText("1e999")).ok());
 }
 
-TEST(Messages, WhatIsLoggedHasAStepThatMayBeNoWholeOne) {
+TEST(Messages, AcceptsFractionalStepsInLogs) {
   const auto with = [](const std::string& step, const std::string& metrics = "{}") {
     return R"({"type":"log","step":)" + step + R"(,"metrics":)" + metrics + "}";
   };
   EXPECT_TRUE(ParseFromRank(with("0")).ok());
   EXPECT_TRUE(ParseFromRank(with("0.5", R"({"loss":"inf"})")).ok());
-  EXPECT_THAT(Problem(with("-1")), HasSubstr("'step' is '-1' and must be a finite number"));
+  EXPECT_THAT(Problem(with("-1")), HasSubstr("'step' is '-1'"));
   EXPECT_THAT(Problem(with("\"nan\"")), HasSubstr("'step'"));
-  EXPECT_THAT(Problem(with("1", R"({"":1})")), HasSubstr("'metrics' has one named ''"));
+  EXPECT_THAT(Problem(with("1", R"({"":1})")), HasSubstr("'metrics' has the name ''"));
   EXPECT_THAT(Problem(with("1", R"({"a":"b"})")), HasSubstr("'metrics' has 'a'"));
 }
 
-TEST(Messages, ReportsAndCheckpointsBeginAtStepOne) {
+TEST(Messages, RefusesReportsAndCheckpointsBeforeStepOne) {
   EXPECT_THAT(Problem(R"({"type":"report","step":0,"seconds":1,"metrics":{}})"),
-              HasSubstr("'step' is '0' and must be an integer from 1"));
+              HasSubstr("'step' is '0'"));
   EXPECT_THAT(Problem(R"({"type":"checkpoint","step":0,"path":"/p","digest":"","bytes":1})"),
               HasSubstr("'step' is '0'"));
   EXPECT_TRUE(ParseFromRank(R"({"type":"progress","step":0})").ok());
 }
 
-TEST(Messages, IntegersThatJsonCannotCarryEverywhereAreRefused) {
+TEST(Messages, RefusesIntegersThatAreNotExactInAllJsonReaders) {
   const auto progress = [](int64_t step) {
     return R"({"type":"progress","step":)" + std::to_string(step) + "}";
   };
@@ -88,9 +87,9 @@ TEST(Messages, IntegersThatJsonCannotCarryEverywhereAreRefused) {
   EXPECT_THAT(Problem(progress(kIntegerMax + 1)), HasSubstr("'step'"));
 }
 
-TEST(Messages, NegativeBytesAreRefused) {
+TEST(Messages, RefusesNegativeBytes) {
   EXPECT_THAT(Problem(R"({"type":"checkpoint","step":1,"path":"/p","digest":"","bytes":-1})"),
-              HasSubstr("'bytes' is '-1' and must be an integer from 0"));
+              HasSubstr("'bytes' is '-1'"));
 }
 
 TEST(Messages, MetricsMayBeNanOrInfinite) {
@@ -101,29 +100,27 @@ TEST(Messages, MetricsMayBeNanOrInfinite) {
   EXPECT_EQ(metrics[1].second, -INFINITY);
 }
 
-TEST(Messages, MetricsHaveNamesOfALimitedLength) {
+TEST(Messages, LimitsTheLengthOfMetricNames) {
   const auto named = [](const std::string& name) {
     return ReportText("1", "{\"" + name + "\":1}");
   };
   EXPECT_TRUE(ParseFromRank(named(std::string(kMetricNameBytesMax, 'x'))).ok());
-  EXPECT_THAT(Problem(named(std::string(kMetricNameBytesMax + 1, 'x'))),
-              HasSubstr("must be named in 1 to 256 bytes"));
-  EXPECT_THAT(Problem(named("")), HasSubstr("'metrics' has one named ''"));
-  EXPECT_THAT(Problem(named("a\\u0000b")), HasSubstr("without control characters"));
+  EXPECT_THAT(Problem(named(std::string(kMetricNameBytesMax + 1, 'x'))), HasSubstr("256 bytes"));
+  EXPECT_THAT(Problem(named("")), HasSubstr("'metrics' has the name ''"));
+  EXPECT_THAT(Problem(named("a\\u0000b")), HasSubstr("control characters"));
 }
 
-TEST(Messages, ReportHasALimitedNumberOfMetrics) {
+TEST(Messages, LimitsTheNumberOfMetrics) {
   const auto with = [](int count) {
     std::string metrics = "{\"0\":0";
     for (int i = 1; i < count; ++i) metrics += ",\"" + std::to_string(i) + "\":0";
     return ReportText("1", metrics + "}");
   };
   EXPECT_TRUE(ParseFromRank(with(kMetricsMax)).ok());
-  EXPECT_THAT(Problem(with(kMetricsMax + 1)),
-              HasSubstr("'metrics' has 1001 metrics and must be at most 1000"));
+  EXPECT_THAT(Problem(with(kMetricsMax + 1)), HasSubstr("'metrics' has 1001 metrics"));
 }
 
-TEST(Messages, OfAKeyThatComesTwiceTheLastCounts) {
+TEST(Messages, UsesTheLastValueOfARepeatedKey) {
   const auto message =
       ParseFromRank(R"({"type":"heartbeat","type":"report","step":1,"step":2,"seconds":1,)"
                     R"("metrics":{"b":1,"a":2,"b":3}})");
@@ -134,7 +131,7 @@ TEST(Messages, OfAKeyThatComesTwiceTheLastCounts) {
               testing::UnorderedElementsAre(testing::Pair("a", 2.0), testing::Pair("b", 3.0)));
 }
 
-TEST(Messages, ConfigurationKeepsItsOrderAndALineBeginsWithItsType) {
+TEST(Messages, KeepsTheOrderOfTheConfigurationAndWritesTheTypeFirst) {
   const Start start{.parameters = {{"z", 1.0}, {"a", 2.0}, {"m", 3.0}}};
   const std::string line = ToLine(start);
   EXPECT_THAT(line, testing::StartsWith(R"({"type":"start",)"));
@@ -147,38 +144,34 @@ TEST(Messages, ConfigurationKeepsItsOrderAndALineBeginsWithItsType) {
   EXPECT_THAT(names, testing::ElementsAre("z", "a", "m"));
 }
 
-TEST(Messages, TextThatIsNotUtf8IsRefused) {
-  EXPECT_THAT(Problem(ReportText("1", "{\"a\xff\":1}")), HasSubstr("in UTF-8"));
+TEST(Messages, RefusesTextThatIsNotUtf8) {
+  EXPECT_THAT(Problem(ReportText("1", "{\"a\xff\":1}")), HasSubstr("UTF-8"));
   EXPECT_FALSE(ParseFromRank(ReportText("1", R"({"\ud800":1})")).ok());
 }
 
-TEST(Messages, QuotedLineIsShortAndPrintable) {
+TEST(Messages, QuotesAShortAndPrintableLine) {
   const std::string quoted = ParseFromRank(std::string(5000, '\x01')).error().message;
   EXPECT_LT(quoted.size(), 200u);
   EXPECT_THAT(quoted, HasSubstr("????"));
 }
 
-TEST(Messages, NonFiniteConfigurationValuesTravelAsText) {
+TEST(Messages, WritesNonFiniteConfigurationValuesAsText) {
   EXPECT_EQ(ToJson({{"a", -INFINITY}, {"b", NAN}}), "{\"a\":\"-inf\",\"b\":\"nan\"}\n");
 }
 
 // ---- executor -> rank
 
-TEST(StepOfTime, IsTheValueRoundedDownAndNeverFallsBack) {
+TEST(StepOfTime, IsTheValueRoundedDownAndNeverDecreases) {
   EXPECT_EQ(StepOfTime("samples", 7.9, 3).value(), 7);
   EXPECT_EQ(StepOfTime("samples", 3.9, 3).value(), 3);
   EXPECT_EQ(StepOfTime("samples", 0.5, 0).value(), 0);
-  const std::string metric = "the metric 'samples', in which the sweep measures time, ";
-  EXPECT_EQ(StepOfTime("samples", 2.9, 3).error().message,
-            metric +
-                "is 2.9 after 3; it must grow, and go on from there where the trial goes on "
-                "from a checkpoint");
-  EXPECT_EQ(StepOfTime("samples", std::nullopt, 3).error().message,
-            metric + "is not in the report");
+  EXPECT_THAT(StepOfTime("samples", 2.9, 3).error().message,
+              AllOf(HasSubstr("'samples'"), HasSubstr("2.9 after 3")));
+  EXPECT_THAT(StepOfTime("samples", std::nullopt, 3).error().message,
+              AllOf(HasSubstr("'samples'"), HasSubstr("not in the report")));
   for (const double value : {-1.0, 1e300, std::numeric_limits<double>::infinity(),
                              std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_THAT(StepOfTime("samples", value, 0).error().message,
-                HasSubstr("and must be finite, at least 0 and exact"));
+    EXPECT_THAT(StepOfTime("samples", value, 0).error().message, HasSubstr("finite, at least 0"));
   }
 }
 
@@ -194,7 +187,7 @@ std::string RefusedByRank(const std::string& line) {
   return ParseFromExecutor(line).error().message;
 }
 
-TEST(Messages, StartIsReadInFull) {
+TEST(Messages, ReadsAllFieldsOfAStart) {
   const auto start = std::get<Start>(ParseFromExecutor(kStart).value());
   EXPECT_EQ(start.sweep, "s1");
   EXPECT_EQ(start.trial, 17);
@@ -212,23 +205,21 @@ TEST(Messages, StartIsReadInFull) {
   EXPECT_EQ(start.resume->digest, "");
 }
 
-TEST(Messages, AnotherProtocolVersionIsNamed) {
-  EXPECT_THAT(RefusedByRank(R"({"type": "start", "protocol": 2})"),
-              HasSubstr("'protocol' is '2' and must be 1"));
+TEST(Messages, RefusesAnotherProtocolVersion) {
+  EXPECT_THAT(RefusedByRank(R"({"type": "start", "protocol": 2})"), HasSubstr("'protocol' is '2'"));
 }
 
-TEST(Messages, FieldOfAStartThatIsWrongIsNamed) {
+TEST(Messages, NamesAWrongFieldOfAStart) {
   const auto with = [](const std::string& fields) {
     return RefusedByRank(R"({"type":"start","protocol":1,)" + fields + "}");
   };
-  EXPECT_THAT(with(R"("rank":2,"world_size":2,"config":{})"),
-              HasSubstr("'rank' is '2' and must be an integer from 0 to 1"));
+  EXPECT_THAT(with(R"("rank":2,"world_size":2,"config":{})"), HasSubstr("'rank' is '2'"));
   EXPECT_THAT(with(R"("rank":0.5,"world_size":2,"config":{})"), HasSubstr("'rank' is '0.5'"));
   EXPECT_THAT(with(R"("rank":0,"world_size":1)"), HasSubstr("'config' is missing"));
   EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{"a":[1]})"),
-              HasSubstr("'config' has 'a' as '[1]' and must be an object of numbers"));
+              HasSubstr("'config' has 'a' as '[1]'"));
   EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"resume":{"path":"/p"})"),
-              HasSubstr("'resume' is one whose 'step' is missing"));
+              HasSubstr("'resume' is invalid: 'step' is missing"));
   EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"seed":-1)"), HasSubstr("'seed'"));
   for (const char* devices : {"[]", "[0]", R"("cuda:0")"}) {
     EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"devices":)" + std::string(devices)),
@@ -236,7 +227,7 @@ TEST(Messages, FieldOfAStartThatIsWrongIsNamed) {
   }
 }
 
-TEST(Messages, StartMayBeAllZeroWhereThatMeansNone) {
+TEST(Messages, AcceptsZeroForNoneInAStart) {
   const auto start = ParseFromExecutor(
       R"({"type":"start","protocol":1,"rank":0,"world_size":1,"config":{},"cpus":0,"seed":0,
           "milestone":0,"max_step":0,"checkpoint_every":0,"trial":0,"checkpoint_dir":""})");
@@ -245,19 +236,19 @@ TEST(Messages, StartMayBeAllZeroWhereThatMeansNone) {
   EXPECT_TRUE(std::get<Start>(start.value()).devices.empty());
 }
 
-TEST(Messages, LastStepMayBeAsLargeAsASweepFileSays) {
+TEST(Messages, AcceptsTheLargestStepOfASweepFile) {
   const std::string line = ToLine(Start{.milestone = INT64_MAX, .max_step = INT64_MAX});
   const auto start = ParseFromExecutor(line);
   ASSERT_TRUE(start.ok()) << start.error().message;
   EXPECT_EQ(std::get<Start>(start.value()).max_step, INT64_MAX);
 }
 
-TEST(Messages, UnknownActionIsRefused) {
+TEST(Messages, RefusesAnUnknownAction) {
   EXPECT_THAT(RefusedByRank(R"({"type": "verdict", "step": 1, "action": "explode"})"),
-              HasSubstr(R"('action' is '"explode"' and must be one of continue, stop, pause)"));
+              HasSubstr(R"('action' is '"explode"')"));
 }
 
-TEST(Messages, NeitherEndTakesWhatIsNoMessage) {
+TEST(Messages, RefusesTextThatIsNoMessage) {
   for (const char* line : {"hello", "[1]", R"({"kind": 1})", R"({"type": 1})", "\"\xff\""}) {
     EXPECT_FALSE(ParseFromExecutor(line).ok()) << line;
     EXPECT_FALSE(ParseFromRank(line).ok()) << line;
@@ -267,7 +258,7 @@ TEST(Messages, NeitherEndTakesWhatIsNoMessage) {
 
 // ---- both
 
-// The line is one line, and means the same when it is read and written again.
+// Expects that the message is one line, and that reading and writing it again gives the same line.
 template <typename Message>
 void ExpectRoundTrip(const Message& message) {
   const std::string line = ToLine(message);
@@ -284,11 +275,11 @@ void ExpectRoundTrip(const Message& message) {
   }
 }
 
-TEST(Messages, EachSurvivesARoundTrip) {
+TEST(Messages, AreTheSameAfterARoundTrip) {
   ExpectRoundTrip(std::get<Start>(ParseFromExecutor(kStart).value()));
-  Start over_hosts{.world_size = 4, .local_world_size = 2, .address = "10.0.0.3"};
-  EXPECT_EQ(std::get<Start>(ParseFromExecutor(ToLine(over_hosts)).value()).address, "10.0.0.3");
-  ExpectRoundTrip(over_hosts);
+  Start multi_host{.world_size = 4, .local_world_size = 2, .address = "10.0.0.3"};
+  EXPECT_EQ(std::get<Start>(ParseFromExecutor(ToLine(multi_host)).value()).address, "10.0.0.3");
+  ExpectRoundTrip(multi_host);
   ExpectRoundTrip(Rendezvous{"::1", 65535});
   for (const Action action : {Action::kContinue, Action::kStop, Action::kPause}) {
     ExpectRoundTrip(Verdict{.step = 3, .action = action, .milestone = 9});
@@ -309,20 +300,20 @@ TEST(Messages, EachSurvivesARoundTrip) {
   ExpectRoundTrip(Waiting{.ranks = {1, 3}, .step = 7});
   ExpectRoundTrip(Leaving{"bad config"});
   ExpectRoundTrip(ErrorText{"two\nlines", true});
-  ExpectRoundTrip(ErrorText{.message = "no room", .disk_full = true});
+  ExpectRoundTrip(ErrorText{.message = "disk full", .disk_full = true});
   ExpectRoundTrip(Done{});
 }
 
-TEST(Messages, ErrorTextIsReadableWhateverAnExceptionSays) {
+TEST(Messages, WritesErrorTextThatIsNotUtf8) {
   const auto message = ParseFromRank(ToLine(ErrorText{"a \xff"}));
   ASSERT_TRUE(message.ok()) << message.error().message;
   EXPECT_THAT(std::get<ErrorText>(message.value()).message, testing::StartsWith("a "));
 }
 
-TEST(Messages, LongErrorTextIsCutBetweenCharacters) {
+TEST(Messages, CutsLongErrorTextBetweenCharacters) {
   const std::string filling(kErrorTextBytesMax - 1, 'x');
-  const auto text = [](const std::string& said) {
-    return std::get<ErrorText>(ParseFromRank(ToLine(ErrorText{said})).value()).message;
+  const auto text = [](const std::string& message) {
+    return std::get<ErrorText>(ParseFromRank(ToLine(ErrorText{message})).value()).message;
   };
   EXPECT_EQ(text(filling + "y" + "z"), filling + "y");
   EXPECT_EQ(text(filling + "\xc3\xa9"), filling);

@@ -19,6 +19,7 @@ namespace attune::checkpoints {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -32,7 +33,7 @@ std::string Read(const fs::path& path) {
   return text.str();
 }
 
-// A checkpoint in memory, whose source may fail after so many pieces.
+// Downloads a checkpoint from memory. The source fails after `pieces_left_` pieces.
 class DownloadTest : public ::testing::Test {
  protected:
   DownloadTest() {
@@ -56,7 +57,7 @@ class DownloadTest : public ::testing::Test {
   }
 
   Downloaded Get(uint64_t disk_free_bytes_min = 0) {
-    asked_.clear();
+    requests_.clear();
     return Download({.name = "s1/17/2-900",
                      .digest = digest_,
                      .read = [this](const std::string& file, uint64_t offset,
@@ -65,14 +66,14 @@ class DownloadTest : public ::testing::Test {
   }
   Result<Piece> ReadPiece(const std::string& file, uint64_t offset) {
     if (pieces_left_-- <= 0) return Error{ErrorCode::kNotFound, "executor box is lost"};
-    if (file != "manifest.json") asked_.emplace_back(file, offset);
+    if (file != "manifest.json") requests_.emplace_back(file, offset);
     const std::string& text = files_.at(file);
     return Piece{.data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
                  .file_bytes = text.size()};
   }
 
   fs::path Out() const { return folder_ / "out"; }
-  // What lies beside the folder that is made.
+  // The hidden folder of an incomplete download.
   fs::path Part() const { return folder_ / (".out.part-" + digest_.substr(7, 16)); }
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
@@ -85,10 +86,10 @@ class DownloadTest : public ::testing::Test {
   std::map<std::string, std::string> files_;
   std::string digest_;
   int pieces_left_ = 1000;
-  std::vector<std::pair<std::string, uint64_t>> asked_;
+  std::vector<std::pair<std::string, uint64_t>> requests_;
 };
 
-TEST_F(DownloadTest, BringsEveryFileAndLeavesNothingElse) {
+TEST_F(DownloadTest, DownloadsEveryFileAndLeavesNoOtherFiles) {
   const auto done = Get();
   ASSERT_TRUE(done.status.ok()) << done.status.error().message;
   EXPECT_EQ(done.files, 3u);
@@ -98,8 +99,8 @@ TEST_F(DownloadTest, BringsEveryFileAndLeavesNothingElse) {
   EXPECT_THAT(Names(), ElementsAre("out"));
 }
 
-TEST_F(DownloadTest, GoesOnAtTheByteWhereItWasCutOff) {
-  pieces_left_ = 3;  // the manifest, and two of model.bin
+TEST_F(DownloadTest, ResumesAtTheByteOfAnInterruption) {
+  pieces_left_ = 3;  // the manifest, and two pieces of model.bin
   const auto cut = Get();
   EXPECT_EQ(cut.status.error(), (Error{ErrorCode::kNotFound, "executor box is lost"}));
   EXPECT_EQ(cut.part, Part());
@@ -109,13 +110,13 @@ TEST_F(DownloadTest, GoesOnAtTheByteWhereItWasCutOff) {
   pieces_left_ = 1000;
   const auto done = Get();
   ASSERT_TRUE(done.status.ok()) << done.status.error().message;
-  EXPECT_THAT(asked_, ElementsAre(Pair("model.bin", 2000), Pair("model.bin", 3000),
-                                  Pair("state/total.json", 0)));
+  EXPECT_THAT(requests_, ElementsAre(Pair("model.bin", 2000), Pair("model.bin", 3000),
+                                     Pair("state/total.json", 0)));
   EXPECT_EQ(done.fetched, 1505u);
   EXPECT_EQ(Read(Out() / "model.bin"), files_["model.bin"]);
 }
 
-TEST_F(DownloadTest, WhatADeadMachineLeftOfAFileIsFetchedAnew) {
+TEST_F(DownloadTest, DownloadsAgainWhatACrashDamaged) {
   fs::create_directories(Part());
   std::ofstream(Part() / "model.bin") << std::string(2500, '\0');
   const auto done = Get();
@@ -123,52 +124,51 @@ TEST_F(DownloadTest, WhatADeadMachineLeftOfAFileIsFetchedAnew) {
   EXPECT_EQ(Read(Out() / "model.bin"), files_["model.bin"]);
 }
 
-TEST_F(DownloadTest, WhatIsTooLongIsFetchedAnew) {
+TEST_F(DownloadTest, DownloadsAgainAFileThatIsTooLong) {
   fs::create_directories(Part());
   std::ofstream(Part() / "model.bin") << std::string(5000, 'm');
   ASSERT_TRUE(Get().status.ok());
   EXPECT_EQ(Read(Out() / "model.bin"), files_["model.bin"]);
 }
 
-TEST_F(DownloadTest, AFileThatIsDamagedAtItsSourceIsNamed) {
+TEST_F(DownloadTest, NamesAFileThatIsDamagedAtItsSource) {
   files_["model.bin"][1700] = 'x';
   const auto done = Get();
   EXPECT_EQ(done.status.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(done.status.error().message,
-              HasSubstr("model.bin of checkpoint s1/17/2-900: its SHA-256"));
+  EXPECT_THAT(done.status.error().message, HasSubstr("model.bin of checkpoint s1/17/2-900"));
   EXPECT_FALSE(fs::exists(Out()));
   files_["model.bin"].pop_back();
-  EXPECT_THAT(Get().status.error().message, HasSubstr("it has 3502 bytes and not 3503"));
+  EXPECT_THAT(Get().status.error().message, AllOf(HasSubstr("3502 bytes"), HasSubstr("3503")));
 }
 
-TEST_F(DownloadTest, AManifestOfAnotherDigestIsRefused) {
+TEST_F(DownloadTest, RefusesAManifestWithAnotherDigest) {
   files_["manifest.json"] += " ";
-  EXPECT_THAT(Get().status.error().message, HasSubstr("its digest is sha256:"));
+  EXPECT_THAT(Get().status.error().message, HasSubstr(digest_));
   for (const char* none : {"", "sha256:", "sha256:0123456789abcdef"}) {
     digest_ = none;
-    EXPECT_THAT(Get().status.error().message, HasSubstr("is none")) << none;
+    EXPECT_THAT(Get().status.error().message, HasSubstr("\"" + digest_ + "\"")) << none;
   }
 }
 
-TEST_F(DownloadTest, ANameThatLeadsOutOfTheFolderIsRefused) {
+TEST_F(DownloadTest, RefusesNamesOutsideTheFolder) {
   const std::string entry = R"(":{"bytes":2,"sha256":")" + Sha256::HexOf("{}") + "\"}";
   for (const std::string name : {"../evil", "/tmp/evil", "state/../../evil"}) {
     MakeManifest(",\"" + name + entry);
-    EXPECT_THAT(Get().status.error().message, HasSubstr("is no file inside the folder")) << name;
+    EXPECT_THAT(Get().status.error().message, HasSubstr(name)) << name;
     EXPECT_FALSE(fs::exists(folder_ / "evil"));
   }
 }
 
-TEST_F(DownloadTest, AFolderThatIsThereIsLeftAlone) {
+TEST_F(DownloadTest, DoesNotChangeAnExistingFolder) {
   fs::create_directories(Out());
   const auto done = Get();
   EXPECT_EQ(done.status.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(done.status.error().message, HasSubstr("is there already"));
+  EXPECT_THAT(done.status.error().message, HasSubstr(Out().string()));
   EXPECT_THAT(fs::directory_iterator(Out()) == fs::directory_iterator(), true);
-  EXPECT_THAT(asked_, IsEmpty());
+  EXPECT_THAT(requests_, IsEmpty());
 }
 
-TEST_F(DownloadTest, OfTwoAtOnceOneIsTurnedAway) {
+TEST_F(DownloadTest, RefusesASecondDownloadAtTheSameTime) {
   fs::create_directories(Part());
   const int other = open(Part().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(flock(other, LOCK_EX | LOCK_NB), 0);
@@ -177,21 +177,20 @@ TEST_F(DownloadTest, OfTwoAtOnceOneIsTurnedAway) {
   EXPECT_TRUE(Get().status.ok());
 }
 
-TEST_F(DownloadTest, MoreThanTheDiskHoldsIsRefusedBeforeItIsFetched) {
+TEST_F(DownloadTest, RefusesACheckpointLargerThanTheDisk) {
   MakeManifest(R"(,"huge":{"bytes":1000000000000000,"sha256":")" + Sha256::HexOf("") + "\"}");
   const auto done = Get();
   EXPECT_EQ(done.status.error().code, ErrorCode::kStorageFull);
-  EXPECT_THAT(done.status.error().message, HasSubstr("needs 10000000000035"));
-  EXPECT_THAT(asked_, IsEmpty());
+  EXPECT_THAT(done.status.error().message, HasSubstr("10000000000035"));
+  EXPECT_THAT(requests_, IsEmpty());
 }
 
-TEST_F(DownloadTest, OneThatWouldLeaveTooLittleFreeIsNotBegun) {
+TEST_F(DownloadTest, RefusesACheckpointThatLeavesTooLittleFree) {
   constexpr uint64_t kMoreThanAnyDisk = uint64_t{1} << 60;
   const auto done = Get(kMoreThanAnyDisk);
   EXPECT_EQ(done.status.error().code, ErrorCode::kStorageFull);
-  EXPECT_THAT(done.status.error().message,
-              HasSubstr(", of which 1152921504606846976 are to stay free"));
-  EXPECT_THAT(asked_, IsEmpty());
+  EXPECT_THAT(done.status.error().message, HasSubstr("1152921504606846976"));
+  EXPECT_THAT(requests_, IsEmpty());
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class PieceTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(PieceTest, IsReadFromItsOffsetToItsLimitOrTheEnd) {
+TEST_F(PieceTest, ReadsFromTheOffsetToTheLimitOrTheEnd) {
   const Piece middle = ReadPiece(folder_, "model.bin", 2, 3).value();
   EXPECT_EQ(middle.data, "234");
   EXPECT_EQ(middle.file_bytes, 10u);
@@ -43,13 +43,13 @@ TEST_F(PieceTest, IsReadFromItsOffsetToItsLimitOrTheEnd) {
   EXPECT_EQ(ReadPiece(folder_, "state/total.json", 0, 100)->data, "{}");
 }
 
-TEST_F(PieceTest, IsNeverLongerThanItMayBe) {
+TEST_F(PieceTest, IsAtMostTheMaximumLength) {
   Write(folder_ / "large", std::string(kPieceBytesMax + 1, 'x'));
   EXPECT_EQ(ReadPiece(folder_, "large", 0, UINT64_MAX)->data.size(), kPieceBytesMax);
   EXPECT_EQ(ReadPiece(folder_, "large", kPieceBytesMax, UINT64_MAX)->data, "x");
 }
 
-TEST_F(PieceTest, NoNameLeadsOutOfTheFolder) {
+TEST_F(PieceTest, RefusesNamesOutsideTheFolder) {
   const std::string absolute = (root_ / "token").string();
   for (const std::string& name :
        {std::string("../token"), std::string("state/../../token"), absolute, std::string(""),
@@ -63,20 +63,19 @@ TEST_F(PieceTest, NoNameLeadsOutOfTheFolder) {
   EXPECT_EQ(NameFault("..a/b.."), "");
 }
 
-TEST_F(PieceTest, NoLinkIsFollowed) {
+TEST_F(PieceTest, DoesNotFollowLinks) {
   fs::create_symlink(root_ / "token", folder_ / "link");
   fs::create_directory_symlink(root_, folder_ / "up");
   fs::create_directory_symlink(folder_, root_ / "step-4-attempt-1");
-  EXPECT_THAT(ReadPiece(folder_, "link", 0, 100).error().message,
-              HasSubstr("links are not followed"));
+  EXPECT_THAT(ReadPiece(folder_, "link", 0, 100).error().message, HasSubstr("link, and links"));
   EXPECT_FALSE(ReadPiece(folder_, "up/token", 0, 100).ok());
   EXPECT_FALSE(ReadPiece(root_ / "step-4-attempt-1", "model.bin", 0, 100).ok());
 }
 
-TEST_F(PieceTest, OnlyRegularFilesAreRead) {
+TEST_F(PieceTest, ReadsOnlyRegularFiles) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(ReadPiece(folder_, "pipe", 0, 1).error().message, HasSubstr("no regular file"));
-  EXPECT_THAT(ReadPiece(folder_, "state", 0, 1).error().message, HasSubstr("no regular file"));
+  EXPECT_THAT(ReadPiece(folder_, "pipe", 0, 1).error().message, HasSubstr("regular file"));
+  EXPECT_THAT(ReadPiece(folder_, "state", 0, 1).error().message, HasSubstr("regular file"));
   EXPECT_THAT(ReadPiece(folder_, "absent", 0, 1).error().message, HasSubstr("No such file"));
 }
 

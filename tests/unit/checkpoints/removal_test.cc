@@ -29,23 +29,23 @@ class RemovalTest : public testing::Test {
   fs::path root_, folder_;
 };
 
-TEST_F(RemovalTest, NothingIsLeftNeitherOfItNorOfADeletionThatWasCutOff) {
+TEST_F(RemovalTest, DeletesAFolderAndTheRestOfAnInterruptedDeletion) {
   EXPECT_EQ(PathOfRemoved(folder_), root_ / ".removed-step-3");
   Make(PathOfRemoved(folder_));
   EXPECT_FALSE(RemoveFolder(folder_));
   EXPECT_TRUE(fs::is_empty(root_));
-  EXPECT_FALSE(RemoveFolder(folder_)) << "it is not there";
+  EXPECT_FALSE(RemoveFolder(folder_)) << "a missing folder is no error";
 }
 
-TEST_F(RemovalTest, WhatWasCutOffGoesByItsOwnNameToo) {
+TEST_F(RemovalTest, DeletesTheRestOfAnInterruptedDeletionByItsName) {
   Make(PathOfRemoved(folder_));
   EXPECT_FALSE(RemoveFolder(PathOfRemoved(folder_)));
   EXPECT_TRUE(fs::exists(folder_));
   EXPECT_FALSE(fs::exists(PathOfRemoved(folder_)));
 }
 
-TEST_F(RemovalTest, WhatCannotBeDeletedIsAnError) {
-  // A folder cannot be looked for in a file.
+TEST_F(RemovalTest, ReportsAFolderThatCannotBeDeleted) {
+  // A file cannot contain a folder.
   EXPECT_TRUE(RemoveFolder(folder_ / "state" / "total.json" / "step-4"));
   EXPECT_TRUE(fs::exists(folder_));
 }

@@ -18,7 +18,7 @@ std::vector<std::int64_t> Samples() {
   return samples;
 }
 
-// No pixel is like another one of its picture, and none is black.
+// All pixels of a picture differ, and none is black.
 at::Tensor Pictures() {
   return (torch::arange(3 * kRows * kColumns) + 1)
       .to(torch::kByte)
@@ -26,11 +26,11 @@ at::Tensor Pictures() {
       .repeat({kPictures, 1, 1, 1});
 }
 
-TEST(Crops, EachIsOneOfThePicturesWindowsAndAllOccur) {
+TEST(Crops, AreWindowsOfThePictureAtAllPositions) {
   const at::Tensor pictures = Pictures();
   const at::Tensor crops = CropAndFlip(pictures, Samples(), /*seed=*/1, /*epoch=*/0);
   const at::Tensor bordered = torch::constant_pad_nd(pictures[0], {4, 4, 4, 4});
-  std::set<std::tuple<int, int, bool>> seen;
+  std::set<std::tuple<int, int, bool>> found;
   for (std::int64_t i = 0; i < kPictures; ++i) {
     int windows = 0;
     for (int down = 0; down <= 8; ++down) {
@@ -39,17 +39,17 @@ TEST(Crops, EachIsOneOfThePicturesWindowsAndAllOccur) {
             bordered.slice(1, down, down + kRows).slice(2, right, right + kColumns);
         for (const bool mirrored : {false, true}) {
           if (!crops[i].equal(mirrored ? window.flip(2) : window)) continue;
-          seen.emplace(down, right, mirrored);
+          found.emplace(down, right, mirrored);
           ++windows;
         }
       }
     }
     ASSERT_EQ(windows, 1) << "picture " << i;
   }
-  EXPECT_GT(seen.size(), 120u);  // of 162
+  EXPECT_GT(found.size(), 120u);  // of 162
 }
 
-TEST(Crops, DependOnSeedEpochAndSampleAlone) {
+TEST(Crops, DependOnlyOnSeedEpochAndSample) {
   const at::Tensor pictures = Pictures();
   const at::Tensor crops = CropAndFlip(pictures, Samples(), 1, 0);
   EXPECT_TRUE(crops.equal(CropAndFlip(pictures, Samples(), 1, 0)));

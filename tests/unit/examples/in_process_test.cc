@@ -13,7 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::string OutputOf(const std::string& arguments) {
+std::string RunProgram(const std::string& arguments) {
   FILE* pipe = popen(("'" IN_PROCESS_PROGRAM "' " + arguments + " 2>&1").c_str(), "r");
   std::string output;
   std::array<char, 4096> bytes;
@@ -23,27 +23,27 @@ std::string OutputOf(const std::string& arguments) {
   return output + "exit code " + std::to_string(WEXITSTATUS(pclose(pipe))) + "\n";
 }
 
-std::string From(const std::string& output, const std::string& word) {
+std::string TextFrom(const std::string& output, const std::string& word) {
   return output.substr(std::min(output.find(word), output.size()));
 }
 
-TEST(InProcess, ASecondRunGoesOnAsOneRunWouldHave) {
+TEST(InProcess, ASecondRunContinuesLikeASingleRun) {
   const attune::testing::ScratchFolder folder;
-  const std::string whole = OutputOf("'" + folder.path() + "/whole' 40");
+  const std::string whole = RunProgram("'" + folder.path() + "/whole' 40");
   EXPECT_THAT(whole, AllOf(HasSubstr("trial 39  loss "), HasSubstr("best: trial "),
                            HasSubstr("  valve = flexible\n"), HasSubstr("exit code 0\n")));
   const std::string parts = "'" + folder.path() + "/parts' ";
-  OutputOf(parts + "25");
-  const std::string second = OutputOf(parts + "15");
-  EXPECT_EQ(second, From(whole, "trial 25  "));
+  RunProgram(parts + "25");
+  const std::string second = RunProgram(parts + "15");
+  EXPECT_EQ(second, TextFrom(whole, "trial 25  "));
 }
 
-TEST(InProcess, AFileOfSomethingElseIsRefused) {
+TEST(InProcess, RefusesAFileOfAnotherKind) {
   const attune::testing::ScratchFolder folder;
   const std::string file = "'" + folder.path() + "/file'";
-  OutputOf(file + " 3");
+  RunProgram(file + " 3");
   ASSERT_EQ(std::system(("echo something else > " + file).c_str()), 0);
-  EXPECT_THAT(OutputOf(file + " 3"),
+  EXPECT_THAT(RunProgram(file + " 3"),
               AllOf(HasSubstr("not saved by a tpe of this space"), HasSubstr("exit code 1\n")));
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 using Probabilities = std::vector<double>;
 
-TEST(InceptionScore, IsTheNumberOfClassesWhereImagesAreClearAndVaried) {
+TEST(InceptionScore, IsTheNumberOfClassesForClearAndVariedImages) {
   InceptionScore score(4);
   for (int y = 0; y < 4; ++y) {
     Probabilities certain(4);
@@ -17,7 +17,7 @@ TEST(InceptionScore, IsTheNumberOfClassesWhereImagesAreClearAndVaried) {
   EXPECT_DOUBLE_EQ(score.Value(), 4);
 }
 
-TEST(InceptionScore, IsOneWhereAllImagesLookAlikeOrLikeNothing) {
+TEST(InceptionScore, IsOneForEqualOrUnclearImages) {
   InceptionScore alike(2), nothing(2);
   for (int i = 0; i < 3; ++i) {
     alike.Add(Probabilities{1, 0});
@@ -36,7 +36,7 @@ TEST(InceptionScore, IsExpOfTheMeanDivergence) {
   EXPECT_NEAR(score.Value(), std::exp((first + second) / 2), 1e-12);
 }
 
-TEST(InceptionScore, OfWorkersIsThatOfTheirSummedSums) {
+TEST(InceptionScore, AddsUpTheSumsOfWorkers) {
   InceptionScore all(2), one(2), other(2);
   for (auto* score : {&all, &one}) score->Add(Probabilities{0.9, 0.1});
   for (auto* score : {&all, &other}) score->Add(Probabilities{0.3, 0.7});

@@ -15,8 +15,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What it prints, on images that are made up.
-std::string OutputOf(const std::string& options) {
+// Runs the program on synthetic images and returns its output and exit code.
+std::string RunProgram(const std::string& options) {
   const std::string command =
       "ATTUNE_DATA_DIR=/nowhere '" PARALLEL_MODELS_PROGRAM "' " + options + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
@@ -33,22 +33,22 @@ double AverageOfLastRound(const std::string& output) {
   return std::stod(output.substr(output.rfind(before) + before.size()));
 }
 
-TEST(ParallelModels, TheirAverageLearnsTheSameInEachRunAndImagesArePreparedOnce) {
+TEST(ParallelModels, LearnTheSameInEachRunAndPrepareImagesOnce) {
   const attune::testing::ScratchFolder folder;
   const std::string options =
       "--workers 2 --rounds 3 --steps 40 --images 1800 --folder '" + folder.path() + "'";
-  const std::string first = OutputOf(options);
+  const std::string first = RunProgram(options);
   ASSERT_THAT(first, AllOf(HasSubstr("round 3  accuracy "), HasSubstr("exit code 0\n")));
-  EXPECT_GT(AverageOfLastRound(first), 0.5);  // of ten classes
+  EXPECT_GT(AverageOfLastRound(first), 0.5);  // chance is 0.1
   const std::string prepared = "preparing 1800 images\n";
   EXPECT_THAT(first.substr(first.find(prepared) + 1), Not(HasSubstr(prepared)));
-  const std::string second = OutputOf(options);
+  const std::string second = RunProgram(options);
   EXPECT_THAT(second, Not(HasSubstr(prepared)));
   EXPECT_EQ(second, first.substr(first.find("round 1")));
 }
 
-TEST(ParallelModels, AWrongCommandLineSaysWhatIsRight) {
-  EXPECT_THAT(OutputOf("--epochs 3"), AllOf(HasSubstr("usage: "), HasSubstr("exit code 1\n")));
+TEST(ParallelModels, PrintTheUsageForAWrongCommandLine) {
+  EXPECT_THAT(RunProgram("--epochs 3"), AllOf(HasSubstr("usage: "), HasSubstr("exit code 1\n")));
 }
 
 }  // namespace

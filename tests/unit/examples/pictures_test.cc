@@ -51,7 +51,7 @@ class Cifar10 : public testing::Test {
   const fs::path folder_ = fs::path(testing::TempDir()) / "cifar10_test";
 };
 
-TEST_F(Cifar10, ReadsLabelsAndPixelsOfAllFilesInTheirOrder) {
+TEST_F(Cifar10, ReadsLabelsAndPixelsOfAllFilesInOrder) {
   const Pictures pictures = Read();
   EXPECT_THAT(pictures.labels, ElementsAre(1, 0, 2, 0, 3, 0, 4, 0, 5, 0));
   ASSERT_EQ(pictures.pixels.size(), 10 * kPixels);
@@ -60,7 +60,7 @@ TEST_F(Cifar10, ReadsLabelsAndPixelsOfAllFilesInTheirOrder) {
   EXPECT_EQ(pictures.pixels[9 * kPixels - 1], 50);
 }
 
-TEST_F(Cifar10, AShortFileAndAnImpossibleLabelAreRefusedByName) {
+TEST_F(Cifar10, NamesAFileWithAWrongSizeOrLabel) {
   WriteFile(Batch(3), Record(0, 0) + "more");
   EXPECT_THAT([&] { Read(); },
               ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("data_batch_3.bin"),
@@ -82,9 +82,9 @@ class Cifar10Archive : public Cifar10 {
   }
   ~Cifar10Archive() override { fs::remove(archive_); }
 
-  void FetchIt() {
+  void DownloadArchive() {
     const std::string bytes = ReadFile(archive_);
-    Fetch(folder_, "file://" + archive_.string(), attune::Sha256::HexOf(bytes));
+    DownloadCifar10(folder_, "file://" + archive_.string(), attune::Sha256::HexOf(bytes));
   }
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
@@ -96,31 +96,31 @@ class Cifar10Archive : public Cifar10 {
   const fs::path archive_ = fs::path(testing::TempDir()) / "cifar10_test.tar.gz";
 };
 
-TEST_F(Cifar10Archive, IsFetchedUnpackedAndNotFetchedAgain) {
-  FetchIt();
+TEST_F(Cifar10Archive, IsDownloadedOnceAndUnpacked) {
+  DownloadArchive();
   EXPECT_EQ(Read().labels.size(), 10u);
   EXPECT_THAT(Names(), testing::IsSupersetOf({"cifar-10-batches-bin", "cifar-10.lock"}));
   EXPECT_THAT(Names(), testing::Not(testing::Contains(HasSubstr("partial"))));
   EXPECT_FALSE(fs::exists(folder_ / "cifar-10-binary.tar.gz"));
-  Fetch(folder_, "file:///nowhere", std::string(64, '0'));
+  DownloadCifar10(folder_, "file:///nowhere", std::string(64, '0'));
 }
 
-TEST_F(Cifar10Archive, WhatAKilledProcessHasUnpackedIsThrownAway) {
+TEST_F(Cifar10Archive, RemovesWhatAKilledProcessUnpacked) {
   fs::create_directories(folder_ / "cifar-10.partial/cifar-10-batches-bin/half");
-  FetchIt();
+  DownloadArchive();
   EXPECT_FALSE(fs::exists(folder_ / "cifar-10-batches-bin/half"));
   EXPECT_EQ(Read().labels.size(), 10u);
 }
 
-TEST_F(Cifar10Archive, OneWithAnotherHashIsNotUnpacked) {
-  EXPECT_THROW(Fetch(folder_, "file://" + archive_.string(), std::string(64, '0')),
+TEST_F(Cifar10Archive, IsNotUnpackedWithAnotherHash) {
+  EXPECT_THROW(DownloadCifar10(folder_, "file://" + archive_.string(), std::string(64, '0')),
                attune::sdk::Error);
   EXPECT_FALSE(fs::exists(folder_ / "cifar-10-batches-bin"));
 }
 
-TEST_F(Cifar10Archive, OneThatIsNoneIsRefusedByName) {
+TEST_F(Cifar10Archive, RefusesAFileThatIsNoArchive) {
   WriteFile(archive_, "a text file");
-  EXPECT_THAT([&] { FetchIt(); },
+  EXPECT_THAT([&] { DownloadArchive(); },
               ThrowsMessage<std::runtime_error>(HasSubstr("tar cannot unpack")));
   EXPECT_FALSE(fs::exists(folder_ / "cifar-10-batches-bin"));
 }

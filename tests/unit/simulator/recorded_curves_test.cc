@@ -119,8 +119,8 @@ TEST(RecordedCurves, ErrorsNameFileAndLine) {
 
 TEST(RecordedCurves, RefuseAFileWithoutTheMetric) {
   EXPECT_THAT(FaultOf("trial,step,metrics.accuracy\n0,1,0.5\n"),
-              StartsWith("curves.csv:1: there is no column `metrics.loss`; "));
-  EXPECT_THAT(FaultOf(""), HasSubstr("no column `trial`"));
+              AllOf(StartsWith("curves.csv:1: "), HasSubstr("`metrics.loss`")));
+  EXPECT_THAT(FaultOf(""), HasSubstr("`trial`"));
 }
 
 TEST(RecordedCurves, RefuseAFileWithoutRows) {
@@ -129,7 +129,7 @@ TEST(RecordedCurves, RefuseAFileWithoutRows) {
 
 TEST(RecordedCurves, RefuseAFileOfTwoSweeps) {
   EXPECT_THAT(FaultOf("sweep,trial,step,metrics.loss\n1,0,1,0.9\n2,0,1,0.9\n"),
-              AllOf(StartsWith("curves.csv:3: "), HasSubstr("sweeps 1 and 2")));
+              AllOf(StartsWith("curves.csv:3: "), HasSubstr("1 and 2")));
 }
 
 }  // namespace

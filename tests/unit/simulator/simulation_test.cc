@@ -11,6 +11,7 @@
 namespace attune::simulate {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Trial n reports the value n at every step.
@@ -83,7 +84,7 @@ TEST(Simulation, AGangRunsOnOneExecutor) {
   spec.gang.workers = 3;
   EXPECT_EQ(Simulated(spec, {.slots = 6, .executors = 1}).value().wall.value, 1);
   EXPECT_THAT(Simulated(spec, {.slots = 6, .executors = 3}).error().message,
-              HasSubstr("a trial has 3 workers, and an executor has 2 slots"));
+              AllOf(HasSubstr("3 workers"), HasSubstr("2 slots")));
 }
 
 TEST(Simulation, ARankWithoutResourcesOccupiesASlot) {
@@ -193,7 +194,7 @@ TEST(Simulation, EqualSeedsGiveEqualSummaries) {
 TEST(Simulation, RefusesASweepWithoutACommand) {
   SweepSpec spec = Spec(1, 1);
   spec.program = {};
-  EXPECT_THAT(Simulated(spec, {}).error().message, HasSubstr("has no `command`"));
+  EXPECT_THAT(Simulated(spec, {}).error().message, HasSubstr("`command`"));
 }
 
 TEST(Simulation, RefusesTooManyGpus) {
@@ -203,14 +204,14 @@ TEST(Simulation, RefusesTooManyGpus) {
 }
 
 TEST(Simulation, RefusesModelCurvesWithoutALastStep) {
-  EXPECT_THAT(Simulated(Spec(1, 0), {}).error().message, HasSubstr("set scheduler.max"));
+  EXPECT_THAT(Simulated(Spec(1, 0), {}).error().message, HasSubstr("scheduler.max"));
 }
 
 TEST(Simulation, RefusesAnEndlessSweep) {
   SweepSpec spec = Spec(0, 1);
   spec.stop.targets = {-1};
   EXPECT_THAT(Simulated(spec, {.endless_trials = 100}).error().message,
-              HasSubstr("set stop.max_trials"));
+              HasSubstr("stop.max_trials"));
 }
 
 }  // namespace

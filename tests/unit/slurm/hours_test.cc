@@ -14,7 +14,7 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr Room kNode{.cpus = 16, .gpus = 2};
+constexpr Resources kNode{.cpus = 16, .gpus = 2};
 constexpr double kHour = 3600;
 
 class SlurmHours : public testing::Test {
@@ -26,7 +26,7 @@ class SlurmHours : public testing::Test {
   ~SlurmHours() override { std::filesystem::remove_all(folder_); }
 
   HoursBook Open() { return *HoursBook::Open(folder_); }
-  static Job Ran(int64_t ran, int nodes = 1) {
+  static Job RunningJob(int64_t ran, int nodes = 1) {
     return {.name = "p", .state = "RUNNING", .nodes = nodes, .ran = seconds(ran)};
   }
   static Host Node(int cpus_free, int gpus_free) {
@@ -39,11 +39,11 @@ class SlurmHours : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(SlurmHours, WhatIsHeldIsInUseOrIdle) {
+TEST_F(SlurmHours, SplitsHeldHoursIntoInUseAndIdle) {
   HoursBook book = Open();
-  Count(book, Ran(10), {});  // not joined yet: idle
-  Count(book, Ran(20), {Node(16, 2)});
-  Count(book, Ran(50), {Node(4, 1)});
+  Count(book, RunningJob(10), {});  // not joined yet: idle
+  Count(book, RunningJob(20), {Node(16, 2)});
+  Count(book, RunningJob(50), {Node(4, 1)});
   const Hours& hours = book.hours();
   EXPECT_DOUBLE_EQ(hours.held.nodes, 50 / kHour);
   EXPECT_DOUBLE_EQ(hours.held.cpus, 16 * 50 / kHour);
@@ -55,65 +55,65 @@ TEST_F(SlurmHours, WhatIsHeldIsInUseOrIdle) {
   EXPECT_EQ(hours.unseen.nodes, 0);
 }
 
-TEST_F(SlurmHours, NodesThatHaveNotJoinedAreHeldToo) {
+TEST_F(SlurmHours, CountsNodesThatHaveNotJoinedAsHeld) {
   HoursBook book = Open();
-  Count(book, Ran(36, 4), {Node(0, 0)});
+  Count(book, RunningJob(36, 4), {Node(0, 0)});
   EXPECT_DOUBLE_EQ(book.hours().held.gpus, 4 * 2 * 36 / kHour);
   EXPECT_DOUBLE_EQ(book.hours().in_use.gpus, 2 * 36 / kHour);
 }
 
-TEST_F(SlurmHours, AJobThatWaitsHoldsNothing) {
+TEST_F(SlurmHours, CountsNothingForAPendingJob) {
   HoursBook book = Open();
   Count(book, {.name = "p", .state = "PENDING"}, {});
   EXPECT_EQ(book.hours().held.nodes, 0);
 }
 
-TEST_F(SlurmHours, AManagerThatDiesCountsNothingTwiceAndLosesNoTime) {
+TEST_F(SlurmHours, CountsNoTimeTwiceAndLosesNoneAfterARestart) {
   {
     HoursBook book = Open();
-    Count(book, Ran(10), {Node(0, 0)});
-    Count(book, Ran(12), {Node(0, 0)});  // not written: too soon after the first
+    Count(book, RunningJob(10), {Node(0, 0)});
+    Count(book, RunningJob(12), {Node(0, 0)});  // not written: too soon after the first
   }
   HoursBook next = Open();
   EXPECT_DOUBLE_EQ(next.hours().held.nodes, 10 / kHour);
-  Count(next, Ran(20), {Node(0, 0)});
+  Count(next, RunningJob(20), {Node(0, 0)});
   EXPECT_DOUBLE_EQ(next.hours().held.nodes, 20 / kHour);
   EXPECT_DOUBLE_EQ(next.hours().in_use.gpus, 2 * 20 / kHour);
 }
 
-TEST_F(SlurmHours, WhatNobodySawIsHeldAndNeitherInUseNorIdle) {
+TEST_F(SlurmHours, CountsUnobservedTimeAsUnseen) {
   HoursBook book = Open();
-  Count(book, Ran(30), {Node(0, 0)});
-  Count(book, Ran(30 + 61), {Node(0, 0)});
+  Count(book, RunningJob(30), {Node(0, 0)});
+  Count(book, RunningJob(30 + 61), {Node(0, 0)});
   const Hours& hours = book.hours();
   EXPECT_DOUBLE_EQ(hours.held.nodes, 91 / kHour);
   EXPECT_DOUBLE_EQ(hours.in_use.nodes, 30 / kHour);
   EXPECT_DOUBLE_EQ(hours.unseen.nodes, 61 / kHour);
   EXPECT_NEAR(hours.idle().nodes, 0, 1e-12);
-  Count(book, Ran(91 + 60), {Node(0, 0)});
-  EXPECT_DOUBLE_EQ(hours.unseen.nodes, 61 / kHour) << "a minute is seen";
+  Count(book, RunningJob(91 + 60), {Node(0, 0)});
+  EXPECT_DOUBLE_EQ(hours.unseen.nodes, 61 / kHour) << "a gap of a minute is observed";
 }
 
-TEST_F(SlurmHours, TheEndOfOneThatHasLeftIsOfItsOwnSize) {
+TEST_F(SlurmHours, KeepsTheSizeOfAPilotWhoseExecutorsLeft) {
   HoursBook book = Open();
-  Count(book, Ran(10), {{"p", {.cpus = 64, .gpus = 8}, {.cpus = 64, .gpus = 8}, "p"}});
-  Count(book, Ran(20), {});
+  Count(book, RunningJob(10), {{"p", {.cpus = 64, .gpus = 8}, {.cpus = 64, .gpus = 8}, "p"}});
+  Count(book, RunningJob(20), {});
   EXPECT_DOUBLE_EQ(book.hours().held.gpus, 8 * 20 / kHour);
 }
 
-TEST_F(SlurmHours, PilotsThatSlurmHasForgottenAreForgottenAndTheirHoursKept) {
+TEST_F(SlurmHours, KeepsHoursOfPilotsThatSlurmNoLongerLists) {
   HoursBook book = Open();
-  Count(book, Ran(36), {});
+  Count(book, RunningJob(36), {});
   ASSERT_TRUE(book.Count({}, {}, kNode).ok());
   ASSERT_TRUE(book.Write().ok());
   EXPECT_DOUBLE_EQ(Open().hours().held.nodes, 0.01);
 }
 
-TEST_F(SlurmHours, AFileThatCannotBeReadIsNotCountedOver) {
+TEST_F(SlurmHours, RefusesADamagedFile) {
   ASSERT_TRUE(WriteWhole(folder_ / "hours.json", "{\"held\": 3}", kPrivate).ok());
   const auto book = HoursBook::Open(folder_);
   EXPECT_EQ(book.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(book.error().message, HasSubstr("delete it"));
+  EXPECT_THAT(book.error().message, HasSubstr("hours.json"));
 }
 
 }  // namespace

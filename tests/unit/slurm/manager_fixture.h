@@ -19,10 +19,9 @@ namespace attune::slurm {
 
 using std::chrono::seconds;
 
-inline constexpr Room kRoom{.cpus = 16};
+inline constexpr Resources kNodeResources{.cpus = 16};
 
-// A cluster that does as it is told, a server whose gangs wait, and a clock that moves when it is
-// told to.
+// A manager with a fake cluster, a fake server with waiting gangs, and a clock that tests advance.
 class SlurmManager : public testing::Test {
  protected:
   SlurmManager() {
@@ -31,15 +30,15 @@ class SlurmManager : public testing::Test {
     slurm_.answers["sbatch"] = [this](const auto& argv) { return Sbatch(argv); };
     slurm_.answers["squeue"] = [this](const auto&) { return Squeue(); };
     slurm_.answers["scancel"] = [this](const auto& argv) { return Scancel(argv); };
-    Begin();
+    StartManager();
   }
   ~SlurmManager() override { std::filesystem::remove_all(data_dir_); }
 
-  // A manager on what the one before has left, which was killed.
-  void Begin() {
+  // Starts a manager on the folder of a manager that was killed.
+  void StartManager() {
     manager_.reset();
     folder_.reset();
-    folder_ = std::make_unique<FleetFolder>(*FleetFolder::OpenOrBegin(data_dir_));
+    folder_ = std::make_unique<FleetFolder>(*FleetFolder::OpenOrCreate(data_dir_));
     ASSERT_TRUE(folder_->Lock().ok());
     hours_ = std::make_unique<HoursBook>(*HoursBook::Open(folder_->path()));
     manager_ = std::make_unique<Manager>(
@@ -47,14 +46,14 @@ class SlurmManager : public testing::Test {
         Manager::Options{.pilot = {.partition = "main"},
                          .places = {.server = "login:7071", .logs = "/logs"},
                          .script = "/pilot.sh",
-                         .room = kRoom,
+                         .node_resources = kNodeResources,
                          .limits = limits_,
                          .idle = seconds(300)},
         [this]() -> Result<Situation> {
-          if (server_away_) return Error{ErrorCode::kUnavailable, "nobody answers"};
+          if (server_away_) return Error{ErrorCode::kUnavailable, "no answer"};
           return situation_;
         },
-        [this](const std::string& text) { said_.push_back(text); },
+        [this](const std::string& text) { messages_.push_back(text); },
         [this](const ManagerView& view) { view_ = view; });
   }
 
@@ -63,27 +62,27 @@ class SlurmManager : public testing::Test {
     manager_->Step(now_);
   }
 
-  void Want(int gangs, int workers) {
-    situation_.wanted = {{.sweep = "s1",
-                          .gangs = gangs,
-                          .workers = workers,
-                          .min_workers = workers,
-                          .worker = {.cpus = 16}}};
-    if (gangs == 0) situation_.wanted.clear();
+  void Demand(int gangs, int workers) {
+    situation_.demands = {{.sweep = "s1",
+                           .gangs = gangs,
+                           .workers = workers,
+                           .min_workers = workers,
+                           .worker = {.cpus = 16}}};
+    if (gangs == 0) situation_.demands.clear();
   }
   std::string Name(int number) const { return PilotName(folder_->fleet().id, number); }
 
-  // Its job runs, and its executor has joined.
+  // The pilot's job runs, and its executor has joined.
   void Join(int number, int cpus_free = 16) {
     queue_.at(Name(number)).state = "RUNNING";
     std::erase_if(situation_.hosts, [&](const Host& host) { return host.name == Name(number); });
-    situation_.hosts.push_back({Name(number), kRoom, {.cpus = cpus_free}});
+    situation_.hosts.push_back({Name(number), kNodeResources, {.cpus = cpus_free}});
   }
-  // The same of one of its nodes.
+  // The pilot's job runs, and the executor of one node has joined.
   void JoinNode(int number, int node, int cpus_free = 16) {
     queue_.at(Name(number)).state = "RUNNING";
     LeaveNode(number, node);
-    situation_.hosts.push_back({NodeName(number, node), kRoom, {.cpus = cpus_free}});
+    situation_.hosts.push_back({NodeName(number, node), kNodeResources, {.cpus = cpus_free}});
   }
   void LeaveNode(int number, int node) {
     std::erase_if(situation_.hosts,
@@ -99,8 +98,8 @@ class SlurmManager : public testing::Test {
     });
   }
 
-  Result<Ran> Sbatch(const std::vector<std::string>& argv) {
-    if (!refusal_.empty()) return Ran{.exit_code = 1, .err = refusal_};
+  Result<CommandResult> Sbatch(const std::vector<std::string>& argv) {
+    if (!refusal_.empty()) return CommandResult{.exit_code = 1, .err = refusal_};
     if (sbatch_hangs_) return Error{ErrorCode::kUnavailable, "`sbatch` did not end within 30 s"};
     for (const std::string& word : argv) {
       if (!word.starts_with("--job-name=")) continue;
@@ -111,10 +110,10 @@ class SlurmManager : public testing::Test {
                       .state = "PENDING",
                       .nodes = limits_.nodes_per_pilot};
     }
-    return Ran{.out = std::to_string(last_job_) + "\n"};
+    return CommandResult{.out = std::to_string(last_job_) + "\n"};
   }
-  Result<Ran> Squeue() const {
-    Ran ran;
+  Result<CommandResult> Squeue() const {
+    CommandResult ran;
     const auto time = [](seconds all) {
       return std::to_string(all.count() / 60) + ":" + std::to_string(all.count() % 60);
     };
@@ -124,14 +123,14 @@ class SlurmManager : public testing::Test {
                  "|" + (job.reason.empty() ? "None" : job.reason) + "\n";
     return ran;
   }
-  Result<Ran> Scancel(const std::vector<std::string>& argv) {
+  Result<CommandResult> Scancel(const std::vector<std::string>& argv) {
     cancelled_.push_back(argv.back());
-    return Ran{};
+    return CommandResult{};
   }
-  int InQueue() const { return static_cast<int>(queue_.size()); }
+  int QueueSize() const { return static_cast<int>(queue_.size()); }
 
   std::filesystem::path data_dir_;
-  Recorded slurm_;
+  RecordedCommands slurm_;
   Tools tools_{slurm_};
   Limits limits_{0, 3};
   Situation situation_;
@@ -141,7 +140,7 @@ class SlurmManager : public testing::Test {
   std::map<std::string, Job> queue_;
   int last_job_ = 100;
   std::vector<std::string> cancelled_;
-  std::vector<std::string> said_;
+  std::vector<std::string> messages_;
   ManagerView view_;
   std::unique_ptr<FleetFolder> folder_;
   std::unique_ptr<HoursBook> hours_;

@@ -16,118 +16,117 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
-TEST_F(SlurmManager, SubmitsWhatWaitsOnceAndUpToTheLimit) {
+TEST_F(SlurmManager, SubmitsPilotsForWaitingGangsOnceAndUpToTheLimit) {
   Step();
-  EXPECT_EQ(InQueue(), 0);
-  Want(1, 2);
+  EXPECT_EQ(QueueSize(), 0);
+  Demand(1, 2);
   Step();
-  EXPECT_EQ(InQueue(), 2);
+  EXPECT_EQ(QueueSize(), 2);
   Step(seconds(5));
   Step(seconds(500));
-  EXPECT_EQ(InQueue(), 2) << "they wait in the queue, and that is known";
-  Want(7, 1);
+  EXPECT_EQ(QueueSize(), 2) << "they wait in the queue";
+  Demand(7, 1);
   Step(seconds(5));
-  EXPECT_EQ(InQueue(), 3);
+  EXPECT_EQ(QueueSize(), 3);
 }
 
-TEST_F(SlurmManager, AKilledOneIsFollowedByOneThatSubmitsNothingAgain) {
-  Want(1, 2);
+TEST_F(SlurmManager, RestartedManagerSubmitsNoPilotAgain) {
+  Demand(1, 2);
   Step();
-  Begin();
+  StartManager();
   Step(seconds(5));
-  EXPECT_EQ(InQueue(), 2);
-  Want(1, 3);
+  EXPECT_EQ(QueueSize(), 2);
+  Demand(1, 3);
   Step(seconds(5));
-  EXPECT_TRUE(queue_.contains(Name(3))) << "numbers go on";
-  EXPECT_EQ(InQueue(), 3);
+  EXPECT_TRUE(queue_.contains(Name(3))) << "numbers continue";
+  EXPECT_EQ(QueueSize(), 3);
 }
 
-TEST_F(SlurmManager, WhatWasOnItsWayWhenItDiedIsBelievedForAWhileAndThenNot) {
+TEST_F(SlurmManager, IntentsExpireIfTheQueueNeverShowsThem) {
   sbatch_hangs_ = true;
-  Want(1, 1);
+  Demand(1, 1);
   Step();
   EXPECT_THAT(folder_->fleet().intents, ElementsAre(1));
-  Begin();
+  StartManager();
   sbatch_hangs_ = false;
   Step();
   Step(seconds(29));
-  EXPECT_EQ(InQueue(), 0) << "it may still come";
+  EXPECT_EQ(QueueSize(), 0) << "sbatch may still be running";
   Step(seconds(2));
-  EXPECT_EQ(InQueue(), 1);
+  EXPECT_EQ(QueueSize(), 1);
   EXPECT_TRUE(queue_.contains(Name(2)));
   Step(seconds(5));
-  EXPECT_THAT(folder_->fleet().intents, IsEmpty()) << "the queue knows it";
+  EXPECT_THAT(folder_->fleet().intents, IsEmpty()) << "the queue shows it";
 }
 
-TEST_F(SlurmManager, AnIntentThatCameAfterAllIsAdopted) {
+TEST_F(SlurmManager, AdoptsAnIntentThatAppearsInTheQueue) {
   sbatch_hangs_ = true;
-  Want(1, 1);
+  Demand(1, 1);
   Step();
-  Begin();
+  StartManager();
   queue_[Name(1)] = {.id = "7", .name = Name(1), .state = "RUNNING"};
   sbatch_hangs_ = false;
   Step(seconds(5));
   Step(seconds(100));
-  EXPECT_EQ(InQueue(), 1);
+  EXPECT_EQ(QueueSize(), 1);
 }
 
-TEST_F(SlurmManager, NumbersThatTheQueueKnowsAreNotUsedAgain) {
+TEST_F(SlurmManager, DoesNotReuseNumbersFromTheQueue) {
   queue_[Name(41)] = {.id = "7", .name = Name(41), .state = "RUNNING"};
-  Want(2, 1);
+  Demand(2, 1);
   Step();
   EXPECT_TRUE(queue_.contains(Name(42)));
 }
 
-TEST_F(SlurmManager, RefusalsAreSaidAndPausesGrow) {
+TEST_F(SlurmManager, PrintsRefusalsAndIncreasesDelays) {
   refusal_ = "sbatch: error: Batch job submission failed: Invalid qos specification";
-  Want(3, 1);
+  Demand(3, 1);
   Step();
-  EXPECT_EQ(slurm_.Count("sbatch"), 1) << "the rest would be refused too";
-  EXPECT_THAT(said_.back(), AllOf(HasSubstr("Invalid qos specification"), HasSubstr("in 10 s")));
+  EXPECT_EQ(slurm_.CountRuns("sbatch"), 1) << "the others would be refused too";
+  EXPECT_THAT(messages_.back(), AllOf(HasSubstr("Invalid qos specification"), HasSubstr("10 s")));
   EXPECT_THAT(folder_->fleet().intents, IsEmpty());
   Step(seconds(9));
-  EXPECT_EQ(slurm_.Count("sbatch"), 1);
+  EXPECT_EQ(slurm_.CountRuns("sbatch"), 1);
   Step(seconds(1));
-  EXPECT_EQ(slurm_.Count("sbatch"), 2);
-  EXPECT_THAT(said_.back(), HasSubstr("in 20 s"));
+  EXPECT_EQ(slurm_.CountRuns("sbatch"), 2);
+  EXPECT_THAT(messages_.back(), HasSubstr("20 s"));
   for (int i = 0; i < 20; ++i) Step(seconds(600));
-  EXPECT_THAT(said_.back(), HasSubstr("in 600 s"));
+  EXPECT_THAT(messages_.back(), HasSubstr("600 s"));
   refusal_.clear();
   Step(seconds(600));
-  EXPECT_EQ(InQueue(), 3);
+  EXPECT_EQ(QueueSize(), 3);
 }
 
-TEST_F(SlurmManager, PilotsThatEndBeforeTheyJoinAreNotSubmittedInALoop) {
-  Want(1, 1);
+TEST_F(SlurmManager, DelaysSubmissionsAfterAPilotEndedBeforeItJoined) {
+  Demand(1, 1);
   Step();
   End(1, "FAILED");
   Step(seconds(5));
-  EXPECT_THAT(said_.back(), AllOf(HasSubstr("ended before it joined (FAILED)"),
-                                  HasSubstr("/logs/" + Name(1) + ".log")));
-  EXPECT_EQ(InQueue(), 1);
+  EXPECT_THAT(messages_.back(),
+              AllOf(HasSubstr("(FAILED)"), HasSubstr("/logs/" + Name(1) + ".log")));
+  EXPECT_EQ(QueueSize(), 1);
   Step(seconds(10));
-  EXPECT_EQ(InQueue(), 2);
+  EXPECT_EQ(QueueSize(), 2);
   End(2, "COMPLETED");
   Step(seconds(5));
-  EXPECT_THAT(said_.back(), HasSubstr("in 20 s"));
+  EXPECT_THAT(messages_.back(), HasSubstr("20 s"));
   Step(seconds(20));
   Join(3);
   Step(seconds(5));
   End(3, "NODE_FAIL");
   Step(seconds(5));
-  EXPECT_EQ(InQueue(), 4) << "one that had joined is replaced at once";
+  EXPECT_EQ(QueueSize(), 4) << "a pilot that had joined is replaced at once";
 }
 
-TEST_F(SlurmManager, APilotOfWhichNobodyNeedsAnythingIsLetGo) {
-  Want(2, 1);
+TEST_F(SlurmManager, ReleasesAPilotThatIsIdle) {
+  Demand(2, 1);
   Step();
   Join(1, 0);
   Join(2, 0);
-  Want(0, 0);
+  Demand(0, 0);
   Step(seconds(1000));
-  EXPECT_THAT(cancelled_, IsEmpty()) << "they are at work";
+  EXPECT_THAT(cancelled_, IsEmpty()) << "they are busy";
   Join(2, 16);
   Step(seconds(5));
   Step(seconds(299));
@@ -141,90 +140,90 @@ TEST_F(SlurmManager, APilotOfWhichNobodyNeedsAnythingIsLetGo) {
   EXPECT_THAT(slurm_.runs.back(), ElementsAre("scancel", "102")) << "it has not left by itself";
   End(2, "COMPLETED");
   Step(seconds(5));
-  EXPECT_THAT(said_.back(), HasSubstr("as nobody needed it"));
+  EXPECT_THAT(messages_.back(), HasSubstr("has ended: COMPLETED, "));
 }
 
-TEST_F(SlurmManager, IdlenessIsCountedAnewOnceSomebodyNeedsIt) {
-  Want(1, 1);
+TEST_F(SlurmManager, CountsIdleTimeAgainAfterAPilotWasNeeded) {
+  Demand(1, 1);
   Step();
   Join(1);
-  Want(0, 0);
+  Demand(0, 0);
   Step(seconds(5));
   Step(seconds(200));
-  Want(1, 1);
+  Demand(1, 1);
   Step(seconds(50));
-  Want(0, 0);
+  Demand(0, 0);
   Step(seconds(50));
   Step(seconds(299));
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmManager, WhatStillWaitsInTheQueueIsCancelledWhenNobodyNeedsItAnyMore) {
-  Want(1, 1);
+TEST_F(SlurmManager, CancelsQueuedPilotsThatAreNoLongerNeeded) {
+  Demand(1, 1);
   Step();
-  Want(0, 0);
+  Demand(0, 0);
   Step(seconds(5));
   Step(seconds(300));
   EXPECT_THAT(slurm_.runs.back(), ElementsAre("scancel", "101"));
 }
 
-TEST_F(SlurmManager, OneThatIsAwayIsNotIdleAndAfterAWhileNoRoomEither) {
-  Want(1, 1);
+TEST_F(SlurmManager, AMissingPilotIsNotIdleAndIsReplacedAfterAWhile) {
+  Demand(1, 1);
   Step();
   Join(1, 0);
-  Want(0, 0);
+  Demand(0, 0);
   Step(seconds(5));
-  situation_.hosts.clear();  // its node is cut off
+  situation_.hosts.clear();  // its node is unreachable
   Step(seconds(5));
-  Want(1, 1);
+  Demand(1, 1);
   Step(seconds(30));
-  EXPECT_EQ(InQueue(), 1) << "it may be about to come back";
+  EXPECT_EQ(QueueSize(), 1) << "it may come back";
   Step(seconds(1));
-  EXPECT_EQ(InQueue(), 2) << "Slurm still says that it runs";
-  Want(0, 0);
+  EXPECT_EQ(QueueSize(), 2) << "Slurm still shows it as running";
+  Demand(0, 0);
   Step(seconds(299));
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmManager, AnotherIsSubmittedBeforeOneEndsThatIsAtWork) {
-  Want(1, 1);
+TEST_F(SlurmManager, SubmitsASuccessorBeforeABusyPilotEnds) {
+  Demand(1, 1);
   Step();
   Join(1, 0);
-  Want(0, 0);
+  Demand(0, 0);
   const auto passes = [&](int number, seconds ran, seconds left) {
     queue_.at(Name(number)).ran = ran;
     queue_.at(Name(number)).left = left;
     Step(seconds(5));
   };
   passes(1, seconds(3000), seconds(600));
-  EXPECT_EQ(InQueue(), 1);
-  passes(1, seconds(3180), seconds(420));  // a tenth of its hour, and the minute in which it leaves
-  EXPECT_EQ(InQueue(), 2);
+  EXPECT_EQ(QueueSize(), 1);
+  passes(1, seconds(3180), seconds(420));  // a tenth of its hour, plus kLeaveBefore
+  EXPECT_EQ(QueueSize(), 2);
   passes(1, seconds(3185), seconds(415));
   Step(seconds(600));
-  EXPECT_EQ(InQueue(), 2) << "the other waits in the queue, and is needed";
+  EXPECT_EQ(QueueSize(), 2) << "the successor in the queue is needed";
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmManager, NobodyFollowsOneThatEndsIdle) {
-  Want(1, 1);
+TEST_F(SlurmManager, SubmitsNoSuccessorForAnIdlePilot) {
+  Demand(1, 1);
   Step();
   Join(1);
-  Want(0, 0);
+  Demand(0, 0);
   queue_.at(Name(1)).ran = seconds(3500);
   queue_.at(Name(1)).left = seconds(100);
   Step(seconds(5));
-  EXPECT_EQ(InQueue(), 1);
-  Want(1, 1);
+  EXPECT_EQ(QueueSize(), 1);
+  Demand(1, 1);
   Step(seconds(5));
-  EXPECT_EQ(InQueue(), 2) << "what waits does not count on it either";
+  EXPECT_EQ(QueueSize(), 2) << "a waiting gang needs another pilot";
 }
 
-TEST_F(SlurmManager, TheMinimumStays) {
+TEST_F(SlurmManager, KeepsTheMinimumNumberOfPilots) {
   limits_ = {2, 3};
-  Begin();
+  StartManager();
   Step();
-  EXPECT_EQ(InQueue(), 2);
+  EXPECT_EQ(QueueSize(), 2);
   Join(1);
   Join(2);
   Step(seconds(5));
@@ -232,113 +231,113 @@ TEST_F(SlurmManager, TheMinimumStays) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmManager, APilotOfSeveralNodesIsOneThing) {
+TEST_F(SlurmManager, TreatsAPilotWithSeveralNodesAsOneUnit) {
   limits_ = {0, 4, 2};
-  Begin();
-  Want(1, 2);
+  StartManager();
+  Demand(1, 2);
   Step();
-  EXPECT_EQ(InQueue(), 1) << "both nodes in one job";
+  EXPECT_EQ(QueueSize(), 1) << "both nodes in one job";
   JoinNode(1, 0);
   Step(seconds(5));
-  EXPECT_THAT(said_.back(), Not(HasSubstr("has joined")));
+  EXPECT_THAT(messages_.back(), HasSubstr("submitted " + Name(1)));
   JoinNode(1, 1);
   Step(seconds(5));
-  EXPECT_THAT(said_.back(), HasSubstr("has joined"));
+  EXPECT_THAT(messages_.back(), HasSubstr(Name(1) + " has joined"));
   JoinNode(1, 0, 0);
-  Want(0, 0);
+  Demand(0, 0);
   Step(seconds(1000));
-  EXPECT_THAT(cancelled_, IsEmpty()) << "one of its nodes is at work";
+  EXPECT_THAT(cancelled_, IsEmpty()) << "one of its nodes is busy";
   JoinNode(1, 0);
   Step(seconds(5));
   Step(seconds(300));
   EXPECT_THAT(slurm_.runs.back(), ElementsAre("scancel", "--batch", "--signal=TERM", "101"));
   End(1, "COMPLETED");
   Step(seconds(5));
-  EXPECT_THAT(said_.back(), HasSubstr("as nobody needed it"));
+  EXPECT_THAT(messages_.back(), HasSubstr("has ended: COMPLETED, "));
 }
 
-TEST_F(SlurmManager, AfterAManagersDeathPilotsOfSeveralNodesAreKnownByTheirNodes) {
+TEST_F(SlurmManager, CountsNodesOfExistingPilotsAfterARestart) {
   limits_ = {0, 4, 2};
-  Begin();
-  Want(1, 2);
+  StartManager();
+  Demand(1, 2);
   Step();
-  limits_ = {0, 4, 1};  // begun again with another size
-  Begin();
-  Want(4, 1);
+  limits_ = {0, 4, 1};  // restarted with another size
+  StartManager();
+  Demand(4, 1);
   Step();
-  EXPECT_EQ(InQueue(), 3) << "two nodes are taken, two are left";
+  EXPECT_EQ(QueueSize(), 3) << "two nodes are taken, two are left";
 }
 
-TEST_F(SlurmManager, WhatIsLeftOfAPilotIsLetGoOnceNothingRunsThere) {
+TEST_F(SlurmManager, ReleasesTheRestOfAPilotWhenNothingRunsThere) {
   limits_ = {0, 4, 2};
-  Begin();
-  Want(1, 2);
+  StartManager();
+  Demand(1, 2);
   Step();
   JoinNode(1, 0, 0);
   JoinNode(1, 1, 0);
-  Want(0, 0);
+  Demand(0, 0);
   Step(seconds(5));
-  LeaveNode(1, 1);  // its node has gone
+  LeaveNode(1, 1);  // its node was lost
   Step(seconds(5));
-  Want(1, 2);
+  Demand(1, 2);
   Step(seconds(31));
-  EXPECT_EQ(InQueue(), 2) << "another, whole";
-  EXPECT_THAT(cancelled_, IsEmpty()) << "something still runs on the rest";
+  EXPECT_EQ(QueueSize(), 2) << "a complete second pilot";
+  EXPECT_THAT(cancelled_, IsEmpty()) << "a gang still runs on the other node";
   JoinNode(1, 0);
   Step(seconds(5));
   EXPECT_THAT(cancelled_, ElementsAre("101"));
-  EXPECT_THAT(said_.back(), HasSubstr("1 of its 2 executors have gone"));
+  EXPECT_THAT(messages_.back(), HasSubstr("1 of its 2 executors"));
 }
 
-TEST_F(SlurmManager, APilotOfWhichAPartNeverJoinsIsARefusal) {
+TEST_F(SlurmManager, DelaysSubmissionsIfPartOfAPilotNeverJoins) {
   limits_ = {0, 2, 2};
-  Begin();
-  Want(1, 2);
+  StartManager();
+  Demand(1, 2);
   Step();
   JoinNode(1, 0);
   Step(seconds(5));
   Step(seconds(31));
   EXPECT_THAT(cancelled_, ElementsAre("101"));
-  EXPECT_THAT(said_.back(), AllOf(HasSubstr("/logs/" + Name(1) + ".*"), HasSubstr("in 10 s")));
+  EXPECT_THAT(messages_.back(), AllOf(HasSubstr("/logs/" + Name(1) + ".*"), HasSubstr("10 s")));
 }
 
-TEST_F(SlurmManager, ADrainedExecutorThatStillWorksKeepsItsPilot) {
-  Want(1, 1);
+TEST_F(SlurmManager, KeepsThePilotOfADrainedBusyExecutor) {
+  Demand(1, 1);
   Step();
   Join(1, 0);
   situation_.hosts[0].takes_gangs = false;
-  Want(0, 0);
+  Demand(0, 0);
   Step(seconds(5));
   Step(seconds(1000));
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
-TEST_F(SlurmManager, NothingIsDoneWhileServerOrQueueCannotBeAsked) {
-  Want(1, 1);
+TEST_F(SlurmManager, DoesNothingWhileServerOrQueueIsUnavailable) {
+  Demand(1, 1);
   server_away_ = true;
   Step();
   Step(seconds(5));
-  EXPECT_EQ(InQueue(), 0);
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("nobody answers"))) << "said once";
+  EXPECT_EQ(QueueSize(), 0);
+  EXPECT_THAT(messages_, ElementsAre(HasSubstr("no answer"))) << "printed once";
   server_away_ = false;
-  slurm_.Fails("squeue", "slurm_load_jobs error: Unable to contact slurm controller");
+  slurm_.SetFailure("squeue", "slurm_load_jobs error: Unable to contact slurm controller");
   Step(seconds(5));
-  EXPECT_EQ(InQueue(), 0);
-  EXPECT_THAT(said_.back(), HasSubstr("Unable to contact slurm controller"));
+  EXPECT_EQ(QueueSize(), 0);
+  EXPECT_THAT(messages_.back(), HasSubstr("Unable to contact slurm controller"));
 }
 
-TEST_F(SlurmManager, AGangThatCannotBeIsSaidOnce) {
-  Want(1, 4);
+TEST_F(SlurmManager, ReportsAnImpossibleGangOnce) {
+  Demand(1, 4);
   Step();
   Step(seconds(5));
-  EXPECT_EQ(InQueue(), 0);
-  EXPECT_THAT(said_, ElementsAre(AllOf(HasSubstr("sweep s1: "), HasSubstr("needs 4 pilots"))));
+  EXPECT_EQ(QueueSize(), 0);
+  EXPECT_THAT(messages_, ElementsAre(AllOf(HasSubstr("sweep s1: "), HasSubstr("4 pilots"))));
   ASSERT_EQ(view_.hindrances.size(), 1u);
   EXPECT_EQ(view_.hindrances[0].sweep, "s1");
 }
 
-TEST_F(SlurmManager, WhoAsksIsToldSlurmsOwnWords) {
-  Want(3, 1);
+TEST_F(SlurmManager, ShowsSlurmsReasons) {
+  Demand(3, 1);
   Step();
   Join(1);
   queue_.at(Name(2)).reason = "QOSMaxGRESPerUser";
@@ -352,16 +351,16 @@ TEST_F(SlurmManager, WhoAsksIsToldSlurmsOwnWords) {
   Join(3);
   Step(seconds(5));
   EXPECT_THAT(view_.hindrances, IsEmpty());
-  slurm_.Fails("squeue", "slurm_load_jobs error: Unable to contact slurm controller");
+  slurm_.SetFailure("squeue", "slurm_load_jobs error: Unable to contact slurm controller");
   Step(seconds(5));
   EXPECT_THAT(view_.hindrances,
               ElementsAre(Field(&Hindrance::text, HasSubstr("Unable to contact slurm"))));
-  EXPECT_EQ(view_.jobs.size(), 3u) << "as it was seen last";
+  EXPECT_EQ(view_.jobs.size(), 3u) << "from the last answer";
 }
 
-TEST_F(SlurmManager, ARefusalIsShownForAsLongAsNothingIsTried) {
+TEST_F(SlurmManager, ShowsARefusalUntilTheNextAttempt) {
   refusal_ = "sbatch: error: Invalid account or account/partition combination specified";
-  Want(1, 1);
+  Demand(1, 1);
   Step();
   EXPECT_THAT(view_.hindrances,
               ElementsAre(Field(&Hindrance::text, HasSubstr("Invalid account or account"))));
@@ -372,8 +371,8 @@ TEST_F(SlurmManager, ARefusalIsShownForAsLongAsNothingIsTried) {
   EXPECT_THAT(view_.hindrances, ElementsAre(Hindrance{"", "1 pilot is PENDING"}));
 }
 
-TEST_F(SlurmManager, APilotThatDoesNotJoinIsNamedWithItsLog) {
-  Want(1, 1);
+TEST_F(SlurmManager, NamesThePilotThatDoesNotJoinAndItsLog) {
+  Demand(1, 1);
   Step();
   queue_.at(Name(1)).state = "RUNNING";
   queue_.at(Name(1)).ran = seconds(60);
@@ -382,15 +381,15 @@ TEST_F(SlurmManager, APilotThatDoesNotJoinIsNamedWithItsLog) {
   queue_.at(Name(1)).ran = seconds(61);
   Step(seconds(5));
   EXPECT_THAT(view_.hindrances,
-              ElementsAre(Field(&Hindrance::text, AllOf(HasSubstr("can its node reach login:7071?"),
+              ElementsAre(Field(&Hindrance::text, AllOf(HasSubstr("login:7071"),
                                                         HasSubstr("/logs/" + Name(1) + ".log")))));
-  EXPECT_EQ(said_.back(), view_.hindrances[0].text);
+  EXPECT_EQ(messages_.back(), view_.hindrances[0].text);
   Join(1);
   Step(seconds(5));
   EXPECT_THAT(view_.hindrances, IsEmpty());
 }
 
-TEST_F(SlurmManager, OnlyOneHasTheFolder) {
+TEST_F(SlurmManager, OnlyOneManagerLocksTheFolder) {
   auto other = FleetFolder::Open(data_dir_);
   EXPECT_EQ(other->Lock().error().code, ErrorCode::kConflict);
   manager_.reset();
@@ -398,16 +397,16 @@ TEST_F(SlurmManager, OnlyOneHasTheFolder) {
   EXPECT_TRUE(other->Lock().ok());
 }
 
-TEST_F(SlurmManager, AFolderThatCannotBeReadNamesTheRemedy) {
+TEST_F(SlurmManager, RefusesADamagedFolder) {
   ASSERT_TRUE(WriteWhole(data_dir_ / "slurm/fleet.json", "{\"id\": 3", kPrivate).ok());
-  const auto read = FleetFolder::OpenOrBegin(data_dir_);
+  const auto read = FleetFolder::OpenOrCreate(data_dir_);
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(read.error().message, HasSubstr("scancel"));
   EXPECT_EQ(FleetFolder::Open(data_dir_ / "elsewhere").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(SlurmManager, AllAreAskedAndThenEnded) {
-  Want(2, 1);
+TEST_F(SlurmManager, EndAllAsksFirstAndThenCancels) {
+  Demand(2, 1);
   Step();
   Join(1);
   slurm_.runs.clear();
@@ -416,7 +415,8 @@ TEST_F(SlurmManager, AllAreAskedAndThenEnded) {
   EXPECT_THAT(slurm_.runs, Contains(ElementsAre("scancel", "--batch", "--signal=TERM", "101")));
   EXPECT_THAT(slurm_.runs, Contains(ElementsAre("scancel", "102")));
   EXPECT_EQ(*EndAll(tools_, *folder_, false, told), 2);
-  EXPECT_EQ(slurm_.Count("scancel"), 2) << "asked twice an executor ends without a goodbye";
+  EXPECT_EQ(slurm_.CountRuns("scancel"), 2)
+      << "a second signal would end an executor without a goodbye";
   told.clear();
   EXPECT_EQ(*EndAll(tools_, *folder_, true, told), 2);
   EXPECT_THAT(slurm_.runs.back(), ElementsAre("scancel", "101", "102"));

@@ -13,21 +13,21 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(SlurmPilot, NamesHaveTheFleetAndTheNumber) {
+TEST(SlurmPilot, NamesContainFleetAndNumber) {
   EXPECT_EQ(PilotName("0a1b2c3d", 7), "attune-0a1b2c3d-7");
   EXPECT_EQ(PilotNumber("0a1b2c3d", "attune-0a1b2c3d-7"), 7);
   EXPECT_FALSE(PilotNumber("0a1b2c3d", "attune-0a1b2c3e-7"));
   EXPECT_FALSE(PilotNumber("0a1b2c3d", "attune-0a1b2c3d-7x"));
 }
 
-TEST(SlurmPilot, ExecutorsAreKnownByTheirPilot) {
+TEST(SlurmPilot, FindsThePilotOfAnExecutor) {
   EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3d-7"), "attune-0a1b2c3d-7");
   EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3d-7.12"), "attune-0a1b2c3d-7");
   EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3e-7.12"), "");
   EXPECT_EQ(PilotOf("0a1b2c3d", "node7.cluster.edu"), "");
 }
 
-TEST(SlurmPilot, AsksForAWholeNodeUnlessCpusAreNamed) {
+TEST(SlurmPilot, RequestsAWholeNodeUnlessCpusAreGiven) {
   const auto whole = SbatchOptions({.partition = "gpu", .gres = "gpu:8", .time = "4:00:00"},
                                    {.logs = "/s/logs"}, "attune-x-1");
   EXPECT_THAT(whole,
@@ -39,28 +39,28 @@ TEST(SlurmPilot, AsksForAWholeNodeUnlessCpusAreNamed) {
       "attune-x-1");
   EXPECT_THAT(part, AllOf(Contains("--cpus-per-task=4"), Contains("--account=lab"),
                           Not(Contains("--exclusive")), Not(Contains(HasSubstr("--mem")))));
-  EXPECT_EQ(part.back(), "--constraint=rome") << "a person's own options win";
+  EXPECT_EQ(part.back(), "--constraint=rome") << "options of the user come last";
 }
 
-TEST(SlurmPilot, WhatSlurmWouldLetWaitForEverIsRefused) {
+TEST(SlurmPilot, RefusesRequestsThatSlurmWouldLetWaitForEver) {
   const Partition partition{
       .name = "short", .time_limit = std::chrono::minutes(10), .nodes = 1, .cpus = 16, .gpus = 2};
-  const auto wrong = [&](const PilotOptions& options) {
+  const auto problem = [&](const PilotOptions& options) {
     const Status status = Check(options, partition);
     return status.ok() ? "" : status.error().message;
   };
-  EXPECT_THAT(wrong({.time = "0:30"}), HasSubstr("60 s before its time is over"));
-  EXPECT_THAT(wrong({.time = "1"}), HasSubstr("60 s before its time is over"));
-  EXPECT_THAT(wrong({.time = "11"}), HasSubstr("PartitionTimeLimit"));
-  EXPECT_THAT(wrong({.time = "soon"}), HasSubstr("not a time"));
-  EXPECT_THAT(wrong({.gres = "gpu:3"}), HasSubstr("no node of the partition short"));
-  EXPECT_THAT(wrong({.cpus = 17}), HasSubstr("have 16"));
-  EXPECT_THAT(wrong({.nodes = 2}), HasSubstr("has 1 nodes"));
-  EXPECT_EQ(wrong({.gres = "gpu:2", .time = "10", .cpus = 16}), "");
-  EXPECT_EQ(wrong({.qos = "long", .time = "11"}), "") << "a QOS may allow it";
+  EXPECT_THAT(problem({.time = "0:30"}), AllOf(HasSubstr("--time 0:30"), HasSubstr("60 s")));
+  EXPECT_THAT(problem({.time = "1"}), AllOf(HasSubstr("--time 1"), HasSubstr("60 s")));
+  EXPECT_THAT(problem({.time = "11"}), HasSubstr("PartitionTimeLimit"));
+  EXPECT_THAT(problem({.time = "soon"}), HasSubstr("--time soon"));
+  EXPECT_THAT(problem({.gres = "gpu:3"}), HasSubstr("--gres gpu:3"));
+  EXPECT_THAT(problem({.cpus = 17}), HasSubstr("--cpus 17"));
+  EXPECT_THAT(problem({.nodes = 2}), HasSubstr("--nodes-per-pilot 2"));
+  EXPECT_EQ(problem({.gres = "gpu:2", .time = "10", .cpus = 16}), "");
+  EXPECT_EQ(problem({.qos = "long", .time = "11"}), "") << "a QOS may allow it";
 }
 
-TEST(SlurmPilot, ScriptsQuoteWhatIsInThem) {
+TEST(SlurmPilot, ScriptsQuotePathsAndAddresses) {
   const std::string script = PilotScript({.program = "/opt/it's here/attune",
                                           .server = "login:7071",
                                           .token_file = "/s/join",
@@ -73,13 +73,13 @@ TEST(SlurmPilot, ScriptsQuoteWhatIsInThem) {
   EXPECT_THAT(script, AllOf(HasSubstr("logs='/s/my logs'"), HasSubstr("script='/s/my pilot.sh'")));
 }
 
-TEST(SlurmPilot, HasWhatWasAskedOrWhatTheNodesHave) {
+TEST(SlurmPilot, ExpectsRequestedResourcesOrThoseOfTheNodes) {
   const Partition partition{
       .name = "main", .nodes = 3, .cpus = 64, .memory_bytes = int64_t{256} << 30, .gpus = 4};
-  EXPECT_EQ(RoomOf({}, partition), (Room{64, 0, int64_t{256} << 30}));
-  EXPECT_EQ(RoomOf({.gres = "gpu:a100:2", .cpus = 8, .memory = "16G"}, partition),
-            (Room{8, 2, int64_t{16} << 30}));
-  EXPECT_EQ(RoomOf({.memory = "4000"}, partition).memory_bytes, int64_t{4000} << 20);
+  EXPECT_EQ(NodeResources({}, partition), (Resources{64, 0, int64_t{256} << 30}));
+  EXPECT_EQ(NodeResources({.gres = "gpu:a100:2", .cpus = 8, .memory = "16G"}, partition),
+            (Resources{8, 2, int64_t{16} << 30}));
+  EXPECT_EQ(NodeResources({.memory = "4000"}, partition).memory_bytes, int64_t{4000} << 20);
 }
 
 }  // namespace

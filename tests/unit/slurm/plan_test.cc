@@ -11,9 +11,9 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Room kPilot{.cpus = 16, .gpus = 2, .memory_bytes = int64_t{4} << 30};
+constexpr Resources kPilot{.cpus = 16, .gpus = 2, .memory_bytes = int64_t{4} << 30};
 
-Wanted Gangs(int gangs, int workers, int cpus = 8, int gpus = 0) {
+GangDemand Gangs(int gangs, int workers, int cpus = 8, int gpus = 0) {
   return {.sweep = "s1",
           .gangs = gangs,
           .workers = workers,
@@ -29,17 +29,17 @@ Host Node(const std::string& pilot, int node, int cpus_free = 16) {
   host.pilot = pilot;
   return host;
 }
-Plan Make(std::vector<Wanted> wanted, std::vector<Host> hosts, std::vector<Pilot> pilots,
+Plan Make(std::vector<GangDemand> wanted, std::vector<Host> hosts, std::vector<Pilot> pilots,
           Limits limits) {
   return MakePlan(std::move(wanted), hosts, pilots, kPilot, limits);
 }
 
-TEST(SlurmPlan, NothingWaitsAndNothingIsSubmitted) {
+TEST(SlurmPlan, SubmitsNothingWithoutWaitingGangs) {
   EXPECT_EQ(Make({}, {}, {}, {0, 8}).submit, 0);
   EXPECT_EQ(Make({}, {}, {{"a"}}, {3, 8}).submit, 2) << "but the minimum is kept";
 }
 
-TEST(SlurmPlan, AsManyPilotsAsGangsNeed) {
+TEST(SlurmPlan, SubmitsThePilotsThatGangsNeed) {
   EXPECT_EQ(Make({Gangs(1, 1)}, {}, {}, {0, 8}).submit, 1);
   EXPECT_EQ(Make({Gangs(2, 1)}, {}, {}, {0, 8}).submit, 1) << "two workers of 8 CPUs share one";
   EXPECT_EQ(Make({Gangs(5, 1)}, {}, {}, {0, 8}).submit, 3);
@@ -47,14 +47,14 @@ TEST(SlurmPlan, AsManyPilotsAsGangsNeed) {
   EXPECT_EQ(Make({Gangs(3, 1, 1, 2)}, {}, {}, {0, 8}).submit, 3) << "GPUs bind";
 }
 
-TEST(SlurmPlan, NeverMoreThanTheLimit) {
+TEST(SlurmPlan, SubmitsAtMostTheLimit) {
   EXPECT_EQ(Make({Gangs(1000, 2)}, {}, {}, {0, 3}).submit, 3);
   EXPECT_EQ(Make({Gangs(1000, 2)}, {Joined("a", 0)}, {{"a"}, {"b"}}, {0, 3}).submit, 1);
   EXPECT_EQ(Make({Gangs(1000, 2)}, {}, {{"a", 1, true}, {"b"}, {"c"}}, {0, 3}).submit, 0)
       << "one that ends still has its node";
 }
 
-TEST(SlurmPlan, WhatRunsOnAPilotThatEndsSoonWillWantAnother) {
+TEST(SlurmPlan, GangsOnAPilotThatEndsSoonNeedAnother) {
   const Pilot closing{.name = "a", .closing = true};
   EXPECT_EQ(Make({}, {Joined("a", 4)}, {closing}, {0, 8}).submit, 1);
   EXPECT_EQ(Make({}, {Joined("a", 4)}, {closing}, {0, 1}).submit, 0) << "it still has its node";
@@ -63,123 +63,123 @@ TEST(SlurmPlan, WhatRunsOnAPilotThatEndsSoonWillWantAnother) {
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, ElementsAre("b"));
   EXPECT_EQ(Make({Gangs(1, 1)}, {Joined("a")}, {closing}, {0, 8}).submit, 1)
-      << "what waits is not to start there";
+      << "waiting gangs must not start there";
 }
 
-TEST(SlurmPlan, AGangGetsAllPilotsThatItLacksOrNone) {
+TEST(SlurmPlan, AGangGetsAllMissingPilotsOrNone) {
   const Plan plan = Make({Gangs(1, 6)}, {Joined("a", 0)}, {{"a"}}, {0, 3});
-  EXPECT_EQ(plan.submit, 0) << "two would be left to wait for a third";
+  EXPECT_EQ(plan.submit, 0) << "two pilots would wait for a third";
   EXPECT_THAT(plan.impossible, IsEmpty()) << "once `a` is free it can run";
   EXPECT_EQ(Make({Gangs(1, 6)}, {Joined("a", 8)}, {{"a"}}, {0, 4}).submit, 3);
 }
 
-TEST(SlurmPlan, PilotsWithoutTheLabelsThatAGangAsksForAreNotSubmitted) {
-  Wanted picky = Gangs(1, 4);
-  picky.lacking = "gpu=h100";
-  const Plan plan = Make({picky}, {}, {}, {0, 8});
+TEST(SlurmPlan, SubmitsNoPilotsWithoutRequiredLabels) {
+  GangDemand labelled = Gangs(1, 4);
+  labelled.missing_labels = "gpu=h100";
+  const Plan plan = Make({labelled}, {}, {}, {0, 8});
   EXPECT_EQ(plan.submit, 0);
-  EXPECT_THAT(plan.impossible,
-              ElementsAre(Field(&Hindrance::text, HasSubstr("run only where gpu=h100 holds"))));
+  EXPECT_THAT(plan.impossible, ElementsAre(Field(&Hindrance::text, HasSubstr("gpu=h100"))));
 }
 
-TEST(SlurmPlan, RoomWithoutTheLabelsThatAGangAsksForIsNone) {
-  Wanted picky = Gangs(1, 2);
-  EXPECT_EQ(Make({picky}, {NoPilot("desk")}, {}, {0, 8}).submit, 0);
-  picky.barred = {"desk"};
-  EXPECT_EQ(Make({picky}, {NoPilot("desk")}, {}, {0, 8}).submit, 1);
+TEST(SlurmPlan, DoesNotCountExecutorsWithoutRequiredLabels) {
+  GangDemand labelled = Gangs(1, 2);
+  EXPECT_EQ(Make({labelled}, {NoPilot("desk")}, {}, {0, 8}).submit, 0);
+  labelled.excluded_executors = {"desk"};
+  EXPECT_EQ(Make({labelled}, {NoPilot("desk")}, {}, {0, 8}).submit, 1);
 }
 
-TEST(SlurmPlan, PilotsOnTheirWayCount) {
+TEST(SlurmPlan, CountsSubmittedPilots) {
   const Plan plan = Make({Gangs(1, 4)}, {}, {{"a"}, {"b"}}, {0, 8});
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, ElementsAre("a", "b"));
 }
 
-TEST(SlurmPlan, TheLargestGangComesFirst) {
+TEST(SlurmPlan, PlansTheLargestGangFirst) {
   EXPECT_EQ(Make({Gangs(1, 1), Gangs(1, 6)}, {}, {}, {0, 3}).submit, 3)
-      << "with the small one first the large one would not fit beside it";
+      << "after the small gang, the large one would not fit";
 }
 
-TEST(SlurmPlan, AnIdlePilotWhosePartnerIsStillInTheQueueIsNeeded) {
+TEST(SlurmPlan, NeedsAnIdlePilotWhoseGangWaitsForAnotherPilot) {
   const Plan plan = Make({Gangs(1, 4)}, {Joined("a")}, {{"a"}, {"b"}, {"c"}}, {0, 8});
   EXPECT_TRUE(plan.needed.contains("a"));
   EXPECT_EQ(plan.needed.size(), 2u);
 }
 
-TEST(SlurmPlan, ExecutorsThatAreNoPilotsCountAndAreNeverLetGo) {
+TEST(SlurmPlan, CountsExecutorsOutsidePilotsAndNeverReleasesThem) {
   const Plan plan = Make({Gangs(2, 1)}, {NoPilot("login")}, {}, {0, 8});
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, IsEmpty());
 }
 
-TEST(SlurmPlan, WhatNoNumberOfPilotsCanRunIsSaidAndNothingSubmitted) {
+TEST(SlurmPlan, ReportsImpossibleGangsAndSubmitsNothing) {
   const Plan wide = Make({Gangs(1, 7)}, {}, {}, {0, 3});
   EXPECT_EQ(wide.submit, 0);
   ASSERT_EQ(wide.impossible.size(), 1u);
-  EXPECT_THAT(wide.impossible[0].text, HasSubstr("needs 4 pilots"));
-  EXPECT_THAT(wide.impossible[0].text, HasSubstr("there can be 3"));
+  EXPECT_THAT(wide.impossible[0].text, HasSubstr("4 pilots"));
+  EXPECT_THAT(wide.impossible[0].text, HasSubstr("be 3"));
   const Plan deep = Make({Gangs(1, 1, 1, 3)}, {}, {}, {0, 3});
   EXPECT_EQ(deep.submit, 0);
-  EXPECT_THAT(deep.impossible[0].text, HasSubstr("not one fits into a pilot"));
+  EXPECT_THAT(deep.impossible[0].text, HasSubstr("16 CPUs, 2 GPUs"));
   EXPECT_THAT(deep.impossible[0].text, HasSubstr("--gres"));
-  EXPECT_EQ(Make({Gangs(1, 7), Gangs(1, 1)}, {}, {}, {0, 3}).submit, 1) << "it holds up nobody";
+  EXPECT_EQ(Make({Gangs(1, 7), Gangs(1, 1)}, {}, {}, {0, 3}).submit, 1)
+      << "the impossible gang does not block others";
 }
 
-TEST(SlurmPlan, AGangThatMayBeSmallerIsServedAsFarAsTheLimitGoes) {
-  Wanted elastic = Gangs(1, 100);
+TEST(SlurmPlan, AnElasticGangGetsPilotsUpToTheLimit) {
+  GangDemand elastic = Gangs(1, 100);
   elastic.min_workers = 2;
   const Plan plan = Make({elastic}, {}, {}, {0, 3});
   EXPECT_EQ(plan.submit, 3);
   EXPECT_THAT(plan.impossible, IsEmpty());
 }
 
-TEST(SlurmPlan, PilotsOfSeveralNodesAreCountedByTheirNodes) {
+TEST(SlurmPlan, CountsPilotsWithSeveralNodesByNodes) {
   EXPECT_EQ(Make({Gangs(1, 1)}, {}, {}, {0, 8, 4}).submit, 1);
   EXPECT_EQ(Make({Gangs(1, 8)}, {}, {}, {0, 8, 4}).submit, 1) << "four nodes of two workers";
   EXPECT_EQ(Make({Gangs(1, 9)}, {}, {}, {0, 8, 4}).submit, 2);
   EXPECT_EQ(Make({Gangs(1000, 1)}, {}, {}, {0, 8, 3}).submit, 2) << "a third would be nine nodes";
   EXPECT_EQ(Make({Gangs(1000, 1)}, {}, {{"a", 4}}, {0, 8, 4}).submit, 1);
   EXPECT_EQ(Make({Gangs(1000, 1)}, {}, {{"a", 2}}, {0, 5, 2}).submit, 1)
-      << "of another size, from a manager before";
+      << "a pilot of another size, from an earlier manager";
 }
 
-TEST(SlurmPlan, TheMinimumIsRoundedUpToPilotsAndNeverAboveTheMaximum) {
+TEST(SlurmPlan, RoundsTheMinimumUpToPilotsWithinTheMaximum) {
   EXPECT_EQ(Make({}, {}, {}, {1, 8, 4}).submit, 1);
   EXPECT_EQ(Make({}, {}, {}, {5, 8, 4}).submit, 2);
   EXPECT_EQ(Make({}, {}, {{"a", 3}}, {4, 6, 4}).submit, 0) << "one more would be seven nodes";
 }
 
-TEST(SlurmPlan, AGangOverAPilotsNodesNeedsAllOfItAndItAlone) {
+TEST(SlurmPlan, AGangOnAllNodesOfAPilotNeedsOnlyThatPilot) {
   const Plan plan = Make({Gangs(1, 4)}, {Node("a", 0), Node("a", 1), Node("b", 0), Node("b", 1)},
                          {{"a", 2}, {"b", 2}}, {0, 8, 2});
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, ElementsAre("a"));
 }
 
-TEST(SlurmPlan, NodesOfAPilotThatHaveNotJoinedAreRoom) {
+TEST(SlurmPlan, CountsNodesThatHaveNotJoined) {
   const Plan plan = Make({Gangs(1, 4)}, {Node("a", 1)}, {{"a", 2}}, {0, 8, 2});
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, ElementsAre("a"));
 }
 
-TEST(SlurmPlan, WhatIsLeftOfAPilotThatEndsIsNoRoom) {
+TEST(SlurmPlan, DoesNotCountNodesOfAnEndingPilot) {
   EXPECT_EQ(Make({Gangs(1, 1)}, {Node("a", 0)}, {{"a", 2, true}}, {0, 8, 2}).submit, 1);
   EXPECT_EQ(Make({Gangs(1, 1)}, {Node("a", 0)}, {{"a", 2, true}}, {0, 3, 2}).submit, 0);
 }
 
-TEST(SlurmPlan, ADrainedNodeIsNoRoomNorIsItCountedAsOneThatHasNotJoined) {
+TEST(SlurmPlan, DoesNotCountADrainedNode) {
   Host drained = Node("a", 0);
   drained.takes_gangs = false;
   EXPECT_EQ(Make({Gangs(1, 4)}, {drained, Node("a", 1)}, {{"a", 2}}, {0, 2, 2}).submit, 0);
   EXPECT_EQ(Make({Gangs(1, 4)}, {drained, Node("a", 1)}, {{"a", 2}}, {0, 4, 2}).submit, 1);
 }
 
-TEST(SlurmPlan, WhatPilotsOfSeveralNodesCannotRunIsSaidInPilots) {
+TEST(SlurmPlan, ReportsImpossibleGangsInPilots) {
   const Plan plan = Make({Gangs(1, 13)}, {}, {}, {0, 6, 3});
   EXPECT_EQ(plan.submit, 0);
   ASSERT_EQ(plan.impossible.size(), 1u);
-  EXPECT_THAT(plan.impossible[0].text, HasSubstr("needs 3 pilots of 3 nodes with 16 CPUs"));
-  EXPECT_THAT(plan.impossible[0].text, HasSubstr("there can be 2"));
+  EXPECT_THAT(plan.impossible[0].text, HasSubstr("3 pilots of 3 nodes"));
+  EXPECT_THAT(plan.impossible[0].text, HasSubstr("be 2"));
 }
 
 }  // namespace

@@ -10,12 +10,12 @@
 
 namespace attune::slurm {
 
-// Slurm's tools as they answered once, by the tool's name; what was run is noted.
-class Recorded final : public Commands {
+// Slurm's tools with recorded answers, by the tool's name. `runs` records the calls.
+class RecordedCommands final : public Commands {
  public:
-  using Answer = std::function<Result<Ran>(const std::vector<std::string>& argv)>;
+  using Answer = std::function<Result<CommandResult>(const std::vector<std::string>& argv)>;
 
-  Result<Ran> Run(const std::vector<std::string>& argv) override {
+  Result<CommandResult> Run(const std::vector<std::string>& argv) override {
     runs.push_back(argv);
     const auto found = answers.find(argv[0]);
     if (found == answers.end())
@@ -23,13 +23,13 @@ class Recorded final : public Commands {
     return found->second(argv);
   }
 
-  void Says(const std::string& tool, std::string out) {
-    answers[tool] = [=](auto&) { return Ran{.out = out}; };
+  void SetOutput(const std::string& tool, std::string out) {
+    answers[tool] = [=](auto&) { return CommandResult{.out = out}; };
   }
-  void Fails(const std::string& tool, std::string err, int code = 1) {
-    answers[tool] = [=](auto&) { return Ran{.exit_code = code, .err = err}; };
+  void SetFailure(const std::string& tool, std::string err, int code = 1) {
+    answers[tool] = [=](auto&) { return CommandResult{.exit_code = code, .err = err}; };
   }
-  int Count(const std::string& tool) const {
+  int CountRuns(const std::string& tool) const {
     int count = 0;
     for (const auto& argv : runs) count += argv[0] == tool;
     return count;

@@ -40,9 +40,9 @@ TEST(FindProgram, DistinguishesInaccessibleFromAbsent) {
   std::filesystem::create_symlink("loop", folder / "loop");
   const Error program = FindProgram("./loop/train", folder.path(), "").error();
   EXPECT_EQ(program.code, ErrorCode::kInvalid);
-  EXPECT_THAT(program.message, ::testing::HasSubstr("cannot be used: Too many levels"));
+  EXPECT_THAT(program.message, ::testing::HasSubstr("Too many levels"));
   EXPECT_THAT(FindProgram("sh", folder / "loop", "").error().message,
-              ::testing::HasSubstr("cannot be used: Too many levels"));
+              ::testing::HasSubstr("Too many levels"));
 }
 
 TEST(FindProgram, ResolvesPathsInTheWorkingDirectory) {
