@@ -16,9 +16,9 @@ import typing
 _FORMAT = "attune-checkpoint/1"
 MANIFEST = "manifest.json"
 _CONFIG = "attune-config.json"
-_OURS = "Attune writes a file of this name into every checkpoint; give the program's file another name"
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_ROOM_BYTES = 1 << 20
+_RESERVED_NAME = "Attune writes a file of this name into every checkpoint; give the program's file another name"
+_DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
+_PROBE_BYTES = 1 << 20
 
 Save = typing.Callable[[pathlib.Path], typing.Any]  # writes files into a folder
 
@@ -58,7 +58,7 @@ class Checkpoint:
         return f"Checkpoint(path={self.path!r})"
 
 
-def saver(checkpoint: Save | str | os.PathLike[str] | None, trials: str | None) -> Save | None:
+def make_save_function(checkpoint: Save | str | os.PathLike[str] | None, trials: str | None) -> Save | None:
     """Returns the function that writes a checkpoint into a folder, or None without a checkpoint.
 
     `trials` is the folder of the trial's checkpoints, if it has one. Raises ValueError if `checkpoint` is neither a
@@ -74,13 +74,13 @@ def saver(checkpoint: Save | str | os.PathLike[str] | None, trials: str | None) 
     if not source.is_dir():
         problem = "is a file; give the folder that contains it" if source.exists() else "does not exist"
         raise ValueError(f"checkpoint is {os.fspath(checkpoint)!r}, which {problem}")
-    if held := _held_by(source.resolve(), trials):
+    if held := _name_of_folder_inside(source.resolve(), trials):
         raise ValueError(f"checkpoint is {os.fspath(checkpoint)!r}, which is or contains {held}; write the files of the "
                          "checkpoint into a new folder, as tempfile.TemporaryDirectory() makes it, and give that")
     return functools.partial(_copy, source)
 
 
-def _held_by(source: pathlib.Path, trials: str | None) -> str:
+def _name_of_folder_inside(source: pathlib.Path, trials: str | None) -> str:
     """Names a folder that `source` is or contains, although it belongs to no checkpoint. Empty: there is none."""
     places = {"the folder of the trial's checkpoints": trials}
     with contextlib.suppress(FileNotFoundError):  # the folder has been deleted
@@ -97,7 +97,7 @@ def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
     Links to files become files.
     """
     added = (MANIFEST, _CONFIG) if _is_complete(source) else ()
-    for folder, folders, names in os.walk(source, onerror=_raise):
+    for folder, folders, names in os.walk(source, onerror=_raise_error):
         place = target / os.path.relpath(folder, source)
         place.mkdir(exist_ok=True)
         for name in folders:
@@ -111,7 +111,7 @@ def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
                 shutil.copyfile(os.path.join(folder, name), place / name)
 
 
-def _raise(error: OSError) -> typing.NoReturn:
+def _raise_error(error: OSError) -> typing.NoReturn:
     raise error
 
 
@@ -128,27 +128,27 @@ def is_disk_full(error: BaseException, folder: str | os.PathLike[str]) -> bool:
 
     Libraries often do not say why a file could not be written. What they wrote so far still fills the disk then.
     """
-    if any(isinstance(each, OSError) and each.errno in _FULL for each in chain(error)):
+    if any(isinstance(each, OSError) and each.errno in _DISK_FULL_ERRNOS for each in exception_chain(error)):
         return True
-    return not has_room(folder)
+    return not has_free_space(folder)
 
 
-def chain(error: BaseException | None) -> typing.Iterator[BaseException]:
+def exception_chain(error: BaseException | None) -> typing.Iterator[BaseException]:
     """An exception and those that it comes from."""
     while error:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def has_room(folder: str | os.PathLike[str]) -> bool:
+def has_free_space(folder: str | os.PathLike[str]) -> bool:
     """Whether the folder's disk, and the quota of this user there, takes a MiB more."""
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-            rest = memoryview(os.urandom(_ROOM_BYTES))  # random, because some file systems compress
+            rest = memoryview(os.urandom(_PROBE_BYTES))  # random, because some file systems compress
             while rest:
                 rest = rest[file.write(rest):]
     except OSError as error:
-        return error.errno not in _FULL
+        return error.errno not in _DISK_FULL_ERRNOS
     return True
 
 
@@ -160,7 +160,7 @@ def remove_unfinished(folder: str | os.PathLike[str], attempt: int) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def begin(folder: str | os.PathLike[str], attempt: int) -> pathlib.Path:
+def make_partial_folder(folder: str | os.PathLike[str], attempt: int) -> pathlib.Path:
     """A new hidden folder for the files of a checkpoint."""
     return pathlib.Path(tempfile.mkdtemp(prefix=f".attempt-{attempt}-", dir=folder))
 
@@ -170,7 +170,7 @@ def finish(partial: pathlib.Path, folder: str | os.PathLike[str], step: int, tim
     """Lists, syncs and renames what lies in `partial`: (path, digest, bytes)."""
     _write_new(partial / _CONFIG, json.dumps(config).encode())
     files, size = {}, 0
-    for path in _files(partial):
+    for path in _list_files(partial):
         digest, count = _sync_and_hash(path)
         files[path.relative_to(partial).as_posix()] = {"bytes": count, "sha256": digest}
         size += count
@@ -187,7 +187,7 @@ def finish(partial: pathlib.Path, folder: str | os.PathLike[str], step: int, tim
     return final, "sha256:" + digest, size + count
 
 
-def check(resume: typing.Mapping[str, typing.Any]) -> pathlib.Path:
+def verify(resume: typing.Mapping[str, typing.Any]) -> pathlib.Path:
     """The folder of a checkpoint to resume from, all of whose files are what the manifest says."""
     folder = pathlib.Path(resume["path"])
     manifest = read_manifest(folder, resume.get("digest"))
@@ -195,7 +195,7 @@ def check(resume: typing.Mapping[str, typing.Any]) -> pathlib.Path:
         if manifest.get("time", manifest["step"]) != resume["step"]:
             raise CheckpointError(f"{folder}: is no checkpoint of step {resume['step']}")
         for name, listed in manifest["files"].items():
-            with open(inside(folder, name), "rb") as file:
+            with open(path_inside(folder, name), "rb") as file:
                 digest, count = _hash(file)
             if count != listed["bytes"] or digest != listed["sha256"]:
                 raise CheckpointError(f"{folder / name}: is not the file that the manifest lists")
@@ -219,7 +219,7 @@ def read_manifest(folder: pathlib.Path, digest: str | None) -> dict[str, typing.
     return manifest
 
 
-def inside(folder: pathlib.Path, name: str) -> pathlib.Path:
+def path_inside(folder: pathlib.Path, name: str) -> pathlib.Path:
     """The path of a checkpoint's file in its folder. Raises CheckpointError if the name leads out of the folder."""
     path = pathlib.PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
@@ -227,7 +227,7 @@ def inside(folder: pathlib.Path, name: str) -> pathlib.Path:
     return folder / path
 
 
-def step_of(resume: typing.Mapping[str, typing.Any]) -> int:
+def read_step(resume: typing.Mapping[str, typing.Any]) -> int:
     """The step of the program after which a checkpoint was saved."""
     path = pathlib.Path(resume["path"]) / MANIFEST
     try:
@@ -236,7 +236,7 @@ def step_of(resume: typing.Mapping[str, typing.Any]) -> int:
         raise CheckpointError(f"{path}: cannot be read: {error!r}") from error
 
 
-def is_there(resume: typing.Mapping[str, typing.Any]) -> bool:
+def is_present(resume: typing.Mapping[str, typing.Any]) -> bool:
     """Whether this host has that checkpoint, by the digest of its manifest."""
     try:
         text = (pathlib.Path(resume["path"]) / MANIFEST).read_bytes()
@@ -246,12 +246,12 @@ def is_there(resume: typing.Mapping[str, typing.Any]) -> bool:
     return not digest or bool(digest == "sha256:" + hashlib.sha256(text).hexdigest())
 
 
-def sizes(folder: pathlib.Path) -> dict[str, int]:
+def file_sizes(folder: pathlib.Path) -> dict[str, int]:
     """Of all files of a checkpoint, by name."""
-    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _files(folder)}
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _list_files(folder)}
 
 
-def _write_new(path: pathlib.Path, contents: bytes, if_there: str = _OURS) -> None:
+def _write_new(path: pathlib.Path, contents: bytes, if_there: str = _RESERVED_NAME) -> None:
     try:
         with open(path, "xb") as file:
             file.write(contents)
@@ -259,7 +259,7 @@ def _write_new(path: pathlib.Path, contents: bytes, if_there: str = _OURS) -> No
         raise CheckpointError(f"{path}: {if_there}") from error
 
 
-def _files(folder: pathlib.Path) -> typing.Iterator[pathlib.Path]:
+def _list_files(folder: pathlib.Path) -> typing.Iterator[pathlib.Path]:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise CheckpointError(f"{path}: a checkpoint has files and folders only")

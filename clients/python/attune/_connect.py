@@ -44,30 +44,30 @@ def connect() -> tuple[Message, Channel, bool] | None:
 def claim(channel: Channel) -> None:
     """Makes this process the one that speaks for its rank. Raises RuntimeError if another one does, or without an answer."""
     channel.send("claim")
-    _answer(channel)
+    _receive_answer(channel)
 
 
-def place() -> Message:
+def ranks_from_environment() -> Message:
     """This process's place among the ranks, as a launcher or torch.distributed has given it."""
-    def value(name: str, otherwise: int) -> int:
+    def variable(name: str, otherwise: int) -> int:
         return int(os.environ.get(name, otherwise))
 
-    world_size = value("WORLD_SIZE", 1)
+    world_size = variable("WORLD_SIZE", 1)
     distributed = sys.modules.get("torch.distributed")
     if distributed and distributed.is_available() and distributed.is_initialized():
         if distributed.get_world_size() != world_size:  # as below torch.multiprocessing.spawn
             rank, world_size = distributed.get_rank(), distributed.get_world_size()
             return {"rank": rank, "world_size": world_size, "local_rank": rank, "local_world_size": world_size}
-    return {"rank": value("RANK", 0), "world_size": world_size, "local_rank": value("LOCAL_RANK", 0),
-            "local_world_size": value("LOCAL_WORLD_SIZE", world_size)}
+    return {"rank": variable("RANK", 0), "world_size": world_size, "local_rank": variable("LOCAL_RANK", 0),
+            "local_world_size": variable("LOCAL_WORLD_SIZE", world_size)}
 
 
 def _join(channel: Channel) -> Message:
-    channel.send("join", **place())
-    return _answer(channel)
+    channel.send("join", **ranks_from_environment())
+    return _receive_answer(channel)
 
 
-def _answer(channel: Channel) -> Message:
+def _receive_answer(channel: Channel) -> Message:
     """The executor's answer. Raises RuntimeError if it refuses, or does not answer in time."""
     if not channel.has_message(_ANSWER_S):
         raise RuntimeError(f"the executor has not answered this process for {_ANSWER_S} s; see the executor's log, and "

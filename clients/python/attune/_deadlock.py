@@ -23,7 +23,7 @@ _MODULE = "torch.distributed.distributed_c10d"
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class WaitState:
     """What a rank waits for, as far as that can be known."""
 
     counts: dict[str, int]  # group of torch.distributed → how many collectives this rank has called in it
@@ -38,17 +38,17 @@ class State:
     def message(self) -> Message:
         return dataclasses.asdict(self)
 
-    def is_in_collective_without(self, other: State) -> bool:
+    def is_in_collective_without(self, other: WaitState) -> bool:
         """Whether this rank is in a collective that ends only when the other one calls it, which has not."""
         return bool(self.operation) and self.group in other.counts and self.counts[self.group] > other.counts[self.group]
 
-    def is_in_another_collective_than(self, other: State) -> bool:
+    def is_in_another_collective_than(self, other: WaitState) -> bool:
         """Whether both ranks are in the same place of the same group, and in different collectives."""
         return ({self.operation, other.operation} <= _OPERATIONS and self.group == other.group and
                 self.operation != other.operation and self.counts[self.group] == other.counts[self.group])
 
 
-def state_of(thread: int, heard: int | None = None) -> State:
+def wait_state_of(thread: int, heard: int | None = None) -> WaitState:
     """What this process waits for if this thread of it trains and reports."""
     counts: dict[str, int] = {}
     distributed = sys.modules.get("torch.distributed")
@@ -61,10 +61,10 @@ def state_of(thread: int, heard: int | None = None) -> State:
                 group, operation = frame.f_locals.get("group") or distributed.group.WORLD, frame.f_code.co_name
                 is_of_two = len(distributed.get_process_group_ranks(group)) == 2
                 if operation in _OPERATIONS or is_of_two and operation in _OPERATIONS_OF_TWO:
-                    return State(counts, operation, _name(distributed, group), heard)
+                    return WaitState(counts, operation, _name(distributed, group), heard)
     except (AttributeError, KeyError, RuntimeError, ValueError):
-        return State({}, heard=heard)  # a torch or a backend without these
-    return State(counts, heard=heard)
+        return WaitState({}, heard=heard)  # a torch or a backend without these
+    return WaitState(counts, heard=heard)
 
 
 def _name(distributed: typing.Any, group: typing.Any) -> str:
@@ -77,29 +77,29 @@ def _name(distributed: typing.Any, group: typing.Any) -> str:
 class RankZero:
     """What rank 0 waits for, and where it is in its reports."""
 
-    state: State
-    told: int  # how many words it has told the others
+    state: WaitState
+    step_messages_sent: int  # how many words it has told the others
     missing: tuple[int, ...] = ()  # the ranks that it waits for in a report
     step: int = 0  # of the report that it is in
     saves_alone: bool = False  # it is in the checkpoint function, which the others do not call
 
-    def deadlock_with(self, rank: int, other: State) -> str:
+    def describe_deadlock(self, rank: int, other: WaitState) -> str:
         """Why rank 0 and this rank wait for each other, with {ranks} for the other one; empty: they do not."""
-        mine = self.state
-        waits_for_word = other.heard == self.told
-        in_call = f"in torch.distributed.{mine.operation}() for {{ranks}}"
+        own_state = self.state
+        waits_for_word = other.heard == self.step_messages_sent
+        in_call = f"in torch.distributed.{own_state.operation}() for {{ranks}}"
         place = f"torch.distributed.{other.operation}()" if other.operation else "attune.report()"
         where = f"where {place} waits for rank 0"
-        if self.saves_alone and mine.operation:
-            needs_zero = waits_for_word or other.is_in_collective_without(mine)
-            if not (mine.is_in_collective_without(other) and needs_zero or mine.is_in_another_collective_than(other)):
+        if self.saves_alone and own_state.operation:
+            needs_zero = waits_for_word or other.is_in_collective_without(own_state)
+            if not (own_state.is_in_collective_without(other) and needs_zero or own_state.is_in_another_collective_than(other)):
                 return ""
             return (f"the checkpoint function of rank 0 waits {in_call} at step {self.step}, {where}; call attune.report() "
                     "with every_rank=True on every rank, so that every rank calls the function")
-        if waits_for_word and mine.is_in_collective_without(other):
+        if waits_for_word and own_state.is_in_collective_without(other):
             return (f"rank 0 waits {in_call}, {where}; let every rank call attune.report() equally often and at the same "
                     "place among its collectives, or rank 0 alone")
-        if rank in self.missing and other.is_in_collective_without(mine):
+        if rank in self.missing and other.is_in_collective_without(own_state):
             return (f"rank 0 waits in attune.report() with every_rank=True at step {self.step} for {{ranks}}, {where}; "
                     "call attune.report() with every_rank=True on every rank")
         return ""
@@ -109,34 +109,34 @@ class Detector:
     """Decides on rank 0 whether other ranks and it wait for each other."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[str, State, State]] = {}  # rank → what the last look has found
+        self._found: dict[int, tuple[str, WaitState, WaitState]] = {}  # rank → what the last look has found
         self._looks: dict[int, int] = {}  # rank → how many looks in a row have found it
 
-    def look(self, zero: RankZero, others: dict[int, State]) -> str | None:
+    def find_deadlock(self, zero: RankZero, others: dict[int, WaitState]) -> str | None:
         """Takes what ranks wait for at this moment; returns the error once that is certain to be a deadlock."""
-        reasons = {rank: zero.deadlock_with(rank, other) for rank, other in others.items()}
+        reasons = {rank: zero.describe_deadlock(rank, other) for rank, other in others.items()}
         found = {rank: (reason, zero.state, others[rank]) for rank, reason in reasons.items() if reason}
         self._looks = {rank: self._looks.get(rank, 0) + 1 if self._found.get(rank) == each else 1 for rank, each in found.items()}
         self._found = found
         for rank, looks in self._looks.items():
             if looks >= _LOOKS:
-                return reasons[rank].format(ranks=listed(sorted(each for each in found if reasons[each] == reasons[rank])))
+                return reasons[rank].format(ranks=text_of_ranks(sorted(each for each in found if reasons[each] == reasons[rank])))
         return None
 
 
-def listed(ranks: typing.Sequence[int]) -> str:
+def text_of_ranks(ranks: typing.Sequence[int]) -> str:
     """Ranks as text: "rank 1", "ranks 1 and 2"."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
-def call_periodically(look: typing.Callable[[], None], seconds: float) -> None:
+def call_periodically(find_deadlock: typing.Callable[[], None], seconds: float) -> None:
     """Calls look() in the background with pauses of this length, until the process ends."""
     never = threading.Event()
 
     def run() -> None:
         while not never.wait(seconds):
-            look()
+            find_deadlock()
 
     threading.Thread(target=run, name="attune-watch", daemon=True).start()

@@ -47,29 +47,29 @@ class Checkpoint:
         path = pathlib.Path(path).absolute()
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
             try:
-                return self._checked(path)
+                return self._verified(path)
             except _checkpoint.CheckpointError as error:
                 raise FileExistsError(f"{path}: exists and is not checkpoint {self.name}: name another folder "
                                       f"({error})") from error
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.part-", dir=path.parent))
+        partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.part-", dir=path.parent))
         try:
-            _checkpoint.apply_umask(part)
-            self._fetch(_checkpoint.MANIFEST, part)
-            for name in _checkpoint.read_manifest(part, self.digest)["files"]:
-                self._fetch(name, part)
-            self._checked(part)
-            part.rename(path)
+            _checkpoint.apply_umask(partial)
+            self._fetch(_checkpoint.MANIFEST, partial)
+            for name in _checkpoint.read_manifest(partial, self.digest)["files"]:
+                self._fetch(name, partial)
+            self._verified(partial)
+            partial.rename(path)
         except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(partial, ignore_errors=True)
             raise
         return path
 
-    def _checked(self, folder: pathlib.Path) -> pathlib.Path:
-        return _checkpoint.check({"path": folder, "digest": self.digest, "step": self.step})
+    def _verified(self, folder: pathlib.Path) -> pathlib.Path:
+        return _checkpoint.verify({"path": folder, "digest": self.digest, "step": self.step})
 
     def _fetch(self, name: str, folder: pathlib.Path) -> None:
-        target = _checkpoint.inside(folder, name)
+        target = _checkpoint.path_inside(folder, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(target, "xb") as file:
             size = None

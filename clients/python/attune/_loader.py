@@ -16,18 +16,18 @@ from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, Iter
 import attune
 
 
-def prepared(loader: DataLoader[typing.Any], device: torch.device) -> Prepared:
+def prepare(loader: DataLoader[typing.Any], device: torch.device) -> Prepared:
     """A copy of `loader` that yields this rank's share, on `device`. Its class is derived from that of `loader`."""
     if isinstance(loader, Prepared):
         return loader
-    kind, own = type(loader), copy.copy(loader)
-    own.__class__ = type(kind.__name__, (Prepared, kind), {})
-    made = typing.cast(Prepared, own)
-    made._prepare(device)
-    return made
+    loader_class, clone = type(loader), copy.copy(loader)
+    clone.__class__ = type(loader_class.__name__, (Prepared, loader_class), {})
+    prepared_loader = typing.cast(Prepared, clone)
+    prepared_loader._prepare(device)
+    return prepared_loader
 
 
-class _Passes:
+class _Epochs:
     """The epoch of the next pass, or of the one under way, and how many items of it the gang has taken.
 
     A sampler yields items: samples, or batches if it is a batch sampler.
@@ -62,7 +62,7 @@ class _Passes:
             self.begin_at(self.epoch + 1)
 
 
-class _Share(_Passes, DistributedSampler):
+class _ShareSampler(_Epochs, DistributedSampler):
     """This rank's share of what a sampler yields.
 
     Each rank draws the whole order of an epoch, from the seed and the epoch alone, and takes its part of the items that
@@ -80,8 +80,8 @@ class _Share(_Passes, DistributedSampler):
 
     def __iter__(self) -> typing.Iterator[typing.Any]:
         order = self._order()[self.taken:]
-        for place in range(self.rank, self._share_of(len(order)) * self.num_replicas, self.num_replicas):
-            yield order[place % len(order)]  # the first items come twice if the shares would differ
+        for index in range(self.rank, self._share_of(len(order)) * self.num_replicas, self.num_replicas):
+            yield order[index % len(order)]  # the first items come twice if the shares would differ
 
     def __len__(self) -> int:
         return self._share_of(len(self._sampler))
@@ -95,11 +95,11 @@ class _Share(_Passes, DistributedSampler):
             return range(len(self._sampler))
         if hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(self.epoch)
-        with _seeded(self._sampler, self.seed + self.epoch):
+        with _seed_generators(self._sampler, self.seed + self.epoch):
             return list(self._sampler)
 
 
-class _Whole(_Passes, Sampler):
+class _WholeSampler(_Epochs, Sampler):
     """The passes over a data set or a sampler that shares samples out itself, in its own order."""
 
     def __init__(self, data: typing.Any) -> None:
@@ -121,21 +121,21 @@ class Prepared(DataLoader):
     def _prepare(self, device: torch.device) -> None:
         self._device = device
         self._items_per_batch = 1
-        self._is_restored = self._has_told = False
+        self._is_restored = self._has_warned = False
         parts: dict[str, typing.Any] = {"_iterator": None}  # torch forbids to set samplers as attributes
         has_batch_sampler = self.batch_sampler is not None and self.batch_size is None
         sampler = self.batch_sampler if has_batch_sampler else self.sampler
         if isinstance(self.dataset, IterableDataset):
-            self._passes = parts["sampler"] = _Whole(self.dataset)
-        elif _shares_itself(sampler) or (attune.world_size == 1 and not _has_length(sampler)):
-            self._passes = _Whole(sampler)
+            self._passes = parts["sampler"] = _WholeSampler(self.dataset)
+        elif _is_distributed(sampler) or (attune.world_size == 1 and not _has_length(sampler)):
+            self._passes = _WholeSampler(sampler)
             if has_batch_sampler:
                 parts["sampler"] = self._passes  # instead of torch's own, which is not used
         elif has_batch_sampler:
-            self._passes = parts["sampler"] = parts["batch_sampler"] = _Share(
+            self._passes = parts["sampler"] = parts["batch_sampler"] = _ShareSampler(
                 sampler, getattr(sampler, "drop_last", False))
         else:
-            self._passes = parts["sampler"] = _Share(sampler, self.drop_last)
+            self._passes = parts["sampler"] = _ShareSampler(sampler, self.drop_last)
             if self.batch_size is not None:
                 self._items_per_batch = self.batch_size
                 parts["batch_sampler"] = BatchSampler(self._passes, self.batch_size, self.drop_last)
@@ -148,7 +148,7 @@ class Prepared(DataLoader):
     def state_dict(self) -> dict[str, typing.Any]:
         """The epoch, and how many of its items the gang has taken. An IterableDataset adds its state on this rank."""
         state: dict[str, typing.Any] = {"epoch": self._passes.epoch, "taken": self._passes.taken}
-        source = self._source()
+        source = self._stateful_source()
         if source and self._passes.taken:  # a new epoch begins without a state
             state["data"] = source.state_dict()
         return state
@@ -161,31 +161,31 @@ class Prepared(DataLoader):
             raise ValueError(f"state is {state!r}; give what state_dict() of a prepared loader returned") from error
         self._passes.set_epoch(epoch)
         self._passes.begin_at(epoch, taken)
-        source = self._source()
+        source = self._stateful_source()
         self._is_restored = source is not None and "data" in state
         if self._is_restored:
             source.load_state_dict(state["data"])
 
     def __iter__(self) -> typing.Iterator[typing.Any]:
         name = self._passes.begin()
-        repeats = isinstance(self._passes, _Whole) and not self._is_restored
+        loads_again = isinstance(self._passes, _WholeSampler) and not self._is_restored
         self._is_restored = False
-        return self._batches(name, super().__iter__(), self._passes.taken // attune.world_size if repeats else 0)
+        return self._batches(name, super().__iter__(), self._passes.taken // attune.world_size if loads_again else 0)
 
     def _batches(self, name: object, batches: typing.Iterator[typing.Any], dropped: int) -> typing.Iterator[typing.Any]:
-        if dropped and not self._has_told and attune.rank == 0:
-            self._has_told = True
+        if dropped and not self._has_warned and attune.rank == 0:
+            self._has_warned = True
             print(f"attune: the loader resumes within an epoch: it loads {dropped} batches again and drops them. An "
                   "IterableDataset with state_dict() and load_state_dict(), in a loader without workers, resumes "
                   "without that", file=sys.stderr, flush=True)
         try:
             for batch in itertools.islice(batches, dropped, None):
                 self._passes.take(name, self._items_per_batch * attune.world_size)
-                yield _moved(batch, self._device, self.pin_memory)
+                yield _to_device(batch, self._device, self.pin_memory)
         finally:
             self._passes.end(name)
 
-    def _source(self) -> typing.Any:
+    def _stateful_source(self) -> typing.Any:
         """The object that has the state of an IterableDataset: the loader, or the data set in this process; or None."""
         if isinstance(self.dataset, IterableDataset):
             for each in [super()] if self.num_workers else [super(), self.dataset]:
@@ -202,15 +202,15 @@ def _has_length(sampler: typing.Any) -> bool:
     return True
 
 
-def _shares_itself(sampler: typing.Any) -> bool:
+def _is_distributed(sampler: typing.Any) -> bool:
     """Whether it knows ranks, as a DistributedSampler does, or draws from such a sampler."""
     if hasattr(sampler, "num_replicas") and hasattr(sampler, "rank"):
         return True
-    return hasattr(sampler, "sampler") and _shares_itself(sampler.sampler)
+    return hasattr(sampler, "sampler") and _is_distributed(sampler.sampler)
 
 
 @contextlib.contextmanager
-def _seeded(sampler: typing.Any, seed: int) -> typing.Iterator[None]:
+def _seed_generators(sampler: typing.Any, seed: int) -> typing.Iterator[None]:
     """Seeds all generators that a sampler may use. At the end they have their old states again."""
     generator = torch.Generator().manual_seed(seed)
     numpy = sys.modules.get("numpy")
@@ -237,26 +237,26 @@ def _generators(sampler: typing.Any) -> typing.Iterator[tuple[typing.Any, str]]:
             yield from _generators(value)
 
 
-def _moved(batch: typing.Any, device: torch.device, is_pinned: bool) -> typing.Any:
+def _to_device(batch: typing.Any, device: torch.device, is_pinned: bool) -> typing.Any:
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=is_pinned)
     if hasattr(batch, "to"):
         return batch.to(device)
     if hasattr(batch, "items"):
-        return _like(batch, {name: _moved(part, device, is_pinned) for name, part in batch.items()})
+        return _with_parts(batch, {name: _to_device(part, device, is_pinned) for name, part in batch.items()})
     if isinstance(batch, (list, tuple)):
-        return _like(batch, [_moved(part, device, is_pinned) for part in batch])
+        return _with_parts(batch, [_to_device(part, device, is_pinned) for part in batch])
     return batch
 
 
-def _like(batch: typing.Any, parts: dict[typing.Any, typing.Any] | list[typing.Any]) -> typing.Any:
+def _with_parts(batch: typing.Any, parts: dict[typing.Any, typing.Any] | list[typing.Any]) -> typing.Any:
     """A container of the batch's type with these parts, as torch makes it; or a plain one if the type refuses."""
     try:
         if isinstance(batch, tuple):
             return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
         clone = copy.copy(batch)  # its constructor may have other arguments, and it may have attributes
-        for place, part in parts.items() if isinstance(parts, dict) else enumerate(parts):
-            clone[place] = part
+        for index, part in parts.items() if isinstance(parts, dict) else enumerate(parts):
+            clone[index] = part
         return clone
     except TypeError:
         return tuple(parts) if isinstance(batch, tuple) else parts

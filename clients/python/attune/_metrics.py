@@ -13,21 +13,21 @@ _METRICS_MAX = 1000
 _METRIC_NAME_BYTES_MAX = 256
 
 
-def numbers(metrics: typing.Any) -> dict[str, float]:
+def to_floats(metrics: typing.Any) -> dict[str, float]:
     """Returns the metrics as floats. Raises ValueError if a name or a value is not allowed."""
     if not hasattr(metrics, "items"):
-        raise ValueError(f"metrics is {_short(metrics)} and must map names to numbers, as in {{\"loss\": 0.1}}")
+        raise ValueError(f"metrics is {_short_repr(metrics)} and must map names to numbers, as in {{\"loss\": 0.1}}")
     if len(metrics) > _METRICS_MAX:
         raise ValueError(f"{len(metrics)} metrics; a report has at most {_METRICS_MAX}")
     values = {}
     for name, value in metrics.items():
         if not _is_name(name):
-            raise ValueError(f"a metric is named {_short(name)}; a name has 1 to {_METRIC_NAME_BYTES_MAX} "
+            raise ValueError(f"a metric is named {_short_repr(name)}; a name has 1 to {_METRIC_NAME_BYTES_MAX} "
                              "bytes of UTF-8 and no control characters")
         try:
             values[name] = _float(value)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"metric {name!r} is {_short(value)}, which is not one number: {_remedy(value)}") from error
+            raise ValueError(f"metric {name!r} is {_short_repr(value)}, which is not one number: {_conversion_hint(value)}") from error
         except OverflowError as error:
             raise ValueError(f"metric {name!r} is an integer that is too large for a float") from error
     return values
@@ -51,49 +51,49 @@ def _scalar(value: typing.Any) -> typing.Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _remedy(value: typing.Any) -> str:
+def _conversion_hint(value: typing.Any) -> str:
     if isinstance(value, (str, bytes)):
         return "it is text; convert it with float(…), or leave it out"
     return f"its type is {type(value).__name__}; convert it to a float, for example to its mean, or leave it out"
 
 
-def whole_step(step: typing.Any, last: int = 0) -> int:
+def to_step(step: typing.Any, last: int = 0) -> int:
     """Returns the step of a report as an int. Raises ValueError if it is no integer above `last`.
 
     Every integer type is accepted, such as NumPy's; a bool is not.
     """
     try:
         value = _scalar(step)
-        whole = None if isinstance(value, bool) else operator.index(value)
+        integer = None if isinstance(value, bool) else operator.index(value)
     except (TypeError, ValueError, RuntimeError):
-        whole = None
-    if whole is None or not last < whole <= STEP_MAX:
-        raise ValueError(f"step is {_short(step)} and must be a whole number above {last}"
+        integer = None
+    if integer is None or not last < integer <= STEP_MAX:
+        raise ValueError(f"step is {_short_repr(step)} and must be a whole number above {last}"
                          + (", the last one" if last else ""))
-    return whole
+    return integer
 
 
-def logged_step(step: typing.Any) -> float:
+def to_logged_step(step: typing.Any) -> float:
     """Returns the step of logged values as a float. Raises ValueError if it is not finite or below 0."""
     try:
-        at = _float(step)
+        number = _float(step)
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        at = math.nan
-    if not 0 <= at < math.inf:
-        raise ValueError(f"step is {_short(step)} and must be a finite number of at least 0")
-    return at
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ValueError(f"step is {_short_repr(step)} and must be a finite number of at least 0")
+    return number
 
 
-def spoken(metrics: dict[str, float]) -> dict[str, float | str]:
+def to_json(metrics: dict[str, float]) -> dict[str, float | str]:
     """Returns the metrics as the channel has them: JSON has neither NaN nor infinities."""
     return {name: value if math.isfinite(value) else str(value) for name, value in metrics.items()}
 
 
-def text(metrics: dict[str, float]) -> str:
+def to_text(metrics: dict[str, float]) -> str:
     """Returns the metrics as a person reads them."""
     return "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
 
 
-def _short(value: typing.Any) -> str:
+def _short_repr(value: typing.Any) -> str:
     """Returns the repr of a value, without the middle of one that is long."""
     return reprlib.repr(value)

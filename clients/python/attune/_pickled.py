@@ -71,9 +71,9 @@ def load(path: str | os.PathLike[str]) -> tuple[str, typing.Callable[..., typing
     if head["format"] != _FORMAT:
         raise RuntimeError(f"{path}: has the format {head['format']}, and this package reads {_FORMAT}; install the "
                            "release of attune-hpo with which the sweep was created")
-    then, now = head["versions"], _versions()
-    name, differences = head["name"], _differences(then, now)
-    if then["python"] != now["python"]:
+    pickled_with, installed = head["versions"], _versions()
+    name, differences = head["name"], _differences(pickled_with, installed)
+    if pickled_with["python"] != installed["python"]:
         raise RuntimeError(f"{path}: cannot load {name} with another version of Python: {differences}")
     try:
         function = pickle.loads(pickled)
@@ -96,10 +96,10 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _differences(then: dict[str, str], now: dict[str, str]) -> str:
+def _differences(pickled_with: dict[str, str], installed: dict[str, str]) -> str:
     """Returns what differs, as in `numpy 2.3 when it was pickled, 1.26 here`."""
-    return ", ".join(f"{name} {version} when it was pickled, {now.get(name, 'none')} here"
-                     for name, version in then.items() if now.get(name) != version)
+    return ", ".join(f"{name} {version} when it was pickled, {installed.get(name, 'none')} here"
+                     for name, version in pickled_with.items() if installed.get(name) != version)
 
 
 def _replace(path: pathlib.Path, content: bytes) -> None:

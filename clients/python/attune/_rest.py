@@ -15,14 +15,14 @@ import typing
 import urllib.parse
 import weakref
 
-GOES_ON = ("pending", "running", "paused")  # states of sweeps and trials that have not ended
+UNFINISHED_STATES = ("pending", "running", "paused")  # states of sweeps and trials that have not ended
 
-_ASK_TIMEOUT_S = 2
+_SOCKET_TIMEOUT_S = 2
 _TIMEOUT_S = 40  # the server takes 20 where an asker waits for a searcher
 _PAUSE_S_MAX = 2.0
-Found = typing.Tuple[str, typing.Optional[str], typing.Any]  # a URL, a token, and what named the server
+FoundServer = typing.Tuple[str, typing.Optional[str], typing.Any]  # a URL, a token, and what named the server
 
-_NO_SERVER = "the answer is not what an Attune server says; is the address right?"
+_NOT_ATTUNE = "the answer is not what an Attune server says; is the address right?"
 
 
 class Error(Exception):
@@ -40,14 +40,14 @@ class Error(Exception):
 
 
 def find_server(server: str | None, token: str | None, token_file: str | os.PathLike[str] | None,
-                data_dir: str | os.PathLike[str]) -> Found:
+                data_dir: str | os.PathLike[str]) -> FoundServer:
     """(URL, token or None, what named it), found as the verbs of `attune` do (docs/reference/cli.md)."""
     folder = pathlib.Path(data_dir)
     named_by = "server" if server else "ATTUNE_SERVER"
     server = server or os.environ.get("ATTUNE_SERVER")
     running: str | None = None
     try:
-        running = _running(folder)
+        running = _url_of_running_server(folder)
     except Error:
         if not server:
             raise
@@ -61,16 +61,16 @@ def find_server(server: str | None, token: str | None, token_file: str | os.Path
     return url, token, named_by if server else folder
 
 
-def find_own(data_dir: str | os.PathLike[str]) -> Found:
+def find_server_of_folder(data_dir: str | os.PathLike[str]) -> FoundServer:
     """The same, of the server that runs on a data folder."""
     folder = pathlib.Path(data_dir)
-    return _running(folder), _first_line(folder / "token"), folder
+    return _url_of_running_server(folder), _first_line(folder / "token"), folder
 
 
-def _running(folder: pathlib.Path) -> str:
+def _url_of_running_server(folder: pathlib.Path) -> str:
     """The address of the server that runs on a data folder, as it says itself."""
     try:
-        return _url(json.loads(_ask(folder))["http"])
+        return _url(json.loads(_read_server_socket(folder))["http"])
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError, AttributeError):
         pass  # no server, a dead one, or a system without such sockets
     except OSError as error:
@@ -81,21 +81,21 @@ def _running(folder: pathlib.Path) -> str:
                 "server=URL or data_dir=DIR")
 
 
-def _ask(folder: pathlib.Path) -> str:
+def _read_server_socket(folder: pathlib.Path) -> str:
     """The text that the server of a data folder sends at its socket."""
-    opened = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder_descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with socket.socket(socket.AF_UNIX) as asked:
-            asked.settimeout(_ASK_TIMEOUT_S)
-            asked.connect(f"/proc/self/fd/{opened}/server.sock")  # an address has no room for a long path
-            _, user, _ = struct.unpack("iII", asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-            if user not in (0, os.geteuid(), os.fstat(opened).st_uid):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_SOCKET_TIMEOUT_S)
+            connection.connect(f"/proc/self/fd/{folder_descriptor}/server.sock")  # an address has no room for a long path
+            _, user, _ = struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if user not in (0, os.geteuid(), os.fstat(folder_descriptor).st_uid):
                 raise Error(f"the socket in {folder} belongs to a process of another user, who does not own the folder: "
                             "delete it, and start the server again")
-            with asked.makefile() as answer:
+            with connection.makefile() as answer:
                 return answer.read()
     finally:
-        os.close(opened)
+        os.close(folder_descriptor)
 
 
 def _url(address: str) -> str:
@@ -123,7 +123,7 @@ class Rest:
     again, a request is sent again for `patience_s`, if the server has ever answered.
     """
 
-    def __init__(self, find: typing.Callable[[], Found], patience_s: float) -> None:
+    def __init__(self, find: typing.Callable[[], FoundServer], patience_s: float) -> None:
         self._find, self._patience_s = find, patience_s
         self._url, self._token, self._named_by = find()
         self._has_answered = False
@@ -134,7 +134,7 @@ class Rest:
         self._patience_s = 0
 
     def get(self, path: str, **query: object) -> typing.Any:
-        return _json(*self._request("GET", path, query, None, {}, ""))
+        return _parse_json(*self._request("GET", path, query, None, {}, ""))
 
     def get_piece(self, path: str, **query: object) -> tuple[bytes, int]:
         """(bytes, size of the file) of a request that answers part of a file."""
@@ -142,7 +142,7 @@ class Rest:
         try:
             return content, int(answer.headers["X-File-Size"])
         except (TypeError, ValueError):
-            raise Error(_NO_SERVER, answer.status) from None
+            raise Error(_NOT_ATTUNE, answer.status) from None
 
     def post(self, path: str, body: typing.Any = None, query: dict[str, typing.Any] | None = None,
              content_type: str = "application/json", document: str = "") -> typing.Any:
@@ -150,7 +150,7 @@ class Rest:
         if not isinstance(body, bytes):
             body = json.dumps({} if body is None else body, allow_nan=False).encode()
         headers = {"Content-Type": content_type, "Idempotency-Key": secrets.token_hex(16)}
-        return _json(*self._request("POST", path, query, body, headers, document))
+        return _parse_json(*self._request("POST", path, query, body, headers, document))
 
     def delete(self, path: str) -> None:
         """What is gone already is gone: the answer to an earlier attempt may have been lost."""
@@ -188,10 +188,10 @@ class Rest:
                 if answer.status < 300:
                     return answer, text
                 if answer.status != 503:
-                    raise _problem(answer.status, text, document)
-                failure = _problem(answer.status, text, document)
-                wish = answer.headers.get("Retry-After", "")
-                pause = max(pause, int(wish) if wish.isdigit() else 0)
+                    raise _error_of_answer(answer.status, text, document)
+                failure = _error_of_answer(answer.status, text, document)
+                retry_after = answer.headers.get("Retry-After", "")
+                pause = max(pause, int(retry_after) if retry_after.isdigit() else 0)
             if not self._has_answered or time.monotonic() - began + pause >= self._patience_s:
                 raise failure
             time.sleep(pause)
@@ -223,16 +223,16 @@ class Rest:
         return own
 
 
-def _json(answer: http.client.HTTPResponse, text: bytes) -> typing.Any:
+def _parse_json(answer: http.client.HTTPResponse, text: bytes) -> typing.Any:
     if not text:
         return None
     try:
         return json.loads(text)
     except ValueError:
-        raise Error(_NO_SERVER, answer.status) from None
+        raise Error(_NOT_ATTUNE, answer.status) from None
 
 
-def _problem(status: int, text: bytes, document: str) -> Error:
+def _error_of_answer(status: int, text: bytes, document: str) -> Error:
     """The Error that a problem document (RFC 9457) tells of."""
     try:
         problem = json.loads(text)
@@ -245,13 +245,13 @@ def _problem(status: int, text: bytes, document: str) -> Error:
         message = ("the server's token is missing or wrong: give it with token=, token_file= or "
                    "ATTUNE_TOKEN; it lies in the server's DATA-DIR/token")
     elif errors:
-        message = "\n".join(_fault(each, document) for each in errors)
+        message = "\n".join(_fault_line(each, document) for each in errors)
     else:
         message = problem.get("detail") or problem.get("title") or f"the server answered with HTTP {status}"
     return Error(message, status, errors)
 
 
-def _fault(fault: dict[str, typing.Any], document: str) -> str:
+def _fault_line(fault: dict[str, typing.Any], document: str) -> str:
     """A line; only a document that a person has written has places to look at."""
     place = f"{document}:{fault['line']}:{fault['column']}: " if document else ""
     key = ""

@@ -81,18 +81,18 @@ class TrialDetail(TrialDetailMapping):
         if best and step is not None:
             raise ValueError("step and best choose different checkpoints; give one of them")
         name = f"{self['sweep']}/{self['number']}"
-        kept = [each for each in self["checkpoints"] if each["dropped"] is None]
-        chosen: typing.Sequence[TrialCheckpoint | SweepCheckpoint] = kept
+        existing = [each for each in self["checkpoints"] if each["dropped"] is None]
+        chosen: typing.Sequence[TrialCheckpoint | SweepCheckpoint] = existing
         if best:
             listed: list[SweepCheckpoint] = self._rest.pages(self._sweep_path + "/checkpoints", "checkpoints")
             chosen = [each for each in listed if each["trial"] == self["number"] and each["best"] is not None]
         elif step is not None:
-            chosen = [each for each in kept if each["step"] == step]
+            chosen = [each for each in existing if each["step"] == step]
         if not chosen:
             which = " of its best report" if best else "" if step is None else f" at step {step}"
-            steps = ", ".join(str(each["step"]) for each in kept)
+            steps = ", ".join(str(each["step"]) for each in existing)
             raise Error(f"trial {name} has no checkpoint{which}; it has "
-                        + (f"those of steps {steps}" if kept else "none at all"))
+                        + (f"those of steps {steps}" if existing else "none at all"))
         newest = max(chosen, key=lambda each: (each["attempt"], each["step"]))
         return Checkpoint(self._rest, f"{self._sweep_path}/trials/{self['number']}", name, newest)
 

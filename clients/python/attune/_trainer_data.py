@@ -63,7 +63,7 @@ class _Plan:
         return samples // self._batch
 
 
-class _Shifted(Sampler):
+class _ShiftedSampler(Sampler):
     """A sampler whose epochs begin earlier in the sequence of all epochs' samples, by `samples`."""
 
     def __init__(self, sampler: typing.Any, samples: int) -> None:
@@ -77,10 +77,10 @@ class _Shifted(Sampler):
 
     def __iter__(self) -> typing.Iterator[typing.Any]:
         epoch, place = divmod(self._epoch * len(self) - self._shift, len(self))
-        yield from itertools.islice(self._of(epoch), place, None)
-        yield from itertools.islice(self._of(epoch + 1), place)
+        yield from itertools.islice(self._samples_of_epoch(epoch), place, None)
+        yield from itertools.islice(self._samples_of_epoch(epoch + 1), place)
 
-    def _of(self, epoch: int) -> typing.Iterator[typing.Any]:
+    def _samples_of_epoch(self, epoch: int) -> typing.Iterator[typing.Any]:
         if hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(epoch)
         return iter(self._sampler)
@@ -92,17 +92,17 @@ class Position:
     def __init__(self, args: TrainingArguments, state: TrainerState, loader: typing.Any, schedule: typing.Any) -> None:
         self._plan, self._shift = _plan_for(args, loader), 0
         self._loader = loader
-        saved = _saved()
-        if not saved or not self._plan or state.global_step != _state_in(resumed_folder())["global_step"]:
+        saved = _read_data_position()
+        if not saved or not self._plan or state.global_step != _read_trainer_state(resumed_folder())["global_step"]:
             return
         self._shift = self._plan.samples_at(state.global_step) - saved["taken"]
         if self._shift and not self._plan.knows_epochs:
             loader.skip_batches = self._plan.batches_at(saved["taken"])
         elif self._shift and not args.ignore_data_skip and _has_sampler(loader):
-            loader.set_sampler(_Shifted(loader.get_sampler(), self._shift))
+            loader.set_sampler(_ShiftedSampler(loader.get_sampler(), self._shift))
         else:
             self._shift = 0  # the Trainer takes the place that follows from its steps
-        _move(schedule, state.global_step - _state_in(attune.checkpoint)["global_step"])
+        _advance_schedule(schedule, state.global_step - _read_trainer_state(attune.checkpoint)["global_step"])
 
     def end_epoch(self) -> None:
         """Stops the skipping of batches, which belongs to the first epoch alone."""
@@ -119,19 +119,19 @@ class Position:
 
         These are the checkpoints of later steps, and all but the best if a step has another number of samples now.
         """
-        before = _state_in(attune.checkpoint) if state.global_step else {}
-        is_same = before.get("global_step") == state.global_step
-        best = pathlib.Path(folder) / f"checkpoint-{before.get('best_global_step')}"
+        resumed_state = _read_trainer_state(attune.checkpoint) if state.global_step else {}
+        is_same_step = resumed_state.get("global_step") == state.global_step
+        best = pathlib.Path(folder) / f"checkpoint-{resumed_state.get('best_global_step')}"
         for path in pathlib.Path(folder).glob("checkpoint-*"):
             step = path.name.partition("-")[2]
-            if path != best and not (is_same and step.isdigit() and int(step) <= state.global_step):
+            if path != best and not (is_same_step and step.isdigit() and int(step) <= state.global_step):
                 shutil.rmtree(path, ignore_errors=True)
-        if not is_same and best.exists():
+        if not is_same_step and best.exists():
             best.rename(best.with_name(f"checkpoint-{state.best_global_step}"))
 
 
 @functools.lru_cache(None)
-def _saved() -> dict[str, typing.Any] | None:
+def _read_data_position() -> dict[str, typing.Any] | None:
     """The content of the checkpoint's file about the data, or None if it has no such file."""
     path = attune.checkpoint and attune.checkpoint / _FILE
     saved: dict[str, typing.Any] | None = json.loads(path.read_text()) if path and path.exists() else None
@@ -142,7 +142,7 @@ def _saved() -> dict[str, typing.Any] | None:
 def resumed_folder() -> pathlib.Path | None:
     """The checkpoint to resume from: a folder of links, in which convert() may replace the Trainer's state."""
     checkpoint = attune.checkpoint
-    if not checkpoint or not _saved():
+    if not checkpoint or not _read_data_position():
         return checkpoint
     folder = pathlib.Path(os.environ.get("ATTUNE_TRIAL_DIR") or tempfile.mkdtemp()) / f"resumed-{attune.rank}"
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt
@@ -158,11 +158,11 @@ def convert(args: TrainingArguments) -> None:
 
     The step stays if `max_steps` ends the training. Position then corrects the place in the data.
     """
-    saved, folder = _saved(), resumed_folder()
+    saved, folder = _read_data_position(), resumed_folder()
     if not saved or not folder:
         _warn_of_another_size()
         return
-    plan, taken, state = _Plan(args, saved["samples"]), saved["taken"], _state_in(attune.checkpoint)
+    plan, taken, state = _Plan(args, saved["samples"]), saved["taken"], _read_trainer_state(attune.checkpoint)
     if not plan.knows_epochs:
         if plan.samples_at(state["global_step"]) != taken:
             args.ignore_data_skip = True  # because Position skips another number
@@ -179,7 +179,7 @@ def convert(args: TrainingArguments) -> None:
     path.write_text(json.dumps(state))
 
 
-def _state_in(checkpoint: pathlib.Path | None) -> dict[str, typing.Any]:
+def _read_trainer_state(checkpoint: pathlib.Path | None) -> dict[str, typing.Any]:
     """The Trainer's state in a checkpoint; empty if there is none."""
     state: dict[str, typing.Any] = json.loads((checkpoint / _STATE_FILE).read_text()) if checkpoint else {}
     return state
@@ -211,7 +211,7 @@ def _has_sampler(loader: typing.Any) -> bool:
     return not isinstance(loader.dataset, IterableDataset) and isinstance(loader.get_sampler(), Sampler)
 
 
-def _move(schedule: typing.Any, steps: int) -> None:
+def _advance_schedule(schedule: typing.Any, steps: int) -> None:
     """Moves a schedule of the learning rate ahead by `steps`, if Transformers made it."""
     if not steps or not isinstance(schedule, LambdaLR):
         return

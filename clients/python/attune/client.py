@@ -34,11 +34,11 @@ import urllib.parse
 import warnings
 
 from attune import _notebook, _progress, function
-from attune._asked import Trial
+from attune._ask_tell import Trial
 from attune._fetch import Checkpoint
-from attune._rest import GOES_ON, Error, Found, Rest, find_own, find_server
+from attune._rest import UNFINISHED_STATES, Error, FoundServer, Rest, find_server_of_folder, find_server
 from attune._results import Curves, TrialDetail, Trials
-from attune._serve import Serving, run_attune
+from attune._serve import ServerProcess, run_attune
 
 if typing.TYPE_CHECKING:
     from attune._contract import Best, LoggedPoint, Offer, SteeredSweep, SweepDetail
@@ -85,7 +85,7 @@ class Server:
         What is risky in the sweep, such as a name in `env` that looks like a secret, is a UserWarning.
         """
         if train is not None:
-            sweep = _of_function(sweep, train, directory)
+            sweep = _sweep_of_function(sweep, train, directory)
         query: dict[str, typing.Any] = {}
         document = ""
         if hasattr(sweep, "items"):
@@ -133,37 +133,37 @@ class LocalServer(Server):
             raise Error("a trial would start another server: put what the script does besides its trials behind "
                         '`if __name__ == "__main__":`')
         self._data_dir, self._attune = _absolute(data_dir), attune
-        self._begin = functools.partial(Serving, attune, self._data_dir, options)
-        self._serving: Serving | None = None
+        self._start_process = functools.partial(ServerProcess, attune, self._data_dir, options)
+        self._server_process: ServerProcess | None = None
         self._stopped, self._lock = False, threading.Lock()
         self._start()
         self._rest = Rest(self._find, patience)
 
     def _start(self) -> None:
         """Starts a server, unless one runs on the folder or another program starts it now."""
-        for _ in moments(_STARTING_S):
+        for _ in poll_times(_STARTING_S):
             try:
-                self._serving = self._begin()
+                self._server_process = self._start_process()
                 return
             except Error as error:
                 refusal = error
             try:
-                Rest(functools.partial(find_own, self._data_dir), 0).get("/sweeps", page_size=1)
+                Rest(functools.partial(find_server_of_folder, self._data_dir), 0).get("/sweeps", page_size=1)
                 return
             except Error:
                 if "is in use by another server" not in str(refusal):
                     raise refusal from None
         raise refusal
 
-    def _find(self) -> Found:
+    def _find(self) -> FoundServer:
         with self._lock:
             try:
-                return find_own(self._data_dir)
+                return find_server_of_folder(self._data_dir)
             except Error:
                 if self._stopped:
                     raise
                 self._start()
-                return find_own(self._data_dir)
+                return find_server_of_folder(self._data_dir)
 
     @property
     def page(self) -> str:
@@ -182,10 +182,10 @@ class LocalServer(Server):
         """Ends the server if this object started it. Running trials leave, and the next server continues them."""
         with self._lock:
             self._stopped = True
-            serving, self._serving = self._serving, None
+            process, self._server_process = self._server_process, None
         self._rest.give_up()
-        if serving:
-            serving.stop()
+        if process:
+            process.stop()
 
     def __enter__(self) -> LocalServer:
         return self
@@ -273,11 +273,11 @@ class Sweep:
 
         Raises Error if the sweep failed or was killed, and TimeoutError if it still runs after `timeout` seconds.
         """
-        with _progress.shown(progress) as show:
-            for _ in moments(timeout):
+        with _progress.progress_display(progress) as show:
+            for _ in poll_times(timeout):
                 answer = self.get()
                 show(answer)
-                if answer["state"] not in GOES_ON:
+                if answer["state"] not in UNFINISHED_STATES:
                     break
             else:
                 raise TimeoutError(f"sweep {self.id} has not ended within {timeout} s")
@@ -347,53 +347,53 @@ class Sweep:
 
         Raises the errors of wait().
         """
-        over = threading.Event()
+        stopping = threading.Event()
         running: set[Trial] = set()
         if workers == 1:
-            self._work(objective, lease, over, running)
+            self._work(objective, lease, stopping, running)
         else:
             with concurrent.futures.ThreadPoolExecutor(workers) as pool:
                 try:
-                    for work in [pool.submit(self._work, objective, lease, over, running) for _ in range(workers)]:
+                    for work in [pool.submit(self._work, objective, lease, stopping, running) for _ in range(workers)]:
                         work.result()
                 except (KeyboardInterrupt, SystemExit):
-                    over.set()
+                    stopping.set()
                     for trial in list(running):
-                        _give_back(trial)
+                        _release(trial)
                     raise
                 finally:
-                    over.set()
+                    stopping.set()
         self.wait(progress=False)
         return self.best()
 
     def _ask(self, lease: str | None, gives_up: typing.Callable[[], bool]) -> Trial | None:
-        for _ in moments():
+        for _ in poll_times():
             answer: Offer = self._rest.post(self._path + "/trials:ask", {"lease": lease} if lease else {})
             if answer["trial"] is not None:
                 return Trial(self._rest, self._path, answer)
-            if answer["state"] not in GOES_ON or gives_up():
+            if answer["state"] not in UNFINISHED_STATES or gives_up():
                 return None
         return None
 
-    def _work(self, objective: typing.Callable[[Trial], typing.Any], lease: str | None, over: threading.Event,
+    def _work(self, objective: typing.Callable[[Trial], typing.Any], lease: str | None, stopping: threading.Event,
               running: set[Trial]) -> None:
         try:
-            while not over.is_set() and (trial := self._ask(lease, over.is_set)):
+            while not stopping.is_set() and (trial := self._ask(lease, stopping.is_set)):
                 running.add(trial)
                 try:
-                    if over.is_set():
+                    if stopping.is_set():
                         trial.release()
                     else:
-                        self._carry_out(objective, trial)
+                        self._run_objective(objective, trial)
                 except (KeyboardInterrupt, SystemExit):
-                    _give_back(trial)
+                    _release(trial)
                     raise
                 finally:
                     running.remove(trial)
         finally:
-            over.set()  # for the others: the sweep has ended, or something is wrong with all of them
+            stopping.set()  # for the others: the sweep has ended, or something is wrong with all of them
 
-    def _carry_out(self, objective: typing.Callable[[Trial], typing.Any], trial: Trial) -> None:
+    def _run_objective(self, objective: typing.Callable[[Trial], typing.Any], trial: Trial) -> None:
         try:
             result = objective(trial)
             if result is not None:
@@ -407,13 +407,13 @@ class Sweep:
             trial.complete()
 
 
-def _give_back(trial: Trial) -> None:
+def _release(trial: Trial) -> None:
     """Releases a trial of a program that ends. If the server does not answer, the trial's lease runs out instead."""
     with contextlib.suppress(Error):
         trial.release()
 
 
-def _of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],
+def _sweep_of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],
                  directory: str | os.PathLike[str] | None) -> dict[str, typing.Any]:
     """The sweep whose trials are that function."""
     if not hasattr(sweep, "items"):
@@ -446,7 +446,7 @@ def _read_metrics(report: typing.Any) -> typing.Any:
     return report
 
 
-def moments(timeout: float | None = None) -> typing.Iterator[None]:
+def poll_times(timeout: float | None = None) -> typing.Iterator[None]:
     """Now, and again after pauses that grow; to the end of the timeout, if there is one."""
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     pause = _PAUSE_S_MIN

@@ -43,22 +43,22 @@ def command(function: typing.Callable[..., typing.Any], metric: str | None = Non
     """
     if not callable(function):
         raise ValueError(f"train is {function!r} and must be a function")
-    inner = _without_arguments(function)
-    module = sys.modules.get(getattr(inner, "__module__", None) or "")
-    name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
+    called = _without_arguments(function)
+    module = sys.modules.get(getattr(called, "__module__", None) or "")
+    name = getattr(called, "__qualname__", None) or type(called).__qualname__
     options = ["--metric", metric] if metric else []
-    known_as = None
+    module_name = None
     file = getattr(module, "__file__", None)
     if module and file:
-        folder, known_as = _place_of(module, file)
+        folder, module_name = _import_path_of(module, file)
         options += ["--path", os.fspath(folder)]
-    if known_as and _find(name, module) == function:
-        if known_as.partition(".")[0] in getattr(sys, "stdlib_module_names", ()):
-            raise ValueError(f"ranks would import Python's own {known_as} for {file}: give it another name")
-        what = [f"{known_as}:{name}"]
+    if module_name and _find(name, module) == function:
+        if module_name.partition(".")[0] in getattr(sys, "stdlib_module_names", ()):
+            raise ValueError(f"ranks would import Python's own {module_name} for {file}: give it another name")
+        target = [f"{module_name}:{name}"]
     else:
-        what = ["--pickle", os.fspath(_pickled.write(function, name, directory))]
-    return [sys.executable, "-m", "attune.launcher", "-m", "attune.function", *options, *what]
+        target = ["--pickle", os.fspath(_pickled.write(function, name, directory))]
+    return [sys.executable, "-m", "attune.launcher", "-m", "attune.function", *options, *target]
 
 
 def _without_arguments(function: typing.Callable[..., typing.Any]) -> typing.Callable[..., typing.Any]:
@@ -76,7 +76,7 @@ def _find(name: str, module: typing.Any) -> typing.Any:
         return None
 
 
-def _place_of(module: types.ModuleType, path: str) -> tuple[pathlib.Path, str | None]:
+def _import_path_of(module: types.ModuleType, path: str) -> tuple[pathlib.Path, str | None]:
     """Returns the folder from which others import a module, and its name there; None if they cannot import it."""
     file = pathlib.Path(path).absolute()
     name = module.__name__
@@ -93,9 +93,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m attune.function", description=__doc__.partition("\n")[0])
     parser.add_argument("--path", help="where Python looks for the module first")
     parser.add_argument("--metric", help="the name of a number that the function returns")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--pickle", metavar="FILE", help="a function that attune.client has pickled")
-    what.add_argument("function", metavar="MODULE:FUNCTION", nargs="?")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--pickle", metavar="FILE", help="a function that attune.client has pickled")
+    target.add_argument("function", metavar="MODULE:FUNCTION", nargs="?")
     options = parser.parse_args()
     if options.path:
         sys.path.insert(0, options.path)

@@ -121,8 +121,8 @@ class Launcher:
                 continue
             os.close(self._children.pop(pid)[0])
             code = os.waitstatus_to_exitcode(status)
-            how = {"signal": -code} if code < 0 else {"exit_code": code}
-            self._send({"type": "exited", "pid": pid, **how})
+            outcome = {"signal": -code} if code < 0 else {"exit_code": code}
+            self._send({"type": "exited", "pid": pid, **outcome})
 
     def _kill_all(self) -> None:
         for pid, (_, group) in self._children.items():
@@ -152,7 +152,7 @@ def _join_cgroup(folder: str) -> None:
         pass  # found by its environment then
 
 
-def _import(modules: list[str] | None) -> None:
+def _import_modules(modules: list[str] | None) -> None:
     if modules is None:
         modules = [name for name in ("torch", "torch.distributed", "attune.torch")
                    if importlib.util.find_spec("torch")]
@@ -175,7 +175,7 @@ def _check_single_threaded() -> None:
                  "lose, so that ranks are not forked; name others with --import")
 
 
-def _distinguish() -> None:
+def _reset_state_after_fork() -> None:
     """What a fork must not share with its siblings, and what is read from the environment once."""
     random.seed()
     typing.cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
@@ -261,12 +261,12 @@ def main() -> None:
         sys.exit("usage: python3 -m attune.launcher [--import MODULE,…] (SCRIPT | -m MODULE) [ARGUMENT…]")
     descriptor = os.environ.pop("ATTUNE_LAUNCHER_FD", None)
     if descriptor is not None:
-        _import(modules)
+        _import_modules(modules)
         _check_single_threaded()
         gc.collect()
         gc.freeze()  # what is imported stays shared with the children
         Launcher(int(descriptor)).serve()
-        _distinguish()
+        _reset_state_after_fork()
     sys.argv = arguments[is_module:]
     if is_module:
         _run_module(sys.argv[0])

@@ -25,7 +25,7 @@ _FILE = "lightning.ckpt"
 _PACKAGES = {"pytorch_lightning": "lightning_fabric", "lightning.pytorch": "lightning.fabric"}
 
 
-def _find() -> str:
+def _find_package() -> str:
     for name in _PACKAGES:
         if name in sys.modules:
             return name
@@ -36,7 +36,7 @@ def _find() -> str:
         return "pytorch_lightning"
 
 
-_pytorch: typing.Any = importlib.import_module(_find())
+_pytorch: typing.Any = importlib.import_module(_find_package())
 _environments: typing.Any = importlib.import_module(_PACKAGES[_pytorch.__name__] + ".plugins.environments")
 
 
@@ -136,8 +136,8 @@ class ReportCallback(_pytorch.callbacks.Checkpoint):
             batches = (trainer.val_check_batch or math.inf) * (trainer.check_val_every_n_epoch or 1)
         if math.isinf(batches):
             return  # of data whose length nobody knows
-        now = trainer.logged_metrics  # NAME_step, where the mean of the epoch is asked for, too
-        values = {name: now.get(f"{name}_step", now.get(name)) for name in self._log}
+        logged = trainer.logged_metrics  # NAME_step, where the mean of the epoch is asked for, too
+        values = {name: logged.get(f"{name}_step", logged.get(name)) for name in self._log}
         attune.log({name: value for name, value in values.items() if value is not None},
                    attune.step + min(self._batches / batches, 1))
 

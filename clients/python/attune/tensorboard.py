@@ -18,8 +18,8 @@ import pathlib
 import sys
 import typing
 
-from attune._rest import GOES_ON
-from attune.client import Error, Server, Sweep, moments
+from attune._rest import UNFINISHED_STATES
+from attune.client import Error, Server, Sweep, poll_times
 
 if typing.TYPE_CHECKING:
     from attune._contract import SweepDetail
@@ -41,14 +41,14 @@ def write(sweep: Sweep, folder: str | os.PathLike[str], follow: bool = True) -> 
     Error if the server refuses or does not answer.
     """
     runs: dict[int, _Run] = {}
-    for _ in moments():
+    for _ in poll_times():
         answer = sweep.get()  # before its trials: the last ones are read after its end
         for trial in sweep.trials():
             number = trial["number"]
             if number not in runs:
                 runs[number] = _Run(sweep, number, pathlib.Path(folder, sweep.id, f"trial-{number}"))
             runs[number].follow(trial, logs=bool(answer["logged_metrics"]))
-        if not follow or answer["state"] not in GOES_ON:
+        if not follow or answer["state"] not in UNFINISHED_STATES:
             break
     for run in runs.values():
         run.close()
@@ -62,18 +62,18 @@ class _Run:
         self._sweep, self._number = sweep, number
         # The hyperparameters go to a file of their own, which may be made in the same second.
         self._writer = _writer_class()(str(folder), filename_suffix=".reports")
-        self._seen: TrialRow | None = None
+        self._last_row: TrialRow | None = None
         self._written = 0
         self._logged, self._logged_seq = 0, 0
-        self._summed_up = False
+        self._has_hyperparameters = False
 
     def follow(self, trial: TrialRow, logs: bool) -> None:
-        if trial != self._seen:
-            self._seen = trial
+        if trial != self._last_row:
+            self._last_row = trial
             self._write_reports()
         elif trial["state"] != "running":
             return
-        if logs or trial["state"] not in GOES_ON:
+        if logs or trial["state"] not in UNFINISHED_STATES:
             self._write_logged()
         self._writer.flush()
 
@@ -83,9 +83,9 @@ class _Run:
             for name, value in report["metrics"].items():
                 self._writer.add_scalar(name, value, report["step"], _seconds(report["time"]))
         self._written = len(detail["history"])
-        if detail["state"] not in GOES_ON and not self._summed_up:
-            self._summed_up = True
-            self._sum_up(detail)
+        if detail["state"] not in UNFINISHED_STATES and not self._has_hyperparameters:
+            self._has_hyperparameters = True
+            self._write_hyperparameters(detail)
 
     def _write_logged(self) -> None:
         for point in self._sweep.logged(self._number, after=self._logged_seq):
@@ -94,13 +94,13 @@ class _Run:
             for name, value in point["metrics"].items():
                 self._writer.add_scalar(f"logged/{name}", value, self._logged, _seconds(point["time"]))
 
-    def _sum_up(self, detail: TrialDetail) -> None:
+    def _write_hyperparameters(self, detail: TrialDetail) -> None:
         best = detail["best"]
         metrics = {} if best is None else {f"best/{self._sweep.metric}": float(best)}
         config = {name: value if isinstance(value, (bool, int, float, str)) else str(value)
                   for name, value in detail["config"].items()}
-        here = {"name" if type(self._writer).__module__.startswith("tensorboardX") else "run_name": "."}
-        self._writer.add_hparams(config, metrics, **here)
+        run_name = {"name" if type(self._writer).__module__.startswith("tensorboardX") else "run_name": "."}
+        self._writer.add_hparams(config, metrics, **run_name)
 
     def close(self) -> None:
         self._writer.close()
@@ -129,18 +129,18 @@ def _main() -> None:
     parser.add_argument("--server", help="HOST:PORT; else as `attune` finds it")
     parser.add_argument("--token-file")
     parser.add_argument("--data-dir", default="attune-data")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        sweep = Server(asked.server, token_file=asked.token_file, data_dir=asked.data_dir).sweep(asked.sweep)
-        answer = write(sweep, asked.folder, follow=not asked.once)
+        sweep = Server(options.server, token_file=options.token_file, data_dir=options.data_dir).sweep(options.sweep)
+        answer = write(sweep, options.folder, follow=not options.once)
     except (Error, ImportError) as error:
         sys.exit(f"attune: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
     counts = typing.cast(typing.Dict[str, int], answer["trials"])
     trials = sum(counts.values())
-    print(f"{trials} {'trial' if trials == 1 else 'trials'} of {asked.sweep}, which is {answer['state']}: "
-          f"tensorboard --logdir {asked.folder}")
+    print(f"{trials} {'trial' if trials == 1 else 'trials'} of {options.sweep}, which is {answer['state']}: "
+          f"tensorboard --logdir {options.folder}")
 
 
 if __name__ == "__main__":

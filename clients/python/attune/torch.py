@@ -36,12 +36,12 @@ def init_process_group(backend: str | None = None, **options: typing.Any) -> Non
     Waits for all ranks. Raises ValueError if there is a default group already, and torch.distributed.DistError if the
     ranks do not meet within the timeout.
     """
-    here = device()
-    if here.type == "cuda":
-        torch.cuda.set_device(here)
+    own_device = device()
+    if own_device.type == "cuda":
+        torch.cuda.set_device(own_device)
     if "MASTER_PORT" not in os.environ and attune.world_size == 1:
         options.setdefault("store", torch.distributed.HashStore())
-    torch.distributed.init_process_group(backend or ("nccl" if here.type == "cuda" else "gloo"),
+    torch.distributed.init_process_group(backend or ("nccl" if own_device.type == "cuda" else "gloo"),
                                          rank=attune.rank, world_size=attune.world_size, **options)
     atexit.register(_destroy)
 
@@ -54,12 +54,12 @@ def prepare_model(model: torch.nn.Module, **options: typing.Any) -> torch.nn.Mod
 
     Raises the errors of `init_process_group`, and RuntimeError of torch if parameters differ in shape between ranks.
     """
-    _join()
-    here = device()
-    model = model.to(here)
+    _ensure_process_group()
+    own_device = device()
+    model = model.to(own_device)
     if attune.world_size == 1:
         return model
-    return DistributedDataParallel(model, device_ids=[here] if here.type == "cuda" else None, **options)
+    return DistributedDataParallel(model, device_ids=[own_device] if own_device.type == "cuda" else None, **options)
 
 
 def prepare_data_loader(loader: DataLoader[typing.Any]) -> _loader.Prepared:
@@ -81,11 +81,11 @@ def prepare_data_loader(loader: DataLoader[typing.Any]) -> _loader.Prepared:
     Makes the process group if there is none yet. Raises the errors of `init_process_group`, and ValueError for a
     sampler without a length in a gang of several ranks.
     """
-    _join()
-    return _loader.prepared(loader, device())
+    _ensure_process_group()
+    return _loader.prepare(loader, device())
 
 
-def _join() -> None:
+def _ensure_process_group() -> None:
     if not torch.distributed.is_initialized():
         init_process_group()
 

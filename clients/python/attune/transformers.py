@@ -80,7 +80,7 @@ class ReportCallback(TrainerCallback):
         self._metrics, self._log = metrics, tuple(log)
         self._evaluated: dict[str, float] = {}  # and not reported yet
         self._reported_at = 0  # a step of the Trainer's
-        self._trains = False
+        self._is_training = False
         self._position: _trainer_data.Position  # in the data, since training began
 
     def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
@@ -89,10 +89,10 @@ class ReportCallback(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                        train_dataloader: typing.Any = None, lr_scheduler: typing.Any = None, **_: typing.Any) -> None:
-        self._trains = True
+        self._is_training = True
         self._reported_at = state.global_step
         self._position = _trainer_data.Position(args, state, train_dataloader, lr_scheduler)
-        if _is_ours(args) and attune.local_rank == 0:
+        if _saves_in_output_folder(args) and attune.local_rank == 0:
             self._position.remove_outdated(args.output_dir, state)
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
@@ -102,7 +102,7 @@ class ReportCallback(TrainerCallback):
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                      **_: typing.Any) -> None:
         self._report(state, None)
-        self._trains = False
+        self._is_training = False
         _wait_for_all()  # ranks may still read the best model
         _remove_checkpoints(args)
 
@@ -123,15 +123,15 @@ class ReportCallback(TrainerCallback):
         logged = logs or {}
         values = {name: logged[name] for name in self._log if name in logged}
         if values and args.eval_strategy == "steps":
-            part = (state.global_step - self._reported_at) / args.eval_steps
-            attune.log(values, attune.step + min(part, 1))
+            fraction = (state.global_step - self._reported_at) / args.eval_steps
+            attune.log(values, attune.step + min(fraction, 1))
         elif values:
             attune.log(values, state.epoch)
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                     metrics: dict[str, float] | None = None, **_: typing.Any) -> None:
         """Called once for each of several data sets. A checkpoint may follow the last call."""
-        if self._trains and state.global_step > 0:
+        if self._is_training and state.global_step > 0:
             self._evaluated.update({name: value for name, value in (metrics or {}).items()
                                     if self._metrics is None or name in self._metrics})
 
@@ -142,18 +142,18 @@ class ReportCallback(TrainerCallback):
 
         def save(folder: pathlib.Path) -> None:
             if attune.rank == 0:
-                copy = _link if _is_ours(args) else shutil.copy2
+                copy = _link if _saves_in_output_folder(args) else shutil.copy2
                 shutil.copytree(saved, folder, copy_function=copy, dirs_exist_ok=True)
                 self._position.save(folder, state.global_step)
 
-        keep = state.best_model_checkpoint
+        kept_path = state.best_model_checkpoint
         try:
             self._report(state, save)
         except attune.TrialEnded as ended:
-            keep = keep if ended.action == "pause" else None
+            kept_path = kept_path if ended.action == "pause" else None
             raise
         finally:
-            _remove_checkpoints(args, keep)
+            _remove_checkpoints(args, kept_path)
 
     def _report(self, state: TrainerState, save: typing.Callable[[pathlib.Path], None] | None) -> None:
         metrics, self._evaluated = self._evaluated, {}
@@ -162,7 +162,7 @@ class ReportCallback(TrainerCallback):
             attune.report(metrics, checkpoint=save, every_rank=save is not None)
 
 
-def _is_ours(args: TrainingArguments) -> bool:
+def _saves_in_output_folder(args: TrainingArguments) -> bool:
     """Whether the Trainer saves where training_arguments() says, in a folder that nothing else uses."""
     folder = os.environ.get("ATTUNE_TRIAL_DIR")
     return folder is not None and pathlib.Path(args.output_dir) == _output_folder(folder)
@@ -172,11 +172,11 @@ def _output_folder(folder: str) -> pathlib.Path:
     return pathlib.Path(folder) / "trainer"
 
 
-def _remove_checkpoints(args: TrainingArguments, keep: str | None = None) -> None:
+def _remove_checkpoints(args: TrainingArguments, kept_path: str | None = None) -> None:
     """Removes the Trainer's copies, so that Attune decides which checkpoints stay, unless the program wants several."""
-    if _is_ours(args) and args.save_total_limit == 1 and attune.local_rank == 0:
+    if _saves_in_output_folder(args) and args.save_total_limit == 1 and attune.local_rank == 0:
         for path in pathlib.Path(args.output_dir).glob("checkpoint-*"):
-            if str(path) != keep:
+            if str(path) != kept_path:
                 shutil.rmtree(path, ignore_errors=True)
 
 

@@ -192,7 +192,7 @@ class Servers(Local):
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_S)
 
     def test_a_server_ends_with_a_program_that_is_killed(self):
-        run = self.program("print(server._serving._process.pid, flush=True)\n"
+        run = self.program("print(server._server_process._process.pid, flush=True)\n"
                            "os.kill(os.getpid(), signal.SIGKILL)\n")
         with contextlib.suppress(ProcessLookupError):  # it has already
             self.assertTrue(ProcessExit(int(run.stdout)).wait())

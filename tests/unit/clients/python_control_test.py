@@ -103,7 +103,7 @@ class Control(unittest.TestCase):
             tries.append(where)
             raise OSError(errno.EHOSTUNREACH, "no way")
 
-        clock = mock.Mock(monotonic=lambda: 0 if len(tries) < 3 else _control._NO_WAY_PATIENCE_S + 1)
+        clock = mock.Mock(monotonic=lambda: 0 if len(tries) < 3 else _control._UNREACHABLE_PATIENCE_S + 1)
         with mock.patch.object(_control.socket, "create_connection", find_nobody), \
                 mock.patch.object(_control, "time", clock), \
                 self.assertRaisesRegex(_control.LostPeer, "rank 0 is gone .*no way"):
@@ -116,9 +116,9 @@ class Control(unittest.TestCase):
         where = leader.host, leader.port
         with socket.create_connection(where) as late, socket.create_connection(where):  # and one that stays silent
             leader.serve()
-            leader.tell({"step": 1})
+            leader.broadcast({"step": 1})
             second = _control.Follower(*where, "gang", 2)
-            self.assertEqual(second.hear(1), {"step": 1})
+            self.assertEqual(second.receive(1), {"step": 1})
             late.sendall(b'{"gang": "gang", "rank": 1}\n')
             self.assertEqual(json.loads(late.recv(100)), {"step": 1})
         second.close()
@@ -126,21 +126,21 @@ class Control(unittest.TestCase):
     def test_rank_zero_waits_for_nobody_and_its_words_wait_for_late_ranks(self):
         self.leader.serve()
         for step in range(1, 20_000):
-            self.leader.tell({"step": step})
+            self.leader.broadcast({"step": step})
         follower = _control.Follower(self.leader.host, self.leader.port, "gang", 1)
         for step in range(1, 20_000):
-            self.assertEqual(follower.hear(step), {"step": step})
+            self.assertEqual(follower.receive(step), {"step": step})
         for step in range(1, 20_000):  # more than a socket holds, to one that is connected
-            self.leader.tell({"step": step})
+            self.leader.broadcast({"step": step})
         for step in range(1, 20_000):
-            self.assertEqual(follower.hear(step), {"step": step})
+            self.assertEqual(follower.receive(step), {"step": step})
         follower.close()
 
     def test_a_wait_is_told_to_the_executor_and_then_in_the_log(self):
         clock, said = [0.0], []
         with mock.patch.object(_control, "time", mock.Mock(monotonic=lambda: clock[0])), \
                 contextlib.redirect_stderr(io.StringIO()) as log:
-            wait = _control.Wait(lambda ranks: f"waits for {ranks}", said.append)
+            wait = _control.SlowWait(lambda ranks: f"waits for {ranks}", said.append)
             for now, timeout, heard, lines in ((0.5, 0.5, 0, 0), (1.5, 3.5, 1, 0), (9, None, 1, 1), (20, None, 1, 1)):
                 clock[0] = now
                 wait.tick([1, 2])

@@ -31,7 +31,7 @@ NUMBERS = list(range(12))
 def ranks(world_size, use, step=0, seed=7):
     """What `use(make)` returns on each rank of a gang, where make(…) is a prepared DataLoader(…)."""
     def make(data=NUMBERS, kind=DataLoader, **options):
-        return _loader.prepared(kind(data, **options), torch.device("cpu"))
+        return _loader.prepare(kind(data, **options), torch.device("cpu"))
 
     found = []
     for rank in range(world_size):
@@ -109,7 +109,7 @@ class Order(unittest.TestCase):
         class Mine(DataLoader):
             pass
 
-        [[loader, again]] = ranks(1, lambda make: (lambda loader: [loader, _loader.prepared(loader, "cpu")])(
+        [[loader, again]] = ranks(1, lambda make: (lambda loader: [loader, _loader.prepare(loader, "cpu")])(
             make(kind=Mine, batch_size=4)))
         self.assertIsInstance(loader, Mine)
         self.assertIsInstance(loader.sampler, DistributedSampler)
@@ -238,7 +238,7 @@ class Order(unittest.TestCase):
 
 class Moving(unittest.TestCase):
     def moved(self, batch):
-        return _loader._moved(batch, torch.device("meta"), False)
+        return _loader._to_device(batch, torch.device("meta"), False)
 
     def test_keeps_the_types_of_containers_and_their_attributes(self):
         class Named(dict):

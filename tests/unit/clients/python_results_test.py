@@ -252,7 +252,7 @@ class Progress(Client):
     def show(self, *states, wanted=None, tqdm=None):
         """What is shown of states, each of which is (time, ended, running)."""
         with mock.patch.dict(sys.modules, {"tqdm": tqdm and types.SimpleNamespace(auto=tqdm), "tqdm.auto": tqdm}), \
-                _progress.shown(wanted) as show:
+                _progress.progress_display(wanted) as show:
             for self.clock, ended, running in states:
                 best = {"value": 0.25, "trial": 1} if ended else None
                 show({**SWEEP, "max_trials": 4, "trials": {"running": running, "completed": ended}, "best": best})

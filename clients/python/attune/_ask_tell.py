@@ -7,7 +7,7 @@ import typing
 
 from attune import _metrics
 from attune._channel import ERROR_CHARACTERS_MAX
-from attune._rest import GOES_ON, Error, Rest
+from attune._rest import UNFINISHED_STATES, Error, Rest
 from attune._trial import short_seed
 
 if typing.TYPE_CHECKING:
@@ -41,10 +41,10 @@ class Trial:
         `step` is an integer above 0, or None if the sweep measures time in a metric (`time_attr`). `metrics` maps names
         to numbers. Raises ValueError if one of them is not allowed.
         """
-        body: dict[str, typing.Any] = {"metrics": _metrics.spoken(_metrics.numbers(metrics)),
+        body: dict[str, typing.Any] = {"metrics": _metrics.to_json(_metrics.to_floats(metrics)),
                                        "seconds": time.monotonic() - self._began}
         if step is not None:
-            body["step"] = _metrics.whole_step(step)
+            body["step"] = _metrics.to_step(step)
         answer = self._tell(body)
         if answer:
             self.step = body.get("step", self.step)
@@ -84,7 +84,7 @@ class Trial:
             if error.status != 409:
                 raise
             trial = self._rest.get(self._path)
-            if trial["state"] in GOES_ON:
+            if trial["state"] in UNFINISHED_STATES:
                 raise  # it is another asker's now
             self.verdict, self.reason = "stop", trial["reason"]  # a person's doing
             return None
