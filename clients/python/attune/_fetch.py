@@ -1,4 +1,4 @@
-"""Checkpoints that a server or one of its executors holds, for programs of any machine."""
+"""Fetches checkpoints from a server or its executors to any machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from attune._rest import Error, Rest
 if typing.TYPE_CHECKING:
     from attune import _contract
 
-_PIECE_BYTES = 4 << 20  # as many as the server sends
+_PIECE_BYTES = 4 << 20  # the maximum that the server sends
 
 
 class Checkpoint:
     """A checkpoint of a trial. `to_directory` fetches its files.
 
     `name` is its name, such as "s1/7/2-900" (sweep, trial, attempt, step), `step` the time at which the trial saved it,
-    `attempt` the attempt that did, `bytes` the size of its files, and `digest` the SHA-256 of its manifest.
+    `attempt` the attempt that saved it, `bytes` the size of its files, and `digest` the SHA-256 of its manifest.
     """
 
     def __init__(self, rest: Rest, trial_path: str, trial: str, listed: _contract.Checkpoint) -> None:
@@ -35,7 +35,7 @@ class Checkpoint:
         return f"<Checkpoint {self.name}, {self.bytes:,} bytes>"
 
     def to_directory(self, path: str | os.PathLike[str]) -> pathlib.Path:
-        """Fetches the files into the folder `path`, wherever they lie now. Returns the path.
+        """Fetches the files into the folder `path`, from the host that has them. Returns the path.
 
         The folder appears when all files have arrived and each has the SHA-256 that the manifest says. If the
         checkpoint is already there, nothing is fetched.
@@ -49,7 +49,7 @@ class Checkpoint:
             try:
                 return self._verified(path)
             except _checkpoint.CheckpointError as error:
-                raise FileExistsError(f"{path}: exists and is not checkpoint {self.name}: name another folder "
+                raise FileExistsError(f"{path}: exists and is not checkpoint {self.name}; give another folder "
                                       f"({error})") from error
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.part-", dir=path.parent))

@@ -17,7 +17,7 @@ docs/reference/python.md for a guide.
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import concurrent.futures
 import contextlib

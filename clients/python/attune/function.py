@@ -11,7 +11,7 @@ or the value of NAME.
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import argparse
 import functools

@@ -12,7 +12,7 @@ By hand, or where the imports have left threads, which a fork would lose, the sc
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import builtins
 import ctypes

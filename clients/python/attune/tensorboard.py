@@ -8,7 +8,7 @@ Needs torch and tensorboard, or tensorboardX, which write these files. docs/refe
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import argparse
 import datetime
