@@ -1,8 +1,8 @@
-"""How rank 0 tells the others what was decided, so that every rank takes the same branch.
+"""Sends decisions from rank 0 to the other ranks, so that every rank takes the same branch.
 
-Each of the other ranks has a TCP connection to rank 0, with lines of JSON: on loopback if all ranks are
-on this host, otherwise on the address of rank 0's host that the executor names.
-It needs no tensor library, and does not touch the process group of the training code.
+Each of the other ranks has a TCP connection to rank 0, which carries lines of JSON. The address is loopback if all
+ranks are on this host. Otherwise the executor names an address of rank 0's host. This module needs no tensor library
+and does not use the process group of the training code.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from attune import _checkpoint
 from attune._channel import Message
 
 _UNREACHABLE_ERRNOS = (errno.EHOSTUNREACH, errno.ENETUNREACH)
-_UNREACHABLE_PATIENCE_S = 120  # about as long as TCP tries, where it is the one that does
+_UNREACHABLE_PATIENCE_S = 120  # about as long as TCP tries to connect by itself
 _UNREACHABLE_PAUSE_S = 1
 _LINE_BYTES_MAX = 64 * 1024
 _PIECE_BYTES = 1 << 20
-_NOTIFY_AFTER_S = 1  # until the executor hears that a rank waits for others
-_LOG_AFTER_S = 5  # until the log says so
+_NOTIFY_AFTER_S = 1  # after this time the executor is told that a rank waits for others
+_LOG_AFTER_S = 5  # after this time the log says it too
 
 
 class LostPeer(RuntimeError):
-    """Another rank of the gang has gone."""
+    """Another rank of the gang has ended."""
 
 
 class SlowWait:
-    """Says whom this rank waits for, once that takes long: first to the executor, then in the log."""
+    """Announces a wait that takes long, with the ranks that are waited for: to the executor, and later in the log."""
 
     def __init__(self, log_line: typing.Callable[[list[int]], str], notify: typing.Callable[[list[int]], None]) -> None:
         """`log_line(ranks)` returns the line for the log, and `notify(ranks)` tells the executor."""
@@ -46,11 +46,11 @@ class SlowWait:
         self._due = [_NOTIFY_AFTER_S, _LOG_AFTER_S]
 
     def timeout(self) -> float | None:
-        """How many seconds to wait before the next tick(); None: until there is an answer."""
+        """Returns how many seconds to wait before the next tick(); None if nothing is left to announce."""
         return max(self._began + self._due[0] - time.monotonic(), 0) if self._due else None
 
     def tick(self, ranks: list[int]) -> None:
-        """Says what is due."""
+        """Announces the wait if it has taken long enough. `ranks` are the ranks that have not answered."""
         while self._due and time.monotonic() >= self._began + self._due[0]:
             if self._due.pop(0) == _NOTIFY_AFTER_S:
                 self._notify(ranks)
@@ -59,20 +59,20 @@ class SlowWait:
 
 
 class _Connection:
-    """A connection to rank 0: of one of the other ranks once that has said so."""
+    """Rank 0's connection to another rank. Any process can connect, so `rank` is None until its first message."""
 
     def __init__(self, connected: socket.socket) -> None:
         self.socket = connected
         self.rank: int | None = None
-        self.received: collections.deque[typing.Any] = collections.deque()  # what nobody has asked for yet
-        self.wait_state: Message | None = None  # what it waits for, as it has said since the last take_stuck()
-        self.failure = ""  # why it is, if it is
+        self.received: collections.deque[typing.Any] = collections.deque()  # messages that nobody has taken yet
+        self.wait_state: Message | None = None  # what the rank waits for, if it has sent this since the last take_wait_states()
+        self.failure = ""  # why the connection has ended; empty while it is open
         self._unread, self.unsent = b"", b""
         connected.setblocking(False)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def read(self) -> None:
-        """Takes what has come, without waiting."""
+        """Reads the bytes that have arrived, without waiting."""
         try:
             while chunk := self.socket.recv(_LINE_BYTES_MAX):
                 *lines, self._unread = (self._unread + chunk).split(b"\n")
@@ -80,7 +80,7 @@ class _Connection:
                     self._take(json.loads(line))
                 if len(self._unread) > _LINE_BYTES_MAX:
                     raise ValueError("a line is too long")
-            self.failure = self.failure or "it has left"
+            self.failure = self.failure or "it has ended"
         except BlockingIOError:
             pass
         except (OSError, ValueError, RecursionError) as error:
@@ -93,7 +93,7 @@ class _Connection:
             self.received.append(message)
 
     def write(self) -> None:
-        """Sends what the connection takes, without waiting."""
+        """Sends as many bytes as the socket accepts, without waiting."""
         try:
             while self.unsent:
                 self.unsent = self.unsent[self.socket.send(self.unsent):]
@@ -104,10 +104,10 @@ class _Connection:
 
 
 class Leader:
-    """Rank 0's side.
+    """Rank 0's end of the connections to all other ranks.
 
-    What rank 0 tells is queued for each of the others, also for those that have not connected yet: a
-    thread sends it. So rank 0 waits for another rank only if it asks for its answer.
+    Messages are queued for each of the other ranks, also for ranks that have not connected yet, and a thread sends them.
+    So rank 0 waits for other ranks only in share() and wait_for_all().
     """
 
     def __init__(self, gang: str, world_size: int, address: str) -> None:
@@ -116,8 +116,8 @@ class Leader:
         self.host, self.port = self._listener.getsockname()
         self._listener.setblocking(False)
         self._connections: dict[int, _Connection] = {}
-        self._backlog: list[bytes] = []  # all that was told, until every rank has connected
-        self.step_messages_sent = 0  # words about steps
+        self._backlog: list[bytes] = []  # all messages so far, until every rank has connected
+        self.step_messages_sent = 0  # messages that have a step
         self._changed = threading.Condition()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -128,7 +128,7 @@ class Leader:
         self._thread: threading.Thread | None = None
 
     def finish(self, timeout: float) -> None:
-        """Waits until every rank has connected and all that was told is sent, for at most so many seconds."""
+        """Waits until every rank has connected and all messages are sent, for at most `timeout` seconds."""
         def is_sent() -> bool:
             return len(self._connections) == self._world_size - 1 and all(
                 connection.failure or not connection.unsent for connection in self._connections.values())
@@ -137,13 +137,13 @@ class Leader:
             self._changed.wait_for(is_sent, timeout)
 
     def close(self) -> None:
-        """Ends the connections. For tests: those of a rank end with its process."""
+        """Closes the connections. Only tests need it, because the connections of a rank end with its process."""
         for key in list(self._selector.get_map().values()):
             typing.cast(socket.socket, key.fileobj).close()
         self._wake_sender.close()
 
     def broadcast(self, message: Message) -> None:
-        """To all others, without waiting for them. Raises LostPeer if one has connected and gone."""
+        """Sends a message to all other ranks, without waiting. Raises LostPeer if a connected rank has ended."""
         line = json.dumps(message).encode() + b"\n"
         with self._changed:
             self.step_messages_sent += "step" in message
@@ -160,7 +160,7 @@ class Leader:
                 self._wake_sender.send(b"x")
 
     def share(self, folder: pathlib.Path, files: dict[str, int]) -> None:
-        """Sends these files to the ranks that want them; waits until every rank has them. Before serve()."""
+        """Sends files to the ranks that want them, and waits until every rank has them. Call it before serve()."""
         requests = self._receive_from_all()
         for rank, request in requests.items():
             connection = self._connections[rank].socket
@@ -177,7 +177,7 @@ class Leader:
         self.broadcast({"shared": True})
 
     def wait_for_all(self, wait: SlowWait) -> None:
-        """Waits until each of the others has said something. Raises LostPeer if one has gone."""
+        """Waits until each of the other ranks has sent a message. Raises LostPeer if one has ended."""
         with self._changed:
             while silent_ranks := self._ranks_without_message():
                 self._changed.wait(wait.timeout())
@@ -185,7 +185,7 @@ class Leader:
             self._take()
 
     def take_wait_states(self) -> dict[int, Message]:
-        """What ranks wait for that have said so since the last call."""
+        """Returns what ranks wait for, for each rank that has sent this since the last call."""
         with self._changed:
             wait_state = {rank: connection.wait_state for rank, connection in self._connections.items() if connection.wait_state}
             for connection in self._connections.values():
@@ -193,12 +193,12 @@ class Leader:
         return wait_state
 
     def silent_ranks(self) -> list[int]:
-        """The ranks that have said nothing since the last hear_all()."""
+        """Returns the ranks that have sent nothing since the last wait_for_all()."""
         with self._changed:
             return [rank for rank, connection in self._connections.items() if not connection.received]
 
     def _receive_from_all(self) -> dict[int, Message]:
-        """As hear_all(), while there is no thread yet."""
+        """Does the same as wait_for_all() before the thread runs, and returns the messages."""
         while self._ranks_without_message():
             self._handle_sockets()
         return self._take()
@@ -214,7 +214,7 @@ class Leader:
         return {rank: connection.received.popleft() for rank, connection in self._connections.items()}
 
     def serve(self) -> None:
-        """Begins to send, and to let the others connect, in the background."""
+        """Starts the thread that accepts connections and sends messages."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="attune-control", daemon=True)
             self._thread.start()
@@ -224,7 +224,7 @@ class Leader:
             self._handle_sockets()
 
     def _handle_sockets(self) -> None:
-        """Waits for the sockets and does what they are ready for."""
+        """Waits until a socket is ready, then accepts, reads or writes."""
         for key, events in self._selector.select():
             with self._changed:
                 if key.fileobj is self._listener:
@@ -250,14 +250,14 @@ class Leader:
             connection.write()
         if connection.failure:
             self._selector.unregister(connection.socket)
-            if connection.rank is None:  # not one of this gang: somebody else's port, or a scanner
+            if connection.rank is None:  # not a rank of this gang, but a port scanner, for example
                 connection.socket.close()
 
     def _admit(self, connection: _Connection) -> None:
         hello = connection.received.popleft() if connection.received else None
         rank = hello.get("rank") if isinstance(hello, dict) and hello.get("gang") == self._gang else None
         if type(rank) is not int or not 0 < rank < self._world_size or rank in self._connections:
-            connection.failure = "it is not of this gang"
+            connection.failure = "it does not belong to this gang"
             return
         connection.rank, connection.unsent = rank, b"".join(self._backlog)
         self._connections[rank] = connection
@@ -272,7 +272,7 @@ class Leader:
 
 
 class Follower:
-    """The side of every other rank."""
+    """The end of the connection on every rank but rank 0."""
 
     def __init__(self, host: str, port: int, gang: str, rank: int) -> None:
         with _lost_peer_on_error(0):
@@ -283,22 +283,22 @@ class Follower:
             self.send({"gang": gang, "rank": rank})
 
     def close(self) -> None:
-        """Ends the connection, as the end of the process does."""
+        """Closes the connection. The end of the process does the same."""
         self._file.close()
         self._socket.close()
 
     def receive(self, step: int, wait: SlowWait | None = None) -> Message:
-        """What rank 0 says at this step; waits for it."""
+        """Waits for rank 0's message about this step, and returns it."""
         while wait and not self._has_message(wait.timeout()):
             wait.tick([0])
         message = self._read_message()
         if message["step"] != step:
-            raise RuntimeError(f"rank 0 reports step {message['step']} and this rank step {step}; every "
-                               "rank calls attune.report() equally often, with the same steps")
+            raise RuntimeError(f"rank 0 reports step {message['step']} and this rank step {step}; let every "
+                               "rank call attune.report() equally often, with the same steps")
         return message
 
     def _has_message(self, timeout: float | None) -> bool:
-        """Whether there is something to read within this time; the file may hold more than a line."""
+        """Returns whether a message begins to arrive within `timeout` seconds, or is in the buffer already."""
         with _lost_peer_on_error(0), self._using:
             self._socket.setblocking(False)
             try:
@@ -312,12 +312,13 @@ class Follower:
         with _lost_peer_on_error(0):
             line = self._file.readline(_LINE_BYTES_MAX)
         if not line.endswith(b"\n"):
-            raise LostPeer("rank 0 has left without a report of this step; let every rank call attune.report() equally often, or rank 0 alone")
+            raise LostPeer("rank 0 has ended without a report of this step; let every rank call attune.report() equally "
+                           "often, or rank 0 alone")
         message: Message = json.loads(line)
         return message
 
     def fetch(self, folder: pathlib.Path | None) -> None:
-        """Takes rank 0's files into a new folder; none if there is no folder. Waits for all ranks."""
+        """Receives rank 0's files into a new folder, or no files if `folder` is None. Waits for all ranks."""
         self.send({"wants": folder is not None})
         while (file := self._read_message())["file"] is not None:
             path = _checkpoint.path_inside(typing.cast(pathlib.Path, folder), file["file"])
@@ -330,15 +331,15 @@ class Follower:
 
     def _pieces(self, size: int) -> typing.Iterator[bytes]:
         while size > 0:
-            with _lost_peer_on_error(0):  # not while a piece is written: a full disk is no lost peer
+            with _lost_peer_on_error(0):  # not around the write, because a full disk is not a lost peer
                 piece = self._file.read(min(size, _PIECE_BYTES))
                 if not piece:
-                    raise ConnectionError("it has left")
+                    raise ConnectionError("it has ended")
             size -= len(piece)
             yield piece
 
     def send(self, message: Message) -> None:
-        """To rank 0, from any thread."""
+        """Sends a message to rank 0. Any thread may call it."""
         with _lost_peer_on_error(0), self._using:
             _send(self._socket, message)
 
@@ -348,7 +349,7 @@ def _send(connected: socket.socket, message: Message) -> None:
 
 
 def _connect_with_retries(host: str, port: int) -> socket.socket:
-    """On a network that loses packets a host may not be found in one try, and in the next."""
+    """Connects, and retries if the host is unreachable: a network that loses packets can report this by mistake."""
     give_up = time.monotonic() + _UNREACHABLE_PATIENCE_S
     while True:
         try:
@@ -368,4 +369,4 @@ def _lost_peer_on_error(rank: int) -> typing.Iterator[None]:
 
 
 def _lost_peer(rank: int, why: object) -> LostPeer:
-    return LostPeer(f"rank {rank} is gone ({why}); let every rank call attune.report() equally often, or rank 0 alone")
+    return LostPeer(f"rank {rank} has ended ({why}); let every rank call attune.report() equally often, or rank 0 alone")

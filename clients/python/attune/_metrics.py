@@ -1,4 +1,4 @@
-"""Checks and conversions of the arguments of a report."""
+"""Checks and converts the arguments of a report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def to_floats(metrics: typing.Any) -> dict[str, float]:
     if not hasattr(metrics, "items"):
         raise ValueError(f"metrics is {_short_repr(metrics)} and must map names to numbers, as in {{\"loss\": 0.1}}")
     if len(metrics) > _METRICS_MAX:
-        raise ValueError(f"{len(metrics)} metrics; a report has at most {_METRICS_MAX}")
+        raise ValueError(f"metrics has {len(metrics)} values, and a report has at most {_METRICS_MAX}; report fewer")
     values = {}
     for name, value in metrics.items():
         if not _is_name(name):
@@ -27,9 +27,10 @@ def to_floats(metrics: typing.Any) -> dict[str, float]:
         try:
             values[name] = _float(value)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"metric {name!r} is {_short_repr(value)}, which is not one number: {_conversion_hint(value)}") from error
+            raise ValueError(f"metric {name!r} is {_short_repr(value)} and must be one number: "
+                             f"{_conversion_hint(value)}") from error
         except OverflowError as error:
-            raise ValueError(f"metric {name!r} is an integer that is too large for a float") from error
+            raise ValueError(f"metric {name!r} is an integer that is too large for a float; scale it") from error
     return values
 
 
@@ -53,12 +54,12 @@ def _scalar(value: typing.Any) -> typing.Any:
 
 def _conversion_hint(value: typing.Any) -> str:
     if isinstance(value, (str, bytes)):
-        return "it is text; convert it with float(…), or leave it out"
-    return f"its type is {type(value).__name__}; convert it to a float, for example to its mean, or leave it out"
+        return "it is text; convert it with float(…), or omit it"
+    return f"its type is {type(value).__name__}; convert it to a float, for example to its mean, or omit it"
 
 
 def to_step(step: typing.Any, last: int = 0) -> int:
-    """Returns the step of a report as an int. Raises ValueError if it is no integer above `last`.
+    """Returns the step of a report as an int. Raises ValueError if it is not an integer above `last`.
 
     Every integer type is accepted, such as NumPy's; a bool is not.
     """
@@ -69,7 +70,7 @@ def to_step(step: typing.Any, last: int = 0) -> int:
         integer = None
     if integer is None or not last < integer <= STEP_MAX:
         raise ValueError(f"step is {_short_repr(step)} and must be a whole number above {last}"
-                         + (", the last one" if last else ""))
+                         + (", the last step" if last else ""))
     return integer
 
 
@@ -85,15 +86,15 @@ def to_logged_step(step: typing.Any) -> float:
 
 
 def to_json(metrics: dict[str, float]) -> dict[str, float | str]:
-    """Returns the metrics as the channel has them: JSON has neither NaN nor infinities."""
+    """Returns the metrics for JSON, which has neither NaN nor infinities: these become text."""
     return {name: value if math.isfinite(value) else str(value) for name, value in metrics.items()}
 
 
 def to_text(metrics: dict[str, float]) -> str:
-    """Returns the metrics as a person reads them."""
+    """Returns the metrics as text for people."""
     return "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
 
 
 def _short_repr(value: typing.Any) -> str:
-    """Returns the repr of a value, without the middle of one that is long."""
+    """Returns the repr of a value; if it is long, without its middle."""
     return reprlib.repr(value)

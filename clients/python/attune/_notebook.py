@@ -15,7 +15,7 @@ Row = typing.Mapping[str, typing.Any]
 
 
 def sweep(answer: Row) -> str:
-    """Returns a table of what a sweep is and how far it has come."""
+    """Returns a table with the name, the state and the best result of a sweep."""
     best = answer["best"]
     facts = {"sweep": f"{answer['id']} {answer['name']}", "state": answer["state"], "reason": answer["reason"],
              "trials": ", ".join(f"{count} {state}" for state, count in answer["trials"].items() if count) or "none"}
@@ -50,7 +50,7 @@ def curves(rows: typing.Sequence[Row], metric: str) -> str:
 
 
 def _finite(row: Row) -> list[tuple[float, float]]:
-    """Returns at most _POINTS_MAX points of a curve, without those that have no place in a drawing."""
+    """Returns at most _POINTS_MAX points of a curve, without NaN and infinities, which cannot be drawn."""
     points = [point for point in zip(row["steps"], row["values"]) if math.isfinite(point[1])]
     return points[::math.ceil(len(points) / _POINTS_MAX) or 1]
 

@@ -1,4 +1,4 @@
-"""How far a sweep has come, shown on stderr while a program waits for it."""
+"""Shows the progress of a sweep on stderr while a program waits for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attune._rest import UNFINISHED_STATES
 if typing.TYPE_CHECKING:
     from attune._contract import SweepDetail
 
-_PERIOD_S = 5.0  # between two lines
+_PERIOD_S = 5.0  # at least, between two lines
 
 
 class _Display(typing.Protocol):
@@ -23,10 +23,11 @@ class _Display(typing.Protocol):
 
 @contextlib.contextmanager
 def progress_display(wanted: bool | None) -> typing.Iterator[typing.Callable[[SweepDetail], None]]:
-    """Gives a function that shows the state of a sweep.
+    """Yields a function that shows the state of a sweep.
 
-    In a terminal or a notebook it is a bar of tqdm, if that is installed. Elsewhere it is a line each time that the
-    state has changed, at most every 5 s. Nothing is shown if `wanted` is False, or if it is None and nobody watches.
+    In a terminal or a notebook it shows a bar of tqdm, if tqdm is installed. Elsewhere it prints a line when the state
+    has changed, at most every 5 s. It shows nothing if `wanted` is False. If `wanted` is None, it shows the state only in
+    a terminal or a notebook.
     """
     is_watched = _is_watched()
     if sys.stderr is None or not (is_watched if wanted is None else wanted):
@@ -40,7 +41,7 @@ def progress_display(wanted: bool | None) -> typing.Iterator[typing.Callable[[Sw
 
 
 def _is_watched() -> bool:
-    """Whether stderr is a terminal, or this is a notebook."""
+    """Returns whether stderr is a terminal, or this is a notebook."""
     try:
         if sys.stderr.isatty():
             return True
@@ -98,7 +99,7 @@ class _Bar:
 
 
 def _summary(sweep: SweepDetail) -> str:
-    """Returns what a bar does not show, as in `2 running, best loss 0.12 (trial 1)`."""
+    """Returns the part of the state that a bar does not show, such as `2 running, best loss 0.12 (trial 1)`."""
     best = sweep["best"]
     return f"{sweep['trials']['running']} running" + (
         f", best {sweep['metric']['name']} {best['value']:.6g} (trial {best['trial']})" if best else "")
