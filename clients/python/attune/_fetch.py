@@ -37,12 +37,12 @@ class Checkpoint:
     def to_directory(self, path: str | os.PathLike[str]) -> pathlib.Path:
         """Fetches the files into the folder `path`, from the host that has them. Returns the path.
 
-        The folder appears when all files have arrived and each has the SHA-256 that the manifest says. If the
-        checkpoint is already there, nothing is fetched.
+        The folder appears when all files have arrived and each has the SHA-256 from the manifest. If the folder
+        contains the checkpoint already, nothing is fetched.
 
-        Raises FileExistsError if `path` has other content, CheckpointError if a file is not the one that the manifest
-        says, OSError if a file cannot be written, and Error if the server refuses, for example because the checkpoint
-        has been dropped or its executor is away.
+        Raises FileExistsError if `path` has other content, CheckpointError if a file does not match the manifest,
+        OSError if a file cannot be written, and Error if the server refuses, for example because the checkpoint has
+        been deleted or its executor is not connected.
         """
         path = pathlib.Path(path).absolute()
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):

@@ -1,4 +1,4 @@
-"""A server that runs for a program."""
+"""Starts a server for a program, and runs the CLI."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ import typing
 
 from attune._rest import Error
 
-_WHEEL_MACHINES = ("x86_64", "aarch64")  # for which there are wheels with the program
+_WHEEL_MACHINES = ("x86_64", "aarch64")  # machines whose wheels contain the program `attune`
 
 
 class ServerProcess:
-    """`attune serve --with-executor` on a data folder, from when it answers until stop() or the program's end.
+    """A process `attune serve --with-executor` on a data folder. It ends with stop(), or with this program.
 
-    What it says goes to sys.stderr. Raises Error, in its words, where it does not start.
+    Its output goes to sys.stderr. The constructor returns when the server answers. It raises Error with the server's
+    message if the server does not start.
     """
 
     def __init__(self, attune: str | os.PathLike[str], data_dir: str | os.PathLike[str],
                  options: typing.Sequence[str]) -> None:
-        # Trials find the package where this program has found it.
+        # Lets trials import the same package as this program.
         paths = [str(pathlib.Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]
         self._process = subprocess.Popen(
             [_find_program(attune), "serve", "--with-executor", "--until-stdin-ends", "--data-dir", data_dir, *options],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-            start_new_session=True)  # Ctrl-C is for the program, which ends it
+            start_new_session=True)  # Ctrl-C reaches only this program, which then ends the server
         self._owner_pid = os.getpid()
         try:
             self._wait_until_it_serves()
@@ -48,17 +49,17 @@ class ServerProcess:
         output = ""
         for line in self._process.stderr or ():
             output += line
-            if line.startswith("page "):  # it serves
+            if line.startswith("page "):  # the server answers now
                 _write_to_stderr(output)
                 return
-        raise Error(output.strip() or f"attune serve ended with {self._process.wait()} and said nothing")
+        raise Error(output.strip() or f"attune serve ended with exit code {self._process.wait()}, without a message")
 
     def _forward_output(self) -> None:
         for line in self._process.stderr or ():
             _write_to_stderr(line)
 
     def stop(self) -> None:
-        """Returns when it has ended, and no trial runs any more. A fork of the program's does nothing."""
+        """Ends the server and its trials, and waits for that. Does nothing in a fork of the program."""
         if self._owner_pid != os.getpid():
             return
         atexit.unregister(self.stop)
@@ -74,34 +75,34 @@ class ServerProcess:
 
 
 def run_attune(attune: str | os.PathLike[str], *arguments: str) -> str:
-    """What the program `attune` prints; raises Error with its message if it fails."""
+    """Runs `attune` and returns its output. Raises Error with its message if it fails."""
     completed = subprocess.run([_find_program(attune), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           errors="replace")
     if completed.returncode != 0:
-        raise Error(completed.stderr.strip() or f"attune {arguments[0]} ended with {completed.returncode}")
+        raise Error(completed.stderr.strip() or f"attune {arguments[0]} ended with exit code {completed.returncode}")
     return completed.stdout
 
 
 def _find_program(attune: str | os.PathLike[str]) -> str:
-    """The program, in PATH or in the folder into which pip installs programs."""
+    """Returns the path of the program, in PATH or in a folder where pip installs programs."""
     scripts = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
     program = shutil.which(attune) or shutil.which(attune, path=os.pathsep.join(scripts))
     if program is None:
-        raise Error(f"no program {attune!r} is in PATH or among pip's programs; {_remedy()}")
+        raise Error(f"no program {attune!r} is in PATH or in the folders of pip; {_install_hint()}")
     return program
 
 
-def _remedy() -> str:
+def _install_hint() -> str:
     if sys.platform != "linux" or platform.machine() not in _WHEEL_MACHINES:
         return (f"Attune's server runs on Linux ({', '.join(_WHEEL_MACHINES)}) and this is {sys.platform} "
                 f"({platform.machine()}): start `attune serve` on such a machine, and use "
                 "attune.client.Server(\"HOST:PORT\") here")
-    return ("install the wheel of attune-hpo for Linux, which has it (this package came without), put another "
-            "`attune` into PATH, or name it with attune=FILE")
+    return ("install the wheel of attune-hpo for Linux, which contains the program, put an `attune` into PATH, or name "
+            "it with attune=FILE")
 
 
 def _write_to_stderr(text: str) -> None:
     try:
         sys.stderr.write(text)
     except (AttributeError, OSError, ValueError):
-        pass  # nobody listens, and the server must not wait for that
+        pass  # nobody reads stderr, and the server must not block on its output
