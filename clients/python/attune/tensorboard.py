@@ -1,9 +1,9 @@
-"""What a sweep's trials report, as files that TensorBoard shows: a run a trial, with its hyperparameters.
+"""Writes the reports of a sweep's trials for TensorBoard: a run for each trial, with its hyperparameters.
 
     python3 -m attune.tensorboard s1 runs    # until the sweep has ended
     tensorboard --logdir runs
 
-Needs torch and tensorboard, or tensorboardX, which write these files. docs/reference/python.md tells the story.
+Needs torch and tensorboard, or tensorboardX, which write these files. docs/reference/python.md is the user guide.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ __all__ = ["write"]
 def write(sweep: Sweep, folder: str | os.PathLike[str], follow: bool = True) -> SweepDetail:
     """Writes the reports of all trials of `sweep` into `folder`, with a run for each trial: `s1/trial-7`.
 
-    With `follow` it returns when the sweep has ended, otherwise when it has written what there is now. It replaces what
-    an earlier call wrote of the sweep. Reports have the times at which the server received them. Values that a trial
-    logged between reports are `logged/…`, counted in their order, because TensorBoard's steps are whole. When a trial
-    has ended, its configuration is among TensorBoard's hyperparameters, with the value of its best report as `best/…`.
+    With `follow` it returns when the sweep has ended, otherwise when it has written the present reports. It replaces the
+    files of earlier calls for the sweep. Reports have the times at which the server received them. Values that a trial
+    logged between reports are `logged/…`. Their steps are 1, 2, 3, …, because TensorBoard's steps are integers. When a
+    trial has ended, TensorBoard shows its configuration as hyperparameters, with its best value as `best/…`.
 
     Returns the sweep's last get(). Raises ImportError if no library that writes TensorBoard's files is installed, and
     Error if the server refuses or does not answer.
     """
     runs: dict[int, _Run] = {}
     for _ in poll_times():
-        answer = sweep.get()  # before its trials: the last ones are read after its end
+        answer = sweep.get()  # before its trials, so that the last reports are read after the sweep's end
         for trial in sweep.trials():
             number = trial["number"]
             if number not in runs:
@@ -60,7 +60,7 @@ class _Run:
         for earlier in folder.glob("events.out.tfevents.*"):
             earlier.unlink()
         self._sweep, self._number = sweep, number
-        # The hyperparameters go to a file of their own, which may be made in the same second.
+        # The suffix avoids the name of the file of hyperparameters, which may be created in the same second.
         self._writer = _writer_class()(str(folder), filename_suffix=".reports")
         self._last_row: TrialRow | None = None
         self._written = 0
@@ -112,7 +112,7 @@ def _writer_class() -> typing.Any:
             return importlib.import_module(module).SummaryWriter
         except ImportError:
             pass
-    raise ImportError("neither torch with tensorboard nor tensorboardX is installed; try `pip install tensorboardX`")
+    raise ImportError("neither torch with tensorboard nor tensorboardX is installed; run `pip install tensorboardX`")
 
 
 def _seconds(time: str) -> float:
@@ -122,11 +122,11 @@ def _seconds(time: str) -> float:
 def _main() -> None:
     parser = argparse.ArgumentParser(
         prog="python3 -m attune.tensorboard",
-        description="Writes what a sweep's trials report as files that TensorBoard shows, until it has ended.")
-    parser.add_argument("sweep", help="such as s1")
-    parser.add_argument("folder", help="for tensorboard --logdir")
-    parser.add_argument("--once", action="store_true", help="what there is now, and no more")
-    parser.add_argument("--server", help="HOST:PORT; else as `attune` finds it")
+        description="Writes the reports of a sweep's trials for TensorBoard, until the sweep has ended.")
+    parser.add_argument("sweep", help="the id of the sweep, such as s1")
+    parser.add_argument("folder", help="the folder for tensorboard --logdir")
+    parser.add_argument("--once", action="store_true", help="write the present reports only")
+    parser.add_argument("--server", help="HOST:PORT; the default is found as by `attune`")
     parser.add_argument("--token-file")
     parser.add_argument("--data-dir", default="attune-data")
     options = parser.parse_args()
@@ -139,8 +139,8 @@ def _main() -> None:
         sys.exit(130)
     counts = typing.cast(typing.Dict[str, int], answer["trials"])
     trials = sum(counts.values())
-    print(f"{trials} {'trial' if trials == 1 else 'trials'} of {options.sweep}, which is {answer['state']}: "
-          f"tensorboard --logdir {options.folder}")
+    print(f"{trials} {'trial' if trials == 1 else 'trials'} of {options.sweep} ({answer['state']}); "
+          f"to see them, run `tensorboard --logdir {options.folder}`")
 
 
 if __name__ == "__main__":
