@@ -1,4 +1,4 @@
-"""Sweeps, trials and curves as HTML, for notebooks. Every value is escaped."""
+"""Shows sweeps, trials and curves as HTML, for notebooks. Every value is escaped."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ class TrialDetail(TrialDetailMapping):
         if not chosen:
             which = " of its best report" if best else "" if step is None else f" at step {step}"
             steps = ", ".join(str(each["step"]) for each in existing)
-            raise Error(f"trial {name} has no checkpoint{which}; "
-                        + (f"its checkpoints are of steps {steps}" if existing else "it has no checkpoints"))
+            raise Error(f"trial {name} has no checkpoint{which}"
+                        + (f"; its checkpoints are of steps {steps}" if existing else ""))
         newest = max(chosen, key=lambda each: (each["attempt"], each["step"]))
         return Checkpoint(self._rest, f"{self._sweep_path}/trials/{self['number']}", name, newest)
 

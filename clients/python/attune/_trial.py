@@ -240,8 +240,8 @@ class Trial:
         is_new_time = now > self.time  # otherwise, the time is still that of the last report
         if not is_new_time and not self._has_warned_of_unit:
             self._has_warned_of_unit = True
-            print(f"attune: step {step} is not kept, because {self._time_attr}, rounded down, is the same as in the last "
-                  "report; report it again when it has grown by 1. This warning is given once",
+            print(f"attune: the report of step {step} is not kept, because {self._time_attr}, rounded down, is still "
+                  f"{self.time}. The same is true for later reports until it grows by 1",
                   file=sys.stderr, flush=True)
         waits = is_new_time and self._must_wait(now)
         if save and self.checkpoint_dir and is_new_time and (waits or self._must_save(now)):

@@ -282,7 +282,7 @@ class Sweep:
             else:
                 raise TimeoutError(f"sweep {self.id} has not ended within the timeout of {timeout} s")
         if answer["state"] in ("failed", "killed"):
-            raise Error(f"sweep {self.id} is {answer['state']}: {answer['reason']}{self._last_failure()}")
+            raise Error(f"sweep {self.id} ended in state {answer['state']}: {answer['reason']}{self._last_failure()}")
         return answer
 
     def _last_failure(self) -> str:
