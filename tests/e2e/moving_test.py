@@ -81,7 +81,7 @@ class Moving(EndToEnd):
         self.create(scheduler={"name": "fifo", "max": 100})
         self.await_report(trial=0, step=2)
         self.start_executor("b")
-        self.assertIn("1 trial will save a checkpoint and leave", self.run_command("executor", "drain", "a", "--now"))
+        self.assertRegex(self.run_command("executor", "drain", "a", "--now"), r"\b1 trial\b.*checkpoint")
         gate.close()
         trial = self.completed()
         self.assertEqual(self.hosts(trial), ["a", "b"])
@@ -144,7 +144,7 @@ class Moving(EndToEnd):
         self.run_command("executor", "drain", "a", "--now")
         b = self.executors["b"].popen
         while not 0 < self.part_of("b") < MEGABYTES << 20:
-            self.assertEqual(self.copies("b"), [], "it was not seen in the midst")
+            self.assertEqual(self.copies("b"), [], "the transfer was already complete")
         b.send_signal(signal.SIGSTOP)
         had = self.part_of("b")
         self.executors["b"].kill()
@@ -185,7 +185,7 @@ class Moving(EndToEnd):
         stored = self.until(lambda: (storage / "s1/0/1-5/manifest.json").exists())
         self.assertTrue(stored)
         self.until(lambda: [path.name for path in (storage / "s1/0").iterdir()] == ["1-5"])
-        self.assertRegex(self.run_command("checkpoint", "list", "s1"), r"s1/0/1-5 .* stored ")
+        self.assertRegex(self.run_command("checkpoint", "list", "s1"), r"s1/0/1-5 .*\bstored\b")
         self.executors["a"].kill()
         self.assertEqual(self.run_command("checkpoint", "get", "s1", "--best", "--out", "best"), "best\n")
         self.assertEqual(json.loads((self.folder / "best/state/total.json").read_text()), 15)
@@ -194,7 +194,7 @@ class Moving(EndToEnd):
         code, _, err = self.attune("serve", "--data-dir", self.folder / "other", "--port", 0, "--rpc-port", 0,
                                    "--storage-path", storage)
         self.assertEqual(code, 1)
-        self.assertIn("holds checkpoints of another server", err)
+        self.assertIn("another server", err)
 
     def test_a_deleted_sweep_leaves_no_files_although_processes_are_killed(self):
         storage = self.folder / "storage"
@@ -210,7 +210,7 @@ class Moving(EndToEnd):
         self.run_command("checkpoint", "pin", "s1/0/1-4")
         code, _, err = self.attune("sweep", "rm", "s1", "--data-dir", self.data)
         self.assertEqual(code, 1)
-        self.assertIn("let go of it with `attune checkpoint unpin s1/0/1-4`", err)
+        self.assertIn("attune checkpoint unpin s1/0/1-4", err)
         self.run_command("checkpoint", "unpin", "s1/0/1-4")
         self.assertEqual(self.run_command("sweep", "rm", "s1"), "sweep s1: deleted; its files will be deleted from 2 data folders")
         self.server.kill()

@@ -53,7 +53,7 @@ class StaleServer(EndToEnd):
         stranger = self.take(where["http"])
         code, _, err = self.attune("sweep", "list", "--data-dir", self.data)
         self.assertEqual(code, 1)
-        self.assertIn("no server runs on", err)
+        self.assertIn("attune serve", err)
         self.assert_nobody_connected(stranger)
 
     def test_an_executor_sends_nothing_to_a_foreign_program_at_the_port(self):

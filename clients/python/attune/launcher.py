@@ -170,8 +170,8 @@ def _check_single_threaded() -> None:
     os.waitpid(probe, 0)
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
-        sys.exit(f"attune.launcher: cannot fork ranks, because the imported modules run {threads - 1} threads, which a fork "
-                 "loses; name other modules with --import")
+        sys.exit(f"attune.launcher: cannot fork ranks, because the imported modules have started threads ({threads - 1}), which "
+                 "a fork loses; name other modules with --import")
 
 
 def _reset_state_after_fork() -> None:

@@ -1,4 +1,4 @@
-"""The tour of the package for Python, on a server that it starts and by hand.
+"""The tour of the Python package, on a server that it starts and by hand.
 
 Skipped where Python has no torch. Fails where it has no pandas: scripts/setup installs both.
 """
@@ -14,7 +14,7 @@ from torch_environment import ENVIRONMENT, main  # noqa: E402
 
 TOUR = str(ROOT / "examples/python_tour/tour.py")
 
-# In place of tensorboardX, which is not among what tests need.
+# Replaces tensorboardX, which tests do not require.
 WRITER = """\
 class SummaryWriter:
     def __init__(self, folder, filename_suffix):
@@ -45,7 +45,7 @@ class Tour(EndToEnd):
         self.assertEqual(run.returncode, 0, run.stderr)
         return run.stdout
 
-    def test_tunes_on_a_server_of_its_own(self):
+    def test_tunes_on_its_own_server(self):
         said = self.run_tour()
         self.assertIn("run {'lr': 0.1} {'best/loss': ", said)
         self.assertIn("run {'lr': 0.5} {'best/loss': 0.5}", said)
