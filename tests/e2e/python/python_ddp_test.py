@@ -45,10 +45,7 @@ class Ddp(EndToEnd):
         self.assertEqual(said, "")  # no warning about threads, because torch and numpy end theirs before a fork
 
     def test_the_verdicts_on_the_example_follow_successive_halving(self):
-        """Computes the verdicts from the values. Of the n trials that have reached a rung, the best n/2 continue.
-
-        A single trial continues, too.
-        """
+        """Computes the verdicts from the values: the best n/2 of n trials at a rung continue, and a single trial does."""
         code, _, err = self.finish(
             command=[sys.executable, "-m", "attune.launcher", str(EXAMPLE / "ddp.py"),
                      "--test-samples", "500"],
