@@ -120,10 +120,10 @@ class Checkpoints(EndToEnd):
         self.assertEqual(hashes(self.folder / "named"), hashes(self.path_of("step-1-attempt-1")))
         code, _, err = self.checkpoint("get", "s1/0", "--out", "best")
         self.assertEqual(code, 1)
-        self.assertIn("is there already", err)
+        self.assertIn("best", err)
         code, _, err = self.checkpoint("get", "s1/0", "--step", 7)
         self.assertEqual(code, 3)
-        self.assertIn("has no checkpoint at step 7\nit has those of steps 1, 2", err)
+        self.assertRegex(err, r"(?s)\bs1/0\b.*\bstep 7\b.*\b1, 2\b")
         self.assertEqual(self.checkpoint("get", "s1/7")[0], 3)
 
     def test_the_server_reads_the_folder_of_a_lost_executor(self):
@@ -175,19 +175,21 @@ class Checkpoints(EndToEnd):
         self.assertRegex(err, r"s1/0\b.*\b2 checkpoints")
         code, _, err = self.checkpoint("rm", "s1/0", "--step", 2)
         self.assertEqual(code, 1)
-        self.assertIn("it is that of the sweep's best result", err)
+        self.assertRegex(err, r"s1/0/1-2\b.*\bbest\b")
         code, _, err = self.checkpoint("rm", "s1/0", "--step", 1)
-        self.assertEqual((code, err), (0, "checkpoint s1/0/1-1: its executor deletes the files"))
+        self.assertEqual((code, err.split(": ")[0]), (0, "checkpoint s1/0/1-1"))
+        first_answer = err
         self.until(lambda: not self.path_of("step-1-attempt-1").exists())
         code, _, err = self.checkpoint("rm", "s1/0", "--step", 1)
-        self.assertEqual((code, err), (0, "checkpoint s1/0/1-1: it was dropped before"))
+        self.assertEqual((code, err.split(": ")[0]), (0, "checkpoint s1/0/1-1"))
+        self.assertNotEqual(err, first_answer)
         code, _, err = self.checkpoint("get", "s1/0", "--step", 1)
         self.assertEqual(code, 3)
-        self.assertIn("was dropped at", err)
+        self.assertRegex(err, r"s1/0/1-1\b.* 2\S+Z\b")
         self.assertTrue(self.path_of("step-2-attempt-1").exists())
         code, _, err = self.checkpoint("rm", "s1/0")  # the last remaining checkpoint
         self.assertEqual(code, 1)
-        self.assertIn("it is that of the sweep's best result", err)
+        self.assertRegex(err, r"s1/0/1-2\b.*\bbest\b")
 
 
 if __name__ == "__main__":

@@ -97,10 +97,10 @@ class Join(EndToEnd):
         executor = self.join(line)
         self.await_event(lambda kind, _: kind == "executor_changed")
         server.kill()
-        executor.await_stderr("no connection to the server")
+        executor.await_stderr(r"\bno connection\b")
         _, again = self.serve("--rpc-port", port)
         self.assertEqual(self.word(again), self.word(line))
-        executor.await_stderr("connected to the server")
+        executor.await_stderr(r"\bconnected to\b")
 
     def test_a_different_certificate_later_counts_as_a_server_that_is_down(self):
         server, line = self.serve("--lease", 1)
@@ -109,7 +109,7 @@ class Join(EndToEnd):
         self.await_event(lambda kind, _: kind == "executor_changed")
         server.kill()
         server, _ = self.serve("--lease", 1, "--rpc-port", port)
-        executor.await_stderr("connected to the server")  # the server has accepted it
+        executor.await_stderr(r"\bconnected to\b")  # the server has accepted it
         server.kill()
         executor.await_stderr("nothing heard from the server")
         other = self.start("serve", "--data-dir", self.folder / "other", "--port", 0, "--rpc-port", 0,
@@ -118,7 +118,7 @@ class Join(EndToEnd):
         other.kill()
         self.meet_a_stranger(int(port), self.folder / "other/tls.pem")
         self.serve("--rpc-port", port)
-        executor.await_stderr("connected to the server", times=2)
+        executor.await_stderr(r"\bconnected to\b", times=2)
 
     def test_proxies_from_the_environment_are_ignored(self):
         _, line = self.serve()

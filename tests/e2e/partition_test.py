@@ -192,8 +192,8 @@ class Cut(Partition):
         self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not started")
         second, _ = self.ranks(attempt=2)[0]
         self.assertNotEqual(first, second)
-        self.executors[second].await_stderr(f"cannot be read directly from executor {first} at .*: it is not reached")
-        self.executors[second].await_stderr(r"is here: .* came in [\d.]+ s$")
+        self.executors[second].await_stderr(rf"checkpoint \S+ .*\bexecutor {first}\b")
+        self.executors[second].await_stderr(r"checkpoint \S+ .*\b[\d.]+ MB\b(?!.*\bdirectly\b)")
         self.end()
 
     def test_a_server_that_was_cut_off_gets_all_gangs_back(self):

@@ -87,7 +87,7 @@ class Run(EndToEnd):
         # JSON is valid YAML. This is the same file in another form, with a comment.
         same = self.write("# a comment\n" + json.dumps(sweep(), indent=1))
         again = self.run_sweep(same)
-        again.await_stderr("resuming sweep s1")
+        again.await_stderr(r"\bresuming\b.*\bs1\b")
         again.interrupt()
         self.assertEqual(again.wait(), 130)
         changed = self.write(sweep(stop={"max_trials": 3}))

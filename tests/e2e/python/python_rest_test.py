@@ -85,7 +85,7 @@ class Running(Client):
 
     def test_steers_a_sweep(self):
         created = self.server().create(sweep())
-        self.assertIn("nothing starts", created.pause())
+        self.assertTrue(created.pause())
         self.assertEqual(created.get()["state"], "paused")
         self.assertIn("continues", created.resume())
         self.assertTrue(created.stop())
