@@ -1,4 +1,4 @@
-"""Makes a training script one rank of a gang, the set of processes that train one trial.
+"""Makes a training script one rank of a gang. A gang is the set of processes that train one trial.
 
     import attune
 

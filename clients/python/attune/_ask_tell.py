@@ -1,4 +1,4 @@
-"""Ask and tell: a program asks the server for a trial and tells it the results."""
+"""Ask and tell: a program asks the server for a trial, and tells it the results."""
 
 from __future__ import annotations
 

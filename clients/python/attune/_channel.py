@@ -15,7 +15,7 @@ ERROR_CHARACTERS_MAX = 4096  # at most 16 KiB in UTF-8, the limit of an executor
 
 
 class Channel:
-    """Sends from any thread; receives on one."""
+    """The channel to the executor. Any thread may send; only one thread may receive."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)

@@ -124,7 +124,7 @@ def _is_complete(folder: pathlib.Path) -> bool:
 
 
 def is_disk_full(error: BaseException, folder: str | os.PathLike[str]) -> bool:
-    """Returns whether a full disk is why a checkpoint could not be written into `folder`.
+    """Returns whether a checkpoint could not be written into `folder` because the disk is full.
 
     Libraries often do not say why they could not write a file. So this also tests whether the disk is full now, while
     the incomplete files still fill it.
@@ -203,7 +203,7 @@ def verify(resume: typing.Mapping[str, typing.Any]) -> pathlib.Path:
             with open(path_inside(folder, name), "rb") as file:
                 digest, count = _hash(file)
             if count != listed["bytes"] or digest != listed["sha256"]:
-                raise CheckpointError(f"{folder / name}: is not the file that the manifest lists")
+                raise CheckpointError(f"{folder / name}: does not match the manifest, so the checkpoint is damaged")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder}: cannot be read: {error!r}") from error
     return folder

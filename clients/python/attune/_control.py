@@ -37,7 +37,7 @@ class LostPeer(RuntimeError):
 
 
 class SlowWait:
-    """Announces a wait that takes long, with the ranks that are waited for: to the executor, and later in the log."""
+    """Announces a long wait to the executor, and later in the log. It names the ranks that this rank waits for."""
 
     def __init__(self, log_line: typing.Callable[[list[int]], str], notify: typing.Callable[[list[int]], None]) -> None:
         """`log_line(ranks)` returns the line for the log, and `notify(ranks)` tells the executor."""
@@ -65,7 +65,8 @@ class _Connection:
         self.socket = connected
         self.rank: int | None = None
         self.received: collections.deque[typing.Any] = collections.deque()  # messages that nobody has taken yet
-        self.wait_state: Message | None = None  # what the rank waits for, if it has sent this since the last take_wait_states()
+        # What the rank waits for, if it has sent this since the last take_wait_states().
+        self.wait_state: Message | None = None
         self.failure = ""  # why the connection has ended; empty while it is open
         self._unread, self.unsent = b"", b""
         connected.setblocking(False)
@@ -77,7 +78,7 @@ class _Connection:
             while chunk := self.socket.recv(_LINE_BYTES_MAX):
                 *lines, self._unread = (self._unread + chunk).split(b"\n")
                 for line in lines:
-                    self._take(json.loads(line))
+                    self._handle_message(json.loads(line))
                 if len(self._unread) > _LINE_BYTES_MAX:
                     raise ValueError("a line is too long")
             self.failure = self.failure or "it has ended"
@@ -86,7 +87,7 @@ class _Connection:
         except (OSError, ValueError, RecursionError) as error:
             self.failure = self.failure or str(error)
 
-    def _take(self, message: typing.Any) -> None:
+    def _handle_message(self, message: typing.Any) -> None:
         if isinstance(message, dict) and "stuck" in message:
             self.wait_state = message["stuck"]
         else:
@@ -182,15 +183,16 @@ class Leader:
             while silent_ranks := self._ranks_without_message():
                 self._changed.wait(wait.timeout())
                 wait.tick(silent_ranks)
-            self._take()
+            self._take_messages()
 
     def take_wait_states(self) -> dict[int, Message]:
         """Returns what ranks wait for, for each rank that has sent this since the last call."""
         with self._changed:
-            wait_state = {rank: connection.wait_state for rank, connection in self._connections.items() if connection.wait_state}
+            wait_states = {rank: connection.wait_state for rank, connection in self._connections.items()
+                           if connection.wait_state}
             for connection in self._connections.values():
                 connection.wait_state = None
-        return wait_state
+        return wait_states
 
     def silent_ranks(self) -> list[int]:
         """Returns the ranks that have sent nothing since the last wait_for_all()."""
@@ -201,7 +203,7 @@ class Leader:
         """Does the same as wait_for_all() before the thread runs, and returns the messages."""
         while self._ranks_without_message():
             self._handle_sockets()
-        return self._take()
+        return self._take_messages()
 
     def _ranks_without_message(self) -> list[int]:
         for rank, connection in self._connections.items():
@@ -210,7 +212,7 @@ class Leader:
         ranks = range(1, self._world_size)
         return [rank for rank in ranks if rank not in self._connections or not self._connections[rank].received]
 
-    def _take(self) -> dict[int, Message]:
+    def _take_messages(self) -> dict[int, Message]:
         return {rank: connection.received.popleft() for rank, connection in self._connections.items()}
 
     def serve(self) -> None:
@@ -324,12 +326,12 @@ class Follower:
             path = _checkpoint.path_inside(typing.cast(pathlib.Path, folder), file["file"])
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "xb") as copy:
-                for piece in self._pieces(file["bytes"]):
+                for piece in self._receive_pieces(file["bytes"]):
                     copy.write(piece)
         self.send({"has": True})
         self._read_message()
 
-    def _pieces(self, size: int) -> typing.Iterator[bytes]:
+    def _receive_pieces(self, size: int) -> typing.Iterator[bytes]:
         while size > 0:
             with _lost_peer_on_error(0):  # not around the write, because a full disk is not a lost peer
                 piece = self._file.read(min(size, _PIECE_BYTES))

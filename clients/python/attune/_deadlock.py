@@ -57,18 +57,18 @@ def wait_state_of(thread: int, heard: int | None = None) -> WaitState:
         if distributed and distributed.is_available() and distributed.is_initialized():
             frame = sys._current_frames().get(thread)
             groups = list(distributed.distributed_c10d._world.pg_names)
-            counts = {_name(distributed, each): each._get_sequence_number_for_group() for each in groups}
+            counts = {_name_of_group(distributed, each): each._get_sequence_number_for_group() for each in groups}
             if frame and frame.f_globals.get("__name__") == _MODULE:
                 group, operation = frame.f_locals.get("group") or distributed.group.WORLD, frame.f_code.co_name
                 is_of_two = len(distributed.get_process_group_ranks(group)) == 2
                 if operation in _OPERATIONS or is_of_two and operation in _OPERATIONS_OF_TWO:
-                    return WaitState(counts, operation, _name(distributed, group), heard)
+                    return WaitState(counts, operation, _name_of_group(distributed, group), heard)
     except (AttributeError, KeyError, RuntimeError, ValueError):
         return WaitState({}, heard=heard)  # this version of torch, or the backend, lacks these functions
     return WaitState(counts, heard=heard)
 
 
-def _name(distributed: typing.Any, group: typing.Any) -> str:
+def _name_of_group(distributed: typing.Any, group: typing.Any) -> str:
     """Returns a name for a group that is the same on all of its ranks."""
     ranks = distributed.get_process_group_ranks(group)
     return f"{group.group_name}/{zlib.crc32(repr(ranks).encode())}"
@@ -93,7 +93,8 @@ class RankZero:
         where = f"where {place} waits for rank 0"
         if self.saves_alone and own_state.operation:
             needs_zero = waits_for_word or other.is_in_collective_without(own_state)
-            if not (own_state.is_in_collective_without(other) and needs_zero or own_state.is_in_another_collective_than(other)):
+            is_deadlock = own_state.is_in_collective_without(other) and needs_zero
+            if not is_deadlock and not own_state.is_in_another_collective_than(other):
                 return ""
             return (f"the checkpoint function of rank 0 waits {in_call} at step {self.step}, {where}; call attune.report() "
                     "with every_rank=True on every rank, so that every rank calls the function")
@@ -117,11 +118,13 @@ class Detector:
         """Takes what each rank waits for now. Returns the error message when a deadlock is certain."""
         reasons = {rank: zero.describe_deadlock(rank, other) for rank, other in others.items()}
         found = {rank: (reason, zero.state, others[rank]) for rank, reason in reasons.items() if reason}
-        self._looks = {rank: self._looks.get(rank, 0) + 1 if self._found.get(rank) == each else 1 for rank, each in found.items()}
+        self._looks = {rank: self._looks.get(rank, 0) + 1 if self._found.get(rank) == each else 1
+                       for rank, each in found.items()}
         self._found = found
         for rank, looks in self._looks.items():
             if looks >= _LOOKS:
-                return reasons[rank].format(ranks=text_of_ranks(sorted(each for each in found if reasons[each] == reasons[rank])))
+                ranks = sorted(each for each in found if reasons[each] == reasons[rank])
+                return reasons[rank].format(ranks=text_of_ranks(ranks))
         return None
 
 

@@ -25,7 +25,7 @@ def to_floats(metrics: typing.Any) -> dict[str, float]:
             raise ValueError(f"a metric is named {_short_repr(name)}; a name has 1 to {_METRIC_NAME_BYTES_MAX} "
                              "bytes of UTF-8 and no control characters")
         try:
-            values[name] = _float(value)
+            values[name] = _to_float(value)
         except (TypeError, ValueError, RuntimeError) as error:
             raise ValueError(f"metric {name!r} is {_short_repr(value)} and must be one number: "
                              f"{_conversion_hint(value)}") from error
@@ -40,14 +40,14 @@ def _is_name(name: typing.Any) -> bool:
     return 0 < len(name.encode()) <= _METRIC_NAME_BYTES_MAX
 
 
-def _float(value: typing.Any) -> float:
-    value = _scalar(value)
+def _to_float(value: typing.Any) -> float:
+    value = _to_scalar(value)
     if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
         raise TypeError("not a number")  # float() also reads text and bytes
     return float(value)
 
 
-def _scalar(value: typing.Any) -> typing.Any:
+def _to_scalar(value: typing.Any) -> typing.Any:
     """Returns the Python scalar of a tensor or an array of one element, and other values as they are."""
     return value.item() if hasattr(value, "item") else value
 
@@ -64,7 +64,7 @@ def to_step(step: typing.Any, last: int = 0) -> int:
     Every integer type is accepted, such as NumPy's; a bool is not.
     """
     try:
-        value = _scalar(step)
+        value = _to_scalar(step)
         integer = None if isinstance(value, bool) else operator.index(value)
     except (TypeError, ValueError, RuntimeError):
         integer = None
@@ -77,7 +77,7 @@ def to_step(step: typing.Any, last: int = 0) -> int:
 def to_logged_step(step: typing.Any) -> float:
     """Returns the step of logged values as a float. Raises ValueError if it is not finite or below 0."""
     try:
-        number = _float(step)
+        number = _to_float(step)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         number = math.nan
     if not 0 <= number < math.inf:

@@ -94,7 +94,8 @@ class Peers:
         if self._leader:
             with self._waiting_at(step):
                 self._leader.wait_for_all(SlowWait(
-                    lambda ranks: f"rank 0 waits in attune.report() at step {step} for {_deadlock.text_of_ranks(ranks)}, which {missing_step}",
+                    lambda ranks: f"rank 0 waits in attune.report() at step {step} for "
+                                  f"{_deadlock.text_of_ranks(ranks)}, which {missing_step}",
                     lambda ranks: self._channel.send("waiting", ranks=ranks, step=step)))
 
     @contextlib.contextmanager
@@ -120,7 +121,8 @@ class Peers:
         waits, saves = self._waits_at, self._saves_alone_at
         others = {rank: _deadlock.WaitState(**message) for rank, message in leader.take_wait_states().items()}
         problem = self._detector.find_deadlock(_deadlock.RankZero(
-            _deadlock.wait_state_of(self._thread), leader.step_messages_sent, tuple(leader.silent_ranks()) if waits is not None else (),
+            _deadlock.wait_state_of(self._thread), leader.step_messages_sent,
+            tuple(leader.silent_ranks()) if waits is not None else (),
             step=next((step for step in (waits, saves) if step is not None), 0), saves_alone=saves is not None), others)
         if problem:
             print(f"attune: {problem}", file=sys.stderr, flush=True)
@@ -132,8 +134,8 @@ class Peers:
     def receive(self, step: int) -> Message:
         """Waits for rank 0's message about this step. If rank 0 has ended, asks the executor instead."""
         wait = SlowWait(lambda _: f"rank {self._rank} waits in attune.report() at step {step} for rank 0, which has not called "
-                    "it or still saves a checkpoint. Let every rank call it equally often, or rank 0 alone",
-                    lambda ranks: self._channel.send("waiting", ranks=ranks, step=step))
+                        "it or still saves a checkpoint. Let every rank call it equally often, or rank 0 alone",
+                        lambda ranks: self._channel.send("waiting", ranks=ranks, step=step))
         try:
             if not self._lost_peer:
                 with self._waiting_at(step):

@@ -73,7 +73,8 @@ def load(path: str | os.PathLike[str]) -> tuple[str, typing.Callable[..., typing
     pickled_with, installed = head["versions"], _versions()
     name, differences = head["name"], _differences(pickled_with, installed)
     if pickled_with["python"] != installed["python"]:
-        raise RuntimeError(f"{path}: cannot load {name} with another version of Python: {differences}")
+        raise RuntimeError(f"{path}: cannot load {name} with another version of Python ({differences}); use the same "
+                           "version on every host")
     try:
         function = pickle.loads(pickled)
     except Exception as error:
@@ -85,7 +86,7 @@ def load(path: str | os.PathLike[str]) -> tuple[str, typing.Callable[..., typing
 
 
 def _versions() -> dict[str, str]:
-    """Returns the versions of Python and of the packages that are installed."""
+    """Returns the versions of Python and of the installed packages among _PACKAGES."""
     versions = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     for package in _PACKAGES:
         try:

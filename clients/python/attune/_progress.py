@@ -57,8 +57,8 @@ class _Lines:
 
     def show(self, sweep: SweepDetail) -> None:
         limit = f" of {sweep['max_trials']}" if sweep["max_trials"] else ""
-        self._pending_line = (f"{sweep['id']} {sweep['name']}: {sweep['state']}, {_count_ended(sweep)}{limit} trials ended, "
-                         + _summary(sweep))
+        self._pending_line = (f"{sweep['id']} {sweep['name']}: {sweep['state']}, {_count_ended(sweep)}{limit} trials "
+                              f"ended, {_summary(sweep)}")
         if time.monotonic() - self._printed_at >= _PERIOD_S:
             self._print()
 

@@ -87,7 +87,8 @@ def _read_server_socket(folder: pathlib.Path) -> str:
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_SOCKET_TIMEOUT_S)
-            connection.connect(f"/proc/self/fd/{folder_descriptor}/server.sock")  # the path may be too long for a socket address
+            # The path of the folder may be too long for a socket address.
+            connection.connect(f"/proc/self/fd/{folder_descriptor}/server.sock")
             _, user, _ = struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             if user not in (0, os.geteuid(), os.fstat(folder_descriptor).st_uid):
                 raise Error(f"the socket in {folder} belongs to a process of another user, who does not own the folder; "
@@ -160,7 +161,7 @@ class Rest:
             if error.status != 404:
                 raise
 
-    def pages(self, path: str, name: str, **query: object) -> list[typing.Any]:
+    def list_all(self, path: str, name: str, **query: object) -> list[typing.Any]:
         """Returns all items of a list that the server sends in pages."""
         found: list[typing.Any] = []
         while True:

@@ -84,7 +84,7 @@ class TrialDetail(TrialDetailMapping):
         existing = [each for each in self["checkpoints"] if each["dropped"] is None]
         chosen: typing.Sequence[TrialCheckpoint | SweepCheckpoint] = existing
         if best:
-            listed: list[SweepCheckpoint] = self._rest.pages(self._sweep_path + "/checkpoints", "checkpoints")
+            listed: list[SweepCheckpoint] = self._rest.list_all(self._sweep_path + "/checkpoints", "checkpoints")
             chosen = [each for each in listed if each["trial"] == self["number"] and each["best"] is not None]
         elif step is not None:
             chosen = [each for each in existing if each["step"] == step]

@@ -76,8 +76,8 @@ class ServerProcess:
 
 def run_attune(attune: str | os.PathLike[str], *arguments: str) -> str:
     """Runs `attune` and returns its output. Raises Error with its message if it fails."""
-    completed = subprocess.run([_find_program(attune), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          errors="replace")
+    completed = subprocess.run([_find_program(attune), *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                               text=True, errors="replace")
     if completed.returncode != 0:
         raise Error(completed.stderr.strip() or f"attune {arguments[0]} ended with exit code {completed.returncode}")
     return completed.stdout

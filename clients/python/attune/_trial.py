@@ -235,7 +235,8 @@ class Trial:
         else:
             self._report_as_other_rank(step, save, every_rank)
 
-    def _report_as_rank_zero(self, metrics: dict[str, float], step: int, save: _checkpoint.Save | None, every_rank: bool) -> None:
+    def _report_as_rank_zero(self, metrics: dict[str, float], step: int, save: _checkpoint.Save | None,
+                             every_rank: bool) -> None:
         now = self._time_of(metrics, step)
         is_new_time = now > self.time  # otherwise, the time is still that of the last report
         if not is_new_time and not self._has_warned_of_unit:
@@ -429,7 +430,7 @@ def _report_exit(trial: Trial) -> None:
 
 
 def _to_valid_text(message: str) -> str:
-    """Returns a text without lone surrogates, which occur in file names that are not UTF-8, and not too long."""
+    """Shortens a text, and replaces lone surrogates, which occur in file names that are not UTF-8."""
     return message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
 
 

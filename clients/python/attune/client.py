@@ -36,7 +36,7 @@ import warnings
 from attune import _notebook, _progress, function
 from attune._ask_tell import Trial
 from attune._fetch import Checkpoint
-from attune._rest import UNFINISHED_STATES, Error, FoundServer, Rest, find_server_of_folder, find_server
+from attune._rest import UNFINISHED_STATES, Error, FoundServer, Rest, find_server, find_server_of_folder
 from attune._results import Curves, TrialDetail, Trials
 from attune._serve import ServerProcess, run_attune
 
@@ -108,7 +108,7 @@ class Server:
 
     def sweeps(self) -> list[Sweep]:
         """Returns all sweeps, the newest first."""
-        return [Sweep(self._rest, each) for each in self._rest.pages("/sweeps", "sweeps")]
+        return [Sweep(self._rest, each) for each in self._rest.list_all("/sweeps", "sweeps")]
 
 
 class LocalServer(Server):
@@ -228,7 +228,7 @@ class Sweep:
 
     def trials(self) -> Trials:
         """Returns all trials as they are now, in the order of their numbers: a list with a method `to_pandas`."""
-        return Trials(_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials"))
+        return Trials(_read_metrics(trial) for trial in self._rest.list_all(self._path + "/trials", "trials"))
 
     def trial(self, number: int) -> TrialDetail:
         """Returns trial `number`: a dict with `history`, `attempts`, `decisions`, `checkpoints`, and a method `checkpoint`."""
@@ -258,7 +258,7 @@ class Sweep:
         `steps` and `values` are from reports, `logged_steps` and `logged_values` are from logs between reports.
         """
         metric = metric or self.metric
-        trials = Curves(self._rest.pages(self._path + "/curves", "trials", metric=metric), metric)
+        trials = Curves(self._rest.list_all(self._path + "/curves", "trials", metric=metric), metric)
         for trial in trials:
             trial["values"] = [float(value) for value in trial["values"]]
             if "logged_values" in trial:
@@ -414,7 +414,7 @@ def _release(trial: Trial) -> None:
 
 
 def _sweep_of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],
-                 directory: str | os.PathLike[str] | None) -> dict[str, typing.Any]:
+                       directory: str | os.PathLike[str] | None) -> dict[str, typing.Any]:
     """Returns the sweep with a command that calls `train` in each rank. Raises ValueError if it is not a dict."""
     if not hasattr(sweep, "items"):
         raise ValueError("train= needs a sweep that is a dict; in a sweep file, set `command` instead")

@@ -152,5 +152,5 @@ class ReportCallback(_pytorch.callbacks.Checkpoint):
         values = {name: value for name, value in trainer.callback_metrics.items()
                   if self._metrics is None or name in self._metrics}
         self._batches = 0
-        # On all ranks, because save_checkpoint() waits for all ranks. Only the first one writes.
+        # Every rank saves, because save_checkpoint() waits for all ranks. Only rank 0 writes.
         attune.report(values, step, save, every_rank=True)

@@ -60,7 +60,7 @@ class _Run:
         for earlier in folder.glob("events.out.tfevents.*"):
             earlier.unlink()
         self._sweep, self._number = sweep, number
-        # The suffix avoids the name of the file of hyperparameters, which may be created in the same second.
+        # The suffix avoids the name of the file for hyperparameters, which may be created in the same second.
         self._writer = _writer_class()(str(folder), filename_suffix=".reports")
         self._last_row: TrialRow | None = None
         self._written = 0

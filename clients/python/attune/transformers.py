@@ -173,7 +173,7 @@ def _output_folder(folder: str) -> pathlib.Path:
 
 
 def _remove_checkpoints(args: TrainingArguments, kept_path: str | None = None) -> None:
-    """Removes the Trainer's checkpoints, except `kept_path`, because Attune has copies. Keeps all if the program wants several."""
+    """Removes the Trainer's checkpoints except `kept_path`, because Attune has copies, unless the program keeps several."""
     if _saves_in_output_folder(args) and args.save_total_limit == 1 and attune.local_rank == 0:
         for path in pathlib.Path(args.output_dir).glob("checkpoint-*"):
             if str(path) != kept_path:

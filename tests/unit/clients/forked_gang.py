@@ -39,7 +39,7 @@ class Gang:
             os.close(writing)
             ours.settimeout(PATIENCE_S)
             self._send(ours, type="start", protocol=1, sweep="s1", trial=4, rank=rank, world_size=size, seed=7,
-                      local_rank=local_rank, local_world_size=local_size, **start)
+                       local_rank=local_rank, local_world_size=local_size, **start)
             self._channels.append(ours)
             children.append((child, reading))
         threads = [threading.Thread(target=self._listen, args=(channel,)) for channel in self._channels]
