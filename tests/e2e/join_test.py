@@ -52,12 +52,12 @@ class Join(EndToEnd):
         at = line.index("--token-file")
         sources = {"stdin": (line[:at] + ["--token-file", "-"], word + "\n", self.environment),
                    "environment": (line[:at], "", dict(self.environment, ATTUNE_TOKEN=word))}
-        for name, (arguments, said, environment) in sources.items():
+        for name, (arguments, stdin_text, environment) in sources.items():
             executor = subprocess.Popen([self.program, *arguments, "--data-dir", str(self.folder / name), "--name", name],
                                         stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
             self.addCleanup(executor.wait)
             self.addCleanup(executor.kill)
-            executor.stdin.write(said)
+            executor.stdin.write(stdin_text)
             executor.stdin.close()
             self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == name)
             shown = pathlib.Path(f"/proc/{executor.pid}/cmdline").read_text()
@@ -89,7 +89,7 @@ class Join(EndToEnd):
         trials = self.get("/sweeps/s1/trials")["trials"]
         self.assertEqual(len(trials), 2)
         self.assertNotIn("failed", [t["state"] for t in trials])
-        self.assertFalse([said for said in server.stderr if ".cc:" in said], "a library prints on its own")
+        self.assertFalse([line for line in server.stderr if ".cc:" in line], "a library has printed lines")
 
     def test_a_restarted_server_keeps_its_identity(self):
         server, line = self.serve()

@@ -150,9 +150,9 @@ class Moving(EndToEnd):
         self.executors["b"].kill()
         self.assertLess(had, MEGABYTES << 20)
         self.launch_executor("b")
-        said = self.executors["b"].await_stderr(r"checkpoint s1/0/\S+ .*?([\d.]+) MB\b.*?([\d.]+) MB\b")
-        came, whole = sorted(map(float, said.groups()))
-        self.assertLess(came, whole)
+        fetched = self.executors["b"].await_stderr(r"checkpoint s1/0/\S+ .*?([\d.]+) MB\b.*?([\d.]+) MB\b")
+        fetched_mb, checkpoint_mb = sorted(map(float, fetched.groups()))
+        self.assertLess(fetched_mb, checkpoint_mb)
         attempt = self.get("/sweeps/s1/trials/0")["attempts"][-1]
         self.assertEqual(attempt["executor"], "b")
         self.await_report(trial=0, step=attempt["resumed_from"] + 1)

@@ -58,9 +58,9 @@ class Placement(EndToEnd):
 
     def test_a_trial_waits_for_a_host_with_its_label_and_starts_there(self):
         self.start_executor("old", "--label", "gpu=a100", "--label", "zone=a")
-        sweep_id, said = self.create(resources={"workers": 1, "requires": {"gpu": ["h100", "h200"]}})
+        sweep_id, output = self.create(resources={"workers": 1, "requires": {"gpu": ["h100", "h200"]}})
         why = "needs an executor with gpu=h100 or h200; none has that (labels seen: gpu=a100, zone=a)"
-        self.assertIn(why, said)
+        self.assertIn(why, output)
         self.assertEqual(self.get(f"/sweeps/{sweep_id}")["waiting_reason"], why)
         self.start_executor("new", "--label", "gpu=h200")
         self.assertEqual(self.hosts(self.completed(sweep_id)), ["new"])
@@ -151,11 +151,11 @@ class Placement(EndToEnd):
         with small_disk(self.folder / "small", megabytes=64) as disk:
             self.start_executor("a", folder="small")
             filler = fill(disk)
-            _, said = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("health_problem"))
-            self.assertRegex(said["health_problem"], r"\b0\.0 MiB\b.*/small\b.*\b1\.3 MiB\b")
+            _, change = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("health_problem"))
+            self.assertRegex(change["health_problem"], r"\b0\.0 MiB\b.*/small\b.*\b1\.3 MiB\b")
             sweep_id, why = self.create()
-            self.assertIn(said["health_problem"], why)
-            self.assertIn(said["health_problem"], self.run_command("list"))
+            self.assertIn(change["health_problem"], why)
+            self.assertIn(change["health_problem"], self.run_command("list"))
             self.server.kill()
             filler.unlink()
             self.serve()

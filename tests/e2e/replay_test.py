@@ -76,12 +76,12 @@ class Replay(EndToEnd):
                               "resample_probability": 0.0, "synchronous": True},
                    parameters={"x": {"min": 0.0, "max": 4.0}})
         answers = [self.get(f"/sweeps/s1/trials/{trial}/schedule") for trial in range(4)]
-        answer = max(answers, key=lambda one: len(one["schedule"]))
+        answer = max(answers, key=lambda answer_of_trial: len(answer_of_trial["schedule"]))
         schedule = {part["step"]: part["config"]["x"] for part in answer["schedule"]}
         self.assertGreaterEqual(len(schedule), 3, answers)
-        for one in answers:  # each trial was really trained with this schedule
-            own = [part["step"] for part in one["schedule"] if part["trial"] == one["trial"]]
-            self.check_scores(f"/sweeps/s1/trials/{one['trial']}", one["schedule"], own[-1])
+        for answer_of_trial in answers:  # each trial was really trained with this schedule
+            own_steps = [part["step"] for part in answer_of_trial["schedule"] if part["trial"] == answer_of_trial["trial"]]
+            self.check_scores(f"/sweeps/s1/trials/{answer_of_trial['trial']}", answer_of_trial["schedule"], own_steps[-1])
 
         name = f"s1/{answer['trial']}"
         code, out, err = self.attune("trial", "schedule", name, "-o", "yaml", "--data-dir", self.data)

@@ -41,8 +41,8 @@ class Ddp(EndToEnd):
         self.assertEqual(code, 0, err)
         self.assertGreater(result["best"]["metrics"]["accuracy"], 0.4)
         self.assertTrue(os.path.exists(result["best"]["checkpoint"] + "/state.pt"))
-        said = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
-        self.assertEqual(said, "")  # no warning about threads, because torch and numpy end theirs before a fork
+        warnings = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
+        self.assertEqual(warnings, "")  # no warning about threads, because torch and numpy end theirs before a fork
 
     def test_the_verdicts_on_the_example_follow_successive_halving(self):
         """Computes the verdicts from the values: the best n/2 of n trials at a rung continue, and a single trial does."""

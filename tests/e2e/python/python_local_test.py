@@ -33,10 +33,10 @@ class Local(EndToEnd):
         patch = mock.patch.dict(os.environ, self.environment, PYTHONDONTWRITEBYTECODE="1")
         patch.start()
         self.addCleanup(patch.stop)
-        self.said = io.StringIO()
+        self.server_output = io.StringIO()
 
     def local(self, **options):
-        with contextlib.redirect_stderr(self.said):
+        with contextlib.redirect_stderr(self.server_output):
             server = LocalServer(**{"data_dir": self.data, "attune": ATTUNE, "options": ANY_PORT, **options})
         self.addCleanup(server.stop)
         return server
@@ -169,7 +169,7 @@ class Servers(Local):
     def test_replaces_a_server_that_ended_with_another_program(self):
         first, second = self.local(), self.local()
         first.stop()
-        with contextlib.redirect_stderr(self.said):
+        with contextlib.redirect_stderr(self.server_output):
             self.assertEqual(second.sweeps(), [])
         second.stop()
         with self.assertRaisesRegex(Error, f"{self.data}: .*attune serve"):

@@ -148,8 +148,8 @@ class WarmStart(PythonGang):
                    str(ROOT / "tests/e2e/programs/python_worker.py")]
         code, _, err = self.finish(self.spec(command=command, stop={"max_trials": 2}))
         self.assertEqual(code, 0, err)
-        said = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
-        self.assertRegex(said, r"attune\.launcher: .*\(1\).*--import")
+        launcher_log = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
+        self.assertRegex(launcher_log, r"attune\.launcher: .*\(1\).*--import")
 
 
 class Errors(PythonGang):

@@ -46,12 +46,12 @@ class Tour(EndToEnd):
         return run.stdout
 
     def test_tunes_on_its_own_server(self):
-        said = self.run_tour()
-        self.assertIn("run {'lr': 0.1} {'best/loss': ", said)
-        self.assertIn("run {'lr': 0.5} {'best/loss': 0.5}", said)
-        self.assertIn("\ns1/0/1-2: attempt 1 saved it at step 2, ", said)
-        self.assertIn("\nstop: stopped at step 1: loss 0.2 ", said)
-        self.assertIn("\n[<Sweep s4 asked>, <Sweep s2 asked>, <Sweep s1 tour>]\n422 ['/metric/mode']\n", said)
+        tour_output = self.run_tour()
+        self.assertIn("run {'lr': 0.1} {'best/loss': ", tour_output)
+        self.assertIn("run {'lr': 0.5} {'best/loss': 0.5}", tour_output)
+        self.assertIn("\ns1/0/1-2: attempt 1 saved it at step 2, ", tour_output)
+        self.assertIn("\nstop: stopped at step 1: loss 0.2 ", tour_output)
+        self.assertIn("\n[<Sweep s4 asked>, <Sweep s2 asked>, <Sweep s1 tour>]\n422 ['/metric/mode']\n", tour_output)
         [log] = self.folder.glob("*/data/sweeps/s1/trials/1/attempts/1/rank-0.log")
         self.assertRegex(log.read_text(), r"\bstep 1\b.*\bstop\n")
 

@@ -168,9 +168,9 @@ class Checkpoints(Client):
         for error in ("raise OSError(errno.EDQUOT, 'Disk quota exceeded')",
                       "\n try: raise OSError(errno.ENOSPC, 'No space left')\n except OSError as e: raise RuntimeError from e"):
             rank = self.save(f"import errno\ndef save(folder): {error}\nattune.report({{'a': 1}}, checkpoint=save)")
-            said = rank.receive("error")
-            self.assertTrue(said["disk_full"])
-            self.assertRegex(said["message"], "^DiskFull: ")
+            failure = rank.receive("error")
+            self.assertTrue(failure["disk_full"])
+            self.assertRegex(failure["message"], "^DiskFull: ")
             self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_on_a_full_disk_blames_the_host_for_any_exception(self):
@@ -420,8 +420,8 @@ class Gang(Client):
                   "attune.report({'a': 1}, checkpoint=folder, every_rank=True)")
         (self.folder / "checkpoints").mkdir()
         ranks, _ = self.gang(script, checkpoint_dir=str(self.folder / "checkpoints"), checkpoint_every=1)
-        said = [message["message"] for rank in ranks for message in rank.rest() if message["type"] == "error"]
-        self.assertTrue(any(re.match("CheckpointError: .*/state: ", message) for message in said), said)
+        errors = [message["message"] for rank in ranks for message in rank.rest() if message["type"] == "error"]
+        self.assertTrue(any(re.match("CheckpointError: .*/state: ", message) for message in errors), errors)
 
     def test_ranks_of_other_hosts_can_take_part_in_saving_if_they_write_no_file(self):
         script = ("import os\n"
