@@ -86,7 +86,7 @@ class Filling(SmallDisks):
         code, log, err = self.attune("trial", "logs", "s1/0", "--data-dir", self.data)
         self.assertEqual(code, 0, err)
         self.assertRegex(log, r"\Abegins\n1000000\n(?s:.*)\n\[attune: (\d+) bytes\b.*--max-rank-log.*\]\n"
-                         r"(?s:.*)\n4000000\nends\n\Z")
+                              r"(?s:.*)\n4000000\nends\n\Z")
         self.assertLess(len(log), MEBIBYTE)
         self.assertNotIn("\0", log)
         file = self.folder / "box/sweeps/s1/trials/0/attempts/1/rank-0.log"

@@ -154,7 +154,7 @@ class Dcgan(Examples):
     def test_generates_images_that_a_classifier_distinguishes(self):
         args = ["--config", "lr=0.001,width=8,samples=1280,classifier_samples=6400"]
         printed = self.run_example("dcgan/dcgan", *args, "--workers", 2, "--max-step", 3,
-                                "--checkpoint-dir", "kept")
+                                   "--checkpoint-dir", "kept")
         self.assertEqual(len(re.findall(r"^dcgan: .*\bclassifier\b", printed, re.M)), 1, printed)
         scores = numbers(printed, "inception_score")
         self.assertEqual(len(scores), 3)

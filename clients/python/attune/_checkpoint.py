@@ -107,7 +107,7 @@ def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
         for name in names:
             if place != target or name not in added:
                 _write_new(place / name, b"", "another rank has written a file of this name; put the rank into the "
-                           "names of each rank's files")
+                                              "names of each rank's files")
                 shutil.copyfile(os.path.join(folder, name), place / name)
 
 
