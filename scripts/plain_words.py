@@ -38,7 +38,6 @@ LIMITS = {
     "checkpoints": 12,
     "clients": 22,
     "cmake": 3,
-    "docs": 105,
     "examples": 17,
     "executor": 130,
     "messages": 67,
@@ -48,7 +47,7 @@ LIMITS = {
     "slurm": 23,
     "tests": 143,
     "trainable": 137,
-    "all": 850,
+    "all": 752,
 }
 
 WORDS_OF_MESSAGE_MIN = 4
