@@ -87,18 +87,18 @@ class RankZero:
     def describe_deadlock(self, rank: int, other: WaitState) -> str:
         """Returns why rank 0 and `rank` wait for each other, with {ranks} in place of the rank; empty if they do not."""
         own_state = self.state
-        waits_for_word = other.heard == self.step_messages_sent
+        waits_for_message = other.heard == self.step_messages_sent
         in_call = f"in torch.distributed.{own_state.operation}() for {{ranks}}"
         place = f"torch.distributed.{other.operation}()" if other.operation else "attune.report()"
         where = f"where {place} waits for rank 0"
         if self.saves_alone and own_state.operation:
-            needs_zero = waits_for_word or other.is_in_collective_without(own_state)
+            needs_zero = waits_for_message or other.is_in_collective_without(own_state)
             is_deadlock = own_state.is_in_collective_without(other) and needs_zero
             if not is_deadlock and not own_state.is_in_another_collective_than(other):
                 return ""
             return (f"the checkpoint function of rank 0 waits {in_call} at step {self.step}, {where}; call attune.report() "
                     "with every_rank=True on every rank, so that every rank calls the function")
-        if waits_for_word and own_state.is_in_collective_without(other):
+        if waits_for_message and own_state.is_in_collective_without(other):
             return (f"rank 0 waits {in_call}, {where}; let every rank call attune.report() equally often and at the same "
                     "place among its collectives, or rank 0 alone")
         if rank in self.missing and other.is_in_collective_without(own_state):
