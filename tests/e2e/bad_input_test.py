@@ -1,4 +1,4 @@
-"""Wrong input of users: each case gives a clear message and the right exit code, and loses no data."""
+"""Wrong input: each case gives a message that names the fault, the right exit code, and loses no data."""
 
 import json
 import os
@@ -25,14 +25,13 @@ class SweepFile(EndToEnd):
         text = ("command: [./train]\nmetric: {name: loss, mode: min}\n"
                 "parameters:\n  lr: {min: 0.1, max: 1}\n"
                 "scheduler:\n  name: asha\n  reduction_facter: 3\n  max: 9\nstop: {max_trials: 3}\n")
-        self.check_refused(text, "sweep.yaml:7:3: scheduler.reduction_facter: unknown key; "
-                                 "did you mean reduction_factor?")
+        self.check_refused(text, "sweep.yaml:7:3: scheduler.reduction_facter: ", "reduction_factor")
 
     def test_wrong_type(self):
         self.check_refused(sweep(stop={"max_trials": "many"}), "stop.max_trials")
 
     def test_no_space(self):
-        self.check_refused(sweep(parameters=None), "parameters: there is nothing to search")
+        self.check_refused(sweep(parameters=None), "parameters: ")
 
     def test_min_above_max(self):
         self.check_refused(sweep(parameters={"lr": {"min": 2.0, "max": 1.0}}), "parameters.lr")
@@ -73,17 +72,17 @@ class Host(EndToEnd):
 
     def test_a_loopback_interface_that_is_down(self):
         if subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode != 0:
-            self.skipTest("may not make a network of its own")
+            self.skipTest("may not create a network namespace")
         ended = subprocess.run(["unshare", "-rn", ATTUNE, "run", self.write(sweep()), "--data-dir", self.data],
                                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         self.assertEqual(ended.returncode, 1, ended.stderr)
-        self.assertIn("loopback interface is down", ended.stderr)
+        self.assertIn("loopback", ended.stderr)
 
     def test_a_gang_larger_than_this_machine_ends_the_run(self):
         file = self.write(sweep(resources={"workers": 2, "cpus_per_worker": 100000}))
         code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0)
         self.assertEqual(code, 5, err)
-        self.assertIn("needs 200000 CPUs", err)
+        self.assertRegex(err, r"\b200000 CPUs\b")
         self.assertEqual(self.rows("SELECT state FROM sweeps"), [("killed",)])
 
 
@@ -119,7 +118,7 @@ class Program(EndToEnd):
         code, result, err = self.run_failing(**self.mode("exit", failure={"max_restarts": 0}))
         self.assertEqual(code, 5, err)
         self.assertEqual(result["trials"]["failed"], 3)
-        self.assertRegex(self.failure(), r"rank 0 .*exit.* 1")
+        self.assertRegex(self.failure(), r"rank 0\b.*exit.* 1")
         self.assertIn("about to give up", self.failure())
 
     def test_a_program_that_throws(self):
@@ -132,7 +131,7 @@ class Program(EndToEnd):
             **self.mode("hang", failure={"max_restarts": 0, "stall_timeout": "1s"}))
         self.assertEqual(code, 5, err)
         self.assertIn("rank 0", self.failure())
-        self.assertIn("no progress", self.failure())
+        self.assertIn("stall_timeout", self.failure())
 
     def test_a_program_with_a_wrong_protocol(self):
         code, _, err = self.run_failing(**self.mode("babble", failure={"max_restarts": 0}))
@@ -167,7 +166,7 @@ class Program(EndToEnd):
         code, _, err = self.run_failing(metric={"name": "accuracy", "mode": "max"},
                                         scheduler={"name": "fifo", "max": 2})
         self.assertEqual(code, 5, err)
-        self.assertIn("has no metric accuracy; it has score", err)
+        self.assertRegex(err, r"\baccuracy\b.*\bscore\b")
 
     def test_the_example_without_its_data_names_the_folder(self):
         self.environment["ATTUNE_DATA_DIR"] = str(self.folder / "empty")
@@ -190,7 +189,7 @@ class Environment(EndToEnd):
         self.begin()
         code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         self.assertEqual(code, 1)
-        self.assertIn("is in use by another server", err)
+        self.assertIn(str(self.data), err)
         self.get("/sweeps/s1")
 
     def test_a_taken_port(self):
@@ -210,10 +209,9 @@ class Environment(EndToEnd):
         database.close()
         code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         self.assertEqual(code, 1)
-        self.assertIn("format 9999, written by Attune 9.8.7", err)
-        self.assertIn("this is Attune", err)
+        self.assertRegex(err, r"\b9999\b.*\b9\.8\.7\b")
 
-    def test_a_file_that_is_no_database(self):
+    def test_a_file_that_is_not_a_database(self):
         self.data.mkdir()
         (self.data / "attune.db").write_text("this is not a database, it is a letter to a friend" * 99)
         code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
@@ -225,13 +223,13 @@ class Environment(EndToEnd):
         (self.data / "token").write_text("abc def\n")
         code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         self.assertEqual(code, 2)
-        self.assertIn("/token holds no token", err)
+        self.assertIn(str(self.data / "token"), err)
 
     def test_a_data_folder_that_cannot_be_created(self):
         (self.folder / "file").write_text("")
         code, _, err = self.attune("serve", "--data-dir", self.folder / "file" / "data", "--port", 0)
         self.assertEqual(code, 1)
-        self.assertIn("data folder", err)
+        self.assertIn(str(self.folder / "file"), err)
 
     def test_a_client_without_a_server(self):
         code, _, err = self.attune("sweep", "list", "--data-dir", self.data)

@@ -41,7 +41,7 @@ class WrongClock(EndToEnd):
 
         this_year = time.gmtime().tm_year
         server = self.serve(YEARS_30_S)
-        server.await_stderr("the clock is .* days after the last event")
+        server.await_stderr(r"\bclock\b.*\bdays after\b")
         status, answer = self.request(f"/api/v1/sweeps/s1/trials/{asked['trial']}:tell", "POST", json.dumps(
             {"epoch": asked["epoch"], "step": 1, "metrics": {"score": 0.5}}).encode())
         self.assertEqual(status, 200, answer)  # its lease has not ended
@@ -51,7 +51,7 @@ class WrongClock(EndToEnd):
         self.end(server)
 
         server = self.serve()
-        server.await_stderr("the clock is .* days before the last event")
+        server.await_stderr(r"\bclock\b.*\bdays before\b")
         self.ask()
         created = [self.get(f"/sweeps/s1/trials/{number}")["created"] for number in (0, 1)]
         self.assertEqual({self.year_of(moment) for moment in created} - {this_year, this_year + 1}, set())

@@ -5,6 +5,7 @@
 
 import collections
 import contextlib
+import errno
 import os
 import random
 import signal
@@ -69,7 +70,7 @@ class Full(Hosts):
         for filler in fillers:
             filler.unlink(missing_ok=True)
         self.await_end()
-        self.assertIn("No space left on device", ended["failure"])
+        self.assertIn(os.strerror(errno.ENOSPC), ended["failure"])
         self.assertEqual(ended["executor"], self.names[0])
         self.check(trials=6)
         self.check_no_process_is_left()

@@ -45,7 +45,7 @@ class Gang(EndToEnd):
         serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         serve.await_stderr(r"http://")
         attempts = self.get("/sweeps/s1/trials/0")["attempts"]
-        self.assertIn("rank 1 was killed by SIGKILL", attempts[0]["failure"])
+        self.assertRegex(attempts[0]["failure"], r"\brank 1\b.*SIGKILL")
         self.assertGreaterEqual(attempts[1]["resumed_from"], 1)
         self.check_histories_are_whole()
 

@@ -43,10 +43,10 @@ class KilledServer(EndToEnd):
                                       json.dumps(spec).encode())
         self.assertEqual(status, 201, answer)
 
-        seq, seen = 0, 0
+        seq, newest_seq = 0, 0
         for _ in range(self.kills):
             seq += draw.randrange(EVENTS_BETWEEN + 1)
-            seen = max(seen, self.await_event(lambda kind, data: data["seq"] >= seq, after=max(0, seen - 1))[1]["seq"])
+            newest_seq = max(newest_seq, self.await_event(lambda kind, data: data["seq"] >= seq, after=max(0, newest_seq - 1))[1]["seq"])
             server.kill()
             server = self.serve()
         created, limit = self.limit(sum(self.get("/sweeps/s1")["trials"].values()))
@@ -54,7 +54,7 @@ class KilledServer(EndToEnd):
                                       json.dumps({"stop": limit}).encode())
         self.assertEqual(status, 202, answer)
         self.await_event(lambda kind, data: kind == "sweep_changed" and
-                         data["state"] == "completed", after=seen)
+                         data["state"] == "completed", after=newest_seq)
 
         self.check_trials(created)
         self.await_removals()

@@ -65,7 +65,7 @@ class Cut(Partition):
         self.wire(victim, **CUTS[how])
         lost = self.attempt(1, "ended")
         self.assertEqual(lost["outcome"], "lost", lost)
-        self.assertRegex(self.why(lost), f"^executor {victim} was lost: nothing was heard from it")
+        self.assertRegex(self.why(lost), rf"^executor {victim} was lost\b")
         recovered = seconds(self.attempt(2, "running")) - cut
         self.assertTrue(all(end.wait(0) for end in ends), "a rank of the first attempt lives")
         self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not started")
@@ -174,7 +174,7 @@ class Cut(Partition):
         self.assertEqual(ended["outcome"], "failed")
         why = self.why(ended)
         print(f"ranks that have lost each other alone: ended after {seconds(ended) - cut:.2f} s: {why}")
-        self.assertRegex(why, r"^attempt 1: on executor \w+: rank \d made no progress for .* \(stall_timeout\)")
+        self.assertRegex(why, r"^attempt 1: .*\bexecutor \w+\b.*\brank \d\b.*\bstall_timeout\b")
         self.assertLess(seconds(ended) - cut, 2 * STALL_S)
         self.set_apart()
         after = self.attempt(2, "running")
@@ -192,8 +192,8 @@ class Cut(Partition):
         self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not started")
         second, _ = self.ranks(attempt=2)[0]
         self.assertNotEqual(first, second)
-        self.executors[second].await_stderr(f"cannot be read directly from executor {first} at .*: it is not reached")
-        self.executors[second].await_stderr(r"is here: .* came in [\d.]+ s$")
+        self.executors[second].await_stderr(rf"checkpoint \S+ .*\bexecutor {first}\b")
+        self.executors[second].await_stderr(r"checkpoint \S+ .*\b[\d.]+ MB\b(?!.*\bdirectly\b)")
         self.end()
 
     def test_a_server_that_was_cut_off_gets_all_gangs_back(self):
@@ -231,7 +231,7 @@ class Slow(Partition):
         os.kill(process, signal.SIGKILL)
         gate.close()
         failed = self.attempt(1, "ended")
-        self.assertRegex(failed["failure"], f"on executor {host}: rank 1 was killed by SIGKILL")
+        self.assertRegex(failed["failure"], rf"\bexecutor {host}\b.*\brank 1\b.*SIGKILL")
         self.await_end()
         print(f"{how}: six trials in {time.monotonic() - began:.1f} s")
         for name in self.namespaces:

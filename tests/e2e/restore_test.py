@@ -146,7 +146,7 @@ class Restored(EndToEnd):
         self.back_up()
         code, _, err = self.attune("db", "restore", self.backup, "--data-dir", self.data)
         self.assertNotEqual(code, 0)
-        self.assertIn("stop it first", err)
+        self.assertIn(str(self.data), err)
         self.backup.write_text("not a database")
         code, _, _ = self.attune("db", "restore", self.backup, "--data-dir", self.folder / "other")
         self.assertNotEqual(code, 0)

@@ -56,7 +56,7 @@ class Secrets(EndToEnd):
         self.data.mkdir(mode=0o755)
         (self.data / "notes.txt").touch(mode=0o644)
         server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
-        server.await_stderr("other users can list the data folder")
+        server.await_stderr(r"\bother users\b")
         server.await_stderr("^executors")
         self.assertEqual(mode(self.data), 0o755)
         self.assertEqual(mode(self.data / "notes.txt"), 0o644)

@@ -53,7 +53,7 @@ class StaleServer(EndToEnd):
         stranger = self.take(where["http"])
         code, _, err = self.attune("sweep", "list", "--data-dir", self.data)
         self.assertEqual(code, 1)
-        self.assertIn("no server runs on", err)
+        self.assertIn("attune serve", err)
         self.assert_nobody_connected(stranger)
 
     def test_an_executor_sends_nothing_to_a_foreign_program_at_the_port(self):
@@ -72,7 +72,7 @@ class StaleServer(EndToEnd):
         server.kill()
         stranger = self.take(where["rpc"])
         self.serve()
-        executor.await_stderr("connected to the server")
+        executor.await_stderr(r"\bconnected to\b")
         self.assert_nobody_connected(stranger)
 
     def test_long_paths(self):
@@ -101,7 +101,7 @@ class StaleServer(EndToEnd):
         self.environment["ATTUNE_TOKEN"] = "a-token-without-a-folder"
         executor = self.executor("127.0.0.1:" + stranger.stdout.readline().strip())
         self.assertEqual(executor.wait(), 4, executor.stderr)
-        self.assertIn("a program of another user listens", "\n".join(executor.stderr))
+        self.assertIn("another user", "\n".join(executor.stderr))
         self.assertEqual(stranger.stdout.readline(), "b''\n")
 
 

@@ -44,7 +44,7 @@ class Steering(EndToEnd):
     def test_a_paused_sweep_resumes_from_its_checkpoints(self):
         self.begin(scheduler={"name": "fifo", "max": FOREVER}, stop={"max_trials": 1})
         self.await_report(trial=0, step=3)
-        self.assertIn("save a checkpoint", self.steer("sweep", "pause", "s1"))
+        self.assertIn("checkpoint", self.steer("sweep", "pause", "s1"))
         _, data = self.await_event(lambda kind, data: kind == "attempt_changed" and
                                    data["state"] == "ended")
         paused = data["seq"]
@@ -125,7 +125,7 @@ class Steering(EndToEnd):
         self.begin(**spec)
         _, data = self.await_event(lambda kind, data: kind == "sweep_changed" and
                                    data["state"] == "completed")
-        self.assertIn("the target was reached: trial", data["reason"])
+        self.assertRegex(data["reason"], r"\btarget\b.*\btrial \d")
         for trial in self.get("/sweeps/s1/trials")["trials"]:
             self.assertTrue(os.path.isfile(os.path.join(trial["checkpoint"], "manifest.json")))
 

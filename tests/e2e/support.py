@@ -246,7 +246,7 @@ class EndToEnd(unittest.TestCase):
         return value
 
     def assert_golden(self, name, text):
-        """Checks that tests/golden/NAME.txt holds `text`, which people read. ATTUNE_WRITE_GOLDEN=1 writes the file instead."""
+        """Checks that tests/golden/NAME.txt has the content `text`. ATTUNE_WRITE_GOLDEN=1 writes the file instead."""
         path = ROOT / "tests/golden" / f"{name}.txt"
         if os.environ.get("ATTUNE_WRITE_GOLDEN"):
             path.parent.mkdir(parents=True, exist_ok=True)

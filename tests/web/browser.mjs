@@ -1,4 +1,4 @@
-// Runs the browser tests, or leaves with 77 (which CTest reads as "skipped") where no Chromium is.
+// Runs the browser tests. Without Chromium, it exits with 77, which CTest shows as "skipped".
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -3,13 +3,13 @@
 //   node tests/web/screenshot.mjs URL TOKEN OUT.png [--dark] [--path /sweeps/s1]
 //                                 [--width 1440] [--height 900] [--curves 3] [--full]
 //
-// Waits until the page has its data and, on a sweep's page, until so many curves, or trials in
-// another view of it, are drawn.
+// Waits until the page has its data and, on a sweep's page, until --curves curves are drawn, or
+// the same number of trials in another view.
 
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
 
-// playwright-core is installed beside the page.
+// playwright-core is installed in web/node_modules.
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// The packages are installed beside the page, in web/node_modules, which is not above this folder.
+// The packages are installed in web/node_modules, which is not in a parent folder of this one.
 const packages = fileURLToPath(new URL('../../web/node_modules', import.meta.url));
 
 export const aliases = [

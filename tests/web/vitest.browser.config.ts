@@ -6,7 +6,7 @@ export default {
   resolve: { alias: aliases },
   test: {
     include: ['browser/**/*.test.ts'],
-    // One Chromium after the other: the machine may be small.
+    // Runs one Chromium at a time, because the machine may be small.
     fileParallelism: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -1,4 +1,4 @@
-"""A rank's end of the worker channel: lines of JSON over an inherited socket."""
+"""The worker channel, as a rank uses it: lines of JSON over an inherited socket."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import socket
 import threading
 import typing
 
-Message = typing.Dict[str, typing.Any]  # a line; its member `type` is text
+Message = typing.Dict[str, typing.Any]  # one line; `type` is a string
 
 LINE_BYTES_MAX = 1 << 20
-ERROR_CHARACTERS_MAX = 4096  # at most 16 KiB in UTF-8, which is what an executor keeps
+ERROR_CHARACTERS_MAX = 4096  # at most 16 KiB in UTF-8, the limit of an executor
 
 
 class Channel:
-    """Sends from any thread; receives on one."""
+    """The channel to the executor. Any thread may send; only one thread may receive."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -27,13 +27,13 @@ class Channel:
     def send(self, kind: str, **fields: typing.Any) -> None:
         line = json.dumps({"type": kind, **fields}, allow_nan=False).encode() + b"\n"
         if len(line) > LINE_BYTES_MAX:
-            raise ValueError(f"a {kind} of {len(line)} bytes; the worker channel takes lines of "
-                             f"{LINE_BYTES_MAX}, so report less at a time")
+            raise ValueError(f"the message {kind} has {len(line)} bytes, and the worker channel allows "
+                             f"{LINE_BYTES_MAX} a line; report fewer values at a time")
         with self._sending:
             self._socket.sendall(line)
 
     def receive(self) -> Message:
-        """The next message of the executor's; waits for it."""
+        """Waits for the next message of the executor, and returns it."""
         while b"\n" not in self._unread:
             chunk = self._socket.recv(65536)
             if not chunk:
@@ -44,5 +44,5 @@ class Channel:
         return message
 
     def has_message(self, timeout: float | None = 0) -> bool:
-        """Whether receive() returns at once, or nearly so, within `timeout` seconds; None: wait for it."""
+        """Waits up to `timeout` seconds (None: forever) for the beginning of a message. Returns whether there is one."""
         return b"\n" in self._unread or bool(select.select([self._socket], [], [], timeout)[0])

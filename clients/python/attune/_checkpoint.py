@@ -1,4 +1,4 @@
-"""Checkpoints as docs/reference/worker-channel.md has them: folders with a manifest of hashes."""
+"""Checkpoints: folders with a manifest of hashes. docs/reference/worker-channel.md defines the format."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ import typing
 _FORMAT = "attune-checkpoint/1"
 MANIFEST = "manifest.json"
 _CONFIG = "attune-config.json"
-_OURS = "Attune writes a file of this name into every checkpoint; give the program's file another name"
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_ROOM_BYTES = 1 << 20
+_RESERVED_NAME = "Attune writes a file of this name into every checkpoint; give the program's file another name"
+_DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
+_PROBE_BYTES = 1 << 20
 
 Save = typing.Callable[[pathlib.Path], typing.Any]  # writes files into a folder
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint is not what its manifest says, or cannot be written."""
+    """A checkpoint does not match its manifest, or cannot be written."""
 
 
 class DiskFull(CheckpointError):
     """A checkpoint cannot be written, because a disk or a quota of this host is full.
 
-    If it ends the rank, the host is to blame and not the trial: no restart is spent.
+    If it ends the rank, the host is blamed, and the trial does not use up a restart.
     """
 
 
 class Checkpoint:
     """The content of a folder, as the argument `checkpoint` of `attune.report`.
 
-    `path` is the folder. It has to exist until `report` returns, and may be deleted then.
+    `path` is the folder. It must exist until `report` returns. Then it may be deleted.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -48,7 +48,7 @@ class Checkpoint:
 
     @classmethod
     def from_directory(cls, path: str | os.PathLike[str]) -> Checkpoint:
-        """Returns the Checkpoint of the folder `path`. It has the name and the argument of Ray's."""
+        """Returns the Checkpoint of the folder `path`. Name and argument are the same as in Ray."""
         return cls(path)
 
     def __fspath__(self) -> str:
@@ -58,11 +58,11 @@ class Checkpoint:
         return f"Checkpoint(path={self.path!r})"
 
 
-def saver(checkpoint: Save | str | os.PathLike[str] | None, trials: str | None) -> Save | None:
+def make_save_function(checkpoint: Save | str | os.PathLike[str] | None, trials: str | None) -> Save | None:
     """Returns the function that writes a checkpoint into a folder, or None without a checkpoint.
 
     `trials` is the folder of the trial's checkpoints, if it has one. Raises ValueError if `checkpoint` is neither a
-    function nor a folder, or is a folder that contains more than the checkpoint.
+    function nor a folder, or if the folder contains more than the checkpoint.
     """
     if checkpoint is None or callable(checkpoint):
         return checkpoint
@@ -74,14 +74,14 @@ def saver(checkpoint: Save | str | os.PathLike[str] | None, trials: str | None) 
     if not source.is_dir():
         problem = "is a file; give the folder that contains it" if source.exists() else "does not exist"
         raise ValueError(f"checkpoint is {os.fspath(checkpoint)!r}, which {problem}")
-    if held := _held_by(source.resolve(), trials):
+    if held := _name_of_folder_inside(source.resolve(), trials):
         raise ValueError(f"checkpoint is {os.fspath(checkpoint)!r}, which is or contains {held}; write the files of the "
                          "checkpoint into a new folder, as tempfile.TemporaryDirectory() makes it, and give that")
     return functools.partial(_copy, source)
 
 
-def _held_by(source: pathlib.Path, trials: str | None) -> str:
-    """Names a folder that `source` is or contains, although it belongs to no checkpoint. Empty: there is none."""
+def _name_of_folder_inside(source: pathlib.Path, trials: str | None) -> str:
+    """Describes a folder that must not be copied and that `source` is or contains. Empty: there is none."""
     places = {"the folder of the trial's checkpoints": trials}
     with contextlib.suppress(FileNotFoundError):  # the folder has been deleted
         places["the working directory"] = os.getcwd()
@@ -92,31 +92,31 @@ def _held_by(source: pathlib.Path, trials: str | None) -> str:
 
 
 def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Copies the files of a folder into a checkpoint that is being written, except those that Attune adds to each.
+    """Copies the files of a folder into an unfinished checkpoint, except the files that Attune adds to each checkpoint.
 
-    Links to files become files.
+    Links to files are replaced by copies of these files.
     """
     added = (MANIFEST, _CONFIG) if _is_complete(source) else ()
-    for folder, folders, names in os.walk(source, onerror=_raise):
+    for folder, folders, names in os.walk(source, onerror=_raise_error):
         place = target / os.path.relpath(folder, source)
         place.mkdir(exist_ok=True)
         for name in folders:
             if os.path.islink(os.path.join(folder, name)):
-                raise CheckpointError(f"{os.path.join(folder, name)}: is a link to a folder, and a checkpoint has files "
-                                      "and folders only; copy the folder there")
+                raise CheckpointError(f"{os.path.join(folder, name)}: is a link to a folder, and a checkpoint contains "
+                                      "only files and folders; copy the folder instead")
         for name in names:
             if place != target or name not in added:
-                _write_new(place / name, b"", "another rank has written a file of this name; each rank's files need "
-                                              "names of their own")
+                _write_new(place / name, b"", "another rank has written a file of this name; put the rank into the "
+                                              "names of each rank's files")
                 shutil.copyfile(os.path.join(folder, name), place / name)
 
 
-def _raise(error: OSError) -> typing.NoReturn:
+def _raise_error(error: OSError) -> typing.NoReturn:
     raise error
 
 
 def _is_complete(folder: pathlib.Path) -> bool:
-    """Whether the folder is a checkpoint that finish() has made, or a copy of one."""
+    """Returns whether the folder is a complete checkpoint, made by finish(), or a copy of one."""
     try:
         return bool(json.loads((folder / MANIFEST).read_bytes())["format"] == _FORMAT)
     except (OSError, ValueError, KeyError, TypeError):
@@ -124,53 +124,58 @@ def _is_complete(folder: pathlib.Path) -> bool:
 
 
 def is_disk_full(error: BaseException, folder: str | os.PathLike[str]) -> bool:
-    """Whether a checkpoint could not be written for lack of room in `folder`, the folder that it is written into.
+    """Returns whether a checkpoint could not be written into `folder` because the disk is full.
 
-    Libraries often do not say why a file could not be written. What they wrote so far still fills the disk then.
+    Libraries often do not say why they could not write a file. So this also tests whether the disk is full now, while
+    the incomplete files still fill it.
     """
-    if any(isinstance(each, OSError) and each.errno in _FULL for each in chain(error)):
+    if any(isinstance(each, OSError) and each.errno in _DISK_FULL_ERRNOS for each in exception_chain(error)):
         return True
-    return not has_room(folder)
+    return not has_free_space(folder)
 
 
-def chain(error: BaseException | None) -> typing.Iterator[BaseException]:
-    """An exception and those that it comes from."""
+def exception_chain(error: BaseException | None) -> typing.Iterator[BaseException]:
+    """Yields an exception, then its cause, the cause of that, and so on."""
     while error:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def has_room(folder: str | os.PathLike[str]) -> bool:
-    """Whether the folder's disk, and the quota of this user there, takes a MiB more."""
+def has_free_space(folder: str | os.PathLike[str]) -> bool:
+    """Returns whether the folder's disk, and this user's quota on it, have space for one more MiB."""
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-            rest = memoryview(os.urandom(_ROOM_BYTES))  # random, because some file systems compress
+            rest = memoryview(os.urandom(_PROBE_BYTES))  # random, because some file systems compress
             while rest:
                 rest = rest[file.write(rest):]
     except OSError as error:
-        return error.errno not in _FULL
+        return error.errno not in _DISK_FULL_ERRNOS
     return True
 
 
 def remove_unfinished(folder: str | os.PathLike[str], attempt: int) -> None:
-    """Removes what earlier attempts were writing when they were killed."""
+    """Removes unfinished checkpoints of earlier attempts, which were killed while they saved."""
     for path in pathlib.Path(folder).glob(".attempt-*-*"):
         number = path.name.split("-")[1]
         if number.isdigit() and int(number) < attempt:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def begin(folder: str | os.PathLike[str], attempt: int) -> pathlib.Path:
-    """A new hidden folder for the files of a checkpoint."""
+def make_partial_folder(folder: str | os.PathLike[str], attempt: int) -> pathlib.Path:
+    """Makes a hidden folder for the files of a new checkpoint, and returns its path."""
     return pathlib.Path(tempfile.mkdtemp(prefix=f".attempt-{attempt}-", dir=folder))
 
 
 def finish(partial: pathlib.Path, folder: str | os.PathLike[str], step: int, time: int, attempt: int, world_size: int,
            config: dict[str, typing.Any]) -> tuple[pathlib.Path, str, int]:
-    """Lists, syncs and renames what lies in `partial`: (path, digest, bytes)."""
+    """Turns the unfinished checkpoint `partial` into a complete one in `folder`.
+
+    Writes the manifest, syncs all files to the disk and renames the folder. Returns its path, the digest of the manifest
+    and the bytes of all files.
+    """
     _write_new(partial / _CONFIG, json.dumps(config).encode())
     files, size = {}, 0
-    for path in _files(partial):
+    for path in _list_files(partial):
         digest, count = _sync_and_hash(path)
         files[path.relative_to(partial).as_posix()] = {"bytes": count, "sha256": digest}
         size += count
@@ -181,54 +186,54 @@ def finish(partial: pathlib.Path, folder: str | os.PathLike[str], step: int, tim
     for each in [*(path for path in partial.rglob("*") if path.is_dir()), partial]:
         _sync(each)
     apply_umask(partial)
-    final = pathlib.Path(folder) / f"step-{time}-attempt-{attempt}"  # as the server calls it
+    final = pathlib.Path(folder) / f"step-{time}-attempt-{attempt}"  # the server uses the same name
     partial.rename(final)
     _sync(final.parent)
     return final, "sha256:" + digest, size + count
 
 
-def check(resume: typing.Mapping[str, typing.Any]) -> pathlib.Path:
-    """The folder of a checkpoint to resume from, all of whose files are what the manifest says."""
+def verify(resume: typing.Mapping[str, typing.Any]) -> pathlib.Path:
+    """Returns the folder of a checkpoint to resume from. Raises CheckpointError if a file does not match the manifest."""
     folder = pathlib.Path(resume["path"])
     manifest = read_manifest(folder, resume.get("digest"))
     try:
         if manifest.get("time", manifest["step"]) != resume["step"]:
-            raise CheckpointError(f"{folder}: is no checkpoint of step {resume['step']}")
+            raise CheckpointError(f"{folder}: is not a checkpoint of step {resume['step']}")
         for name, listed in manifest["files"].items():
-            with open(inside(folder, name), "rb") as file:
+            with open(path_inside(folder, name), "rb") as file:
                 digest, count = _hash(file)
             if count != listed["bytes"] or digest != listed["sha256"]:
-                raise CheckpointError(f"{folder / name}: is not the file that the manifest lists")
+                raise CheckpointError(f"{folder / name}: does not match the manifest, so the checkpoint is damaged")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder}: cannot be read: {error!r}") from error
     return folder
 
 
 def read_manifest(folder: pathlib.Path, digest: str | None) -> dict[str, typing.Any]:
-    """The manifest of a checkpoint, which has this digest. An empty digest, or None, is not compared."""
+    """Returns the manifest of a checkpoint. Raises CheckpointError if it has another digest than `digest`, if given."""
     try:
         text = (folder / MANIFEST).read_bytes()
         if digest and digest != "sha256:" + hashlib.sha256(text).hexdigest():
-            raise CheckpointError(f"{folder}: is not the checkpoint that the server knows: its manifest has another "
-                                  "digest")
+            raise CheckpointError(f"{folder}: is not the checkpoint that the server knows, because its manifest has "
+                                  f"another digest than {digest}")
         manifest: dict[str, typing.Any] = json.loads(text)
         if manifest["format"] != _FORMAT:
-            raise CheckpointError(f"{folder}: has the form {manifest['format']}, and this package reads {_FORMAT}")
+            raise CheckpointError(f"{folder}: has the format {manifest['format']}, and this package reads {_FORMAT}")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder}: cannot be read: {error!r}") from error
     return manifest
 
 
-def inside(folder: pathlib.Path, name: str) -> pathlib.Path:
-    """The path of a checkpoint's file in its folder. Raises CheckpointError if the name leads out of the folder."""
+def path_inside(folder: pathlib.Path, name: str) -> pathlib.Path:
+    """Returns the path of a checkpoint's file. Raises CheckpointError if `name` leads out of the folder."""
     path = pathlib.PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise CheckpointError(f"{folder}: a file is named {name!r}, which is not inside its checkpoint")
     return folder / path
 
 
-def step_of(resume: typing.Mapping[str, typing.Any]) -> int:
-    """The step of the program after which a checkpoint was saved."""
+def read_step(resume: typing.Mapping[str, typing.Any]) -> int:
+    """Returns the program's step after which a checkpoint was saved."""
     path = pathlib.Path(resume["path"]) / MANIFEST
     try:
         return int(json.loads(path.read_bytes())["step"])
@@ -236,8 +241,8 @@ def step_of(resume: typing.Mapping[str, typing.Any]) -> int:
         raise CheckpointError(f"{path}: cannot be read: {error!r}") from error
 
 
-def is_there(resume: typing.Mapping[str, typing.Any]) -> bool:
-    """Whether this host has that checkpoint, by the digest of its manifest."""
+def is_present(resume: typing.Mapping[str, typing.Any]) -> bool:
+    """Returns whether this host has the checkpoint, that is, a manifest with its digest."""
     try:
         text = (pathlib.Path(resume["path"]) / MANIFEST).read_bytes()
     except OSError:
@@ -246,12 +251,12 @@ def is_there(resume: typing.Mapping[str, typing.Any]) -> bool:
     return not digest or bool(digest == "sha256:" + hashlib.sha256(text).hexdigest())
 
 
-def sizes(folder: pathlib.Path) -> dict[str, int]:
-    """Of all files of a checkpoint, by name."""
-    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _files(folder)}
+def file_sizes(folder: pathlib.Path) -> dict[str, int]:
+    """Returns the size of each file of a checkpoint by name, in bytes."""
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _list_files(folder)}
 
 
-def _write_new(path: pathlib.Path, contents: bytes, if_there: str = _OURS) -> None:
+def _write_new(path: pathlib.Path, contents: bytes, if_there: str = _RESERVED_NAME) -> None:
     try:
         with open(path, "xb") as file:
             file.write(contents)
@@ -259,10 +264,10 @@ def _write_new(path: pathlib.Path, contents: bytes, if_there: str = _OURS) -> No
         raise CheckpointError(f"{path}: {if_there}") from error
 
 
-def _files(folder: pathlib.Path) -> typing.Iterator[pathlib.Path]:
+def _list_files(folder: pathlib.Path) -> typing.Iterator[pathlib.Path]:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise CheckpointError(f"{path}: a checkpoint has files and folders only")
+            raise CheckpointError(f"{path}: is neither a file nor a folder, and a checkpoint contains only these")
         if path.is_file():
             yield path
 
@@ -290,7 +295,7 @@ def _sync(folder: str | os.PathLike[str]) -> None:
 
 
 def apply_umask(folder: str | os.PathLike[str]) -> None:
-    """Gives a folder that tempfile has made, for this user alone, the mode of other new folders."""
+    """Gives a folder the mode of other new folders. Folders that tempfile makes are for this user only."""
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(folder, 0o777 & ~mask)

@@ -1,4 +1,4 @@
-"""How a process reaches the executor of its trial (docs/reference/worker-channel.md)."""
+"""Connects a process to the executor of its trial (docs/reference/worker-channel.md)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import sys
 
 from attune._channel import Channel, Message
 
-_ANSWER_S = 60  # for the executor to answer a program that joins or claims
+_ANSWER_S = 60  # how long the executor may take to answer `join` and `claim`
 
 
 def connect() -> tuple[Message, Channel, bool] | None:
-    """The start line, the channel, and whether this process still has to claim its rank.
+    """Returns the start message, the channel, and whether this process must still claim its rank; None without a trial.
 
-    The process that the executor has started inherits the channel. Programs below it, and its forks, connect
-    to the executor's socket instead. None: this process belongs to no trial.
+    A process that the executor started inherits the channel. Its child processes connect to the executor's socket
+    instead, and must claim the rank.
 
-    Raises RuntimeError if this is one and the executor cannot be reached.
+    Raises RuntimeError if this process belongs to a trial and cannot reach the executor.
     """
     descriptor = os.environ.pop("ATTUNE_CHANNEL_FD", None)
     path = os.environ.get("ATTUNE_CHANNEL")
@@ -29,49 +29,49 @@ def connect() -> tuple[Message, Channel, bool] | None:
             return channel.receive(), channel, False
         if not path:
             raise RuntimeError(
-                f"the channel to the executor is lost: ATTUNE_CHANNEL_FD is {descriptor}, which is no socket in this process. "
-                "A program between the executor and this one has closed it. Let the sweep file's command start this "
-                "script itself, or pass the descriptor on (subprocess.run(…, pass_fds=[…]))")
+                f"the channel to the executor is lost: ATTUNE_CHANNEL_FD is {descriptor}, which is not a socket in this "
+                "process, because a program between the executor and this one has closed it. Let the sweep file's command "
+                "start this script directly, or pass the descriptor on (subprocess.run(…, pass_fds=[…]))")
     if path:
         channel = _connect_to(path)
         return _join(channel), channel, True
     if descriptor is None and "ATTUNE_TRIAL" in os.environ:
-        print("attune: this process runs below a trial and has no channel to the executor: what it reports is only "
+        print("attune: this process belongs to a trial but has no channel to the executor, so its reports are only "
               "printed. Report from the process that the executor has started", file=sys.stderr, flush=True)
     return None
 
 
 def claim(channel: Channel) -> None:
-    """Makes this process the one that speaks for its rank. Raises RuntimeError if another one does, or without an answer."""
+    """Claims the rank for this process. Raises RuntimeError if another process has it, or if no answer arrives."""
     channel.send("claim")
-    _answer(channel)
+    _receive_answer(channel)
 
 
-def place() -> Message:
-    """This process's place among the ranks, as a launcher or torch.distributed has given it."""
-    def value(name: str, otherwise: int) -> int:
+def ranks_from_environment() -> Message:
+    """Returns rank and world size of this process, from the environment of its launcher or from torch.distributed."""
+    def variable(name: str, otherwise: int) -> int:
         return int(os.environ.get(name, otherwise))
 
-    world_size = value("WORLD_SIZE", 1)
+    world_size = variable("WORLD_SIZE", 1)
     distributed = sys.modules.get("torch.distributed")
     if distributed and distributed.is_available() and distributed.is_initialized():
-        if distributed.get_world_size() != world_size:  # as below torch.multiprocessing.spawn
+        if distributed.get_world_size() != world_size:  # for example, in a child of torch.multiprocessing.spawn
             rank, world_size = distributed.get_rank(), distributed.get_world_size()
             return {"rank": rank, "world_size": world_size, "local_rank": rank, "local_world_size": world_size}
-    return {"rank": value("RANK", 0), "world_size": world_size, "local_rank": value("LOCAL_RANK", 0),
-            "local_world_size": value("LOCAL_WORLD_SIZE", world_size)}
+    return {"rank": variable("RANK", 0), "world_size": world_size, "local_rank": variable("LOCAL_RANK", 0),
+            "local_world_size": variable("LOCAL_WORLD_SIZE", world_size)}
 
 
 def _join(channel: Channel) -> Message:
-    channel.send("join", **place())
-    return _answer(channel)
+    channel.send("join", **ranks_from_environment())
+    return _receive_answer(channel)
 
 
-def _answer(channel: Channel) -> Message:
-    """The executor's answer. Raises RuntimeError if it refuses, or does not answer in time."""
+def _receive_answer(channel: Channel) -> Message:
+    """Returns the executor's answer. Raises RuntimeError if it refuses, or does not answer in time."""
     if not channel.has_message(_ANSWER_S):
-        raise RuntimeError(f"the executor has not answered this process for {_ANSWER_S} s; see the executor's log, and "
-                           "check that this process and the executor are of the same release")
+        raise RuntimeError(f"the executor has not answered this process for {_ANSWER_S} s; read the executor's log, and "
+                           "check that attune-hpo here and the executor have the same release")
     answer = channel.receive()
     if answer["type"] == "refused":
         raise RuntimeError(answer["message"])
@@ -85,8 +85,8 @@ def _connect_to(path: str) -> Channel:
     except OSError as error:
         connected.close()
         raise RuntimeError(
-            f"the channel to the executor is lost: {path}: {error.strerror}. If this process runs in a container, mount the "
-            f"folder {os.path.dirname(path)} into it; if its trial has ended, it should have ended as well") from error
+            f"the channel to the executor is lost: {path}: {error.strerror}. In a container, mount the "
+            f"folder {os.path.dirname(path)}; if the trial has ended, end this process") from error
     return Channel(connected.detach())
 
 

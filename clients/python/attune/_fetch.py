@@ -1,4 +1,4 @@
-"""Checkpoints that a server or one of its executors holds, for programs of any machine."""
+"""Fetches checkpoints from a server or its executors to any machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from attune._rest import Error, Rest
 if typing.TYPE_CHECKING:
     from attune import _contract
 
-_PIECE_BYTES = 4 << 20  # as many as the server sends
+_PIECE_BYTES = 4 << 20  # the maximum that the server sends
 
 
 class Checkpoint:
     """A checkpoint of a trial. `to_directory` fetches its files.
 
     `name` is its name, such as "s1/7/2-900" (sweep, trial, attempt, step), `step` the time at which the trial saved it,
-    `attempt` the attempt that did, `bytes` the size of its files, and `digest` the SHA-256 of its manifest.
+    `attempt` the attempt that saved it, `bytes` the size of its files, and `digest` the SHA-256 of its manifest.
     """
 
     def __init__(self, rest: Rest, trial_path: str, trial: str, listed: _contract.Checkpoint) -> None:
@@ -35,41 +35,41 @@ class Checkpoint:
         return f"<Checkpoint {self.name}, {self.bytes:,} bytes>"
 
     def to_directory(self, path: str | os.PathLike[str]) -> pathlib.Path:
-        """Fetches the files into the folder `path`, wherever they lie now. Returns the path.
+        """Fetches the files into the folder `path`, from the host that has them. Returns the path.
 
-        The folder appears when all files have arrived and each has the SHA-256 that the manifest says. If the
-        checkpoint is already there, nothing is fetched.
+        The folder appears when all files have arrived and each has the SHA-256 from the manifest. If the folder
+        contains the checkpoint already, nothing is fetched.
 
-        Raises FileExistsError if `path` has other content, CheckpointError if a file is not the one that the manifest
-        says, OSError if a file cannot be written, and Error if the server refuses, for example because the checkpoint
-        has been dropped or its executor is away.
+        Raises FileExistsError if `path` has other content, CheckpointError if a file does not match the manifest,
+        OSError if a file cannot be written, and Error if the server refuses, for example because the checkpoint has
+        been deleted or its executor is not connected.
         """
         path = pathlib.Path(path).absolute()
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
             try:
-                return self._checked(path)
+                return self._verified(path)
             except _checkpoint.CheckpointError as error:
-                raise FileExistsError(f"{path}: exists and is not checkpoint {self.name}: name another folder "
+                raise FileExistsError(f"{path}: exists and is not checkpoint {self.name}; give another folder "
                                       f"({error})") from error
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.part-", dir=path.parent))
+        partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.part-", dir=path.parent))
         try:
-            _checkpoint.apply_umask(part)
-            self._fetch(_checkpoint.MANIFEST, part)
-            for name in _checkpoint.read_manifest(part, self.digest)["files"]:
-                self._fetch(name, part)
-            self._checked(part)
-            part.rename(path)
+            _checkpoint.apply_umask(partial)
+            self._fetch(_checkpoint.MANIFEST, partial)
+            for name in _checkpoint.read_manifest(partial, self.digest)["files"]:
+                self._fetch(name, partial)
+            self._verified(partial)
+            partial.rename(path)
         except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(partial, ignore_errors=True)
             raise
         return path
 
-    def _checked(self, folder: pathlib.Path) -> pathlib.Path:
-        return _checkpoint.check({"path": folder, "digest": self.digest, "step": self.step})
+    def _verified(self, folder: pathlib.Path) -> pathlib.Path:
+        return _checkpoint.verify({"path": folder, "digest": self.digest, "step": self.step})
 
     def _fetch(self, name: str, folder: pathlib.Path) -> None:
-        target = _checkpoint.inside(folder, name)
+        target = _checkpoint.path_inside(folder, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(target, "xb") as file:
             size = None

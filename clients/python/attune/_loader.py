@@ -1,4 +1,4 @@
-"""Data loaders of a gang: shares of the samples, their order in each epoch, resuming within an epoch; needs torch."""
+"""Data loaders that share samples among the ranks of a gang and can resume within an epoch; needs torch."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, Iter
 import attune
 
 
-def prepared(loader: DataLoader[typing.Any], device: torch.device) -> Prepared:
-    """A copy of `loader` that yields this rank's share, on `device`. Its class is derived from that of `loader`."""
+def prepare(loader: DataLoader[typing.Any], device: torch.device) -> Prepared:
+    """Returns a copy of `loader` that yields this rank's share, on `device`. Its class is a subclass of the loader's."""
     if isinstance(loader, Prepared):
         return loader
-    kind, own = type(loader), copy.copy(loader)
-    own.__class__ = type(kind.__name__, (Prepared, kind), {})
-    made = typing.cast(Prepared, own)
-    made._prepare(device)
-    return made
+    loader_class, clone = type(loader), copy.copy(loader)
+    clone.__class__ = type(loader_class.__name__, (Prepared, loader_class), {})
+    prepared_loader = typing.cast(Prepared, clone)
+    prepared_loader._prepare(device)
+    return prepared_loader
 
 
-class _Passes:
-    """The epoch of the next pass, or of the one under way, and how many items of it the gang has taken.
+class _Epochs:
+    """The position of a loader: its epoch, and how many items of this epoch the gang has taken.
 
-    A sampler yields items: samples, or batches if it is a batch sampler.
+    A pass is one iteration over the loader. Items are what its sampler yields: samples, or batches for a batch sampler.
     """
 
     epoch: int
     taken: int
-    _under_way: object = None  # the name of the pass under way
+    _under_way: object = None  # identifies the current pass; None between passes
 
     def begin_at(self, epoch: int, taken: int = 0) -> None:
-        """Makes the next pass one of this epoch, after the items that are taken."""
+        """Lets the next pass be of this epoch, and begin after `taken` items."""
         self.epoch, self.taken, self._under_way = epoch, taken, None
 
     def set_epoch(self, epoch: int) -> None:
@@ -47,7 +47,7 @@ class _Passes:
             self.begin_at(epoch)
 
     def begin(self) -> object:
-        """Begins a pass, and returns a name for it."""
+        """Begins a pass, and returns an object that identifies it."""
         if self._under_way:
             self.begin_at(self.epoch + 1)
         self._under_way = object()
@@ -62,26 +62,26 @@ class _Passes:
             self.begin_at(self.epoch + 1)
 
 
-class _Share(_Passes, DistributedSampler):
-    """This rank's share of what a sampler yields.
+class _ShareSampler(_Epochs, DistributedSampler):
+    """This rank's share of the items that a sampler yields.
 
-    Each rank draws the whole order of an epoch, from the seed and the epoch alone, and takes its part of the items that
-    the gang has not taken yet. So an epoch has each item once, even if the gang changes its size within the epoch.
+    Each rank computes the order of all items of an epoch, from the seed and the epoch alone. It takes its part of the
+    items that the gang has not taken yet. So an epoch has each item once, even if the size of the gang changes within it.
     """
 
     def __init__(self, sampler: typing.Any, drop_last: bool) -> None:
         if not _has_length(sampler):
             raise ValueError(
-                f"the loader has a {type(sampler).__name__}, which has no length, so {attune.world_size} ranks cannot "
-                "have equal shares; give it __len__(), or num_replicas and rank if it shares samples out itself")
+                f"the loader has a {type(sampler).__name__}, which has no length, so its samples cannot be divided among "
+                f"{attune.world_size} ranks; give it __len__(), or num_replicas and rank if it divides samples itself")
         super().__init__(sampler, attune.world_size, attune.rank, seed=attune.seed, drop_last=drop_last)
         self._sampler = sampler
         self.begin_at(attune.step)
 
     def __iter__(self) -> typing.Iterator[typing.Any]:
         order = self._order()[self.taken:]
-        for place in range(self.rank, self._share_of(len(order)) * self.num_replicas, self.num_replicas):
-            yield order[place % len(order)]  # the first items come twice if the shares would differ
+        for index in range(self.rank, self._share_of(len(order)) * self.num_replicas, self.num_replicas):
+            yield order[index % len(order)]  # the first items are used twice if the shares would differ
 
     def __len__(self) -> int:
         return self._share_of(len(self._sampler))
@@ -95,12 +95,12 @@ class _Share(_Passes, DistributedSampler):
             return range(len(self._sampler))
         if hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(self.epoch)
-        with _seeded(self._sampler, self.seed + self.epoch):
+        with _seed_generators(self._sampler, self.seed + self.epoch):
             return list(self._sampler)
 
 
-class _Whole(_Passes, Sampler):
-    """The passes over a data set or a sampler that shares samples out itself, in its own order."""
+class _WholeSampler(_Epochs, Sampler):
+    """The passes over a data set, or over a sampler that divides the samples among ranks itself."""
 
     def __init__(self, data: typing.Any) -> None:
         self._data: typing.Any = data if hasattr(data, "set_epoch") else getattr(data, "sampler", None)
@@ -112,30 +112,30 @@ class _Whole(_Passes, Sampler):
             self._data.set_epoch(epoch)
 
     def __iter__(self) -> typing.Iterator[typing.Any]:
-        return itertools.repeat(None)  # as the sampler that torch gives an IterableDataset
+        return itertools.repeat(None)  # the same as torch's sampler for an IterableDataset
 
 
 class Prepared(DataLoader):
-    """What prepare_data_loader adds to the class of a loader."""
+    """The members that prepare_data_loader adds to the class of a loader."""
 
     def _prepare(self, device: torch.device) -> None:
         self._device = device
         self._items_per_batch = 1
-        self._is_restored = self._has_told = False
-        parts: dict[str, typing.Any] = {"_iterator": None}  # torch forbids to set samplers as attributes
+        self._is_restored = self._has_warned = False
+        parts: dict[str, typing.Any] = {"_iterator": None}  # torch does not allow samplers to be set as attributes
         has_batch_sampler = self.batch_sampler is not None and self.batch_size is None
         sampler = self.batch_sampler if has_batch_sampler else self.sampler
         if isinstance(self.dataset, IterableDataset):
-            self._passes = parts["sampler"] = _Whole(self.dataset)
-        elif _shares_itself(sampler) or (attune.world_size == 1 and not _has_length(sampler)):
-            self._passes = _Whole(sampler)
+            self._passes = parts["sampler"] = _WholeSampler(self.dataset)
+        elif _is_distributed(sampler) or (attune.world_size == 1 and not _has_length(sampler)):
+            self._passes = _WholeSampler(sampler)
             if has_batch_sampler:
-                parts["sampler"] = self._passes  # instead of torch's own, which is not used
+                parts["sampler"] = self._passes  # replaces torch's sampler, which is not used
         elif has_batch_sampler:
-            self._passes = parts["sampler"] = parts["batch_sampler"] = _Share(
+            self._passes = parts["sampler"] = parts["batch_sampler"] = _ShareSampler(
                 sampler, getattr(sampler, "drop_last", False))
         else:
-            self._passes = parts["sampler"] = _Share(sampler, self.drop_last)
+            self._passes = parts["sampler"] = _ShareSampler(sampler, self.drop_last)
             if self.batch_size is not None:
                 self._items_per_batch = self.batch_size
                 parts["batch_sampler"] = BatchSampler(self._passes, self.batch_size, self.drop_last)
@@ -146,47 +146,47 @@ class Prepared(DataLoader):
         self._passes.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, typing.Any]:
-        """The epoch, and how many of its items the gang has taken. An IterableDataset adds its state on this rank."""
+        """Returns the epoch, how many of its items the gang has taken, and the state of an IterableDataset on this rank."""
         state: dict[str, typing.Any] = {"epoch": self._passes.epoch, "taken": self._passes.taken}
-        source = self._source()
+        source = self._stateful_source()
         if source and self._passes.taken:  # a new epoch begins without a state
             state["data"] = source.state_dict()
         return state
 
     def load_state_dict(self, state: typing.Mapping[str, typing.Any]) -> None:
-        """Lets the next pass resume where the gang was, whatever its size was."""
+        """Lets the next pass resume where the gang was, also if it had another size."""
         try:
             epoch, taken = int(state["epoch"]), int(state["taken"])
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"state is {state!r}; give what state_dict() of a prepared loader returned") from error
+            raise ValueError(f"state is {state!r} and must be the result of state_dict() of a prepared loader") from error
         self._passes.set_epoch(epoch)
         self._passes.begin_at(epoch, taken)
-        source = self._source()
+        source = self._stateful_source()
         self._is_restored = source is not None and "data" in state
         if self._is_restored:
             source.load_state_dict(state["data"])
 
     def __iter__(self) -> typing.Iterator[typing.Any]:
         name = self._passes.begin()
-        repeats = isinstance(self._passes, _Whole) and not self._is_restored
+        loads_again = isinstance(self._passes, _WholeSampler) and not self._is_restored
         self._is_restored = False
-        return self._batches(name, super().__iter__(), self._passes.taken // attune.world_size if repeats else 0)
+        return self._batches(name, super().__iter__(), self._passes.taken // attune.world_size if loads_again else 0)
 
     def _batches(self, name: object, batches: typing.Iterator[typing.Any], dropped: int) -> typing.Iterator[typing.Any]:
-        if dropped and not self._has_told and attune.rank == 0:
-            self._has_told = True
-            print(f"attune: the loader resumes within an epoch: it loads {dropped} batches again and drops them. An "
-                  "IterableDataset with state_dict() and load_state_dict(), in a loader without workers, resumes "
-                  "without that", file=sys.stderr, flush=True)
+        if dropped and not self._has_warned and attune.rank == 0:
+            self._has_warned = True
+            print(f"attune: to resume within an epoch, the loader loads {dropped} batches again and drops them. Avoid this "
+                  "with an IterableDataset that has state_dict() and load_state_dict(), in a loader without workers",
+                  file=sys.stderr, flush=True)
         try:
             for batch in itertools.islice(batches, dropped, None):
                 self._passes.take(name, self._items_per_batch * attune.world_size)
-                yield _moved(batch, self._device, self.pin_memory)
+                yield _to_device(batch, self._device, self.pin_memory)
         finally:
             self._passes.end(name)
 
-    def _source(self) -> typing.Any:
-        """The object that has the state of an IterableDataset: the loader, or the data set in this process; or None."""
+    def _stateful_source(self) -> typing.Any:
+        """Returns the object with the state of an IterableDataset: the loader or the data set; None if neither has it."""
         if isinstance(self.dataset, IterableDataset):
             for each in [super()] if self.num_workers else [super(), self.dataset]:
                 if hasattr(each, "state_dict") and hasattr(each, "load_state_dict"):
@@ -202,16 +202,16 @@ def _has_length(sampler: typing.Any) -> bool:
     return True
 
 
-def _shares_itself(sampler: typing.Any) -> bool:
-    """Whether it knows ranks, as a DistributedSampler does, or draws from such a sampler."""
+def _is_distributed(sampler: typing.Any) -> bool:
+    """Returns whether a sampler divides samples among ranks, like DistributedSampler, or uses such a sampler."""
     if hasattr(sampler, "num_replicas") and hasattr(sampler, "rank"):
         return True
-    return hasattr(sampler, "sampler") and _shares_itself(sampler.sampler)
+    return hasattr(sampler, "sampler") and _is_distributed(sampler.sampler)
 
 
 @contextlib.contextmanager
-def _seeded(sampler: typing.Any, seed: int) -> typing.Iterator[None]:
-    """Seeds all generators that a sampler may use. At the end they have their old states again."""
+def _seed_generators(sampler: typing.Any, seed: int) -> typing.Iterator[None]:
+    """Seeds all random generators that a sampler may use, and restores their states at the end."""
     generator = torch.Generator().manual_seed(seed)
     numpy = sys.modules.get("numpy")
     with contextlib.ExitStack() as stack:
@@ -229,7 +229,7 @@ def _seeded(sampler: typing.Any, seed: int) -> typing.Iterator[None]:
 
 
 def _generators(sampler: typing.Any) -> typing.Iterator[tuple[typing.Any, str]]:
-    """Yields (object, name) for each attribute of a sampler, and of the samplers within it, that is a generator."""
+    """Yields (object, attribute name) for each generator of a sampler and of the samplers inside it."""
     for name, value in list(getattr(sampler, "__dict__", {}).items()):
         if isinstance(value, torch.Generator) or (name == "generator" and value is None):
             yield sampler, name
@@ -237,26 +237,26 @@ def _generators(sampler: typing.Any) -> typing.Iterator[tuple[typing.Any, str]]:
             yield from _generators(value)
 
 
-def _moved(batch: typing.Any, device: torch.device, is_pinned: bool) -> typing.Any:
+def _to_device(batch: typing.Any, device: torch.device, is_pinned: bool) -> typing.Any:
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=is_pinned)
     if hasattr(batch, "to"):
         return batch.to(device)
     if hasattr(batch, "items"):
-        return _like(batch, {name: _moved(part, device, is_pinned) for name, part in batch.items()})
+        return _with_parts(batch, {name: _to_device(part, device, is_pinned) for name, part in batch.items()})
     if isinstance(batch, (list, tuple)):
-        return _like(batch, [_moved(part, device, is_pinned) for part in batch])
+        return _with_parts(batch, [_to_device(part, device, is_pinned) for part in batch])
     return batch
 
 
-def _like(batch: typing.Any, parts: dict[typing.Any, typing.Any] | list[typing.Any]) -> typing.Any:
-    """A container of the batch's type with these parts, as torch makes it; or a plain one if the type refuses."""
+def _with_parts(batch: typing.Any, parts: dict[typing.Any, typing.Any] | list[typing.Any]) -> typing.Any:
+    """Returns a container of the batch's type with these parts, as torch makes it; a plain one if this fails."""
     try:
         if isinstance(batch, tuple):
             return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
-        clone = copy.copy(batch)  # its constructor may have other arguments, and it may have attributes
-        for place, part in parts.items() if isinstance(parts, dict) else enumerate(parts):
-            clone[place] = part
+        clone = copy.copy(batch)  # because its constructor may need arguments, and it may have attributes
+        for index, part in parts.items() if isinstance(parts, dict) else enumerate(parts):
+            clone[index] = part
         return clone
     except TypeError:
         return tuple(parts) if isinstance(batch, tuple) else parts

@@ -1,4 +1,4 @@
-"""Checks and conversions of the arguments of a report."""
+"""Checks and converts the arguments of a report."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ _METRICS_MAX = 1000
 _METRIC_NAME_BYTES_MAX = 256
 
 
-def numbers(metrics: typing.Any) -> dict[str, float]:
+def to_floats(metrics: typing.Any) -> dict[str, float]:
     """Returns the metrics as floats. Raises ValueError if a name or a value is not allowed."""
     if not hasattr(metrics, "items"):
-        raise ValueError(f"metrics is {_short(metrics)} and must map names to numbers, as in {{\"loss\": 0.1}}")
+        raise ValueError(f"metrics is {_short_repr(metrics)} and must map names to numbers, as in {{\"loss\": 0.1}}")
     if len(metrics) > _METRICS_MAX:
-        raise ValueError(f"{len(metrics)} metrics; a report has at most {_METRICS_MAX}")
+        raise ValueError(f"metrics has {len(metrics)} values, and a report has at most {_METRICS_MAX}; report fewer")
     values = {}
     for name, value in metrics.items():
         if not _is_name(name):
-            raise ValueError(f"a metric is named {_short(name)}; a name has 1 to {_METRIC_NAME_BYTES_MAX} "
+            raise ValueError(f"a metric is named {_short_repr(name)}; a name has 1 to {_METRIC_NAME_BYTES_MAX} "
                              "bytes of UTF-8 and no control characters")
         try:
-            values[name] = _float(value)
+            values[name] = _to_float(value)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"metric {name!r} is {_short(value)}, which is not one number: {_remedy(value)}") from error
+            raise ValueError(f"metric {name!r} is {_short_repr(value)} and must be one number: "
+                             f"{_conversion_hint(value)}") from error
         except OverflowError as error:
-            raise ValueError(f"metric {name!r} is an integer that is too large for a float") from error
+            raise ValueError(f"metric {name!r} is an integer that is too large for a float; scale it") from error
     return values
 
 
@@ -39,61 +40,61 @@ def _is_name(name: typing.Any) -> bool:
     return 0 < len(name.encode()) <= _METRIC_NAME_BYTES_MAX
 
 
-def _float(value: typing.Any) -> float:
-    value = _scalar(value)
+def _to_float(value: typing.Any) -> float:
+    value = _to_scalar(value)
     if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
         raise TypeError("not a number")  # float() also reads text and bytes
     return float(value)
 
 
-def _scalar(value: typing.Any) -> typing.Any:
+def _to_scalar(value: typing.Any) -> typing.Any:
     """Returns the Python scalar of a tensor or an array of one element, and other values as they are."""
     return value.item() if hasattr(value, "item") else value
 
 
-def _remedy(value: typing.Any) -> str:
+def _conversion_hint(value: typing.Any) -> str:
     if isinstance(value, (str, bytes)):
-        return "it is text; convert it with float(…), or leave it out"
-    return f"its type is {type(value).__name__}; convert it to a float, for example to its mean, or leave it out"
+        return "it is text; convert it with float(…), or omit it"
+    return f"its type is {type(value).__name__}; convert it to a float, for example to its mean, or omit it"
 
 
-def whole_step(step: typing.Any, last: int = 0) -> int:
-    """Returns the step of a report as an int. Raises ValueError if it is no integer above `last`.
+def to_step(step: typing.Any, last: int = 0) -> int:
+    """Returns the step of a report as an int. Raises ValueError if it is not an integer above `last`.
 
     Every integer type is accepted, such as NumPy's; a bool is not.
     """
     try:
-        value = _scalar(step)
-        whole = None if isinstance(value, bool) else operator.index(value)
+        value = _to_scalar(step)
+        integer = None if isinstance(value, bool) else operator.index(value)
     except (TypeError, ValueError, RuntimeError):
-        whole = None
-    if whole is None or not last < whole <= STEP_MAX:
-        raise ValueError(f"step is {_short(step)} and must be a whole number above {last}"
-                         + (", the last one" if last else ""))
-    return whole
+        integer = None
+    if integer is None or not last < integer <= STEP_MAX:
+        raise ValueError(f"step is {_short_repr(step)} and must be a whole number above {last}"
+                         + (", the last step" if last else ""))
+    return integer
 
 
-def logged_step(step: typing.Any) -> float:
+def to_logged_step(step: typing.Any) -> float:
     """Returns the step of logged values as a float. Raises ValueError if it is not finite or below 0."""
     try:
-        at = _float(step)
+        number = _to_float(step)
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        at = math.nan
-    if not 0 <= at < math.inf:
-        raise ValueError(f"step is {_short(step)} and must be a finite number of at least 0")
-    return at
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ValueError(f"step is {_short_repr(step)} and must be a finite number of at least 0")
+    return number
 
 
-def spoken(metrics: dict[str, float]) -> dict[str, float | str]:
-    """Returns the metrics as the channel has them: JSON has neither NaN nor infinities."""
+def to_json(metrics: dict[str, float]) -> dict[str, float | str]:
+    """Returns the metrics for JSON, which has neither NaN nor infinities: these become text."""
     return {name: value if math.isfinite(value) else str(value) for name, value in metrics.items()}
 
 
-def text(metrics: dict[str, float]) -> str:
-    """Returns the metrics as a person reads them."""
+def to_text(metrics: dict[str, float]) -> str:
+    """Returns the metrics as text for people."""
     return "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
 
 
-def _short(value: typing.Any) -> str:
-    """Returns the repr of a value, without the middle of one that is long."""
+def _short_repr(value: typing.Any) -> str:
+    """Returns the repr of a value; if it is long, without its middle."""
     return reprlib.repr(value)

@@ -1,8 +1,7 @@
 """Functions that ranks cannot import by name, as files that cloudpickle writes.
 
-A file has a line of JSON, with the function's name and the versions that it was pickled with, and then the pickle. It
-is named after the SHA-256 of all that. So the command of a sweep says which function it runs, and equal functions share
-a file.
+A file has a line of JSON, with the function's name and the versions of packages, followed by the pickle. Its name is
+the SHA-256 of its content. So the command of a sweep identifies the function, and equal functions share a file.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ def write(function: typing.Callable[..., typing.Any], name: str, directory: str 
     try:
         cloudpickle = importlib.import_module("cloudpickle")
     except ImportError:
-        raise ImportError(f"ranks cannot import {name} by its name: make it a function of a module, or run `pip install "
-                          "cloudpickle`, with which lambdas, closures and functools.partial work") from None
+        raise ImportError(f"ranks cannot import {name} by its name: define it as a function of a module, or run `pip "
+                          "install cloudpickle`, which can also write lambdas and closures") from None
     try:
         pickled = cloudpickle.dumps(function)
     except Exception as error:
@@ -51,30 +50,31 @@ def write(function: typing.Callable[..., typing.Any], name: str, directory: str 
 
 
 def load(path: str | os.PathLike[str]) -> tuple[str, typing.Callable[..., typing.Any]]:
-    """Returns the name and the function that a file of write() holds.
+    """Returns the name and the function from a file of write().
 
-    Warns if a package has another version here. Raises RuntimeError if the file is not the one that its name says, if
+    Warns if a package has another version here. Raises RuntimeError if the content does not match the file's name, if
     Python has another version, or if the function cannot be loaded.
     """
     path = pathlib.Path(path)
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise RuntimeError(f"{path}: cannot read the function of the sweep: {error.strerror}; this host needs the "
-                           f"folder {FOLDER} of the sweep's working directory") from error
+        raise RuntimeError(f"{path}: cannot read the function of the sweep: {error.strerror}; copy the folder {FOLDER} "
+                           "of the sweep's working directory to this host") from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != path.stem:
-        raise RuntimeError(f"{path}: is not the function that the sweep was created with, because its SHA-256 is "
-                           f"{digest}; copy the file again, or create the sweep again")
+        raise RuntimeError(f"{path}: has changed since the sweep was created: its SHA-256 is {digest}; copy the file again, or "
+                           "create the sweep again")
     line, _, pickled = content.partition(b"\n")
     head = json.loads(line)
     if head["format"] != _FORMAT:
         raise RuntimeError(f"{path}: has the format {head['format']}, and this package reads {_FORMAT}; install the "
-                           "release of attune-hpo with which the sweep was created")
-    then, now = head["versions"], _versions()
-    name, differences = head["name"], _differences(then, now)
-    if then["python"] != now["python"]:
-        raise RuntimeError(f"{path}: cannot load {name} with another version of Python: {differences}")
+                           "release of attune-hpo that created the sweep")
+    pickled_with, installed = head["versions"], _versions()
+    name, differences = head["name"], _differences(pickled_with, installed)
+    if pickled_with["python"] != installed["python"]:
+        raise RuntimeError(f"{path}: cannot load {name} with another version of Python ({differences}); use the same "
+                           "version on every host")
     try:
         function = pickle.loads(pickled)
     except Exception as error:
@@ -86,7 +86,7 @@ def load(path: str | os.PathLike[str]) -> tuple[str, typing.Callable[..., typing
 
 
 def _versions() -> dict[str, str]:
-    """Returns the versions of Python and of the packages that are installed."""
+    """Returns the versions of Python and of the installed packages among _PACKAGES."""
     versions = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     for package in _PACKAGES:
         try:
@@ -96,14 +96,14 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _differences(then: dict[str, str], now: dict[str, str]) -> str:
-    """Returns what differs, as in `numpy 2.3 when it was pickled, 1.26 here`."""
-    return ", ".join(f"{name} {version} when it was pickled, {now.get(name, 'none')} here"
-                     for name, version in then.items() if now.get(name) != version)
+def _differences(pickled_with: dict[str, str], installed: dict[str, str]) -> str:
+    """Returns the differences as text, such as `numpy 2.3 when it was pickled, 1.26 here`."""
+    return ", ".join(f"{name} {version} when it was pickled, {installed.get(name, 'none')} here"
+                     for name, version in pickled_with.items() if installed.get(name) != version)
 
 
 def _replace(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file at once: others see all of it or nothing."""
+    """Writes a file atomically: other processes see the whole file or none."""
     with tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as folder:
         part = pathlib.Path(folder, path.name)
         with open(part, "xb") as file:

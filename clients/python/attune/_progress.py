@@ -1,4 +1,4 @@
-"""How far a sweep has come, shown on stderr while a program waits for it."""
+"""Shows the progress of a sweep on stderr while a program waits for it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 import time
 import typing
 
-from attune._rest import GOES_ON
+from attune._rest import UNFINISHED_STATES
 
 if typing.TYPE_CHECKING:
     from attune._contract import SweepDetail
 
-_PERIOD_S = 5.0  # between two lines
+_PERIOD_S = 5.0  # at least, between two lines
 
 
 class _Display(typing.Protocol):
@@ -22,17 +22,18 @@ class _Display(typing.Protocol):
 
 
 @contextlib.contextmanager
-def shown(wanted: bool | None) -> typing.Iterator[typing.Callable[[SweepDetail], None]]:
-    """Gives a function that shows the state of a sweep.
+def progress_display(wanted: bool | None) -> typing.Iterator[typing.Callable[[SweepDetail], None]]:
+    """Yields a function that shows the state of a sweep.
 
-    In a terminal or a notebook it is a bar of tqdm, if that is installed. Elsewhere it is a line each time that the
-    state has changed, at most every 5 s. Nothing is shown if `wanted` is False, or if it is None and nobody watches.
+    In a terminal or a notebook it shows a bar of tqdm, if tqdm is installed. Elsewhere it prints a line when the state
+    has changed, at most every 5 s. It shows nothing if `wanted` is False. If `wanted` is None, it shows the state only in
+    a terminal or a notebook.
     """
-    watched = _is_watched()
-    if sys.stderr is None or not (watched if wanted is None else wanted):
+    is_watched = _is_watched()
+    if sys.stderr is None or not (is_watched if wanted is None else wanted):
         yield lambda sweep: None
         return
-    display = (_bar() if watched else None) or _Lines()
+    display = (_bar() if is_watched else None) or _Lines()
     try:
         yield display.show
     finally:
@@ -40,7 +41,7 @@ def shown(wanted: bool | None) -> typing.Iterator[typing.Callable[[SweepDetail],
 
 
 def _is_watched() -> bool:
-    """Whether stderr is a terminal, or this is a notebook."""
+    """Returns whether stderr is a terminal, or this is a notebook."""
     try:
         if sys.stderr.isatty():
             return True
@@ -52,19 +53,19 @@ def _is_watched() -> bool:
 
 class _Lines:
     def __init__(self) -> None:
-        self._last, self._waiting, self._printed_at = "", "", -_PERIOD_S
+        self._last_line, self._pending_line, self._printed_at = "", "", -_PERIOD_S
 
     def show(self, sweep: SweepDetail) -> None:
         limit = f" of {sweep['max_trials']}" if sweep["max_trials"] else ""
-        self._waiting = (f"{sweep['id']} {sweep['name']}: {sweep['state']}, {_ended(sweep)}{limit} trials ended, "
-                         + _rest(sweep))
+        self._pending_line = (f"{sweep['id']} {sweep['name']}: {sweep['state']}, {_count_ended(sweep)}{limit} trials "
+                              f"ended, {_summary(sweep)}")
         if time.monotonic() - self._printed_at >= _PERIOD_S:
             self._print()
 
     def _print(self) -> None:
-        if self._waiting != self._last:
-            print(self._waiting, file=sys.stderr, flush=True)
-            self._last, self._printed_at = self._waiting, time.monotonic()
+        if self._pending_line != self._last_line:
+            print(self._pending_line, file=sys.stderr, flush=True)
+            self._last_line, self._printed_at = self._pending_line, time.monotonic()
 
     def close(self) -> None:
         self._print()
@@ -88,8 +89,8 @@ class _Bar:
             self._bar = self._tqdm(desc=f"{sweep['id']} {sweep['name']}", total=sweep["max_trials"] or None,
                                    unit=" trials")
         self._bar.total = sweep["max_trials"] or None
-        self._bar.n = _ended(sweep)
-        self._bar.set_postfix_str(_rest(sweep), refresh=False)
+        self._bar.n = _count_ended(sweep)
+        self._bar.set_postfix_str(_summary(sweep), refresh=False)
         self._bar.refresh()
 
     def close(self) -> None:
@@ -97,13 +98,13 @@ class _Bar:
             self._bar.close()
 
 
-def _rest(sweep: SweepDetail) -> str:
-    """Returns what a bar does not show, as in `2 running, best loss 0.12 (trial 1)`."""
+def _summary(sweep: SweepDetail) -> str:
+    """Returns the part of the state that a bar does not show, such as `2 running, best loss 0.12 (trial 1)`."""
     best = sweep["best"]
     return f"{sweep['trials']['running']} running" + (
         f", best {sweep['metric']['name']} {best['value']:.6g} (trial {best['trial']})" if best else "")
 
 
-def _ended(sweep: SweepDetail) -> int:
+def _count_ended(sweep: SweepDetail) -> int:
     counts = typing.cast(typing.Dict[str, int], sweep["trials"])
-    return sum(count for state, count in counts.items() if state not in GOES_ON)
+    return sum(count for state, count in counts.items() if state not in UNFINISHED_STATES)

@@ -1,4 +1,4 @@
-"""Requests to a server's REST API (docs/reference/rest-api.md), over connections that stay open."""
+"""Sends requests to a server's REST API (docs/reference/rest-api.md), over connections that stay open."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import typing
 import urllib.parse
 import weakref
 
-GOES_ON = ("pending", "running", "paused")  # states of sweeps and trials that have not ended
+UNFINISHED_STATES = ("pending", "running", "paused")  # states of sweeps and trials that have not ended
 
-_ASK_TIMEOUT_S = 2
-_TIMEOUT_S = 40  # the server takes 20 where an asker waits for a searcher
+_SOCKET_TIMEOUT_S = 2
+_TIMEOUT_S = 40  # the server needs up to 20 s if a program that asks for a trial waits for a searcher
 _PAUSE_S_MAX = 2.0
-Found = typing.Tuple[str, typing.Optional[str], typing.Any]  # a URL, a token, and what named the server
+FoundServer = typing.Tuple[str, typing.Optional[str], typing.Any]  # URL, token, and the source of the URL
 
-_NO_SERVER = "the answer is not what an Attune server says; is the address right?"
+_NOT_ATTUNE = "the answer is not from an Attune server; check the address"
 
 
 class Error(Exception):
-    """A server refused a request, or did not answer; or a sweep failed.
+    """A server refused a request or did not answer, or a sweep failed.
 
-    Its text is the server's message. For a sweep file it has a line for each fault, with the place, as in
+    Its text is the server's message. For a sweep file, it has a line for each fault with its position, such as
     `sweep.yaml:9:10: parameters.lr.max: 0.001 is below min 0.1`. `status` is the HTTP status, or None without an
-    answer. `errors` are the faults: dicts of `pointer`, `line`, `column` and `message`.
+    answer. `errors` are the faults: dicts with `pointer`, `line`, `column` and `message`.
     """
 
     def __init__(self, message: str, status: int | None = None,
@@ -40,14 +40,14 @@ class Error(Exception):
 
 
 def find_server(server: str | None, token: str | None, token_file: str | os.PathLike[str] | None,
-                data_dir: str | os.PathLike[str]) -> Found:
-    """(URL, token or None, what named it), found as the verbs of `attune` do (docs/reference/cli.md)."""
+                data_dir: str | os.PathLike[str]) -> FoundServer:
+    """Returns (URL, token or None, source of the URL), by the same rules as the CLI (docs/reference/cli.md)."""
     folder = pathlib.Path(data_dir)
     named_by = "server" if server else "ATTUNE_SERVER"
     server = server or os.environ.get("ATTUNE_SERVER")
     running: str | None = None
     try:
-        running = _running(folder)
+        running = _url_of_running_server(folder)
     except Error:
         if not server:
             raise
@@ -56,50 +56,51 @@ def find_server(server: str | None, token: str | None, token_file: str | os.Path
         token = _first_line(token_file)
     else:
         token = token or os.environ.get("ATTUNE_TOKEN")
-        if not token and url == running:  # the folder's token is for the folder's server alone
+        if not token and url == running:  # the folder's token must not be sent to other servers
             token = _first_line(folder / "token")
     return url, token, named_by if server else folder
 
 
-def find_own(data_dir: str | os.PathLike[str]) -> Found:
-    """The same, of the server that runs on a data folder."""
+def find_server_of_folder(data_dir: str | os.PathLike[str]) -> FoundServer:
+    """Returns the same for the server that runs on a data folder."""
     folder = pathlib.Path(data_dir)
-    return _running(folder), _first_line(folder / "token"), folder
+    return _url_of_running_server(folder), _first_line(folder / "token"), folder
 
 
-def _running(folder: pathlib.Path) -> str:
-    """The address of the server that runs on a data folder, as it says itself."""
+def _url_of_running_server(folder: pathlib.Path) -> str:
+    """Returns the URL of the server that runs on a data folder, which tells it at its socket."""
     try:
-        return _url(json.loads(_ask(folder))["http"])
+        return _url(json.loads(_read_server_socket(folder))["http"])
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError, AttributeError):
-        pass  # no server, a dead one, or a system without such sockets
+        pass  # no server runs, or the system has no such sockets
     except OSError as error:
         raise Error(f"cannot ask the server of {folder}: {error.strerror or error}") from None
     except (ValueError, TypeError, KeyError):
-        pass  # it ends
+        pass  # the server is ending
     raise Error(f"no server runs on {folder}: start one with `attune serve --data-dir {folder}`, or name another with "
                 "server=URL or data_dir=DIR")
 
 
-def _ask(folder: pathlib.Path) -> str:
-    """The text that the server of a data folder sends at its socket."""
-    opened = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+def _read_server_socket(folder: pathlib.Path) -> str:
+    """Returns the text that the server of a data folder sends at its socket."""
+    folder_descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with socket.socket(socket.AF_UNIX) as asked:
-            asked.settimeout(_ASK_TIMEOUT_S)
-            asked.connect(f"/proc/self/fd/{opened}/server.sock")  # an address has no room for a long path
-            _, user, _ = struct.unpack("iII", asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-            if user not in (0, os.geteuid(), os.fstat(opened).st_uid):
-                raise Error(f"the socket in {folder} belongs to a process of another user, who does not own the folder: "
-                            "delete it, and start the server again")
-            with asked.makefile() as answer:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_SOCKET_TIMEOUT_S)
+            # The path of the folder may be too long for a socket address.
+            connection.connect(f"/proc/self/fd/{folder_descriptor}/server.sock")
+            _, user, _ = struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if user not in (0, os.geteuid(), os.fstat(folder_descriptor).st_uid):
+                raise Error(f"the socket in {folder} belongs to a process of another user, who does not own the folder; "
+                            "delete the socket, and start the server again")
+            with connection.makefile() as answer:
                 return answer.read()
     finally:
-        os.close(opened)
+        os.close(folder_descriptor)
 
 
 def _url(address: str) -> str:
-    """http://HOST:PORT of HOST:PORT, of :PORT (this host), or of a URL."""
+    """Returns http://HOST:PORT for HOST:PORT, for :PORT (this host), or for a URL."""
     url = address
     if "://" not in url:
         url = "http://" + ("127.0.0.1" if url.startswith(":") else "") + url
@@ -117,51 +118,51 @@ def _first_line(file: str | os.PathLike[str]) -> str:
 
 
 class Rest:
-    """Of one server; for any thread, each of which has a connection.
+    """A client of one server. Any thread may use it, and each thread has its own connection.
 
-    `find` is find_server with its arguments. Where the connection breaks or the server is busy or starting
-    again, a request is sent again for `patience_s`, if the server has ever answered.
+    `find` is find_server with its arguments. If the connection breaks, or the server is busy or restarts, a request is
+    retried for `patience_s`, but only if the server has answered before.
     """
 
-    def __init__(self, find: typing.Callable[[], Found], patience_s: float) -> None:
+    def __init__(self, find: typing.Callable[[], FoundServer], patience_s: float) -> None:
         self._find, self._patience_s = find, patience_s
         self._url, self._token, self._named_by = find()
         self._has_answered = False
-        self._own = threading.local()
+        self._of_thread = threading.local()
 
     def give_up(self) -> None:
-        """From now on a request is sent once."""
+        """Disables retries."""
         self._patience_s = 0
 
     def get(self, path: str, **query: object) -> typing.Any:
-        return _json(*self._request("GET", path, query, None, {}, ""))
+        return _parse_json(*self._request("GET", path, query, None, {}, ""))
 
     def get_piece(self, path: str, **query: object) -> tuple[bytes, int]:
-        """(bytes, size of the file) of a request that answers part of a file."""
+        """Requests part of a file. Returns its bytes and the size of the file."""
         answer, content = self._request("GET", path, query, None, {}, "")
         try:
             return content, int(answer.headers["X-File-Size"])
         except (TypeError, ValueError):
-            raise Error(_NO_SERVER, answer.status) from None
+            raise Error(_NOT_ATTUNE, answer.status) from None
 
     def post(self, path: str, body: typing.Any = None, query: dict[str, typing.Any] | None = None,
              content_type: str = "application/json", document: str = "") -> typing.Any:
-        """Done once, however often it has to be sent. `document`: what a fault of the body is said of."""
+        """Sends a POST that takes effect once, even if it is retried. `document` names the body in messages about faults."""
         if not isinstance(body, bytes):
             body = json.dumps({} if body is None else body, allow_nan=False).encode()
         headers = {"Content-Type": content_type, "Idempotency-Key": secrets.token_hex(16)}
-        return _json(*self._request("POST", path, query, body, headers, document))
+        return _parse_json(*self._request("POST", path, query, body, headers, document))
 
     def delete(self, path: str) -> None:
-        """What is gone already is gone: the answer to an earlier attempt may have been lost."""
+        """Sends a DELETE. Status 404 is a success, because the answer to an earlier attempt may have been lost."""
         try:
             self._request("DELETE", path, None, None, {}, "")
         except Error as error:
             if error.status != 404:
                 raise
 
-    def pages(self, path: str, name: str, **query: object) -> list[typing.Any]:
-        """All of a list that comes in pages."""
+    def list_all(self, path: str, name: str, **query: object) -> list[typing.Any]:
+        """Returns all items of a list that the server sends in pages."""
         found: list[typing.Any] = []
         while True:
             answer = self.get(path, **query)
@@ -172,26 +173,26 @@ class Rest:
 
     def _request(self, method: str, path: str, query: dict[str, typing.Any] | None, body: bytes | None,
                  headers: dict[str, str], document: str) -> tuple[http.client.HTTPResponse, bytes]:
-        """(answer, text) of the server. Raises Error if it refuses or does not answer."""
+        """Returns the answer and its body. Raises Error if the server refuses or does not answer."""
         target = "/api/v1" + path + ("?" + urllib.parse.urlencode(query) if query else "")
-        began, pause = time.monotonic(), 0.0  # at once first: idle connections are closed by the server
+        began, pause = time.monotonic(), 0.0  # the first retry is at once, because the server closes idle connections
         while True:
             try:
                 answer, text = self._exchange(method, target, body, headers)
             except (OSError, http.client.HTTPException) as error:
-                self._own.connection = None
+                self._of_thread.connection = None
                 failure = Error(f"no server answers at {self._url} (from {self._named_by}): "
                                 f"{error or type(error).__name__}")
-            except Error as error:  # the server is not there to be found
+            except Error as error:  # no server was found
                 failure = error
             else:
                 if answer.status < 300:
                     return answer, text
                 if answer.status != 503:
-                    raise _problem(answer.status, text, document)
-                failure = _problem(answer.status, text, document)
-                wish = answer.headers.get("Retry-After", "")
-                pause = max(pause, int(wish) if wish.isdigit() else 0)
+                    raise _error_of_answer(answer.status, text, document)
+                failure = _error_of_answer(answer.status, text, document)
+                retry_after = answer.headers.get("Retry-After", "")
+                pause = max(pause, int(retry_after) if retry_after.isdigit() else 0)
             if not self._has_answered or time.monotonic() - began + pause >= self._patience_s:
                 raise failure
             time.sleep(pause)
@@ -208,51 +209,51 @@ class Rest:
         return answer, text
 
     def _connection(self) -> http.client.HTTPConnection:
-        """This thread's; after a fork, the child's own."""
-        if getattr(self._own, "connection", None) is None or self._own.process != os.getpid():
-            # Found again, since a server that was started again may have another port.
+        """Returns the connection of this thread. After a fork, the child opens a new one."""
+        if getattr(self._of_thread, "connection", None) is None or self._of_thread.process != os.getpid():
+            # A server that was restarted may have another port.
             self._url, self._token, self._named_by = self._find()
             scheme, _, host = self._url.partition("://")
             kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
             connection = kind(host, timeout=_TIMEOUT_S)
-            connection.auto_open = 0  # not by itself
+            connection.auto_open = 0  # so that a lost connection is an error here, and not opened again silently
             connection.connect()
             weakref.finalize(connection, connection.sock.close)
-            self._own.connection, self._own.process = connection, os.getpid()
-        own: http.client.HTTPConnection = self._own.connection
-        return own
+            self._of_thread.connection, self._of_thread.process = connection, os.getpid()
+        connection = self._of_thread.connection
+        return typing.cast(http.client.HTTPConnection, connection)
 
 
-def _json(answer: http.client.HTTPResponse, text: bytes) -> typing.Any:
+def _parse_json(answer: http.client.HTTPResponse, text: bytes) -> typing.Any:
     if not text:
         return None
     try:
         return json.loads(text)
     except ValueError:
-        raise Error(_NO_SERVER, answer.status) from None
+        raise Error(_NOT_ATTUNE, answer.status) from None
 
 
-def _problem(status: int, text: bytes, document: str) -> Error:
-    """The Error that a problem document (RFC 9457) tells of."""
+def _error_of_answer(status: int, text: bytes, document: str) -> Error:
+    """Returns the Error for a problem document (RFC 9457)."""
     try:
         problem = json.loads(text)
     except ValueError:
         problem = None
     if not isinstance(problem, dict):
-        problem = {}  # a proxy's
+        problem = {}  # a proxy has answered
     errors = problem.get("errors") or []
     if status == 401:
-        message = ("the server's token is missing or wrong: give it with token=, token_file= or "
-                   "ATTUNE_TOKEN; it lies in the server's DATA-DIR/token")
+        message = ("the server's token is missing or wrong; read it from the server's DATA-DIR/token, and give it with "
+                   "token=, token_file= or ATTUNE_TOKEN")
     elif errors:
-        message = "\n".join(_fault(each, document) for each in errors)
+        message = "\n".join(_fault_line(each, document) for each in errors)
     else:
         message = problem.get("detail") or problem.get("title") or f"the server answered with HTTP {status}"
     return Error(message, status, errors)
 
 
-def _fault(fault: dict[str, typing.Any], document: str) -> str:
-    """A line; only a document that a person has written has places to look at."""
+def _fault_line(fault: dict[str, typing.Any], document: str) -> str:
+    """Returns a fault as a line, with line and column only if a person wrote the document."""
     place = f"{document}:{fault['line']}:{fault['column']}: " if document else ""
     key = ""
     for part in fault["pointer"].split("/")[1:]:

@@ -1,4 +1,4 @@
-"""Answers of a server that are more than JSON: lists and dicts with methods, which notebooks show as HTML."""
+"""Answers of a server as lists and dicts with additional methods, which notebooks show as HTML."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Curves(typing.List["Curve"]):
 
 
 class TrialDetail(TrialDetailMapping):
-    """A trial as it was when it was asked for: a dict of the API's JSON, with methods."""
+    """A trial as it was at the time of the request: a dict of the API's JSON, with methods."""
 
     def __init__(self, rest: Rest, sweep_path: str, answer: typing.Mapping[str, typing.Any]) -> None:
         super().__init__(answer)
@@ -71,28 +71,28 @@ class TrialDetail(TrialDetailMapping):
 
     def __reduce__(self) -> typing.Any:
         members: dict[str, typing.Any] = dict(self.items())
-        return dict, (members,)  # the JSON alone is copied and pickled
+        return dict, (members,)  # copies and pickles have only the JSON
 
     def checkpoint(self, step: int | None = None, best: bool = False) -> Checkpoint:
-        """Returns the trial's newest checkpoint; with `step` that of this step, with `best` that of its best report.
+        """Returns the trial's newest checkpoint; with `step` the one of this step, with `best` the one of its best report.
 
         Raises Error if the trial has no such checkpoint, and ValueError for `step` together with `best`.
         """
         if best and step is not None:
             raise ValueError("step and best choose different checkpoints; give one of them")
         name = f"{self['sweep']}/{self['number']}"
-        kept = [each for each in self["checkpoints"] if each["dropped"] is None]
-        chosen: typing.Sequence[TrialCheckpoint | SweepCheckpoint] = kept
+        existing = [each for each in self["checkpoints"] if each["dropped"] is None]
+        chosen: typing.Sequence[TrialCheckpoint | SweepCheckpoint] = existing
         if best:
-            listed: list[SweepCheckpoint] = self._rest.pages(self._sweep_path + "/checkpoints", "checkpoints")
+            listed: list[SweepCheckpoint] = self._rest.list_all(self._sweep_path + "/checkpoints", "checkpoints")
             chosen = [each for each in listed if each["trial"] == self["number"] and each["best"] is not None]
         elif step is not None:
-            chosen = [each for each in kept if each["step"] == step]
+            chosen = [each for each in existing if each["step"] == step]
         if not chosen:
             which = " of its best report" if best else "" if step is None else f" at step {step}"
-            steps = ", ".join(str(each["step"]) for each in kept)
-            raise Error(f"trial {name} has no checkpoint{which}; it has "
-                        + (f"those of steps {steps}" if kept else "none at all"))
+            steps = ", ".join(str(each["step"]) for each in existing)
+            raise Error(f"trial {name} has no checkpoint{which}"
+                        + (f"; its checkpoints are of steps {steps}" if existing else ""))
         newest = max(chosen, key=lambda each: (each["attempt"], each["step"]))
         return Checkpoint(self._rest, f"{self._sweep_path}/trials/{self['number']}", name, newest)
 

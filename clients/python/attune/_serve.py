@@ -1,4 +1,4 @@
-"""A server that runs for a program."""
+"""Starts a server for a program, and runs the CLI."""
 
 from __future__ import annotations
 
@@ -15,58 +15,59 @@ import typing
 
 from attune._rest import Error
 
-_MACHINES = ("x86_64", "aarch64")  # for which there are wheels with the program
+_WHEEL_MACHINES = ("x86_64", "aarch64")  # machines whose wheels contain the program `attune`
 
 
-class Serving:
-    """`attune serve --with-executor` on a data folder, from when it answers until stop() or the program's end.
+class ServerProcess:
+    """A process `attune serve --with-executor` on a data folder. It ends with stop(), or with this program.
 
-    What it says goes to sys.stderr. Raises Error, in its words, where it does not start.
+    Its output goes to sys.stderr. The constructor returns when the server answers. It raises Error with the server's
+    message if the server does not start.
     """
 
     def __init__(self, attune: str | os.PathLike[str], data_dir: str | os.PathLike[str],
                  options: typing.Sequence[str]) -> None:
-        # Trials find the package where this program has found it.
+        # Lets trials import the same package as this program.
         paths = [str(pathlib.Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]
         self._process = subprocess.Popen(
-            [_find(attune), "serve", "--with-executor", "--until-stdin-ends", "--data-dir", data_dir, *options],
+            [_find_program(attune), "serve", "--with-executor", "--until-stdin-ends", "--data-dir", data_dir, *options],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-            start_new_session=True)  # Ctrl-C is for the program, which ends it
-        self._of = os.getpid()
+            start_new_session=True)  # Ctrl-C reaches only this program, which then ends the server
+        self._owner_pid = os.getpid()
         try:
-            self._await_page()
+            self._wait_until_it_serves()
         except BaseException:
             self._process.kill()
-            self._end()
+            self._wait_and_close_pipes()
             raise
-        self._reader = threading.Thread(target=self._pass_on, daemon=True)
+        self._reader = threading.Thread(target=self._forward_output, daemon=True)
         self._reader.start()
         atexit.register(self.stop)
 
-    def _await_page(self) -> None:
-        said = ""
+    def _wait_until_it_serves(self) -> None:
+        output = ""
         for line in self._process.stderr or ():
-            said += line
-            if line.startswith("page "):  # it serves
-                _say(said)
+            output += line
+            if line.startswith("page "):  # the server answers now
+                _write_to_stderr(output)
                 return
-        raise Error(said.strip() or f"attune serve ended with {self._process.wait()} and said nothing")
+        raise Error(output.strip() or f"attune serve ended with exit code {self._process.wait()}, without a message")
 
-    def _pass_on(self) -> None:
+    def _forward_output(self) -> None:
         for line in self._process.stderr or ():
-            _say(line)
+            _write_to_stderr(line)
 
     def stop(self) -> None:
-        """Returns when it has ended, and no trial runs any more. A fork of the program's does nothing."""
-        if self._of != os.getpid():
+        """Ends the server and its trials, and waits for that. Does nothing in a fork of the program."""
+        if self._owner_pid != os.getpid():
             return
         atexit.unregister(self.stop)
         self._process.terminate()
         self._reader.join()
-        self._end()
+        self._wait_and_close_pipes()
 
-    def _end(self) -> None:
+    def _wait_and_close_pipes(self) -> None:
         self._process.wait()
         for pipe in self._process.stdin, self._process.stderr:
             if pipe:
@@ -74,34 +75,34 @@ class Serving:
 
 
 def run_attune(attune: str | os.PathLike[str], *arguments: str) -> str:
-    """What the program `attune` prints; raises Error with its message if it fails."""
-    done = subprocess.run([_find(attune), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          errors="replace")
-    if done.returncode != 0:
-        raise Error(done.stderr.strip() or f"attune {arguments[0]} ended with {done.returncode}")
-    return done.stdout
+    """Runs `attune` and returns its output. Raises Error with its message if it fails."""
+    completed = subprocess.run([_find_program(attune), *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                               text=True, errors="replace")
+    if completed.returncode != 0:
+        raise Error(completed.stderr.strip() or f"attune {arguments[0]} ended with exit code {completed.returncode}")
+    return completed.stdout
 
 
-def _find(attune: str | os.PathLike[str]) -> str:
-    """The program, in PATH or in the folder into which pip installs programs."""
+def _find_program(attune: str | os.PathLike[str]) -> str:
+    """Returns the path of the program, in PATH or in a folder where pip installs programs."""
     scripts = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
     program = shutil.which(attune) or shutil.which(attune, path=os.pathsep.join(scripts))
     if program is None:
-        raise Error(f"no program {attune!r} is in PATH or among pip's programs; {_remedy()}")
+        raise Error(f"no program {attune!r} is in PATH or in the folders of pip; {_install_hint()}")
     return program
 
 
-def _remedy() -> str:
-    if sys.platform != "linux" or platform.machine() not in _MACHINES:
-        return (f"Attune's server runs on Linux ({', '.join(_MACHINES)}) and this is {sys.platform} "
+def _install_hint() -> str:
+    if sys.platform != "linux" or platform.machine() not in _WHEEL_MACHINES:
+        return (f"Attune's server runs on Linux ({', '.join(_WHEEL_MACHINES)}) and this is {sys.platform} "
                 f"({platform.machine()}): start `attune serve` on such a machine, and use "
                 "attune.client.Server(\"HOST:PORT\") here")
-    return ("install the wheel of attune-hpo for Linux, which has it (this package came without), put another "
-            "`attune` into PATH, or name it with attune=FILE")
+    return ("install the wheel of attune-hpo for Linux, which contains the program, put an `attune` into PATH, or name "
+            "it with attune=FILE")
 
 
-def _say(text: str) -> None:
+def _write_to_stderr(text: str) -> None:
     try:
         sys.stderr.write(text)
     except (AttributeError, OSError, ValueError):
-        pass  # nobody listens, and the server must not wait for that
+        pass  # nobody reads stderr, and the server must not block on its output

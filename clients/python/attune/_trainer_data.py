@@ -1,8 +1,8 @@
 """Resumes the Trainer of Transformers in a gang of another size; needs torch.
 
-The Trainer derives its epoch, its place in the data and its end from its number of steps. In a gang of another size a
-step has another number of samples. So checkpoints say how many samples were taken, and the Trainer resumes from a copy
-of the checkpoint with the number of steps that the new gang needs for these samples.
+The Trainer derives its epoch, its position in the data and its end from its number of steps. In a gang of another size,
+a step has another number of samples. So checkpoints record how many samples were taken. The Trainer resumes from a copy
+of the checkpoint, with the number of steps that the new gang needs for these samples.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
     from transformers import TrainerState, TrainingArguments
 
 _FILE = "attune-data.json"
-_STATE_FILE = "trainer_state.json"  # the Trainer's
+_STATE_FILE = "trainer_state.json"  # a file of the Trainer
 
 
 class _Plan:
@@ -35,8 +35,8 @@ class _Plan:
 
     def __init__(self, args: TrainingArguments, samples: int | None) -> None:
         ranks = 1 if args.accelerator_config.split_batches else args.world_size
-        self.samples = samples  # of an epoch; None if nobody knows
-        self._batch: int = args.train_batch_size * ranks  # of the gang
+        self.samples = samples  # number of samples of an epoch; None if unknown
+        self._batch: int = args.train_batch_size * ranks  # batch size of the gang
         self._samples_per_step: int = self._batch * args.gradient_accumulation_steps
         if samples is not None:
             self.batches: int = samples // self._batch if args.dataloader_drop_last else -(-samples // self._batch)
@@ -47,24 +47,24 @@ class _Plan:
         return self.samples is not None
 
     def samples_at(self, step: int) -> int:
-        """The number of samples that the Trainer has taken up to this step, over all epochs."""
+        """Returns how many samples the Trainer has taken up to this step, in all epochs."""
         if self.samples is None:
             return step * self._samples_per_step
         epochs, steps = divmod(step, self._steps)
         return epochs * self.samples + min(steps * self._samples_per_step, self.samples)
 
     def step_at(self, samples: int) -> int:
-        """The last step at which the Trainer has taken at most these samples."""
+        """Returns the last step at which the Trainer has taken at most this number of samples."""
         epochs, rest = divmod(samples, typing.cast(int, self.samples))
         return epochs * self._steps + rest // self._samples_per_step
 
     def batches_at(self, samples: int) -> int:
-        """How many batches each rank has taken once the gang has taken these samples."""
+        """Returns how many batches each rank has taken when the gang has taken this number of samples."""
         return samples // self._batch
 
 
-class _Shifted(Sampler):
-    """A sampler whose epochs begin earlier in the sequence of all epochs' samples, by `samples`."""
+class _ShiftedSampler(Sampler):
+    """A sampler whose epochs begin `samples` earlier in the sequence of the samples of all epochs."""
 
     def __init__(self, sampler: typing.Any, samples: int) -> None:
         self._sampler, self._shift, self._epoch = sampler, samples, 0
@@ -77,35 +77,35 @@ class _Shifted(Sampler):
 
     def __iter__(self) -> typing.Iterator[typing.Any]:
         epoch, place = divmod(self._epoch * len(self) - self._shift, len(self))
-        yield from itertools.islice(self._of(epoch), place, None)
-        yield from itertools.islice(self._of(epoch + 1), place)
+        yield from itertools.islice(self._samples_of_epoch(epoch), place, None)
+        yield from itertools.islice(self._samples_of_epoch(epoch + 1), place)
 
-    def _of(self, epoch: int) -> typing.Iterator[typing.Any]:
+    def _samples_of_epoch(self, epoch: int) -> typing.Iterator[typing.Any]:
         if hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(epoch)
         return iter(self._sampler)
 
 
 class Position:
-    """The place of a Trainer in its data. To be made when training begins, from the start or from resumed_folder()."""
+    """The position of a Trainer in its data. Create it when training begins or resumes from resumed_folder()."""
 
     def __init__(self, args: TrainingArguments, state: TrainerState, loader: typing.Any, schedule: typing.Any) -> None:
         self._plan, self._shift = _plan_for(args, loader), 0
         self._loader = loader
-        saved = _saved()
-        if not saved or not self._plan or state.global_step != _state_in(resumed_folder())["global_step"]:
+        saved = _read_data_position()
+        if not saved or not self._plan or state.global_step != _read_trainer_state(resumed_folder())["global_step"]:
             return
         self._shift = self._plan.samples_at(state.global_step) - saved["taken"]
         if self._shift and not self._plan.knows_epochs:
             loader.skip_batches = self._plan.batches_at(saved["taken"])
         elif self._shift and not args.ignore_data_skip and _has_sampler(loader):
-            loader.set_sampler(_Shifted(loader.get_sampler(), self._shift))
+            loader.set_sampler(_ShiftedSampler(loader.get_sampler(), self._shift))
         else:
-            self._shift = 0  # the Trainer takes the place that follows from its steps
-        _move(schedule, state.global_step - _state_in(attune.checkpoint)["global_step"])
+            self._shift = 0  # the Trainer uses the position that follows from its steps
+        _advance_schedule(schedule, state.global_step - _read_trainer_state(attune.checkpoint)["global_step"])
 
     def end_epoch(self) -> None:
-        """Stops the skipping of batches, which belongs to the first epoch alone."""
+        """Stops skipping batches, which is only correct in the first epoch."""
         if hasattr(self._loader, "skip_batches"):
             self._loader.skip_batches = 0
 
@@ -115,24 +115,24 @@ class Position:
                 {"taken": self._plan.samples_at(step) - self._shift, "samples": self._plan.samples}))
 
     def remove_outdated(self, folder: str, state: TrainerState) -> None:
-        """Removes checkpoints of earlier attempts from `folder` if the Trainer will save others under their names.
+        """Removes checkpoints of earlier attempts from `folder` whose names the Trainer will use again.
 
-        These are the checkpoints of later steps, and all but the best if a step has another number of samples now.
+        These are the checkpoints of later steps. If a step has another number of samples now, these are all but the best.
         """
-        before = _state_in(attune.checkpoint) if state.global_step else {}
-        is_same = before.get("global_step") == state.global_step
-        best = pathlib.Path(folder) / f"checkpoint-{before.get('best_global_step')}"
+        resumed_state = _read_trainer_state(attune.checkpoint) if state.global_step else {}
+        is_same_step = resumed_state.get("global_step") == state.global_step
+        best = pathlib.Path(folder) / f"checkpoint-{resumed_state.get('best_global_step')}"
         for path in pathlib.Path(folder).glob("checkpoint-*"):
             step = path.name.partition("-")[2]
-            if path != best and not (is_same and step.isdigit() and int(step) <= state.global_step):
+            if path != best and not (is_same_step and step.isdigit() and int(step) <= state.global_step):
                 shutil.rmtree(path, ignore_errors=True)
-        if not is_same and best.exists():
+        if not is_same_step and best.exists():
             best.rename(best.with_name(f"checkpoint-{state.best_global_step}"))
 
 
 @functools.lru_cache(None)
-def _saved() -> dict[str, typing.Any] | None:
-    """The content of the checkpoint's file about the data, or None if it has no such file."""
+def _read_data_position() -> dict[str, typing.Any] | None:
+    """Returns the content of _FILE in the checkpoint, or None if there is no such file."""
     path = attune.checkpoint and attune.checkpoint / _FILE
     saved: dict[str, typing.Any] | None = json.loads(path.read_text()) if path and path.exists() else None
     return saved
@@ -140,12 +140,12 @@ def _saved() -> dict[str, typing.Any] | None:
 
 @functools.lru_cache(None)
 def resumed_folder() -> pathlib.Path | None:
-    """The checkpoint to resume from: a folder of links, in which convert() may replace the Trainer's state."""
+    """Returns the checkpoint to resume from: a folder of links, in which convert() may replace the Trainer's state."""
     checkpoint = attune.checkpoint
-    if not checkpoint or not _saved():
+    if not checkpoint or not _read_data_position():
         return checkpoint
     folder = pathlib.Path(os.environ.get("ATTUNE_TRIAL_DIR") or tempfile.mkdtemp()) / f"resumed-{attune.rank}"
-    shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt
+    shutil.rmtree(folder, ignore_errors=True)  # left by an earlier attempt
     folder.mkdir(parents=True)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for path in checkpoint.iterdir():
@@ -156,13 +156,13 @@ def resumed_folder() -> pathlib.Path | None:
 def convert(args: TrainingArguments) -> None:
     """Converts the step in resumed_folder() to steps of a Trainer with these arguments.
 
-    The step stays if `max_steps` ends the training. Position then corrects the place in the data.
+    The step does not change if `max_steps` ends the training. Position then corrects the position in the data.
     """
-    saved, folder = _saved(), resumed_folder()
+    saved, folder = _read_data_position(), resumed_folder()
     if not saved or not folder:
         _warn_of_another_size()
         return
-    plan, taken, state = _Plan(args, saved["samples"]), saved["taken"], _state_in(attune.checkpoint)
+    plan, taken, state = _Plan(args, saved["samples"]), saved["taken"], _read_trainer_state(attune.checkpoint)
     if not plan.knows_epochs:
         if plan.samples_at(state["global_step"]) != taken:
             args.ignore_data_skip = True  # because Position skips another number
@@ -179,8 +179,8 @@ def convert(args: TrainingArguments) -> None:
     path.write_text(json.dumps(state))
 
 
-def _state_in(checkpoint: pathlib.Path | None) -> dict[str, typing.Any]:
-    """The Trainer's state in a checkpoint; empty if there is none."""
+def _read_trainer_state(checkpoint: pathlib.Path | None) -> dict[str, typing.Any]:
+    """Returns the Trainer's state in a checkpoint; empty without a checkpoint."""
     state: dict[str, typing.Any] = json.loads((checkpoint / _STATE_FILE).read_text()) if checkpoint else {}
     return state
 
@@ -190,14 +190,14 @@ def _warn_of_another_size() -> None:
         return
     size = json.loads((attune.checkpoint / "manifest.json").read_text())["world_size"]
     if size != attune.world_size:
-        print(f"attune: the checkpoint, of a gang of {size}, does not say how many samples were taken, because the "
-              "program made the Trainer's data loader. The place in the data, the schedule and the end follow from the "
-              f"number of steps, and a step has another number of samples in this gang of {attune.world_size}",
+        print(f"attune: this gang has {attune.world_size} ranks, and the checkpoint is of a gang of {size}, so a step has "
+              "another number of samples now. The position in the data, the schedule and the end follow from the number "
+              "of steps, because the checkpoint of a Trainer with its own data loader does not record samples",
               file=sys.stderr, flush=True)
 
 
 def _plan_for(args: TrainingArguments, loader: typing.Any) -> _Plan | None:
-    """The plan of a Trainer with this loader, or None if the program made the loader."""
+    """Returns the plan of a Trainer with this loader; None if the program made the loader."""
     if not hasattr(loader, "set_sampler") or not args.accelerator_config.even_batches:
         return None
     try:
@@ -211,7 +211,7 @@ def _has_sampler(loader: typing.Any) -> bool:
     return not isinstance(loader.dataset, IterableDataset) and isinstance(loader.get_sampler(), Sampler)
 
 
-def _move(schedule: typing.Any, steps: int) -> None:
+def _advance_schedule(schedule: typing.Any, steps: int) -> None:
     """Moves a schedule of the learning rate ahead by `steps`, if Transformers made it."""
     if not steps or not isinstance(schedule, LambdaLR):
         return

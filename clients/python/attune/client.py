@@ -1,4 +1,4 @@
-"""Sweeps of a server, from a program.
+"""Creates and follows sweeps on a server.
 
     import attune.client
 
@@ -6,18 +6,18 @@
     sweep.wait()
     print(sweep.best()["config"])
 
-and those without a program, whose trials are asked for and told about:
+A sweep without a command has trials that a program asks for, runs itself and tells the results of:
 
     best = sweep.run(lambda trial: train(trial.config["lr"]), workers=4)
 
-Methods return the JSON of docs/reference/rest-api.md; their types have its members. Metrics are floats, also NaN and infinity.
-If the server refuses a request or does not answer, Error is raised. You can use every object from any thread. See
-docs/reference/python.md for a guide.
+Methods return the JSON of docs/reference/rest-api.md. Metrics are floats, also NaN and infinity. Methods raise Error if
+the server refuses a request or does not answer. Any thread can use any object. docs/reference/python.md is the user
+guide.
 """
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import concurrent.futures
 import contextlib
@@ -34,11 +34,11 @@ import urllib.parse
 import warnings
 
 from attune import _notebook, _progress, function
-from attune._asked import Trial
+from attune._ask_tell import Trial
 from attune._fetch import Checkpoint
-from attune._rest import GOES_ON, Error, Found, Rest, find_own, find_server
+from attune._rest import UNFINISHED_STATES, Error, FoundServer, Rest, find_server, find_server_of_folder
 from attune._results import Curves, TrialDetail, Trials
-from attune._serve import Serving, run_attune
+from attune._serve import ServerProcess, run_attune
 
 if typing.TYPE_CHECKING:
     from attune._contract import Best, LoggedPoint, Offer, SteeredSweep, SweepDetail
@@ -46,18 +46,18 @@ if typing.TYPE_CHECKING:
 __all__ = ["Checkpoint", "Curves", "Error", "LocalServer", "Server", "Sweep", "Trial", "TrialDetail", "Trials"]
 
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.05, 1.0
-_POINTS_MAX = 10_000  # of what was logged, in one answer
-_STARTING_S = 10  # until a server that another program starts answers
+_POINTS_MAX = 10_000  # logged points in one answer
+_STARTING_S = 10  # how long a server that another program starts may take to answer
 
 
 class Server:
-    """A server, which is found as `attune` finds it.
+    """A server, found by the same rules as in the CLI.
 
-    It is the one at the address `server` (HOST:PORT or a URL), else at ATTUNE_SERVER, else the one that runs on the
-    data folder `data_dir`. The token is the first line of `token_file`, else `token`, else ATTUNE_TOKEN. The token of
-    the data folder is used for its own server only. If a server has answered before and does not answer now, a request
-    is sent again for `patience` seconds. For https://, Python has to trust the certificate; SSL_CERT_FILE names a file of
-    more certificates.
+    The address is `server` (HOST:PORT or a URL), otherwise ATTUNE_SERVER, otherwise the address of the server that runs
+    on the data folder `data_dir`. The token is the first line of `token_file`, otherwise `token`, otherwise ATTUNE_TOKEN.
+    The token of the data folder is sent only to its own server. If a server has answered before and does not answer now,
+    a request is retried for `patience` seconds. For https://, Python must trust the certificate. SSL_CERT_FILE names a
+    file with additional certificates.
 
     Raises Error if no server is found.
     """
@@ -72,7 +72,7 @@ class Server:
                train: typing.Callable[..., typing.Any] | None = None) -> Sweep:
         """Creates a Sweep. `sweep` is the path of a sweep file, its text (several lines, or JSON), or a dict.
 
-        Relative paths in the sweep start at `directory`: by default the folder of the file, or the current folder.
+        Relative paths in the sweep start at `directory`. The default is the folder of the file, or the current folder.
 
         `train` is a function that each rank of a trial calls as `train(config)`. The sweep is then a dict without a
         command. Executors import a function of a module or script from its file. Other functions (lambdas, closures,
@@ -82,10 +82,10 @@ class Server:
         Raises Error if the server refuses the sweep, ValueError if `train` cannot be used, and ImportError if it needs
         cloudpickle.
 
-        What is risky in the sweep, such as a name in `env` that looks like a secret, is a UserWarning.
+        Warns (UserWarning) about risks in the sweep, such as a name in `env` that looks like a secret.
         """
         if train is not None:
-            sweep = _of_function(sweep, train, directory)
+            sweep = _sweep_of_function(sweep, train, directory)
         query: dict[str, typing.Any] = {}
         document = ""
         if hasattr(sweep, "items"):
@@ -108,20 +108,20 @@ class Server:
 
     def sweeps(self) -> list[Sweep]:
         """Returns all sweeps, the newest first."""
-        return [Sweep(self._rest, each) for each in self._rest.pages("/sweeps", "sweeps")]
+        return [Sweep(self._rest, each) for each in self._rest.list_all("/sweeps", "sweeps")]
 
 
 class LocalServer(Server):
-    """The server of the data folder `data_dir` on this machine. If none runs there, this starts one, with an executor.
+    """The server of the data folder `data_dir` on this machine. If none runs, this object starts one with an executor.
 
         with LocalServer() as server:
             print(server.create({...}, train=train).wait())
 
-    A server that this started ends with the `with`, by stop(), or with the program, however that ends. The next server
-    of the folder continues its trials from their checkpoints. If this used a server of another program and that has
-    ended, this starts its own. `attune` is the program; it is found in PATH or in Python's folder. `options` are
-    arguments of `attune serve`, such as `["--port", "7070"]`. Its output goes to sys.stderr. `patience` is that of
-    `Server`, in seconds.
+    A server that this object started ends with the `with` block, with stop(), or with the program, also if that is
+    killed. The next server of the folder continues its trials from their checkpoints. If the server of another program
+    was used and has ended, this object starts a server. `attune` is the program; it is found in PATH or in Python's
+    folder. `options` are arguments of `attune serve`, such as `["--port", "7070"]`. Its output goes to sys.stderr.
+    `patience` is the same as in `Server`, in seconds.
 
     Raises Error if the server does not start, or if this is called in a trial.
     """
@@ -130,62 +130,62 @@ class LocalServer(Server):
                  attune: str | os.PathLike[str] = "attune", options: typing.Sequence[str] = (),
                  patience: float = 60) -> None:
         if "ATTUNE_RANK" in os.environ:
-            raise Error("a trial would start another server: put what the script does besides its trials behind "
+            raise Error("a trial cannot start a LocalServer; put the code that creates it into a block "
                         '`if __name__ == "__main__":`')
         self._data_dir, self._attune = _absolute(data_dir), attune
-        self._begin = functools.partial(Serving, attune, self._data_dir, options)
-        self._serving: Serving | None = None
+        self._start_process = functools.partial(ServerProcess, attune, self._data_dir, options)
+        self._server_process: ServerProcess | None = None
         self._stopped, self._lock = False, threading.Lock()
         self._start()
         self._rest = Rest(self._find, patience)
 
     def _start(self) -> None:
         """Starts a server, unless one runs on the folder or another program starts it now."""
-        for _ in moments(_STARTING_S):
+        for _ in poll_times(_STARTING_S):
             try:
-                self._serving = self._begin()
+                self._server_process = self._start_process()
                 return
             except Error as error:
                 refusal = error
             try:
-                Rest(functools.partial(find_own, self._data_dir), 0).get("/sweeps", page_size=1)
+                Rest(functools.partial(find_server_of_folder, self._data_dir), 0).get("/sweeps", page_size=1)
                 return
             except Error:
                 if "is in use by another server" not in str(refusal):
                     raise refusal from None
         raise refusal
 
-    def _find(self) -> Found:
+    def _find(self) -> FoundServer:
         with self._lock:
             try:
-                return find_own(self._data_dir)
+                return find_server_of_folder(self._data_dir)
             except Error:
                 if self._stopped:
                     raise
                 self._start()
-                return find_own(self._data_dir)
+                return find_server_of_folder(self._data_dir)
 
     @property
     def page(self) -> str:
-        """The address of the web page. `login_link` logs a browser in."""
+        """The URL of the dashboard. `login_link` logs a browser in."""
         return self._find()[0]
 
     def login_link(self) -> str:
-        """Returns a link to the web page that logs one browser in, once and within ten minutes.
+        """Returns a link to the dashboard that logs one browser in, once and within ten minutes.
 
-        Raises Error if the server cannot be asked.
+        Raises Error if the server does not answer.
         """
         self._find()
         return run_attune(self._attune, "login", "--data-dir", str(self._data_dir)).strip()
 
     def stop(self) -> None:
-        """Ends the server if this object started it. Running trials leave, and the next server continues them."""
+        """Ends the server if this object started it. Running trials end, and the next server continues them."""
         with self._lock:
             self._stopped = True
-            serving, self._serving = self._serving, None
+            process, self._server_process = self._server_process, None
         self._rest.give_up()
-        if serving:
-            serving.stop()
+        if process:
+            process.stop()
 
     def __enter__(self) -> LocalServer:
         return self
@@ -195,10 +195,10 @@ class LocalServer(Server):
 
 
 class Sweep:
-    """A sweep of a server.
+    """A sweep on a server.
 
-    `id` is its name in the API, such as "s1", `name` the one in its file, and `metric` the name of the first metric
-    that it improves. Every method raises Error if the server refuses or does not answer.
+    `id` is its identifier, such as "s1". `name` is its name in the sweep file, and `metric` is the name of the first
+    metric that it optimizes. Every method raises Error if the server refuses or does not answer.
     """
 
     def __init__(self, rest: Rest, answer: SweepDetail):
@@ -213,7 +213,7 @@ class Sweep:
         try:
             return _notebook.sweep(self.get())
         except Error:
-            return None  # the notebook shows the repr
+            return None  # so that the notebook shows the repr
 
     def get(self) -> SweepDetail:
         """Returns the sweep as it is now: `state`, `trials` (number by state), `best` and more."""
@@ -228,7 +228,7 @@ class Sweep:
 
     def trials(self) -> Trials:
         """Returns all trials as they are now, in the order of their numbers: a list with a method `to_pandas`."""
-        return Trials(_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials"))
+        return Trials(_read_metrics(trial) for trial in self._rest.list_all(self._path + "/trials", "trials"))
 
     def trial(self, number: int) -> TrialDetail:
         """Returns trial `number`: a dict with `history`, `attempts`, `decisions`, `checkpoints`, and a method `checkpoint`."""
@@ -253,12 +253,12 @@ class Sweep:
             after = points[-1]["seq"]
 
     def curves(self, metric: str | None = None) -> Curves:
-        """Returns the values of `metric` over steps, for each trial; by default of the metric that the sweep improves.
+        """Returns the values of `metric` over steps, for each trial. The default is the metric that the sweep optimizes.
 
-        `steps` and `values` were reported, `logged_steps` and `logged_values` were logged between reports.
+        `steps` and `values` are from reports, `logged_steps` and `logged_values` are from logs between reports.
         """
         metric = metric or self.metric
-        trials = Curves(self._rest.pages(self._path + "/curves", "trials", metric=metric), metric)
+        trials = Curves(self._rest.list_all(self._path + "/curves", "trials", metric=metric), metric)
         for trial in trials:
             trial["values"] = [float(value) for value in trial["values"]]
             if "logged_values" in trial:
@@ -266,23 +266,23 @@ class Sweep:
         return trials
 
     def wait(self, timeout: float | None = None, progress: bool | None = None) -> SweepDetail:
-        """Waits until the sweep has ended and returns get(). It asks the server each second.
+        """Waits until the sweep has ended, and returns get(). It asks the server every second.
 
-        `progress` shows on stderr how far the sweep is: in a terminal or a notebook by a bar of tqdm, if that is
-        installed, and elsewhere by a line every few seconds. By default it does so only in a terminal or a notebook.
+        `progress` shows the progress of the sweep on stderr: a bar of tqdm, if installed, in a terminal or a notebook,
+        and a line every few seconds elsewhere. By default, it is shown only in a terminal or a notebook.
 
         Raises Error if the sweep failed or was killed, and TimeoutError if it still runs after `timeout` seconds.
         """
-        with _progress.shown(progress) as show:
-            for _ in moments(timeout):
+        with _progress.progress_display(progress) as show:
+            for _ in poll_times(timeout):
                 answer = self.get()
                 show(answer)
-                if answer["state"] not in GOES_ON:
+                if answer["state"] not in UNFINISHED_STATES:
                     break
             else:
-                raise TimeoutError(f"sweep {self.id} has not ended within {timeout} s")
+                raise TimeoutError(f"sweep {self.id} has not ended within the timeout of {timeout} s")
         if answer["state"] in ("failed", "killed"):
-            raise Error(f"sweep {self.id} has ended as {answer['state']}: {answer['reason']}{self._last_failure()}")
+            raise Error(f"sweep {self.id} ended in state {answer['state']}: {answer['reason']}{self._last_failure()}")
         return answer
 
     def _last_failure(self) -> str:
@@ -294,18 +294,18 @@ class Sweep:
             number = max(failed, key=lambda trial: trial["ended"] or "")["number"]
             attempts = self.trial(number)["attempts"]
         except Error:
-            return ""  # what became of the sweep counts more
+            return ""  # the error of the sweep is more important than this one
         return f"\ntrial {number}: {attempts[-1]['failure']}" if attempts else ""
 
     def pause(self) -> str:
-        """Pauses the sweep: running trials save a checkpoint and leave at their next report.
+        """Pauses the sweep: running trials save a checkpoint and end at their next report.
 
-        Returns the effect as a sentence.
+        Returns a sentence about the effect.
         """
         return self._steer("pause")
 
     def resume(self) -> str:
-        """Resumes a paused sweep. Trials that left because of the pause start first. Returns the effect."""
+        """Resumes a paused sweep. Trials that the pause has interrupted start first. Returns the effect."""
         return self._steer("resume")
 
     def stop(self) -> str:
@@ -324,13 +324,13 @@ class Sweep:
         answer: SteeredSweep = self._rest.post(f"{self._path}:{verb}")
         return answer["effect"]
 
-    # ---- ask and tell, of a sweep without a program
+    # ---- ask and tell, for a sweep without a command
 
     def ask(self, lease: str | None = None, wait: bool = True) -> Trial | None:
         """Returns the next Trial, or None if the sweep has ended.
 
-        If no trial is available until others have ended, it waits, or returns None with `wait=False`. If nothing is
-        told about a trial for the duration of its `lease` ("10m"; default: an hour), another program gets it.
+        If no trial is available before others end, it waits, or returns None with `wait=False`. If the program tells
+        nothing about a trial for the duration of its `lease` ("10m"; default: an hour), another program gets the trial.
         """
         return self._ask(lease, lambda: not wait)
 
@@ -338,62 +338,62 @@ class Sweep:
             lease: str | None = None) -> Best | None:
         """Asks for trials and calls `objective(trial)` for each, until the sweep has ended. Returns best().
 
-        `objective` returns a dict of metrics, or the value of the sweep's only metric; it is reported for the next
-        step. It returns None if it has reported by itself. If it raises, the trial fails. `workers` trials run at the
-        same time, each on a thread; a single worker uses the caller's thread. `lease` is that of ask().
+        `objective` returns a dict of metrics, or the value of the sweep's only metric. This is reported for the next
+        step. It returns None if it has reported all metrics itself. If it raises, the trial fails. `workers` trials run
+        at the same time, each on a thread; a single worker uses the caller's thread. `lease` is the same as in ask().
 
-        KeyboardInterrupt (Ctrl-C) and SystemExit give the running trials back, which are offered again at once. With
-        several workers, each leaves when its objective reports or returns.
+        KeyboardInterrupt (Ctrl-C) and SystemExit give the running trials back, and they are offered again at once. With
+        several workers, each of them ends when its objective reports or returns.
 
         Raises the errors of wait().
         """
-        over = threading.Event()
+        stopping = threading.Event()
         running: set[Trial] = set()
         if workers == 1:
-            self._work(objective, lease, over, running)
+            self._work(objective, lease, stopping, running)
         else:
             with concurrent.futures.ThreadPoolExecutor(workers) as pool:
                 try:
-                    for work in [pool.submit(self._work, objective, lease, over, running) for _ in range(workers)]:
+                    for work in [pool.submit(self._work, objective, lease, stopping, running) for _ in range(workers)]:
                         work.result()
                 except (KeyboardInterrupt, SystemExit):
-                    over.set()
+                    stopping.set()
                     for trial in list(running):
-                        _give_back(trial)
+                        _release(trial)
                     raise
                 finally:
-                    over.set()
+                    stopping.set()
         self.wait(progress=False)
         return self.best()
 
     def _ask(self, lease: str | None, gives_up: typing.Callable[[], bool]) -> Trial | None:
-        for _ in moments():
+        for _ in poll_times():
             answer: Offer = self._rest.post(self._path + "/trials:ask", {"lease": lease} if lease else {})
             if answer["trial"] is not None:
                 return Trial(self._rest, self._path, answer)
-            if answer["state"] not in GOES_ON or gives_up():
+            if answer["state"] not in UNFINISHED_STATES or gives_up():
                 return None
         return None
 
-    def _work(self, objective: typing.Callable[[Trial], typing.Any], lease: str | None, over: threading.Event,
+    def _work(self, objective: typing.Callable[[Trial], typing.Any], lease: str | None, stopping: threading.Event,
               running: set[Trial]) -> None:
         try:
-            while not over.is_set() and (trial := self._ask(lease, over.is_set)):
+            while not stopping.is_set() and (trial := self._ask(lease, stopping.is_set)):
                 running.add(trial)
                 try:
-                    if over.is_set():
+                    if stopping.is_set():
                         trial.release()
                     else:
-                        self._carry_out(objective, trial)
+                        self._run_objective(objective, trial)
                 except (KeyboardInterrupt, SystemExit):
-                    _give_back(trial)
+                    _release(trial)
                     raise
                 finally:
                     running.remove(trial)
         finally:
-            over.set()  # for the others: the sweep has ended, or something is wrong with all of them
+            stopping.set()  # also ends the other workers: the sweep has ended, or the error concerns all of them
 
-    def _carry_out(self, objective: typing.Callable[[Trial], typing.Any], trial: Trial) -> None:
+    def _run_objective(self, objective: typing.Callable[[Trial], typing.Any], trial: Trial) -> None:
         try:
             result = objective(trial)
             if result is not None:
@@ -407,19 +407,19 @@ class Sweep:
             trial.complete()
 
 
-def _give_back(trial: Trial) -> None:
-    """Releases a trial of a program that ends. If the server does not answer, the trial's lease runs out instead."""
+def _release(trial: Trial) -> None:
+    """Releases a trial when the program ends. If the server does not answer, the trial's lease expires instead."""
     with contextlib.suppress(Error):
         trial.release()
 
 
-def _of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],
-                 directory: str | os.PathLike[str] | None) -> dict[str, typing.Any]:
-    """The sweep whose trials are that function."""
+def _sweep_of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],
+                       directory: str | os.PathLike[str] | None) -> dict[str, typing.Any]:
+    """Returns the sweep with a command that calls `train` in each rank. Raises ValueError if it is not a dict."""
     if not hasattr(sweep, "items"):
-        raise ValueError("train= goes with a sweep that is a dict; a sweep file says `command`")
+        raise ValueError("train= needs a sweep that is a dict; in a sweep file, set `command` instead")
     if "command" in sweep:
-        raise ValueError("the sweep has a command and train= is given, but both say what its trials run; leave one out")
+        raise ValueError("command and train= both define what trials run; omit one of them")
     metric = sweep.get("metric")
     return {**sweep, "command": function.command(train, metric.get("name") if isinstance(metric, dict) else None,
                                                  _working_directory(sweep, directory))}
@@ -431,7 +431,7 @@ def _working_directory(sweep: dict[str, typing.Any], directory: str | os.PathLik
 
 
 def _absolute(folder: str | os.PathLike[str]) -> str:
-    """The same also when the program goes elsewhere."""
+    """Returns a path that stays valid when the program changes its working directory."""
     return os.path.abspath(os.path.expanduser(folder))
 
 
@@ -446,8 +446,8 @@ def _read_metrics(report: typing.Any) -> typing.Any:
     return report
 
 
-def moments(timeout: float | None = None) -> typing.Iterator[None]:
-    """Now, and again after pauses that grow; to the end of the timeout, if there is one."""
+def poll_times(timeout: float | None = None) -> typing.Iterator[None]:
+    """Yields at once, then after pauses that grow, until the timeout, if there is one."""
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     pause = _PAUSE_S_MIN
     while True:

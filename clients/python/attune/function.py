@@ -1,17 +1,17 @@
-"""Trials that are a function: each rank gets the function and calls it with the configuration.
+"""Runs a function as a trial: each rank calls the function with the configuration.
 
     python3 -m attune.function [--path FOLDER] [--metric NAME] MODULE:FUNCTION
     python3 -m attune.function [--path FOLDER] [--metric NAME] --pickle FILE
 
-This is the `command` of a sweep file, best behind `python3 -m attune.launcher`; `Server.create(…, train=…)` of
-`attune.client` writes it. Python looks for modules in FOLDER first, or in the current folder. FILE is a function that
-`command` has pickled. The function may report as any script does. What it returns is one more report: metrics by name,
-or the value of NAME.
+This is the `command` of a sweep file, which `Server.create(…, train=…)` of `attune.client` writes. Ranks start faster
+with `python3 -m attune.launcher -m attune.function …`. Python looks for modules in FOLDER first; the default is the
+current folder. FILE is a function that `command` has pickled. The function may report as any script does. Its result is
+one more report: metrics by name, or the value of NAME.
 """
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import argparse
 import functools
@@ -37,28 +37,29 @@ def command(function: typing.Callable[..., typing.Any], metric: str | None = Non
     notebook, are pickled into a file in `directory`, the working directory of the sweep; this needs cloudpickle.
     `metric` is the name of a number that the function returns.
 
-    Raises ValueError if `function` is no function, if it cannot be pickled, or if its module has the name of a module
-    of Python; ImportError if it has to be pickled and cloudpickle is not installed; and OSError if the file cannot be
-    written.
+    Raises ValueError if `function` is not a function, if it cannot be pickled, or if its module has the name of a
+    standard module; ImportError if it must be pickled and cloudpickle is not installed; and OSError if the file cannot
+    be written.
     """
     if not callable(function):
         raise ValueError(f"train is {function!r} and must be a function")
-    inner = _without_arguments(function)
-    module = sys.modules.get(getattr(inner, "__module__", None) or "")
-    name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
+    called = _without_arguments(function)
+    module = sys.modules.get(getattr(called, "__module__", None) or "")
+    name = getattr(called, "__qualname__", None) or type(called).__qualname__
     options = ["--metric", metric] if metric else []
-    known_as = None
+    module_name = None
     file = getattr(module, "__file__", None)
     if module and file:
-        folder, known_as = _place_of(module, file)
+        folder, module_name = _import_path_of(module, file)
         options += ["--path", os.fspath(folder)]
-    if known_as and _find(name, module) == function:
-        if known_as.partition(".")[0] in getattr(sys, "stdlib_module_names", ()):
-            raise ValueError(f"ranks would import Python's own {known_as} for {file}: give it another name")
-        what = [f"{known_as}:{name}"]
+    if module_name and _find(name, module) == function:
+        if module_name.partition(".")[0] in getattr(sys, "stdlib_module_names", ()):
+            raise ValueError(f"{file} has the name of Python's module {module_name}, which ranks would import instead; "
+                             "rename the file")
+        target = [f"{module_name}:{name}"]
     else:
-        what = ["--pickle", os.fspath(_pickled.write(function, name, directory))]
-    return [sys.executable, "-m", "attune.launcher", "-m", "attune.function", *options, *what]
+        target = ["--pickle", os.fspath(_pickled.write(function, name, directory))]
+    return [sys.executable, "-m", "attune.launcher", "-m", "attune.function", *options, *target]
 
 
 def _without_arguments(function: typing.Callable[..., typing.Any]) -> typing.Callable[..., typing.Any]:
@@ -76,11 +77,11 @@ def _find(name: str, module: typing.Any) -> typing.Any:
         return None
 
 
-def _place_of(module: types.ModuleType, path: str) -> tuple[pathlib.Path, str | None]:
-    """Returns the folder from which others import a module, and its name there; None if they cannot import it."""
+def _import_path_of(module: types.ModuleType, path: str) -> tuple[pathlib.Path, str | None]:
+    """Returns the folder from which ranks can import a module, and its name there; None if they cannot import it."""
     file = pathlib.Path(path).absolute()
     name = module.__name__
-    if name == "__main__":  # others import it by another name
+    if name == "__main__":  # ranks import it by its real name
         spec = module.__spec__
         name = spec.name if spec and spec.name != "__main__" else file.stem
         if file.suffix != ".py" or (file.stem != "__main__" and "." in file.stem) or name == "__main__":
@@ -89,13 +90,13 @@ def _place_of(module: types.ModuleType, path: str) -> tuple[pathlib.Path, str | 
 
 
 def main() -> None:
-    """Runs the function that the command line names, as a rank."""
+    """Runs the function that the command line names, as one rank."""
     parser = argparse.ArgumentParser(prog="python3 -m attune.function", description=__doc__.partition("\n")[0])
     parser.add_argument("--path", help="where Python looks for the module first")
     parser.add_argument("--metric", help="the name of a number that the function returns")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--pickle", metavar="FILE", help="a function that attune.client has pickled")
-    what.add_argument("function", metavar="MODULE:FUNCTION", nargs="?")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--pickle", metavar="FILE", help="a function that attune.client has pickled")
+    target.add_argument("function", metavar="MODULE:FUNCTION", nargs="?")
     options = parser.parse_args()
     if options.path:
         sys.path.insert(0, options.path)
@@ -108,12 +109,12 @@ def main() -> None:
     result = function(attune.init())
     if result is None:
         if attune.step == 0:
-            raise RuntimeError(f"{name} has returned nothing and reported nothing: each rank reports, or "
-                               "returns the metrics")
+            raise RuntimeError(f"{name} has returned nothing and reported nothing; report the metrics, or return them, "
+                               "on each rank")
         return
     if not hasattr(result, "items"):
         if options.metric is None:
-            raise TypeError(f"{name} returned {result!r}: metrics by name are wanted, or --metric NAME")
+            raise TypeError(f"{name} returned {result!r}; return metrics by name, or give --metric NAME")
         result = {options.metric: result}
     attune.report(result)
 

@@ -1,18 +1,17 @@
-"""Warm start: a process that has imported what takes long, and forks the ranks of gangs.
+"""Warm start: a process that has imported slow modules, and forks the ranks of gangs.
 
     python3 -m attune.launcher [--import MODULE,…] train.py ARGUMENTS
     python3 -m attune.launcher [--import MODULE,…] -m MODULE ARGUMENTS
 
-As the `command` of a sweep file, without placeholders. An executor starts it once a host
-(docs/reference/worker-channel.md, "Launchers"); it imports torch, or the modules that are named, and forks a rank
-whenever it is asked to, in milliseconds. The script runs in the ranks alone, from its file each time.
-By hand, or where the imports have left threads, which a fork would lose, the script runs as with
-`python3 train.py`.
+Use this as the `command` of a sweep file, without placeholders. An executor starts it once on each host
+(docs/reference/worker-channel.md, "Launchers"). The launcher imports torch, or the named modules. On request it forks a
+rank, in milliseconds. Only ranks run the script, and each reads it from its file. Without an executor, and if the
+imports have started threads, which a fork would lose, the script runs as with `python3 train.py`.
 """
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import builtins
 import ctypes
@@ -41,7 +40,7 @@ _SYS_PIDFD_OPEN = 434
 
 
 class Launcher:
-    """The executor's socket, and the children that were forked for it."""
+    """Forks ranks on request of the executor, and reports their ends to it."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -50,7 +49,7 @@ class Launcher:
         self._children: dict[int, tuple[int, int]] = {}  # pid → (pidfd, process group)
 
     def serve(self) -> None:
-        """Returns in every child, as the rank that it is to be; the launcher itself never does."""
+        """Handles requests. Returns only in children, which must then run the script as a rank."""
         self._send({"type": "ready", "protocol": _PROTOCOL, "pid": os.getpid()})
         while True:
             awaited: list[typing.Any] = [self._socket, *(fd for fd, _ in self._children.values())]
@@ -70,7 +69,7 @@ class Launcher:
                 os.close(descriptor)
 
     def _fork(self, request: dict[str, typing.Any], channel: int, log: int) -> bool:
-        """True in the child."""
+        """Forks a rank. Returns True in the child and False in the launcher."""
         launcher = os.getpid()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -82,7 +81,7 @@ class Launcher:
         if pid == 0:
             self._become_rank(request, channel, log, launcher)
             return True
-        # Here and in the child: whoever comes first, the group exists when the executor is told.
+        # The child does the same. So the group exists before the executor is told, whichever process is faster.
         group = request.get("process_group", 0)
         _join_group(pid, group)
         pidfd = self._libc.syscall(_SYS_PIDFD_OPEN, pid, 0)  # not every Python has os.pidfd_open
@@ -95,7 +94,7 @@ class Launcher:
     def _become_rank(self, request: dict[str, typing.Any], channel: int, log: int, launcher: int) -> None:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != launcher:
-            os._exit(1)  # it died in between
+            os._exit(1)  # the launcher died before prctl()
         _join_group(0, request.get("process_group", 0))
         self._socket.close()
         for pidfd, _ in self._children.values():
@@ -121,8 +120,8 @@ class Launcher:
                 continue
             os.close(self._children.pop(pid)[0])
             code = os.waitstatus_to_exitcode(status)
-            how = {"signal": -code} if code < 0 else {"exit_code": code}
-            self._send({"type": "exited", "pid": pid, **how})
+            outcome = {"signal": -code} if code < 0 else {"exit_code": code}
+            self._send({"type": "exited", "pid": pid, **outcome})
 
     def _kill_all(self) -> None:
         for pid, (_, group) in self._children.items():
@@ -130,7 +129,7 @@ class Launcher:
                 try:
                     kill(target, signal.SIGKILL)
                 except ProcessLookupError:
-                    pass  # gone already
+                    pass  # it has ended
         for pid in self._children:
             os.waitpid(pid, 0)
 
@@ -142,41 +141,41 @@ def _join_group(pid: int, group: int) -> None:
     try:
         os.setpgid(pid, group)
     except OSError:
-        pass  # the gang has ended meanwhile, and the executor kills each rank that it is told of
+        pass  # the gang has ended meanwhile; the executor then kills the rank when it is told of it
 
 
 def _join_cgroup(folder: str) -> None:
     try:
         (pathlib.Path(folder) / "cgroup.threads").write_text("0")
     except OSError:
-        pass  # found by its environment then
+        pass  # the executor then finds the process by its environment
 
 
-def _import(modules: list[str] | None) -> None:
+def _import_modules(modules: list[str] | None) -> None:
     if modules is None:
         modules = [name for name in ("torch", "torch.distributed", "attune.torch")
                    if importlib.util.find_spec("torch")]
     for name in modules:
         importlib.import_module(name)
     if "torch" in sys.modules and importlib.util.find_spec("torch._dynamo"):
-        # DistributedDataParallel and optimizers import it at their first use, for seconds.
+        # DistributedDataParallel and optimizers import it at their first use, which takes seconds.
         importlib.import_module("torch._dynamo")
 
 
 def _check_single_threaded() -> None:
-    # Libraries that know of forks end their threads before one, as numpy's OpenBLAS does.
+    # Some libraries, such as numpy's OpenBLAS, end their threads before a fork. So fork once before the count.
     probe = os.fork()
     if probe == 0:
         os._exit(0)
     os.waitpid(probe, 0)
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
-        sys.exit(f"attune.launcher: its imports have started threads ({threads} run), which a fork would "
-                 "lose, so that ranks are not forked; name others with --import")
+        sys.exit(f"attune.launcher: cannot fork ranks, because the imported modules have started threads ({threads - 1}), which "
+                 "a fork loses; name other modules with --import")
 
 
-def _distinguish() -> None:
-    """What a fork must not share with its siblings, and what is read from the environment once."""
+def _reset_state_after_fork() -> None:
+    """Gives a rank its own random seeds, and the numbers of threads from its environment."""
     random.seed()
     typing.cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
     if "numpy" in sys.modules:
@@ -199,7 +198,7 @@ def _set_openblas_threads(threads: int) -> None:
         try:
             library = ctypes.CDLL(path)
         except OSError:
-            continue  # a file of another kind, or one that has been replaced meanwhile
+            continue  # not a library, or the file has been replaced meanwhile
         for form in "openblas_set_num_threads", "scipy_openblas_set_num_threads":
             for name in form, form + "64_":
                 if hasattr(library, name):
@@ -207,10 +206,10 @@ def _set_openblas_threads(threads: int) -> None:
 
 
 def _make_main_module() -> types.ModuleType:
-    """Puts a `__main__` in place of this one, with the attributes that a Python has as it starts."""
+    """Replaces the module `__main__` by an empty one, with the attributes that it has when Python starts."""
     main = types.ModuleType("__main__")
     setattr(main, "__builtins__", builtins)
-    for name, value in (("__annotations__", {}), ("__cached__", None)):  # not of every Python
+    for name, value in (("__annotations__", {}), ("__cached__", None)):  # not all versions of Python have these
         if name in globals():
             setattr(main, name, value)
     sys.modules["__main__"] = main
@@ -218,14 +217,14 @@ def _make_main_module() -> types.ModuleType:
 
 
 def _run_module(name: str) -> None:
-    """As `python3 -m NAME`, by the function that Python itself calls for that."""
+    """Runs a module like `python3 -m NAME`, with the function that Python itself uses."""
     sys.path[0] = os.getcwd()
     _make_main_module()
     typing.cast(typing.Any, runpy)._run_module_as_main(name)
 
 
 def _run_script(name: str) -> None:
-    """As `python3 NAME`, where NAME may be a folder or an archive with a `__main__.py`."""
+    """Runs a script like `python3 NAME`. NAME may be a folder or an archive with a `__main__.py`."""
     path = os.path.join(os.getcwd(), name)
     main = _make_main_module()
     if pkgutil.get_importer(name) is not None:
@@ -240,7 +239,7 @@ def _run_script(name: str) -> None:
         sys.exit(2)
     with file:
         loader: typing.Any = importlib.machinery.SourcelessFileLoader
-        code = pkgutil.read_code(file)  # None if it is no .pyc
+        code = pkgutil.read_code(file)  # None if it is not a .pyc file
         if code is None:
             file.seek(0)
             loader = importlib.machinery.SourceFileLoader
@@ -251,7 +250,7 @@ def _run_script(name: str) -> None:
 
 
 def main() -> None:
-    """Runs a script or a module: in forked ranks if an executor has started this, otherwise here."""
+    """Runs a script or a module: in forked ranks if an executor has started this process, otherwise in this process."""
     arguments, modules = sys.argv[1:], None
     if arguments and arguments[0] == "--import":
         modules = [name for name in "".join(arguments[1:2]).split(",") if name]
@@ -261,12 +260,12 @@ def main() -> None:
         sys.exit("usage: python3 -m attune.launcher [--import MODULE,…] (SCRIPT | -m MODULE) [ARGUMENT…]")
     descriptor = os.environ.pop("ATTUNE_LAUNCHER_FD", None)
     if descriptor is not None:
-        _import(modules)
+        _import_modules(modules)
         _check_single_threaded()
         gc.collect()
-        gc.freeze()  # what is imported stays shared with the children
+        gc.freeze()  # so that children share the memory of imported modules
         Launcher(int(descriptor)).serve()
-        _distinguish()
+        _reset_state_after_fork()
     sys.argv = arguments[is_module:]
     if is_module:
         _run_module(sys.argv[0])

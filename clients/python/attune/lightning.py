@@ -1,4 +1,4 @@
-"""Lightning's Trainer as a rank of a gang of Attune's; needs `lightning` or `pytorch_lightning`.
+"""Runs Lightning's Trainer as a rank of a gang; needs `lightning` or `pytorch_lightning`.
 
     trainer = Trainer(max_epochs=attune.max_step or 10, callbacks=[ReportCallback()], **trainer_options())
     trainer.fit(model, data, ckpt_path=checkpoint())
@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import importlib
 import math
@@ -21,11 +21,11 @@ if typing.TYPE_CHECKING:
 __all__ = ["ReportCallback", "checkpoint", "trainer_options"]
 
 _FILE = "lightning.ckpt"
-# The two packages have classes of their own, which do not mix: the one that the script has imported counts.
+# The classes of these two packages are not compatible. This module uses the package that the script has imported.
 _PACKAGES = {"pytorch_lightning": "lightning_fabric", "lightning.pytorch": "lightning.fabric"}
 
 
-def _find() -> str:
+def _find_package() -> str:
     for name in _PACKAGES:
         if name in sys.modules:
             return name
@@ -36,12 +36,12 @@ def _find() -> str:
         return "pytorch_lightning"
 
 
-_pytorch: typing.Any = importlib.import_module(_find())
+_pytorch: typing.Any = importlib.import_module(_find_package())
 _environments: typing.Any = importlib.import_module(_PACKAGES[_pytorch.__name__] + ".plugins.environments")
 
 
 class _Environment(_environments.TorchElasticEnvironment):
-    """The variables of torchrun, which an executor also sets. In a job of Slurm, Lightning would use those of Slurm."""
+    """Reads torchrun's variables, which an executor also sets. In a Slurm job, Lightning would read Slurm's instead."""
 
     def __init__(self, is_checked: bool = True) -> None:
         super().__init__()
@@ -50,13 +50,13 @@ class _Environment(_environments.TorchElasticEnvironment):
     def validate_settings(self, num_devices: int, num_nodes: int) -> None:
         if self._is_checked and num_devices * num_nodes != attune.world_size:
             raise ValueError(
-                "strategy: the hosts of this gang have different numbers of ranks "
-                f"({num_devices} of {attune.world_size} are here), so Lightning's own strategies cannot share samples "
-                "out; keep the one of trainer_options(), or set resources.placement to one_host in the sweep file")
+                "strategy: Lightning's own strategies need the same number of ranks on each host, and "
+                f"{num_devices} of {attune.world_size} ranks are here; use the strategy of trainer_options(), or set "
+                "resources.placement to one_host in the sweep file")
 
 
 class _Ddp(_pytorch.strategies.DDPStrategy):
-    """DistributedDataParallel of the gang's ranks, also if hosts have different numbers of them.
+    """DistributedDataParallel for the gang's ranks, also if hosts have different numbers of ranks.
 
     Lightning's own strategy computes the size of the gang: the devices of this host times the number of hosts.
     """
@@ -74,10 +74,10 @@ _pytorch.strategies.StrategyRegistry.register("attune_ddp", _Ddp)
 
 
 def trainer_options() -> dict[str, typing.Any]:
-    """Returns options of a Trainer, with which it is a rank of the gang.
+    """Returns options that make a Trainer a rank of the gang.
 
-    They are the gang's devices and hosts, and DistributedDataParallel over its ranks; by hand one device. They turn off
-    the Trainer's logger and bars. If you replace `strategy` and the hosts have different numbers of ranks, the Trainer
+    They set the gang's devices and hosts, and DistributedDataParallel over its ranks; by hand one device. They turn off
+    the Trainer's logger and progress bars. If you replace `strategy` and the hosts have different numbers of ranks, the Trainer
     raises ValueError.
     """
     options: dict[str, typing.Any] = {"accelerator": "gpu" if attune.device.startswith("cuda") else "cpu",
@@ -94,7 +94,7 @@ def trainer_options() -> dict[str, typing.Any]:
 def checkpoint() -> str | None:
     """Returns the `ckpt_path` of `Trainer.fit`: the file to resume from, or None.
 
-    Raises CheckpointError if a file of the checkpoint is not the one that was saved.
+    Raises CheckpointError if a file of the checkpoint has changed since it was saved.
     """
     return str(attune.checkpoint / _FILE) if attune.checkpoint else None
 
@@ -104,10 +104,10 @@ class ReportCallback(_pytorch.callbacks.Checkpoint):
 
     `metrics` names the values that are reported; by default all. `log` names values that the module logs with
     `on_step=True`. The callback logs them every `log_every_n_steps` batches of the Trainer. With `on="validation_end"`
-    each validation is a step of the trial, instead of each epoch. Each batch is a sign of life.
+    each validation is a step of the trial, instead of each epoch. Each batch also tells the executor that the rank is alive.
 
     Raises ValueError if `on` has another value. `Trainer.fit` raises the exceptions of `attune.report`: TrialEnded when
-    the trial has to end, ValueError if a value is no number, LostPeer, CheckpointError and DiskFull.
+    the trial must end, ValueError if a value is not a number, LostPeer, CheckpointError and DiskFull.
     """
 
     def __init__(self, metrics: typing.Collection[str] | None = None, log: typing.Iterable[str] = (),
@@ -131,13 +131,13 @@ class ReportCallback(_pytorch.callbacks.Checkpoint):
         self._batches += 1
         if not self._log or (batch_idx + 1) % trainer.log_every_n_steps:
             return
-        batches = trainer.num_training_batches  # of a step
+        batches = trainer.num_training_batches  # in a step of the trial
         if self._on == "validation_end":
             batches = (trainer.val_check_batch or math.inf) * (trainer.check_val_every_n_epoch or 1)
         if math.isinf(batches):
-            return  # of data whose length nobody knows
-        now = trainer.logged_metrics  # NAME_step, where the mean of the epoch is asked for, too
-        values = {name: now.get(f"{name}_step", now.get(name)) for name in self._log}
+            return  # the length of the data is unknown
+        logged = trainer.logged_metrics  # Lightning uses NAME_step if the module also logs the mean of the epoch
+        values = {name: logged.get(f"{name}_step", logged.get(name)) for name in self._log}
         attune.log({name: value for name, value in values.items() if value is not None},
                    attune.step + min(self._batches / batches, 1))
 
@@ -152,5 +152,5 @@ class ReportCallback(_pytorch.callbacks.Checkpoint):
         values = {name: value for name, value in trainer.callback_metrics.items()
                   if self._metrics is None or name in self._metrics}
         self._batches = 0
-        # All ranks: the Trainer waits for them, and has the first write.
+        # Every rank saves, because save_checkpoint() waits for all ranks. Only rank 0 writes.
         attune.report(values, step, save, every_rank=True)

@@ -1,8 +1,8 @@
-"""torch.distributed in a gang of Attune's; needs torch."""
+"""Uses torch.distributed in a gang; needs torch."""
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import atexit
 import os
@@ -27,21 +27,21 @@ def device() -> torch.device:
 
 
 def init_process_group(backend: str | None = None, **options: typing.Any) -> None:
-    """Makes torch's default process group of all ranks of the gang. It ends with the program.
+    """Creates torch's default process group of all ranks of the gang. It ends with the program.
 
-    `backend` is "nccl" for ranks with a GPU and "gloo" for others, unless you name one. A GPU of the rank becomes the
-    current device. `options` are further arguments of torch.distributed.init_process_group, such as `timeout`, a
-    datetime.timedelta. Under an executor and under torchrun the ranks meet at MASTER_ADDR and MASTER_PORT.
+    The default `backend` is "nccl" for ranks with a GPU and "gloo" for others. A rank's GPU becomes the current
+    device. `options` are further arguments of torch.distributed.init_process_group, such as `timeout`, a
+    datetime.timedelta. Under an executor and under torchrun, the ranks connect at MASTER_ADDR and MASTER_PORT.
 
     Waits for all ranks. Raises ValueError if there is a default group already, and torch.distributed.DistError if the
-    ranks do not meet within the timeout.
+    ranks do not connect within the timeout.
     """
-    here = device()
-    if here.type == "cuda":
-        torch.cuda.set_device(here)
+    own_device = device()
+    if own_device.type == "cuda":
+        torch.cuda.set_device(own_device)
     if "MASTER_PORT" not in os.environ and attune.world_size == 1:
         options.setdefault("store", torch.distributed.HashStore())
-    torch.distributed.init_process_group(backend or ("nccl" if here.type == "cuda" else "gloo"),
+    torch.distributed.init_process_group(backend or ("nccl" if own_device.type == "cuda" else "gloo"),
                                          rank=attune.rank, world_size=attune.world_size, **options)
     atexit.register(_destroy)
 
@@ -50,16 +50,16 @@ def prepare_model(model: torch.nn.Module, **options: typing.Any) -> torch.nn.Mod
     """Returns `model` on this rank's device; in a gang of several ranks, within DistributedDataParallel.
 
     The model itself is moved, not copied. `options` are further arguments of DistributedDataParallel, whose `.module`
-    is the model. All ranks call this function with the same model. Makes the process group if there is none yet.
+    is the model. All ranks must call this function with the same model. Creates the process group if there is none.
 
     Raises the errors of `init_process_group`, and RuntimeError of torch if parameters differ in shape between ranks.
     """
-    _join()
-    here = device()
-    model = model.to(here)
+    _ensure_process_group()
+    own_device = device()
+    model = model.to(own_device)
     if attune.world_size == 1:
         return model
-    return DistributedDataParallel(model, device_ids=[here] if here.type == "cuda" else None, **options)
+    return DistributedDataParallel(model, device_ids=[own_device] if own_device.type == "cuda" else None, **options)
 
 
 def prepare_data_loader(loader: DataLoader[typing.Any]) -> _loader.Prepared:
@@ -67,25 +67,25 @@ def prepare_data_loader(loader: DataLoader[typing.Any]) -> _loader.Prepared:
 
     It is a copy of `loader` with a DistributedSampler, also in a gang of one. Samples come in the order of the sampler
     of `loader`, which may be of any kind. The order depends on attune.seed and the epoch alone, so it is the same on all
-    ranks and after a resume. `drop_last` drops the last samples if the shares are unequal. Otherwise some samples come
-    twice. `batch_size` is that of a rank.
+    ranks and after a resume. If the shares are unequal, `drop_last` drops the last samples. Otherwise some samples are
+    used twice. `batch_size` is the batch size of a rank.
 
-    Each pass is another epoch, from attune.step on. `loader.set_epoch(n)` and `loader.sampler.set_epoch(n)` set the
+    Each pass is another epoch, beginning with epoch attune.step. `loader.set_epoch(n)` and `loader.sampler.set_epoch(n)` set the
     epoch of the next pass. With `state_dict()` and `load_state_dict()` a pass resumes within an epoch, also in a gang of
     another size.
 
-    An IterableDataset shares samples out itself, and so does a sampler with `num_replicas` and `rank`, such as your
-    DistributedSampler. You set their epochs. To resume within an epoch, the loader loads the taken batches again and
+    An IterableDataset must divide its samples among the ranks itself. So must a sampler with `num_replicas` and `rank`,
+    such as a DistributedSampler. The program sets their epochs. To resume within an epoch, the loader loads the taken batches again and
     drops them, unless the data set has `state_dict()` and `load_state_dict()`.
 
-    Makes the process group if there is none yet. Raises the errors of `init_process_group`, and ValueError for a
+    Creates the process group if there is none. Raises the errors of `init_process_group`, and ValueError for a
     sampler without a length in a gang of several ranks.
     """
-    _join()
-    return _loader.prepared(loader, device())
+    _ensure_process_group()
+    return _loader.prepare(loader, device())
 
 
-def _join() -> None:
+def _ensure_process_group() -> None:
     if not torch.distributed.is_initialized():
         init_process_group()
 

@@ -1,4 +1,4 @@
-"""The Trainer of Hugging Face's Transformers as a rank of a gang of Attune's; needs `transformers`.
+"""Runs the Trainer of Hugging Face's Transformers as a rank of a gang; needs `transformers`.
 
     arguments = TrainingArguments(learning_rate=config["lr"], **training_arguments())
     trainer = Trainer(model, arguments, …, callbacks=[ReportCallback()])
@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-import attune._distribution  # first: it may refuse
+import attune._distribution  # first: it raises if pip mixed two packages
 
 import os
 import pathlib
@@ -28,14 +28,14 @@ __all__ = ["ReportCallback", "checkpoint", "training_arguments"]
 
 
 def training_arguments(every: int | str = "epoch") -> dict[str, typing.Any]:
-    """Returns options of TrainingArguments, with which the Trainer is a rank of the gang.
+    """Returns options of TrainingArguments that make the Trainer a rank of the gang.
 
-    The Trainer evaluates and saves a checkpoint after each epoch. With `every=500` it does so after each 500 steps of
-    its own. Each evaluation is a step of the trial, and the training ends with the last step that the sweep wants.
+    The Trainer evaluates and saves a checkpoint after each epoch, or with `every=500` after each 500 steps of the
+    Trainer. Each evaluation is a step of the trial. The training ends with the last step that the sweep needs.
 
-    The options name the folder of checkpoints, `$ATTUNE_TRIAL_DIR/trainer`, or `trainer_output` by hand. They set the
-    seeds, and turn off bars and other reporters. Options that you pass twice are a TypeError of Python: change the
-    dict instead, as in `{**training_arguments(), "seed": 3}`.
+    The options set the folder of checkpoints: `$ATTUNE_TRIAL_DIR/trainer`, or `trainer_output` by hand. They set the
+    seeds, and turn off progress bars and other reporters. Python raises TypeError if you pass an option twice: change
+    the dict instead, as in `{**training_arguments(), "seed": 3}`.
     """
     folder = os.environ.get("ATTUNE_TRIAL_DIR")
     options: dict[str, typing.Any] = {
@@ -58,7 +58,7 @@ def training_arguments(every: int | str = "epoch") -> dict[str, typing.Any]:
 def checkpoint() -> str | None:
     """Returns the `resume_from_checkpoint` of `Trainer.train`: the folder to resume from, or None.
 
-    Raises CheckpointError if a file of the checkpoint is not the one that was saved.
+    Raises CheckpointError if a file of the checkpoint has changed since it was saved.
     """
     return str(_trainer_data.resumed_folder()) if attune.checkpoint else None
 
@@ -66,22 +66,22 @@ def checkpoint() -> str | None:
 class ReportCallback(TrainerCallback):
     """Reports each evaluation, with the checkpoint that the Trainer saves after it if one is due.
 
-    `metrics` names the values of an evaluation that are reported, as in `["eval_loss"]`; by default all. `log` names
-    values that the Trainer logs, such as `loss`. The callback logs them as often, at the step of the trial that they
-    belong to. Each step of the Trainer is a sign of life.
+    `metrics` names the values of an evaluation that are reported, such as `["eval_loss"]`; by default all. `log` names
+    values that the Trainer logs, such as `loss`. The callback logs them equally often, at the right fraction of a step
+    of the trial. Each step of the Trainer also tells the executor that the rank is alive.
 
-    `Trainer.train` raises the exceptions of `attune.report`: TrialEnded when the trial has to end, ValueError if a
-    value is no number, LostPeer, CheckpointError and DiskFull.
+    `Trainer.train` raises the exceptions of `attune.report`: TrialEnded when the trial must end, ValueError if a
+    value is not a number, LostPeer, CheckpointError and DiskFull.
 
-    The callback also resumes the Trainer in a gang of another size: at the same sample and place of its schedule.
+    The callback also resumes the Trainer in a gang of another size: at the same sample and position of its schedule.
     """
 
     def __init__(self, metrics: typing.Collection[str] | None = None, log: typing.Iterable[str] = ()) -> None:
         self._metrics, self._log = metrics, tuple(log)
-        self._evaluated: dict[str, float] = {}  # and not reported yet
-        self._reported_at = 0  # a step of the Trainer's
-        self._trains = False
-        self._position: _trainer_data.Position  # in the data, since training began
+        self._evaluated: dict[str, float] = {}  # values that are not reported yet
+        self._reported_at = 0  # the Trainer's step of the last report
+        self._is_training = False
+        self._position: _trainer_data.Position  # set when training begins
 
     def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                     **_: typing.Any) -> None:
@@ -89,10 +89,10 @@ class ReportCallback(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                        train_dataloader: typing.Any = None, lr_scheduler: typing.Any = None, **_: typing.Any) -> None:
-        self._trains = True
+        self._is_training = True
         self._reported_at = state.global_step
         self._position = _trainer_data.Position(args, state, train_dataloader, lr_scheduler)
-        if _is_ours(args) and attune.local_rank == 0:
+        if _saves_in_output_folder(args) and attune.local_rank == 0:
             self._position.remove_outdated(args.output_dir, state)
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
@@ -102,7 +102,7 @@ class ReportCallback(TrainerCallback):
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                      **_: typing.Any) -> None:
         self._report(state, None)
-        self._trains = False
+        self._is_training = False
         _wait_for_all()  # ranks may still read the best model
         _remove_checkpoints(args)
 
@@ -123,15 +123,15 @@ class ReportCallback(TrainerCallback):
         logged = logs or {}
         values = {name: logged[name] for name in self._log if name in logged}
         if values and args.eval_strategy == "steps":
-            part = (state.global_step - self._reported_at) / args.eval_steps
-            attune.log(values, attune.step + min(part, 1))
+            fraction = (state.global_step - self._reported_at) / args.eval_steps
+            attune.log(values, attune.step + min(fraction, 1))
         elif values:
             attune.log(values, state.epoch)
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                     metrics: dict[str, float] | None = None, **_: typing.Any) -> None:
-        """Called once for each of several data sets. A checkpoint may follow the last call."""
-        if self._trains and state.global_step > 0:
+        """Collects values. The Trainer calls this once for each data set, and a checkpoint may follow the last call."""
+        if self._is_training and state.global_step > 0:
             self._evaluated.update({name: value for name, value in (metrics or {}).items()
                                     if self._metrics is None or name in self._metrics})
 
@@ -142,18 +142,18 @@ class ReportCallback(TrainerCallback):
 
         def save(folder: pathlib.Path) -> None:
             if attune.rank == 0:
-                copy = _link if _is_ours(args) else shutil.copy2
+                copy = _link if _saves_in_output_folder(args) else shutil.copy2
                 shutil.copytree(saved, folder, copy_function=copy, dirs_exist_ok=True)
                 self._position.save(folder, state.global_step)
 
-        keep = state.best_model_checkpoint
+        kept_path = state.best_model_checkpoint
         try:
             self._report(state, save)
         except attune.TrialEnded as ended:
-            keep = keep if ended.action == "pause" else None
+            kept_path = kept_path if ended.action == "pause" else None
             raise
         finally:
-            _remove_checkpoints(args, keep)
+            _remove_checkpoints(args, kept_path)
 
     def _report(self, state: TrainerState, save: typing.Callable[[pathlib.Path], None] | None) -> None:
         metrics, self._evaluated = self._evaluated, {}
@@ -162,8 +162,8 @@ class ReportCallback(TrainerCallback):
             attune.report(metrics, checkpoint=save, every_rank=save is not None)
 
 
-def _is_ours(args: TrainingArguments) -> bool:
-    """Whether the Trainer saves where training_arguments() says, in a folder that nothing else uses."""
+def _saves_in_output_folder(args: TrainingArguments) -> bool:
+    """Returns whether the Trainer saves in the folder of training_arguments(), which nothing else uses."""
     folder = os.environ.get("ATTUNE_TRIAL_DIR")
     return folder is not None and pathlib.Path(args.output_dir) == _output_folder(folder)
 
@@ -172,11 +172,11 @@ def _output_folder(folder: str) -> pathlib.Path:
     return pathlib.Path(folder) / "trainer"
 
 
-def _remove_checkpoints(args: TrainingArguments, keep: str | None = None) -> None:
-    """Removes the Trainer's copies, so that Attune decides which checkpoints stay, unless the program wants several."""
-    if _is_ours(args) and args.save_total_limit == 1 and attune.local_rank == 0:
+def _remove_checkpoints(args: TrainingArguments, kept_path: str | None = None) -> None:
+    """Removes the Trainer's checkpoints except `kept_path`, because Attune has copies, unless the program keeps several."""
+    if _saves_in_output_folder(args) and args.save_total_limit == 1 and attune.local_rank == 0:
         for path in pathlib.Path(args.output_dir).glob("checkpoint-*"):
-            if str(path) != keep:
+            if str(path) != kept_path:
                 shutil.rmtree(path, ignore_errors=True)
 
 
@@ -186,7 +186,7 @@ def _wait_for_all() -> None:
 
 
 def _link(source: str, target: str) -> None:
-    """Gives a file a second name. The Trainer never writes a file in _output_folder() again."""
+    """Links or copies a file. A link is enough, because the Trainer never changes a file in _output_folder()."""
     try:
         os.link(source, target)
     except OSError:

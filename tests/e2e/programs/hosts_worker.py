@@ -16,10 +16,10 @@ import attune
 attune.init()
 traces = pathlib.Path(os.environ["TRACES"])
 name = f"{attune.trial}.{attune.attempt}.{attune.rank}"
-mine = open(traces / name, "w")
-fcntl.flock(mine, fcntl.LOCK_EX)
-json.dump({"pid": os.getpid(), "host": os.environ["HOST"], "from": attune.step}, mine)
-mine.flush()
+trace = open(traces / name, "w")
+fcntl.flock(trace, fcntl.LOCK_EX)
+json.dump({"pid": os.getpid(), "host": os.environ["HOST"], "from": attune.step}, trace)
+trace.flush()
 for path in traces.glob(f"{attune.trial}.*"):
     if path.name.split(".")[1] != str(attune.attempt):
         with open(path) as other:

@@ -53,8 +53,8 @@ facts["odd"] = seen(prepared(NUMBERS[:9], batch_size=2))
 facts["odd_dropped"] = seen(prepared([*NUMBERS, 10], batch_size=2, drop_last=True))
 facts["singly"] = seen(prepared(torch.arange(10), batch_size=None))
 facts["stream"] = seen(prepared(Stream(), batch_size=5))
-mine = DistributedSampler(NUMBERS, 10, attune.rank)
-facts["own_share"] = prepared(sampler=mine).sampler is mine
+share = DistributedSampler(NUMBERS, 10, attune.rank)
+facts["own_share"] = prepared(sampler=share).sampler is share
 facts["by_workers"] = seen(prepared(batch_size=5, num_workers=1))
 facts["drawn"] = seen(prepared(sampler=WeightedRandomSampler([1] * 10, 10, replacement=False)))
 

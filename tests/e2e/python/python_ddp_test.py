@@ -1,4 +1,4 @@
-"""Gangs of Python with torch: the example, and a script that only knows torchrun.
+"""Python gangs with torch: the example, and a script that only uses torchrun.
 
 Skipped where Python has no torch: neither its own nor the one of scripts/setup.
 """
@@ -28,7 +28,7 @@ class Ddp(EndToEnd):
                                                  **changes})), "-o", "json")
         return run.wait(), json.loads(run.stdout), "\n".join(run.stderr)
 
-    def test_the_example_trains_pauses_and_goes_on(self):
+    def test_the_example_trains_pauses_and_resumes(self):
         file = (EXAMPLE / "sweep.yaml").read_text()
         self.assertIn("command: [python3, -m, attune.launcher, ddp.py]", file)
         code, result, err = self.finish(
@@ -41,12 +41,11 @@ class Ddp(EndToEnd):
         self.assertEqual(code, 0, err)
         self.assertGreater(result["best"]["metrics"]["accuracy"], 0.4)
         self.assertTrue(os.path.exists(result["best"]["checkpoint"] + "/state.pt"))
-        said = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
-        self.assertEqual(said, "")  # not of threads: what torch and numpy start ends before a fork
+        warnings = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
+        self.assertEqual(warnings, "")  # no warning about threads, because torch and numpy end theirs before a fork
 
-    def test_the_example_is_judged_as_the_rule_says(self):
-        """Successive halving worked out from the values alone: of the n that have come to a rung, the
-        best n/2 go on, and while there is one, it does."""
+    def test_the_verdicts_on_the_example_follow_successive_halving(self):
+        """Computes the verdicts from the values: the best n/2 of n trials at a rung continue, and a single trial does."""
         code, _, err = self.finish(
             command=[sys.executable, "-m", "attune.launcher", str(EXAMPLE / "ddp.py"),
                      "--test-samples", "500"],
@@ -82,12 +81,12 @@ class Ddp(EndToEnd):
                            scheduler={"name": "fifo"}, stop={"max_trials": 1},
                            failure={"max_restarts": 0}, **changes)
 
-    def test_a_script_that_only_knows_torchrun_runs_as_it_is(self):
+    def test_a_script_for_torchrun_runs_unchanged(self):
         code, result, err = self.torchrun_script("well")
         self.assertEqual(code, 0, err)
         self.assertEqual(result["best"]["metrics"], {"score": 3.0})
 
-    def test_the_rank_that_raised_is_blamed_and_not_the_one_that_lost_it(self):
+    def test_blames_the_rank_that_raised_and_not_the_rank_that_lost_it(self):
         code, _, err = self.torchrun_script("raise")
         self.assertEqual(code, 5, err)
         failure = self.rows("SELECT failure FROM attempts")[0][0]

@@ -1,4 +1,4 @@
-"""attune.lightning with the real Lightning: gangs that are judged, pause and go on from its checkpoints.
+"""attune.lightning with the real Lightning: gangs are judged, pause and resume from Lightning's checkpoints.
 
 Skipped where Python has no torch. Fails where it has no Lightning: scripts/setup installs both.
 """
@@ -22,16 +22,16 @@ class Lightning(Trainers):
         self.assertTrue(best["checkpoint"].endswith("step-2-attempt-2"), best)
         self.assertEqual(set(best["metrics"]), {"loss", "val_loss"})
 
-    def test_a_gang_is_judged_pauses_and_goes_on(self):
+    def test_a_gang_is_judged_pauses_and_resumes(self):
         self.finish()
         self.check_logged_twice_an_epoch()
 
-    def test_validations_are_steps_where_epochs_are_long(self):
+    def test_validations_can_be_steps(self):
         self.finish("validation_end")
         self.check_logged_twice_an_epoch()
 
-    def test_an_unmodified_script_trains_in_the_job_of_a_batch_system(self):
-        # As in a Slurm pilot: the executor is the only task of its step.
+    def test_an_unchanged_script_trains_in_a_slurm_job(self):
+        # The same as in a Slurm pilot, where the executor is the only task of its step.
         self.environment.update({"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "pilot", "SLURM_JOB_NODELIST": "n1",
                                  "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_NTASKS": "1",
                                  "SLURM_NTASKS_PER_NODE": "1", "SLURM_STEP_ID": "0"})
@@ -51,7 +51,7 @@ class Lightning(Trainers):
         self.assertEqual(len(re.findall(r"^step [12]  loss=\S+  val_loss=", run.stdout, re.M)), 2, run.stdout)
         self.assertIn("fitted 2 16\n", run.stdout)
 
-    def test_the_block_of_the_page_runs(self):
+    def test_the_block_of_the_documentation_runs(self):
         run = run_block("Lightning", "from lightning_script import Product as Module\n"
                                      "from pytorch_lightning import Trainer\n"
                                      "from torch.utils.data import DataLoader, TensorDataset\n"

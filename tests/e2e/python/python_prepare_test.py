@@ -18,7 +18,7 @@ NUMBERS = list(range(10))
 
 
 def facts_of_a_gang(world_size):
-    """What each rank of the script found, started as torchrun would."""
+    """Runs the script like torchrun. Returns the results of each rank."""
     port = str(free_port())
     ranks = [subprocess.Popen(
         [sys.executable, SCRIPT], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -43,23 +43,23 @@ class GangOfTwo(unittest.TestCase):
         cls.ranks = facts_of_a_gang(2)
 
     def shares(self, name, *place):
-        """Of each rank, all that it saw, in order."""
+        """Returns all samples that each rank has seen, in order."""
         found = [rank[name] for rank in self.ranks]
         for each in place:
             found = [share[each] for share in found]
         return [flat(share) for share in found]
 
-    def test_the_process_group_is_made(self):
+    def test_creates_the_process_group(self):
         self.assertEqual([rank["world_size"] for rank in self.ranks], [2, 2])
 
-    def test_a_model_is_the_same_on_all_ranks_and_its_gradient_the_mean(self):
+    def test_all_ranks_have_the_same_model_and_the_mean_gradient(self):
         one, two = self.ranks
         self.assertEqual((one["model"], one["is_bare"]), ("DistributedDataParallel", False))
         self.assertNotEqual(one["own_weight"], two["own_weight"])
         self.assertEqual([one["weight"], two["weight"]], [one["own_weight"]] * 2)
         self.assertEqual([one["gradient"], two["gradient"]], [1.5, 1.5])
 
-    def test_each_sample_is_one_ranks_in_each_epoch(self):
+    def test_in_each_epoch_one_rank_has_each_sample(self):
         for epoch in (0, 1):
             one, two = self.shares("shuffled", epoch)
             self.assertEqual(sorted(one + two), NUMBERS)
@@ -70,20 +70,20 @@ class GangOfTwo(unittest.TestCase):
         self.assertEqual(self.shares("epoch_3", 0), self.shares("after_step_3"))
         self.assertNotEqual(self.shares("epoch_3", 0), self.shares("epoch_3", 1))
 
-    def test_what_was_not_shuffled_stays_in_order(self):
+    def test_keeps_the_order_of_a_loader_without_shuffling(self):
         self.assertEqual(self.shares("in_order"), [NUMBERS[0::2], NUMBERS[1::2]])
         self.assertEqual([rank["singly"] for rank in self.ranks], [NUMBERS[0::2], NUMBERS[1::2]])
         self.assertEqual(self.shares("by_workers"), [NUMBERS[0::2], NUMBERS[1::2]])
 
-    def test_the_last_samples_are_dropped_or_some_come_twice(self):
+    def test_drops_the_last_samples_or_uses_some_twice(self):
         self.assertEqual(self.shares("odd"), [[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]])
         self.assertEqual(self.shares("odd_dropped"), [[0, 2, 4, 6], [1, 3, 5, 7]])
 
-    def test_a_share_that_is_one_already_stays(self):
+    def test_does_not_divide_a_share_again(self):
         self.assertTrue(all(rank["own_share"] for rank in self.ranks))
         self.assertEqual(self.shares("stream"), [NUMBERS, NUMBERS])
 
-    def test_what_another_sampler_draws_is_shared(self):
+    def test_divides_the_samples_of_any_sampler(self):
         one, two = self.shares("drawn")
         self.assertEqual(sorted(one + two), NUMBERS)
 
@@ -93,20 +93,20 @@ class GangOfOne(unittest.TestCase):
     def setUpClass(cls):
         [cls.rank] = facts_of_a_gang(1)
 
-    def test_has_its_model_as_it_is_and_all_samples(self):
+    def test_does_not_wrap_the_model_and_has_all_samples(self):
         self.assertEqual((self.rank["model"], self.rank["is_bare"]), ("Linear", True))
         self.assertEqual(flat(self.rank["in_order"]), NUMBERS)
 
     def test_has_a_process_group_like_any_other(self):
         self.assertEqual(self.rank["world_size"], 1)
 
-    def test_batches_are_moved_whatever_they_are_made_of(self):
+    def test_moves_batches_of_every_type_to_the_device(self):
         self.assertEqual(self.rank["kinds"], ["dict", "Pair", "cpu", "text"])
         self.assertEqual(self.rank["moved"], ["meta", "meta", "text"])
 
 
 class Page(EndToEnd):
-    def test_its_blocks_train_and_go_on_in_a_gang(self):
+    def test_its_blocks_train_and_resume_in_a_gang(self):
         self.environment.update(ENVIRONMENT)
         page = ROOT / "docs/reference/python.md"
         blocks = markdown.code(page.read_text(), "python", heading="Data parallel with torch")
@@ -136,7 +136,7 @@ class Page(EndToEnd):
         self.assertEqual(run.wait(), 0, run.stderr)
         self.assertGreater(json.loads(run.stdout)["best"]["metrics"]["loss"], 0)
         self.assertEqual(self.rows("SELECT trial, resumed_from FROM attempts ORDER BY decided"),
-                         [(0, None), (1, None), (0, 1)])  # the better comes first, and pauses
+                         [(0, None), (1, None), (0, 1)])  # the better trial is first, and pauses
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Programs that start other programs, and what may happen to their trials: each combination is a test of two ranks.
+"""Programs that start other programs, and events in their trials: each combination is a test with two ranks.
 
 Without arguments nine combinations run, which have each row and each column; with the argument Matrix all do.
 Fails where Python has no torch, Lightning, Transformers or Accelerate: scripts/setup installs them.
@@ -60,7 +60,7 @@ class Programs(EndToEnd):
             command=command, resources={"workers": workers, "cpus_per_worker": 2 // workers}, **spec)), "-o", "json")
 
     def end(self, run, code=0):
-        # A sweep has four attempts at most, and each imports torch.
+        # A sweep has at most four attempts, and each imports torch.
         self.assertEqual(run.wait(4 * PATIENCE_S), code, "\n".join(run.stderr) + self.logs())
 
     def logs(self):
@@ -70,11 +70,11 @@ class Programs(EndToEnd):
         return json.loads((self.notes / f"{event}-{trial}-{attempt}-{rank}").read_text())
 
     def attempts(self):
-        """(trial, attempt, the step that it has resumed from), in order."""
+        """Returns (trial, attempt, step that it has resumed from) of all attempts in order."""
         return self.rows("SELECT trial, number, resumed_from FROM attempts ORDER BY decided")
 
     def expect_whole(self, trial, attempt, begins):
-        """Two ranks have trained together, from this step to step 2."""
+        """Checks that two ranks have trained together, from this step to step 2."""
         for rank in 0, 1:
             started, trained = self.note("started", trial, attempt, rank), self.note("trained", trial, attempt, rank)
             self.assertEqual((started["world_size"], started["step"]), (2, begins))
@@ -83,7 +83,7 @@ class Programs(EndToEnd):
 
 
 class Matrix(Programs):
-    """A test for each row and column, made below."""
+    """Has a test for each row and column, which the end of this file defines."""
 
     def fresh(self, command, workers):
         self.end(self.sweep_of(command, workers))
@@ -101,7 +101,7 @@ class Matrix(Programs):
         self.expect_whole(promoted, 2, begins=1)
 
     def cloned(self, command, workers):
-        # The smaller rate comes first: usually the worse one, which clones the other while that is paused.
+        # The smaller rate is first. It is usually worse, and clones the other trial while that is paused.
         self.end(self.sweep_of(
             command, workers, stop={"max_trials": 2}, parameters={"lr": {"values": [1e-6, 0.05]}},
             scheduler={"name": "pbt", "max": 2, "perturbation_interval": 1, "quantile_fraction": 0.5, "synchronous": True}))
@@ -136,10 +136,10 @@ class Matrix(Programs):
 
 
 class Edges(Programs):
-    """What is refused, and who may report alone."""
+    """Programs that are refused, and ranks that report alone."""
 
     def failure_of(self, command, workers):
-        # Nothing here waits for an end of time.
+        # The long timeout shows that no test waits for it.
         run = self.sweep_of([sys.executable, *command], workers, failure={"max_restarts": 0, "stall_timeout": "1h"})
         self.end(run, 5)
         return self.rows("SELECT failure FROM attempts")[0][0]
@@ -156,7 +156,7 @@ class Edges(Programs):
         for process in processes:
             self.assertIn(f"process {process} ", failure)
 
-    def test_a_program_without_its_variables_is_told_why_nothing_was_reported(self):
+    def test_a_program_without_its_variables_gets_a_reason_that_names_env(self):
         paths = [f"{name}={value}" for name, value in ENVIRONMENT.items() if name.endswith("PATH")]
         self.end(self.sweep_of(["env", "-i", *paths, sys.executable, program("lone_reporter.py"), "0"], 1))
         [(reason,)] = self.rows("SELECT reason FROM trials")
@@ -170,13 +170,13 @@ class Edges(Programs):
         self.assertIn("rank 0", self.failure_of([program("lone_reporter.py"), "1"], 2))
 
 
-def test_of(row, column):
+def make_test(row, column):
     return lambda self: getattr(self, column)(*ROWS[row])
 
 
 for each_row in ROWS:
     for each_column in COLUMNS:
-        setattr(Matrix, f"test_{each_row}_{each_column}", test_of(each_row, each_column))
+        setattr(Matrix, f"test_{each_row}_{each_column}", make_test(each_row, each_column))
 
 
 if __name__ == "__main__":

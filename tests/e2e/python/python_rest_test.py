@@ -1,4 +1,4 @@
-"""`attune.client` against a real server: sweeps that run, that are asked for, and what goes wrong."""
+"""`attune.client` with a real server: running sweeps, ask and tell, and errors."""
 
 import concurrent.futures
 import datetime
@@ -40,14 +40,14 @@ class Client(EndToEnd):
         return Server(data_dir=self.data)
 
     def aside(self, work, *args):
-        """The future of what a thread does."""
+        """Runs a function on a thread and returns its future."""
         pool = concurrent.futures.ThreadPoolExecutor(1)
         self.addCleanup(pool.shutdown, wait=False)
         return pool.submit(work, *args)
 
 
 class Running(Client):
-    def test_creates_a_sweep_waits_for_it_and_reads_what_it_came_to(self):
+    def test_creates_a_sweep_waits_for_it_and_reads_its_results(self):
         created = self.server("--with-executor").create(self.write(sweep()))
         self.assertEqual(created.wait(PATIENCE_S)["state"], "completed")
         best, trials, curves = created.best(), created.trials(), created.curves()
@@ -57,7 +57,7 @@ class Running(Client):
         self.assertEqual([len(curve["values"]) for curve in curves], [trial["step"] for trial in trials])
         self.assertEqual([each.id for each in Server(data_dir=self.data).sweeps()], ["s1"])
 
-    def test_checkpoints_of_a_trial_are_fetched(self):
+    def test_fetches_checkpoints_of_a_trial(self):
         created = self.server("--with-executor").create(sweep(checkpoint={"every": 1, "keep_last": 2},
                                                               stop={"max_trials": 1}))
         created.wait(PATIENCE_S)
@@ -69,10 +69,10 @@ class Running(Client):
             [kept] = [each["path"] for each in trial["checkpoints"] if each["step"] == checkpoint.step]
             copy = checkpoint.to_directory(self.folder / checkpoint.name)
             self.assertEqual(subprocess.run(["diff", "-r", copy, kept]).returncode, 0)
-        with self.assertRaisesRegex(Error, "no checkpoint at step 1"):
+        with self.assertRaisesRegex(Error, r"\bs1/0\b.*\bstep 1\b"):
             trial.checkpoint(step=1)
 
-    def test_waiting_outlives_a_server_that_is_killed(self):
+    def test_waiting_survives_the_kill_of_the_server(self):
         gate = self.close_gate(2)
         serve = self.serve("--with-executor")
         created = Server(data_dir=self.data).create(sweep(stop={"max_trials": 1}))
@@ -83,41 +83,41 @@ class Running(Client):
         gate.close()
         self.assertEqual(waiting.result(PATIENCE_S)["state"], "completed")
 
-    def test_a_sweep_is_steered(self):
+    def test_steers_a_sweep(self):
         created = self.server().create(sweep())
-        self.assertIn("nothing starts", created.pause())
+        self.assertTrue(created.pause())
         self.assertEqual(created.get()["state"], "paused")
         self.assertIn("continues", created.resume())
-        self.assertIn("it ends now", created.stop())
+        self.assertTrue(created.stop())
         self.assertEqual(created.wait(PATIENCE_S)["state"], "stopped")
 
-    def test_an_ended_sweep_is_deleted_and_only_that(self):
+    def test_deletes_only_ended_sweeps(self):
         server = self.server("--with-executor")
         created = server.create(sweep())
         with self.assertRaisesRegex(Error, "attune sweep kill s1"):
             created.delete()
         created.kill()
-        with self.assertRaisesRegex(Error, "has ended as killed"):
+        with self.assertRaisesRegex(Error, r"\bs1\b.*\bkilled\b"):
             created.wait(PATIENCE_S)
         created.delete()
         self.assertEqual(server.sweeps(), [])
-        created.delete()  # as when the first answer was lost
+        created.delete()  # the same as a retry after a lost answer
 
-    def test_a_sweep_that_fails_says_why(self):
+    def test_a_failed_sweep_raises_its_reason(self):
         created = self.server("--with-executor").create(
             sweep(command=["/bin/false"], stop={"max_trials": 1}, failure={"max_restarts": 0}))
-        with self.assertRaisesRegex(Error, "sweep s1 has ended as failed: every trial failed"):
+        with self.assertRaisesRegex(Error, r"\bs1\b.*\bfailed: "):
             created.wait(PATIENCE_S)
 
-    def test_what_is_refused_is_said(self):
+    def test_errors_name_the_fault(self):
         server = self.server()
         with self.assertRaisesRegex(Error, "^<text>:2:25: metric.mode: "):
             server.create("parameters: {}\nmetric: {name: a, mode: most}\nstop: {max_trials: 1}\n")
         with self.assertRaisesRegex(Error, "^parameters.x.max: "):
             server.create(sweep(parameters={"x": {"min": 1.0, "max": 0.0}}))
-        with self.assertRaisesRegex(Error, "token is missing or wrong"):
+        with self.assertRaisesRegex(Error, r"\btoken\b.*ATTUNE_TOKEN"):
             Server(data_dir=self.data, token="wrong").sweeps()
-        with self.assertRaisesRegex(Error, "no server runs on"):
+        with self.assertRaisesRegex(Error, "attune serve"):
             Server(data_dir=self.folder)
 
 
@@ -130,7 +130,7 @@ class Https(Client):
                         "-subj", "/CN=attune", "-addext", "subjectAltName=DNS:localhost"],
                        check=True, capture_output=True)
 
-    def test_clients_elsewhere_trust_a_certificate_or_are_told_that_they_do_not(self):
+    def test_clients_need_to_trust_the_certificate(self):
         files = ["--tls-cert", self.certificate, "--tls-key", self.folder / "key.pem"]
         serve = self.serve("--https-host", "127.0.0.1", "--https-port", 0, *files)
         url = serve.await_stderr(r"(https://localhost:\d+)").group(1)
@@ -147,14 +147,14 @@ class Https(Client):
             created = Server(url, token=token).create(sweep(stop={"max_trials": 1}))
             self.assertEqual(created.get()["state"], "running")
 
-    def test_half_of_what_it_takes_is_refused(self):
+    def test_refuses_incomplete_options(self):
         code, _, err = self.attune("serve", "--data-dir", self.data, "--tls-cert", self.certificate)
         self.assertEqual(code, 2)
         self.assertIn("--https-host, --tls-cert, --tls-key", err)
 
 
 class Tokens(Client):
-    def test_people_have_tokens_of_their_own(self):
+    def test_each_person_has_a_token(self):
         self.serve()
         secrets = {}
         for name, role in (("ada", "admin"), ("bob", "viewer")):
@@ -166,15 +166,15 @@ class Tokens(Client):
         created = ada.create(sweep())
         self.assertEqual(created.get()["owner"], "ada")
         self.assertEqual([each.id for each in bob.sweeps()], ["s1"])
-        with self.assertRaisesRegex(Error, "the token of bob is a viewer's"):
+        with self.assertRaisesRegex(Error, r"\bbob\b.*\bviewer\b"):
             bob.sweep("s1").kill()
         self.assertEqual(self.attune("token", "rm", "bob", "--data-dir", self.data)[0], 0)
-        with self.assertRaisesRegex(Error, "token is missing or wrong"):
+        with self.assertRaisesRegex(Error, r"\btoken\b.*ATTUNE_TOKEN"):
             bob.sweeps()
 
 
 class Recorded:
-    """In place of tensorboardX, which is not among what tests need: what would stand in its files."""
+    """Replaces tensorboardX, which tests do not require. It records the content of the files."""
     __module__ = "tensorboardX"
 
     def __init__(self, folder, filename_suffix):
@@ -224,7 +224,7 @@ class TensorBoard(Client):
             self.assertEqual((run.config, run.best), (trial["config"], {"best/score": trial["best"]}))
             self.assertTrue(run.closed)
 
-    def test_each_trial_is_a_run_that_grows_while_the_sweep_does(self):
+    def test_each_trial_is_a_run_that_grows_with_the_sweep(self):
         gate = self.close_gate(2)
         created = self.server("--with-executor").create(
             sweep(parameters={"x": {"min": 0.0, "max": 1.0}, "mode": {"value": "logs"}}))
@@ -238,7 +238,7 @@ class TensorBoard(Client):
         gate.close()
         self.check(writing.result(PATIENCE_S), created)
 
-    def test_without_a_library_it_says_which_to_install(self):
+    def test_names_the_library_if_it_is_missing(self):
         created = self.server("--with-executor").create(self.write(sweep(stop={"max_trials": 1})))
         created.wait(PATIENCE_S)
         with mock.patch.dict(sys.modules, {"tensorboardX": None}):
@@ -272,7 +272,7 @@ class AskAndTell(Client):
         self.assertEqual(best, again)
         self.assertEqual(others[0].get()["trials"]["completed"], 8)
 
-    def test_a_paused_trial_comes_again_behind_its_last_step(self):
+    def test_a_paused_trial_is_offered_again_after_its_last_step(self):
         asked = self.server().create({**ASKED, "scheduler": {**ASKED["scheduler"], "mode": "promote"}})
         began = {}
         while trial := asked.ask():
@@ -292,12 +292,12 @@ class AskAndTell(Client):
         again.report(4, {"loss": 1})
         self.assertEqual(asked.wait(PATIENCE_S)["state"], "completed")
 
-    def test_an_objective_that_always_raises_fails_the_sweep_with_its_words(self):
+    def test_an_objective_that_always_raises_fails_the_sweep_with_its_error(self):
         asked = self.server().create({**ASKED, "failure": {"max_restarts": 0}})
         with self.assertRaisesRegex(Error, "(?s)failed.*KeyError: 'lr'"):
             asked.run(lambda trial: trial.config["lr"])
 
-    def test_a_killed_sweep_ends_the_trial_that_was_asked_for(self):
+    def test_a_killed_sweep_ends_its_asked_trial(self):
         asked = self.server().create(ASKED)
         trial = asked.ask()
         asked.kill()
@@ -319,7 +319,7 @@ class Page(Client):
         (self.folder / "attune-data").symlink_to(self.data)
         with mock.patch("builtins.print") as printed:
             for block in (wait, fetch, ask, run):
-                exec(block, names)  # of our own page
+                exec(block, names)  # a block of our documentation
         self.assertEqual(names["best"]["value"], names["sweep"].best()["value"])
         self.assertEqual(len(names["sweep"].trials()), 20)
         waited, fetched = printed.call_args_list

@@ -1,4 +1,4 @@
-"""attune.transformers with the real Trainer: gangs that are judged, pause and go on from its checkpoints.
+"""attune.transformers with the real Trainer: gangs are judged, pause and resume from the Trainer's checkpoints.
 
 Skipped where Python has no torch. Fails where it has no Transformers: scripts/setup installs both.
 """
@@ -16,7 +16,7 @@ SCRIPT = str(ROOT / "tests/e2e/programs/transformers_script.py")
 
 
 class Transformers(Trainers):
-    def test_a_gang_is_judged_pauses_and_goes_on(self):
+    def test_a_gang_is_judged_pauses_and_resumes(self):
         best = self.pause_and_go_on("torch,transformers.trainer", SCRIPT, metric="eval_loss", rates=[0.003, 1e-7])
         self.check_logged_twice_an_epoch()
         files = {path.name for path in pathlib.Path(best["checkpoint"]).iterdir()}
@@ -29,7 +29,7 @@ class Transformers(Trainers):
         self.assertEqual(len(re.findall(r"^step [12]  eval_loss=", run.stdout, re.M)), 2, run.stdout)
         self.assertIn("trained 16\n", run.stdout)
 
-    def test_the_block_of_the_page_runs(self):
+    def test_the_block_of_the_documentation_runs(self):
         run = run_block("Transformers", "from transformers import Trainer, TrainingArguments\n"
                                         "import transformers_script\n"
                                         "model, config = transformers_script.network(), {'lr': 0.003}\n"

@@ -1,4 +1,4 @@
-"""A server that gives the answers it is told to, for tests of `attune.client`."""
+"""A fake server with prepared answers, for tests of `attune.client`."""
 
 import collections
 import contextlib
@@ -32,8 +32,11 @@ def problem(status, detail, errors=None):
 
 
 class FakeServer(http.server.ThreadingHTTPServer):
-    """Keeps what it is asked. An answer is a document, or (status, document, headers), or BREAK: the
-    connection is closed instead. `answers` are those to come, or a function of the request's path."""
+    """Records requests in `asked`, and sends prepared answers.
+
+    `answers` is a list of the next answers, or a function from the path of a request to its answer. An answer is a
+    document, or (status, document, headers), or BREAK, which closes the connection.
+    """
 
     daemon_threads = True
     BREAK = "break"
@@ -119,7 +122,7 @@ class Client(unittest.TestCase):
         return [each.headers["Idempotency-Key"] for each in self.fake.asked]
 
     def answer(self, text):
-        """Answers in the folder where the server is, until the returned function is called."""
+        """Answers with `text` at the socket of the data folder, until the returned function is called."""
         (self.folder / "server.sock").unlink(missing_ok=True)
         opened = os.open(self.folder, os.O_PATH)
         listener = socket.socket(socket.AF_UNIX)

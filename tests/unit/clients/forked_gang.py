@@ -1,4 +1,4 @@
-"""A gang whose ranks are forked from the test, which is its executor: so they need not import torch anew."""
+"""A gang whose ranks are forked from the test, so that they do not import torch again. The test is the executor."""
 
 import contextlib
 import json
@@ -13,12 +13,11 @@ PATIENCE_S = 60
 
 
 class Gang:
-    """An attempt, whose ranks are forked from this process and call `script`.
+    """An attempt whose ranks are forked from this process and call `script`.
 
-    `places` has (local rank, number of ranks on its host) for each rank, `start` further members of their first
-    message, `action` the verdict at each milestone. The gang has ended when the constructor returns. Then `found` has
-    the results of `script`, None if it raised, `messages` all that ranks told the executor, and `log` all that they
-    printed.
+    `places` has (local rank, number of ranks on its host) for each rank. `start` has more fields of the start message,
+    and `action` is the verdict at each milestone. The constructor returns when the gang has ended. Then `found` has the
+    results of `script` (None if it raised), `messages` has all messages to the executor, and `log` is the output.
     """
 
     def __init__(self, places, script, folder, action="stop", **start):
@@ -39,8 +38,8 @@ class Gang:
             theirs.close()
             os.close(writing)
             ours.settimeout(PATIENCE_S)
-            self._say(ours, type="start", protocol=1, sweep="s1", trial=4, rank=rank, world_size=size, seed=7,
-                      local_rank=local_rank, local_world_size=local_size, **start)
+            self._send(ours, type="start", protocol=1, sweep="s1", trial=4, rank=rank, world_size=size, seed=7,
+                       local_rank=local_rank, local_world_size=local_size, **start)
             self._channels.append(ours)
             children.append((child, reading))
         threads = [threading.Thread(target=self._listen, args=(channel,)) for channel in self._channels]
@@ -62,15 +61,15 @@ class Gang:
         return [message for message in self.messages if message["type"] == kind]
 
     def _be_rank(self, script, writing, environment):
-        signal.alarm(PATIENCE_S)  # ends it: a rank may wait for one that has failed
+        signal.alarm(PATIENCE_S)  # a limit, because a rank may wait for a failed rank
         try:
             log = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.environ.update({name: str(value) for name, value in environment.items()})
-            from attune import _trial  # the path to the package is known by now
+            from attune import _trial  # here, because the path of the package is set later than this module's imports
             found = script()
-            _trial.current()._peers.leave()  # as at the end of a script
+            _trial.current()._peers.leave()  # does the same as the end of a script
             with open(writing, "w") as pipe:
                 json.dump(found, pipe)
         except BaseException:
@@ -80,7 +79,7 @@ class Gang:
             os._exit(0)
 
     @staticmethod
-    def _say(channel, **message):
+    def _send(channel, **message):
         channel.sendall(json.dumps(message).encode() + b"\n")
 
     def _listen(self, channel):
@@ -91,6 +90,6 @@ class Gang:
                 if message["type"] == "rendezvous":
                     for other in self._channels:
                         if other is not channel:
-                            self._say(other, **message)
+                            self._send(other, **message)
                 elif message["type"] == "report" and message["waits"]:
-                    self._say(channel, type="verdict", step=message["step"], action=self._action)
+                    self._send(channel, type="verdict", step=message["step"], action=self._action)

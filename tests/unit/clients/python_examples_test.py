@@ -1,4 +1,4 @@
-"""Each public name of the package `attune` stands in an example that a test runs.
+"""Checks that a tested example uses each public name of the package `attune`.
 
 An example is a block of docs/reference/python.md or a script of examples/. Comments, texts and imports do not count, nor does a
 member of another class that has the same name: the package's annotations give the types of values.
@@ -16,10 +16,10 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import markdown_pages as markdown  # noqa: E402
 
 MODULES = ["attune", "attune.torch", "attune.lightning", "attune.transformers", "attune.client", "attune.tensorboard"]
-# Other tests run these: python_page_test, and those of tests/e2e/python.
+# Other tests run these: python_page_test and the tests in tests/e2e/python.
 SCRIPTS = ["examples/python_ddp/ddp.py", "examples/python_tour/tour.py"]
 PAGE = "docs/reference/python.md"
-NOT_RUN = "functools.partial("  # in the block of the page that no test runs
+NOT_RUN = "functools.partial("  # marks the block of the page that no test runs
 
 
 class Package:
@@ -36,13 +36,13 @@ class Package:
         return self._trees[module]
 
     def exported(self, module):
-        """The names in the __all__ of a module."""
+        """Returns the names in the __all__ of a module."""
         [value] = [node.value for node in self.tree(module).body
                    if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"]
         return ast.literal_eval(value)
 
     def find(self, module, name):
-        """(module, syntax tree) of the definition of a name that this module has; None if it is not the package's."""
+        """Returns (module, syntax tree) of the definition of a name in a module; None if the package does not define it."""
         for node in self.tree(module).body:
             if getattr(node, "name", None) == name or getattr(getattr(node, "target", None), "id", None) == name:
                 return module, node
@@ -51,7 +51,7 @@ class Package:
         return None
 
     def members(self, module, node):
-        """(module, syntax tree or None) of each public method and attribute of a class, by (class, name)."""
+        """Returns (module, syntax tree or None) of each public method and attribute of a class, by (class, name)."""
         found = {}
         for base in node.bases:
             place = isinstance(base, ast.Name) and self.find(module, base.id)
@@ -64,7 +64,7 @@ class Package:
         return {name: place for name, place in found.items() if name == "__enter__" or not name.startswith(("_", "on_"))}
 
     def public(self):
-        """All public names, each with the module that defines it: (module, name) or (module, class, member)."""
+        """Returns all public names with the defining module: (module, name) or (module, class, member)."""
         names = set()
         for module in MODULES:
             for name in self.exported(module):
@@ -137,7 +137,7 @@ class Uses(ast.NodeVisitor):
             self.visit(target)
 
     def _of(self, node):
-        """The value of an expression, or None if it is not the package's. Takes note of what the expression uses."""
+        """Returns the value of an expression, or None if it is not from the package. Records the names that it uses."""
         if isinstance(node, ast.Name):
             value = self._values.get(node.id)
             return self._in_module(*value[1:]) if value and value[0] == "name" else value
@@ -172,7 +172,7 @@ class Uses(ast.NodeVisitor):
         return self._result(("definition", *definition)) if is_property else ("definition", *definition)
 
     def _result(self, value):
-        """What calling a value returns, by its annotation. An instance is a use of its class."""
+        """Returns the result of calling a value, by its annotation. An instance counts as a use of its class."""
         if value is None or value[0] != "definition":
             return None
         _, module, node = value
@@ -189,7 +189,7 @@ class Uses(ast.NodeVisitor):
 
 
 def blocks_of_the_page():
-    """The Python of the page, in its order, without the block that no test runs."""
+    """Returns the Python blocks of the page in order, without the block that no test runs."""
     return [textwrap.dedent(code) for code in markdown.code((ROOT / PAGE).read_text(), "python", None) if NOT_RUN not in code]
 
 
@@ -212,7 +212,7 @@ class Examples(unittest.TestCase):
         self.assertIn(("attune._results", "TrialDetail", "checkpoint"), found)
         self.assertIn(("attune._fetch", "Checkpoint", "bytes"), found)
 
-    def test_every_public_name_stands_in_an_example(self):
+    def test_an_example_uses_every_public_name(self):
         package = Package()
         public = package.public()
         self.assertGreater(len(public), 80)

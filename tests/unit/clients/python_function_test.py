@@ -1,8 +1,10 @@
 """`attune.function`: the command that names a function, and functions that are pickled."""
 
+import errno
 import functools
 import importlib
 import json
+import os
 import pathlib
 import pickle
 import sys
@@ -18,7 +20,7 @@ sys.path.insert(0, str(PACKAGE))
 
 from attune import _pickled, function  # noqa: E402
 
-# Pickles what Python's own pickle can, which is all that these tests need.
+# Python's own pickle is enough for these tests.
 CLOUDPICKLE = types.SimpleNamespace(dumps=pickle.dumps)
 MODULE = "def train(config, scale=1): return {'loss': config['lr'] * scale}\n"
 
@@ -36,13 +38,13 @@ class Function(Client):
         self.tuned = importlib.import_module("tuned")
 
     def command(self, train, metric=None):
-        """The words of the command after `python -m attune.launcher -m attune.function`."""
+        """Returns the arguments of the command after `python -m attune.launcher -m attune.function`."""
         words = function.command(train, metric, self.folder)
         self.assertEqual(words[:5], [sys.executable, "-m", "attune.launcher", "-m", "attune.function"])
         return words[5:]
 
     def pickled(self, scale=3):
-        """The file of a function."""
+        """Returns the file of a pickled function."""
         *options, file = self.command(functools.partial(self.tuned.train, scale=scale))
         self.assertEqual(options, ["--path", str(self.folder), "--pickle"])
         return pathlib.Path(file)
@@ -58,8 +60,8 @@ class Commands(Function):
         self.assertEqual(self.command(self.tuned.train, "loss")[:2], ["--metric", "loss"])
         self.assertEqual(self.files(), [])
 
-    def test_what_cannot_be_pickled_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "cannot pickle train: TypeError: .*lock"):
+    def test_refuses_a_function_that_cannot_be_pickled(self):
+        with self.assertRaisesRegex(ValueError, r"\btrain\b.*TypeError: .*lock"):
             self.command(functools.partial(self.tuned.train, scale=threading.Lock()))
         self.assertEqual(self.files(), [])
 
@@ -68,19 +70,19 @@ class Commands(Function):
         self.assertNotEqual(self.pickled(), self.pickled(scale=4))
         self.assertEqual(len(self.files()), 2)
 
-    def test_without_cloudpickle_the_error_says_what_to_do(self):
+    def test_names_cloudpickle_if_it_is_missing(self):
         with mock.patch.dict(sys.modules, cloudpickle=None), \
-                self.assertRaisesRegex(ImportError, "cannot import train by its name: .*pip install cloudpickle"):
+                self.assertRaisesRegex(ImportError, r"\btrain\b.*pip install cloudpickle"):
             self.pickled()
 
-    def test_what_is_no_function_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "train is 'tuned:train' and must be a function"):
+    def test_refuses_an_object_that_is_not_a_function(self):
+        with self.assertRaisesRegex(ValueError, "train is 'tuned:train'"):
             self.command("tuned:train")
 
-    @unittest.skipUnless(hasattr(sys, "stdlib_module_names"), "Python before 3.10 does not know its modules")
-    def test_a_module_with_a_name_of_pythons_own_is_refused(self):
+    @unittest.skipUnless(hasattr(sys, "stdlib_module_names"), "Python before 3.10 has no list of its modules")
+    def test_refuses_a_module_with_the_name_of_a_standard_module(self):
         self.tuned.__name__ = self.tuned.train.__module__ = "random"
-        with mock.patch.dict(sys.modules, random=self.tuned), self.assertRaisesRegex(ValueError, "Python's own random"):
+        with mock.patch.dict(sys.modules, random=self.tuned), self.assertRaisesRegex(ValueError, r"\brandom\b"):
             self.command(self.tuned.train)
 
 
@@ -94,18 +96,18 @@ class Pickled(Function):
         with self.assertRaisesRegex(RuntimeError, message):
             _pickled.load(file)
 
-    def test_a_file_that_is_missing_or_another_is_refused(self):
+    def test_refuses_a_missing_or_changed_file(self):
         file = self.pickled()
         self.assertEqual(_pickled.load(file)[0], "train")
         with open(file, "ab") as changed:
             changed.write(b"x")
-        self.load_fails(file, "is not the function that the sweep was created with")
-        self.assertEqual(self.pickled(), file)  # which repairs it
+        self.load_fails(file, "SHA-256")
+        self.assertEqual(self.pickled(), file)  # this writes the file again
         self.assertEqual(_pickled.load(file)[0], "train")
         file.unlink()
-        self.load_fails(file, "No such file or directory; this host needs the folder attune-functions")
+        self.load_fails(file, f"{file}: .*{os.strerror(errno.ENOENT)}.*attune-functions")
 
-    def test_nothing_of_a_changed_file_is_run(self):
+    def test_runs_no_code_of_a_changed_file(self):
         file = self.pickled()
         head, _, _ = file.read_bytes().partition(b"\n")
         file.write_bytes(head + b"\n" + pickle.dumps(_Touch(self.folder / "run")))
@@ -117,22 +119,22 @@ class Pickled(Function):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def test_another_python_is_an_error_that_names_both(self):
+    def test_another_version_of_python_is_an_error_that_names_both(self):
         self.versions(python="3.11")
         file = self.pickled()
         self.versions(python="3.12")
-        self.load_fails(file, "another version of Python: python 3.11 when it was pickled, 3.12 here")
+        self.load_fails(file, r"python 3\.11 .*\b3\.12\b")
 
-    def test_another_package_is_a_warning_and_part_of_an_error(self):
+    def test_another_version_of_a_package_is_a_warning_and_part_of_an_error(self):
         self.versions(python="3.11", torch="2.11", numpy="2.3")
         file = self.pickled()
         self.versions(python="3.11", numpy="1.26")
-        with self.assertWarnsRegex(UserWarning, "torch 2.11 when it was pickled, none here, numpy 2.3 .* 1.26 here"):
+        with self.assertWarnsRegex(UserWarning, r"torch 2\.11 .*\bnone\b.*numpy 2\.3 .*\b1\.26\b"):
             _pickled.load(file)
         del self.tuned.train
-        self.load_fails(file, "cannot load train: AttributeError: .*; versions differ: torch 2.11 .* none here")
+        self.load_fails(file, r"\btrain: AttributeError: .*torch 2\.11 .*\bnone\b")
 
-    def test_the_same_versions_are_no_warning(self):
+    def test_equal_versions_give_no_warning(self):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             _pickled.load(self.pickled())

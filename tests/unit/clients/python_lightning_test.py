@@ -26,7 +26,7 @@ from forked_gang import Gang  # noqa: E402
 
 
 class Module(pytorch_lightning.LightningModule):
-    """Notes which samples it is trained with."""
+    """Records the samples that it is trained with."""
 
     def __init__(self):
         super().__init__()
@@ -64,11 +64,11 @@ class UnevenHosts(unittest.TestCase):
         self.assertEqual(len({found["weight"] for found in gang.found}), 1)
         self.assertEqual([report["step"] for report in gang.of_type("report")], [1])
 
-    def test_strategies_of_lightning_are_refused(self):
+    def test_refuses_strategies_of_lightning(self):
         trial = _trial.Trial({"rank": 0, "world_size": 3, "local_world_size": 2}, None)
         with mock.patch.object(_trial, "_trial", trial):
             [environment] = attune.lightning.trainer_options()["plugins"]
-            with self.assertRaisesRegex(ValueError, r"2 of 3 are here.*resources\.placement to one_host"):
+            with self.assertRaisesRegex(ValueError, r"\b2 of 3\b.*resources\.placement .*one_host"):
                 environment.validate_settings(num_devices=2, num_nodes=1)
 
 

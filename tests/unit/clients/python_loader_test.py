@@ -29,9 +29,9 @@ NUMBERS = list(range(12))
 
 
 def ranks(world_size, use, step=0, seed=7):
-    """What `use(make)` returns on each rank of a gang, where make(…) is a prepared DataLoader(…)."""
+    """Returns the result of `use(make)` on each rank of a gang. `make(…)` returns a prepared DataLoader(…)."""
     def make(data=NUMBERS, kind=DataLoader, **options):
-        return _loader.prepared(kind(data, **options), torch.device("cpu"))
+        return _loader.prepare(kind(data, **options), torch.device("cpu"))
 
     found = []
     for rank in range(world_size):
@@ -42,7 +42,7 @@ def ranks(world_size, use, step=0, seed=7):
 
 
 def numbers(loader, batches=None):
-    """The samples of a pass, or of its first batches."""
+    """Returns the samples of a pass, or of its first batches."""
     found = []
     for batch in loader:
         found.append(batch)
@@ -52,15 +52,15 @@ def numbers(loader, batches=None):
 
 
 def in_turn(shares):
-    """The samples of a gang in the order in which it takes them, where all shares are equal."""
+    """Returns the samples of a gang with equal shares, in the order in which it takes them."""
     return [number for each in zip(*shares) for number in each]
 
 
 def stopped(loader, batches):
-    """(what the first batches of a pass have, the state behind them)"""
+    """Returns the samples of the first batches of a pass, and the state after them."""
     passing = iter(loader)
-    seen = [number for _ in range(batches) for number in next(passing).tolist()]
-    return seen, loader.state_dict()
+    taken_samples = [number for _ in range(batches) for number in next(passing).tolist()]
+    return taken_samples, loader.state_dict()
 
 
 class Counting(IterableDataset):
@@ -88,8 +88,8 @@ class Stateful(Counting):
         self.position = state["position"]
 
 
-class Own(Sampler):
-    """A sampler of a user, which draws as Python does and is told epochs."""
+class EpochSampler(Sampler):
+    """A user's sampler, which draws with Python's random and has set_epoch()."""
 
     def __init__(self):
         self.epochs = []
@@ -105,26 +105,26 @@ class Own(Sampler):
 
 
 class Order(unittest.TestCase):
-    def test_is_a_data_loader_of_its_own_kind(self):
-        class Mine(DataLoader):
+    def test_keeps_the_class_of_the_loader(self):
+        class Subclass(DataLoader):
             pass
 
-        [[loader, again]] = ranks(1, lambda make: (lambda loader: [loader, _loader.prepared(loader, "cpu")])(
-            make(kind=Mine, batch_size=4)))
-        self.assertIsInstance(loader, Mine)
+        [[loader, again]] = ranks(1, lambda make: (lambda loader: [loader, _loader.prepare(loader, "cpu")])(
+            make(kind=Subclass, batch_size=4)))
+        self.assertIsInstance(loader, Subclass)
         self.assertIsInstance(loader.sampler, DistributedSampler)
         self.assertIs(loader, again)
         self.assertEqual((loader.batch_size, len(loader)), (4, 3))
 
     def test_set_epoch_of_the_sampler_and_of_the_loader_count(self):
         def use(make):
-            loader, seen = make(shuffle=True, batch_size=3), []
+            loader, taken_samples = make(shuffle=True, batch_size=3), []
             for epoch in (5, 5, 0, None):
                 if epoch is not None:
                     loader.sampler.set_epoch(epoch)
-                seen.append(numbers(loader))
+                taken_samples.append(numbers(loader))
             loader.set_epoch(5)
-            return [*seen, numbers(loader)]
+            return [*taken_samples, numbers(loader)]
 
         for size in (1, 2):
             five, again, zero, one, last = (in_turn(shares) for shares in zip(*ranks(size, use)))
@@ -139,7 +139,7 @@ class Order(unittest.TestCase):
 
         def second_pass(make):
             loader = make(shuffle=True)
-            numbers(loader, batches=2)  # a pass that was broken off is one
+            numbers(loader, batches=2)  # an interrupted pass counts as a pass
             return numbers(loader)
 
         self.assertEqual(order(), order(size=2))
@@ -154,38 +154,38 @@ class Order(unittest.TestCase):
                 (lambda: WeightedRandomSampler([1.0] * 12, 12, replacement=False, generator=generator), set(NUMBERS)),
                 (lambda: RandomSampler(NUMBERS, replacement=True, num_samples=12), set(NUMBERS)),
                 (lambda: SubsetRandomSampler([3, 4, 5, 6]), {3, 4, 5, 6}),
-                (Own, set(NUMBERS)),
+                (EpochSampler, set(NUMBERS)),
                 (lambda: [5, 1, 5, 2], {1, 2, 5})):
             torch.manual_seed(0)
-            whole = in_turn(ranks(1, lambda make: numbers(make(sampler=make_sampler()))))
+            uninterrupted = in_turn(ranks(1, lambda make: numbers(make(sampler=make_sampler()))))
             torch.manual_seed(1)
-            self.assertEqual(whole, in_turn(ranks(2, lambda make: numbers(make(sampler=make_sampler())))))
-            self.assertLessEqual(set(whole), drawn)
+            self.assertEqual(uninterrupted, in_turn(ranks(2, lambda make: numbers(make(sampler=make_sampler())))))
+            self.assertLessEqual(set(uninterrupted), drawn)
 
-    def test_leaves_the_generators_of_the_program_alone(self):
-        own = WeightedRandomSampler([1.0] * 12, 12, generator=torch.Generator().manual_seed(1))
-        before = torch.get_rng_state(), random.getstate(), own.generator.get_state()
-        generator = own.generator
-        ranks(1, lambda make: numbers(make(sampler=own, generator=torch.Generator())))  # torch draws seeds of workers
-        self.assertIs(own.generator, generator)
+    def test_does_not_change_the_generators_of_the_program(self):
+        own_sampler = WeightedRandomSampler([1.0] * 12, 12, generator=torch.Generator().manual_seed(1))
+        before = torch.get_rng_state(), random.getstate(), own_sampler.generator.get_state()
+        generator = own_sampler.generator
+        ranks(1, lambda make: numbers(make(sampler=own_sampler, generator=torch.Generator())))  # torch draws seeds of workers
+        self.assertIs(own_sampler.generator, generator)
         self.assertTrue(torch.equal(generator.get_state(), before[2]))
         self.assertTrue(torch.equal(torch.get_rng_state(), before[0]))
         self.assertEqual(random.getstate(), before[1])
 
     def test_tells_a_sampler_of_the_epoch(self):
-        own = Own()
-        ranks(1, lambda make: (lambda loader: [numbers(loader), numbers(loader)])(make(sampler=own)), step=3)
-        self.assertEqual(own.epochs, [3, 4])
+        own_sampler = EpochSampler()
+        ranks(1, lambda make: (lambda loader: [numbers(loader), numbers(loader)])(make(sampler=own_sampler)), step=3)
+        self.assertEqual(own_sampler.epochs, [3, 4])
 
     def test_a_distributed_sampler_of_the_program_keeps_its_epochs(self):
         def use(make):
-            own = DistributedSampler(NUMBERS, _trial.current().world_size, _trial.current().rank, seed=1)
-            loader, seen = make(sampler=own), []
+            own_sampler = DistributedSampler(NUMBERS, _trial.current().world_size, _trial.current().rank, seed=1)
+            loader, taken_samples = make(sampler=own_sampler), []
             for epoch in (5, 5, 0):
-                own.set_epoch(epoch)
-                seen.append(numbers(loader))
+                own_sampler.set_epoch(epoch)
+                taken_samples.append(numbers(loader))
             loader.set_epoch(5)
-            return [*seen, numbers(loader), list(own), loader.sampler is own]
+            return [*taken_samples, numbers(loader), list(own_sampler), loader.sampler is own_sampler]
 
         for five, again, zero, last, alone, is_own in ranks(2, use):
             self.assertTrue(five == again == last == alone)
@@ -214,7 +214,7 @@ class Order(unittest.TestCase):
         (epoch, one), (_, two) = ranks(2, use)
         self.assertEqual((epoch, sorted(one + two)), (4, NUMBERS))
 
-    def test_a_sampler_without_length_is_one_ranks_or_is_refused(self):
+    def test_refuses_a_sampler_without_length_for_several_ranks(self):
         class Endless(Sampler):
             def __init__(self):
                 pass
@@ -223,7 +223,7 @@ class Order(unittest.TestCase):
                 return iter(NUMBERS)
 
         self.assertEqual(ranks(1, lambda make: numbers(make(sampler=Endless()))), [NUMBERS])
-        with self.assertRaisesRegex(ValueError, "Endless, which has no length"):
+        with self.assertRaisesRegex(ValueError, r"\bEndless\b"):
             ranks(2, lambda make: make(sampler=Endless()))
 
     def test_workers_see_the_same_order(self):
@@ -238,7 +238,7 @@ class Order(unittest.TestCase):
 
 class Moving(unittest.TestCase):
     def moved(self, batch):
-        return _loader._moved(batch, torch.device("meta"), False)
+        return _loader._to_device(batch, torch.device("meta"), False)
 
     def test_keeps_the_types_of_containers_and_their_attributes(self):
         class Named(dict):
@@ -298,11 +298,11 @@ class Resuming(unittest.TestCase):
             return rest, loader.state_dict(), numbers(loader)
 
         resumed = ranks(new, resume)
-        seen = in_turn([seen for seen, _ in begun]) + in_turn([rest for rest, *_ in resumed])
-        whole = ranks(1, lambda make: numbers(make(**options)), step=3)[0]
+        taken_samples = in_turn([taken_samples for taken_samples, _ in begun]) + in_turn([rest for rest, *_ in resumed])
+        uninterrupted = ranks(1, lambda make: numbers(make(**options)), step=3)[0]
         following = ranks(1, lambda make: numbers(make(**options)), step=4)[0]
-        self.assertEqual(sorted(seen), NUMBERS)
-        self.assertEqual(set(seen[:taken]), set(whole[:taken]))
+        self.assertEqual(sorted(taken_samples), NUMBERS)
+        self.assertEqual(set(taken_samples[:taken]), set(uninterrupted[:taken]))
         self.assertEqual(resumed[0][1], {"epoch": 4, "taken": 0})
         self.assertEqual(in_turn([after for *_, after in resumed]), following)
 
@@ -324,7 +324,7 @@ class Resuming(unittest.TestCase):
         self.assertEqual(state, {"epoch": 0, "taken": 2})
         self.assertEqual(sorted(one + two + ranks(1, resume)[0]), NUMBERS)
 
-    def test_another_epoch_begins_anew(self):
+    def test_another_epoch_starts_at_its_beginning(self):
         def use(make):
             loader = make(shuffle=True)
             loader.load_state_dict({"epoch": 3, "taken": 5})
@@ -333,42 +333,42 @@ class Resuming(unittest.TestCase):
 
         self.assertEqual(ranks(1, use), [12])
 
-    def test_what_is_no_state_is_refused(self):
+    def test_refuses_a_wrong_state(self):
         for state in ({}, None, {"epoch": "x", "taken": 0}):
-            with self.assertRaisesRegex(ValueError, "give what state_dict"):
+            with self.assertRaisesRegex(ValueError, r"^state is .*state_dict\(\)"):
                 ranks(1, lambda make: make().load_state_dict(state))
 
     def resume(self, first, second, batches, **options):
         """Lets one rank resume within an epoch, and returns what it prints."""
-        [(seen, state)] = ranks(1, lambda make: stopped(make(first, batch_size=2, **options), batches))
+        [(taken_samples, state)] = ranks(1, lambda make: stopped(make(first, batch_size=2, **options), batches))
 
         def use(make):
             loader = make(second, batch_size=2, **options)
             loader.load_state_dict(state)
-            return seen + numbers(loader), numbers(loader)
+            return taken_samples + numbers(loader), numbers(loader)
 
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            [(whole, after)] = ranks(1, use)
-        self.assertEqual((whole, after), (NUMBERS, NUMBERS))
-        return said.getvalue()
+        stderr_text = io.StringIO()
+        with contextlib.redirect_stderr(stderr_text):
+            [(uninterrupted, after)] = ranks(1, use)
+        self.assertEqual((uninterrupted, after), (NUMBERS, NUMBERS))
+        return stderr_text.getvalue()
 
-    def test_an_iterable_with_a_state_resumes_at_once(self):
+    def test_an_iterable_with_a_state_loads_no_batch_twice(self):
         data = Stateful()
         self.assertEqual(self.resume(Stateful(), data, 2), "")
         self.assertEqual(data.drawn, 8 + 12)
 
-    def test_any_other_drops_batches_and_says_so_once(self):
+    def test_an_iterable_without_a_state_drops_batches_and_warns_once(self):
         data = Counting()
-        self.assertIn("loads 2 batches again and drops them", said := self.resume(Counting(), data, 2))
-        self.assertEqual(said.count("attune:"), 1)
+        self.assertIn("2 batches", stderr_text := self.resume(Counting(), data, 2))
+        self.assertEqual(stderr_text.count("attune:"), 1)
         self.assertEqual(data.drawn, 12 + 12)
 
     def test_workers_have_the_state_of_an_iterable(self):
         self.assertIn("drops them", self.resume(Stateful(), Stateful(), 2, num_workers=1))
 
     def test_a_loader_with_a_state_has_that_of_its_workers(self):
-        class StatefulLoader(DataLoader):  # as torchdata's
+        class StatefulLoader(DataLoader):  # for example, the one of torchdata
             def state_dict(self):
                 return {"mine": 4}
 
@@ -379,7 +379,7 @@ class Resuming(unittest.TestCase):
         self.assertEqual(self.resume(Counting(), data, 2, kind=StatefulLoader, num_workers=0), "")
         self.assertEqual(data.drawn, 8 + 12)
 
-    def test_a_stream_in_another_gang_drops_as_many_batches_in_all(self):
+    def test_a_stream_in_another_gang_drops_the_same_number_of_batches(self):
         (_, state), _ = ranks(2, lambda make: stopped(make(Counting(), batch_size=2), 2))
 
         def use(make):
@@ -390,7 +390,7 @@ class Resuming(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()):
             self.assertEqual(ranks(1, use), [NUMBERS[8:]])
 
-    def test_a_stream_is_told_epochs_by_the_program_alone(self):
+    def test_only_the_program_sets_the_epoch_of_a_stream(self):
         data = Counting()
 
         def use(make):

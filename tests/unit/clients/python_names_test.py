@@ -14,13 +14,13 @@ sys.path.insert(0, str(PACKAGE))
 import attune  # noqa: E402
 
 FILES = [path for path in sorted((PACKAGE / "attune").glob("*.py")) if not path.name.startswith("_")]
-# Those of a Trainer's callbacks, which Lightning and Transformers document.
+# The methods of a Trainer's callbacks, which Lightning and Transformers document.
 INHERITED = "on_"
 NOT_CONSTRUCTED = ("Sweep",)  # Methods return these, and programs do not construct them.
 
 
 def undocumented(node, prefix):
-    """The public functions, classes and methods below a node of a module that have no docstring."""
+    """Yields the public functions, classes and methods below a node of a module that have no docstring."""
     for each in node.body:
         if isinstance(each, (ast.FunctionDef, ast.ClassDef)) and not each.name.startswith(("_", INHERITED)):
             if not ast.get_docstring(each):
@@ -30,14 +30,14 @@ def undocumented(node, prefix):
 
 
 def exported(module):
-    """The names in the __all__ of a module's syntax tree."""
+    """Returns the names in the __all__ of a module's syntax tree."""
     return [name for node in module.body
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
             for name in ast.literal_eval(node.value)]
 
 
 def unexplained(node, prefix, docstring=""):
-    """The parameters of public functions and classes below a node that their docstrings do not name in backticks."""
+    """Yields the parameters below a node that the docstring of their function or class does not name in backticks."""
     for each in node.body:
         is_init = isinstance(each, ast.FunctionDef) and each.name == "__init__" and node.name not in NOT_CONSTRUCTED
         if not isinstance(each, (ast.FunctionDef, ast.ClassDef)) or (each.name.startswith(("_", INHERITED)) and not is_init):

@@ -1,4 +1,4 @@
-"""Blocks of docs/reference/python.md that need no server, run by hand. Those of other sections run in tests/e2e."""
+"""Runs blocks of docs/reference/python.md by hand, without a server. tests/e2e runs the other sections."""
 
 import sys
 import unittest
@@ -11,7 +11,7 @@ import markdown_pages as markdown  # noqa: E402
 
 
 def blocks_of(heading):
-    """The blocks of Python in a section of docs/reference/python.md."""
+    """Returns the Python blocks in a section of docs/reference/python.md."""
     return markdown.code((ROOT / "docs/reference/python.md").read_text(), "python", heading=heading)
 
 
@@ -31,7 +31,7 @@ class Page(Client):
         self.assertEqual(run.stdout, "step 3  loss=1\n", run.stderr)
         run = self.by_hand("train_batch, loader, epoch = float, range(200), 3\nif True:\n" + log)
         self.assertEqual(run.stdout, "at step 2  batch_loss=0\nat step 2.5  batch_loss=100\n", run.stderr)
-        # A torch that draws nothing: each rank takes its part of the batch.
+        # A fake torch: each rank takes its part of the batch.
         run = self.by_hand("from types import SimpleNamespace as Thing\n"
                            "generator = Thing(manual_seed=lambda seed: None)\n"
                            "torch = Thing(randperm=lambda count, generator: list(range(count)),\n"

@@ -1,5 +1,6 @@
-"""`attune.client`, with a server of the test's own that gives the answers it is told to."""
+"""`attune.client`, with a fake server that gives the answers of the test."""
 
+import errno
 import json
 import math
 import os
@@ -38,7 +39,7 @@ class FindingTheServer(Client):
         self.use_folder(self.fake)
         self.assertEqual(self.credentials(data_dir=self.folder), "Bearer of-the-folder")
 
-    def test_a_token_of_its_own_goes_before_that_of_the_folder_and_a_file_before_all(self):
+    def test_a_given_token_overrides_that_of_the_folder_and_a_file_overrides_both(self):
         self.use_folder(self.fake)
         os.environ["ATTUNE_TOKEN"] = "b"
         self.assertEqual(self.credentials(data_dir=self.folder), "Bearer b")
@@ -47,22 +48,22 @@ class FindingTheServer(Client):
         both = {"token": "a", "token_file": self.folder / "mine"}
         self.assertEqual(self.credentials(data_dir=self.folder, **both), "Bearer c")
 
-    def test_another_server_does_not_get_to_see_the_token_of_the_folder(self):
+    def test_does_not_send_the_token_of_the_folder_to_another_server(self):
         self.use_folder(self.start())
         self.assertIsNone(self.credentials(self.fake.url, data_dir=self.folder))
 
-    def test_what_is_wrong_is_said(self):
+    def test_errors_name_the_wrong_value(self):
         loop = pathlib.Path(self.folder, "loop")
         loop.symlink_to(loop)
-        for wrong, options in (("no server runs on", {"data_dir": self.folder}),
-                               ("cannot ask .*: Too many levels of symbolic links", {"data_dir": loop}),
-                               ("'ftp://x' is not a server's address", {"server": "ftp://x"}),
-                               ("'a/b' is not a server's address", {"server": "a/b"}),
-                               ("cannot read a token", {"server": ":1", "token_file": self.folder / "no"})):
+        for wrong, options in ((f"{self.folder}: .*attune serve", {"data_dir": self.folder}),
+                               (f"{loop}: {os.strerror(errno.ELOOP)}", {"data_dir": loop}),
+                               ("'ftp://x'", {"server": "ftp://x"}),
+                               ("'a/b'", {"server": "a/b"}),
+                               (f"{self.folder}/no: {os.strerror(errno.ENOENT)}", {"server": ":1", "token_file": self.folder / "no"})):
             with self.assertRaisesRegex(Error, wrong):
                 Server(**options)
         self.answer("{}")
-        with self.assertRaisesRegex(Error, "no server runs on"):
+        with self.assertRaisesRegex(Error, f"{self.folder}: .*attune serve"):
             Server(data_dir=self.folder)
 
     def test_by_a_data_folder_with_a_long_path(self):
@@ -75,9 +76,9 @@ class FindingTheServer(Client):
         die = self.use_folder(self.fake)
         server = Server(data_dir=self.folder, patience=0)
         die()
-        with self.assertRaisesRegex(Error, "no server runs on"):
+        with self.assertRaisesRegex(Error, f"{self.folder}: .*attune serve"):
             server.sweep("s1")
-        with self.assertRaisesRegex(Error, "no server runs on"):
+        with self.assertRaisesRegex(Error, f"{self.folder}: .*attune serve"):
             Server(data_dir=self.folder)
         self.assertEqual(self.fake.asked, [])
 
@@ -88,7 +89,7 @@ class Connections(Client):
         sweep.get(), sweep.pause(), sweep.get()
         self.assertEqual(len({each.connection for each in self.fake.asked}), 1)
 
-    def test_each_thread_has_its_own(self):
+    def test_each_thread_has_its_own_connection(self):
         sweep = self.sweep(SWEEP, SWEEP)
         sweep.get()
         thread = threading.Thread(target=sweep.get)
@@ -96,7 +97,7 @@ class Connections(Client):
         thread.join(PATIENCE_S)
         self.assertEqual(len({each.connection for each in self.fake.asked}), 2)
 
-    def test_a_forked_child_has_its_own(self):
+    def test_a_forked_child_has_its_own_connection(self):
         sweep = self.sweep(SWEEP, SWEEP)
         sweep.get()
         child = os.fork()
@@ -105,12 +106,12 @@ class Connections(Client):
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(len({each.connection for each in self.fake.asked}), 2)
 
-    def test_one_that_was_closed_while_idle_is_made_again(self):
+    def test_reconnects_if_the_server_has_closed_an_idle_connection(self):
         sweep = self.sweep(SWEEP, FakeServer.BREAK, SWEEP)
         sweep.get(), sweep.get()
         self.assertEqual(len({each.connection for each in self.fake.asked}), 2)
 
-    def test_what_breaks_is_sent_again_under_the_same_key(self):
+    def test_retries_a_broken_request_with_the_same_key(self):
         trial = self.sweep(FakeServer.BREAK, FakeServer.BREAK, OFFER).ask()
         self.assertEqual(trial.config, {"lr": 0.1})
         first, second, third = self.keys()
@@ -121,31 +122,31 @@ class Connections(Client):
         sweep.ask(), sweep.ask()
         self.assertEqual(len(set(self.keys())), 2)
 
-    def test_a_busy_server_is_asked_again(self):
+    def test_retries_if_the_server_is_busy(self):
         sweep = self.sweep((*problem(503, "reads its log"), {"Retry-After": "0"}), SWEEP)
         self.assertEqual(sweep.get()["state"], "running")
         self.assertEqual(self.asked(), ["GET /api/v1/sweeps/s1"] * 2)
 
-    def test_one_that_stays_busy_is_given_up_after_a_while(self):
+    def test_gives_up_if_the_server_stays_busy(self):
         sweep = self.sweep(problem(503, "reads its log"), patience=0)
-        with self.assertRaisesRegex(Error, "reads its log") as caught:
+        with self.assertRaises(Error) as caught:
             sweep.get()
         self.assertEqual(caught.exception.status, 503)
 
-    def test_a_server_that_has_never_answered_is_not_waited_for(self):
+    def test_does_not_retry_if_the_server_has_never_answered(self):
         self.fake.close()
-        with self.assertRaisesRegex(Error, "no server answers at http://127.0.0.1:.*refused") as caught:
+        with self.assertRaisesRegex(Error, r"http://127\.0\.0\.1:\d+ .*refused") as caught:
             self.server().sweeps()
         self.assertIsNone(caught.exception.status)
 
-    def test_a_server_that_starts_again_at_another_port_is_found(self):
+    def test_finds_a_server_that_restarts_at_another_port(self):
         self.use_folder(self.fake)
         self.fake.answers += [SWEEP]
         sweep = Server(data_dir=self.folder).sweep("s1")
         self.fake.close()
         again = self.start()
         again.answers += [SWEEP]
-        self.fake.answers += [FakeServer.BREAK]  # of the connection that is open
+        self.fake.answers += [FakeServer.BREAK]  # closes the open connection
         self.use_folder(again, token="another")
         self.assertEqual(sweep.get()["id"], "s1")
         self.assertEqual(again.asked[0].headers["Authorization"], "Bearer another")
@@ -159,7 +160,7 @@ class Errors(Client):
             call()
         return caught.exception
 
-    def test_say_what_the_server_says(self):
+    def test_have_the_message_of_the_server(self):
         error = self.refused(self.sweep(problem(409, "it has ended")).pause)
         self.assertEqual((str(error), error.status, error.errors), ("it has ended", 409, []))
 
@@ -172,19 +173,23 @@ class Errors(Client):
                                      f"{file}:3:5: is there twice")
         self.assertEqual(error.errors[0]["line"], 3)
 
-    def test_name_only_the_key_where_nobody_has_written_lines(self):
+    def test_name_only_the_key_in_a_sweep_that_is_a_dict(self):
         server = self.server(problem(422, "line:3:5: …", [self.FAULT]))
         error = self.refused(lambda: server.create({"parameters": {}}))
         self.assertEqual(str(error), "parameters.a/b.values[2]: is there twice")
 
-    def test_say_where_a_token_comes_from(self):
+    def test_name_the_source_of_a_token(self):
         error = self.refused(self.server(problem(401, "send it as Authorization")).sweeps)
-        self.assertRegex(str(error), "token is missing or wrong.*ATTUNE_TOKEN")
+        self.assertEqual(error.status, 401)
+        self.assertRegex(str(error), r"\btoken\b.*ATTUNE_TOKEN")
 
-    def test_of_what_is_no_attune_server(self):
-        self.assertEqual(str(self.refused(self.server((502, b"<html>")).sweeps)),
-                         "the server answered with HTTP 502")
-        self.assertRegex(str(self.refused(self.server((200, b"<html>")).sweeps)), "is the address right")
+    def test_for_a_server_that_is_not_attune(self):
+        error = self.refused(self.server((502, b"<html>")).sweeps)
+        self.assertEqual(error.status, 502)
+        self.assertIn("502", str(error))
+        error = self.refused(self.server((200, b"<html>")).sweeps)
+        self.assertEqual(error.status, 200)
+        self.assertIn("Attune server", str(error))
 
 
 class Creating(Client):
@@ -218,7 +223,7 @@ class Creating(Client):
 
 
 class Reading(Client):
-    def test_metrics_are_numbers_and_settings_what_they_are(self):
+    def test_metrics_are_floats_and_parameters_keep_their_types(self):
         best = {"trial": 1, "config": {"schedule": "inf"}, "metrics": {"a": 1, "b": "nan"}}
         sweep = self.sweep({**SWEEP, "best": best, "pareto_front": [best]},
                            {"trials": [{"number": 0, "metrics": {"a": "-inf"}, "config": {"x": "nan"}}],
@@ -236,7 +241,7 @@ class Reading(Client):
         self.assertEqual(self.asked()[-2:], ["GET /api/v1/sweeps/s1/curves?metric=a+b",
                                               "GET /api/v1/sweeps/s1/curves?metric=a+b&page_token=t"])
 
-    def test_pages_are_read_to_the_last(self):
+    def test_reads_all_pages_of_a_list(self):
         server = self.server({"sweeps": [{**SWEEP, "id": "s2"}], "next_page_token": "x/1"},
                              {"sweeps": [SWEEP], "next_page_token": ""})
         self.assertEqual([sweep.id for sweep in server.sweeps()], ["s2", "s1"])
@@ -245,17 +250,17 @@ class Reading(Client):
     def test_a_sweep_without_a_result_has_no_best(self):
         self.assertIsNone(self.sweep(SWEEP).best())
 
-    def test_wait_returns_what_the_sweep_has_come_to(self):
+    def test_wait_returns_the_ended_sweep(self):
         sweep = self.sweep(SWEEP, {**SWEEP, "state": "paused"}, {**SWEEP, "state": "stopped"})
         self.assertEqual(sweep.wait()["state"], "stopped")
 
-    def test_wait_raises_where_the_sweep_failed(self):
+    def test_wait_raises_if_the_sweep_has_failed(self):
         sweep = self.sweep({**SWEEP, "state": "failed", "reason": "3 trials failed"},
                            {"trials": [], "next_page_token": ""})
-        with self.assertRaisesRegex(Error, "sweep s1 has ended as failed: 3 trials failed"):
+        with self.assertRaisesRegex(Error, r"\bs1\b.*\bfailed: 3 trials failed"):
             sweep.wait()
 
-    def test_wait_tells_the_newest_failure(self):
+    def test_wait_raises_with_the_newest_failure(self):
         trials = [{"number": number, "state": state, "ended": f"2026-11-21T10:00:0{number}.000000Z", "metrics": {}}
                   for number, state in enumerate(("failed", "failed", "stopped"))]
         attempt = {"failure": "rank 1: ValueError: too green\nTraceback\n  boom"}
@@ -264,12 +269,12 @@ class Reading(Client):
                            {**trials[1], "history": [], "attempts": [{"failure": "before"}, attempt]})
         with self.assertRaises(Error) as raised:
             sweep.wait()
-        self.assertEqual(str(raised.exception), "sweep s1 has ended as failed: every trial failed\n"
-                         "trial 1: rank 1: ValueError: too green\nTraceback\n  boom")
+        self.assertTrue(str(raised.exception).endswith(
+            "failed: every trial failed\ntrial 1: rank 1: ValueError: too green\nTraceback\n  boom"), raised.exception)
         self.assertIn("GET /api/v1/sweeps/s1/trials/1", self.asked())
 
-    def test_wait_has_an_end(self):
-        with self.assertRaisesRegex(TimeoutError, "sweep s1 has not ended within 0 s"):
+    def test_wait_raises_timeout_error(self):
+        with self.assertRaisesRegex(TimeoutError, r"\bs1\b.*\b0 s"):
             self.sweep(SWEEP).wait(timeout=0)
 
 
@@ -279,13 +284,13 @@ class AskAndTell(Client):
         self.assertEqual((trial.number, trial.milestone, trial.max_step, trial.step), (0, 1, 4, 0))
         self.assertEqual(self.told(), [{"lease": "10m"}] * 3)
 
-    def test_asking_does_not_wait_if_told_not_to(self):
+    def test_asking_with_wait_false_returns_at_once(self):
         self.assertIsNone(self.sweep(NONE_NOW).ask(wait=False))
 
-    def test_there_is_none_when_the_sweep_has_ended(self):
+    def test_asking_returns_none_when_the_sweep_has_ended(self):
         self.assertIsNone(self.sweep(OVER).ask())
 
-    def test_one_that_comes_again_knows_how_far_it_was(self):
+    def test_a_trial_that_is_offered_again_has_its_last_step(self):
         trial = self.sweep({**OFFER, "attempt": 2}, {"step": 3}).ask()
         self.assertEqual((trial.step, self.asked()[1]), (3, "GET /api/v1/sweeps/s1/trials/0"))
 
@@ -302,44 +307,45 @@ class AskAndTell(Client):
         trial.fail("too late")
         self.assertEqual(len(self.fake.asked), 2)
 
-    def test_numbers_that_json_has_not(self):
+    def test_sends_nan_and_infinity_as_text(self):
         trial = self.trial(CONTINUE)
         trial.report(None, {"a": math.nan, "b": math.inf, "c": -math.inf})
         [told] = self.told()
         self.assertEqual(told["metrics"], {"a": "nan", "b": "inf", "c": "-inf"})
         self.assertNotIn("step", told)
 
-    def test_a_step_of_any_integer_type_is_a_number(self):
+    def test_accepts_a_step_of_any_integer_type(self):
         whole = type("Whole", (), {"__index__": lambda self: 3})
         trial = self.trial(CONTINUE)
         trial.report(whole(), {"loss": 1})
         self.assertEqual(self.told()[0]["step"], 3)
 
-    def test_metrics_that_cannot_be_are_not_sent(self):
+    def test_does_not_send_wrong_metrics(self):
         with self.assertRaisesRegex(ValueError, "metric 'loss' is 'low'"):
             self.trial().report(1, {"loss": "low"})
 
-    def test_the_end_is_told_once(self):
+    def test_sends_the_end_once(self):
         trial = self.trial((204, b""), (204, b""))
         self.assertTrue(trial.progress())
         trial.complete(), trial.complete()
         self.assertEqual(self.told(), [{"epoch": 7, "state": "running"}, {"epoch": 7, "state": "completed"}])
 
-    def test_a_failure_has_a_bound(self):
+    def test_limits_the_length_of_a_failure(self):
         trial = self.trial((204, b""))
         trial.fail("\udcff" + "x" * 10_000)
         message = self.told()[0]["message"]
         self.assertEqual((message[:2], len(message)), ("?x", 4096))
 
-    def test_a_trial_that_was_killed_does_not_go_on(self):
+    def test_a_killed_trial_does_not_continue(self):
         trial = self.trial(problem(409, "no such epoch"), {"state": "killed", "reason": "killed on request"})
         self.assertFalse(trial.report(1, {"loss": 0.5}))
         self.assertEqual(trial.reason, "killed on request")
 
-    def test_a_trial_that_is_anothers_now_is_an_error(self):
+    def test_a_trial_that_another_program_has_is_an_error(self):
         trial = self.trial(problem(409, "the lease has run out"), {"state": "running", "reason": ""})
-        with self.assertRaisesRegex(Error, "the lease has run out"):
+        with self.assertRaises(Error) as raised:
             trial.complete()
+        self.assertEqual(raised.exception.status, 409)
 
 
 class Run(Client):
@@ -352,19 +358,19 @@ class Run(Client):
             _, report, end, _ = self.told()
             self.assertEqual((report["step"], report["metrics"], end["state"]), (1, metrics, "completed"))
 
-    def test_says_no_step_where_the_sweep_counts_in_a_metric(self):
+    def test_sends_no_step_if_the_sweep_has_time_attr(self):
         ended = {**SWEEP, "state": "completed"}
         sweep = self.server({**SWEEP, "time_attr": "n"}, OFFER, STOP, OVER, ended, ended).sweep("s1")
         sweep.run(lambda trial: {"loss": 1, "n": 40})
         self.assertNotIn("step", self.told()[1])
 
-    def test_an_objective_may_report_by_itself(self):
+    def test_an_objective_may_report_itself(self):
         ended = {**SWEEP, "state": "completed"}
         sweep = self.sweep(OFFER, CONTINUE, STOP, OVER, ended, ended)
         sweep.run(lambda trial: [trial.report(step, {"loss": 1}) for step in (1, 2)] and None)
         self.assertEqual(len(self.told()), 4)
 
-    def test_what_the_objective_raises_is_the_failure_of_its_trial(self):
+    def test_an_exception_of_the_objective_is_the_failure_of_its_trial(self):
         ended = {**SWEEP, "state": "completed"}
         sweep = self.sweep(OFFER, (204, b""), OVER, ended, ended)
         sweep.run(lambda trial: trial.config["no such"])
@@ -407,7 +413,7 @@ class Run(Client):
         released = [each.path for each in self.fake.asked if b"released" in each.body]
         self.assertEqual(sorted(released), [f"/api/v1/sweeps/s1/trials/{number}:tell" for number in (0, 1)])
 
-    def test_workers_are_at_it_at_once(self):
+    def test_workers_run_at_the_same_time(self):
         both = threading.Barrier(2, timeout=PATIENCE_S)
         offers = [OFFER, {**OFFER, "trial": 1}]
         sweep = self.sweep()
@@ -417,12 +423,13 @@ class Run(Client):
         self.assertEqual(sorted(path for path in self.asked() if "tell" in path),
                          [f"POST /api/v1/sweeps/s1/trials/{number}:tell" for number in (0, 1)])
 
-    def test_one_worker_that_cannot_go_on_ends_the_others(self):
+    def test_an_error_of_one_worker_ends_the_others(self):
         refusals = [problem(404, "there is no sweep s1")]
         sweep = self.sweep()
         self.fake.answers = lambda path: refusals.pop() if refusals else NONE_NOW
-        with self.assertRaisesRegex(Error, "there is no sweep s1"):
+        with self.assertRaises(Error) as raised:
             sweep.run(lambda trial: None, workers=2)
+        self.assertEqual(raised.exception.status, 404)
 
 
 if __name__ == "__main__":

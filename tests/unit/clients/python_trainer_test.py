@@ -31,7 +31,7 @@ transformers.logging.set_verbosity_error()
 
 
 class Model(torch.nn.Module):
-    """Notes which samples it is trained with."""
+    """Records the samples that it is trained with."""
 
     def __init__(self):
         super().__init__()
@@ -45,7 +45,7 @@ class Model(torch.nn.Module):
 
 
 class Worse(Model):
-    """Is best after its first epoch."""
+    """A model that is best after its first epoch."""
 
     def __init__(self):
         super().__init__()
@@ -60,7 +60,7 @@ class Worse(Model):
 
 
 class Rates(transformers.TrainerCallback):
-    """Notes the learning rate of each step, and which step it is."""
+    """Records each step and its learning rate."""
 
     def __init__(self):
         self.rates = {}
@@ -79,7 +79,7 @@ def samples():
 
 
 def train(every="epoch", data=samples, model=Model, kind=transformers.Trainer, evaluates=("eval_loss",), **options):
-    """Trains as a script does, and returns what the Trainer did."""
+    """Trains like a script, and returns the record of the training."""
     model, rates = model(), Rates()
     arguments = transformers.TrainingArguments(
         learning_rate=1.0, per_device_train_batch_size=2, logging_steps=1, dataloader_pin_memory=False,
@@ -101,7 +101,7 @@ class Trainer(unittest.TestCase):
         self.attempts, self.checkpoint = [], None
 
     def attempt(self, size, milestone, max_step, script=train, action="pause", **start):
-        """Trains up to a milestone, from where the last attempt was."""
+        """Resumes the last attempt and trains up to a milestone."""
         if self.checkpoint:
             start["resume"] = {name: self.checkpoint[name] for name in ("step", "path", "digest")}
         gang = Gang([(rank, size) for rank in range(size)], script, self.folder, action, attempt=len(self.attempts) + 1,
@@ -114,22 +114,22 @@ class Trainer(unittest.TestCase):
         return gang
 
     def steps(self):
-        """The steps of all reports."""
+        """Returns the steps of all reports."""
         return [message["step"] for gang in self.attempts for message in gang.of_type("report")]
 
     def trained(self):
-        """The samples of all attempts, in the order in which the gangs took them."""
+        """Returns the samples of all attempts, in the order in which the gangs took them."""
         return [number for gang in self.attempts for batches in zip(*(rank["trained"] for rank in gang.found))
                 for batch in batches for number in batch]
 
     def left(self):
-        """What lies in the Trainer's folder."""
+        """Returns the names of the files in the Trainer's folder."""
         return sorted(path.name for path in (self.folder / "files/trainer").iterdir())
 
     def test_an_evaluation_is_reported_with_the_checkpoint_that_follows_it(self):
         class Evaluates(transformers.Trainer):
             def train(self, **options):
-                self.evaluate()  # is no step of the trial, nor is the one afterwards
+                self.evaluate()  # is not a step of the trial, and neither is the evaluation after training
                 self.eval_dataset = {"one": samples()[:2], "two": samples()[2:4]}
                 super().train(**options)
                 self.evaluate()
@@ -205,12 +205,12 @@ class Trainer(unittest.TestCase):
         self.attempt(2, 4, max_step=4, script=script, action="stop")
         self.assertEqual(self.left(), [])
 
-    def test_more_of_the_trainers_checkpoints_stay_if_the_program_says_so(self):
+    def test_keeps_as_many_of_the_trainers_checkpoints_as_the_program_wants(self):
         script = functools.partial(train, save_total_limit=2)
         self.attempt(1, 3, max_step=5, script=script)
         self.assertEqual(self.left(), ["checkpoint-24", "checkpoint-36"])
         lost = self.folder / "files/trainer/checkpoint-48"
-        lost.mkdir()  # as an attempt leaves it that had come further and failed
+        lost.mkdir()  # left by a failed attempt that had reached a later step
         (lost / "training_args.bin").write_text("lost")
         before = self.contents(self.checkpoint)
         checkpoint = self.checkpoint
@@ -225,12 +225,12 @@ class Trainer(unittest.TestCase):
                 return torch.utils.data.DataLoader(self.train_dataset, batch_size=2)
 
         script = functools.partial(train, kind=Loads)
-        warning = "attune: the checkpoint, of a gang of 1,"
+        warning = "gang of 1,"
         self.assertNotIn(warning, self.attempt(1, 1, max_step=2, script=script).log)
         self.assertIn(warning, self.attempt(2, 2, max_step=2, script=script).log)
 
     def check_epochs(self, trained, epochs):
-        """Each sample comes once in each epoch, in another order."""
+        """Checks that each sample is used once in each epoch, and that the order differs."""
         self.assertEqual(len(trained), epochs * SAMPLES)
         orders = {tuple(trained[begin:begin + SAMPLES]) for begin in range(0, len(trained), SAMPLES)}
         self.assertEqual(len(orders), epochs)

@@ -1,4 +1,4 @@
-"""A rank of the package `attune`, and the test as its executor at the other end of its channel."""
+"""A process that is a rank. The test is the executor at the other end of its channel."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Rank:
         self.socket.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self, kind):
-        """The next message of this type."""
+        """Waits for the next message of this type, and returns it."""
         for line in self.lines:
             message = json.loads(line)
             if message["type"] == kind:
@@ -45,7 +45,7 @@ class Rank:
         return [json.loads(line) for line in self.lines]
 
     def end(self):
-        """(exit status, stdout, stderr) once it has left."""
+        """Waits for the end of the process. Returns (exit status, stdout, stderr)."""
         out, err = self.process.communicate(timeout=PATIENCE_S)
         self.socket.close()
         self.lines.close()

@@ -18,7 +18,7 @@ const pages =
   process.env.ATTUNE_WEB_DIST ?? fileURLToPath(new URL('../../../web/dist', import.meta.url));
 const waitMs = 20_000;
 
-/** A Chromium for a file of tests, and a server and a page for each test. */
+/** Starts a Chromium for each file of tests, and a server and a page for each test. */
 export class Harness {
   private browser: Browser | undefined;
   private readonly opened: { close(): Promise<void> }[] = [];
@@ -35,7 +35,7 @@ export class Harness {
     });
     afterEach(async () => {
       for (const each of this.opened.splice(0).reverse()) await each.close();
-      // What the Content-Security-Policy blocks, and what throws, ends up on the console.
+      // The console shows requests that the Content-Security-Policy blocks, and exceptions.
       expect(this.complaints.splice(0)).toEqual([]);
     });
     afterAll(() => this.browser?.close());
@@ -47,7 +47,7 @@ export class Harness {
     return server;
   }
 
-  /** A page that is signed in and shows a path. */
+  /** Opens a page that is signed in and shows a path. */
   async open(server: MockServer, path: string, options: BrowserContextOptions = {}): Promise<Page> {
     const page = await this.stranger(options);
     const host = new URL(server.url).hostname;
@@ -58,7 +58,7 @@ export class Harness {
     return page;
   }
 
-  /** A page of a browser that has no token yet. */
+  /** Opens a page in a browser that has no token yet. */
   async stranger(options: BrowserContextOptions = {}): Promise<Page> {
     if (!this.browser) throw new Error('the browser has not started');
     const context = await this.browser.newContext({
@@ -70,7 +70,7 @@ export class Harness {
     const page = await context.newPage();
     page.on('pageerror', (error) => this.complaints.push(String(error)));
     page.on('console', (message) => {
-      // A refused request is shown by the page, and tests that refuse one look at that.
+      // The page shows a refused request, and tests of refusals check the page.
       const expected = message.text().startsWith('Failed to load resource');
       if (message.type() === 'error' && !expected) this.complaints.push(message.text());
     });
@@ -78,7 +78,7 @@ export class Harness {
   }
 }
 
-/** The numbers of the trials in the table's rows that are in the document. */
+/** Returns the numbers of the trials whose rows are in the document. */
 export async function rowNumbers(page: Page): Promise<number[]> {
   return page
     .locator('tr[data-trial]')
@@ -87,7 +87,7 @@ export async function rowNumbers(page: Page): Promise<number[]> {
 
 export const curves = (page: Page) => page.getByTestId('curves');
 
-/** Waits until the chart says that it has drawn so many points. */
+/** Waits until the chart says that it has drawn this number of points. */
 export async function waitForPoints(page: Page, points: number): Promise<void> {
   await page.locator(`[data-testid=curves][data-points="${points}"]`).waitFor();
 }
@@ -131,7 +131,7 @@ export async function brush(
   await page.mouse.up();
 }
 
-/** Moves the mouse down a drawing, at a share of its width, until it says what is under it. */
+/** Moves the mouse down a drawing, at a share of its width, until a tooltip appears. */
 export async function pointAtFirst(page: Page, drawing: Locator, column: number): Promise<void> {
   const box = await settledBox(drawing);
   for (let y = box.y + 4; y < box.y + box.height; y += 10) {

@@ -28,14 +28,14 @@ const sweepFile = {
   stop: { max_trials: 20 },
 };
 
-/** All that is sent at a Unix socket. */
+/** Reads all data from a Unix socket. */
 async function readSocket(path: string): Promise<string> {
   let text = '';
   for await (const part of connect(path)) text += String(part);
   return text;
 }
 
-/** The `attune` binary with the page in it, and a sweep whose trials are told from here. */
+/** The real `attune` server with its page, and a sweep whose trials this test runs. */
 class Server {
   private constructor(
     readonly url: string,
@@ -83,7 +83,7 @@ class Server {
     return (text ? JSON.parse(text) : undefined) as T;
   }
 
-  /** A trial is asked for and ends with a result, or without one in failure. */
+  /** Asks for a trial and ends it: with a result, or as failed without one. */
   async tell(sweep: string, loss: number | 'nan' | undefined): Promise<Config> {
     const asked = await this.post<{ trial: number; epoch: number; config: Config }>(
       `/sweeps/${sweep}/trials:ask`,
@@ -106,7 +106,7 @@ describe.skipIf(!binary)('a real server', () => {
   });
   afterAll(() => server?.close());
 
-  it('has its trials drawn in each view, and a brush keeps some of them', async () => {
+  it('draws its trials in each view, and a brush selects some of them', async () => {
     const { id } = await server.post<Sweep>('/sweeps', sweepFile);
     const configs: Config[] = [];
     for (const loss of [0.5, 0.3, 'nan', 0.4, undefined, 0.2, 0.6, 0.1] as const)
@@ -132,7 +132,7 @@ describe.skipIf(!binary)('a real server', () => {
     await page.locator(`canvas[data-chosen="${without.length}"]`).waitFor();
     expect(await rowNumbers(page)).toEqual(without);
 
-    // What is told from now on comes by itself.
+    // Later results appear without a reload.
     await page.getByRole('button', { name: 'Clear momentum absent' }).click();
     await server.tell(id, 0.05);
     await page.locator('canvas[data-strands="9"]').waitFor();

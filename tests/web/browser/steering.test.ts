@@ -29,7 +29,7 @@ describe('stopping and killing', () => {
     expect(await page.getByRole('button', { name: 'Kill…' }).count()).toBe(0);
   });
 
-  it('stops with a question of its own', async () => {
+  it('asks another question before a stop', async () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.open(server, '/sweeps/s1');
     await page.getByRole('button', { name: 'Stop…' }).click();
@@ -41,12 +41,12 @@ describe('stopping and killing', () => {
     expect(server.requests).toContain('POST /sweeps/s1:stop');
   });
 
-  it('says when it came too late', async () => {
+  it('says when a request was too late', async () => {
     const world = smallWorld();
     const server = await harness.serve(world);
     const page = await harness.open(server, '/sweeps/s1');
     await page.getByRole('button', { name: 'Stop…' }).click();
-    // Ended meanwhile, and the page has not heard of it.
+    // The sweep has ended, and the page has no event of it yet.
     world.sweep('s1').ended = '2026-11-21T12:00:00.000000Z';
     await page.getByRole('button', { name: 'Stop the sweep' }).click();
     const dialog = page.getByRole('dialog');
@@ -60,7 +60,7 @@ describe('stopping and killing', () => {
 });
 
 describe('deleting', () => {
-  it('asks first, and leaves the page of what is gone', async () => {
+  it('asks first, and leaves the page of the deleted sweep', async () => {
     const world = smallWorld();
     world.changeSweep('s1', 'completed', 'all trials have ended');
     const server = await harness.serve(world);
@@ -77,7 +77,7 @@ describe('deleting', () => {
     await other.getByText('No such sweep').waitFor();
   });
 
-  it('of what somebody else has deleted the page says so', async () => {
+  it('shows on the page that another user has deleted the sweep', async () => {
     const world = smallWorld();
     const server = await harness.serve(world);
     const page = await harness.open(server, '/sweeps/s1');
@@ -88,7 +88,7 @@ describe('deleting', () => {
 });
 
 describe('pausing', () => {
-  it('says how many trials leave, and turns into resuming', async () => {
+  it('says how many trials it interrupts, and becomes a button to resume', async () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.open(server, '/sweeps/s1');
     await page.getByRole('button', { name: 'Pause' }).click();
@@ -103,13 +103,13 @@ describe('pausing', () => {
     expect(server.requests).toContain('POST /sweeps/s1:resume');
   });
 
-  it('that comes too late says why beside the button', async () => {
+  it('shows next to the button why a request was too late', async () => {
     const world = smallWorld();
     const server = await harness.serve(world);
     const page = await harness.open(server, '/sweeps/s1');
     const pause = page.getByRole('button', { name: 'Pause' });
     await pause.waitFor();
-    // Ended meanwhile, and the page has not heard of it.
+    // The sweep has ended, and the page has no event of it yet.
     world.sweep('s1').ended = '2026-11-21T12:00:00.000000Z';
     await pause.click();
     const refusal = page.getByRole('alert').getByText('sweep s1 has already ended');
@@ -136,7 +136,7 @@ describe('extending', () => {
     expect(server.bodies).toEqual([{ max_trials: 40, max_time: '2h' }]);
   });
 
-  it('asks for no GPU-hours where the trials run elsewhere', async () => {
+  it('does not ask for GPU-hours if programs ask for the trials', async () => {
     const world = smallWorld();
     world.sweep('s1').external = true;
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
@@ -161,7 +161,7 @@ describe('enqueueing', () => {
     await dialog.getByRole('button', { name: 'Enqueue' }).click();
     await dialog.getByText('config.momentum: has no value; give it one').waitFor();
     await dialog.getByLabel('momentum').fill('0.5');
-    // By the keyboard alone: Enter in a field goes ahead.
+    // Uses only the keyboard: Enter in a field confirms.
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
     await page.getByText('Trial 11 is enqueued; it starts before new proposals.').waitFor();
@@ -173,7 +173,7 @@ describe('enqueueing', () => {
 });
 
 describe('the keyboard', () => {
-  it('opens a dialog, leaves it, and is back where it was', async () => {
+  it('opens and closes a dialog, and the focus returns', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
     await page.getByRole('button', { name: 'Extend…' }).focus();
     await page.keyboard.press('Enter');
@@ -189,7 +189,7 @@ describe('the keyboard', () => {
 });
 
 describe('a trial', () => {
-  it('is killed after a question, then tried again or continued', async () => {
+  it('is killed after a question, then retried or continued', async () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.open(server, '/sweeps/s1/trials/9');
     const state = page.locator('.page-head .state');
@@ -207,7 +207,7 @@ describe('a trial', () => {
     expect(server.bodies.at(-1)).toEqual({ until: 81 });
   });
 
-  it('that has no checkpoint is tried again from the beginning', async () => {
+  it('that has no checkpoint is retried from the beginning', async () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.open(server, '/sweeps/s1/trials/8');
     await page.getByRole('button', { name: 'Retry…' }).click();
@@ -259,7 +259,7 @@ describe('checkpoints', () => {
     );
   });
 
-  it('that were dropped say why', async () => {
+  it('that were deleted show the reason', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/3');
     const trial = world.trial('s1', 3);

@@ -10,7 +10,7 @@ const harness = new Harness();
 const row = (page: Page, trial: number) => page.locator(`tr[data-trial="${trial}"]`);
 
 describe('the importance of parameters', () => {
-  it('is bars, the longest first, or why there are none', async () => {
+  it('has bars, the longest first, or says why there are none', async () => {
     const world = smallWorld();
     const server = await harness.serve(world);
     const page = await harness.open(server, '/sweeps/s1');
@@ -73,7 +73,7 @@ describe('several metrics', () => {
     await page.getByText('maximise accuracy, minimise latency_ms').waitFor();
   });
 
-  it('each tell which parameters decide about them', async () => {
+  it('each have the importance of parameters', async () => {
     const world = frontWorld();
     const importance = (metric: string, name: string) => ({
       ...{ metric, trials: 40, best: 5, reason: '' },
@@ -95,7 +95,7 @@ describe('several metrics', () => {
 describe('rungs that trials are paused at', () => {
   const note = (page: Page, trial: number) => row(page, trial).locator('td').first();
 
-  it('say how many continued and how many wait there, and rows where each is', async () => {
+  it('show how many trials continued and how many wait, and rows show the rung of each trial', async () => {
     const world = promotingWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     const rungs = page.getByTestId('rungs').locator('tbody tr');
@@ -110,7 +110,7 @@ describe('rungs that trials are paused at', () => {
     await row(page, 1).getByText('Paused at step 1: accuracy 0.5 is rank 2 of 2').waitFor();
   });
 
-  it('follow a trial that is paused and promoted while one looks', async () => {
+  it('follow a trial that is paused and promoted while the page is open', async () => {
     const world = promotingWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     await page.getByTestId('stream').getByText('live').waitFor();
@@ -129,7 +129,7 @@ describe('rungs that trials are paused at', () => {
     await note(page, 0).getByText('running').waitFor();
   });
 
-  it('keep what was not promoted when the sweep has ended', async () => {
+  it('keep the trials that were not promoted when the sweep has ended', async () => {
     const world = promotingWorld();
     for (const number of [1, 2])
       world.change(world.trial('s1', number), 'stopped', 'paused at step 1, and not promoted');
@@ -142,7 +142,7 @@ describe('rungs that trials are paused at', () => {
 });
 
 describe('a clone', () => {
-  it('is named beside its state, and drawn from the line of the one that it cloned', async () => {
+  it('is named next to its state, and its line starts at the line of its donor', async () => {
     const world = promotingWorld();
     world.sweep('s1').rungs = [];
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
@@ -159,14 +159,14 @@ describe('a clone', () => {
     await page.reload();
     await row(page, 0).getByText('clone of 2').waitFor();
     await ring.waitFor();
-    // Its donor's line is not there.
+    // The line of its donor is not drawn.
     await page.getByLabel('Filter trials').fill('#0');
     await ring.waitFor({ state: 'detached' });
   });
 });
 
 describe('what if', () => {
-  it('asks for another scheduler, and shows what it had made of the sweep', async () => {
+  it('asks for another scheduler, and shows its result for the sweep', async () => {
     const world = smallWorld();
     const server = await harness.serve(world);
     const page = await harness.open(server, '/sweeps/s1');
@@ -206,7 +206,7 @@ describe('the learning curves', () => {
     expect(curveReads()).toBe(before);
   });
 
-  it('get a line more when a trial starts', async () => {
+  it('get another line when a trial starts', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     await page.locator('[data-testid=curves][data-lines="11"]').waitFor();
@@ -223,7 +223,7 @@ describe('the learning curves', () => {
     await row(page, 11).waitFor();
   });
 
-  it('miss nothing when the connection breaks', async () => {
+  it('miss no event when the connection breaks', async () => {
     const world = smallWorld();
     const server = await harness.serve(world);
     const page = await harness.open(server, '/sweeps/s1');
@@ -234,7 +234,7 @@ describe('the learning curves', () => {
     await waitForPoints(page, pointsOf(world, 's1'));
   });
 
-  it('hold one stream a page', async () => {
+  it('use one stream for each page', async () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.open(server, '/sweeps/s1');
     await page.getByTestId('stream').getByText('live').waitFor();
@@ -244,7 +244,7 @@ describe('the learning curves', () => {
     await expect.poll(() => server.openStreams).toBe(1);
   });
 
-  it('are there as a table, and in words', async () => {
+  it('are available as a table and in words', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
     await page
       .getByText(/accuracy of 11 trials up to step 9\. Best: 0\.\d+, trial 3 at step 9\./)
@@ -256,7 +256,7 @@ describe('the learning curves', () => {
     expect(await table.textContent()).toContain('NaN');
   });
 
-  it('answer to the mouse: the nearest is named, and its row marked; a click selects it', async () => {
+  it('follow the mouse: the nearest curve shows its name, and its row is marked; a click selects it', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1?state=running');
     await page.locator('[data-testid=curves][data-lines="2"]').waitFor();
@@ -308,7 +308,7 @@ describe('the trials', () => {
     expect(shown.at(-1)).toBe('nan');
   });
 
-  it('are sorted by a click on a header, and turned round by another', async () => {
+  it('are sorted by a click on a header, and reversed by another click', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     const header = page.getByRole('columnheader', { name: 'lr' });
@@ -332,7 +332,7 @@ describe('the trials', () => {
     expect(await rowNumbers(page)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
-  it('say why one was stopped', async () => {
+  it('show why a trial was stopped', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     const stopped = world.trialsOf('s1').find((trial) => trial.state === 'stopped');
@@ -342,7 +342,7 @@ describe('the trials', () => {
     );
   });
 
-  it('show a trial being stopped while one looks', async () => {
+  it('show that a trial is stopped while the page is open', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     await row(page, 10).getByText('running').waitFor();
@@ -355,7 +355,7 @@ describe('the trials', () => {
     await page.getByRole('button', { name: 'stopped 3' }).waitFor();
   });
 
-  it('are selected by j and k, whose line is then drawn, and opened by Enter', async () => {
+  it('are selected by j and k, which highlights the line, and opened by Enter', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1?sort=number');
     await row(page, 0).waitFor();
     for (const key of ['j', 'j', 'j', 'k']) await page.keyboard.press(key);
@@ -417,7 +417,7 @@ describe('the rest of the page', () => {
     expect(await page.getByRole('row', { name: /lr/ }).textContent()).toContain('0.001 … 0.5, log');
   });
 
-  it('comes by itself when the server was away', async () => {
+  it('loads when the server is available again', async () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.stranger();
     await page.goto(`${server.url}/login?token=test-token`);
@@ -435,7 +435,7 @@ describe('the rest of the page', () => {
 });
 
 describe('a sweep of two thousand trials', () => {
-  it('has few rows in the document, and reaches the last by one key', async () => {
+  it('has few rows in the document, and one key shows the last', async () => {
     const world = largeWorld(2000);
     const page = await harness.open(await harness.serve(world), '/sweeps/big?sort=number');
     await row(page, 0).waitFor();
@@ -447,7 +447,7 @@ describe('a sweep of two thousand trials', () => {
     await row(page, 0).waitFor();
   });
 
-  it('keeps up with a thousand reports', async () => {
+  it('handles a thousand reports', async () => {
     const world = largeWorld(2000);
     const page = await harness.open(await harness.serve(world), '/sweeps/big');
     await waitForPoints(page, pointsOf(world, 'big'));

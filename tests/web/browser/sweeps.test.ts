@@ -26,7 +26,7 @@ describe('the list of sweeps', () => {
     expect(await rows.nth(1).textContent()).toContain('waiting');
   });
 
-  it('follows a sweep that changes, and one that is new', async () => {
+  it('shows changes of a sweep, and a new sweep', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/');
     await page.getByTestId('stream').getByText('live').waitFor();
@@ -38,7 +38,7 @@ describe('the list of sweeps', () => {
     await page.getByText('ending').waitFor();
   });
 
-  it('is walked by j and k and opened by Enter', async () => {
+  it('is navigated by j and k and opened by Enter', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/');
     await page.locator('tbody tr').first().waitFor();
     for (const key of ['j', 'j', 'j', 'k']) await page.keyboard.press(key);
@@ -55,13 +55,13 @@ describe('the list of sweeps', () => {
     await page.getByRole('link', { name: 'fashion-mnist' }).waitFor({ state: 'detached' });
     expect(await page.locator('tbody tr').count()).toBe(1);
     expect(page.url()).toContain('q=resnet');
-    await page.locator('input[type=search]').fill('nightly'); // a tag of the same one
+    await page.locator('input[type=search]').fill('nightly'); // a tag of the same sweep
     await page.waitForURL(/q=nightly/);
     await page.getByRole('link', { name: 'resnet-baseline' }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
   });
 
-  it('says how to begin when there is none', async () => {
+  it('says how to start the first sweep', async () => {
     const page = await harness.open(await harness.serve(new World()), '/');
     await page.getByText('No sweep yet').waitFor();
   });
@@ -87,7 +87,7 @@ describe('a browser without a token', () => {
 });
 
 describe('the executors', () => {
-  it('are in the header and on a page of their own', async () => {
+  it('are in the header and on their own page', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/executors');
     await page.getByRole('rowheader', { name: 'node-7' }).waitFor();
     const strip = await page.locator('.strip').textContent();
@@ -114,7 +114,7 @@ describe('the executors', () => {
     await page.getByRole('button', { name: 'Drain box' }).waitFor();
   });
 
-  it('say what is wrong with those that nothing starts on', async () => {
+  it('show what is wrong with executors that start no trial', async () => {
     const world = smallWorld();
     const [box, node] = world.executors as [Executor, Executor];
     world.executors = [
@@ -179,13 +179,13 @@ describe('the pilots', () => {
     stale: false,
   };
 
-  it('are not there where nobody keeps any', async () => {
+  it('are not shown if there are none', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/executors');
     await page.getByRole('rowheader', { name: 'node-7' }).waitFor();
     expect(await page.getByText('Pilots').count()).toBe(0);
   });
 
-  it('are below the executors, with what they wait for and cost', async () => {
+  it('are below the executors, with their costs and the reasons why they wait', async () => {
     const world = smallWorld();
     world.pilots = [fleet];
     const page = await harness.open(await harness.serve(world), '/executors');
@@ -200,7 +200,7 @@ describe('the pilots', () => {
     expect(row).toContain('12 min 34 s');
   });
 
-  it('are old news once their manager is silent', async () => {
+  it('are marked as outdated when their manager is silent', async () => {
     const world = smallWorld();
     world.pilots = [{ ...fleet, stale: true, seconds_since_report: 120 }];
     const page = await harness.open(await harness.serve(world), '/executors');
@@ -230,7 +230,7 @@ describe('the theme', () => {
 });
 
 describe('the keyboard', () => {
-  it('reaches the content past the header first of all', async () => {
+  it('can skip the header', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/');
     await page.locator('tbody tr').first().waitFor();
     await page.keyboard.press('Tab');

@@ -22,7 +22,7 @@ describe('a trial', () => {
     expect(await decision.textContent()).toContain('asha');
   });
 
-  it('says why it has its configuration, and leads to the trial that it lies near', async () => {
+  it('says why it has its configuration, and links to the trial near it', async () => {
     const world = smallWorld();
     const text = 'model of 8 results: near trial 3, lr from 0.03 to 0.021; log density ratio 1.83';
     Object.assign(world.trial('s1', 9), {
@@ -36,7 +36,7 @@ describe('a trial', () => {
     await page.getByTestId('origin').getByText('Proposed by random: drawn at random.').waitFor();
   });
 
-  it('shows whose weights a clone goes on from, and leads there', async () => {
+  it('shows and links the donor of a clone', async () => {
     const world = smallWorld();
     world.clone(world.trial('s1', 9), 3, 3);
     world.schedules.set('s1/9', {
@@ -60,7 +60,7 @@ describe('a trial', () => {
     await page.getByRole('heading', { name: 'Trial 3' }).waitFor();
   });
 
-  it('that the scheduler has paused says why, and what it waits for', async () => {
+  it('that the scheduler has paused shows why, and what it waits for', async () => {
     const world = promotingWorld();
     const trial = world.trial('s1', 1);
     trial.waiting_reason = 'the scheduler has not promoted it';
@@ -75,7 +75,7 @@ describe('a trial', () => {
     expect(await page.getByTestId('lineage').count()).toBe(0);
   });
 
-  it('is promoted while one looks, and says how often it was', async () => {
+  it('shows a promotion while the page is open, and the number of promotions', async () => {
     const world = promotingWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/0');
     await page.getByText('2 · promoted once').waitFor();
@@ -93,7 +93,7 @@ describe('a trial', () => {
     await attempts.getByText('resumed from step 3').waitFor();
   });
 
-  it('says nothing of a rank where nobody was ranked', async () => {
+  it('does not mention a rank if no trial was ranked', async () => {
     const world = smallWorld();
     const facts = { rung: 0, value: 0.6, cutoff: null, rank: 0, peers: 0 };
     world.decide(world.trial('s1', 9), {
@@ -114,7 +114,7 @@ describe('a trial', () => {
     await page.getByText('Nothing to draw: every accuracy reported is NaN or infinite.').waitFor();
   });
 
-  it('grows its curve and its decisions while one looks', async () => {
+  it('extends its curve and its decisions while the page is open', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
     await waitForPoints(page, 3);
@@ -134,7 +134,7 @@ describe('a trial', () => {
     await page.getByTestId('decisions').getByText('Among the best 1.').waitFor();
   });
 
-  it('leads to its neighbours', async () => {
+  it('links to the next and the previous trial', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/9');
     await page.getByRole('heading', { name: 'Trial 9' }).waitFor();
     await page.keyboard.press('j');
@@ -143,7 +143,7 @@ describe('a trial', () => {
     await page.getByRole('heading', { name: 'fashion-mnist' }).waitFor();
   });
 
-  it('that is not there is named', async () => {
+  it('that does not exist is named', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/99');
     await page.getByRole('alert').getByText('No such trial').waitFor();
   });
@@ -160,14 +160,14 @@ describe("a rank's log", () => {
     await log.getByText('a line written later').waitFor();
   });
 
-  it('of another rank is one press away', async () => {
+  it('of another rank opens with one click', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/9');
     await page.getByRole('button', { name: 'rank 1' }).click();
     await page.getByTestId('log').getByText('rank 1: epoch 3 done').waitFor();
     expect(page.url()).toContain('rank=1');
   });
 
-  it('shows the end of a long one, and what lies before when asked', async () => {
+  it('shows the end of a long log, and earlier lines on request', async () => {
     const world = smallWorld();
     const trial = world.trial('s1', 9);
     const lines = Array.from({ length: 4000 }, (_, i) => `line ${i} of a log that is quite long\n`);
@@ -188,7 +188,7 @@ describe("a rank's log", () => {
     expect(text.match(/^line \d+ of/gm)).toHaveLength(4000);
   });
 
-  it('is told to be out of reach when its executor is', async () => {
+  it('is shown as unavailable when its executor is not connected', async () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.stranger();
     await page.route('**/logs?*', (route) =>

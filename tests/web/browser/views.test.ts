@@ -57,7 +57,7 @@ describe('the history', () => {
     ]);
   });
 
-  it('is drawn by the time of ends too', async () => {
+  it('can show trials by their end times', async () => {
     const page = await harness.open(
       await harness.serve(conditionalWorld()),
       '/sweeps/s1?view=history',
@@ -78,13 +78,13 @@ describe('the history', () => {
     await page.getByText('Best: 0.9500, trial 6.').waitFor();
   });
 
-  it('answers to the mouse: a dot says which trial and what value, a click opens it', async () => {
+  it('follows the mouse: a dot shows its trial and value, a click opens the trial', async () => {
     const page = await harness.open(
       await harness.serve(conditionalWorld()),
       '/sweeps/s1?view=history&state=completed&q=trial%3D3',
     );
     await history(page, 1).waitFor();
-    // Alone it lies in the middle.
+    // A single point is in the middle.
     await pointAtFirst(page, page.locator('.u-over'), 0.5);
     expect(await page.locator('.plot-tip').textContent()).toBe(
       'trial 3 completed, accuracy 0.9000',
@@ -95,7 +95,7 @@ describe('the history', () => {
     await page.getByRole('heading', { name: 'Trial 3' }).waitFor();
   });
 
-  it('of several metrics is these against each other, with the front', async () => {
+  it('draws two metrics against each other, with the front', async () => {
     const page = await harness.open(await harness.serve(frontWorld()), '/sweeps/s1?view=history');
     await page.getByRole('heading', { name: 'latency_ms by accuracy' }).waitFor();
     await history(page, 3).waitFor();
@@ -105,7 +105,7 @@ describe('the history', () => {
 });
 
 describe('parallel coordinates', () => {
-  it('have an axis a parameter, and the metric last', async () => {
+  it('have an axis for each parameter, and the metric last', async () => {
     const page = await openParallel();
     expect(await page.locator('.axis-name').allTextContents()).toEqual([
       ...['optimizer', 'lr', 'momentum', 'accuracy'],
@@ -129,7 +129,7 @@ describe('parallel coordinates', () => {
     expect(await chip.count()).toBe(0);
   });
 
-  it('keep those without a value by a brush in their lane', async () => {
+  it('select trials without a value by a brush in their lane', async () => {
     const page = await openParallel();
     await brush(page, grip(page, 'config.momentum'), 0.99, 0.97);
     await page.getByRole('button', { name: 'Clear momentum absent' }).waitFor();
@@ -142,7 +142,7 @@ describe('parallel coordinates', () => {
     expect(await sorted(page)).toEqual([1, 3]);
   });
 
-  it('have brushes that are moved', async () => {
+  it('have brushes that can be moved', async () => {
     const page = await openParallel('/sweeps/s1?view=parallel&brush=config.lr~0.002~0.009');
     await strands(page, 7, 3).waitFor();
     const span = await settledBox(page.locator('.brush'));
@@ -166,7 +166,7 @@ describe('parallel coordinates', () => {
     await page.getByText('No trial matches the filter.').waitFor();
   });
 
-  it('answer to the mouse: the nearest line is named, a click opens its trial', async () => {
+  it('follow the mouse: the nearest line shows its name, a click opens its trial', async () => {
     const server = await harness.serve(conditionalWorld());
     const page = await harness.open(server, '/sweeps/s1?view=parallel&q=trial%3D1');
     await strands(page, 1).waitFor();
@@ -190,7 +190,7 @@ describe('parallel coordinates', () => {
     expect(await sorted(page)).toEqual([3, 6]);
   });
 
-  it('scroll where they have no room, and keep their names', async () => {
+  it('scroll if they do not fit, and keep their names visible', async () => {
     const page = await openParallel();
     await page.setViewportSize({ width: 400, height: 860 });
     const axes = page.getByRole('region', { name: 'Axes' });
@@ -206,7 +206,7 @@ describe('parallel coordinates', () => {
 });
 
 describe('five thousand trials', () => {
-  it('are drawn in each view, and a brush follows the hand', async () => {
+  it('are drawn in each view, and a brush follows the mouse', async () => {
     const world = largeWorld(5000);
     const page = await harness.open(await harness.serve(world), '/sweeps/big?view=history');
     await history(page, 5000).waitFor();

@@ -27,7 +27,7 @@ function course(steps: number, value: number, changes: Partial<ReplayedOutcome>)
   };
 }
 
-/** Three trials under asha: the winner is lost, and trial 2 goes on beyond its recording. */
+/** Three trials under asha: the winner is lost, and trial 2 continues beyond its recording. */
 export function smallReplay(): Replay {
   const end = (state: TrialState, step: number, reason = '') => ({ state, step, reason });
   return {

@@ -1,5 +1,5 @@
 // Serves the mock by hand: cd web && npx vite-node ../tests/web/mock/run.ts [PORT] [TRIALS]
-// Then open the address it prints. Trials of s1 go on training, one report a second.
+// Then open the printed address. Trials of s1 continue to train, with one report a second.
 
 import { fileURLToPath } from 'node:url';
 

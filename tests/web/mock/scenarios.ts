@@ -46,7 +46,7 @@ function accuracyAt(config: Config, step: number, random: () => number): number 
   return Number(Math.min(0.985, Math.max(0.08, value)).toPrecision(5));
 }
 
-/** Trains a trial to a step, one report an epoch. */
+/** Trains a trial to a step, with one report for each epoch. */
 export function train(world: World, trial: TrialDetail, until: number, random: () => number): void {
   for (let step = trial.step + 1; step <= until; step += 1) {
     const accuracy = accuracyAt(trial.config, step, random);
@@ -57,7 +57,7 @@ export function train(world: World, trial: TrialDetail, until: number, random: (
   }
 }
 
-/** ASHA over the rungs 1, 3 and 9 with a reduction factor of 3, as its reasons read. */
+/** ASHA over the rungs 1, 3 and 9 with a reduction factor of 3, with the reasons of the server. */
 export function runAsha(world: World, id: string, trials: number, seed: number): void {
   const random = randomStream(seed);
   const sweep = world.sweep(id);
@@ -97,7 +97,7 @@ function stopAtRung(world: World, trial: TrialDetail, rung: number): boolean {
 }
 
 /**
- * The world of most tests. Sweep s1 runs: nine trials are over and two train; trial 9 is at step 3
+ * The world of most tests. Sweep s1 runs: nine trials have ended and two train; trial 9 is at step 3
  * of 9, trial 10 at step 1. Trial 8 failed. s2 is finished, s3 waits for GPUs.
  */
 export function smallWorld(): World {
@@ -215,7 +215,7 @@ export function promotingWorld(): World {
   return world;
 }
 
-/** The scheduler's verdict on a trial that came to a rung, where nobody goes on at once. */
+/** The scheduler's verdict on a trial that has reached a rung. No trial is promoted at once. */
 export function pauseAt(world: World, trial: TrialDetail, rung: number, value: number): void {
   const peers = world.trialsOf(trial.sweep).filter((each) => each.step >= rung).length;
   const reason = `paused at step ${rung}: accuracy ${value} is rank ${peers} of ${peers} at rung ${rung}`;
@@ -223,7 +223,7 @@ export function pauseAt(world: World, trial: TrialDetail, rung: number, value: n
   world.decide(trial, { step: rung, verdict: 'pause', reason, rule: 'asha', ...facts });
 }
 
-/** A sweep of two metrics, s1, with two trials on its front and one behind it. */
+/** A sweep of two metrics, s1, with two trials on its front and one dominated trial. */
 export function frontWorld(): World {
   const world = new World();
   world.addSweep({
@@ -250,7 +250,7 @@ export function frontWorld(): World {
 }
 
 /**
- * A sweep, s1, with a parameter that exists beside one optimizer alone. Trials 0 to 5 have ended, 4
+ * A sweep, s1, with a parameter that exists for only one optimizer. Trials 0 to 5 have ended, 4
  * with NaN and 5 without a report; 6 trains and has reported nothing.
  */
 export function conditionalWorld(): World {
@@ -282,7 +282,7 @@ export function conditionalWorld(): World {
   return world;
 }
 
-/** A sweep of very many trials, to see that the page stays smooth. */
+/** A sweep of very many trials, to test that the page stays fast. */
 export function largeWorld(trials: number): World {
   const world = new World();
   world.addSweep({

@@ -10,7 +10,7 @@ import { logKey, type World } from './world';
 
 export const token = 'test-token';
 
-// As strict as the server's, so that a page that would break there breaks here.
+// Equal to the server's policy, so that a page that it blocks fails here, too.
 const contentSecurityPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'";
 
 const mimeTypes: Record<string, string> = {
@@ -22,11 +22,11 @@ const mimeTypes: Record<string, string> = {
   '.woff2': 'font/woff2',
 };
 
-/** docs/reference/rest-api.md over a World, with the built page's files. */
+/** Serves docs/reference/rest-api.md from a World, and the files of the built page. */
 export class MockServer {
-  /** Requests that were answered, as `GET /api/v1/sweeps`. */
+  /** The answered requests, such as `GET /api/v1/sweeps`. */
   readonly requests: string[] = [];
-  /** What was sent with those that steer. */
+  /** The bodies of requests that change something. */
   readonly bodies: unknown[] = [];
   private readonly server: Server;
   private readonly streams = new Set<ServerResponse>();
@@ -61,7 +61,7 @@ export class MockServer {
     return this.streams.size;
   }
 
-  /** Cuts every event stream, as a network would. */
+  /** Closes every event stream, like a network failure. */
   dropStreams(): void {
     for (const stream of this.streams) stream.destroy();
   }
@@ -148,7 +148,7 @@ export class MockServer {
     json(response, 200, { trials, next_page_token: next });
   }
 
-  // As the server says while there are too few; what a test has put into the world otherwise.
+  // The message of the server for too few trials; otherwise the data of the test.
   private importance(id: string, url: URL, response: ServerResponse): void {
     const metric = url.searchParams.get('metric') ?? this.world.sweep(id).metric.name;
     const few = {
@@ -161,7 +161,7 @@ export class MockServer {
     json(response, 200, this.world.importances.get(metric) ?? few);
   }
 
-  // Two pages, where a sweep has several trials.
+  // Two pages, if a sweep has several trials.
   private curves(id: string, url: URL, response: ServerResponse): void {
     const metric = url.searchParams.get('metric') ?? this.world.sweep(id).metric.name;
     const all = this.world.trialsOf(id);
@@ -252,7 +252,7 @@ export class MockServer {
   private stream(url: URL, request: IncomingMessage, response: ServerResponse): void {
     const sweep = url.searchParams.get('sweep');
     const from = request.headers['last-event-id'] ?? url.searchParams.get('after');
-    // As of the server: only the last event of a fact carries its number.
+    // The same as in the server: only the last event of a fact carries its number.
     const write = (event: AttuneEvent, lastOfFact: boolean): void => {
       if (sweep !== null && 'sweep' in event && event.sweep !== sweep) return;
       const { kind, ...data } = event;
@@ -292,7 +292,7 @@ export class MockServer {
     response.end();
   }
 
-  // A path that is no file is a place within the page.
+  // A path that is not a file is a view of the page.
   private file(path: string, response: ServerResponse): void {
     const wanted = join(this.pages, normalize(path));
     const isFile =

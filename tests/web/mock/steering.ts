@@ -2,7 +2,7 @@ import type { Config, Problem, TrialDetail } from '../../../web/src/api/contract
 import { isLive } from '../../../web/src/model/states';
 import type { World } from './world';
 
-/** What the server would refuse. */
+/** A request that the server would refuse. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -15,7 +15,7 @@ export class Refusal extends Error {
 
 type Body = Record<string, unknown>;
 
-/** What people do to sweeps, trials and checkpoints, as the conductor would decide on it. */
+/** Applies the requests of users about sweeps, trials and checkpoints like the real server. */
 export function steer(world: World, id: string, rest: string, verb: string, body: Body): object {
   if (verb === 'enqueue') return enqueue(world, id, body.config as Config);
   const trial = /^\/trials\/(\d+)(?:\/checkpoints\/(\d+)-(\d+))?$/.exec(rest);

@@ -26,19 +26,19 @@ const epochMs = Date.parse('2026-11-21T10:00:00Z');
 type Told = [kind: EventKind, fields: Record<string, unknown>];
 type Listener = (event: AttuneEvent, lastOfFact: boolean) => void;
 
-/** What the mock server serves. Every change appends an event, as the conductor does. */
+/** The data of the mock server. Every change appends an event, like in the real server. */
 export class World {
   readonly sweeps = new Map<string, SweepDetail>();
   readonly trials = new Map<string, TrialDetail[]>();
   readonly logs = new Map<string, string>();
   /** By metric. */
   readonly importances = new Map<string, Importance>();
-  /** By sweep: what it had been. */
+  /** The previous state, by sweep. */
   readonly replays = new Map<string, Replay>();
   /** By sweep and trial, s1/3. */
   readonly schedules = new Map<string, Schedule>();
   readonly logged = new Map<string, LoggedPoint[]>();
-  /** By sweep and trial, s1/3: whose checkpoints it has gone on from. */
+  /** By sweep and trial, s1/3: the trials whose checkpoints it has resumed from. */
   readonly clones = new Map<string, Curve['clones']>();
   readonly events: AttuneEvent[] = [];
   executors: Executor[] = [];
@@ -55,7 +55,7 @@ export class World {
     return this.events.at(-1)?.seq ?? 0;
   }
 
-  /** Those behind a number, each with whether it is the last of its fact. */
+  /** Returns the events after a number, each with whether it is the last of its fact. */
   eventsAfter(seq: number): [AttuneEvent, boolean][] {
     const { events } = this;
     return events.flatMap((event, i) =>
@@ -242,7 +242,7 @@ export class World {
     });
   }
 
-  /** What a trial logs between its reports. */
+  /** Adds values that a trial logs between its reports. */
   logMetrics(trial: TrialDetail, step: number, metrics: Metrics): void {
     const { sweep: id, number, attempt_count: attempt } = trial;
     const sweep = this.sweep(id);
@@ -310,7 +310,7 @@ export class World {
     this.tell(this.moved(trial, state, reason));
   }
 
-  /** What the scheduler has paused goes on. */
+  /** Resumes a trial that the scheduler has paused. */
   promote(trial: TrialDetail, reason: string): void {
     const { attempt_count, step } = trial;
     const verdict: Decision = {
@@ -329,7 +329,7 @@ export class World {
     this.start(trial);
   }
 
-  /** The scheduler has a trial go on from another's checkpoint, in a new attempt. */
+  /** Lets a trial continue from another trial's checkpoint, in a new attempt. */
   clone(trial: TrialDetail, donor: number, step: number): void {
     const { sweep, number } = trial;
     const known = this.clones.get(`${sweep}/${number}`) ?? [];
@@ -386,7 +386,7 @@ export class World {
     });
   }
 
-  /** Or resumes it, for null; undefined: there is none of this name. */
+  /** Null resumes the executor. Returns undefined if no executor has this name. */
   drain(name: string, asked: { reason?: unknown; now?: unknown } | null): Executor | undefined {
     const found = this.executors.find((executor) => executor.name === name);
     if (!found) return undefined;
@@ -426,7 +426,7 @@ export class World {
     return trial;
   }
 
-  // Grows with every look: events are two seconds apart, whatever the machine's clock says.
+  // Grows with every read, so that events are two seconds apart, independent of the clock.
   private now(): string {
     this.seconds += 2;
     return new Date(epochMs + this.seconds * 1000).toISOString().replace('Z', '000Z');
@@ -446,7 +446,7 @@ export class World {
     this.tell(told);
   }
 
-  // A fact is told as one event or several, of one number.
+  // A fact is one event or several events with the same number.
   private tell(...fact: Told[]): void {
     const seq = this.seq + 1;
     fact.forEach(([kind, fields], i) => {
@@ -457,7 +457,7 @@ export class World {
   }
 }
 
-// Whether one report is as good as another in all metrics.
+// Whether a report is at least as good as another one in all metrics.
 function noWorse({ metrics }: SweepDetail, one: Best, other: Best): boolean {
   return metrics.every(
     ({ mode }, i) =>

@@ -58,7 +58,7 @@ describe('the axes', () => {
     ]);
   });
 
-  it('reach as far as trials from before an edit lie', () => {
+  it('include trials from before an edit', () => {
     const before = [...rows, trial(3, { lr: 10, optimizer: 'lion' }, 0.1)];
     const axes = axesOf(sweepOf(), before, false);
     expect(axis('lr', axes)).toMatchObject({ min: 0.001, max: 10 });
@@ -72,7 +72,7 @@ describe('the axes', () => {
     expect(placeOf(axis('accuracy', axes), -1e6)).toBe(0);
   });
 
-  it('of several metrics are one each, with the newest report', () => {
+  it('have one axis for each of several metrics, with the newest report', () => {
     const metrics = [
       { name: 'accuracy', mode: 'max' as const, target: null },
       { name: 'latency', mode: 'min' as const, target: null },
@@ -83,7 +83,7 @@ describe('the axes', () => {
     expect(axes.map((each) => axisReader(each, sweep)(reported[0] as never))).toEqual([0.8, 5]);
   });
 
-  it('are there before there is any trial', () => {
+  it('exist before the first trial', () => {
     expect(axesOf(sweepOf(), [], true).map(({ min, max }) => min <= max)).toEqual(
       Array(5).fill(true),
     );
@@ -131,7 +131,7 @@ describe('ticks', () => {
     expect(ticks({ kind: 'log', min: 0.03, max: 0.04 }).length).toBeGreaterThan(1);
   });
 
-  it('of listed values are these, or some where there are many', () => {
+  it('of listed values are all of them, or some if there are many', () => {
     expect(ticksOf(axis('optimizer'), 5)).toEqual([0, 1]);
     const values = Array.from({ length: 30 }, (_, i) => i);
     expect(ticks({ kind: 'listed', values }, 10)).toEqual([0, 3, 6, 9, 12, 15, 18, 21, 24, 27]);
@@ -139,7 +139,7 @@ describe('ticks', () => {
 });
 
 describe('the lines across the axes', () => {
-  it('come with the worst first, and those without a value before', () => {
+  it('are sorted with trials without a value first, then the worst', () => {
     const sweep = sweepOf();
     const strands = strandsOf(axesOf(sweep, rows, false), rows, sweep);
     expect(strands.map(({ number, merit }) => [number, merit])).toEqual([
@@ -151,14 +151,14 @@ describe('the lines across the axes', () => {
     expect(strands[2]?.values).toEqual([0.1, 2, 1, undefined, 0.9]);
   });
 
-  it('are the better the lower where the metric is minimised', () => {
+  it('are better if lower when the metric is minimised', () => {
     const metric = { name: 'accuracy', mode: 'min' as const };
     const sweep = sweepOf({ metric, metrics: [{ ...metric, target: null }] });
     const strands = strandsOf(axesOf(sweep, rows, false), rows, sweep);
     expect(strands.map(({ number }) => number)).toEqual([2, 1, 0]);
   });
 
-  it('are pointed at between two axes, the nearest across its slope', () => {
+  it('are found between two axes by the distance across their slope', () => {
     const heights = [
       [0, 100, 0],
       [50, 50, 50],

@@ -38,7 +38,7 @@ describe('a brush', () => {
     expect(brushBetween(axis('lr'), 2 / 3, 1 / 3)).toEqual(range(0.01, 0.1));
   });
 
-  it('to an end of its axis is open, so that values to come count too', () => {
+  it('to an end of its axis is open, so that it selects future values', () => {
     expect(brushBetween(axis('accuracy'), 0.5, 1)).toEqual(range(0.7, Infinity));
     expect(brushBetween(axis('lr'), 0, 1 / 3)).toEqual(range(-Infinity, 0.01));
   });
@@ -50,13 +50,13 @@ describe('a brush', () => {
     expect(brushBetween(axis('optimizer'), 0.3, 0.35)).toBeUndefined();
   });
 
-  it('into the lane takes those without a value too', () => {
+  it('into the lane selects trials without a value, too', () => {
     expect(brushBetween(axis('momentum'), -1, 0.5)).toEqual(range(-Infinity, 0.7, true));
     expect(brushBetween(axis('momentum'), -1, -1)).toEqual(absentOnly);
     expect(brushBetween(axis('lr'), -1, -1)).toBeUndefined();
   });
 
-  it('holds its ends, and those without a value only where it says so', () => {
+  it('includes its ends, and trials without a value only if `absent` is set', () => {
     expect([0, 1, 2, 3].map((value) => isWithin(range(1, 2), value))).toEqual([
       ...[false, true, true, false],
     ]);
@@ -66,7 +66,7 @@ describe('a brush', () => {
     expect(isWithin(absentOnly, undefined)).toBe(true);
   });
 
-  it('is said in words', () => {
+  it('has a text', () => {
     expect(brushText(axis('lr'), range(0.01, 0.1))).toBe('lr 0.01 … 0.1');
     expect(brushText(axis('lr'), range(-Infinity, 0.1))).toBe('lr ≤ 0.1');
     expect(brushText(axis('accuracy'), range(0.7, Infinity))).toBe('accuracy ≥ 0.7000');
@@ -81,7 +81,7 @@ describe('brushes', () => {
   const kept = (brushes: Record<string, Brush>) =>
     rows.filter(brushFilter(brushes, axes, sweep)).map(({ number }) => number);
 
-  it('keep the trials that lie in all of them', () => {
+  it('select the trials that are in all of them', () => {
     expect(kept({})).toEqual([0, 1, 2]);
     expect(kept({ 'config.lr': range(0.01, Infinity) })).toEqual([0, 1]);
     expect(kept({ 'config.lr': range(0.01, Infinity), 'config.momentum': absentOnly })).toEqual([
@@ -91,11 +91,11 @@ describe('brushes', () => {
     expect(kept({ 'metrics.accuracy': absentOnly })).toEqual([2]);
   });
 
-  it('of axes that are gone count for nothing', () => {
+  it('of axes that no longer exist are ignored', () => {
     expect(kept({ 'config.gone': range(1, 2) })).toEqual([0, 1, 2]);
   });
 
-  it('are read back from the address as they were', () => {
+  it('are parsed from the URL without a change', () => {
     const brushes = {
       'config.lr': range(0.01, 0.1),
       'config.a~b, c': range(-Infinity, -3),
@@ -110,20 +110,20 @@ describe('brushes', () => {
     expect(parseBrushes(null)).toEqual({});
   });
 
-  it('that cannot be read are left out', () => {
+  it('that cannot be parsed are skipped', () => {
     const wrong = 'config.a~x~2,config.b~1,config.c~3~2,config.d~1~2~3,%~1~2,~1~2,config.e~1~2';
     expect(parseBrushes(wrong)).toEqual({ 'config.e': range(1, 2) });
   });
 });
 
 describe('the layout', () => {
-  it('is as wide as its room, and wider where names would not be readable', () => {
+  it('is as wide as its container, and wider if names would not be readable', () => {
     expect(layOut(axes, 1000, 400).width).toBe(1000);
     expect(layOut(axes, 300, 400).width).toBeGreaterThan(450);
     expect(layOut(axes.slice(0, 1), 300, 400).xs).toHaveLength(1);
   });
 
-  it('leads from a place to a height and back', () => {
+  it('converts a place to a height and back', () => {
     const layout = layOut(axes, 1000, 400);
     for (const place of [0, 0.25, 0.5, 1])
       expect(placeAtY(layout, yOfPlace(layout, place))).toBeCloseTo(place, 12);
@@ -132,7 +132,7 @@ describe('the layout', () => {
     expect(placeAtY(layout, -50)).toBe(1);
   });
 
-  it('draws a brush over the whole of what it covers', () => {
+  it('draws a brush over all values that it covers', () => {
     expect(brushPlaces(axis('layers'), range(3, Infinity))).toEqual([0.25, 1]);
     expect(brushPlaces(axis('optimizer'), range(1, 2))).toEqual([0.25, 0.75]);
     expect(brushPlaces(axis('momentum'), absentOnly)).toBeUndefined();

@@ -25,7 +25,7 @@ describe.skipIf(!existsSync(index))('the built page', () => {
     expect(size).toBeLessThanOrEqual(budgetBytes);
   });
 
-  it('asks nobody but its own server', () => {
+  it('sends requests only to its own server', () => {
     for (const [, address] of html.matchAll(/(?:src|href)="([^"]+)"/g)) {
       expect(address).toMatch(/^\/(?!\/)/);
     }

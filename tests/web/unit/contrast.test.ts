@@ -67,7 +67,7 @@ describe.each([
   ['light', ':root'],
   ['dark', ":root[data-theme='dark']"],
 ])('the ramp of the %s theme', (_, selector) => {
-  it('stands out more with every step, so that it is read without its hues', () => {
+  it('has more contrast with every step, so that it is readable without hues', () => {
     const theme = tokens(selector);
     const surface = theme.get('surface') as string;
     const steps = [1, 2, 3, 4, 5].map((i) => contrast(theme.get(`ramp-${i}`) as string, surface));

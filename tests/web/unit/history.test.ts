@@ -40,7 +40,7 @@ describe('the history of trials', () => {
     ]);
   });
 
-  it('by the time of their ends leaves out those that have not ended', () => {
+  it('by end time omits trials that have not ended', () => {
     const dots = historyDots(rows, sweepOf(), 'ended');
     expect(dots.map(({ x, number }) => [x, number])).toEqual([
       [10, 2],
@@ -49,7 +49,7 @@ describe('the history of trials', () => {
     ]);
   });
 
-  it('tells apart why a trial has no value', () => {
+  it('distinguishes why a trial has no value', () => {
     const without = [
       row(0, { state: 'failed', ended: at(1) }),
       row(1, { state: 'failed', best: 'nan', metrics: { accuracy: 'nan' }, ended: at(2) }),
@@ -74,7 +74,7 @@ describe('the history of trials', () => {
     );
   });
 
-  it('gets better along its line, whichever way the metric goes', () => {
+  it('has a line that improves, for both directions of the metric', () => {
     const dots = historyDots(rows, sweepOf(), 'number');
     expect(bestLine(dots, 'max').map(({ number }) => number)).toEqual([0, 1, 3]);
     expect(bestLine(dots, 'min').map(({ number }) => number)).toEqual([0]);
@@ -82,7 +82,7 @@ describe('the history of trials', () => {
     expect(bestLine(ended, 'max').map(({ number }) => number)).toEqual([2, 3]);
   });
 
-  it('has no line where nothing counts', () => {
+  it('has no line without a report that counts', () => {
     const dots = historyDots([row(0, { best: 'nan' })], sweepOf(), 'number');
     expect(bestLine(dots, 'max')).toEqual([]);
   });
@@ -121,11 +121,11 @@ describe('several metrics', () => {
     ]);
   });
 
-  it('leave out those on the front that the filter leaves out', () => {
+  it('omit trials of the front that the filter omits', () => {
     expect(frontDots([row(2)], sweep).map(({ number }) => number)).toEqual([2]);
   });
 
-  it('have a front whose corners lie where both of two neighbours reach', () => {
+  it('have a front with corners between two neighbours', () => {
     const points = frontPoints(sweep);
     expect(points.map(({ x }) => x)).toEqual([0.7, 0.8, 0.9]);
     const corners = (mode: 'min' | 'max') =>
@@ -150,13 +150,13 @@ describe('a dot', () => {
     { x: NaN, y: 10 },
   ];
 
-  it('is pointed at when it is the nearest within reach', () => {
+  it('is selected if it is the nearest within the radius', () => {
     expect(nearestPoint(dots, 13, 11, 8)).toBe(0);
     expect(nearestPoint(dots, 16, 10, 8)).toBe(1);
     expect(nearestPoint(dots, 15, 30, 8)).toBeUndefined();
   });
 
-  it('lies at a time whose label is as long as its axis needs', () => {
+  it('has a time label with the precision of its axis', () => {
     expect(formatSpan(0.5, 0.1)).toBe('0.5 s');
     expect(formatSpan(90, 30)).toBe('90 s');
     expect(formatSpan(5400, 900)).toBe('90 min');

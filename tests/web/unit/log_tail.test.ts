@@ -18,7 +18,7 @@ describe('the end of a log', () => {
     expect([tail.text, tail.begin, tail.end]).toEqual(['next\n', 104, 109]);
   });
 
-  it('takes what lies before, without a seam', () => {
+  it('joins earlier text without a gap', () => {
     const tail = new LogTail();
     tail.append(bytes('ond\nthird\n'), 10);
     tail.prepend(bytes('rst\nsecond\n').subarray(0, 11), 3);
@@ -26,14 +26,14 @@ describe('the end of a log', () => {
     expect(tail.begin).toBe(7);
   });
 
-  it('takes what lies before a gap, on lines of its own', () => {
+  it('puts text before a gap on separate lines', () => {
     const tail = new LogTail();
     tail.append(bytes('\n[attune: 70 bytes are missing here]\nlast\n'), 83);
     tail.prepend(bytes('first\nsec'), 0);
     expect(tail.text).toBe('first\nsec\n[attune: 70 bytes are missing here]\nlast\n');
   });
 
-  it('puts characters together that a chunk has cut', () => {
+  it('joins characters that a chunk has cut', () => {
     const whole = bytes('Verlust: größer\n');
     const tail = new LogTail();
     const cut = whole.indexOf(0xc3) + 1;
@@ -42,20 +42,20 @@ describe('the end of a log', () => {
     expect(tail.text).toBe('Verlust: größer\n');
   });
 
-  it('begins anew with another file', () => {
+  it('starts again with another file', () => {
     const tail = new LogTail();
     tail.append(bytes('old old old\n'), 0);
     tail.append(bytes('new\n'), 0);
     expect([tail.text, tail.end]).toEqual(['new\n', 4]);
   });
 
-  it('shows no terminal colours, and of a progress bar the last state', () => {
+  it('shows no terminal colours, and only the last state of a progress bar', () => {
     const tail = new LogTail();
     tail.append(bytes('\u001b[31mred\u001b[0m\r\n 10%\r 50%\r100%\n'), 0);
     expect(tail.text).toBe('red\n100%\n');
   });
 
-  it('forgets its beginning when it has become long, and knows where it is', () => {
+  it('drops its beginning when it is long, and keeps its position', () => {
     const tail = new LogTail();
     const line = `${'x'.repeat(1023)}\n`;
     const chunk = bytes(line.repeat(256));

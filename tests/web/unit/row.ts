@@ -1,12 +1,12 @@
 import type { Trial } from '../../../web/src/api/contract';
 import { rowOf, type TrialRow } from '../../../web/src/model/sweep_model';
 
-/** A trial as the sweep's page has it. */
+/** A trial in the form of the sweep's page. */
 export function row(number: number, changes: Partial<Trial> = {}): TrialRow {
   return rowOf(wireTrial(number, changes));
 }
 
-/** A trial as the server sends it. */
+/** A trial in the form of the server. */
 export function wireTrial(number: number, changes: Partial<Trial> = {}): Trial {
   return {
     sweep: 's1',

@@ -41,13 +41,13 @@ describe('a rung', () => {
     ]);
   });
 
-  it('that nobody reached has nothing to tell', () => {
+  it('that no trial has reached has no text', () => {
     expect(rungCounts(rungs, [at(0, 'running')]).map(rungSummary)).toEqual(['', '', '']);
   });
 });
 
-describe('beside the state of a trial', () => {
-  it('stands its rung, while it has not ended', () => {
+describe('next to the state of a trial', () => {
+  it('is its rung, until it has ended', () => {
     expect(rungNote(at(3, 'paused'), { rungs })).toBe('at rung 3');
     expect(rungNote(at(3, 'pending'), { rungs })).toBe('past rung 3');
     expect(rungNote(at(4, 'running'), { rungs })).toBe('past rung 3');
@@ -56,11 +56,11 @@ describe('beside the state of a trial', () => {
     expect(rungNote(at(3, 'paused'), { rungs: [] })).toBe('');
   });
 
-  it('stands no rung that it was not paused at, but with its sweep', () => {
+  it('is no rung if the trial was paused with its sweep', () => {
     expect(rungNote(at(4, 'paused'), { rungs })).toBe('past rung 3');
   });
 
-  it('stands whom it has cloned last', () => {
+  it('is its last donor', () => {
     expect(cloneNote([])).toBe('');
     expect(
       cloneNote([
@@ -72,7 +72,7 @@ describe('beside the state of a trial', () => {
 });
 
 describe('the attempts of a trial', () => {
-  it('say how often it was promoted, and has cloned another', () => {
+  it('show how often it was promoted and has cloned another trial', () => {
     expect(beginningsSummary(['', 'again', 'resumed'])).toBe('');
     expect(beginningsSummary(['', 'promoted'])).toBe('promoted once');
     expect(beginningsSummary(['', 'promoted', 'clone', 'promoted', 'promoted'])).toBe(
@@ -81,14 +81,14 @@ describe('the attempts of a trial', () => {
   });
 });
 
-describe('where a trial went on from others', () => {
+describe('the points where a trial continued from others', () => {
   const part = (trial: number, step: number) => ({ trial, step, config: {} });
 
-  it('is told by its schedule', () => {
+  it('follow from its schedule', () => {
     expect(clonesOf([part(1, 0), part(2, 3), part(1, 6)], 1)).toEqual([{ donor: 2, step: 6 }]);
   });
 
-  it('is nowhere while only its configuration changes', () => {
+  it('do not exist if only its configuration changes', () => {
     expect(clonesOf([part(1, 0), part(1, 3)], 1)).toEqual([]);
     expect(clonesOf([], 1)).toEqual([]);
   });

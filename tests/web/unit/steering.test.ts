@@ -20,7 +20,7 @@ const optimizer: Parameter = { name: 'optimizer', type: 'categorical', values: [
 describe('limits that are typed', () => {
   const before = typedLimits(smallWorld().sweep('s1'));
 
-  it('begin as those of the sweep, and are asked for only where changed', () => {
+  it('start as the limits of the sweep, and are sent only if changed', () => {
     expect(before).toEqual({ max_trials: '12', max_step: '9', max_time: '0', max_gpu_hours: '0' });
     expect(extension(before, { ...before })).toEqual({});
     expect(extension(before, { ...before, max_trials: '40', max_gpu_hours: '0.5' })).toEqual({
@@ -29,18 +29,18 @@ describe('limits that are typed', () => {
     });
   });
 
-  it('stay as they are where the field is empty or not there', () => {
+  it('do not change if the field is empty or missing', () => {
     expect(extension(before, { max_trials: '', max_time: ' ' })).toEqual({});
   });
 
-  it('carry a time with its unit, and no time as 0s', () => {
+  it('have a time with its unit, and 0s for no limit', () => {
     expect(extension(before, { max_time: ' 2h ' })).toEqual({ max_time: '2h' });
     expect(extension({ ...before, max_time: '1d' }, { max_time: '0' })).toEqual({
       max_time: '0s',
     });
   });
 
-  it('write times as sweep files do', () => {
+  it('write times in the format of sweep files', () => {
     expect([0, 86_400, 5400, 3600, 90, 1.5].map(durationText)).toEqual([
       '0',
       '1d',
@@ -53,7 +53,7 @@ describe('limits that are typed', () => {
 });
 
 describe('a configuration that is typed', () => {
-  it('is read back as it was shown', () => {
+  it('is parsed to the values that were shown', () => {
     const config = { lr: 0.062, width: 32, optimizer: false };
     const parameters = [lr, width, optimizer];
     const typed = Object.fromEntries(
@@ -66,7 +66,7 @@ describe('a configuration that is typed', () => {
     expect(typedConfig(parameters, typed)).toEqual(config);
   });
 
-  it('leaves out what was left empty', () => {
+  it('omits empty fields', () => {
     expect(typedValue(lr, undefined)).toBe('');
     expect(typedConfig([lr, width, optimizer], { lr: '0', width: '', optimizer: '' })).toEqual({
       lr: 0,
@@ -90,7 +90,7 @@ describe('a refusal', () => {
     expect(refused.message).toBe('config.lr: has no value; give it one\nunknown key');
   });
 
-  it('is the detail where there is one, else the title', () => {
+  it('is the detail if there is one, otherwise the title', () => {
     const conflict = localProblem('Conflict', 409);
     expect(new ApiError({ ...conflict, detail: 'ended' }).message).toBe('ended');
     expect(new ApiError(conflict).message).toBe('Conflict');
@@ -100,7 +100,7 @@ describe('a refusal', () => {
 describe('the limits of a sweep', () => {
   const { limits } = smallWorld().sweep('s1');
 
-  it('are told where there are any', () => {
+  it('are shown if there are any', () => {
     expect(limitsSummary(limits)).toBe('');
     expect(limitsSummary({ ...limits, target: 0.95, max_time: 7200, patience: 1 })).toBe(
       'target 0.9500, 2 h 00 min, patience 1 trial',

@@ -7,7 +7,7 @@ import {
 } from '../../../web/src/api/stream';
 import type { AttuneEvent } from '../../../web/src/api/events';
 
-/** An EventSource whose server is the test. */
+/** An EventSource. The test is its server. */
 class FakeSource extends EventTarget {
   readyState = 0;
   onopen: (() => void) | null = null;
@@ -21,7 +21,7 @@ class FakeSource extends EventTarget {
     this.readyState = 1;
     this.onopen?.();
   }
-  /** `lastEventId` is the event's own seq, or that of an earlier one when it carries no id. */
+  /** `lastEventId` is the event's seq, or the seq of an earlier event if it carries no id. */
   send(kind: string, data: Record<string, unknown>, lastEventId = String(data['seq'])): void {
     this.dispatchEvent(new MessageEvent(kind, { data: JSON.stringify(data), lastEventId }));
   }
@@ -43,7 +43,7 @@ class Surroundings {
   readonly batches: AttuneEvent[][] = [];
   readonly calls: string[] = [];
   isHidden = false;
-  status = 503; // that a refused stream has
+  status = 503; // the status of a refused stream
   private frames: (() => void)[] = [];
   private retries: (() => void)[] = [];
   private watchers: (() => void)[] = [];
@@ -92,7 +92,7 @@ class Surroundings {
   }
 }
 
-/** Until what a promise of the test's has led to is done. */
+/** Waits until the effects of resolved promises are complete. */
 const settled = () => new Promise((resolve) => setTimeout(resolve));
 
 describe("the page's stream", () => {
@@ -116,7 +116,7 @@ describe("the page's stream", () => {
     ]);
   });
 
-  it('drops what it has already had', () => {
+  it('drops events that it has received before', () => {
     const around = new Surroundings();
     around.start({ after: 5 });
     around.source.send('trial_reported', { seq: 5, sweep: 's1' });
@@ -138,7 +138,7 @@ describe("the page's stream", () => {
     ]);
   });
 
-  it('asks for a snapshot when it opened at a place that it does not know', () => {
+  it('asks for a snapshot when it opened at an unknown position', () => {
     const around = new Surroundings();
     around.start();
     around.source.open();
@@ -159,7 +159,7 @@ describe("the page's stream", () => {
     expect(around.source.closed).toBe(false);
   });
 
-  it('tries again by itself when the server refused it', async () => {
+  it('retries when the server refused it', async () => {
     const around = new Surroundings();
     around.start({ sweep: 's1', after: 1 });
     around.source.send('trial_reported', { seq: 7, sweep: 's1' });

@@ -8,7 +8,7 @@ import { randomStream } from '../mock/random';
 import { runAsha, smallWorld } from '../mock/scenarios';
 import { World } from '../mock/world';
 
-/** What a page reads at this moment: copies, since the world goes on changing its own. */
+/** The present answers to a page. These are copies, because the world changes its objects. */
 function snapshot(world: World, id: string, metric = 'accuracy'): SweepModel {
   const trials = structuredClone(world.trialsOf(id));
   const curves = trials.map(({ number, history }) => {
@@ -86,7 +86,7 @@ describe('a sweep kept current by events', () => {
     expect(model.seq).toBe(world.seq);
   });
 
-  it('takes all events of a fact, which have one number, in whatever parts they come', () => {
+  it('takes all events of a fact, which have one number, even if they arrive in parts', () => {
     const { world, model } = emptySweep();
     const trial = world.addTrial('s1', { lr: 0.1 });
     world.start(trial);
@@ -105,7 +105,7 @@ describe('a sweep kept current by events', () => {
     expect(model.trials.get(0)).toMatchObject({ state: 'running', attempt_count: 2 });
   });
 
-  it('bears trials that are newer than the curves they came with', () => {
+  it('accepts trials that are newer than their curves', () => {
     const world = smallWorld();
     const model = snapshot(world, 's1');
     const trial = world.trial('s1', 10);
@@ -133,7 +133,7 @@ describe('a sweep kept current by events', () => {
     expect(late.trials.get(10)?.step).toBe(2);
   });
 
-  it('knows whose checkpoint a trial goes on from, of verdicts and of promotions', () => {
+  it('knows the donor of a trial from verdicts and from promotions', () => {
     const { world, model } = emptySweep();
     const trial = world.addTrial('s1', { lr: 0.1 });
     world.start(trial);
@@ -164,7 +164,7 @@ describe('a sweep kept current by events', () => {
     expect(model.trials.size).toBe(0);
   });
 
-  it('draws another metric than its own without confusing them', () => {
+  it('can draw another metric without mixing both', () => {
     const world = smallWorld();
     const model = snapshot(world, 's1', 'loss');
     const before = model.trials.get(10)?.best;
@@ -175,7 +175,7 @@ describe('a sweep kept current by events', () => {
     expect([...model.metricNames].sort()).toEqual(['accuracy', 'loss']);
   });
 
-  it('draws what is logged between reports, and counts it as none', () => {
+  it('draws logged values, and does not count them as reports', () => {
     const world = smallWorld();
     const model = snapshot(world, 's1', 'batch_loss');
     const { step, best } = model.trials.get(10) ?? {};
@@ -197,7 +197,7 @@ describe('the curve of a trial', () => {
     { number: 2, resumed_from: 1 },
   ];
 
-  it('has what was reported and what was logged, by step', () => {
+  it('has reported and logged values by step', () => {
     const curve = curveOf(at([1, 2]), at([0.5, 1, 1.5, 1.75, 1.25]), attempts, 'loss');
     expect(curve.steps).toEqual([0.5, 1, 1.25, 2]);
     expect(curveOf(at([]), at([0.5, 0.25]), attempts, 'lr').steps).toEqual([0.25]);
@@ -226,7 +226,7 @@ describe('the best trial', () => {
     expect(model.sweep.best?.config).toEqual(world.trial('s1', 10).config);
   });
 
-  it('stays with a worse report, an equal one and NaN, which ask for nothing', () => {
+  it('does not change with a worse or equal report or NaN, which cause no request', () => {
     const world = smallWorld();
     const model = snapshot(world, 's1');
     const best = model.sweep.best;
@@ -255,7 +255,7 @@ describe('the best trial', () => {
   });
 });
 
-describe('what events cannot tell', () => {
+describe('data that events do not contain', () => {
   it('is asked for when trials change, but not at every report', () => {
     const world = smallWorld();
     const model = snapshot(world, 's1');
@@ -271,7 +271,7 @@ describe('what events cannot tell', () => {
     });
   });
 
-  it('leaves the counts, which are newer here, as they are', () => {
+  it('does not change the counts, which are newer in the model', () => {
     const world = smallWorld();
     const model = snapshot(world, 's1');
     const stale = structuredClone(world.sweep('s1'));
@@ -305,7 +305,7 @@ describe('what events cannot tell', () => {
     });
   });
 
-  it('takes back at a resume what a pause had said of its trials', () => {
+  it('cancels the effects of a pause on its trials when it resumes', () => {
     const { world, model } = emptySweep();
     const [running, pending] = [world.addTrial('s1', { lr: 1 }), world.addTrial('s1', { lr: 2 })];
     world.start(running);
@@ -324,7 +324,7 @@ describe('what events cannot tell', () => {
     expect(of(pending)).toMatchObject({ waiting_reason: '', yielding: undefined });
   });
 
-  it('keeps that a trial ends at its next report until it does', () => {
+  it('remembers that a trial ends at its next report until it has ended', () => {
     const { world, model } = emptySweep();
     const trial = world.addTrial('s1', { lr: 1 });
     world.start(trial);
@@ -337,7 +337,7 @@ describe('what events cannot tell', () => {
     expect(model.trials.get(0)?.yielding).toBeUndefined();
   });
 
-  it('forgets that a trial leaves when that is taken back', () => {
+  it('forgets that a trial ends at its next report when that is cancelled', () => {
     const { world, model } = emptySweep();
     const trial = world.addTrial('s1', { lr: 1 });
     world.start(trial);

@@ -107,7 +107,7 @@ describe('the sort in the URL', () => {
 
 type Part = 'key' | 'label' | 'value' | 'cell' | 'sortable' | 'filterable' | 'widthPx';
 
-// tsc rejects this table if a column may leave one of the parts out.
+// tsc rejects this table if a part of a column is optional.
 const parts: { [P in Part]: Omit<Column, P> extends Column ? 'optional' : 'required' } = {
   key: 'required',
   label: 'required',

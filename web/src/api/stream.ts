@@ -49,7 +49,7 @@ export const browserEnvironment: StreamEnvironment = {
     } catch {
       return 0;
     } finally {
-      abort.abort(); // of a stream that is open only the head is wanted
+      abort.abort(); // the status is enough, so do not read an open stream
     }
   },
   nextFrame: (callback) => void requestAnimationFrame(callback),

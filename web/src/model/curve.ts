@@ -88,7 +88,7 @@ export class Curve {
     if (this.steps[upperBound(this.steps, step) - 1] !== step) this.insert({ step, value }, 0);
   }
 
-  /** The steps from which on the values are those of an earlier attempt. */
+  /** The steps at which the values of an earlier attempt begin. */
   get seams(): number[] {
     return this.steps.filter((_, i) => this.isSeam(i));
   }

@@ -1,4 +1,4 @@
-"""One rank alone reports, twice: `lone_reporter.py RANK`."""
+"""Only one rank reports, two times: `lone_reporter.py RANK`."""
 
 import sys
 

@@ -1,10 +1,10 @@
-"""What the programs of this folder note of each rank, and how a rank ends in the middle of a trial.
+"""Records events of each rank of the programs in this folder, and ends ranks in the middle of a trial.
 
 Each rank trains within training(), and calls after_step() after each report. The folder NOTES gets a file for each event
-(started, trained, left), named EVENT-TRIAL-ATTEMPT-RANK. AFTER_STEP_1 says what happens in a first attempt:
+(started, trained, left), named EVENT-TRIAL-ATTEMPT-RANK. AFTER_STEP_1 sets the event in a first attempt:
 
-    kill    rank 1 kills itself, as the kernel does where memory is short
-    stay    the ranks stay until SIGTERM
+    kill    rank 1 kills itself, like the kernel when memory is short
+    stay    the ranks run until SIGTERM
 """
 
 import contextlib
@@ -16,24 +16,24 @@ import sys
 
 import attune
 
-_TELLS = signal.SIGTERM, signal.SIGINT  # the second comes from torch.multiprocessing
+_END_SIGNALS = signal.SIGTERM, signal.SIGINT  # the second comes from torch.multiprocessing
 
 
 def note(event, **values):
     name = f"{event}-{attune.trial}-{attune.attempt}-{attune.rank}"
-    whole = pathlib.Path(os.environ["NOTES"]) / f".{name}"
-    whole.write_text(json.dumps({"world_size": attune.world_size, "step": attune.step, "pid": os.getpid(), **values}))
-    whole.rename(whole.with_name(name))
+    temporary = pathlib.Path(os.environ["NOTES"]) / f".{name}"
+    temporary.write_text(json.dumps({"world_size": attune.world_size, "step": attune.step, "pid": os.getpid(), **values}))
+    temporary.rename(temporary.with_name(name))
 
 
 @contextlib.contextmanager
 def training(model):
-    """Notes how the rank begins and ends, and that it leaves when it is told to.
+    """Records the start and the end of the rank, and a signal that ends it.
 
-    It notes a number of the model, which only ranks that trained together share.
+    The record has a number that depends on the weights. It is equal only for ranks that trained together.
     """
     note("started")
-    for number in _TELLS:
+    for number in _END_SIGNALS:
         signal.signal(number, _leave)
     try:
         yield
@@ -42,17 +42,17 @@ def training(model):
 
 
 def _leave(*_):
-    for number in _TELLS:
+    for number in _END_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     note("left")
     sys.exit()
 
 
 def after_step():
-    wish = os.environ.get("AFTER_STEP_1") if (attune.step, attune.attempt) == (1, 1) else None
-    if wish == "kill" and attune.rank == 1:
+    action = os.environ.get("AFTER_STEP_1") if (attune.step, attune.attempt) == (1, 1) else None
+    if action == "kill" and attune.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    if wish == "stay":
+    if action == "stay":
         with open(pathlib.Path(os.environ["NOTES"]) / "stays", "w") as pipe:
             pipe.write(f"{os.getpid()}\n")
         while True:

@@ -1,4 +1,4 @@
-"""A trial that a program asked for, and what the program tells about it."""
+"""Ask and tell: a program asks the server for a trial, and tells it the results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import typing
 
 from attune import _metrics
 from attune._channel import ERROR_CHARACTERS_MAX
-from attune._rest import GOES_ON, Error, Rest
+from attune._rest import UNFINISHED_STATES, Error, Rest
 from attune._trial import short_seed
 
 if typing.TYPE_CHECKING:
@@ -15,14 +15,14 @@ if typing.TYPE_CHECKING:
 
 
 class Trial:
-    """A trial that was asked for.
+    """A trial that Sweep.ask() returned, and that this program runs.
 
-    `number` is its number and `config` its configuration. `milestone` is the step of the next decision and `max_step`
-    the last step (0: none). `seed` is the same in each attempt and below 2^31. `step` is the last step that was
-    reported: a trial that was paused or failed is offered again, and continues after this step or starts again.
-    `verdict` is the last decision (`continue`, `stop`, …), and `reason` says why.
+    `number` is its number and `config` its configuration. `milestone` is the step of the next decision, and `max_step`
+    is the last step (0: no limit). `seed` is the same in each attempt and below 2^31. `step` is the last reported step.
+    A trial that was paused or failed is offered again, and continues after this step or starts again. `verdict` is the
+    last decision (`continue`, `stop`, …), and `reason` explains it.
 
-    Its methods raise Error if the server refuses or does not answer, for example because the lease has run out and
+    The methods raise Error if the server refuses or does not answer, for example because the lease has expired and
     another program has the trial.
     """
 
@@ -41,10 +41,10 @@ class Trial:
         `step` is an integer above 0, or None if the sweep measures time in a metric (`time_attr`). `metrics` maps names
         to numbers. Raises ValueError if one of them is not allowed.
         """
-        body: dict[str, typing.Any] = {"metrics": _metrics.spoken(_metrics.numbers(metrics)),
+        body: dict[str, typing.Any] = {"metrics": _metrics.to_json(_metrics.to_floats(metrics)),
                                        "seconds": time.monotonic() - self._began}
         if step is not None:
-            body["step"] = _metrics.whole_step(step)
+            body["step"] = _metrics.to_step(step)
         answer = self._tell(body)
         if answer:
             self.step = body.get("step", self.step)
@@ -53,22 +53,22 @@ class Trial:
         return self.verdict == "continue"
 
     def progress(self) -> bool:
-        """Says that the trial still runs, which renews its lease. Returns whether the trial continues."""
+        """Tells that the trial still runs, which renews its lease. Returns whether the trial continues."""
         self._tell({"state": "running"})
         return self.verdict == "continue"
 
     def complete(self) -> None:
-        """Says that the trial is complete. Does nothing if the server has decided that it does not continue."""
+        """Tells that the trial is complete. Does nothing if the server has already ended the trial."""
         self._end({"state": "completed"})
 
     def fail(self, message: str = "") -> None:
-        """Says that the trial failed. The server offers it again, as `failure` in the sweep file says."""
-        # Lone surrogates, as in names of files that are no UTF-8, are no text to the server.
+        """Tells that the trial failed. The server offers it again as often as `failure` in the sweep file allows."""
+        # The server rejects lone surrogates, which occur in file names that are not UTF-8.
         message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
         self._end({"state": "failed", "message": message})
 
     def release(self) -> None:
-        """Gives the trial back: it is offered again at once, and no restart is spent."""
+        """Gives the trial back. It is offered again at once, and this does not use up a restart."""
         self._end({"state": "released"})
 
     def _end(self, body: dict[str, typing.Any]) -> None:
@@ -84,7 +84,7 @@ class Trial:
             if error.status != 409:
                 raise
             trial = self._rest.get(self._path)
-            if trial["state"] in GOES_ON:
-                raise  # it is another asker's now
-            self.verdict, self.reason = "stop", trial["reason"]  # a person's doing
+            if trial["state"] in UNFINISHED_STATES:
+                raise  # another program has the trial now
+            self.verdict, self.reason = "stop", trial["reason"]  # a user has ended it
             return None
