@@ -67,9 +67,9 @@ Error UnreachableError(const CheckpointId& id, const KeptRow& row, const Holders
   std::string text = "checkpoint " + ToString(id) + " is on executor " + row.executor + ", in " +
                      row.checkpoint.path + ", and that executor ";
   if (!holders.known) {
-    text += "is no longer known: copy the folder by hand";
+    text += "is no longer known; copy the folder by hand";
   } else if (holders.lost) {
-    text += "is lost since " + FormatTime(*holders.lost) +
+    text += "has been lost since " + FormatTime(*holders.lost) +
             ": start it again on the same data folder, or copy the folder by hand";
   } else {
     text += "is not connected: start it again on the same data folder, then try again";

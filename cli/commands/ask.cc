@@ -105,7 +105,8 @@ Result<std::map<std::string, rest::Real>> ReadMetrics(const std::vector<std::str
   for (const auto& [name, value] : values->items()) {
     const Result<rest::Real> number = rest::Parse<rest::Real>(value);
     if (!number.ok())
-      return Invalid("-m: " + name + ": `" + FormatSetting(value) + "` is not a number");
+      return Invalid("-m: " + name + ": `" + FormatSetting(value) +
+                     "` is not a number; write it as " + name + "=0.3");
     metrics[name] = *number;
   }
   return metrics;

@@ -30,7 +30,7 @@ Status CheckAmount(const char* what, int64_t amount, int64_t most) {
 
 Status CheckJoin(const JoinExecutor& join) {
   if (Status name = CheckName(join.name); !name.ok()) return name;
-  if (join.instance.empty()) return Invalid("the executor did not say its instance");
+  if (join.instance.empty()) return Invalid("the executor sent no instance");
   for (const std::string& text : {join.instance, join.address, join.folder}) {
     if (text.size() > kExecutorTextBytesMax)
       return Invalid("the instance, address or folder of an executor is longer than " +

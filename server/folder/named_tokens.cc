@@ -72,17 +72,18 @@ NamedTokens::NamedTokens(const fs::path& data_dir) : folder_(data_dir / "tokens"
 Result<std::string> NamedTokens::Create(const std::string& name, Role role) const {
   if (!IsName(name))
     return Error{ErrorCode::kInvalid,
-                 "`" + name + "` cannot name a token: use at most " +
+                 "`" + name + "` is not a valid name of a token; use at most " +
                      std::to_string(kNameBytesMax) +
-                     " of a to z, 0 to 9, `-`, `_` and `.`, but no dot at the beginning; "
-                     "`admin` and `attune` are reserved"};
+                     " characters of a to z, 0 to 9, `-`, `_` and `.`, without a dot at the "
+                     "beginning (`admin` and `attune` are reserved)"};
   std::error_code error;
   fs::create_directory(folder_, error);
   if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
-  if (error) return SystemError("cannot make " + folder_.string(), error.value());
+  if (error) return SystemError("cannot create " + folder_.string(), error.value());
   if (fs::exists(folder_ / name, error))
-    return Error{ErrorCode::kConflict,
-                 name + " has a token: remove it first with `attune token rm " + name + "`"};
+    return Error{
+        ErrorCode::kConflict,
+        name + " already has a token; remove it first with `attune token rm " + name + "`"};
   return Write(name, role);
 }
 
@@ -127,7 +128,7 @@ Result<std::vector<NamedToken>> NamedTokens::List() const {
       tokens.push_back(*std::move(token));
     } else {
       logging::Warn("the token file {} is skipped: {}", entry->path().string(),
-                    text.ok() ? "it holds no token" : text.error().message);
+                    text.ok() ? "it has no valid token" : text.error().message);
     }
   }
   if (error && error != std::errc::no_such_file_or_directory)

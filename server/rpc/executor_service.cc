@@ -87,7 +87,8 @@ void ExecutorService::SetAuthenticated(Authenticated authenticated) {
 grpc::Status ExecutorService::Authenticate(const std::string& token,
                                            const std::string& peer) const {
   if (!may_join_(token))
-    return {grpc::StatusCode::UNAUTHENTICATED, "the token does not allow to join this server"};
+    return {grpc::StatusCode::UNAUTHENTICATED,
+            "the token does not allow an executor to join this server"};
   const std::lock_guard lock(authenticated_mutex_);
   if (authenticated_ && !authenticated_(peer))
     return {grpc::StatusCode::UNAVAILABLE, "the server has too many connections of executors"};

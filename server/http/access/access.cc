@@ -106,8 +106,10 @@ std::optional<Response> Access::Refuse(Request& request) const {
         (!request.secure ||
          EqualsIgnoringCase(std::string_view(*origin).substr(0, scheme), "https"));
     if (!is_same_origin)
-      return Problem(rest::ProblemType::kForeignOrigin,
-                     "a page of " + *origin + " may not use this server");
+      return Problem(
+          rest::ProblemType::kForeignOrigin,
+          "pages of " + *origin +
+              " may not use this server; open the dashboard at the server's own address");
   }
   if (!IsApi(request.path)) return std::nullopt;
   const auto known = TokenOf(request);
@@ -123,8 +125,9 @@ std::optional<Response> Access::Refuse(Request& request) const {
     return refusal;
   }
   if (token->role == Role::kExecutor)
-    return Problem(rest::ProblemType::kDenied,
-                   "the token " + token->name + " only allows to join as an executor");
+    return Problem(rest::ProblemType::kDenied, "the token of " + token->name +
+                                                   " has the role executor, which may only join as "
+                                                   "an executor; use a token with another role");
   if (token->role == Role::kViewer && request.method != "GET" && request.method != "HEAD")
     return Problem(rest::ProblemType::kReadOnlyToken,
                    "the token of " + token->name +

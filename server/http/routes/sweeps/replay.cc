@@ -39,8 +39,8 @@ sweepfile::Parsed ApplyChanges(const SweepSpec& spec, const std::string& body,
   rest.stop = spec.stop;
   if (rest == spec) return parsed;
   return {.spec = {},
-          .faults = {{.message = "only `scheduler`, `stop` and targets can be changed, because the "
-                                 "trials of a replay are those of the recording"}}};
+          .faults = {{.message = "only `scheduler`, `stop` and targets can change, because a "
+                                 "replay keeps the recorded trials"}}};
 }
 
 std::optional<rest::BestValue> RenderBest(const std::optional<Summary::Best>& best) {

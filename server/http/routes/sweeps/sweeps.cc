@@ -63,7 +63,7 @@ std::optional<Response> Sweeps::RefuseUndefinedSecrets(const SweepSpec& spec) {
   }
   return Problem(rest::ProblemType::kUndefinedSecret, "secrets: the server has no value of " +
                                                           names + "; set it with " + commands +
-                                                          " on the server's machine");
+                                                          " on the server's host");
 }
 
 // Reads the results of earlier sweeps from the tables.
