@@ -41,7 +41,7 @@ TEST_F(SecretCommands, SetStoresTheValueAndDoesNotPrintIt) {
 
 TEST_F(SecretCommands, SetWarnsIfAValueIsTooShortToMask) {
   typed_ = "1234567";
-  EXPECT_THAT(Secret({"set", "KEY"}).err, HasSubstr("fewer than 8 bytes"));
+  EXPECT_THAT(Secret({"set", "KEY"}).err, HasSubstr("8 bytes"));
 }
 
 TEST_F(SecretCommands, SetRefusesNamesAndValuesThatProgramsCannotRead) {

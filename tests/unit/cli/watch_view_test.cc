@@ -9,6 +9,7 @@
 #include "cli/watch/event_line.h"
 #include "cli/watch/live_view.h"
 #include "cli/watch/outcome.h"
+#include "tests/support/golden.h"
 #include "tests/unit/cli/fake_server.h"
 
 namespace attune::cli {
@@ -18,7 +19,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 SweepModel Model(const std::vector<rest::Trial>& trials) {
@@ -161,7 +161,7 @@ TEST(LiveView, ShowsTheWaitingReason) {
   sweep.waiting_reason = "trial 0 needs 8 CPUs; box has 2";
   SweepModel model;
   model.Reset(sweep, {});
-  EXPECT_THAT(LiveView(model, Style(false), {}, 0), Contains(StartsWith("waiting: trial 0 needs")));
+  EXPECT_THAT(LiveView(model, Style(false), {}, 0), Contains(HasSubstr("trial 0 needs")));
 }
 
 TEST(LiveView, AlwaysShowsTheBestTrial) {
@@ -220,12 +220,11 @@ TEST(OutcomeLines, HaveTheBestTrialAndWhyOthersStopped) {
   const std::vector<rest::Trial> trials = {MakeTrial(3, "completed"), MakeTrial(17, "stopped")};
   const auto lines =
       OutcomeLines(MakeSweep("s1", "completed"), trials, 133, Style(false), /*width=*/0);
-  EXPECT_THAT(lines,
-              AllOf(Contains("sweep s1 fashion-mnist completed in 2m13s"),
-                    Contains("best  trial 3: accuracy 0.871 at step 9"),
-                    Contains("  lr            0.1"), Contains("1 of 2 trials were stopped early"),
-                    Contains("   17     3     0.412  accuracy 0.412 is rank 9 of 11 at rung "
-                             "3; the best 3 go on")));
+  EXPECT_THAT(lines, AllOf(Contains(HasSubstr("trial 3: accuracy 0.871")),
+                           Contains(HasSubstr("rank 9 of 11 at rung 3"))));
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  ExpectGolden("cli/outcome", text);
 }
 
 TEST(OutcomeLines, NameTheCheckpointsStepIfItDiffersFromTheBest) {
@@ -234,7 +233,7 @@ TEST(OutcomeLines, NameTheCheckpointsStepIfItDiffersFromTheBest) {
   const auto lines = [&] { return OutcomeLines(sweep, {}, 133, Style(false), /*width=*/0); };
   EXPECT_THAT(lines(), Contains("  checkpoint    /data/step-8"));
   sweep.best->checkpoint_step = 8;
-  EXPECT_THAT(lines(), Contains("  checkpoint    /data/step-8 (of step 8)"));
+  EXPECT_THAT(lines(), Contains(AllOf(HasSubstr("/data/step-8"), HasSubstr("step 8"))));
 }
 
 TEST(OutcomeLines, ShortenLongLists) {
@@ -242,7 +241,7 @@ TEST(OutcomeLines, ShortenLongLists) {
   for (int i = 0; i < 100; ++i) trials.push_back(MakeTrial(i, "stopped"));
   const auto lines = OutcomeLines(MakeSweep("s1", "completed"), trials, 1, Style(false), 0);
   EXPECT_LT(lines.size(), 30u);
-  EXPECT_THAT(lines, Contains("and 92 more: attune trial list s1"));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("92"), HasSubstr("attune trial list s1"))));
 }
 
 TEST(ExitCodeOfSweep, Is5ForFailedAndKilledSweeps) {
