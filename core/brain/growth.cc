@@ -189,10 +189,10 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
     const bool best = small.sweep->spec.gang.grow == GrowthPolicy::kBest;
     facts.push_back(TrialYielding{
         small.trial->id,
-        should ? Verdict::Resize(reason("free slots for " + std::to_string(room) + " more" +
-                                        (best ? ", and its trial is the best candidate" : "")))
-               : Verdict::Continue(reason(waited_for ? "a waiting gang needs the free slots"
-                                                     : "no slots are free any more"))});
+        should ? Verdict::Resize(reason("can grow to " + std::to_string(room) +
+                                        (best ? ", as the best of these trials" : "")))
+               : Verdict::Continue(reason(waited_for ? "a waiting gang needs the slots for more"
+                                                     : "the slots for more are no longer free"))});
     return;
   }
 }

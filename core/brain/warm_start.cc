@@ -137,7 +137,7 @@ std::string Text(const WarmStart& start, size_t inside,
                      " results of " + ToString(start.from);
   if (inside > start.taken.size()) text += ", from the best to the worst";
   for (const auto& [name, count] : outside)
-    text += "; " + std::to_string(count) + " outside the range of " + name;
+    text += "; " + std::to_string(count) + " outside of " + name;
   std::string names;
   for (const std::string& name : drawn) names += (names.empty() ? "" : ", ") + name;
   if (!names.empty()) text += "; values drawn at random if absent: " + names;

@@ -32,7 +32,7 @@ class SweepFile(EndToEnd):
         self.check_refused(sweep(stop={"max_trials": "many"}), "stop.max_trials")
 
     def test_no_space(self):
-        self.check_refused(sweep(parameters=None), "parameters: there is nothing to search")
+        self.check_refused(sweep(parameters=None), "parameters: ")
 
     def test_min_above_max(self):
         self.check_refused(sweep(parameters={"lr": {"min": 2.0, "max": 1.0}}), "parameters.lr")
