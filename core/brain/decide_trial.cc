@@ -75,7 +75,7 @@ Status Decider::operator()(const AskTrial& command) {
   const Sweep& sweep = **found;
   if (!sweep.spec.External())
     return Conflict("sweep " + ToString(sweep.id) +
-                    " has a command, so executors run its trials; ask for trials only of a sweep "
+                    " has a command, so executors run its program; ask for trials only of a sweep "
                     "without command");
   if (const auto earlier = FindRequest(sweep.by_key, command.idempotency_key);
       earlier != sweep.by_key.end())

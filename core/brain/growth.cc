@@ -192,7 +192,7 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
         should ? Verdict::Resize(reason("can grow to " + std::to_string(room) +
                                         (best ? ", as the best of these trials" : "")))
                : Verdict::Continue(reason(waited_for ? "a waiting gang needs the slots for more"
-                                                     : "the slots for more are no longer free"))});
+                                                     : "the free slots for more are gone"))});
     return;
   }
 }
