@@ -77,7 +77,7 @@ Status CheckBounds(const Key& key, const Value& value) {
   Value bound = below ? *key.min : *key.max;
   if (std::holds_alternative<int64_t>(value)) bound = static_cast<int64_t>(std::get<double>(bound));
   return Invalid(ValueText(key.type, value) +
-                 (below ? " is below the smallest" : " is above the largest") + " allowed, " +
+                 (below ? " is below the minimum, " : " is above the maximum, ") +
                  ValueText(key.type, bound));
 }
 

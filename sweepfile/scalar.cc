@@ -106,9 +106,9 @@ bool IsNumeric(Look look) {
 }
 
 Error TooLarge(std::string_view integer) {
-  return Invalid("the integer " + std::string(integer) + " is beyond ±" +
-                 std::to_string(kMaxExactInteger) +
-                 ", the limit up to which JSON keeps integers exact");
+  return Invalid("the integer " + std::string(integer) +
+                 " is too large; JSON keeps integers exact only up to ±" +
+                 std::to_string(kMaxExactInteger));
 }
 
 Result<Value> ParseInteger(std::string_view text, Look look) {

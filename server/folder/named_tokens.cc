@@ -104,7 +104,8 @@ Result<std::string> NamedTokens::Rotate(const std::string& name) const {
   if (!tokens.ok()) return tokens.error();
   const auto found = std::ranges::find(*tokens, name, &NamedToken::name);
   if (found == tokens->end())
-    return Error{ErrorCode::kNotFound, "there is no token of `" + name + "`"};
+    return Error{ErrorCode::kNotFound,
+                 "there is no token of `" + name + "`; list them with `attune token list`"};
   return Write(name, found->role);
 }
 
@@ -112,7 +113,8 @@ Status NamedTokens::Remove(const std::string& name) const {
   if (IsName(name) && unlink((folder_ / name).c_str()) == 0) return {};
   if (IsName(name) && errno != ENOENT)
     return SystemError("cannot remove the token of " + name, errno);
-  return Error{ErrorCode::kNotFound, "there is no token of `" + name + "`"};
+  return Error{ErrorCode::kNotFound,
+               "there is no token of `" + name + "`; list them with `attune token list`"};
 }
 
 Result<std::vector<NamedToken>> NamedTokens::List() const {
