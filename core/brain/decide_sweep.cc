@@ -104,7 +104,7 @@ Status Decider::operator()(const DeleteSweep& command) {
   if (Status exists = CheckExists(command.sweep); !exists.ok()) return exists;
   const std::string id = ToString(command.sweep);
   if (state_.Find(command.sweep) != nullptr)
-    return Conflict("sweep " + id + " has not ended: kill it first, `attune sweep kill " + id +
+    return Conflict("sweep " + id + " has not ended; kill it first, `attune sweep kill " + id +
                     "`, or wait for its end");
   if (ChangedSince(command.seen,
                    [&](const TrialId& trial) { return trial.sweep == command.sweep; }))
@@ -179,7 +179,7 @@ Status Decider::CheckHasMoreToDo(const Sweep& sweep, const SweepSpec& spec,
   for (const Best& report : sweep.front) {
     if (!limit && ReachesTargets(spec, report.values)) limit = TargetReached(spec, report);
   }
-  if (limit) return Conflict(limit->text + ": raise that limit as well, or start a new sweep");
+  if (limit) return Conflict(limit->text + "; raise that limit as well, or start a new sweep");
   if (sweep.exhausted && spec.space == sweep.spec.space)
     return Conflict("the searcher " + sweep.spec.searcher.name +
                     " has no further configuration to try");

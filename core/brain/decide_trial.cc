@@ -82,7 +82,7 @@ Status Decider::operator()(const AskTrial& command) {
     return CheckSameBody(earlier->first, command.idempotency_key);
   if (command.after && IsLive(sweep, *command.after)) return {};
   if (sweep.state == SweepState::kPaused)
-    return Conflict("sweep " + ToString(sweep.id) + " is paused: resume it first");
+    return Conflict("sweep " + ToString(sweep.id) + " is paused; resume it first");
   if (!MayStart(sweep))
     return Conflict(
         "sweep " + ToString(sweep.id) + " has " + std::to_string(sweep.live.size()) +
@@ -138,7 +138,7 @@ Status Decider::CheckReopening(const Sweep& sweep, const ReopenTrial& command) {
                     std::string(Name(state)) + "; wait for its end or kill it first");
   if (trial != nullptr && trial->live)
     return Conflict("the last attempt of trial " + ToString(record.id) +
-                    " is still ending: try again in a moment");
+                    " is still ending; try again in a moment");
   if (sweep.spec.External() && command.from_start)
     return Error{ErrorCode::kInvalid, "from_start: the sweep has no program to start"};
   const bool beyond = command.until > record.last_step;

@@ -12,7 +12,7 @@ namespace {
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 Status CheckName(const std::string& name) {
-  if (name.empty()) return Invalid("an executor must have a name: start it with --name NAME");
+  if (name.empty()) return Invalid("an executor must have a name; start it with --name NAME");
   const bool is_word =
       name[0] != '.' && name.find('/') == name.npos && std::ranges::none_of(name, IsControl);
   if (name.size() <= kExecutorNameBytesMax && is_word) return {};

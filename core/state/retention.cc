@@ -97,7 +97,7 @@ std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
                      const KeptCheckpoint& checkpoint) {
   const CheckpointId id{{sweep.id, trial}, checkpoint.attempt, checkpoint.ref.step};
   if (checkpoint.pinned)
-    return "it is pinned: unpin it with `attune checkpoint unpin " + ToString(id) + "`";
+    return "it is pinned; unpin it with `attune checkpoint unpin " + ToString(id) + "`";
   if (IsBest(sweep, id)) return "it has the sweep's best result";
   for (const TrialNumber clone : sweep.clones) {
     if (sweep.Find(clone)->donor == id)

@@ -245,7 +245,7 @@ grpc::ServerUnaryReactor* ExecutorService::Fetch(grpc::CallbackServerContext* co
     --fetches_;
     reactor->Finish({grpc::StatusCode::UNAVAILABLE,
                      std::to_string(kFetchesMax) +
-                         " requests for checkpoints are waiting already: try again in a moment"});
+                         " requests for checkpoints are waiting already; try again in a moment"});
     return reactor;
   }
   fetching_.Run([this, context, reactor, request, piece] {

@@ -40,7 +40,7 @@ Error Explain(const std::string& path, const Error& error) {
   switch (error.code) {
     case ErrorCode::kUnavailable:
       return {ErrorCode::kConflict, path +
-                                        " is locked by another process: end it, or choose another "
+                                        " is locked by another process; end it, or choose another "
                                         "data folder (" +
                                         error.message + ")"};
     case ErrorCode::kDenied:
@@ -54,7 +54,7 @@ Error Explain(const std::string& path, const Error& error) {
     case ErrorCode::kCorrupt:
       if (error.message.find(path) != std::string::npos) return error;
       return {ErrorCode::kCorrupt, path +
-                                       " is damaged or is not a database: restore it from a backup "
+                                       " is damaged or is not a database; restore it from a backup "
                                        "or choose another data folder (" +
                                        error.message + ")"};
     default:

@@ -156,7 +156,7 @@ Status Vacuum(const std::string& path) {
   if (!alone.ok() && alone.error().code == ErrorCode::kUnavailable)
     return Error{
         ErrorCode::kConflict,
-        path + " is in use: stop the server and all other programs that read it, then try again"};
+        path + " is in use; stop the server and all other programs that read it, then try again"};
   if (!alone.ok()) return Damaged(path, alone.error());
   Status vacuumed = FinishErasures(**connection);
   if (vacuumed.ok()) vacuumed = (*connection)->Execute("VACUUM");

@@ -109,7 +109,7 @@ Result<SweepId> Sweeps::CreateOrFind(CreateSweep command, const std::string& act
   if (id) return *id;
   return Error{ErrorCode::kConflict,
                "the sweep of another request with this Idempotency-Key has "
-               "ended and was deleted meanwhile: try again"};
+               "ended and was deleted meanwhile; try again"};
 }
 
 Response Sweeps::Create(const Request& request, const Target&) {

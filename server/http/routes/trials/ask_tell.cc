@@ -58,7 +58,7 @@ const T* Find(std::span<const Event> events) {
 Error SupersededError(const TrialId& trial, Epoch epoch) {
   return {ErrorCode::kConflict, "trial " + ToString(trial) + " has no attempt with epoch " +
                                     std::to_string(epoch.value) +
-                                    " any more: ask for a trial and use its epoch"};
+                                    " any more; ask for a trial and use its epoch"};
 }
 
 Error LeaseExpiredError(const TrialId& trial, Epoch epoch) {
@@ -276,7 +276,7 @@ Response AskTell::Tell(const Request& request, const Target& target) {
     if (!target_data.external)
       return Problem(rest::ProblemType::kHasCommand,
                      "sweep " + ToString(target.sweep()) +
-                         " has a `command`, whose workers report: tell results only for "
+                         " has a `command`, whose workers report; tell results only for "
                          "sweeps without `command`");
     body = ReadTell(request.body, target_data.metrics, target_data.time_attr);
     if (!body.value) return Refuse(body.faults);
