@@ -190,7 +190,7 @@ TEST_F(ExecutorCommands, ReadsLimitsAsSizes) {
 
 TEST_F(ExecutorCommands, CreatePrintsWhyASweepWaits) {
   Json sweep = SweepJson("s3", "running");
-  sweep["waiting_reason"] = "needs an executor with gpu=h100; none has that (labels seen: none)";
+  sweep["waiting_reason"] = "needs an executor with gpu=h100, but none has it (known labels: none)";
   server_.AnswerPost("/sweeps", sweep, 201);
   const Ran ran = Attune({"sweep", "create", folder_.Write("sweep.yaml", "name: x\n")});
   EXPECT_EQ(ran.out, "s3\n");
