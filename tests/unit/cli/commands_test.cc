@@ -10,12 +10,13 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using attune::testing::ExpectGolden;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A server that runs on its own data folder.
-class Commands : public testing::Test {
+class Commands : public ::testing::Test {
  protected:
   Commands() { server_.WriteTo(folder_.path()); }
 
@@ -41,7 +42,7 @@ TEST(Arguments, WrongArgumentsAreUsageErrors) {
                                                        {"executor"}};
   for (const std::vector<std::string>& args : wrong) {
     const Ran ran = RunAttune(args);
-    EXPECT_EQ(ran.code, ExitCode::kUsage) << testing::PrintToString(args);
+    EXPECT_EQ(ran.code, ExitCode::kUsage) << ::testing::PrintToString(args);
     EXPECT_THAT(ran.err, HasSubstr("--help"));
     EXPECT_EQ(ran.out, "");
   }
@@ -68,7 +69,7 @@ TEST(Arguments, NamesTheWrongWordAndSuggestsASimilarOne) {
   std::string table;
   for (const auto& [args, words] : cases) {
     const Ran ran = RunAttune(args);
-    EXPECT_EQ(ran.code, ExitCode::kUsage) << testing::PrintToString(args);
+    EXPECT_EQ(ran.code, ExitCode::kUsage) << ::testing::PrintToString(args);
     for (const std::string& word : words) EXPECT_THAT(ran.err, HasSubstr(word));
     table += "$ attune";
     for (const std::string& arg : args) table += " " + arg;

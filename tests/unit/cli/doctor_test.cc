@@ -12,10 +12,11 @@
 namespace attune::cli {
 namespace {
 
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using attune::testing::ExpectGolden;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
@@ -281,7 +282,7 @@ TEST(Doctor, ExplainsEachProblem) {
   ExpectGolden("cli/doctor", text);
 }
 
-class DoctorCommand : public testing::Test {
+class DoctorCommand : public ::testing::Test {
  protected:
   DoctorCommand() {
     process_.log_to = [](Output&, LogLevel) {};

@@ -12,8 +12,8 @@
 namespace attune::cli {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Records the calls of a stream as words: "open", "gap", "event 7", "lost", "refused".
 class Diary {

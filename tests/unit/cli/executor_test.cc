@@ -7,11 +7,11 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class ExecutorCommands : public testing::Test {
+class ExecutorCommands : public ::testing::Test {
  protected:
   ExecutorCommands() { server_.WriteTo(folder_.path()); }
 

@@ -9,9 +9,9 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 rest::Best Report(int trial, int step, double accuracy, double latency) {
   return {.trial = trial,
@@ -23,7 +23,7 @@ rest::Best Report(int trial, int step, double accuracy, double latency) {
 }
 
 // Sweep s1 improves accuracy and latency_ms.
-class SeveralMetrics : public testing::Test {
+class SeveralMetrics : public ::testing::Test {
  protected:
   SeveralMetrics() : sweep_(MakeSweep("s1", "completed")) {
     server_.WriteTo(folder_.path());

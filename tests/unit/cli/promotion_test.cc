@@ -10,14 +10,15 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using attune::testing::ExpectGolden;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kPaused = "paused at step 3: accuracy 0.7 is rank 1 of 1 at rung 3";
 
 // Trial s1/4, paused by the scheduler at step 3.
-class PausedTrial : public testing::Test {
+class PausedTrial : public ::testing::Test {
  protected:
   PausedTrial() : trial_(MakeTrial(4, "paused")) {
     server_.WriteTo(folder_.path());

@@ -14,14 +14,14 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::ContainsRegex;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr char kSweepFile[] = R"(apiVersion: attune/v1
 kind: Sweep
@@ -34,7 +34,7 @@ scheduler: {name: asha, min: 1, max: 9, reduction_factor: 3}
 stop: {max_trials: 12}
 )";
 
-class RunCommand : public testing::Test {
+class RunCommand : public ::testing::Test {
  protected:
   RunCommand() : file_(folder_.Write("sweep.yaml", kSweepFile)) {
     host_.log_to = [](Output&, LogLevel) {};

@@ -9,12 +9,12 @@
 namespace attune::cli {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kValue = "s3cr3t-of-mine";
 
-class SecretCommands : public testing::Test {
+class SecretCommands : public ::testing::Test {
  protected:
   SecretCommands() {
     host_.read_secret = [this](const std::string&, Interrupt&) { return Result(typed_); };

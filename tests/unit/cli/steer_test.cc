@@ -8,13 +8,14 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using attune::testing::ExpectGolden;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 // Commands that change something, against a server that describes the effect.
-class Steer : public testing::Test {
+class Steer : public ::testing::Test {
  protected:
   Steer() { server_.WriteTo(folder_.path()); }
 

@@ -10,13 +10,13 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
-class TrainCommand : public testing::Test {
+class TrainCommand : public ::testing::Test {
  protected:
   TrainCommand() {
     host_.log_to = [](Output&, LogLevel) {};

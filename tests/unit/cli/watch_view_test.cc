@@ -15,11 +15,12 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
+using attune::testing::ExpectGolden;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 SweepModel Model(const std::vector<rest::Trial>& trials) {
   SweepModel model;

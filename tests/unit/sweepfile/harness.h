@@ -14,6 +14,7 @@
 
 namespace attune::sweepfile {
 
+using attune::testing::ExpectGolden;
 using cli::AllAlgorithms;
 
 inline ParseOptions Options() {
