@@ -55,7 +55,7 @@ Result<Config> Complete(const SearchSpace& space, const Config& given, RandomStr
                                                             space.parameters()[parent].domain);
       if (is_given && !decided)
         return Error{ErrorCode::kInvalid, parameter.name + ": depends on " + condition.parent +
-                                              "; set that parameter, too"};
+                                              "; also set " + condition.parent};
     }
     if (is_given || !space.IsActive(parameter, complete)) continue;
     drawn[place] = Draw(parameter.domain, stream);
