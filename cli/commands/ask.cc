@@ -8,7 +8,7 @@ namespace attune::cli {
 namespace {
 
 constexpr const char* kLease =
-    "Time without a report after which another asker gets the trial (default: 1h)";
+    "Time without a report after which another client gets the trial (default: 1h)";
 
 struct AskFlags : SweepNameFlags {
   std::string lease;

@@ -224,7 +224,7 @@ class ReadFromTheLog(PythonGang):
                 "reports:\n  pattern: 'loss=(?P<loss>'\n")
         code, _, err = self.attune("sweep", "validate", self.write(text))
         self.assertEqual(code, 2, err)
-        self.assertIn("sweep.yaml:6:12: reports.pattern: ", err)
+        self.assertIn("sweep.yaml:6:12: reports.pattern: is no regular expression", err)
 
 
 if __name__ == "__main__":

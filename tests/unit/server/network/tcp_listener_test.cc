@@ -40,7 +40,7 @@ TEST(TcpListenerTest, AnAddressOfAnotherMachineIsRefused) {
     EXPECT_EQ(listener.error().code, ErrorCode::kUnavailable);
   }
   EXPECT_THAT(ListenTcp("192.0.2.1", 0, "--port").error().message,
-              HasSubstr("no address 192.0.2.1"));
+              HasSubstr("this machine has no address 192.0.2.1"));
 }
 
 }  // namespace

@@ -120,9 +120,9 @@ TEST_F(AskTellTest, TheStepOfAReportIsTheMetricThatIsTime) {
   EXPECT_EQ(GetJson(trials + "/0").at("step"), 128);
   const auto fault = [](const Json& problem) { return problem.at("errors").at(0).dump(); };
   EXPECT_THAT(fault(tell(R"(, "metrics": {"accuracy": 0.5, "samples": "nan"}})", 422)),
-              HasSubstr(" nan; "));
+              HasSubstr("that is nan; it has to be at least 1 and finite"));
   EXPECT_THAT(fault(tell(R"(, "step": 7, "metrics": {"accuracy": 0.5, "samples": 300}})", 422)),
-              ::testing::AllOf(HasSubstr("is 7, "), HasSubstr(" 300")));
+              HasSubstr("is 7 where the metric that the sweep measures time in says 300"));
   EXPECT_THAT(fault(tell(R"(, "step": 7, "metrics": {"accuracy": 0.5}})", 422)),
               HasSubstr("/metrics/samples"));
 }
@@ -439,7 +439,7 @@ TEST_F(ImpatientTest, AnAskThatWaitsTooLongIsToldToAskAgain) {
   const Json none = PostJson("/api/v1/sweeps/s2/trials:ask");
   EXPECT_TRUE(none.at("trial").is_null());
   EXPECT_EQ(none.at("state"), "running");
-  EXPECT_THAT(none.at("reason"), HasSubstr("searcher"));
+  EXPECT_THAT(none.at("reason"), HasSubstr("the searcher thinks about the next trial: ask again"));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST_F(SweepsTest, SweepsAreListedNewestFirstAndInPages) {
 TEST_F(SweepsTest, ImportanceMarksWhatMakesTrialsGood) {
   const Json few = GetJson("/api/v1/sweeps/s1/importance");
   EXPECT_EQ(few.at("parameters"), Json::array());
-  EXPECT_THAT(few.at("reason"), HasSubstr("20 ended trials"));
+  EXPECT_THAT(few.at("reason"), HasSubstr("needs 20 trials that have come to an end; so far"));
 
   for (uint32_t i = 0; i < 60; ++i) {
     const TrialId trial(SweepId(1), TrialNumber(4 + i));

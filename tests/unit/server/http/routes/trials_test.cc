@@ -51,7 +51,7 @@ TEST_F(TrialsTest, ADecisionIsExplainedByItsStep) {
   const Json first = GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=1");
   EXPECT_EQ(first.at("decision").at("verdict"), "stop");
   EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=5", 404).at("detail"),
-              HasSubstr("trial s1/1 at step 5"));
+              HasSubstr("nothing was decided on trial s1/1 at step 5"));
   GetJson("/api/v1/sweeps/s1/trials/99/explanation", 404);
   GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=many", 400);
 }

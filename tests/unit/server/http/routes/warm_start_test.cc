@@ -41,7 +41,7 @@ TEST_F(WarmStartApi, NamesAMissingSweepAndItsPlace) {
 
 TEST_F(WarmStartApi, RefusesTheOppositeGoal) {
   EXPECT_THAT(Refused(Later("s1", 0.5, "min")).at("message").get<std::string>(),
-              HasSubstr("warm_start: s1 "));
+              HasSubstr("s1 maximises accuracy"));
 }
 
 // Sweep s2 optimises two metrics.
