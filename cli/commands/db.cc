@@ -39,7 +39,7 @@ struct DbCheckFlags : DbFlags {
 
   void AddTo(CLI::App& command) {
     DbFlags::AddTo(command);
-    command.add_flag("--decisions", decisions, "Also derive each proposal and verdict again");
+    command.add_flag("--decisions", decisions, "Also recompute and compare each proposal and verdict");
   }
 };
 
