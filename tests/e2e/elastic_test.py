@@ -211,8 +211,8 @@ for step in itertools.count(attune.step + 1):
         self.assertEqual(self.attune("trial", "kill", "s1/2", "--data-dir", self.data)[0], 0)
         _, asked = self.await_event(lambda kind, data: kind == "trial_yielding" and
                                     data["verdict"] == "resize")
-        self.assertEqual(asked["trial"], 1)
-        self.assertIn("2 of 4 workers; ", asked["reason"])
+        self.assertEqual((asked["trial"], asked["reason"]),
+                         (1, "2 of 4 workers; room for 4, and its trial is the best of those"))
         self.await_event(lambda kind, data: kind == "attempt_changed" and data["trial"] == 1 and
                          data["attempt"] == 2 and data["state"] == "running")
         self.attune("sweep", "kill", "s1", "--data-dir", self.data)
