@@ -367,7 +367,7 @@ void Sessions::OnStarted(const Brain& brain, Time now) {
   awaits_identity_ = options_.awaits_identity();
   if (!awaits_identity_) JoinWaiting();
   CloseAfterDroppedFacts(
-      "the server has read its log; connect again and send all unacknowledged facts");
+      "the server has read its log: connect again and send all unacknowledged facts");
   Settle();
 }
 
